@@ -1,0 +1,1 @@
+"""The mathematics, free of estimators: moments, whitened problems, approximations, Tucker tensors."""

@@ -1,0 +1,254 @@
+"""Approximations of the whitened tensor Z by a tensor of low multilinear rank.
+
+`hosvd` projects every mode onto its leading singular vectors: optimal for one mode (Eckart and
+Young), within a factor of p + 1 of the optimum for p + 1 modes. `hooi` goes on from there by
+alternating least squares and never gets worse. Both come with the energies that certify how far
+from the optimum they can be.
+
+References
+----------
+L. De Lathauwer, B. De Moor, J. Vandewalle (2000). A multilinear singular value decomposition.
+SIAM Journal on Matrix Analysis and Applications 21(4), 1253-1278.
+
+L. De Lathauwer, B. De Moor, J. Vandewalle (2000). On the best rank-1 and rank-(R1, ..., RN)
+approximation of higher-order tensors. SIAM Journal on Matrix Analysis and Applications 21(4),
+1324-1342.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from .namespace import (
+    FULL_SPECTRUM_LIMIT,
+    Array,
+    device_of,
+    eigh_top,
+    namespace_of,
+)
+from .tensor import gram, multi_mode_product, unfold
+from .tucker import Tucker
+from .validation import RankSpec
+
+__all__ = ["Approximation", "bases_from_grams", "hooi", "hosvd"]
+
+
+@dataclass(frozen=True, eq=False)
+class Approximation:
+    """A Tucker tensor V near Z, and what is known of the distance.
+
+    Parameters
+    ----------
+    tucker : Tucker
+        V, with orthonormal factors.
+    error : float
+        ``||Z - V||^2``.
+    tails : tuple of p + 1 floats
+        Energy of each unfolding of Z beyond the rank of its mode. No tensor of these ranks comes
+        nearer to Z than ``max(tails)``, and the truncated HOSVD is no farther than ``sum(tails)``.
+    spectra : tuple of p + 1 arrays
+        Leading squared singular values of each unfolding of Z, as far as they were needed: all of
+        them for small modes, none for modes that were not looked at.
+    n_iter : int
+        Rounds of alternating least squares.
+    """
+
+    tucker: Tucker
+    error: float
+    tails: tuple[float, ...]
+    spectra: tuple[np.ndarray, ...]
+    n_iter: int = 0
+
+    @property
+    def lower_bound(self) -> float:
+        """No tensor of the same multilinear rank has a smaller error than this."""
+        return max(self.tails, default=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Mode:
+    """One mode of Z: an orthonormal basis of the kept directions, None for all of them as they are."""
+
+    basis: Array | None
+    spectrum: np.ndarray
+    tail: float
+
+
+def hosvd(
+    Z: Array,
+    rank: Sequence[RankSpec],
+    *,
+    input_rank: Callable[[], int] | None = None,
+    output_bases: Sequence[Callable[[int], Array | None]] | None = None,
+    modes: Sequence[int] | None = None,
+) -> Approximation:
+    """Truncated higher-order singular value decomposition.
+
+    Parameters
+    ----------
+    Z : array of shape (r, d1, ..., dp)
+    rank : sequence of p + 1 ints or floats
+        Number of directions to keep of each mode, or the share of its energy.
+    input_rank : callable, optional
+        Gives the number of input directions that the data support. It is asked only where the
+        input mode of Z does not itself have the wanted rank.
+    output_bases : sequence of p callables, optional
+        Each gives the basis, (d_i, R_i), onto which output mode i is projected, for a rank R_i.
+        By default that of the leading singular vectors of Z.
+    modes : sequence of int, optional
+        The modes to project; all by default. The others are left as they are.
+
+    Returns
+    -------
+    Approximation
+    """
+    scale = _safe_scale(Z)
+    found = [
+        _mode(Z / scale if scale != 1.0 else Z, mode, R, input_rank if mode == 0 else None)
+        if modes is None or mode in modes
+        else _Mode(None, np.empty(0), 0.0)
+        for mode, R in enumerate(rank)
+    ]
+    bases = [m.basis for m in found]
+    if output_bases is not None:
+        ranks = [Z.shape[i] if U is None else U.shape[1] for i, U in enumerate(bases)]
+        bases[1:] = [basis(R) for basis, R in zip(output_bases, ranks[1:], strict=True)]
+    return _project(
+        Z,
+        bases,
+        tails=tuple(m.tail * scale * scale for m in found),
+        spectra=tuple(m.spectrum * scale * scale for m in found),
+    )
+
+
+def hooi(
+    Z: Array,
+    start: Approximation,
+    *,
+    residual: float = 0.0,
+    max_iter: int = 100,
+    tol: float = 1e-6,
+) -> Approximation:
+    """Higher-order orthogonal iteration: alternating least squares over the modes' subspaces.
+
+    Each step replaces one basis by the best one given the others, so the error never increases.
+
+    Parameters
+    ----------
+    Z : array of shape (r, d1, ..., dp)
+    start : Approximation
+        Where to start from; its ranks are kept.
+    residual : float
+        What the objective has beside ``||Z - V||^2``.
+    max_iter : int
+        Largest number of rounds.
+    tol : float
+        Stop when a round lowers the objective by no more than this share of it.
+    """
+    best, bases = start, list(start.tucker.factors)
+    for n_iter in range(1, max_iter + 1):
+        for mode, U in enumerate(bases):
+            if U is not None:
+                reduced = multi_mode_product(Z, bases, skip=mode, transposed=True)
+                bases[mode] = _leading(reduced, mode, U.shape[1])[1]
+        new = _project(Z, bases, start.tails, start.spectra, n_iter)
+        gain = best.error - new.error
+        # Rounding can undo a vanishing gain: the better of the two is kept.
+        best = new if gain >= 0 else replace(best, n_iter=n_iter)
+        if gain <= tol * (residual + best.error):
+            break
+    return best
+
+
+def _project(
+    Z: Array,
+    bases: Sequence[Array | None],
+    tails: tuple[float, ...],
+    spectra: tuple[np.ndarray, ...],
+    n_iter: int = 0,
+) -> Approximation:
+    """The nearest tensor to Z with the given subspaces (Theorem 1 of the HOLRR paper)."""
+    core = multi_mode_product(Z, bases, transposed=True)
+    xp = namespace_of(core)
+    error = float(xp.sum(Z * Z)) - float(xp.sum(core * core))
+    # The difference is rounded; max(tails) is a bound that it cannot truly fall below.
+    error = max(error, *tails, 0.0) if not math.isnan(error) else math.inf
+    return Approximation(Tucker(core, tuple(bases)), error, tails, spectra, n_iter)
+
+
+def _mode(Z: Array, mode: int, R: RankSpec, input_rank: Callable[[], int] | None) -> _Mode:
+    """Spectrum and leading basis of one mode of Z."""
+    size = Z.shape[mode]
+    everything = not isinstance(R, float) and size <= R
+    if everything and size > FULL_SPECTRUM_LIMIT and (mode > 0 or input_rank is None):
+        return _Mode(None, np.empty(0), 0.0)
+    lam, U = _leading(Z, mode, size if isinstance(R, float) else min(R, size))
+    R = _rank_of_share(lam, R) if isinstance(R, float) else min(R, size)
+    if input_rank is not None and R > _numerical_rank(lam):
+        R = max(1, min(R, input_rank()))
+    total = float(namespace_of(Z).sum(Z * Z))
+    tail = float(lam[R:].sum()) if lam.size == size else total - float(lam[:R].sum())
+    return _Mode(U[:, :R], lam, max(tail, 0.0) if R < size else 0.0)
+
+
+def _leading(T: Array, mode: int, k: int) -> tuple[np.ndarray, Array]:
+    """Squared singular values (at least k) and k left singular vectors of an unfolding.
+
+    Through the Gram matrix of the shorter side: a subspace only matters to the extent of its
+    energy, and energies are what a Gram matrix holds to full precision.
+    """
+    n = T.shape[mode]
+    rest = math.prod(T.shape) // max(n, 1)
+    if n <= max(rest, FULL_SPECTRUM_LIMIT):
+        lam, U = eigh_top(gram(T, mode), k)
+        return np.maximum(lam, 0.0), U
+    A = unfold(T, mode)
+    lam, V = eigh_top(A.T @ A, min(k, rest))
+    lam = np.concatenate([np.maximum(lam, 0.0), np.zeros(n - lam.size)])
+    return lam, _orthonormal(A @ V, k)
+
+
+def _orthonormal(A: Array, k: int) -> Array:
+    """`k` orthonormal columns that begin with those of `A`, which are orthogonal already."""
+    xp = namespace_of(A)
+    missing = k - A.shape[1]
+    if missing > 0:
+        eye = xp.eye(A.shape[0], missing, dtype=A.dtype, device=device_of(A))
+        A = xp.concat([A, eye], axis=1)
+    Q, R = xp.linalg.qr(A)
+    d = xp.linalg.diagonal(R)  # Householder signs are arbitrary: keep those of A
+    return Q * xp.where(d < 0, -xp.ones_like(d), xp.ones_like(d))
+
+
+def _rank_of_share(lam: np.ndarray, share: float) -> int:
+    """Smallest rank that holds the given share of the energy."""
+    energy = np.cumsum(lam)
+    if energy[-1] <= 0:
+        return 1
+    return int(np.searchsorted(energy, share * energy[-1] * (1 - 1e-12))) + 1
+
+
+def _numerical_rank(lam: np.ndarray) -> int:
+    return int((lam > lam.max(initial=0.0) * np.finfo(float).eps * lam.size).sum())
+
+
+def _safe_scale(Z: Array) -> float:
+    """A number to divide Z by before squaring; one unless squares would overflow or vanish."""
+    xp = namespace_of(Z)
+    largest = float(xp.max(xp.abs(Z)))
+    return largest if largest > 0 and not 1e-120 < largest < 1e120 else 1.0
+
+
+def bases_from_grams(grams: Sequence[Array]) -> list[Callable[[int], Array | None]]:
+    """For each Gram matrix the function from a rank to its leading eigenvectors."""
+
+    def basis(G: Array, R: int) -> Array | None:
+        everything = R == G.shape[0] > FULL_SPECTRUM_LIMIT
+        return None if everything else eigh_top(G, R)[1]
+
+    return [partial(basis, G) for G in grams]

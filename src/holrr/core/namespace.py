@@ -1,0 +1,175 @@
+"""Array namespaces and devices: the only module that knows other array libraries by name.
+
+Products with the data run where the data live. Factorisations of small symmetric matrices (the
+features' covariance, the Gram matrix of a mode) run in LAPACK on the host, which is quicker up to a
+few hundred rows even for data on a GPU; larger ones stay on the device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_compat
+import numpy as np
+import scipy.linalg
+from array_api_compat import device as device_of
+from array_api_compat import is_numpy_array, is_torch_array
+from scipy.linalg.lapack import get_lapack_funcs
+
+Array = Any
+Namespace = Any
+
+# Up to this many rows a symmetric eigenproblem of a device array is solved on the host.
+HOST_LIMIT = 512
+# Up to this many rows the full spectrum costs no more than anybody would notice.
+FULL_SPECTRUM_LIMIT = 128
+
+__all__ = [
+    "Array",
+    "Namespace",
+    "asarray_like",
+    "cholesky",
+    "device_of",
+    "eigh",
+    "eigh_top",
+    "is_array",
+    "is_numpy_array",
+    "namespace_of",
+    "row_blocks",
+    "solve_triangular",
+    "svd",
+    "symmetrise",
+    "to_numpy",
+]
+
+
+def is_array(a: object) -> bool:
+    """Whether `a` is an array of a library that follows the array API standard."""
+    return bool(array_api_compat.is_array_api_obj(a))
+
+
+def namespace_of(*arrays: Array) -> Namespace:
+    """The array API namespace that all `arrays` share."""
+    return array_api_compat.array_namespace(*arrays)
+
+
+def to_numpy(a: Array) -> np.ndarray:
+    """A NumPy copy (or view, where the memory is shared) of an array of any library."""
+    if is_numpy_array(a):
+        return a
+    if is_torch_array(a):
+        return a.detach().cpu().numpy()
+    if hasattr(a, "get"):  # cupy
+        return a.get()
+    return np.asarray(a)
+
+
+def asarray_like(a: np.ndarray, like: Array, dtype: Any = None) -> Array:
+    """`a` as an array of the library and on the device of `like`."""
+    if is_numpy_array(like):
+        return np.asarray(a, dtype=dtype)
+    xp = namespace_of(like)
+    return xp.asarray(a, dtype=dtype, device=device_of(like))
+
+
+def row_blocks(n_rows: int, row_bytes: int, budget: int) -> list[slice]:
+    """Slices of consecutive rows, each within `budget` bytes (but at least 64 rows)."""
+    step = max(64, budget // max(row_bytes, 1))
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def symmetrise(A: Array) -> Array:
+    """The symmetric part, so that rounding cannot make a Gram matrix lopsided."""
+    return 0.5 * (A + A.T)
+
+
+# ---------------------------------------------------------------- factorisations
+
+
+def cholesky(A: Array) -> tuple[Array | None, float]:
+    """Lower Cholesky factor of a symmetric matrix and an estimate of 1 / cond(A).
+
+    Returns ``(None, 0.0)`` where `A` is not numerically positive definite.
+    """
+    if is_numpy_array(A) or A.shape[0] <= HOST_LIMIT:
+        L, rcond = _host_cholesky(to_numpy(A))
+        return (None, 0.0) if L is None else (asarray_like(L, A), rcond)
+    xp = namespace_of(A)
+    try:
+        L = xp.linalg.cholesky(A)
+    except Exception:  # each library raises its own class where A is not positive definite
+        return None, 0.0
+    d = xp.linalg.diagonal(L)
+    return L, float(xp.min(d) / xp.max(d)) ** 2
+
+
+def _host_cholesky(A: np.ndarray) -> tuple[np.ndarray | None, float]:
+    potrf, pocon = get_lapack_funcs(("potrf", "pocon"), (A,))
+    # A is symmetric, so its transpose is A in the order that LAPACK wants, without a copy here.
+    L, info = potrf(A.T, lower=True, clean=True)
+    if info != 0:
+        return None, 0.0
+    rcond, _ = pocon(L, np.abs(A).sum(axis=0).max(initial=0.0), uplo="L")
+    return L, float(rcond)
+
+
+def solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
+    """Solve ``L X = B`` (or ``L' X = B``) for a lower triangular matrix `L`; `B` is a matrix."""
+    if is_numpy_array(L):
+        return scipy.linalg.solve_triangular(
+            L, B, lower=True, trans="T" if transposed else "N", check_finite=False
+        )
+    xp = namespace_of(L)
+    if is_torch_array(L):
+        A = L.mT if transposed else L
+        return xp.linalg.solve_triangular(A, B, upper=transposed)
+    if array_api_compat.is_cupy_array(L):
+        from cupyx.scipy.linalg import solve_triangular as cupy_solve
+
+        return cupy_solve(L, B, lower=True, trans="T" if transposed else "N")
+    return xp.linalg.solve(L.T if transposed else L, B)
+
+
+def eigh(A: Array) -> tuple[Array, Array]:
+    """Eigenvalues, largest first, and eigenvectors of a symmetric matrix, signs fixed."""
+    if is_numpy_array(A) or A.shape[0] <= HOST_LIMIT:
+        lam, U = np.linalg.eigh(to_numpy(A))
+        return asarray_like(lam[::-1].copy(), A), asarray_like(fix_signs(U[:, ::-1]), A)
+    xp = namespace_of(A)
+    lam, U = xp.linalg.eigh(A)
+    return xp.flip(lam), fix_signs(xp.flip(U, axis=1))
+
+
+def eigh_top(A: Array, k: int) -> tuple[np.ndarray, Array]:
+    """At least `k` leading eigenvalues (on the host) and exactly `k` eigenvectors of `A`.
+
+    All eigenvalues come back where `A` is small, and else the leading ones only.
+    """
+    n = A.shape[0]
+    host = is_numpy_array(A) or n <= HOST_LIMIT
+    extra = min(n, 2 * k + 8)  # some of the part that is cut off, for a look at the spectrum
+    if not host or n <= FULL_SPECTRUM_LIMIT or 2 * extra > n:
+        lam, U = eigh(A)
+        return to_numpy(lam), U[:, :k]
+    lam, U = scipy.linalg.eigh(
+        to_numpy(A), subset_by_index=(n - extra, n - 1), driver="evr", check_finite=False
+    )
+    return lam[::-1].copy(), asarray_like(fix_signs(U[:, ::-1][:, :k]), A)
+
+
+def svd(A: Array) -> tuple[Array, Array, Array]:
+    """Thin singular value decomposition ``A = Q diag(s) P'`` as ``(Q, s, P)``."""
+    if is_numpy_array(A):
+        Q, s, Pt = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
+    else:
+        Q, s, Pt = namespace_of(A).linalg.svd(A, full_matrices=False)
+    return Q, s, Pt.T
+
+
+def fix_signs(U: Array) -> Array:
+    """Each column with its entry of largest modulus positive (the first of them, in a tie)."""
+    xp = namespace_of(U)
+    if U.shape[0] == 0 or U.shape[1] == 0:
+        return U
+    signs = xp.sign(U[xp.argmax(xp.abs(U), axis=0), xp.arange(U.shape[1], device=device_of(U))])
+    return U * xp.where(signs == 0, xp.ones_like(signs), signs)

@@ -1,0 +1,321 @@
+"""Ridge problems in the coordinates in which a rank constraint is an approximation problem.
+
+With ``X'X + alpha I = L L'``, ``Z = L^-1 X'Y`` and ``V = L'W``,
+
+    ||W x_0 X - Y||^2 + alpha ||W||^2  =  ||Y||^2 - ||Z||^2 + ||V - Z||^2 ,
+
+so an estimator approximates `Z` by some `V` of the wanted form and maps back with ``W = L'^-1 V``
+(`Whitened`). Any square root of ``X'X + alpha I`` does. That of a singular value decomposition
+``X = Q diag(sqrt(lam)) P'`` serves every alpha at once (`Spectral`): up to a rotation of mode 0
+``Z = sqrt(lam / (lam + alpha)) Q'Y``, whether the decomposition is that of X (SVD), of X'X
+(primal), of XX' (dual) or of a kernel's Gram matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .moments import Moments, sum_responses, weighted_mean
+from .namespace import (
+    Array,
+    cholesky,
+    device_of,
+    eigh,
+    namespace_of,
+    solve_triangular,
+    svd,
+    symmetrise,
+    to_numpy,
+)
+from .tensor import fold, mode_product, unfold
+
+__all__ = ["Spectral", "Whitened", "spectral_from_arrays", "spectral_from_moments"]
+__all__ += ["whiten_arrays", "whiten_moments"]
+
+SOLVERS = ("auto", "cholesky", "eigh", "svd")
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """One ridge problem, as "approximate Z".
+
+    Parameters
+    ----------
+    Z : array of shape (r, d1, ..., dp)
+    lift : callable
+        Maps columns of mode-0 coordinates, (r, k), to coefficients, (n_features, k).
+    residual : float
+        ``||Y||^2 - ||Z||^2``: the ridge objective without any constraint.
+    norm : float
+        ``||Z||^2``.
+    input_rank : callable
+        Numerical rank of the inputs, found out when asked for.
+    mean_x, mean_y : arrays of shape (n_features,) and (d1, ..., dp)
+        Centres of the data, zero where no intercept is fitted.
+    response_grams : tuple of arrays of shape (d_i, d_i), or None
+    solver : str
+        The factorisation that was used: "cholesky", "eigh" or "svd".
+    dtype : str
+        Floating-point type of the data.
+    """
+
+    Z: Array
+    lift: Callable[[Array], Array]
+    residual: float
+    norm: float
+    input_rank: Callable[[], int]
+    mean_x: Array
+    mean_y: Array
+    response_grams: tuple[Array, ...] | None
+    solver: str
+    dtype: str
+
+
+@dataclass(frozen=True, eq=False)
+class Spectral:
+    """A ridge problem for all penalties at once.
+
+    Parameters
+    ----------
+    s : array of shape (r,)
+        Singular values of the inputs, positive, largest first; ``lam = s^2``.
+    T : array of shape (r, d1, ..., dp)
+        ``Q'Y``.
+    basis : array of shape (n_features, r)
+        The map to coefficients, before the scaling ``1 / sqrt(lam + alpha)``: `P`, or ``Q / s``
+        where the coefficients are those of a kernel expansion.
+    syy : float
+        ``||Y||^2``.
+    mean_x, mean_y, response_grams, solver, dtype
+        As in `Whitened`.
+    """
+
+    s: Array
+    T: Array
+    basis: Array
+    syy: float
+    mean_x: Array
+    mean_y: Array
+    response_grams: tuple[Array, ...] | None
+    solver: str
+    dtype: str
+
+    def at(self, alpha: float) -> Whitened:
+        """The problem for one penalty: a scaling of the rows of `T`."""
+        xp = namespace_of(self.T)
+        # hypot: the squares of very large and very small singular values are never formed.
+        root = xp.hypot(self.s, xp.full_like(self.s, math.sqrt(alpha)))
+        Z = fold(unfold(self.T, 0) * (self.s / root)[:, None], 0, self.T.shape)
+        return _whitened(
+            Z,
+            lambda M: self.basis @ (M / root[:, None]),
+            self.syy,
+            input_rank=lambda: self.s.shape[0],
+            mean_x=self.mean_x,
+            mean_y=self.mean_y,
+            response_grams=self.response_grams,
+            solver=self.solver,
+            dtype=self.dtype,
+        )
+
+
+def _whitened(Z: Array, lift: Callable[[Array], Array], syy: float, **rest: object) -> Whitened:
+    norm = float(namespace_of(Z).sum(Z * Z))
+    residual = max(syy - norm, 0.0) if np.isfinite(syy) else syy
+    return Whitened(Z, lift, residual, norm, **rest)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- from moments
+
+
+def whiten_moments(
+    m: Moments, alpha: float, *, solver: str = "auto", fit_intercept: bool = True
+) -> Whitened:
+    """The problem for one penalty from moments alone.
+
+    A Cholesky factorisation where it keeps half of the digits, else the spectral form.
+    """
+    if solver == "svd":
+        raise ValueError(
+            "solver='svd' factorises the samples themselves, which moments do not hold; use "
+            "solver='auto', 'cholesky' or 'eigh' with partial_fit and moments."
+        )
+    if not fit_intercept:
+        m = m.about_zero()
+    if solver != "eigh":
+        problem = _cholesky_problem(m, alpha, 0.0 if solver == "cholesky" else _half(m.dtype))
+        if problem is not None:
+            return problem
+        if solver == "cholesky":
+            raise ValueError(
+                f"solver='cholesky' needs X'X + alpha I to be positive definite, which it is not "
+                f"with alpha={alpha}; use solver='auto' or 'svd', or a larger alpha."
+            )
+    return spectral_from_moments(m).at(alpha)
+
+
+def _half(dtype: str) -> float:
+    """Smallest 1 / condition number at which half of the digits survive the solve."""
+    return float(np.sqrt(np.finfo(dtype).eps))
+
+
+def _cholesky_problem(m: Moments, alpha: float, min_rcond: float) -> Whitened | None:
+    xp = namespace_of(m.Sxx)
+    eye = xp.eye(m.n_features, dtype=m.Sxx.dtype, device=device_of(m.Sxx))
+    L, rcond = cholesky(m.Sxx + alpha * eye)
+    if L is None or not rcond > min_rcond:
+        return None
+    Z = fold(solve_triangular(L, unfold(m.Sxy, 0)), 0, m.Sxy.shape)
+    return _whitened(
+        Z,
+        lambda M: solve_triangular(L, M, transposed=True),
+        m.syy,
+        input_rank=lambda: int(_keep(np.linalg.eigvalsh(to_numpy(m.Sxx))).sum()),
+        mean_x=m.mean_x,
+        mean_y=m.mean_y,
+        response_grams=m.response_grams,
+        solver="cholesky",
+        dtype=m.dtype,
+    )
+
+
+def spectral_from_moments(m: Moments) -> Spectral:
+    """The problem for all penalties from moments, about the centres that these have.
+
+    Directions of the inputs without variance are dropped, which gives the solution of least norm.
+    """
+    s, P = _supported(*eigh(m.Sxx))
+    return Spectral(
+        s=s,
+        T=mode_product(m.Sxy, (P / s).T, 0),
+        basis=P,
+        syy=m.syy,
+        mean_x=m.mean_x,
+        mean_y=m.mean_y,
+        response_grams=m.response_grams,
+        solver="eigh",
+        dtype=m.dtype,
+    )
+
+
+def _keep(lam: np.ndarray) -> np.ndarray:
+    """Which eigenvalues of a Gram matrix are above its rounding noise."""
+    return lam > max(lam.max(initial=0.0), 0.0) * np.finfo(float).eps * lam.size
+
+
+def _supported(lam: Array, U: Array) -> tuple[Array, Array]:
+    """Singular values from the eigenvalues of a Gram matrix, with the vectors that they leave."""
+    r = int(_keep(to_numpy(lam)).sum())
+    return _at_least_one(namespace_of(lam).sqrt(lam[:r]), U[:, :r])
+
+
+def _at_least_one(s: Array, U: Array) -> tuple[Array, Array]:
+    """Inputs without any variance are stood for by one direction that contributes nothing."""
+    if s.shape[0] > 0:
+        return s, U
+    xp, device = namespace_of(s), device_of(s)
+    return xp.ones(1, dtype=s.dtype, device=device), xp.zeros(
+        (U.shape[0], 1), dtype=U.dtype, device=device
+    )
+
+
+# ---------------------------------------------------------------- from arrays
+
+
+def whiten_arrays(
+    X: Array,
+    Y: Array,
+    w: Array | None,
+    alpha: float,
+    *,
+    solver: str = "auto",
+    fit_intercept: bool = True,
+    response_grams: bool = False,
+) -> Whitened:
+    """The problem for one penalty from (validated) data.
+
+    "auto" goes through the moments where there are more samples than features and the normal
+    equations keep half of the digits; a wide or ill-conditioned `X` is decomposed itself.
+    """
+    if solver in ("cholesky", "eigh") or (solver == "auto" and X.shape[0] >= X.shape[1]):
+        m = Moments.from_checked(X, Y, w, response_grams)
+        if solver != "auto":
+            return whiten_moments(m, alpha, solver=solver, fit_intercept=fit_intercept)
+        if not fit_intercept:
+            m = m.about_zero()
+        problem = _cholesky_problem(m, alpha, _half(m.dtype))
+        if problem is not None:
+            return problem
+    return spectral_from_arrays(
+        X,
+        Y,
+        w,
+        min_alpha=alpha,
+        solver=solver,
+        fit_intercept=fit_intercept,
+        response_grams=response_grams,
+    ).at(alpha)
+
+
+def spectral_from_arrays(
+    X: Array,
+    Y: Array,
+    w: Array | None = None,
+    *,
+    min_alpha: float = 0.0,
+    solver: str = "auto",
+    fit_intercept: bool = True,
+    response_grams: bool = False,
+) -> Spectral:
+    """The problem for all penalties of at least `min_alpha` from (validated) data.
+
+    The Gram matrix ``XX'`` of a wide `X` is decomposed where the smallest penalty hides the
+    squaring of the condition number, and `X` itself otherwise.
+    """
+    xp = namespace_of(X)
+    dtype = "float32" if X.dtype == xp.float32 else "float64"
+    X = xp.astype(X, xp.float64, copy=False)
+    weight = float(X.shape[0]) if w is None else float(xp.sum(w))
+    mean_x = weighted_mean(X, w, weight)
+    if not fit_intercept:
+        mean_x = xp.zeros_like(mean_x)
+    root = None if w is None else xp.sqrt(w)[:, None]
+    Xc = X - mean_x if root is None else (X - mean_x) * root
+    s, Q, P, used = _decompose(Xc, min_alpha, solver)
+
+    B = Q if root is None else Q * root
+    sums = sum_responses(lambda rows: B[rows, :].T, B.shape[1], B.shape[1], Y, w, response_grams)
+    if not fit_intercept:
+        sums = sums.about_zero(weight)
+    return Spectral(
+        s=s,
+        T=sums.products,
+        basis=P,
+        syy=sums.syy,
+        mean_x=mean_x,
+        mean_y=sums.mean,
+        response_grams=sums.grams,
+        solver=used,
+        dtype=dtype,
+    )
+
+
+def _decompose(X: Array, min_alpha: float, solver: str) -> tuple[Array, Array, Array, str]:
+    """``X = Q diag(s) P'``, without the directions that hold rounding noise only."""
+    if solver == "auto" and X.shape[0] < X.shape[1]:
+        K = symmetrise(X @ X.T)
+        if min_alpha > _half("float64") * float(namespace_of(X).linalg.trace(K)):
+            s, Q = _supported(*eigh(K))
+            return s, Q, X.T @ (Q / s), "eigh"
+    Q, s, P = svd(X)
+    r = int((s > np.finfo(float).eps * max(X.shape) * s[0]).sum())
+    if r == 0:
+        P = P[:, :1]
+    else:
+        P = P[:, :r]
+    s, Q = _at_least_one(s[:r], Q[:, :r])
+    return s, Q, P, "svd"

@@ -1,0 +1,69 @@
+"""Unfoldings and mode products of tensors of any array library.
+
+The mode-n unfolding puts mode n along the rows and the other modes, in their order and the last one
+quickest, along the columns. No formula of the library depends on the order of the columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .namespace import Array, namespace_of
+
+__all__ = ["fold", "gram", "mode_product", "multi_mode_product", "unfold"]
+
+
+def unfold(T: Array, mode: int) -> Array:
+    """Mode-`mode` unfolding, of shape (T.shape[mode], T.size / T.shape[mode]).
+
+    >>> import numpy as np
+    >>> unfold(np.arange(6).reshape(1, 2, 3), 1)
+    array([[0, 1, 2],
+           [3, 4, 5]])
+    """
+    xp = namespace_of(T)
+    return xp.reshape(xp.moveaxis(T, mode, 0), (T.shape[mode], _rest(T.shape, mode)))
+
+
+def fold(M: Array, mode: int, shape: Sequence[int]) -> Array:
+    """Inverse of `unfold`: the tensor of the given shape whose mode-`mode` unfolding is `M`."""
+    xp = namespace_of(M)
+    moved = (shape[mode], *shape[:mode], *shape[mode + 1 :])
+    return xp.moveaxis(xp.reshape(M, moved), 0, mode)
+
+
+def mode_product(T: Array, M: Array, mode: int) -> Array:
+    """``T x_mode M``: every mode-`mode` fibre of `T` multiplied by the matrix `M`."""
+    shape = (*T.shape[:mode], M.shape[0], *T.shape[mode + 1 :])
+    return fold(M @ unfold(T, mode), mode, shape)
+
+
+def multi_mode_product(
+    T: Array, matrices: Sequence[Array | None], *, skip: int | None = None, transposed: bool = False
+) -> Array:
+    """``T x_0 M_0 x_1 M_1 ...`` (or with the transposes); None stands for the identity.
+
+    The product that shrinks the tensor most is taken first, so that the others are cheap.
+    """
+    pairs = [
+        (mode, M.T if transposed else M)
+        for mode, M in enumerate(matrices)
+        if M is not None and mode != skip
+    ]
+    for mode, M in sorted(pairs, key=lambda pair: pair[1].shape[0] / max(pair[1].shape[1], 1)):
+        T = mode_product(T, M, mode)
+    return T
+
+
+def gram(T: Array, mode: int) -> Array:
+    """``T_(mode) T_(mode)'``, of shape (T.shape[mode], T.shape[mode])."""
+    if mode == T.ndim - 1:  # no transposed copy: the last mode is along the columns already
+        A = namespace_of(T).reshape(T, (_rest(T.shape, mode), T.shape[mode]))
+        return A.T @ A
+    A = unfold(T, mode)
+    return A @ A.T
+
+
+def _rest(shape: Sequence[int], mode: int) -> int:
+    return math.prod(shape[:mode]) * math.prod(shape[mode + 1 :])

@@ -1,0 +1,178 @@
+"""Higher-order low-rank regression: coefficients of low multilinear rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .._base import LinearTensorRegressor
+from ..core.approximate import Approximation, bases_from_grams, hooi, hosvd
+from ..core.namespace import Array
+from ..core.spectral import Whitened
+from ..core.validation import RankSpec, check_rank
+
+__all__ = ["HOLRR", "holrr"]
+
+
+def holrr(
+    problem: Whitened,
+    rank: Sequence[RankSpec],
+    *,
+    subspaces: str = "fitted",
+    refine: bool = False,
+    max_iter: int = 100,
+    tol: float = 1e-6,
+) -> Approximation:
+    """A tensor of the given multilinear rank near Z: Algorithm 1 of the paper and its kin.
+
+    Parameters
+    ----------
+    problem : Whitened
+    rank : sequence of p + 1 ints or floats
+    subspaces : {"fitted", "response"}
+        Whether the output subspaces come from Z or, as in the paper, from the raw outputs.
+    refine, max_iter, tol
+        Whether, how long and to which relative decrease alternating least squares go on.
+    """
+    bases = None
+    if subspaces == "response":
+        assert problem.response_grams is not None
+        bases = bases_from_grams(problem.response_grams)
+    found = hosvd(problem.Z, rank, input_rank=problem.input_rank, output_bases=bases)
+    if refine:
+        found = hooi(problem.Z, found, residual=problem.residual, max_iter=max_iter, tol=tol)
+    return found
+
+
+class HOLRR(LinearTensorRegressor):
+    r"""Higher-order low-rank regression.
+
+    Minimises :math:`\|\mathcal{W} \times_0 X - \mathcal{Y}\|^2 + \alpha \|\mathcal{W}\|^2` over
+    the tensors of multilinear rank at most :math:`(R_0, \dots, R_p)`. The problem is not convex;
+    the fit is a spectral approximation within a factor of p + 1 of the minimum, and
+    ``objective_ / lower_bound_`` certifies how near it really is.
+
+    Parameters
+    ----------
+    rank : int, tuple or None, default=None
+        None for full rank; an int for every mode, capped at each mode's size; or a tuple
+        ``(R0, ..., Rp)``, input mode first, whose entries are an int, None for full rank, or a
+        float in (0, 1) for the smallest rank that holds that share of the mode's energy.
+    alpha : float, default=1.0
+        Ridge penalty, at least 0.
+    subspaces : {"fitted", "response"}, default="fitted"
+        Where the output subspaces come from: what a linear function of the inputs explains of the
+        outputs, or, as in Algorithm 1 of the paper, the outputs themselves. The former ignores
+        noise that no input explains, and its bound is sharper.
+    refine : bool, default=False
+        Whether alternating least squares (higher-order orthogonal iteration) go on from there.
+    max_iter : int, default=100
+        Largest number of rounds of the refinement.
+    tol : float, default=1e-6
+        The refinement stops when a round lowers the objective by no more than this share of it.
+    fit_intercept : bool, default=True
+        Whether an intercept is fitted.
+    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
+        See `RLS`.
+
+    Attributes
+    ----------
+    core_ : array of shape (R0, ..., Rp)
+    factors_ : list of p + 1 arrays of shape (d_i, R_i)
+        Input mode first; ``(core_, factors_)`` is a Tucker tensor as TensorLy has them. The
+        output factors have orthonormal columns.
+    coef_ : array of shape (n_features, d1, ..., dp)
+        Dense coefficients, built when asked for.
+    intercept_ : array of shape (d1, ..., dp), or float for scalar targets
+    rank_ : tuple of int
+        The ranks that were used. An input rank that the data do not support is lowered.
+    objective_ : float
+        The objective at this fit.
+    lower_bound_ : float
+        A number that the minimum over all tensors of these ranks is not below.
+    spectra_ : list of p + 1 arrays
+        Leading squared singular values of each unfolding of Z.
+    n_iter_ : int
+        Number of rounds, of which the spectral one is the first.
+    solver_ : str
+        The factorisation that was used.
+    moments_ : Moments
+        After `partial_fit` and `fit_moments` only.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+
+    References
+    ----------
+    G. Rabusseau, H. Kadri (2016). Higher-order low-rank regression. arXiv:1602.06863.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr import HOLRR
+    >>> rng = np.random.default_rng(0)
+    >>> U0, U1, U2 = rng.normal(size=(8, 2)), rng.normal(size=(5, 2)), rng.normal(size=(6, 2))
+    >>> W = np.einsum("abc,ia,jb,kc->ijk", rng.normal(size=(2, 2, 2)), U0, U1, U2)
+    >>> X = rng.normal(size=(100, 8))
+    >>> Y = np.tensordot(X, W, 1) + 0.1 * rng.normal(size=(100, 5, 6))
+    >>> model = HOLRR(rank=(2, 2, 2), alpha=0.1).fit(X, Y)
+    >>> model.core_.shape, model.predict(X[:3]).shape
+    ((2, 2, 2), (3, 5, 6))
+    >>> model.objective_ / model.lower_bound_ < 1.01
+    True
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **LinearTensorRegressor._parameter_constraints,
+        "subspaces": [StrOptions({"fitted", "response"})],
+        "refine": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        rank=None,
+        alpha=1.0,
+        *,
+        subspaces="fitted",
+        refine=False,
+        max_iter=100,
+        tol=1e-6,
+        fit_intercept=True,
+        solver="auto",
+    ):
+        self.rank = rank
+        self.alpha = alpha
+        self.subspaces = subspaces
+        self.refine = refine
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+
+    def _approximate(self, problem: Whitened, n_features: int) -> Approximation:
+        return holrr(
+            problem,
+            check_rank(self.rank, (n_features, *problem.Z.shape[1:])),
+            subspaces=self.subspaces,
+            refine=self.refine,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+
+    def _set_rank(self, found: Approximation) -> None:
+        self.rank_ = found.tucker.rank
+        self.n_iter_ = 1 + found.n_iter
+
+    def _wants_response_grams(self) -> bool:
+        return self.subspaces == "response"
+
+    @property
+    def core_(self) -> Array:
+        return self.tucker_.core
+
+    @property
+    def factors_(self) -> list[Array]:
+        return self.tucker_.dense_factors()

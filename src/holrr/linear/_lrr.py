@@ -1,0 +1,111 @@
+"""Low-rank regression: the coefficients as a matrix, inputs by all outputs, of low rank."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+from sklearn.utils._param_validation import Interval
+
+from .._base import LinearTensorRegressor
+from ..core.approximate import Approximation, hosvd
+from ..core.namespace import Array
+from ..core.spectral import Whitened
+
+__all__ = ["LRR", "lrr"]
+
+
+def lrr(problem: Whitened, rank: int | float) -> Approximation:
+    """The nearest tensor to Z whose mode-0 unfolding has the given rank (Eckart and Young)."""
+    return hosvd(
+        problem.Z, (rank, *problem.Z.shape[1:]), input_rank=problem.input_rank, modes=(0,)
+    )
+
+
+class LRR(LinearTensorRegressor):
+    r"""Low-rank (reduced-rank) ridge regression for tensor outputs.
+
+    Minimises :math:`\|\mathcal{W} \times_0 X - \mathcal{Y}\|^2 + \alpha \|\mathcal{W}\|^2` over
+    the tensors whose mode-0 unfolding (inputs by all outputs) has rank at most `rank`. The
+    minimum is exact.
+
+    Parameters
+    ----------
+    rank : int, float or None, default=None
+        Largest rank, capped at the number of features; a float in (0, 1) is the share of the
+        energy of Z to keep; None for full rank.
+    alpha : float, default=1.0
+        Ridge penalty, at least 0.
+    fit_intercept : bool, default=True
+        Whether an intercept is fitted.
+    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
+        See `RLS`.
+
+    Attributes
+    ----------
+    core_ : array of shape (rank_, d1, ..., dp)
+        Outputs for each of the latent inputs.
+    factors_ : list of p + 1 arrays
+        First the map from inputs to latent inputs, (n_features, rank_), then identities.
+    coef_ : array of shape (n_features, d1, ..., dp)
+        Dense coefficients, built when asked for.
+    intercept_ : array of shape (d1, ..., dp), or float for scalar targets
+    rank_ : int
+        The rank that was used: lower than asked for where the data do not support it.
+    objective_ : float
+        The minimum.
+    lower_bound_ : float
+        The same, since the problem is solved exactly.
+    spectra_ : list of p + 1 arrays
+        Squared singular values of Z; of the input mode only.
+    solver_ : str
+        The factorisation that was used.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+
+    References
+    ----------
+    A. J. Izenman (1975). Reduced-rank regression for the multivariate linear model. Journal of
+    Multivariate Analysis 5(2), 248-264.
+
+    A. Mukherjee, J. Zhu (2011). Reduced rank ridge regression and its kernel extensions.
+    Statistical Analysis and Data Mining 4(6), 612-622.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr import LRR
+    >>> rng = np.random.default_rng(0)
+    >>> X, W = rng.normal(size=(50, 6)), rng.normal(size=(6, 2)) @ rng.normal(size=(2, 20))
+    >>> model = LRR(rank=2, alpha=0).fit(X, (X @ W).reshape(50, 4, 5))
+    >>> model.rank_, bool(np.allclose(model.coef_.reshape(6, 20), W))
+    (2, True)
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **LinearTensorRegressor._parameter_constraints,
+        "rank": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+            None,
+        ],
+    }
+
+    def __init__(self, rank=None, alpha=1.0, *, fit_intercept=True, solver="auto"):
+        self.rank = rank
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+
+    def _approximate(self, problem: Whitened, n_features: int) -> Approximation:
+        return lrr(problem, n_features if self.rank is None else self.rank)
+
+    def _set_rank(self, found: Approximation) -> None:
+        self.rank_ = found.tucker.rank[0]
+
+    @property
+    def core_(self) -> Array:
+        return self.tucker_.core
+
+    @property
+    def factors_(self) -> list[Array]:
+        return self.tucker_.dense_factors()

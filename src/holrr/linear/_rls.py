@@ -1,0 +1,68 @@
+"""Regularised least squares: ridge regression for tensor outputs, no constraint on the rank."""
+
+from __future__ import annotations
+
+from .._base import LinearTensorRegressor
+from ..core.approximate import Approximation, hosvd
+from ..core.spectral import Whitened
+
+__all__ = ["RLS"]
+
+
+class RLS(LinearTensorRegressor):
+    r"""Regularised least squares (ridge regression) for tensor outputs.
+
+    Minimises :math:`\|\mathcal{W} \times_0 X - \mathcal{Y}\|^2 + \alpha \|\mathcal{W}\|^2` over
+    all tensors. The outputs are independent of each other: it is scikit-learn's ``Ridge`` on the
+    flattened outputs.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Ridge penalty, at least 0. With 0, the solution of least norm.
+    fit_intercept : bool, default=True
+        Whether an intercept is fitted (by centring the data; it is not penalised).
+    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
+        "cholesky" and "eigh" factorise ``X'X``, "svd" the inputs themselves. "auto" takes the
+        first where the condition number lets half of the digits survive it, and else decomposes
+        ``XX'`` or `X`.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features, d1, ..., dp)
+    intercept_ : array of shape (d1, ..., dp), or float for scalar targets
+    objective_ : float
+        The minimum.
+    lower_bound_ : float
+        The same, since the problem is solved exactly.
+    solver_ : str
+        The factorisation that was used.
+    moments_ : Moments
+        After `partial_fit` and `fit_moments` only.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+        Where `X` had column names that are all strings.
+
+    See Also
+    --------
+    LRR : The coefficients as a matrix of low rank.
+    HOLRR : The coefficients as a tensor of low multilinear rank.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr import RLS
+    >>> rng = np.random.default_rng(0)
+    >>> X, W = rng.normal(size=(50, 3)), rng.normal(size=(3, 4, 5))
+    >>> model = RLS(alpha=0).fit(X, np.tensordot(X, W, 1) + 1)
+    >>> model.coef_.shape, bool(np.allclose(model.coef_, W)), bool(np.allclose(model.intercept_, 1))
+    ((3, 4, 5), True, True)
+    """
+
+    def __init__(self, alpha=1.0, *, fit_intercept=True, solver="auto"):
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+
+    def _approximate(self, problem: Whitened, n_features: int) -> Approximation:
+        return hosvd(problem.Z, problem.Z.shape, modes=())
