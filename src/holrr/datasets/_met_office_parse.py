@@ -1,0 +1,174 @@
+"""Station files of the Met Office: text in, table out. Nothing here touches the network."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+VARIABLE_NAMES = ("tmax", "tmin", "af", "rain", "sun")
+VARIABLE_UNITS = ("degC", "degC", "days", "mm", "hours")
+
+_HEADING = ["yyyy", "mm", *VARIABLE_NAMES]
+
+_PLACE = re.compile(r"Lat\s+(-?\d+\.?\d*)\s+Lon\s+(-?\d+\.?\d*),?\s+(-?\d+)\s*m")
+
+# A value may carry markers: * estimated, # automatic sensor, $ other site.
+_VALUE = r"\s+(---|-?\d+(?:\.\d+)?)[*#$]*"
+_VALUE_THEN_SPACE = _VALUE + r"(?=\s)"
+
+# Real rows end in a remark, even glued to the last value, or lack the sunshine altogether. A
+# remark must not look like one more value, and a row that lacks more than sunshine is cut off.
+_ROW = re.compile(
+    rf"\s*(\d{{4}})\s+(\d{{1,2}}){3 * _VALUE_THEN_SPACE}{_VALUE}"
+    rf"(?:{_VALUE}(?:\s*[^\s\d.+-].*)?|\s+Provisional)?\s*"
+)
+
+
+@dataclass(frozen=True)
+class StationTable:
+    """What one station file holds.
+
+    Attributes
+    ----------
+    title : str
+        First line of the file, the name of the station as the Met Office writes it.
+    coordinates : tuple of float
+        Latitude and longitude in degrees and altitude in metres, of the latest site.
+    months : ndarray of shape (n_months,), dtype datetime64[M]
+        Increasing, but not without gaps.
+    values : ndarray of shape (n_months, 5)
+        The variables in the order of `VARIABLE_NAMES`, NaN where missing.
+    """
+
+    title: str
+    coordinates: tuple[float, float, float]
+    months: NDArray[np.datetime64]
+    values: NDArray[np.float64]
+
+
+def read_station(path: str | Path) -> StationTable:
+    """Read one station file; see `parse_station`."""
+    text = Path(path).read_text(encoding="utf-8", errors="replace")
+    return parse_station(text, source=str(path))
+
+
+def parse_station(text: str, source: str = "<text>") -> StationTable:
+    """Parse the text of one station file.
+
+    Parameters
+    ----------
+    text : str
+        The whole file.
+    source : str, default="<text>"
+        What error messages call the file.
+
+    Returns
+    -------
+    table : StationTable
+        The monthly values and the header.
+
+    Raises
+    ------
+    ValueError
+        If the text is not that of a station file. The message names the file and the line.
+
+    Examples
+    --------
+    >>> from holrr.datasets._met_office_parse import parse_station
+    >>> table = parse_station('''Oxford
+    ... Location: 450900E 207200N, Lat 51.761 Lon -1.262, 63 metres amsl
+    ...    yyyy  mm   tmax    tmin      af    rain     sun
+    ...               degC    degC    days      mm   hours
+    ...    1853   1    8.4     2.7       4    62.8     ---
+    ...    1853   2    3.2*   -1.8      19    29.3    40.1#  Provisional
+    ... ''')
+    >>> table.coordinates
+    (51.761, -1.262, 63.0)
+    >>> table.values
+    array([[ 8.4,  2.7,  4. , 62.8,  nan],
+           [ 3.2, -1.8, 19. , 29.3, 40.1]])
+    """
+    lines = text.splitlines()
+    n_header = _count_header_lines(lines, source)
+    months: list[np.datetime64] = []
+    values: list[list[float]] = []
+    for number, line in enumerate(lines[n_header:], start=n_header + 1):
+        if not line.strip() or line.strip().lower() == "site closed":
+            continue
+        month, row = _parse_row(line, f"{source}, line {number}")
+        if months and month <= months[-1]:
+            raise ValueError(f"{source}, line {number}: {month} does not follow {months[-1]}.")
+        months.append(month)
+        values.append(row)
+    if not months:
+        raise ValueError(f"{source}, line {len(lines)}: the file ends before the first month.")
+    return StationTable(
+        title=lines[0].strip(),
+        coordinates=_find_coordinates(lines[:n_header], source),
+        months=np.array(months, dtype="datetime64[M]"),
+        values=np.array(values),
+    )
+
+
+def align_months(table: StationTable, months: NDArray[np.datetime64]) -> NDArray[np.float64]:
+    """Values for the given months, shape (n_months, 5), NaN where the file has none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.datasets._met_office_parse import StationTable, align_months
+    >>> months = np.array(["2000-01", "2000-03"], dtype="datetime64[M]")
+    >>> table = StationTable("Somewhere", (52.0, 0.0, 10.0), months, np.ones((2, 5)))
+    >>> align_months(table, np.arange("2000-01", "2000-04", dtype="datetime64[M]"))[:, 0]
+    array([ 1., nan,  1.])
+    """
+    aligned = np.full((len(months), table.values.shape[1]), np.nan)
+    _, where, which = np.intersect1d(months, table.months, return_indices=True)
+    aligned[where] = table.values[which]
+    return aligned
+
+
+def _count_header_lines(lines: list[str], source: str) -> int:
+    """Number of lines up to the units, which follow the column names."""
+    for number, line in enumerate(lines, start=1):
+        if line.split() != _HEADING:
+            continue
+        units = lines[number].split() if number < len(lines) else []
+        if units != list(VARIABLE_UNITS):
+            raise ValueError(
+                f"{source}, line {number + 1}: expected the units {' '.join(VARIABLE_UNITS)!r}, "
+                f"got {' '.join(units)!r}."
+            )
+        return number + 1
+    raise ValueError(
+        f"{source}, line {len(lines)}: not a Met Office station file, since it ends without the "
+        f"column names {' '.join(_HEADING)!r}."
+    )
+
+
+def _find_coordinates(header: list[str], source: str) -> tuple[float, float, float]:
+    """Latitude, longitude and altitude; where a station moved, those of its last site."""
+    places = [found for line in header if (found := _PLACE.search(line))]
+    if not places:
+        raise ValueError(
+            f"{source}, lines 1 to {len(header)}: the header has no location such as "
+            "'Lat 51.761 Lon -1.262, 63 metres amsl'."
+        )
+    latitude, longitude, altitude = map(float, places[-1].groups())
+    return latitude, longitude, altitude
+
+
+def _parse_row(line: str, where: str) -> tuple[np.datetime64, list[float]]:
+    found = _ROW.fullmatch(line)
+    if not found or not 1 <= int(found[2]) <= 12:
+        raise ValueError(
+            f"{where}: expected a year, a month and the values of {', '.join(VARIABLE_NAMES)}, "
+            f"got {line!r}."
+        )
+    year, month, *fields = found.groups()
+    row = [np.nan if field in (None, "---") else float(field) for field in fields]
+    return np.datetime64(f"{year}-{int(month):02d}", "M"), row
