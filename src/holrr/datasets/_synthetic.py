@@ -31,7 +31,7 @@ def make_tensor_regression(
     normalize: bool | None = None,
     return_coef: bool = False,
     random_state: int | np.random.RandomState | None = None,
-) -> tuple[Array, Array] | tuple[Array, Array, Array]:
+) -> tuple[Array, ...]:
     """Draw a regression problem with vector inputs and tensor responses.
 
     The responses are ``Y = W x_0 f(x) + E``: every sample contracts the first mode of the
