@@ -89,9 +89,10 @@ def test_a_gap_everywhere_leaves_no_window(series):
     assert Y.shape == (0, 1, 4, 3)
 
 
-def test_the_windows_do_not_alias_the_series(series):
+@pytest.mark.parametrize("drop_missing", [True, False])
+def test_the_windows_do_not_alias_the_series(series, drop_missing):
     before = series.copy()
-    X, Y, _ = make_forecast_windows(series, 2, 3)
+    X, Y, _ = make_forecast_windows(series, 2, 3, drop_missing=drop_missing)
     Y[0] = 99.0
     X[0] = 99.0
     assert_array_equal(series, before)
