@@ -27,6 +27,7 @@ from .namespace import (
     is_numpy_array,
     namespace_of,
     row_blocks,
+    squared_norm,
     symmetrise,
 )
 from .tensor import gram
@@ -117,14 +118,19 @@ class Moments:
         mean_x = weighted_mean(X, w, weight)
         Sxx = xp.zeros((d0, d0), dtype=xp.float64, device=device_of(X))
 
-        def centred_inputs(rows: slice) -> Array:
+        def centred_inputs(rows: slice, out: Array) -> None:
             nonlocal Sxx
-            Xc = _centred_transpose(X[rows, :], mean_x)
-            Bt = Xc if w is None else Xc * w[rows]
-            Sxx += Bt @ Xc.T
-            return Bt
+            Xc = out if w is None and out.dtype == xp.float64 else xp.empty_like(out, dtype=xp.float64)
+            Xc[...] = X[rows, :].T
+            Xc -= mean_x[:, None]
+            if w is None:
+                Sxx += Xc @ Xc.T
+            else:
+                Sxx += (Xc * w[rows]) @ Xc.T
+            if Xc is not out:
+                out[...] = Xc if w is None else Xc * w[rows]
 
-        sums = sum_responses(centred_inputs, d0, X.shape[1], Y, w, response_grams)
+        sums = sum_responses(centred_inputs, d0, Y, w, response_grams)
         # The mean is rounded, so the centred inputs add up to nearly zero only.
         drift = sums.basis_sum
         return cls(
@@ -263,9 +269,8 @@ class ResponseSums:
 
 
 def sum_responses(
-    basis: Callable[[slice], Array],
+    basis: Callable[[slice, Array], None],
     k: int,
-    row_size: int,
     Y: Array,
     w: Array | None,
     want_grams: bool = False,
@@ -278,11 +283,9 @@ def sum_responses(
     Parameters
     ----------
     basis : callable
-        Gives ``B'`` for a slice of rows: an array of shape (k, n) with the weights included.
+        Writes ``B'`` for a slice of rows, weights included, into an array of shape (k, n).
     k : int
         Number of columns of `B`.
-    row_size : int
-        Number of entries that `basis` copies for a row.
     Y : array of shape (n_samples, d1, ..., dp)
     w : array of shape (n_samples,) or None
         Weights of the samples in the mean, the norm and the Gram matrices.
@@ -290,27 +293,27 @@ def sum_responses(
         Whether the Gram matrices of the output modes are gathered.
     """
     xp, device, shape = namespace_of(Y), device_of(Y), tuple(Y.shape[1:])
-    n, size = Y.shape[0], math.prod(shape)
+    size = math.prod(shape)
     zeros = lambda *dims: xp.zeros(dims, dtype=xp.float64, device=device)  # noqa: E731
     shift = _shift(Y)
     products, basis_sum, weight, syy = zeros(k + 1, size), zeros(k), zeros(), zeros()
     grams = [zeros(d, d) for d in shape] if want_grams else None
 
     copies_Y = shift is not None or want_grams or w is not None or not _is_c_contiguous(Y)
-    for rows in _blocks(n, row_size + size * copies_Y, Y):
-        Yb = xp.reshape(Y[rows, ...], (rows.stop - rows.start, size))
+    for rows in _blocks(Y, k + size * copies_Y):
+        n = rows.stop - rows.start
+        Yb = xp.reshape(Y[rows, ...], (n, size))
         if shift is not None:
             Yb = Yb - shift
-        ones = xp.ones(Yb.shape[0], dtype=xp.float64, device=device) if w is None else w[rows]
-        Bt = xp.empty((k + 1, Yb.shape[0]), dtype=Y.dtype, device=device)
-        Bt[:k, :] = basis(rows)
-        Bt[k, :] = xp.astype(ones, Y.dtype, copy=False)
+        Bt = xp.empty((k + 1, n), dtype=Y.dtype, device=device)
+        basis(rows, Bt[:k, :])
+        Bt[k, :] = 1.0 if w is None else xp.astype(w[rows], Y.dtype, copy=False)
         products += Bt @ Yb
         basis_sum += xp.sum(Bt[:k, :], axis=1, dtype=xp.float64)
-        weight += xp.sum(ones)
-        syy += _squared_norm(Yb, None if w is None else ones)
+        weight += n if w is None else xp.sum(w[rows])
+        syy += _weighted_norm(Yb, None if w is None else w[rows])
         if grams is not None:
-            _add_grams(grams, Yb, shape, None if w is None else ones)
+            _add_grams(grams, Yb, shape, None if w is None else w[rows])
 
     return _about_mean(products, basis_sum, weight, syy, grams, shift, shape, Y)
 
@@ -364,14 +367,12 @@ def _shift(Y: Array) -> Array | None:
     return xp.astype(mean, Y.dtype, copy=False)
 
 
-def _squared_norm(Yb: Array, w: Array | None) -> Array:
-    """``sum_n w_n ||y_n||^2`` as a float64 scalar of the array's library, no full-size temporary."""
+def _weighted_norm(Yb: Array, w: Array | None) -> Array:
+    """``sum_n w_n ||y_n||^2`` as a float64 scalar of the array's library."""
     xp = namespace_of(Yb)
     if w is None:
-        norm = xp.astype(xp.linalg.vector_norm(Yb), xp.float64)
-        return norm * norm
-    norms = xp.astype(xp.linalg.vector_norm(Yb, axis=1), xp.float64)
-    return xp.sum(w * norms * norms)
+        return xp.astype(squared_norm(Yb), xp.float64)
+    return xp.sum(w * xp.sum(Yb * Yb, axis=1, dtype=xp.float64))
 
 
 def _add_grams(grams: list[Array], Yb: Array, shape: tuple[int, ...], w: Array | None) -> None:
@@ -381,15 +382,6 @@ def _add_grams(grams: list[Array], Yb: Array, shape: tuple[int, ...], w: Array |
     block = xp.reshape(Yb, (Yb.shape[0], *shape))
     for i in range(len(grams)):
         grams[i] += gram(block, i + 1)
-
-
-def _centred_transpose(Xb: Array, mean: Array) -> Array:
-    """``(Xb - mean)'`` in float64, laid out so that the product with `Y` needs no copy."""
-    xp = namespace_of(Xb)
-    Xc = xp.empty((Xb.shape[1], Xb.shape[0]), dtype=xp.float64, device=device_of(Xb))
-    Xc[...] = Xb.T
-    Xc -= mean[:, None]
-    return Xc
 
 
 def weighted_mean(X: Array, w: Array | None, weight: float) -> Array:
@@ -405,11 +397,11 @@ def _mean64(X: Array) -> Array:
     return xp.sum(X, axis=0, dtype=xp.float64) / X.shape[0]
 
 
-def _blocks(n: int, row_size: int, Y: Array) -> list[slice]:
+def _blocks(Y: Array, row_size: int) -> list[slice]:
     budget = _HOST_BLOCK if is_numpy_array(Y) else _DEVICE_BLOCK
     if Y.dtype == namespace_of(Y).float32:
         budget = min(budget, _FLOAT32_ROWS * 8 * row_size)
-    return row_blocks(n, 8 * row_size, budget)
+    return row_blocks(Y.shape[0], 8 * row_size, budget)
 
 
 def _is_c_contiguous(Y: Array) -> bool:

@@ -37,6 +37,7 @@ __all__ = [
     "namespace_of",
     "row_blocks",
     "solve_triangular",
+    "squared_norm",
     "svd",
     "symmetrise",
     "to_numpy",
@@ -76,6 +77,15 @@ def row_blocks(n_rows: int, row_bytes: int, budget: int) -> list[slice]:
     """Slices of consecutive rows, each within `budget` bytes (but at least 64 rows)."""
     step = max(64, budget // max(row_bytes, 1))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def squared_norm(A: Array) -> Array:
+    """``||A||^2`` as a scalar of the array's own library, without a temporary of its size."""
+    if is_numpy_array(A):
+        flat = np.ravel(A)
+        return np.dot(flat, flat)
+    norm = namespace_of(A).linalg.vector_norm(A)
+    return norm * norm
 
 
 def symmetrise(A: Array) -> Array:

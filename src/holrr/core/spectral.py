@@ -288,7 +288,11 @@ def spectral_from_arrays(
     s, Q, P, used = _decompose(Xc, min_alpha, solver)
 
     B = Q if root is None else Q * root
-    sums = sum_responses(lambda rows: B[rows, :].T, B.shape[1], B.shape[1], Y, w, response_grams)
+
+    def rows_of_basis(rows: slice, out: Array) -> None:
+        out[...] = xp.astype(B[rows, :].T, out.dtype, copy=False)
+
+    sums = sum_responses(rows_of_basis, B.shape[1], Y, w, response_grams)
     if not fit_intercept:
         sums = sums.about_zero(weight)
     return Spectral(
