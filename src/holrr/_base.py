@@ -192,7 +192,7 @@ class LinearTensorRegressor(TensorRegressor):
             response_grams=self._wants_response_grams(),
         )
         self._solve(problem, X.shape[1])
-        vars(self).pop("moments_", None)
+        self.__dict__.pop("moments_", None)
         return self
 
     @all_or_nothing
@@ -241,7 +241,7 @@ class LinearTensorRegressor(TensorRegressor):
         """
         if not isinstance(moments, Moments):
             raise TypeError(f"moments must be a Moments object; got {type(moments).__name__}.")
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         self.n_features_in_ = moments.n_features
         return self._fit_moments(moments)
 

@@ -1,1 +1,1 @@
-"""The mathematics, free of estimators: moments, whitened problems, approximations, Tucker tensors."""
+"""The mathematics: moments, whitened problems, approximations, Tucker tensors. No estimators."""

@@ -30,6 +30,7 @@ from .namespace import (
     device_of,
     eigh_top,
     namespace_of,
+    squared_norm,
 )
 from .tensor import gram, multi_mode_product, unfold
 from .tucker import Tucker
@@ -72,13 +73,14 @@ class Approximation:
 
 @dataclass(frozen=True, eq=False)
 class _Mode:
-    """One mode of Z: an orthonormal basis of the kept directions, None for all of them as they are."""
+    """One mode of Z, and an orthonormal basis of what is kept of it (None: all of it, as it is)."""
 
     basis: Array | None
     spectrum: np.ndarray
     tail: float
 
 
+@np.errstate(over="ignore")  # where squares overflow, the certificate is infinite, no more
 def hosvd(
     Z: Array,
     rank: Sequence[RankSpec],
@@ -174,8 +176,7 @@ def _project(
 ) -> Approximation:
     """The nearest tensor to Z with the given subspaces (Theorem 1 of the HOLRR paper)."""
     core = multi_mode_product(Z, bases, transposed=True)
-    xp = namespace_of(core)
-    error = float(xp.sum(Z * Z)) - float(xp.sum(core * core))
+    error = float(squared_norm(Z)) - float(squared_norm(core))
     # The difference is rounded; max(tails) is a bound that it cannot truly fall below.
     error = max(error, *tails, 0.0) if not math.isnan(error) else math.inf
     return Approximation(Tucker(core, tuple(bases)), error, tails, spectra, n_iter)
@@ -191,8 +192,8 @@ def _mode(Z: Array, mode: int, R: RankSpec, input_rank: Callable[[], int] | None
     R = _rank_of_share(lam, R) if isinstance(R, float) else min(R, size)
     if input_rank is not None and R > _numerical_rank(lam):
         R = max(1, min(R, input_rank()))
-    total = float(namespace_of(Z).sum(Z * Z))
-    tail = float(lam[R:].sum()) if lam.size == size else total - float(lam[:R].sum())
+    known = lam.size == size
+    tail = float(lam[R:].sum()) if known else float(squared_norm(Z)) - float(lam[:R].sum())
     return _Mode(U[:, :R], lam, max(tail, 0.0) if R < size else 0.0)
 
 

@@ -108,6 +108,7 @@ class Moments:
         return cls.from_checked(X, Y, check_weights(sample_weight, X), response_grams)
 
     @classmethod
+    @np.errstate(over="ignore", invalid="ignore")  # checked for at the end of the pass
     def from_checked(
         cls, X: Array, Y: Array, w: Array | None = None, response_grams: bool = False
     ) -> Moments:
@@ -120,7 +121,11 @@ class Moments:
 
         def centred_inputs(rows: slice, out: Array) -> None:
             nonlocal Sxx
-            Xc = out if w is None and out.dtype == xp.float64 else xp.empty_like(out, dtype=xp.float64)
+            Xc = (
+                out
+                if w is None and out.dtype == xp.float64
+                else xp.empty_like(out, dtype=xp.float64)
+            )
             Xc[...] = X[rows, :].T
             Xc -= mean_x[:, None]
             if w is None:
@@ -169,7 +174,9 @@ class Moments:
 
     def about(self, mean_x: Array, mean_y: Array) -> Moments:
         """Moments about other centres than the samples' own means."""
-        return self._shifted(self.mean_x - mean_x, self.mean_y - mean_y, self.weight, mean_x, mean_y)
+        return self._shifted(
+            self.mean_x - mean_x, self.mean_y - mean_y, self.weight, mean_x, mean_y
+        )
 
     def _shifted(
         self, dx: Array, dy: Array, weight: float, mean_x: Array, mean_y: Array
@@ -268,6 +275,7 @@ class ResponseSums:
         )
 
 
+@np.errstate(over="ignore", invalid="ignore")  # checked for at the end
 def sum_responses(
     basis: Callable[[slice, Array], None],
     k: int,
@@ -356,7 +364,7 @@ def _shift(Y: Array) -> Array | None:
     cancel. Without a shift they cancel only where the mean dwarfs the spread.
     """
     xp = namespace_of(Y)
-    head = Y[: min(Y.shape[0], 64), ...]
+    head = Y[: min(Y.shape[0], 64, 8 + Y.shape[0] // 100), ...]
     head = xp.astype(xp.reshape(head, (head.shape[0], -1)), xp.float64, copy=False)
     mean = xp.mean(head, axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -388,13 +396,8 @@ def weighted_mean(X: Array, w: Array | None, weight: float) -> Array:
     """Weighted mean of the rows of `X`, in float64."""
     xp = namespace_of(X)
     if w is None:
-        return xp.mean(X, axis=0, dtype=xp.float64) if is_numpy_array(X) else _mean64(X)
+        return xp.sum(X, axis=0, dtype=xp.float64) / weight
     return (w @ xp.astype(X, xp.float64, copy=False)) / weight
-
-
-def _mean64(X: Array) -> Array:
-    xp = namespace_of(X)
-    return xp.sum(X, axis=0, dtype=xp.float64) / X.shape[0]
 
 
 def _blocks(Y: Array, row_size: int) -> list[slice]:
@@ -409,4 +412,3 @@ def _is_c_contiguous(Y: Array) -> bool:
         return bool(Y.flags.c_contiguous)
     contiguous = getattr(Y, "is_contiguous", None)
     return bool(contiguous()) if contiguous is not None else True
-

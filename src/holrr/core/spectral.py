@@ -27,6 +27,7 @@ from .namespace import (
     eigh,
     namespace_of,
     solve_triangular,
+    squared_norm,
     svd,
     symmetrise,
     to_numpy,
@@ -124,7 +125,7 @@ class Spectral:
 
 
 def _whitened(Z: Array, lift: Callable[[Array], Array], syy: float, **rest: object) -> Whitened:
-    norm = float(namespace_of(Z).sum(Z * Z))
+    norm = float(squared_norm(Z))
     residual = max(syy - norm, 0.0) if np.isfinite(syy) else syy
     return Whitened(Z, lift, residual, norm, **rest)  # type: ignore[arg-type]
 
@@ -161,6 +162,12 @@ def whiten_moments(
 def _half(dtype: str) -> float:
     """Smallest 1 / condition number at which half of the digits survive the solve."""
     return float(np.sqrt(np.finfo(dtype).eps))
+
+
+def _squares_are_safe(m: Moments) -> bool:
+    """Whether no product of the data can have overflowed or vanished."""
+    trace = float(namespace_of(m.Sxx).linalg.trace(m.Sxx))
+    return 1e-200 < trace < 1e200 and 1e-200 < m.syy < 1e200
 
 
 def _cholesky_problem(m: Moments, alpha: float, min_rcond: float) -> Whitened | None:
@@ -241,15 +248,19 @@ def whiten_arrays(
     "auto" goes through the moments where there are more samples than features and the normal
     equations keep half of the digits; a wide or ill-conditioned `X` is decomposed itself.
     """
-    if solver in ("cholesky", "eigh") or (solver == "auto" and X.shape[0] >= X.shape[1]):
+    N, d0 = X.shape
+    # Somewhat wide inputs, too, as long as alpha can make up for the samples that are missing.
+    through_moments = d0 <= N or (d0 <= 2 * N and alpha > 0)
+    if solver in ("cholesky", "eigh") or (solver == "auto" and through_moments):
         m = Moments.from_checked(X, Y, w, response_grams)
         if solver != "auto":
             return whiten_moments(m, alpha, solver=solver, fit_intercept=fit_intercept)
         if not fit_intercept:
             m = m.about_zero()
-        problem = _cholesky_problem(m, alpha, _half(m.dtype))
-        if problem is not None:
-            return problem
+        if _squares_are_safe(m):
+            problem = _cholesky_problem(m, alpha, _half(m.dtype))
+            if problem is not None:
+                return problem
     return spectral_from_arrays(
         X,
         Y,
@@ -316,10 +327,7 @@ def _decompose(X: Array, min_alpha: float, solver: str) -> tuple[Array, Array, A
             s, Q = _supported(*eigh(K))
             return s, Q, X.T @ (Q / s), "eigh"
     Q, s, P = svd(X)
-    r = int((s > np.finfo(float).eps * max(X.shape) * s[0]).sum())
-    if r == 0:
-        P = P[:, :1]
-    else:
-        P = P[:, :r]
+    sigma = to_numpy(s)
+    r = int((sigma > np.finfo(float).eps * max(X.shape) * sigma[0]).sum())
     s, Q = _at_least_one(s[:r], Q[:, :r])
-    return s, Q, P, "svd"
+    return s, Q, P[:, : s.shape[0]], "svd"

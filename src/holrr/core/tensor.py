@@ -23,14 +23,18 @@ def unfold(T: Array, mode: int) -> Array:
            [3, 4, 5]])
     """
     xp = namespace_of(T)
-    return xp.reshape(xp.moveaxis(T, mode, 0), (T.shape[mode], _rest(T.shape, mode)))
+    if mode > 0:
+        T = xp.permute_dims(T, (mode, *range(mode), *range(mode + 1, T.ndim)))
+    return xp.reshape(T, (T.shape[0], math.prod(T.shape[1:])))
 
 
 def fold(M: Array, mode: int, shape: Sequence[int]) -> Array:
     """Inverse of `unfold`: the tensor of the given shape whose mode-`mode` unfolding is `M`."""
     xp = namespace_of(M)
-    moved = (shape[mode], *shape[:mode], *shape[mode + 1 :])
-    return xp.moveaxis(xp.reshape(M, moved), 0, mode)
+    T = xp.reshape(M, (shape[mode], *shape[:mode], *shape[mode + 1 :]))
+    if mode == 0:
+        return T
+    return xp.permute_dims(T, (*range(1, mode + 1), 0, *range(mode + 1, T.ndim)))
 
 
 def mode_product(T: Array, M: Array, mode: int) -> Array:
@@ -59,11 +63,7 @@ def multi_mode_product(
 def gram(T: Array, mode: int) -> Array:
     """``T_(mode) T_(mode)'``, of shape (T.shape[mode], T.shape[mode])."""
     if mode == T.ndim - 1:  # no transposed copy: the last mode is along the columns already
-        A = namespace_of(T).reshape(T, (_rest(T.shape, mode), T.shape[mode]))
+        A = namespace_of(T).reshape(T, (math.prod(T.shape[:-1]), T.shape[-1]))
         return A.T @ A
     A = unfold(T, mode)
     return A @ A.T
-
-
-def _rest(shape: Sequence[int], mode: int) -> int:
-    return math.prod(shape[:mode]) * math.prod(shape[mode + 1 :])

@@ -161,7 +161,9 @@ def check_weights(sample_weight: Any, X: Array) -> Array | None:
             f"sample_weight.shape == {w.shape}, expected {(n,)}: one weight for each sample of X."
         )
     if not np.isfinite(w).all():
-        raise ValueError(f"sample_weight contains NaN or infinity at sample {_first(~np.isfinite(w))}.")
+        raise ValueError(
+            f"sample_weight contains NaN or infinity at sample {_first(~np.isfinite(w))}."
+        )
     if (w < 0).any():
         at = _first(w < 0)
         raise ValueError(f"sample_weight must not be negative; got {w[at]} at sample {at}.")
@@ -210,7 +212,8 @@ def check_rank(rank: Any, shape: Sequence[int]) -> tuple[RankSpec, ...]:
             f"rank must have {len(shape)} entries, one for the input mode and one for each of the "
             f"{len(shape) - 1} output modes of Y; got rank={tuple(rank)} with {len(rank)}."
         )
-    return tuple(_check_rank_entry(R, mode, d) for mode, (R, d) in enumerate(zip(rank, shape)))
+    pairs = zip(rank, shape, strict=True)
+    return tuple(_check_rank_entry(R, mode, d) for mode, (R, d) in enumerate(pairs))
 
 
 def _check_rank_entry(R: Any, mode: int, size: int) -> RankSpec:
@@ -218,11 +221,11 @@ def _check_rank_entry(R: Any, mode: int, size: int) -> RankSpec:
     if R is None:
         return size
     if isinstance(R, Integral) and not isinstance(R, bool):
-        if not 1 <= R <= size:
+        if not 1 <= int(R) <= size:
             raise ValueError(f"{name} must be from 1 to the mode's size {size}; got {R}.")
         return int(R)
     if isinstance(R, Real) and not isinstance(R, bool):
-        if not 0 < R < 1:
+        if not 0 < float(R) < 1:
             raise ValueError(
                 f"{name} as a float is a share of the mode's energy and must lie strictly between "
                 f"0 and 1; got {R}."

@@ -16,9 +16,7 @@ __all__ = ["LRR", "lrr"]
 
 def lrr(problem: Whitened, rank: int | float) -> Approximation:
     """The nearest tensor to Z whose mode-0 unfolding has the given rank (Eckart and Young)."""
-    return hosvd(
-        problem.Z, (rank, *problem.Z.shape[1:]), input_rank=problem.input_rank, modes=(0,)
-    )
+    return hosvd(problem.Z, (rank, *problem.Z.shape[1:]), input_rank=problem.input_rank, modes=(0,))
 
 
 class LRR(LinearTensorRegressor):
