@@ -1,0 +1,98 @@
+"""One look for all figures, on light and on dark pages."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["COLOURS", "THEMES", "figure_bytes", "require_matplotlib", "save_figure", "themed"]
+
+THEMES = {
+    "light": {"ink": "#1f2328", "faint": "#8b949e", "grid": "#e3e6ea", "paper": "#ffffff"},
+    "dark": {"ink": "#e6edf3", "faint": "#8b949e", "grid": "#30363d", "paper": "#0d1117"},
+}
+
+# Tones that keep their distance for the colour-blind and on both backgrounds.
+COLOURS = {
+    "RLS": "#8a8f98",
+    "LRR": "#e69f00",
+    "Trace norm": "#56b4e9",
+    "MLMT-NC": "#b07cc6",
+    "HOLRR (paper)": "#d55e00",
+    "HOLRR": "#d55e00",
+    "HOLRR (ours)": "#009e73",
+}
+
+
+def require_matplotlib() -> Any:
+    """matplotlib, with the drawing done in memory; an ImportError says where to get it."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError("drawing figures needs matplotlib: pip install holrr[plot]") from error
+    return matplotlib
+
+
+@contextmanager
+def themed(theme: str) -> Iterator[None]:
+    """Draw with the colours of a theme, and leave the user's settings as they were."""
+    matplotlib = require_matplotlib()
+    t = THEMES[theme]
+    settings = {
+        "figure.facecolor": t["paper"],
+        "axes.facecolor": t["paper"],
+        "savefig.facecolor": t["paper"],
+        "text.color": t["ink"],
+        "axes.labelcolor": t["ink"],
+        "axes.edgecolor": t["faint"],
+        "xtick.color": t["ink"],
+        "ytick.color": t["ink"],
+        "grid.color": t["grid"],
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlesize": 10.5,
+        "axes.titleweight": "bold",
+        "axes.labelsize": 9.5,
+        "xtick.labelsize": 8.5,
+        "ytick.labelsize": 8.5,
+        "legend.fontsize": 9,
+        "legend.frameon": False,
+        "lines.linewidth": 1.8,
+        "lines.markersize": 5,
+        "font.family": "sans-serif",
+        "svg.hashsalt": "holrr",  # the same figure is the same file
+        "image.interpolation": "nearest",
+    }
+    with matplotlib.rc_context(settings):
+        yield
+
+
+def figure_bytes(draw: Callable[[], Any], theme: str, file_format: str, dpi: int = 150) -> bytes:
+    """A figure as the content of a file.
+
+    Parameters
+    ----------
+    draw : callable
+        Makes a matplotlib Figure.
+    theme : {"light", "dark"}
+    file_format : {"png", "svg"}
+    dpi : int
+    """
+    with themed(theme):
+        buffer = io.BytesIO()
+        metadata = {"Date": None} if file_format == "svg" else None
+        draw().savefig(buffer, format=file_format, dpi=dpi, bbox_inches="tight", metadata=metadata)
+    return buffer.getvalue()
+
+
+def save_figure(draw: Callable[[], Any], stem: Path) -> list[Path]:
+    """Write a figure as PNG and SVG, light; returns the two paths."""
+    paths = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
+    for path in paths:
+        path.write_bytes(figure_bytes(draw, "light", path.suffix[1:]))
+    return paths
