@@ -1,0 +1,145 @@
+"""The file: a zip archive of arrays in NumPy's own format and a JSON header, all checksummed.
+
+``numpy.load(path)`` opens it as any .npz file, and ``unzip -p path header.json`` shows the header.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from typing import IO, Any, BinaryIO
+
+import numpy as np
+
+from ._atomic import write_atomically
+
+__all__ = ["FORMAT", "VERSION", "read_container", "write_container"]
+
+FORMAT, VERSION = "holrr", 1
+_HEADER = "header.json"
+# Numbers, truth values, text of fixed width, dates: what NumPy stores without pickle.
+_KINDS = "biufcUSmM"
+# What the zip and the array readers raise for bytes that are not what they should be.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    ValueError,
+    EOFError,
+    KeyError,
+    OSError,
+    NotImplementedError,
+    RecursionError,
+)
+
+
+def write_container(
+    path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> None:
+    """Write `header` (JSON) and `arrays` to `path`, atomically."""
+
+    def write(file: BinaryIO) -> None:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            sums = {name: _write_array(archive, name, a) for name, a in arrays.items()}
+            full = {"format": FORMAT, "version": VERSION, **header, "sha256": sums}
+            text = json.dumps(full, allow_nan=False, indent=1).encode()
+            archive.writestr(_HEADER, text)
+            # The header vouches for the arrays, the archive's comment for the header.
+            archive.comment = hashlib.sha256(text).hexdigest().encode()
+
+    write_atomically(path, write)
+
+
+def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Header and arrays of a file, each checked against its checksum.
+
+    Raises
+    ------
+    ValueError
+        Where the file is foreign, damaged, cut off or of a newer version.
+    """
+    with open(path, "rb") as file:
+        if file.read(2) != b"PK":
+            raise ValueError(f"{_name(path)} is not a holrr file.")
+        try:
+            with zipfile.ZipFile(file) as archive:
+                header = _read_header(archive, path)
+                sums = header["sha256"]
+                arrays = {name: _read_array(archive, name, sums[name]) for name in sums}
+        except _Refused:
+            raise
+        except _DAMAGE as error:
+            raise ValueError(f"{_name(path)} is damaged or cut off: {error}") from error
+    return header, arrays
+
+
+class _Refused(ValueError):
+    """A file that is whole and yet not for us."""
+
+
+def _read_header(archive: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict[str, Any]:
+    if _HEADER not in archive.namelist():
+        raise _Refused(f"{_name(path)} is not a holrr file: it has no {_HEADER}.")
+    text = _stored(archive, _HEADER).read()
+    header = json.loads(text)
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise _Refused(f"{_name(path)} is not a holrr file: its header names no such format.")
+    if hashlib.sha256(text).hexdigest().encode() != archive.comment:
+        raise ValueError("the checksum of the header is wrong.")
+    version = header.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise _Refused(
+            f"{_name(path)} has version {version} of the file format and this holrr reads up to "
+            f"version {VERSION}; it was written by holrr {header.get('holrr')}, so update holrr."
+        )
+    return header
+
+
+def _stored(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
+    # Compressed members are never written; refusing them keeps small files from growing vast.
+    if archive.getinfo(name).compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"member {name} is compressed.")
+    return archive.open(name)
+
+
+def _write_array(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> str:
+    if array.dtype.kind not in _KINDS:
+        raise TypeError(f"an array of dtype {array.dtype} cannot be saved.")
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+        hashed = _Hashed(member)
+        np.lib.format.write_array(hashed, array, allow_pickle=False)
+    return hashed.digest()
+
+
+def _read_array(archive: zipfile.ZipFile, name: str, expected: str) -> np.ndarray:
+    with _stored(archive, f"{name}.npy") as member:
+        if _digest(member) != expected:
+            raise ValueError(f"the checksum of array {name} is wrong.")
+        member.seek(0)
+        return np.lib.format.read_array(member, allow_pickle=False)
+
+
+def _digest(file: IO[bytes]) -> str:
+    found = hashlib.sha256()
+    while data := file.read(2**20):
+        found.update(data)
+    return found.hexdigest()
+
+
+class _Hashed:
+    """A file that is hashed as it is written, so that no array is held as bytes."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._hash = file, hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self._hash.update(data)
+        return self._file.write(data)
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def _name(path: str | os.PathLike[str]) -> str:
+    return repr(os.fspath(path))

@@ -1,0 +1,244 @@
+"""Objects as JSON and arrays, and back, without pickle.
+
+Plain values stay as they are in JSON. Everything else becomes an object with the key ``"$"``, which
+says what it is. Classes are found by name among the public ones of this library and the splitters
+of scikit-learn; no other name leads anywhere, so no file can make the reader run foreign code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import BaseCrossValidator
+
+from ..core.namespace import is_array, to_numpy
+
+__all__ = ["Decoder", "Encoder"]
+
+# Where the names of classes are looked up; a class that is not public in these cannot be saved.
+_MODULES = ("holrr", "holrr.linear", "holrr.kernel", "holrr.model_selection")
+
+
+class Encoder:
+    """Turns objects into JSON trees and collects their arrays, each of them once."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, np.ndarray] = {}
+        self._seen: dict[int, tuple[str, Any]] = {}
+
+    def encode(self, value: Any, where: str) -> Any:
+        """`value` as JSON; `where` names it in errors."""
+        if value is None or isinstance(value, (bool, str)):
+            return value
+        if isinstance(value, np.generic):
+            return {"$": "scalar", **self._array(np.asarray(value), where)}
+        if isinstance(value, int):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"$": "float", "value": repr(value)}
+        for kind, applies, method in _ENCODERS:
+            if applies(value):
+                return {"$": kind, **method(self, value, where)}
+        raise TypeError(
+            f"{where} cannot be saved: it is {_describe(value)}, which a file that cannot run code "
+            f"cannot hold. Replace it, or use joblib.dump for files that only you will load."
+        )
+
+    def _list(self, value: Any, where: str) -> dict[str, Any]:
+        return {"items": [self.encode(v, f"{where}[{i}]") for i, v in enumerate(value)]}
+
+    def _dict(self, value: dict[Any, Any], where: str) -> dict[str, Any]:
+        name = f"a key of {where}"
+        return {
+            "items": [
+                [self.encode(k, name), self.encode(v, f"{where}[{k!r}]")] for k, v in value.items()
+            ]
+        }
+
+    def _array(self, value: Any, where: str) -> dict[str, Any]:
+        if id(value) not in self._seen:
+            name = f"{len(self.arrays)}"
+            self.arrays[name] = to_numpy(value)
+            self._seen[id(value)] = (name, value)  # the value is kept, so that its id stays taken
+        return {"name": self._seen[id(value)][0]}
+
+    def _objects(self, value: np.ndarray, where: str) -> dict[str, Any]:
+        return {"shape": list(value.shape), **self._list(value.ravel().tolist(), where)}
+
+    def _masked(self, value: np.ma.MaskedArray, where: str) -> dict[str, Any]:
+        mask = np.ma.getmaskarray(value)
+        return {
+            "data": self.encode(np.ma.getdata(value), where),
+            "mask": self.encode(mask, where),
+            "fill_value": self.encode(value.fill_value, where),
+        }
+
+    def _record(self, value: Any, where: str) -> dict[str, Any]:
+        name = _public_name(value, where)
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return {"class": name, "state": self._state(fields, where)}
+
+    def _estimator(self, value: Any, where: str) -> dict[str, Any]:
+        name, params = _public_name(value, where), value.get_params(deep=False)
+        fitted = {k: v for k, v in vars(value).items() if k not in params}
+        return {
+            "class": name,
+            "params": self._state(params, where),
+            "state": self._state(fitted, where),
+        }
+
+    def _splitter(self, value: Any, where: str) -> dict[str, Any]:
+        return {"class": type(value).__name__, "state": self._state(vars(value), where)}
+
+    def _state(self, state: dict[str, Any], where: str) -> dict[str, Any]:
+        return {k: self.encode(v, f"{where}.{k}") for k, v in state.items()}
+
+
+class Decoder:
+    """The inverse of `Encoder`."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
+        self._arrays = arrays
+
+    def decode(self, tree: Any) -> Any:
+        if not isinstance(tree, dict):
+            return tree
+        decode = _DECODERS.get(tree["$"])
+        if decode is None:
+            raise ValueError(f"a value of unknown kind {tree['$']!r}.")
+        return decode(self, tree)
+
+    def _items(self, tree: dict[str, Any]) -> list[Any]:
+        return [self.decode(item) for item in tree["items"]]
+
+    def _dict(self, tree: dict[str, Any]) -> dict[Any, Any]:
+        return {self.decode(k): self.decode(v) for k, v in tree["items"]}
+
+    def _array(self, tree: dict[str, Any]) -> np.ndarray:
+        return self._arrays[tree["name"]]
+
+    def _objects(self, tree: dict[str, Any]) -> np.ndarray:
+        array = np.empty(math.prod(tree["shape"]), dtype=object)
+        for i, item in enumerate(self._items(tree)):
+            array[i] = item
+        return array.reshape(tree["shape"])
+
+    def _masked(self, tree: dict[str, Any]) -> np.ma.MaskedArray:
+        parts = {key: self.decode(tree[key]) for key in ("data", "mask", "fill_value")}
+        return np.ma.MaskedArray(**parts)
+
+    def _record(self, tree: dict[str, Any]) -> Any:
+        return _public_class(tree["class"], dataclasses.is_dataclass)(**self._state(tree["state"]))
+
+    def _estimator(self, tree: dict[str, Any]) -> Any:
+        cls = _public_class(tree["class"], _is_estimator_class)
+        value = cls(**self._state(tree["params"]))
+        vars(value).update(self._state(tree["state"]))
+        return value
+
+    def _splitter(self, tree: dict[str, Any]) -> Any:
+        cls: Any = getattr(import_module("sklearn.model_selection"), tree["class"], None)
+        if not _is_splitter_class(cls):
+            raise ValueError(f"{tree['class']!r} is no splitter of scikit-learn.")
+        value = object.__new__(cls)
+        vars(value).update(self._state(tree["state"]))
+        return value
+
+    def _state(self, state: dict[str, Any]) -> dict[str, Any]:
+        return {k: self.decode(v) for k, v in state.items()}
+
+
+# ---------------------------------------------------------------- which class, which kind
+
+
+def _is_estimator_class(cls: Any) -> bool:
+    return isinstance(cls, type) and issubclass(cls, BaseEstimator)
+
+
+def _is_splitter_class(cls: Any) -> bool:
+    # The base class of the shuffling splitters is private; the check goes by module and method.
+    return (
+        isinstance(cls, type)
+        and cls.__module__ == "sklearn.model_selection._split"
+        and (issubclass(cls, BaseCrossValidator) or hasattr(cls, "get_n_splits"))
+    )
+
+
+def _public_class(name: str, wanted: Callable[[Any], bool]) -> Any:
+    """The class of this library that is public under `name`."""
+    for module in _MODULES:
+        try:
+            public = import_module(module)
+        except ModuleNotFoundError:
+            continue
+        found = getattr(public, name, None) if name in public.__all__ else None
+        if isinstance(found, type) and wanted(found) and found.__module__.startswith("holrr."):
+            return found
+    raise ValueError(f"{name!r} is no class of this version of holrr that a file may hold.")
+
+
+def _public_name(value: Any, where: str) -> str:
+    name = type(value).__name__
+    try:
+        known = _public_class(name, lambda cls: cls is type(value))
+    except ValueError:
+        known = None
+    if known is None:
+        raise TypeError(
+            f"{where} cannot be saved: {_describe(value)} is not a public class of holrr. Use "
+            f"joblib.dump for files that only you will load."
+        )
+    return name
+
+
+def _describe(value: Any) -> str:
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"the function {value.__module__}.{value.__qualname__}"
+    return f"an object of {type(value).__module__}.{type(value).__qualname__}"
+
+
+def _is(*types: type) -> Callable[[Any], bool]:
+    # Exactly these types: a subclass (a named tuple, an OrderedDict) would come back as another.
+    return lambda value: type(value) in types
+
+
+def _is_record(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+# The first that applies is taken.
+_ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]], ...] = (
+    ("list", _is(list), Encoder._list),
+    ("tuple", _is(tuple), Encoder._list),
+    ("dict", _is(dict), Encoder._dict),
+    ("masked", lambda v: isinstance(v, np.ma.MaskedArray), Encoder._masked),
+    (
+        "objects",
+        lambda v: isinstance(v, np.ndarray) and v.dtype == np.dtype(object),
+        Encoder._objects,
+    ),
+    ("array", is_array, Encoder._array),
+    ("record", _is_record, Encoder._record),
+    ("estimator", lambda v: _is_estimator_class(type(v)), Encoder._estimator),
+    ("splitter", lambda v: _is_splitter_class(type(v)), Encoder._splitter),
+)
+
+_DECODERS: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
+    "float": lambda self, tree: float(tree["value"]),
+    "scalar": lambda self, tree: self._array(tree)[()],
+    "list": Decoder._items,
+    "tuple": lambda self, tree: tuple(self._items(tree)),
+    "dict": Decoder._dict,
+    "array": Decoder._array,
+    "objects": Decoder._objects,
+    "masked": Decoder._masked,
+    "record": Decoder._record,
+    "estimator": Decoder._estimator,
+    "splitter": Decoder._splitter,
+}

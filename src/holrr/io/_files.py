@@ -1,0 +1,104 @@
+"""Save and load estimators and moments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from .._version import __version__
+from ..core.moments import Moments
+from ._container import read_container, write_container
+from ._encode import Decoder, Encoder
+
+__all__ = ["load", "load_moments", "load_with_notes", "save"]
+
+
+def save(
+    value: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None
+) -> None:
+    """Save an estimator, fitted or not, or moments to a file.
+
+    The file holds no code and is written atomically: a crash at any moment leaves the old file or
+    the new one. Arrays on a device, or of another library than NumPy, are saved as NumPy arrays.
+
+    Parameters
+    ----------
+    value : estimator of this library, Moments or Tucker
+    path : str or path
+        Written as it is; no suffix is added.
+    notes : dict of JSON values, optional
+        Kept in the header.
+
+    Raises
+    ------
+    TypeError
+        Where a parameter or attribute, say a function as kernel, has no safe form; the message
+        names it.
+    """
+    encoder = Encoder()
+    header = {
+        "holrr": __version__,
+        "object": encoder.encode(value, type(value).__name__),
+        "notes": dict(notes or {}),
+    }
+    write_container(path, header, encoder.arrays)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load what `save` wrote: an estimator, or moments.
+
+    Only classes of this library are built, and every byte is checked against a checksum first.
+    Arrays come back as NumPy arrays.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    estimator, Moments or Tucker
+
+    Raises
+    ------
+    ValueError
+        Where the file is foreign, damaged, cut off, or written by a newer holrr.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from holrr import HOLRR
+    >>> from holrr.io import load
+    >>> X, Y = np.arange(12.0).reshape(6, 2), np.ones((6, 3, 2))
+    >>> model = HOLRR(rank=1).fit(X, Y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.holrr")
+    ...     model.save(path)
+    ...     again = load(path)
+    >>> again, bool((again.predict(X) == model.predict(X)).all())
+    (HOLRR(rank=1), True)
+    """
+    return load_with_notes(path)[0]
+
+
+def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
+    """What `load` gives, and the notes beside it."""
+    header, arrays = read_container(path)
+    try:
+        return Decoder(arrays).decode(header["object"]), header["notes"]
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise ValueError(
+            f"{os.fspath(path)!r}, written by holrr {header.get('holrr')}, holds what holrr "
+            f"{__version__} cannot read: {error}"
+        ) from error
+
+
+def load_moments(path: str | os.PathLike[str]) -> tuple[Moments, dict[str, Any]]:
+    """Moments and the notes beside them."""
+    value, notes = load_with_notes(path)
+    if not isinstance(value, Moments):
+        raise ValueError(
+            f"{os.fspath(path)!r} holds a {type(value).__name__}, not moments; use holrr.load."
+        )
+    return value, notes
