@@ -127,6 +127,18 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
             r2_score(Y.reshape(flat), predicted.reshape(flat), sample_weight=sample_weight)
         )
 
+    def save(self, path: Any) -> None:
+        """Save the estimator to a file that holds no code; `holrr.load` brings it back.
+
+        Parameters
+        ----------
+        path : str or path
+            Written atomically: a crash leaves the old file or the new one.
+        """
+        from .io import save
+
+        save(self, path)
+
     # ------------------------------------------------------------ helpers
 
     def _check_inputs(self, X: Any) -> Array:

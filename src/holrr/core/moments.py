@@ -150,6 +150,34 @@ class Moments:
             dtype="float32" if X.dtype == xp.float32 else "float64",
         )
 
+    def save(self, path: Any) -> None:
+        """Save the moments to a file that holds no code, atomically.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        from ..io import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: Any) -> Moments:
+        """Moments from a file that `save` or a checkpoint of `from_batches` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        Moments
+            Of NumPy arrays.
+        """
+        from ..io import load_moments
+
+        return load_moments(path)[0]
+
     @property
     def output_shape(self) -> tuple[int, ...]:
         """``(d1, ..., dp)``."""
