@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .core.approximate import Approximation
 from .core.moments import Moments
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
-from .core.spectral import SOLVERS, Whitened, whiten_arrays, whiten_moments
+from .core.spectral import SOLVERS, Spectral, Whitened, whiten_arrays, whiten_moments
 from .core.tucker import Tucker
 from .core.validation import check_inputs, check_outputs, check_pair, check_weights
 
@@ -55,17 +55,20 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
     def _solve(self, problem: Whitened, n_features: int) -> None:
         """Approximate, map back to coefficients and set the fitted attributes."""
         found = self._approximate(problem, n_features)
-        coef = _lift(found.tucker, problem)
-        xp = namespace_of(problem.Z)
+        self._set_coefficients(_lift(found.tucker, problem), problem)
+        self.objective_ = problem.residual + found.error
+        self.lower_bound_ = problem.residual + found.lower_bound
+        self.spectra_ = list(found.spectra)
+        self._set_rank(found)
+
+    def _set_coefficients(self, coef: Tucker, problem: Whitened | Spectral) -> None:
+        """Set the attributes that predictions need, in the type of the data."""
+        xp = namespace_of(coef.core)
         dtype = getattr(xp, problem.dtype)
         intercept = problem.mean_y - coef.map_input(problem.mean_x[None, :])[0, ...]
         self.tucker_ = coef.astype(dtype)
         self.intercept_ = _scalar_if_0d(xp.astype(intercept, dtype))
-        self.objective_ = problem.residual + found.error
-        self.lower_bound_ = problem.residual + found.lower_bound
-        self.spectra_ = list(found.spectra)
         self.solver_ = problem.solver
-        self._set_rank(found)
 
     def _set_rank(self, found: Approximation) -> None:
         """Set what the kind of model says of its rank."""
@@ -194,15 +197,7 @@ class LinearTensorRegressor(TensorRegressor):
         """
         validate_data(self, X, skip_check_array=True, reset=True)
         X, Y = check_pair(X, Y)
-        problem = whiten_arrays(
-            X,
-            Y,
-            check_weights(sample_weight, X),
-            float(self.alpha),
-            solver=self.solver,
-            fit_intercept=self.fit_intercept,
-            response_grams=self._wants_response_grams(),
-        )
+        problem = self._problem_of_arrays(X, Y, check_weights(sample_weight, X))
         self._solve(problem, X.shape[1])
         self.__dict__.pop("moments_", None)
         return self
@@ -262,12 +257,27 @@ class LinearTensorRegressor(TensorRegressor):
             raise ValueError(
                 "subspaces='response' needs moments that were gathered with response_grams=True."
             )
-        problem = whiten_moments(
-            moments, float(self.alpha), solver=self.solver, fit_intercept=self.fit_intercept
-        )
-        self._solve(problem, moments.n_features)
+        self._solve(self._problem_of_moments(moments), moments.n_features)
         self.moments_ = moments
         return self
+
+    def _problem_of_arrays(self, X: Array, Y: Array, w: Array | None) -> Any:
+        """What `_solve` wants, from (validated) data."""
+        return whiten_arrays(
+            X,
+            Y,
+            w,
+            float(self.alpha),
+            solver=self.solver,
+            fit_intercept=self.fit_intercept,
+            response_grams=self._wants_response_grams(),
+        )
+
+    def _problem_of_moments(self, moments: Moments) -> Any:
+        """What `_solve` wants, from moments."""
+        return whiten_moments(
+            moments, float(self.alpha), solver=self.solver, fit_intercept=self.fit_intercept
+        )
 
     def _wants_response_grams(self) -> bool:
         return False
