@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import struct
 import zipfile
 from collections.abc import Mapping
 from typing import IO, Any, BinaryIO
@@ -29,8 +30,9 @@ _DAMAGE = (
     EOFError,
     KeyError,
     OSError,
-    NotImplementedError,
-    RecursionError,
+    OverflowError,
+    RuntimeError,
+    struct.error,
 )
 
 

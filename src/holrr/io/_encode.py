@@ -177,7 +177,7 @@ def _public_class(name: str, wanted: Callable[[Any], bool]) -> Any:
             public = import_module(module)
         except ModuleNotFoundError:
             continue
-        found = getattr(public, name, None) if name in public.__all__ else None
+        found = getattr(public, name, None) if name in getattr(public, "__all__", ()) else None
         if isinstance(found, type) and wanted(found) and found.__module__.startswith("holrr."):
             return found
     raise ValueError(f"{name!r} is no class of this version of holrr that a file may hold.")

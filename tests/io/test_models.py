@@ -1,0 +1,181 @@
+"""Every estimator survives the way to a file and back, and joblib and pickle as ever."""
+
+from __future__ import annotations
+
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
+
+from holrr import HOLRR, LRR, RLS, Moments, Tucker
+from holrr.io import load, save
+from holrr.io._encode import Decoder, Encoder
+
+
+def data(n=30, d0=4, shape=(3, 2), seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d0)), rng.normal(size=(n, *shape))
+
+
+def round_trip(value, tmp_path):
+    save(value, tmp_path / "file")
+    return load(tmp_path / "file")
+
+
+def assert_same_state(a, b):
+    """Equal to the last bit, whatever is inside."""
+    assert type(a) is type(b)
+    if isinstance(a, (list, tuple)):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            assert_same_state(x, y)
+    elif isinstance(a, dict):
+        assert_same_state(list(a), list(b))
+        assert_same_state(list(a.values()), list(b.values()))
+    elif isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(np.ma.getmaskarray(a), np.ma.getmaskarray(b))
+    elif hasattr(a, "__dict__"):
+        assert_same_state(vars(a), vars(b))
+    else:
+        assert a == b or (a != a and b != b)
+
+
+def test_every_estimator_comes_back_as_it_was(row, tmp_path):
+    X, Y = data()
+    model = row.make().fit(X, Y)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert_same_state(model, again)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_every_estimator_survives_pickle_and_joblib(row, tmp_path):
+    X, Y = data()
+    model = row.make().fit(X, Y)
+    assert_same_state(model, pickle.loads(pickle.dumps(model)))
+    joblib.dump(model, tmp_path / "model")
+    assert_same_state(model, joblib.load(tmp_path / "model"))
+
+
+def test_a_model_that_is_not_fitted_is_its_parameters(tmp_path):
+    model = HOLRR(rank=(2, None, 0.5), alpha=np.float64(0.1))
+    again = round_trip(model, tmp_path)
+    assert repr(again) == repr(model)
+    assert_same_state(model, again)
+
+
+def test_a_loaded_model_goes_on_with_partial_fit(tmp_path):
+    X, Y = data(40)
+    both = HOLRR(rank=2).partial_fit(X[:20], Y[:20]).partial_fit(X[20:], Y[20:])
+    resumed = round_trip(HOLRR(rank=2).partial_fit(X[:20], Y[:20]), tmp_path)
+    np.testing.assert_array_equal(both.coef_, resumed.partial_fit(X[20:], Y[20:]).coef_)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scalar_targets_and_every_dtype_keep_their_types(shape, dtype, tmp_path):
+    X, Y = (a.astype(dtype) for a in data(shape=shape))
+    model = LRR(rank=1).fit(X, Y)
+    assert_same_state(model, round_trip(model, tmp_path))
+
+
+def test_feature_names_are_kept(tmp_path):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, Y = data()
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "ü"])
+    again = round_trip(RLS().fit(frame, Y), tmp_path)
+    assert list(again.feature_names_in_) == ["a", "b", "c", "ü"]
+    assert again.feature_names_in_.dtype == np.dtype(object)
+    with pytest.raises(ValueError, match="feature names"):
+        again.predict(frame[["b", "a", "c", "ü"]])
+
+
+def test_arrays_of_other_libraries_come_back_as_numpy(xp, tmp_path):
+    X, Y = data()
+    model = HOLRR(rank=2).fit(xp.asarray(X), xp.asarray(Y))
+    again = round_trip(model, tmp_path)
+    assert type(again.tucker_.core) is np.ndarray
+    np.testing.assert_array_equal(again.tucker_.core, xp.to_numpy(model.tucker_.core))
+    np.testing.assert_allclose(again.predict(X), xp.to_numpy(model.predict(xp.asarray(X))))
+
+
+@pytest.mark.parametrize("grams", [False, True])
+def test_moments_come_back_to_the_last_bit(grams, tmp_path):
+    moments = Moments.from_arrays(*data(), response_grams=grams)
+    moments.save(tmp_path / "moments")
+    assert_same_state(moments, Moments.load(tmp_path / "moments"))
+    assert_same_state(moments, load(tmp_path / "moments"))
+
+
+def test_values_of_all_kinds_come_back_as_they_were(tmp_path):
+    masked = np.ma.MaskedArray([1.0, 2.0], mask=[True, False])
+    values = [
+        None,
+        True,
+        -(2**70),
+        0.1,
+        float("nan"),
+        float("-inf"),
+        "ü\n",
+        (1, (2.5, None), []),
+        {"a": 1, 2: (3,), (0, "b"): {}},
+        np.float32(1.5),
+        np.int64(3),
+        np.bool_(True),
+        np.str_("x"),
+        np.arange(6).reshape(2, 3)[:, ::2],
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.empty((0, 3)),
+        np.array(2.0),
+        np.array(["a", "bc"]),
+        np.array([[None, (1, 2)], ["x", 2.0]], dtype=object),
+        masked,
+        Tucker(np.ones((1, 2)), (np.ones((3, 1)), None)),
+        KFold(4, shuffle=True, random_state=3),
+        ShuffleSplit(2, test_size=0.25),
+        TimeSeriesSplit(3),
+        RLS(),
+    ]
+    encoder = Encoder()
+    tree = encoder.encode(values, "values")
+    assert_same_state(values, Decoder(encoder.arrays).decode(tree))
+
+
+def test_an_array_that_is_used_twice_is_stored_once():
+    a = np.ones(3)
+    encoder = Encoder()
+    encoder.encode([a, (a,), {"a": a}], "values")
+    assert len(encoder.arrays) == 1
+
+
+class Foreign(HOLRR):
+    """Somebody's subclass: not one of this library's own classes."""
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (lambda: HOLRR(rank=len), r"HOLRR\.rank cannot be saved: it is the function builtins\.len"),
+        (lambda: RLS(alpha=[1, object()]), r"RLS\.alpha\[1\] cannot be saved"),
+        (lambda: RLS(alpha={"k": {3}}), r"RLS\.alpha\['k'\] cannot be saved"),
+        (lambda: Foreign(), "not a public class of holrr"),
+        (lambda: RLS(alpha=np.random.default_rng(0)), "Generator"),
+    ],
+)
+def test_what_has_no_safe_form_is_named_and_no_file_is_left(value, message, tmp_path):
+    save(RLS(), tmp_path / "file")
+    before = (tmp_path / "file").read_bytes()
+    with pytest.raises(TypeError, match=message):
+        save(value(), tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_clone_of_a_loaded_model_is_a_clone_of_the_model(tmp_path):
+    model = HOLRR(rank=2, refine=True).fit(*data())
+    assert_same_state(clone(model), clone(round_trip(model, tmp_path)))
