@@ -1,4 +1,4 @@
-"""A process killed at random moments while it writes: the old file or the new one is there, whole."""
+"""A writer killed at random moments: the old file or the new one is there, whole."""
 
 from __future__ import annotations
 
