@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
 from functools import wraps
@@ -20,7 +21,7 @@ from .core.moments import Moments
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import SOLVERS, Spectral, Whitened, whiten_arrays, whiten_moments
 from .core.tucker import Tucker
-from .core.validation import check_inputs, check_outputs, check_pair, check_weights
+from .core.validation import check_finite, check_inputs, check_outputs, check_pair, check_weights
 
 __all__ = ["LinearTensorRegressor", "TensorRegressor", "all_or_nothing"]
 
@@ -104,13 +105,13 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         out += asarray_like(to_numpy_or_scalar(self.intercept_), out, dtype=out.dtype)
         return out
 
-    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R2, averaged over all outputs with equal weights.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-        Y : array of shape (n_samples, d1, ..., dp)
+        y : array of shape (n_samples, d1, ..., dp)
         sample_weight : array of shape (n_samples,), optional
 
         Returns
@@ -119,10 +120,11 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
             The same as scikit-learn's ``r2_score`` on the flattened outputs.
         """
         predicted = to_numpy(self.predict(X))
-        Y = to_numpy(check_outputs(Y))
+        Y = to_numpy(check_outputs(y))
+        check_finite(Y, "y")
         if Y.shape != predicted.shape:
             raise ValueError(
-                f"Y must have shape {predicted.shape} to be scored against the predictions; "
+                f"y must have shape {predicted.shape} to be scored against the predictions; "
                 f"got {Y.shape}."
             )
         flat = (Y.shape[0], math.prod(Y.shape[1:]))
@@ -146,8 +148,9 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
 
     def _check_inputs(self, X: Any) -> Array:
         """Inputs to predict for, checked against those of the fit."""
+        checked = check_inputs(X)
         validate_data(self, X, skip_check_array=True, reset=False)
-        return check_inputs(X)
+        return checked
 
     def _dtype_name(self) -> str:
         return "float32" if str(self.tucker_.core.dtype).endswith("float32") else "float64"
@@ -178,7 +181,7 @@ class LinearTensorRegressor(TensorRegressor):
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model.
 
         Parameters
@@ -186,7 +189,7 @@ class LinearTensorRegressor(TensorRegressor):
         X : array of shape (n_samples, n_features)
             NumPy, or any library that follows the array API standard (torch, cupy, ...); the fit
             is computed where the arrays live.
-        Y : array of shape (n_samples, d1, ..., dp)
+        y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0; p = 0 are scalar targets.
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the squared error.
@@ -196,7 +199,7 @@ class LinearTensorRegressor(TensorRegressor):
         self
         """
         validate_data(self, X, skip_check_array=True, reset=True)
-        X, Y = check_pair(X, Y)
+        X, Y = check_pair(X, y)
         problem = self._problem_of_arrays(X, Y, check_weights(sample_weight, X))
         self._solve(problem, X.shape[1])
         self.__dict__.pop("moments_", None)
@@ -204,17 +207,18 @@ class LinearTensorRegressor(TensorRegressor):
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, Y: Any, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Add a batch of samples to those seen so far and fit the model to all of them.
 
         The data are kept as moments, whose size does not depend on the number of samples, and
         every call solves the problem anew: with many small batches it is quicker to merge
-        `Moments` and to call `fit_moments` once.
+        `Moments` and to call `fit_moments` once. After `fit`, which keeps no moments, it starts
+        anew and says so in a warning.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-        Y : array of shape (n_samples, d1, ..., dp)
+        y : array of shape (n_samples, d1, ..., dp)
         sample_weight : array of shape (n_samples,), optional
 
         Returns
@@ -223,15 +227,20 @@ class LinearTensorRegressor(TensorRegressor):
         """
         first = not hasattr(self, "moments_")
         if first and hasattr(self, "tucker_"):
-            raise ValueError(
-                "partial_fit cannot go on from fit, which keeps no moments of its data; start with "
-                "partial_fit or fit_moments, or clone the estimator first."
+            warnings.warn(
+                "partial_fit starts anew: fit keeps no moments of its data to go on from. To add "
+                "batches to earlier data, start with partial_fit or fit_moments.",
+                UserWarning,
+                stacklevel=4,
             )
         validate_data(self, X, skip_check_array=True, reset=first)
-        batch = Moments.from_arrays(X, Y, sample_weight, self._wants_response_grams())
-        if not first:
-            _check_batch(batch, self.moments_)
-        return self._fit_moments(batch if first else self.moments_ + batch)
+        if first:
+            grams = self._wants_response_grams()
+            return self._fit_moments(Moments.from_arrays(X, y, sample_weight, grams))
+        grams = self.moments_.response_grams is not None
+        batch = Moments.from_arrays(X, y, sample_weight, grams)
+        _check_batch(batch, self.moments_)
+        return self._fit_moments(self.moments_ + batch)
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
@@ -286,7 +295,7 @@ class LinearTensorRegressor(TensorRegressor):
 def _check_batch(batch: Moments, seen: Moments) -> None:
     if batch.output_shape != seen.output_shape:
         raise ValueError(
-            f"Y of this batch has outputs of shape {batch.output_shape}; the batches before had "
+            f"y of this batch has outputs of shape {batch.output_shape}; the batches before had "
             f"{seen.output_shape}."
         )
 

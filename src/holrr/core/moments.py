@@ -25,7 +25,9 @@ from .namespace import (
     Array,
     device_of,
     is_numpy_array,
+    mean_and_scatter,
     namespace_of,
+    on_host,
     row_blocks,
     squared_norm,
     symmetrise,
@@ -126,14 +128,14 @@ class Moments:
                 if w is None and out.dtype == xp.float64
                 else xp.empty_like(out, dtype=xp.float64)
             )
-            Xc[...] = X[rows, :].T
+            Xc[...] = xp.astype(X[rows, :].T, xp.float64, copy=False)
             Xc -= mean_x[:, None]
             if w is None:
                 Sxx += Xc @ Xc.T
             else:
                 Sxx += (Xc * w[rows]) @ Xc.T
             if Xc is not out:
-                out[...] = Xc if w is None else Xc * w[rows]
+                out[...] = xp.astype(Xc if w is None else Xc * w[rows], out.dtype, copy=False)
 
         sums = sum_responses(centred_inputs, d0, Y, w, response_grams)
         # The mean is rounded, so the centred inputs add up to nearly zero only.
@@ -330,6 +332,8 @@ def sum_responses(
     """
     xp, device, shape = namespace_of(Y), device_of(Y), tuple(Y.shape[1:])
     size = math.prod(shape)
+    if not on_host(Y) and Y.dtype == xp.float64 and w is None and not want_grams:
+        return _sum_at_once(basis, k, Y)
     zeros = lambda *dims: xp.zeros(dims, dtype=xp.float64, device=device)  # noqa: E731
     shift = _shift(Y)
     products, basis_sum, weight, syy = zeros(k + 1, size), zeros(k), zeros(), zeros()
@@ -344,7 +348,7 @@ def sum_responses(
         Bt = xp.empty((k + 1, n), dtype=Y.dtype, device=device)
         basis(rows, Bt[:k, :])
         Bt[k, :] = 1.0 if w is None else xp.astype(w[rows], Y.dtype, copy=False)
-        products += Bt @ Yb
+        products += xp.astype(Bt @ Yb, xp.float64, copy=False)
         basis_sum += xp.sum(Bt[:k, :], axis=1, dtype=xp.float64)
         weight += n if w is None else xp.sum(w[rows])
         syy += _weighted_norm(Yb, None if w is None else w[rows])
@@ -352,6 +356,26 @@ def sum_responses(
             _add_grams(grams, Yb, shape, None if w is None else w[rows])
 
     return _about_mean(products, basis_sum, weight, syy, grams, shift, shape, Y)
+
+
+def _sum_at_once(basis: Callable[[slice, Array], None], k: int, Y: Array) -> ResponseSums:
+    """The same on an accelerator, where blocks and a row more in the product cost too much."""
+    xp, n = namespace_of(Y), Y.shape[0]
+    Bt = xp.empty((k, n), dtype=Y.dtype, device=device_of(Y))
+    basis(slice(0, n), Bt)
+    flat = xp.reshape(Y, (n, -1))
+    mean, syy = mean_and_scatter(flat)
+    basis_sum = xp.sum(Bt, axis=1)
+    products = Bt @ flat - xp.linalg.outer(basis_sum, mean)
+    if not math.isfinite(float(syy)):
+        check_finite(Y, "y")
+    return ResponseSums(
+        mean=xp.reshape(mean, tuple(Y.shape[1:])),
+        products=xp.reshape(products, (k, *Y.shape[1:])),
+        basis_sum=basis_sum,
+        syy=float(syy),
+        grams=None,
+    )
 
 
 def _about_mean(
@@ -370,7 +394,7 @@ def _about_mean(
     centred = products[:-1, :] - xp.linalg.outer(basis_sum, delta)
     squared = float(syy - weight * xp.sum(delta * delta))
     if not math.isfinite(squared):
-        check_finite(Y, "Y")  # returns where Y is finite and only its square overflows
+        check_finite(Y, "y")  # returns where Y is finite and only its square overflows
     mean = xp.reshape(delta if shift is None else delta + shift, shape)
     if grams is not None:
         delta = xp.reshape(delta, shape)

@@ -6,6 +6,7 @@ Every message names the argument, what was found and what would be right.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -43,7 +44,7 @@ def check_inputs(X: Any, *, finite: bool = True) -> Array:
             )
         _check_not_empty(X, "X")
     else:
-        X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite=False, input_name="X")
+        X = _check_array(X, "X")
     if finite:
         check_finite(X, "X")
     return X
@@ -56,23 +57,14 @@ def check_outputs(Y: Any) -> Array:
     of its own would cost as much as the fit.
     """
     if Y is None:
-        raise ValueError("This estimator requires Y to be passed, but the target Y is None.")
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
     if _is_foreign(Y):
-        Y = _check_foreign(Y, "Y")
+        Y = _check_foreign(Y, "y")
     else:
-        Y = check_array(
-            Y,
-            dtype=[np.float64, np.float32],
-            ensure_2d=False,
-            allow_nd=True,
-            ensure_all_finite=False,
-            ensure_min_samples=0,
-            ensure_min_features=0,
-            input_name="Y",
-        )
+        Y = _check_array(Y, "y", ensure_2d=False, allow_nd=True, ensure_min_features=0)
     if Y.ndim == 0:
-        raise ValueError("Y must have one entry a sample; got a scalar (an array of order 0).")
-    _check_not_empty(Y, "Y")
+        raise ValueError("y must have one entry a sample; got a scalar (an array of order 0).")
+    _check_not_empty(Y, "y")
     return Y
 
 
@@ -81,19 +73,19 @@ def check_pair(X: Any, Y: Any) -> tuple[Array, Array]:
     X, Y = check_inputs(X), check_outputs(Y)
     if X.shape[0] != Y.shape[0]:
         raise ValueError(
-            f"X and Y must have the same number of samples; got {X.shape[0]} in X and "
-            f"{Y.shape[0]} in Y (inconsistent numbers of samples)."
+            f"X and y must have the same number of samples; got {X.shape[0]} in X and "
+            f"{Y.shape[0]} in y (inconsistent numbers of samples)."
         )
     try:
         xp = namespace_of(X, Y)
     except TypeError as error:
         raise TypeError(
-            f"X and Y must come from one array library; got {type(X).__name__} and "
+            f"X and y must come from one array library; got {type(X).__name__} and "
             f"{type(Y).__name__}."
         ) from error
     if device_of(X) != device_of(Y):
         raise ValueError(
-            f"X and Y must be on one device; got X on {device_of(X)} and Y on {device_of(Y)}."
+            f"X and y must be on one device; got X on {device_of(X)} and y on {device_of(Y)}."
         )
     if X.dtype != Y.dtype:
         dtype = xp.result_type(X, Y)
@@ -117,6 +109,22 @@ def check_finite(A: Array, name: str) -> None:
                 f"{name} contains {value} at index {where} (the first of them is at sample {row}); "
                 f"every entry must be finite. Drop these samples or fill the gaps first."
             )
+
+
+def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
+    """scikit-learn's check, with the name of the argument in every message."""
+    try:
+        return check_array(
+            A,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            input_name=name,
+            **options,
+        )
+    except (TypeError, ValueError) as error:
+        if re.search(rf"\b{name}\b", str(error)):
+            raise
+        raise type(error)(f"{name} is not as expected. {error}") from error
 
 
 def _is_foreign(A: Any) -> bool:
@@ -150,7 +158,10 @@ def check_weights(sample_weight: Any, X: Array) -> Array | None:
     """Weights of shape (n_samples,) as float64 beside `X`, or None where all are one."""
     if sample_weight is None:
         return None
-    w = np.asarray(to_numpy(sample_weight), dtype=np.float64)
+    w = to_numpy(sample_weight)
+    if w.dtype.kind not in "biuf":
+        raise TypeError(f"sample_weight must hold real numbers; got dtype {w.dtype}.")
+    w = w.astype(np.float64)
     n = X.shape[0]
     if w.ndim == 0:
         w = np.full(n, float(w))
@@ -210,7 +221,7 @@ def check_rank(rank: Any, shape: Sequence[int]) -> tuple[RankSpec, ...]:
     if len(rank) != len(shape):
         raise ValueError(
             f"rank must have {len(shape)} entries, one for the input mode and one for each of the "
-            f"{len(shape) - 1} output modes of Y; got rank={tuple(rank)} with {len(rank)}."
+            f"{len(shape) - 1} output modes of y; got rank={tuple(rank)} with {len(rank)}."
         )
     pairs = zip(rank, shape, strict=True)
     return tuple(_check_rank_entry(R, mode, d) for mode, (R, d) in enumerate(pairs))
