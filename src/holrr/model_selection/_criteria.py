@@ -1,0 +1,112 @@
+"""Information criteria: penalties and ranks from one decomposition of all the data, no folds.
+
+With n = (sum of weights) x (number of outputs) observations, RSS the residual sum of squares and df
+the degrees of freedom of a model,
+
+    aic = n log(RSS / n) + 2 df ,   bic = n log(RSS / n) + log(n) df ,   gcv = RSS / n / (1 - df / n)^2 .
+
+A model of multilinear rank R has as many parameters as the set of tensors of that rank has
+dimensions (`n_parameters`, with the number r of input directions that the data support in the place
+of the number of features). The penalty shrinks them by the share that it leaves of the input
+directions, ``sum(lam / (lam + alpha)) / r``; the intercept adds one for each output. So df is the
+dimension of the model at alpha = 0, and that of ridge regression, ``D sum(lam / (lam + alpha))``,
+at full rank.
+
+References
+----------
+G. H. Golub, M. Heath, G. Wahba (1979). Generalized cross-validation as a method for choosing a good
+ridge parameter. Technometrics 21(2), 215-223.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.namespace import to_numpy
+from ..core.spectral import Spectral
+from ._grid import parameter_counts
+from .folds import Folds
+from .surface import HeldOut, error_surface
+
+__all__ = ["CRITERIA", "criterion_surface"]
+
+
+def _aic(mse: np.ndarray, df: np.ndarray, n: float) -> np.ndarray:
+    return n * np.log(mse) + 2 * df
+
+
+def _bic(mse: np.ndarray, df: np.ndarray, n: float) -> np.ndarray:
+    return n * np.log(mse) + math.log(n) * df
+
+
+def _gcv(mse: np.ndarray, df: np.ndarray, n: float) -> np.ndarray:
+    return mse / (1 - df / n) ** 2
+
+
+CRITERIA: dict[str, Callable[[np.ndarray, np.ndarray, float], np.ndarray]] = {
+    "aic": _aic,
+    "bic": _bic,
+    "gcv": _gcv,
+}
+
+
+def criterion_surface(
+    criterion: str,
+    folds: Folds,
+    alphas: np.ndarray,
+    caps: tuple[int, ...],
+    *,
+    fit_intercept: bool,
+    subspaces: str = "fitted",
+    tick: Callable[[], object] = lambda: None,
+) -> dict[str, Any]:
+    """The criterion, the training error and the degrees of freedom of every candidate.
+
+    Returns
+    -------
+    dict
+        Three arrays of shape (*candidates, n_alphas, R0, ..., Rp), named by the criterion,
+        ``train_mse`` and ``degrees_of_freedom``; and ``n_observations``.
+    """
+    mse = np.empty((*folds.candidates, len(alphas), *caps))
+    df = np.empty_like(mse)
+    n, supported = 1.0, 1
+    for candidate in np.ndindex(*folds.candidates):
+        problem, weight = folds.full_problem(*candidate)
+        data = HeldOut.of_training(problem, weight)
+        n, floor = data.size, np.finfo(float).eps * data.yy / data.size
+        error_surface(
+            problem, data, alphas, caps, subspaces=subspaces, out=mse[candidate], tick=tick
+        )
+        # A fit that is exact up to rounding has no logarithm: its error is that of the rounding.
+        np.maximum(mse[candidate], max(floor, np.finfo(float).tiny), out=mse[candidate])
+        df[candidate] = degrees_of_freedom(problem, alphas, caps, fit_intercept)
+        supported = max(supported, problem.s.shape[0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.where(df < n, CRITERIA[criterion](mse, df, n), np.inf)
+    cut = (slice(None),) * (mse.ndim - len(caps)) + ((slice(supported),) if caps else ())
+    return {
+        criterion: values[cut],
+        "train_mse": mse[cut],
+        "degrees_of_freedom": df[cut],
+        "n_observations": n,
+    }
+
+
+def degrees_of_freedom(
+    problem: Spectral, alphas: np.ndarray, caps: tuple[int, ...], fit_intercept: bool
+) -> np.ndarray:
+    """Degrees of freedom for each penalty and rank, of shape (n_alphas, R0, ..., Rp)."""
+    s = to_numpy(problem.s)
+    outputs = tuple(problem.T.shape[1:])
+    # Ranks beyond the supported directions are those directions' models.
+    inside = (min(caps[0], s.size), *caps[1:]) if caps else ()
+    count = parameter_counts((s.size, *outputs), inside)
+    if inside != caps:
+        count = np.pad(count, [(0, caps[0] - s.size)] + [(0, 0)] * (len(caps) - 1), mode="edge")
+    share = np.array([np.sum(1 / (1 + alpha / s / s)) / s.size for alpha in alphas])
+    return np.multiply.outer(share, count) + (math.prod(outputs) if fit_intercept else 0)

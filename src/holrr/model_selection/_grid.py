@@ -1,0 +1,190 @@
+"""The candidates: penalties, ranks, and how many of them fit into memory."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from ..core.namespace import Array, namespace_of
+from ..core.validation import check_rank
+
+__all__ = ["RankGrid", "check_alphas", "check_ranks", "default_alphas", "input_energy"]
+__all__ += ["parameter_counts"]
+
+# Relative to the mean eigenvalue of X'X: from hardly any shrinkage to hardly any signal left.
+_RELATIVE_ALPHAS = np.logspace(-4, 2, 13)
+
+
+# ---------------------------------------------------------------- penalties
+
+
+def check_alphas(alphas: Any) -> np.ndarray | None:
+    """Penalties as a vector in the order given, or None for those scaled to the data."""
+    if alphas is None:
+        return None
+    try:
+        found = np.atleast_1d(np.asarray(alphas, dtype=float))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"alphas must be numbers; got {alphas!r}.") from error
+    if found.ndim != 1:
+        raise ValueError(f"alphas must be a list of numbers; got an array of shape {found.shape}.")
+    if found.size == 0:
+        raise ValueError("alphas must hold at least one penalty; got none.")
+    if not np.isfinite(found).all():
+        raise ValueError(f"alphas must be finite; got {found[~np.isfinite(found)][0]}.")
+    if (found < 0).any():
+        raise ValueError(f"alphas must not be negative; got {found[found < 0][0]}.")
+    values, counts = np.unique(found, return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(
+            f"alphas must differ from each other; {values[counts > 1][0]} comes twice."
+        )
+    return found
+
+
+def default_alphas(energy: float, n_directions: int) -> np.ndarray:
+    """Thirteen penalties in half decades, from 1e-4 to 1e2 times the mean eigenvalue of X'X.
+
+    Parameters
+    ----------
+    energy : float
+        Trace of ``X'X``, of the centred inputs where an intercept is fitted.
+    n_directions : int
+        The smaller of the numbers of samples and features.
+    """
+    mean = energy / n_directions
+    return _RELATIVE_ALPHAS * (mean if mean > 0 and math.isfinite(mean) else 1.0)
+
+
+def input_energy(X: Array, w: Array | None, fit_intercept: bool) -> float:
+    """``sum w ||x - mean||^2``, the trace of ``X'X``."""
+    xp = namespace_of(X)
+    X = xp.astype(X, xp.float64, copy=False)
+    w = xp.ones_like(X[:, 0]) if w is None else w
+    if fit_intercept:
+        X = X - (w @ X) / xp.sum(w)
+    return float(xp.sum(w @ (X * X)))
+
+
+# ---------------------------------------------------------------- ranks
+
+
+@dataclass(frozen=True)
+class RankGrid:
+    """Which ranks are candidates.
+
+    Parameters
+    ----------
+    caps : tuple of int
+        The largest rank of each mode that is cut.
+    listed : tuple of tuples, or None
+        Just these, where the user gave a list; all up to the caps otherwise.
+    """
+
+    caps: tuple[int, ...]
+    listed: tuple[tuple[int, ...], ...] | None = None
+
+    def within_input_rank(self, limit: int) -> RankGrid:
+        """Input ranks above what any fold supports stand for the largest one that is supported."""
+        if not self.caps or self.caps[0] <= limit:
+            return self
+        listed = self.listed
+        if listed is not None:
+            listed = tuple((min(R[0], limit), *R[1:]) for R in listed)
+        return RankGrid((limit, *self.caps[1:]), listed)
+
+    def within_budget(self, n_surfaces: int, max_bytes: float) -> RankGrid:
+        """All ranks capped at the largest common number for which the surfaces fit the budget."""
+        room = int(max_bytes // (8 * n_surfaces))
+        if math.prod(self.caps) <= room:
+            return self
+        cap = max(self.caps)
+        while cap > 0 and math.prod(min(R, cap) for R in self.caps) > room:
+            cap -= 1
+        caps = tuple(min(R, cap) for R in self.caps)
+        listed = self.listed
+        if listed is not None:
+            listed = tuple(R for R in listed if max(R) <= cap)
+        needed = 8 * n_surfaces * math.prod(self.caps)
+        if cap == 0 or listed == ():
+            raise ValueError(
+                f"the error surfaces of ranks up to {self.caps} would take {needed:,} bytes, and "
+                f"max_bytes={max_bytes:,.0f} leaves no room for any of the candidates; raise "
+                f"max_bytes, or lower the ranks or the number of alphas."
+            )
+        warnings.warn(
+            f"the error surfaces of ranks up to {self.caps} would take {needed:,} bytes, more than "
+            f"max_bytes={max_bytes:,.0f}: the rank of each mode is capped at {cap}, the largest "
+            f"common cap that fits, which leaves {caps}. Raise max_bytes, or set `ranks`.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return RankGrid(caps, listed)
+
+    def mask(self) -> np.ndarray | None:
+        """Which entries of a surface of shape `caps` are candidates; None for all."""
+        if self.listed is None:
+            return None
+        mask = np.zeros(self.caps, dtype=bool)
+        mask[tuple(np.array(self.listed).T - 1)] = True
+        return mask
+
+
+def check_ranks(ranks: Any, shape: Sequence[int]) -> RankGrid:
+    """The ranks to try: None for all, caps for each mode, or a list of tuples for just those.
+
+    Parameters
+    ----------
+    ranks : None, int, sequence of ints or sequence of sequences
+        An int caps every mode, at most at its size.
+    shape : sequence of int
+        Sizes of the modes that are cut.
+    """
+    if ranks is None or isinstance(ranks, Integral):
+        return RankGrid(_check_caps(ranks, shape))
+    ranks = list(ranks)
+    if not ranks:
+        raise ValueError("ranks must name at least one candidate; got an empty list.")
+    if all(R is None or np.ndim(R) == 0 for R in ranks):
+        return RankGrid(_check_caps(ranks, shape))
+    listed = tuple(_check_caps(R, shape) for R in ranks)
+    return RankGrid(tuple(max(R[i] for R in listed) for i in range(len(shape))), listed)
+
+
+def _check_caps(ranks: Any, shape: Sequence[int]) -> tuple[int, ...]:
+    try:
+        caps = check_rank(ranks, shape)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"ranks={ranks!r} will not do: {error}") from None
+    if any(isinstance(R, float) for R in caps):
+        raise ValueError(
+            f"ranks must be whole numbers here, since all of them are tried; got {ranks!r}."
+        )
+    return tuple(int(R) for R in caps)
+
+
+def parameter_counts(shape: Sequence[int], caps: Sequence[int]) -> np.ndarray:
+    """`n_parameters` of every rank up to the caps, as an array of shape `caps`.
+
+    With fewer caps than modes the other modes have full rank.
+
+    Examples
+    --------
+    >>> parameter_counts((10, 4), (2, 3))
+    array([[13, 13, 13],
+           [13, 24, 24]])
+    """
+    p1 = len(shape)
+    full = [np.full((1,) * p1, d) for d in shape]
+    R: list[np.ndarray] = [*np.ogrid[tuple(slice(1, c + 1) for c in caps)], *full[len(caps) :]]
+    R = [r.reshape(r.shape + (1,) * (p1 - r.ndim)) for r in R]
+    for _ in range(p1):  # lowering one rank can lower what another may use
+        R = [np.minimum(r, math.prod(R[:i]) * math.prod(R[i + 1 :])) for i, r in enumerate(R)]
+    count = math.prod(R) + sum(r * (d - r) for r, d in zip(R, shape, strict=True))
+    return np.broadcast_to(count, (*caps, *(1,) * (p1 - len(caps)))).reshape(tuple(caps)).copy()

@@ -1,0 +1,236 @@
+"""Folds of linear problems, from arrays or from moments alone.
+
+Where the folds partition the data, each fold's moments are gathered once and the training moments
+are merged from those of the other folds, never found by subtraction; other splits are gathered one
+by one. Training sets with fewer samples than features, and those whose ``X'X`` would lose too many
+digits, are decomposed themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.moments import Moments
+from ..core.namespace import Array, namespace_of, to_numpy
+from ..core.spectral import Spectral, spectral_from_arrays, spectral_from_moments
+from .folds import Folds, Split, is_consecutive, is_partition, merge_others, take
+from .surface import HeldOut
+
+__all__ = ["ArrayFolds", "MomentFolds", "check_fold_moments"]
+
+_BLOCK = 2**26  # bytes of scattered outputs that are copied at a time
+
+
+class MomentFolds(Folds):
+    """Disjoint folds of which only the moments are known.
+
+    Parameters
+    ----------
+    parts : list of Moments
+    fit_intercept : bool
+    """
+
+    def __init__(self, parts: Sequence[Moments], *, fit_intercept: bool = True):
+        self.parts, self.fit_intercept = list(parts), fit_intercept
+        self.n_folds = len(self.parts)
+        self.output_shape = self.parts[0].output_shape
+        self.n_inputs = self.parts[0].n_features
+        n = [part.n_samples for part in self.parts]
+        self.max_input_rank = min(self.n_inputs, sum(n) - min(n))
+
+    def prepare(self) -> None:
+        self.others = merge_others(self.parts)
+
+    def problem(self, fold: int, *candidate: int) -> tuple[Spectral, HeldOut]:
+        problem = spectral_from_moments(centred(self.others[fold], self.fit_intercept))
+        return problem, HeldOut.from_moments(problem, self.parts[fold])
+
+    def total(self) -> Moments:
+        """Moments of all the folds together."""
+        return self.parts[0].merge(*self.parts[1:])
+
+    def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
+        total = self.total()
+        return spectral_from_moments(centred(total, self.fit_intercept)), total.weight
+
+    def refit(self, estimator: Any) -> Any:
+        return _fit_moments(estimator, self.total())
+
+
+class ArrayFolds(Folds):
+    """Folds of data at hand.
+
+    Parameters
+    ----------
+    data : tuple (X, Y, sample_weight)
+        Validated arrays; the weights may be None.
+    splits : list of index pairs
+        Empty where only the problem of all the data is asked for.
+    min_alpha : float
+        The smallest penalty that will be asked for.
+    fit_intercept, response_grams : bool
+    solver : {"auto", "eigh", "svd"}
+    max_bytes : float
+        Above this the moments of all folds are not held at the same time.
+    """
+
+    def __init__(
+        self,
+        data: tuple[Array, Array, Array | None],
+        splits: Sequence[Split],
+        *,
+        min_alpha: float = 0.0,
+        fit_intercept: bool = True,
+        response_grams: bool = False,
+        solver: str = "auto",
+        max_bytes: float = math.inf,
+    ):
+        self.data, self.splits = data, list(splits)
+        self.min_alpha, self.solver, self.max_bytes = min_alpha, solver, max_bytes
+        self.fit_intercept, self.response_grams = fit_intercept, response_grams
+        X, Y, _ = data
+        self.n_folds, self.output_shape = len(self.splits), tuple(Y.shape[1:])
+        sizes = [train.size for train, _ in self.splits] or [X.shape[0]]
+        self.n_inputs = X.shape[1]
+        self.max_input_rank = min(self.n_inputs, max(sizes))
+        self.merged: MomentFolds | None = None
+
+    def prepare(self) -> None:
+        if self._can_merge():
+            parts = [self._moments(test) for _, test in self.splits]
+            self.merged = MomentFolds(parts, fit_intercept=self.fit_intercept)
+            self.merged.prepare()
+
+    def problem(self, fold: int, *candidate: int) -> tuple[Spectral, HeldOut]:
+        train, test = self.splits[fold]
+        if not self._is_wide(train.size):
+            if self.merged is not None:
+                problem, held_out = self.merged.problem(fold)
+            else:
+                problem = spectral_from_moments(centred(self._moments(train), self.fit_intercept))
+                held_out = HeldOut.from_moments(problem, self._moments(test))
+            if self._keeps_digits(problem.s, self.min_alpha):
+                return problem, held_out
+        return self._from_arrays(train, test)
+
+    def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
+        X, Y, w = self.data
+        if not self._is_wide(X.shape[0]):
+            total = Moments.from_checked(X, Y, w, self.response_grams)
+            problem = spectral_from_moments(centred(total, self.fit_intercept))
+            if self._keeps_digits(problem.s, self.min_alpha):
+                return problem, total.weight
+        return self._spectral(X, Y, w), _weight(X, w)
+
+    def refit(self, estimator: Any) -> Any:
+        X, Y, w = self.data
+        if self.merged is not None:
+            total = self.merged.total()
+            lam = np.linalg.eigvalsh(to_numpy(centred(total, self.fit_intercept).Sxx))
+            if self._keeps_digits(np.sqrt(np.maximum(lam[::-1], 0.0)), float(estimator.alpha)):
+                return _fit_moments(estimator, total)
+        return estimator.fit(X, Y, w)
+
+    # ------------------------------------------------------------ helpers
+
+    def _can_merge(self) -> bool:
+        X, n = self.data[0], self.data[0].shape[0]
+        # Moments of the folds, of what precedes each of them and of their complements.
+        held = 3 * len(self.splits) * 8 * X.shape[1] * math.prod(self.output_shape)
+        tall = any(not self._is_wide(train.size) for train, _ in self.splits)
+        return tall and held <= self.max_bytes and is_partition(self.splits, n)
+
+    def _is_wide(self, n_samples: int) -> bool:
+        """Whether the samples themselves are decomposed rather than ``X'X``."""
+        return self.solver == "svd" or (self.solver == "auto" and n_samples < self.data[0].shape[1])
+
+    def _keeps_digits(self, s: Array, alpha: float) -> bool:
+        """Whether half of the digits survive the squared condition number (as in a single fit)."""
+        if self.solver != "auto":
+            return True
+        X, s = self.data[0], to_numpy(s)
+        eps = np.finfo("float32" if str(X.dtype).endswith("float32") else "float64").eps
+        smallest = s[-1] ** 2 if s.size == X.shape[1] else 0.0
+        return bool(smallest + alpha > np.sqrt(eps) * (s[0] ** 2 + alpha))
+
+    def _moments(self, index: np.ndarray) -> Moments:
+        """Moments of some samples; scattered ones are copied a block at a time."""
+        X, Y, w = self.data
+        if w is not None:  # samples without weight do not count, and a block of them has no mean
+            index = index[to_numpy(w)[index] > 0]
+        # Merging costs as much as some samples do: blocks have more samples than features.
+        step = max(_BLOCK // (8 * math.prod(self.output_shape)), 4 * X.shape[1], 64)
+        step = index.size if is_consecutive(index) else step
+        found = [
+            Moments.from_checked(
+                take(X, i), take(Y, i), None if w is None else take(w, i), self.response_grams
+            )
+            for i in (index[start : start + step] for start in range(0, index.size, step))
+        ]
+        return found[0].merge(*found[1:])
+
+    def _from_arrays(self, train: np.ndarray, test: np.ndarray) -> tuple[Spectral, HeldOut]:
+        X, Y, w = self.data
+        xp = namespace_of(X)
+        problem = self._spectral(
+            take(X, train), take(Y, train), None if w is None else take(w, train)
+        )
+        F = (xp.astype(take(X, test), xp.float64, copy=False) - problem.mean_x) @ problem.basis
+        wv = None if w is None else take(w, test)
+        return problem, HeldOut.from_features(F, take(Y, test), problem.mean_y, wv)
+
+    def _spectral(self, X: Array, Y: Array, w: Array | None) -> Spectral:
+        return spectral_from_arrays(
+            X,
+            Y,
+            w,
+            min_alpha=self.min_alpha,
+            solver=self.solver,
+            fit_intercept=self.fit_intercept,
+            response_grams=self.response_grams,
+        )
+
+
+def centred(m: Moments, fit_intercept: bool) -> Moments:
+    """Moments about the means, or about the origin where there is no intercept."""
+    return m if fit_intercept else m.about_zero()
+
+
+def _fit_moments(estimator: Any, moments: Moments) -> Any:
+    estimator.fit_moments(moments)
+    del (
+        estimator.moments_
+    )  # as large as the coefficients; a fit to arrays does not keep them either
+    return estimator
+
+
+def _weight(X: Array, w: Array | None) -> float:
+    return float(X.shape[0]) if w is None else float(namespace_of(w).sum(w))
+
+
+def check_fold_moments(moments: Any, response_grams: bool) -> list[Moments]:
+    """The moments of at least two folds that belong together, each with some weight."""
+    parts = list(moments)
+    for k, part in enumerate(parts):
+        if not isinstance(part, Moments):
+            raise TypeError(f"moments[{k}] must be a Moments object; got {type(part).__name__}.")
+        if not part.weight > 0:
+            raise ValueError(f"moments[{k}] must have positive weight; got {part.weight}.")
+        if response_grams and part.response_grams is None:
+            raise ValueError(
+                f"subspaces='response' needs moments that were gathered with response_grams=True; "
+                f"moments[{k}] has none."
+            )
+        here, first = (part.n_features, part.output_shape), parts[0]
+        if here != (first.n_features, first.output_shape):
+            raise ValueError(
+                f"moments must agree in their shapes; moments[0] has {first.n_features} features "
+                f"and outputs of shape {first.output_shape}, moments[{k}] {here[0]} and {here[1]}."
+            )
+    if len(parts) < 2:
+        raise ValueError(f"moments must be those of at least two folds; got {len(parts)}.")
+    return parts

@@ -1,0 +1,171 @@
+"""Folds: checked splits, merged moments, and what a family of models must supply.
+
+A cross-validated estimator asks its `Folds` for the training problem and the held-out data of each
+fold, and for a fit to all the data at the end. A family of models (linear, kernel, ...) is
+cross-validated by writing one such class; `_linear_folds` is the one of the linear family.
+"""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import check_cv
+
+from ..core.moments import Moments
+from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
+from ..core.spectral import Spectral
+from .surface import HeldOut
+
+__all__ = ["Folds", "Split", "check_splits", "is_consecutive", "is_partition", "merge_others"]
+__all__ += ["take"]
+
+Split = tuple[np.ndarray, np.ndarray]
+
+
+# ---------------------------------------------------------------- splits
+
+
+def check_splits(
+    cv: Any, X: Array, Y: Array, groups: Any = None, sample_weight: Array | None = None
+) -> list[Split]:
+    """Pairs of training and test indices, each side with samples of positive weight.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable of pairs
+    X : array of shape (n_samples, n_features)
+    Y : array of shape (n_samples, d1, ..., dp)
+    groups : array of shape (n_samples,), optional
+    sample_weight : array of shape (n_samples,), optional
+    """
+    n = X.shape[0]
+    if groups is not None and len(groups) != n:
+        raise ValueError(
+            f"groups must have one entry for each of the {n} samples; got {len(groups)}."
+        )
+    pairs = list(check_cv(cv).split(X, to_numpy(Y), groups))
+    if not pairs:
+        raise ValueError(f"cv must give at least one split; cv={cv!r} gave none.")
+    w = None if sample_weight is None else to_numpy(sample_weight)
+    return [
+        (_check_side(train, k, "training", n, w), _check_side(test, k, "test", n, w))
+        for k, (train, test) in enumerate(pairs)
+    ]
+
+
+def _check_side(index: Any, k: int, side: str, n: int, w: np.ndarray | None) -> np.ndarray:
+    index = np.asarray(index)
+    if index.dtype == bool:
+        if index.shape != (n,):
+            raise ValueError(
+                f"the {side} mask of split {k} of cv has shape {index.shape}; expected {(n,)}."
+            )
+        index = np.flatnonzero(index)
+    if index.size == 0:
+        raise ValueError(
+            f"the {side} side of split {k} of cv is empty; it needs a sample at least."
+        )
+    if index.ndim != 1 or not np.issubdtype(index.dtype, np.integer):
+        raise ValueError(
+            f"the {side} side of split {k} of cv must be a 1-d array of integers or a mask; got "
+            f"dtype {index.dtype} and shape {index.shape}."
+        )
+    if index.min() < -n or index.max() >= n:
+        bad = index[(index < -n) | (index >= n)][0]
+        raise ValueError(
+            f"the {side} side of split {k} of cv holds {bad}, but there are {n} samples."
+        )
+    if w is not None and not w[index].any():
+        raise ValueError(
+            f"the {side} side of split {k} of cv has zero sample_weight throughout; it needs a "
+            f"sample of positive weight."
+        )
+    return index % n
+
+
+def is_partition(splits: Sequence[Split], n_samples: int) -> bool:
+    """Whether each sample is tested once and each training set is what its test set leaves."""
+    tested = np.zeros(n_samples, dtype=int)
+    for train, test in splits:
+        tested[test] += 1
+        used = np.zeros(n_samples, dtype=bool)
+        used[train] = used[test] = True
+        if train.size + test.size != n_samples or not used.all():
+            return False
+    return bool((tested == 1).all())
+
+
+def merge_others(parts: Sequence[Moments]) -> list[Moments]:
+    """For each part the moments of all the others, with about three merges a part."""
+    before: list[Moments | None] = [None]
+    for part in parts[:-1]:
+        before.append(_merged(before[-1], part))
+    after: Moments | None = None
+    merged: list[Moments] = []
+    for part, head in zip(reversed(parts), reversed(before), strict=True):
+        both = _merged(head, after)
+        assert both is not None
+        merged.append(both)
+        after = _merged(part, after)
+    return merged[::-1]
+
+
+def _merged(a: Moments | None, b: Moments | None) -> Moments | None:
+    return b if a is None else a if b is None else a + b
+
+
+def is_consecutive(index: np.ndarray) -> bool:
+    """Whether the indices are those of a slice."""
+    return bool(index[-1] - index[0] == index.size - 1 and (np.diff(index) == 1).all())
+
+
+def take(A: Array, index: np.ndarray) -> Array:
+    """Rows of `A`: a view where they are consecutive, else a copy."""
+    if is_consecutive(index):
+        return A[int(index[0]) : int(index[-1]) + 1, ...]
+    return namespace_of(A).take(A, asarray_like(index, A), axis=0)
+
+
+# ---------------------------------------------------------------- problems
+
+
+class Folds(metaclass=ABCMeta):
+    """What `BaseTensorCV` asks: the problem of every fold and candidate.
+
+    Attributes
+    ----------
+    n_folds : int
+    candidates : tuple of int
+        Shape of the candidates beside penalties and ranks, ``(n_kernels,)`` for instance; ``()``
+        where there are none.
+    n_inputs : int
+        Size of the input mode: the number of features or, for a kernel, of samples.
+    max_input_rank : int
+        No fold supports more input directions than this.
+    output_shape : tuple of int
+        ``(d1, ..., dp)``.
+    """
+
+    n_folds: int
+    candidates: tuple[int, ...] = ()
+    n_inputs: int
+    max_input_rank: int
+    output_shape: tuple[int, ...]
+
+    def prepare(self) -> None:
+        """Gather what the folds share; called once, before any problem is asked for."""
+
+    @abstractmethod
+    def problem(self, fold: int, *candidate: int) -> tuple[Spectral, HeldOut]:
+        """Training problem and held-out data. Called from several threads, once for each."""
+
+    @abstractmethod
+    def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
+        """The problem of all the data, and the sum of their weights."""
+
+    @abstractmethod
+    def refit(self, estimator: Any) -> Any:
+        """Fit the chosen estimator to all the data."""

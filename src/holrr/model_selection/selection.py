@@ -1,0 +1,159 @@
+"""From an error surface to a model: the best, the simplest good one, a mean of many, or one's own.
+
+The results are a dictionary with at least ``mean_mse`` and ``std_mse``, of shape (..., n_alphas,
+R0, ..., Rp), ``n_parameters``, of shape (R0, ..., Rp), ``alphas``, and ``null_mse``, the error of
+predicting the mean. Entries that are NaN are no candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+__all__ = ["SELECTIONS", "average_weights", "best_index", "core_mask", "one_standard_error"]
+__all__ += ["rank_weights", "select"]
+
+Index = tuple[int, ...]
+
+SELECTIONS = ("min", "1se", "average")
+
+
+def select(
+    results: dict[str, Any],
+    selection: str | Callable[..., Any],
+    n_folds: int,
+    key: str = "mean_mse",
+) -> Index:
+    """Index into the surface of the model that `selection` names.
+
+    Parameters
+    ----------
+    results : dict
+    selection : {"min", "1se", "average"} or callable
+        A callable gets the results and returns an index into the surface: a tuple, or an int
+        into its flattened form. "average" has the place of "min".
+    n_folds : int
+    key : str
+        Which of the results is the surface to be minimised.
+    """
+    surface = results[key]
+    if callable(selection):
+        return _check_index(selection(results), surface)
+    if selection == "1se":
+        return one_standard_error(results, n_folds)
+    return best_index(surface, results["n_parameters"], results.get("null_mse", 0.0))
+
+
+def best_index(surface: np.ndarray, n_parameters: np.ndarray, scale: float = 0.0) -> Index:
+    """The smallest entry; among those that rounding cannot tell apart, the smallest model.
+
+    Parameters
+    ----------
+    surface : array of shape (..., R0, ..., Rp)
+    n_parameters : array of shape (R0, ..., Rp)
+    scale : float
+        Size of what the errors are differences of, which sets their rounding.
+    """
+    least = np.nanmin(surface)
+    tied = surface <= least + 1e-12 * abs(least) + 1e-14 * scale
+    return _first_of(tied, np.broadcast_to(n_parameters, surface.shape))
+
+
+def one_standard_error(results: dict[str, Any], n_folds: int) -> Index:
+    """The smallest model within a standard error of the best; of these the largest penalty.
+
+    The standard error is that of the best model's mean over the folds.
+    """
+    surface, count = results["mean_mse"], results["n_parameters"]
+    best = best_index(surface, count, results.get("null_mse", 0.0))
+    # std_mse divides by the number of folds, an estimate of the variance by one less.
+    bound = surface[best] + results["std_mse"][best] / np.sqrt(n_folds - 1)
+    alphas = np.reshape(results["alphas"], (-1,) + (1,) * count.ndim)
+    return _first_of(
+        surface <= bound,
+        np.broadcast_to(count, surface.shape),
+        np.broadcast_to(-alphas, surface.shape),
+        surface,
+    )
+
+
+def _first_of(among: np.ndarray, *keys: np.ndarray) -> Index:
+    """Index of the entry of a mask that has the smallest keys, the first key first."""
+    where = np.nonzero(among)
+    first = np.lexsort([key[where] for key in reversed(keys)])[0]
+    return tuple(int(i[first]) for i in where)
+
+
+def _check_index(index: Any, surface: np.ndarray) -> Index:
+    try:
+        if isinstance(index, Integral):
+            index = np.unravel_index(int(index), surface.shape)
+        found = tuple(int(i) for i in index)
+        inside = len(found) == surface.ndim and all(
+            -n <= i < n for i, n in zip(found, surface.shape, strict=True)
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(_bad_index(index, surface)) from error
+    if not inside:
+        raise ValueError(_bad_index(index, surface))
+    found = tuple(i % n for i, n in zip(found, surface.shape, strict=True))
+    if np.isnan(surface[found]):
+        raise ValueError(
+            f"the selection callable returned {found}, which is none of the candidates."
+        )
+    return found
+
+
+def _bad_index(index: Any, surface: np.ndarray) -> str:
+    return (
+        f"the selection callable must return an int or a tuple that indexes the error surface of "
+        f"shape {surface.shape}; got {index!r}."
+    )
+
+
+# ---------------------------------------------------------------- averages
+
+
+def rank_weights(excess: np.ndarray, temperature: float) -> np.ndarray:
+    """Weights of all ranks, ``exp(-excess / temperature)`` up to their sum; zero where NaN.
+
+    Parameters
+    ----------
+    excess : array of shape (R0, ..., Rp)
+        How much each rank's error is above the least one.
+    temperature : float
+        At zero all the weight is on the best.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(excess <= 0, 0.0, -excess / temperature)
+    weights = np.where(np.isnan(excess), 0.0, np.exp(logs))
+    return weights / weights.sum()
+
+
+def core_mask(weights: np.ndarray) -> np.ndarray:
+    """Weights of the entries of the core: what the weights of all ranks that keep them add up to.
+
+    The weighted mean of the nested fits is the full fit with its core multiplied by this mask.
+    """
+    for axis in range(weights.ndim):
+        weights = np.flip(np.cumsum(np.flip(weights, axis), axis=axis), axis)
+    return weights
+
+
+def average_weights(results: dict[str, Any], index: Index, key: str = "mean_mse") -> np.ndarray:
+    """Weights of all ranks at the penalty of `index`, of shape (R0, ..., Rp).
+
+    Parameters
+    ----------
+    results : dict
+    index : tuple of int
+        Place of the penalty (and of what else is chosen) in the surface.
+    key : str
+        Which of the results is the surface.
+    """
+    surface = results[key][index]
+    excess = surface - np.nanmin(surface)
+    return rank_weights(excess, 1.0)

@@ -1,0 +1,329 @@
+"""The held-out error of every rank at once, exactly, from one decomposition for each penalty.
+
+Take the full HOSVD ``Z = S x_0 U0 x_1 U1 ... x_p Up`` of a training problem. The fit of rank R keeps
+the leading block of `S`, so the fits are nested and their held-out errors are cumulative sums. With
+``A`` the map from the core's input mode to predictions, ``G = A'A`` and ``H = A'Yv x_1 U1' ...``
+over the held-out samples,
+
+    inc = S * (diag(G) S + 2 tril(G, -1) S - 2 H)        (elementwise *, mode 0 along the rows)
+    squared error of all ranks = ||Yv||^2 + cumulative sum of inc along every axis.
+
+Nothing here knows whether the problem is primal, dual or that of a kernel. To cross-validate a new
+kind of model, build for each fold the `Spectral` problem of its training part and the `HeldOut`
+data in the coordinates of that problem, from moments or from features, and call `error_surface`.
+All penalties share the products with the data: a penalty is a scaling of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..core.approximate import hosvd
+from ..core.moments import Moments
+from ..core.namespace import (
+    Array,
+    device_of,
+    eigh_top,
+    namespace_of,
+    row_blocks,
+    squared_norm,
+    to_numpy,
+)
+from ..core.spectral import Spectral
+from ..core.tensor import gram, mode_product, unfold
+from ..core.validation import check_finite
+
+__all__ = ["HeldOut", "error_surface"]
+
+_BLOCK = 2**26  # bytes of held-out outputs that are centred at a time
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Held-out data in the coordinates of a training problem, centred at its means.
+
+    With the features ``F = (Xv - mean_x) basis`` of the held-out inputs (in which the factor
+    ``1 / sqrt(lam + alpha)`` is left out, so that they serve every penalty):
+
+    Parameters
+    ----------
+    C : array of shape (r, r)
+        ``F'F``.
+    B : array of shape (r, d1, ..., dp)
+        ``F'(Yv - mean_y)``.
+    yy : float
+        ``||Yv - mean_y||^2``.
+    weight : float
+        Sum of the weights of the held-out samples.
+    """
+
+    C: Array
+    B: Array
+    yy: float
+    weight: float
+
+    @classmethod
+    def from_moments(cls, problem: Spectral, m: Moments) -> HeldOut:
+        """From the held-out samples' own moments (primal problems)."""
+        m = m.about(problem.mean_x, problem.mean_y)
+        P = problem.basis
+        return cls(P.T @ m.Sxx @ P, mode_product(m.Sxy, P.T, 0), m.syy, m.weight)
+
+    @classmethod
+    def from_features(
+        cls, F: Array, Y: Array, mean_y: Array, sample_weight: Array | None = None
+    ) -> HeldOut:
+        """From features and outputs of the held-out samples (dual and kernel problems).
+
+        Parameters
+        ----------
+        F : array of shape (n_samples, r)
+            ``(Xv - mean_x) basis``; for a kernel ``K(Xv, X) basis``, centred as in training.
+        Y : array of shape (n_samples, d1, ..., dp)
+            Outputs as they are.
+        mean_y : array of shape (d1, ..., dp)
+            The training mean.
+        sample_weight : array of shape (n_samples,), optional
+        """
+        xp, (n, r), size = namespace_of(F), F.shape, math.prod(Y.shape[1:])
+        w = xp.ones_like(F[:, 0]) if sample_weight is None else sample_weight
+        B, yy = 0.0, 0.0
+        for rows in row_blocks(n, 8 * size, _BLOCK):
+            Yc = xp.astype(Y[rows, ...], xp.float64, copy=False) - mean_y
+            Yc = xp.reshape(Yc, (Yc.shape[0], size)) * xp.sqrt(w[rows])[:, None]
+            B = B + (F[rows, :] * xp.sqrt(w[rows])[:, None]).T @ Yc
+            yy += float(squared_norm(Yc))
+        if not math.isfinite(yy):
+            check_finite(Y, "Y")
+        C = (F * w[:, None]).T @ F
+        return cls(C, xp.reshape(B, (r, *Y.shape[1:])), yy, float(xp.sum(w)))
+
+    @classmethod
+    def of_training(cls, problem: Spectral, weight: float) -> HeldOut:
+        """The training samples themselves, for criteria that judge the fit by its residual."""
+        s = problem.s
+        C = namespace_of(s).eye(s.shape[0], dtype=s.dtype, device=device_of(s)) * (s * s)
+        return cls(C, _scaled_rows(problem.T, s), problem.syy, weight)
+
+    @property
+    def size(self) -> float:
+        """Weight times number of outputs: what a sum of squares is divided by for its mean."""
+        return self.weight * math.prod(self.B.shape[1:])
+
+
+def error_surface(
+    problem: Spectral,
+    held_out: HeldOut,
+    alphas: Iterable[float],
+    ranks: Sequence[int],
+    *,
+    subspaces: str = "fitted",
+    out: np.ndarray | None = None,
+    tick: Callable[[], object] = lambda: None,
+) -> np.ndarray:
+    """Held-out mean squared error for all penalties and all ranks up to the given ones.
+
+    Parameters
+    ----------
+    problem : Spectral
+        The training problem.
+    held_out : HeldOut
+        The held-out data in its coordinates.
+    alphas : sequence of n_alphas floats
+    ranks : sequence of int
+        The largest rank of each mode, input mode first. With fewer entries than modes only these
+        modes are cut: none for ridge regression, ``(R0,)`` for low-rank regression.
+    subspaces : {"fitted", "response"}
+        Where the output subspaces come from, as in `HOLRR`.
+    out : array of shape (n_alphas, R0, ...), optional
+        Where to put the result.
+    tick : callable, optional
+        Called after each penalty.
+
+    Returns
+    -------
+    array of shape (n_alphas, R0, ...), on the host
+        Entry ``[a, i, j, ...]`` belongs to the rank ``(i + 1, j + 1, ...)``. Ranks above what the
+        problem supports repeat the error of those that it does.
+    """
+    alphas, ranks = list(alphas), tuple(ranks)
+    surface = np.empty((len(alphas), *ranks)) if out is None else out
+    path = _Path(problem, held_out, ranks, subspaces)
+    for a, alpha in enumerate(alphas):
+        block = to_numpy(path.increments(alpha))
+        for axis in range(block.ndim):
+            block = np.cumsum(block, axis=axis)
+        np.add(_extended(block, ranks), held_out.yy, out=surface[a, ...])
+        tick()
+    surface /= held_out.size
+    # Rounding leaves errors of nearly exact fits a little below zero.
+    return np.maximum(surface, 0.0, out=surface)
+
+
+def _extended(block: np.ndarray, ranks: tuple[int, ...]) -> np.ndarray:
+    """`block` with its last slices repeated up to the shape `ranks`."""
+    if block.shape == ranks:
+        return block
+    return block[np.ix_(*(np.minimum(np.arange(R), e - 1) for R, e in zip(ranks, block.shape)))]
+
+
+class _Path:
+    """What the penalties of one training problem share, and the increments for each of them."""
+
+    def __init__(
+        self, problem: Spectral, held_out: HeldOut, ranks: tuple[int, ...], subspaces: str
+    ):
+        self.s, self.scale = problem.s, _safe_scale(problem.T)
+        self.T = problem.T if self.scale == 1.0 else problem.T / self.scale
+        self.C, self.B = held_out.C, held_out.B
+        # Energies above the product of the other modes' sizes are zero: nothing to decompose.
+        rest = [_rest(self.T.shape, mode) for mode in range(len(ranks))]
+        fitted = [subspaces == "fitted" or mode == 0 for mode in range(len(ranks))]
+        self.ranks = [
+            min(R, d, n) if free else R
+            for R, d, n, free in zip(ranks, self.T.shape, rest, fitted, strict=False)
+        ]
+        self.fixed = None
+        if not all(fitted):
+            assert problem.response_grams is not None
+            grams = problem.response_grams
+            self.fixed = [eigh_top(G, R)[1] for G, R in zip(grams, self.ranks[1:], strict=True)]
+
+    def increments(self, alpha: float) -> Array:
+        """``inc`` for one penalty, summed over the modes that are not cut."""
+        xp = namespace_of(self.T)
+        root = xp.hypot(self.s, xp.full_like(self.s, math.sqrt(alpha)))
+        if not self.ranks:
+            return self._ridge(root)
+        U0 = self._input_basis(root)
+        A = U0 / root[:, None]  # feature coordinates to core coordinates
+        M = _doubled_lower(A.T @ self.C @ A)
+        if len(self.ranks) < self.T.ndim:
+            return self._matrix(root, U0, A, M)
+        S, H = self._rotated(U0 * (self.s / root)[:, None], A, self._output_bases(root))
+        inc = M @ xp.reshape(S, (S.shape[0], -1))
+        inc = xp.reshape(inc, S.shape)
+        inc *= self.scale
+        inc -= 2 * H
+        inc *= S
+        inc *= self.scale
+        return inc
+
+    # ------------------------------------------------------------ bases
+
+    @cached_property
+    def _input_gram(self) -> Array:
+        return gram(self.T, 0)
+
+    @cached_property
+    def _row_grams(self) -> list[Array | None]:
+        """For each output mode the Gram matrix of every row of `T`: those of Z are weighted sums.
+
+        None where they would take more memory than `T` itself.
+        """
+        xp = namespace_of(self.T)
+        found: list[Array | None] = []
+        for mode in range(1, self.T.ndim):
+            d, size = self.T.shape[mode], _rest(self.T.shape, 0)
+            if d * d > size:
+                found.append(None)
+                continue
+            rows = xp.reshape(xp.moveaxis(self.T, mode, 1), (self.T.shape[0], d, size // d))
+            found.append(xp.matmul(rows, xp.permute_dims(rows, (0, 2, 1))))
+        return found
+
+    def _input_basis(self, root: Array) -> Array:
+        d, R = self.s / root, self.ranks[0]
+        if self.T.shape[0] > _rest(self.T.shape, 0):  # a tall unfolding: through its columns
+            return hosvd(_scaled_rows(self.T, d), self._only(0), modes=(0,)).tucker.factors[0]
+        return eigh_top(self._input_gram * d[:, None] * d, R)[1]
+
+    def _output_bases(self, root: Array) -> list[Array]:
+        if self.fixed is not None:
+            return self.fixed
+        xp, d = namespace_of(self.T), self.s / root
+        Z = None
+        bases = []
+        for mode in range(1, self.T.ndim):
+            G, R = self._row_grams[mode - 1], self.ranks[mode]
+            if G is not None:
+                n = self.T.shape[mode]
+                G = xp.reshape((d * d) @ xp.reshape(G, (G.shape[0], n * n)), (n, n))
+            else:
+                Z = _scaled_rows(self.T, d) if Z is None else Z
+                if self.T.shape[mode] > _rest(self.T.shape, mode):
+                    bases.append(hosvd(Z, self._only(mode), modes=(mode,)).tucker.factors[mode])
+                    continue
+                G = gram(Z, mode)
+            bases.append(eigh_top(G, R)[1])
+        return bases
+
+    def _only(self, mode: int) -> list[int]:
+        return [self.ranks[mode] if i == mode else d for i, d in enumerate(self.T.shape)]
+
+    # ------------------------------------------------------------ products
+
+    def _rotated(self, M: Array, A: Array, bases: Sequence[Array]) -> tuple[Array, Array]:
+        """The core ``S = T x_0 M' x_1 U1' ...`` and ``H = B x_0 A' x_1 U1' ...``, side by side.
+
+        Each step multiplies along the leading mode, which becomes the last: one matrix product
+        without a copy, and after all modes their order is the old one.
+        """
+        xp = namespace_of(self.T)
+        both = xp.concat([unfold(self.T, 0).T @ M, unfold(self.B, 0).T @ A], axis=1)
+        for U in bases:
+            both = xp.reshape(both, (U.shape[0], -1)).T @ U
+        R0 = M.shape[1]
+        both = xp.reshape(both, (2 * R0, *(U.shape[1] for U in bases)))
+        return both[:R0, ...], both[R0:, ...]
+
+    @cached_property
+    def _cross(self) -> Array:
+        """``T_(0) B_(0)'``."""
+        return unfold(self.T, 0) @ unfold(self.B, 0).T
+
+    def _matrix(self, root: Array, U0: Array, A: Array, M: Array) -> Array:
+        """Increments along the input rank, the outputs in full: small matrices only.
+
+        The rows of S are orthogonal, so that of ``tril(G, -1) S`` nothing is left in the sum.
+        """
+        xp, V = namespace_of(self.T), U0 * (self.s / root)[:, None]
+        energy = xp.sum(V * (self._input_gram @ V), axis=0) * self.scale * self.scale
+        return xp.linalg.diagonal(M) * energy - 2 * self.scale * xp.sum(
+            V * (self._cross @ A), axis=0
+        )
+
+    def _ridge(self, root: Array) -> Array:
+        """The whole sum, with the weights ``c`` that turn rows of `T` into coefficients."""
+        xp, c = namespace_of(self.T), self.s / root / root * self.scale
+        return c @ ((self.C * self._input_gram) @ c) - 2 * xp.sum(
+            c * xp.linalg.diagonal(self._cross)
+        )
+
+
+def _doubled_lower(G: Array) -> Array:
+    """``diag(G) + 2 tril(G, -1)``."""
+    xp = namespace_of(G)
+    return xp.tril(G) + xp.tril(G, k=-1)
+
+
+def _scaled_rows(T: Array, d: Array) -> Array:
+    """``T x_0 diag(d)``."""
+    return T * namespace_of(T).reshape(d, (-1, *(1,) * (T.ndim - 1)))
+
+
+def _rest(shape: Sequence[int], mode: int) -> int:
+    """Product of the sizes of the other modes."""
+    return math.prod(shape[:mode]) * math.prod(shape[mode + 1 :])
+
+
+def _safe_scale(T: Array) -> float:
+    """A number to divide `T` by before squaring; one unless squares would overflow or vanish."""
+    xp = namespace_of(T)
+    largest = float(xp.max(xp.abs(T)))
+    return largest if largest > 0 and not 1e-120 < largest < 1e120 else 1.0
