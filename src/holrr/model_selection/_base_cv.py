@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..core.approximate import Approximation
 from ..core.namespace import Array, asarray_like, namespace_of
@@ -34,7 +34,7 @@ __all__ = ["BaseTensorCV"]
 
 
 class BaseTensorCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
-    """Choose penalty and ranks by held-out error, then predict like the model refitted to all data."""
+    """Choose penalty and ranks, then predict like the chosen model refitted to all the data."""
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
         "alphas": ["array-like", Interval(Real, 0, None, closed="left"), None],
@@ -224,20 +224,19 @@ class BaseTensorCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=AB
         array of shape (n_samples, d1, ..., dp)
         """
         check_is_fitted(self)
-        validate_data(self, X, skip_check_array=True, reset=False)
         return self.best_estimator_.predict(X)
 
-    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R2 of the final model, averaged over all outputs.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-        Y : array of shape (n_samples, d1, ..., dp)
+        y : array of shape (n_samples, d1, ..., dp)
         sample_weight : array of shape (n_samples,), optional
         """
         check_is_fitted(self)
-        return self.best_estimator_.score(X, Y, sample_weight)
+        return self.best_estimator_.score(X, y, sample_weight)
 
 
 def _leave_candidates(results: dict[str, Any], mask: np.ndarray | None) -> None:

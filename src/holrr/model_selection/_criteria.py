@@ -3,7 +3,9 @@
 With n = (sum of weights) x (number of outputs) observations, RSS the residual sum of squares and df
 the degrees of freedom of a model,
 
-    aic = n log(RSS / n) + 2 df ,   bic = n log(RSS / n) + log(n) df ,   gcv = RSS / n / (1 - df / n)^2 .
+    aic = n log(RSS / n) + 2 df
+    bic = n log(RSS / n) + log(n) df
+    gcv = (RSS / n) / (1 - df / n)^2 .
 
 A model of multilinear rank R has as many parameters as the set of tensors of that rank has
 dimensions (`n_parameters`, with the number r of input directions that the data support in the place

@@ -37,13 +37,13 @@ class LinearTensorCV(BaseTensorCV):
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, Y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
         """Choose penalty and ranks, and fit the chosen model to all the data.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-        Y : array of shape (n_samples, d1, ..., dp)
+        y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0.
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples, in the fits and in the held-out errors.
@@ -56,7 +56,7 @@ class LinearTensorCV(BaseTensorCV):
         """
         validate_data(self, X, skip_check_array=True, reset=True)
         alphas = check_alphas(self.alphas)
-        X, Y = check_pair(X, Y)
+        X, Y = check_pair(X, y)
         w = check_weights(sample_weight, X)
         self._rank_grid((X.shape[1], *Y.shape[1:]))
         splits = check_splits(self.cv, X, Y, groups, w) if self.criterion == "cv" else []
@@ -106,7 +106,7 @@ class LinearTensorCV(BaseTensorCV):
             total = centred(folds.total(), self.fit_intercept)
             energy = float(namespace_of(total.Sxx).linalg.trace(total.Sxx))
             alphas = default_alphas(energy, min(total.n_samples, folds.n_inputs))
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         self.n_features_in_ = folds.n_inputs
         return self._search(folds, alphas)
 

@@ -10,7 +10,7 @@ __all__ = ["progress"]
 
 @contextmanager
 def progress(total: int, what: str, verbose: bool | int) -> Iterator[Callable[[], object]]:
-    """Give a function to be called after each of `total` steps; it may be called from any thread."""
+    """Give a function to be called, from any thread, after each of `total` steps."""
     if not verbose:
         yield lambda: None
         return

@@ -155,7 +155,7 @@ class Folds(metaclass=ABCMeta):
     max_input_rank: int
     output_shape: tuple[int, ...]
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027 (nothing is shared, by default)
         """Gather what the folds share; called once, before any problem is asked for."""
 
     @abstractmethod

@@ -1,9 +1,9 @@
 """The held-out error of every rank at once, exactly, from one decomposition for each penalty.
 
-Take the full HOSVD ``Z = S x_0 U0 x_1 U1 ... x_p Up`` of a training problem. The fit of rank R keeps
-the leading block of `S`, so the fits are nested and their held-out errors are cumulative sums. With
-``A`` the map from the core's input mode to predictions, ``G = A'A`` and ``H = A'Yv x_1 U1' ...``
-over the held-out samples,
+Take the full HOSVD ``Z = S x_0 U0 x_1 U1 ... x_p Up`` of a training problem. The fit of rank R
+keeps the leading block of `S`, so the fits are nested and their held-out errors are cumulative
+sums. With ``A`` the map from the core's input mode to predictions, ``G = A'A`` and
+``H = A'Yv x_1 U1' ...`` over the held-out samples,
 
     inc = S * (diag(G) S + 2 tril(G, -1) S - 2 H)        (elementwise *, mode 0 along the rows)
     squared error of all ranks = ||Yv||^2 + cumulative sum of inc along every axis.
@@ -169,7 +169,8 @@ def _extended(block: np.ndarray, ranks: tuple[int, ...]) -> np.ndarray:
     """`block` with its last slices repeated up to the shape `ranks`."""
     if block.shape == ranks:
         return block
-    return block[np.ix_(*(np.minimum(np.arange(R), e - 1) for R, e in zip(ranks, block.shape)))]
+    pairs = zip(ranks, block.shape, strict=True)
+    return block[np.ix_(*(np.minimum(np.arange(R), e - 1) for R, e in pairs))]
 
 
 class _Path:
