@@ -32,6 +32,7 @@ from .namespace import (
     namespace_of,
     squared_norm,
 )
+from .slabs import cut_mode, energy, slabs
 from .tensor import gram, multi_mode_product, unfold
 from .tucker import Tucker
 from .validation import RankSpec
@@ -176,7 +177,7 @@ def _project(
 ) -> Approximation:
     """The nearest tensor to Z with the given subspaces (Theorem 1 of the HOLRR paper)."""
     core = multi_mode_product(Z, bases, transposed=True)
-    error = float(squared_norm(Z)) - float(squared_norm(core))
+    error = energy(Z) - float(squared_norm(core))
     # The difference is rounded; max(tails) is a bound that it cannot truly fall below.
     error = max(error, *tails, 0.0) if not math.isnan(error) else math.inf
     return Approximation(Tucker(core, tuple(bases)), error, tails, spectra, n_iter)
@@ -193,7 +194,7 @@ def _mode(Z: Array, mode: int, R: RankSpec, input_rank: Callable[[], int] | None
     if input_rank is not None and R > _numerical_rank(lam):
         R = max(1, min(R, input_rank()))
     known = lam.size == size
-    tail = float(lam[R:].sum()) if known else float(squared_norm(Z)) - float(lam[:R].sum())
+    tail = float(lam[R:].sum()) if known else energy(Z) - float(lam[:R].sum())
     return _Mode(U[:, :R], lam, max(tail, 0.0) if R < size else 0.0)
 
 
@@ -208,10 +209,10 @@ def _leading(T: Array, mode: int, k: int) -> tuple[np.ndarray, Array]:
     if n <= max(rest, FULL_SPECTRUM_LIMIT):
         lam, U = eigh_top(gram(T, mode), k)
         return np.maximum(lam, 0.0), U
-    A = unfold(T, mode)
-    lam, V = eigh_top(A.T @ A, min(k, rest))
+    rows = lambda: (unfold(slab, mode) for _, slab in slabs(T, mode))  # noqa: E731
+    lam, V = eigh_top(sum(A.T @ A for A in rows()), min(k, rest))
     lam = np.concatenate([np.maximum(lam, 0.0), np.zeros(n - lam.size)])
-    return lam, _orthonormal(A @ V, k)
+    return lam, _orthonormal(namespace_of(T).concat([A @ V for A in rows()]), k)
 
 
 def _orthonormal(A: Array, k: int) -> Array:
@@ -241,7 +242,7 @@ def _numerical_rank(lam: np.ndarray) -> int:
 def _safe_scale(Z: Array) -> float:
     """A number to divide Z by before squaring; one unless squares would overflow or vanish."""
     xp = namespace_of(Z)
-    largest = float(xp.max(xp.abs(Z)))
+    largest = max(float(xp.max(xp.abs(slab))) for _, slab in slabs(Z, cut_mode(Z)))
     return largest if largest > 0 and not 1e-120 < largest < 1e120 else 1.0
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from .namespace import Array, namespace_of
+from .slabs import cut_mode, is_in_file, slabs
 
 __all__ = ["fold", "gram", "mode_product", "multi_mode_product", "unfold"]
 
@@ -50,18 +51,37 @@ def multi_mode_product(
 
     The product that shrinks the tensor most is taken first, so that the others are cheap.
     """
-    pairs = [
-        (mode, M.T if transposed else M)
+    chosen = [
+        None if M is None or mode == skip else M.T if transposed else M
         for mode, M in enumerate(matrices)
-        if M is not None and mode != skip
     ]
+    if is_in_file(T) and any(M is not None for M in chosen):
+        return _sum_over_slabs(T, chosen)
+    pairs = [(mode, M) for mode, M in enumerate(chosen) if M is not None]
     for mode, M in sorted(pairs, key=lambda pair: pair[1].shape[0] / max(pair[1].shape[1], 1)):
         T = mode_product(T, M, mode)
     return T
 
 
+def _sum_over_slabs(T: Array, matrices: Sequence[Array | None]) -> Array:
+    """A mode product of a tensor in a file: the products of its slabs, added up."""
+    xp, cut = namespace_of(T), cut_mode(T)
+    M = matrices[cut]
+    out = xp.zeros(
+        tuple(d if A is None else A.shape[0] for d, A in zip(T.shape, matrices, strict=True))
+    )
+    for part, slab in slabs(T, cut):
+        own = None if M is None else M[:, part]
+        product = multi_mode_product(slab, [*matrices[:cut], own, *matrices[cut + 1 :]])
+        where = (slice(None),) * cut + (part if M is None else slice(None),)
+        out[where] += product
+    return out
+
+
 def gram(T: Array, mode: int) -> Array:
     """``T_(mode) T_(mode)'``, of shape (T.shape[mode], T.shape[mode])."""
+    if is_in_file(T) and T.ndim > 1:
+        return sum(gram(slab, mode) for _, slab in slabs(T, cut_mode(T, avoid=mode)))
     if mode == T.ndim - 1:  # no transposed copy: the last mode is along the columns already
         A = namespace_of(T).reshape(T, (math.prod(T.shape[:-1]), T.shape[-1]))
         return A.T @ A
