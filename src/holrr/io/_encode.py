@@ -22,7 +22,7 @@ from ..core.namespace import is_array, to_numpy
 __all__ = ["Decoder", "Encoder"]
 
 # Where the names of classes are looked up; a class that is not public in these cannot be saved.
-_MODULES = ("holrr", "holrr.linear", "holrr.kernel", "holrr.model_selection")
+_MODULES = ("holrr", "holrr.linear", "holrr.kernel", "holrr.penalized", "holrr.model_selection")
 
 
 class Encoder:

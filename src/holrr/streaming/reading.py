@@ -1,0 +1,144 @@
+"""Rows of arrays on disk, a block at a time, the next one read while this one is used."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..core.slabs import forget
+
+__all__ = ["Box", "RowReader", "blocks_of_rows", "is_on_disk", "prefetched"]
+
+T = TypeVar("T")
+Box = tuple[slice, ...]
+
+
+def is_on_disk(A: Any) -> bool:
+    """Whether `A` is a memory map, an HDF5 dataset or a Zarr array."""
+    if isinstance(A, np.ndarray):
+        return isinstance(A, np.memmap) and getattr(A, "_mmap", None) is not None
+    # By module, so that neither library is imported for the question.
+    roots = {cls.__module__.partition(".")[0] for cls in type(A).__mro__}
+    return bool(roots & {"h5py", "zarr"}) and hasattr(A, "shape") and hasattr(A, "dtype")
+
+
+class RowReader:
+    """Reads consecutive rows of one array into memory.
+
+    Two buffers take turns, so a block is valid until the one after the next is read.
+
+    Parameters
+    ----------
+    A : array on disk or in memory, of shape (n, d1, ..., dp)
+    box : tuple of slices, optional
+        The part of each row that is wanted; all of it by default.
+    """
+
+    def __init__(self, A: Any, box: Box = ()) -> None:
+        self._A, self._box = A, box
+        self._read: Callable[[slice], np.ndarray] = self._slice
+        if not is_on_disk(A):
+            self._read = self._view
+        elif isinstance(A, np.memmap):
+            start = None if box else _position_in_file(A)
+            if start is not None:
+                self._start, self._file = start, _Opened(str(A.filename))
+                self._read = self._read_file
+        elif hasattr(A, "read_direct") and not box:
+            self._read = self._read_hdf5
+        self._buffers: list[np.ndarray | None] = [None, None]
+
+    def __call__(self, rows: slice) -> np.ndarray:
+        """The block of some rows."""
+        return self._read(rows)
+
+    def _buffer(self, n: int) -> np.ndarray:
+        """The buffer whose turn it is."""
+        self._buffers.reverse()
+        buffer = self._buffers[0]
+        if buffer is None or n > buffer.shape[0]:
+            buffer = self._buffers[0] = np.empty((n, *self._A.shape[1:]), dtype=self._A.dtype)
+        return buffer[:n]
+
+    def _view(self, rows: slice) -> np.ndarray:
+        return self._A[(rows, *self._box)]
+
+    def _slice(self, rows: slice) -> np.ndarray:
+        block = np.array(self._A[(rows, *self._box)])
+        if isinstance(self._A, np.memmap):
+            forget(self._A)
+        return block
+
+    def _read_hdf5(self, rows: slice) -> np.ndarray:
+        out = self._buffer(rows.stop - rows.start)
+        self._A.read_direct(out, np.s_[rows])
+        return out
+
+    def _read_file(self, rows: slice) -> np.ndarray:
+        """Plain reads: quicker than page faults, and the pages do not count as ours."""
+        out = self._buffer(rows.stop - rows.start)
+        self._file.read_into(out, self._start + rows.start * (out.nbytes // out.shape[0]))
+        return out
+
+
+class _Opened:
+    """A file that is read at given positions."""
+
+    def __init__(self, path: str) -> None:
+        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed with the reader)
+
+    def read_into(self, out: np.ndarray, position: int) -> None:
+        view = memoryview(out.reshape(-1).view(np.uint8).data)
+        self._file.seek(position)
+        while len(view) > 0:
+            n = self._file.readinto(view)
+            if not n:
+                raise ValueError(f"{self._file.name!r} ended before all of its rows were read.")
+            view = view[n:]
+
+
+def _position_in_file(A: np.memmap) -> int | None:
+    """Where the entries of `A` begin in its file; None where they are not simply there in order.
+
+    The attribute ``offset`` is that of the first memory map, of which `A` may be a part.
+    """
+    copy_on_write = A.mode == "c"  # what was changed in memory is not in the file
+    if copy_on_write or A.filename is None or not A.flags.c_contiguous or A.dtype.hasobject:
+        return None
+    mapped = np.frombuffer(A._mmap, dtype=np.uint8)  # type: ignore[attr-defined]
+    within = A.__array_interface__["data"][0] - mapped.__array_interface__["data"][0]
+    if not 0 <= within <= mapped.size - A.nbytes or not os.path.exists(A.filename):
+        return None
+    if A.mode == "r+":
+        A.flush()
+    return within + A.offset - A.offset % mmap.ALLOCATIONGRANULARITY
+
+
+def prefetched(jobs: Iterable[Callable[[], T]]) -> Iterator[T]:
+    """The results of `jobs` in their order, each computed while its predecessor is in use.
+
+    A job starts only after the result before its predecessor has been used up, so two buffers do.
+    """
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(1, thread_name_prefix="holrr-read") as pool:
+        for job in jobs:
+            waiting.append(pool.submit(job))
+            if len(waiting) == 2:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def blocks_of_rows(n: int, row_bytes: int, budget: int, chunk: Sequence[int] | None) -> list[slice]:
+    """Slices of rows within `budget` bytes, at chunk borders where a chunk has several rows."""
+    step = max(1, budget // max(row_bytes, 1))
+    rows = chunk[0] if chunk else 1
+    if 1 < rows <= step:
+        step -= step % rows
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]

@@ -1,0 +1,76 @@
+"""Moments that grow by blocks of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..core.moments import Moments
+from ..core.namespace import Array
+
+__all__ = ["Running", "add_by_label", "errors_say_where"]
+
+
+class Running:
+    """The moments of the blocks so far, merged in the order in which they came.
+
+    Parameters
+    ----------
+    response_grams : bool
+    moments : Moments, optional
+        Where to go on from.
+    """
+
+    def __init__(self, response_grams: bool = False, moments: Moments | None = None) -> None:
+        self._grams, self._moments, self._weightless = response_grams, moments, 0
+
+    def add(self, X: Any, Y: Any, w: Any = None) -> None:
+        """Add a block; a block without weight only counts its samples."""
+        if w is not None and not np.any(np.asarray(w)):
+            self._weightless += X.shape[0]
+            return
+        self.merge(Moments.from_arrays(X, Y, w, self._grams))
+
+    def merge(self, moments: Moments) -> None:
+        """Add samples whose moments are known."""
+        self._moments = moments if self._moments is None else self._moments + moments
+
+    def result(self) -> Moments:
+        """The moments of all blocks."""
+        if self._moments is None:
+            raise ValueError("there must be a sample of positive weight; there was none.")
+        if not self._weightless:
+            return self._moments
+        return replace(self._moments, n_samples=self._moments.n_samples + self._weightless)
+
+
+def add_by_label(
+    running: Sequence[Running], labels: np.ndarray | None, X: Array, Y: Array, w: Array | None
+) -> None:
+    """Add each sample of a block to the moments of its label; negative labels to none."""
+    if labels is None:
+        running[0].add(X, Y, w)
+        return
+    for label in np.unique(labels[labels >= 0]):
+        rows = _as_slice(np.flatnonzero(labels == label))
+        running[label].add(X[rows], Y[rows], None if w is None else w[rows])
+
+
+def _as_slice(index: np.ndarray) -> Any:
+    """A slice where the rows are consecutive, so that they are not copied."""
+    first, last = int(index[0]), int(index[-1])
+    return slice(first, last + 1) if last - first + 1 == index.size else index
+
+
+@contextmanager
+def errors_say_where(where: str) -> Iterator[None]:
+    """Errors about the values of a block say which block it was."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"in {where}: {error}") from error

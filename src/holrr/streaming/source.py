@@ -1,0 +1,184 @@
+"""Data that do not fit in memory, seen as what can give moments."""
+
+from __future__ import annotations
+
+import math
+from abc import ABCMeta, abstractmethod
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..core.moments import Moments
+from ..core.namespace import is_array, is_numpy_array
+from ..core.validation import check_inputs, check_outputs, check_weights
+from .budget import max_bytes
+from .reading import Box, RowReader, blocks_of_rows, is_on_disk, prefetched
+from .running import Running, add_by_label, errors_say_where
+
+__all__ = ["DiskSource", "Source", "open_source"]
+
+
+class Source(metaclass=ABCMeta):
+    """Samples that are only ever looked at in blocks.
+
+    Attributes
+    ----------
+    n_samples, n_features : int
+    output_shape : tuple of int
+        ``(d1, ..., dp)``.
+    weights : array of shape (n_samples,), or None
+    """
+
+    n_samples: int
+    n_features: int
+    output_shape: tuple[int, ...]
+    weights: np.ndarray | None
+
+    @abstractmethod
+    def fold_moments(
+        self, labels: np.ndarray | None, n_folds: int, response_grams: bool = False
+    ) -> list[Moments]:
+        """Moments of the samples of each label, from one pass over the data.
+
+        Parameters
+        ----------
+        labels : array of shape (n_samples,), or None
+            From 0 to ``n_folds - 1``, or negative for samples that are left out; None for one fold
+            with all samples.
+        n_folds : int
+        response_grams : bool
+        """
+
+    @abstractmethod
+    def output_blocks(self, max_entries: int) -> Iterator[tuple[Box, Moments]]:
+        """Parts of the outputs, as slices of modes 1 to p, with the moments of each.
+
+        ``X'Y`` of a part has `max_entries` entries or fewer where the data allow it.
+        """
+
+    def moments(self, response_grams: bool = False) -> Moments:
+        """Moments of all samples."""
+        return self.fold_moments(None, 1, response_grams)[0]
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether ``X'Y`` itself is too large to be held and merged in memory."""
+        return 8 * self.n_features * math.prod(self.output_shape) > max_bytes() // 4
+
+
+def open_source(X: Any, Y: Any, sample_weight: Any = None) -> Source | None:
+    """The data as a source where they must not be read whole; else None.
+
+    Data on disk that fit a quarter of the memory budget are small: they can be read.
+    """
+    if _is_dask(X) or _is_dask(Y):
+        from .dask import DaskSource
+
+        return DaskSource(X, Y, sample_weight)
+    if not (is_on_disk(X) or is_on_disk(Y)):
+        return None
+    size = sum(8 * math.prod(A.shape) for A in (X, Y) if is_on_disk(A))
+    return DiskSource(X, Y, sample_weight) if size > max_bytes() // 4 else None
+
+
+def _is_dask(A: Any) -> bool:
+    return type(A).__module__.partition(".")[0] == "dask" and hasattr(A, "__dask_graph__")
+
+
+class DiskSource(Source):
+    """Memory maps, HDF5 datasets and Zarr arrays; one of `X` and `Y` may be in memory.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+    Y : array of shape (n_samples, d1, ..., dp)
+    sample_weight : array of shape (n_samples,), optional
+    """
+
+    def __init__(self, X: Any, Y: Any, sample_weight: Any = None) -> None:
+        self._X = _check_on_disk(X, "X", 2) if is_on_disk(X) else _in_memory(check_inputs(X), "X")
+        self._Y = _check_on_disk(Y, "y", 1) if is_on_disk(Y) else _in_memory(check_outputs(Y), "y")
+        check_lengths(self._X, self._Y)
+        self.n_samples, self.n_features = self._X.shape
+        self.output_shape = tuple(self._Y.shape[1:])
+        self.weights = weights_of(sample_weight, self.n_samples)
+
+    def fold_moments(
+        self, labels: np.ndarray | None, n_folds: int, response_grams: bool = False
+    ) -> list[Moments]:
+        running = [Running(response_grams) for _ in range(n_folds)]
+        for rows, Xb, Yb in self._blocks(()):
+            with errors_say_where(f"the block of samples {rows.start} to {rows.stop - 1}"):
+                take = lambda a, rows=rows: None if a is None else a[rows]  # noqa: E731
+                add_by_label(running, take(labels), Xb, Yb, take(self.weights))
+        return [fold.result() for fold in running]
+
+    def output_blocks(self, max_entries: int) -> Iterator[tuple[Box, Moments]]:
+        from .wide import boxes
+
+        for box in boxes(self.output_shape, max_entries // self.n_features):
+            running = Running()
+            for rows, Xb, Yb in self._blocks(box):
+                with errors_say_where(f"the block of samples {rows.start} to {rows.stop - 1}"):
+                    running.add(Xb, Yb, None if self.weights is None else self.weights[rows])
+            yield box, running.result()
+
+    def _blocks(self, box: Box) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """All samples, in blocks of which two fit half of the budget as float64."""
+        width = self.n_features + math.prod(_sizes(box, self.output_shape))
+        chunk = getattr(self._Y, "chunks", None)
+        X, Y = RowReader(self._X), RowReader(self._Y, box)
+        all_rows = blocks_of_rows(self.n_samples, 8 * width, max_bytes() // 4, chunk)
+
+        def read(rows: slice) -> tuple[slice, np.ndarray, np.ndarray]:
+            return rows, X(rows), Y(rows)
+
+        return prefetched(partial(read, rows) for rows in all_rows)
+
+
+def _sizes(box: Box, shape: tuple[int, ...]) -> list[int]:
+    return [s.stop - s.start for s in box] + list(shape[len(box) :])
+
+
+# ---------------------------------------------------------------- validation
+
+
+def _check_on_disk(A: Any, name: str, min_ndim: int) -> Any:
+    """Shape and type of an array on disk; its values are checked when they are read."""
+    if len(A.shape) < min_ndim or (name == "X" and len(A.shape) != 2):
+        raise ValueError(
+            f"{name} must have shape (n_samples, {'n_features' if name == 'X' else 'd1, ..., dp'});"
+            f" got {tuple(A.shape)}."
+        )
+    if 0 in A.shape:
+        raise ValueError(f"{name} must not be empty; got shape {tuple(A.shape)}.")
+    if np.dtype(A.dtype).kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers; got dtype {A.dtype}.")
+    return A
+
+
+def _in_memory(A: Any, name: str) -> np.ndarray:
+    if is_array(A) and not is_numpy_array(A):
+        raise TypeError(
+            f"{name} must be a NumPy array or on disk, too, where the other one is on disk; got "
+            f"{type(A).__module__}.{type(A).__name__}."
+        )
+    return A
+
+
+def check_lengths(X: Any, Y: Any) -> None:
+    """Inputs and outputs must have the same number of samples."""
+    if X.shape[0] != Y.shape[0]:
+        raise ValueError(
+            f"X and y must have the same number of samples; got {X.shape[0]} in X and "
+            f"{Y.shape[0]} in y (inconsistent numbers of samples)."
+        )
+
+
+def weights_of(sample_weight: Any, n_samples: int) -> np.ndarray | None:
+    """Weights, checked for all samples at once, since a single block may have none."""
+    if is_on_disk(sample_weight):
+        sample_weight = np.asarray(sample_weight)
+    return check_weights(sample_weight, np.empty((n_samples, 0)))
