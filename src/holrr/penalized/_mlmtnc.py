@@ -1,0 +1,233 @@
+"""Multilinear multitask learning with a non-convex penalty: MLMT-NC."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..core.approximate import Approximation, hosvd
+from ..core.spectral import Spectral
+from ..core.tucker import Tucker
+from ..core.validation import check_rank
+from ._alternating import Descent, alternate, random_start
+from ._progress import progress
+from ._spectral import ScaledProblem, SpectralRegressor, lift
+
+__all__ = ["MLMTNC", "mlmtnc"]
+
+
+def mlmtnc(
+    problem: ScaledProblem,
+    spectral: Approximation,
+    beta: float,
+    *,
+    init: str = "holrr",
+    n_init: int = 1,
+    rng: np.random.RandomState,
+    **descent: Any,
+) -> Descent:
+    """The best of `n_init` descents.
+
+    Parameters
+    ----------
+    problem : ScaledProblem
+    spectral : Approximation
+        Of ``problem.T``, with the wanted ranks.
+    beta : float
+        Penalty in the units of the data.
+    init : {"holrr", "random"}
+        Whether the first start is the spectral approximation; all others are random.
+    n_init : int
+    rng : RandomState
+    descent : dict
+        Passed on to `alternate`.
+    """
+    # All of the p + 2 blocks of the coefficients change by this when the units of the data do.
+    unit = (problem.unit_t / problem.unit_s) ** (1 / (problem.T.ndim + 1))
+    scaled = beta * (unit / problem.unit_t) ** 2
+    best: Descent | None = None
+    for trial in range(n_init):
+        if trial == 0 and init == "holrr":
+            start = _least_squares(spectral.tucker, problem)
+        else:
+            start = random_start(problem.T, spectral.tucker.rank, rng)
+        found = alternate(problem, start, scaled, **descent)
+        best = found if best is None or found.objective < best.objective else best
+    assert best is not None
+    V = best.tucker
+    blocks = Tucker(V.core * unit, tuple(A * unit for A in V.factors))
+    energy = problem.unit_t * problem.unit_t
+    return Descent(blocks, [value * energy for value in best.objectives], best.converged)
+
+
+def _least_squares(Z: Tucker, problem: ScaledProblem) -> Tucker:
+    """From whitened coordinates without ridge penalty, ``Z = diag(s) V``, to spectral ones."""
+    first, *others = Z.dense_factors()
+    return Tucker(Z.core, (first / problem.s[:, None], *others))
+
+
+class MLMTNC(SpectralRegressor):
+    r"""Multilinear multitask learning, the non-convex method (MLMT-NC).
+
+    Minimises
+
+    .. math::
+        \|\mathcal{W} \times_0 X - \mathcal{Y}\|^2
+        + \beta \Big( \|\mathcal{G}\|^2 + \sum_{i=0}^p \|A_i\|^2 \Big),
+        \qquad \mathcal{W} = \mathcal{G} \times_0 A_0 \times_1 A_1 \dots \times_p A_p
+
+    over a core of shape :math:`(R_0, \dots, R_p)` and one factor for each mode, by alternating
+    minimisation with exact steps, so that the objective never increases.
+
+    Parameters
+    ----------
+    rank : int, tuple or None, default=None
+        As in `HOLRR`: shape of the core, input mode first.
+    beta : float, default=1.0
+        Penalty on the squared norms of the core and the factors, above 0.
+    max_iter : int, default=1000
+        Largest number of rounds over all blocks.
+    tol : float, default=1e-7
+        Stop when a round lowers the objective by no more than this share of it.
+    init : {"holrr", "random"}, default="holrr"
+        Where the (first) descent starts: at the HOLRR solution, or, as in the original method, at
+        random.
+    n_init : int, default=1
+        Number of descents, of which the best is kept. All but the first start at random.
+    random_state : int, RandomState instance or None, default=None
+        Of the random starts.
+    fit_intercept : bool, default=True
+        Whether an intercept is fitted (by centring the data; it is not penalised).
+    verbose : bool, int or "rich", default=False
+        Whether progress is shown; "rich" for a line that is kept up to date (needs rich).
+
+    Attributes
+    ----------
+    core_ : array of shape (R0, ..., Rp)
+    factors_ : list of p + 1 arrays of shape (d_i, R_i)
+        Input mode first. Core and factors have equal norms.
+    coef_ : array of shape (n_features, d1, ..., dp)
+        Dense coefficients, built when asked for.
+    intercept_ : array of shape (d1, ..., dp), or float for scalar targets
+    rank_ : tuple of int
+        Shape of the core. A rank that the data do not support, or that is above the product of
+        the others, is lowered.
+    objective_ : float
+        The objective at this fit.
+    lower_bound_ : float
+        A number that the minimum is not below: the least squared error of tensors of these ranks,
+        bounded from below. It is near for a small `beta` only.
+    n_iter_ : int
+        Rounds of the best descent.
+    history_ : array of shape (n_iter_ + 1,)
+        The objective at its start and after each round.
+    solver_ : str
+        The factorisation of the inputs that was used.
+    moments_ : Moments
+        After `partial_fit` and `fit_moments` only.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+
+    References
+    ----------
+    B. Romera-Paredes, M. H. Aung, N. Bianchi-Berthouze, M. Pontil (2013). Multilinear multitask
+    learning. Proceedings of the 30th International Conference on Machine Learning, 1444-1452.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.penalized import MLMTNC
+    >>> rng = np.random.default_rng(0)
+    >>> U0, U1, U2 = rng.normal(size=(8, 2)), rng.normal(size=(5, 2)), rng.normal(size=(6, 2))
+    >>> W = np.einsum("abc,ia,jb,kc->ijk", rng.normal(size=(2, 2, 2)), U0, U1, U2)
+    >>> X = rng.normal(size=(100, 8))
+    >>> Y = np.tensordot(X, W, 1) + 0.1 * rng.normal(size=(100, 5, 6))
+    >>> model = MLMTNC(rank=2, beta=0.1).fit(X, Y)
+    >>> model.core_.shape, [A.shape for A in model.factors_]
+    ((2, 2, 2), [(8, 2), (5, 2), (6, 2)])
+    >>> bool(np.all(np.diff(model.history_) <= 0))
+    True
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **SpectralRegressor._parameter_constraints,
+        "beta": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "init": [StrOptions({"holrr", "random"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        rank=None,
+        beta=1.0,
+        *,
+        max_iter=1000,
+        tol=1e-7,
+        init="holrr",
+        n_init=1,
+        random_state=None,
+        fit_intercept=True,
+        verbose=False,
+    ):
+        self.rank = rank
+        self.beta = beta
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.n_init = n_init
+        self.random_state = random_state
+        self.fit_intercept = fit_intercept
+        self.verbose = verbose
+
+    def _solve(self, problem: Spectral, n_features: int) -> None:
+        data = ScaledProblem.of(problem)
+        spectral = _approximate(data, self.rank, n_features)
+        with progress(self.verbose, type(self).__name__) as show:
+            found = mlmtnc(
+                data,
+                spectral,
+                float(self.beta),
+                init=self.init,
+                n_init=self.n_init,
+                rng=check_random_state(self.random_state),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                report=None if show is None else lambda *look: show(_line(*look)),
+            )
+        self._set_coefficients(lift(found.tucker, problem), problem)
+        energy = data.unit_t * data.unit_t
+        self.lower_bound_ = (data.rest + spectral.lower_bound) * energy
+        self._set_descent(found)
+
+    def _set_descent(self, found: Descent) -> None:
+        self.objective_ = found.objective
+        self.rank_ = found.tucker.rank
+        self.n_iter_ = len(found.objectives) - 1
+        self.history_ = np.asarray(found.objectives)
+        if not found.converged:
+            warnings.warn(
+                f"MLMT-NC stopped after max_iter={self.max_iter} rounds, the last of which still "
+                f"lowered the objective by more than tol={self.tol} of it. Increase max_iter or "
+                f"tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+
+def _approximate(data: ScaledProblem, rank: Any, n_features: int) -> Approximation:
+    """The truncated HOSVD of the least squares problem, whose ranks are those of the core."""
+    specs = check_rank(rank, (n_features, *data.T.shape[1:]))
+    return hosvd(data.T, specs, input_rank=lambda: data.T.shape[0])
+
+
+def _line(n_iter: int, objective: float) -> str:
+    return f"round {n_iter}, objective {objective:.6g} in the units of the fit"

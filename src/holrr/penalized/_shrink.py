@@ -1,0 +1,77 @@
+"""Singular value thresholding of the unfoldings of a tensor, and the norms that go with it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..core.namespace import Array, asarray_like, eigh, namespace_of, svd, to_numpy
+from ..core.tensor import fold, gram, mode_product, unfold
+
+__all__ = ["nuclear_norm", "shrink", "spectral_norm"]
+
+# Below this share of the largest singular value the eigenvalues of a Gram matrix, whose rounding
+# noise is eps * sigma_max^2, do not tell precisely enough what exceeds the threshold.
+_GRAM_LIMIT = 1e-5
+
+
+def shrink(A: Array, mode: int, threshold: float) -> tuple[Array, Array]:
+    """Lower the singular values of one unfolding by a threshold, not below zero.
+
+    It is the proximal map of ``threshold * ||A_(mode)||_*`` (Cai, Candes and Shen 2010). The Gram
+    matrix of the shorter side serves, unless the threshold is so small that its rounding would
+    show; then the unfolding itself is decomposed.
+
+    Parameters
+    ----------
+    A : array of shape (d0, ..., dp)
+    mode : int
+    threshold : float
+        Positive.
+
+    Returns
+    -------
+    Z : array of shape (d0, ..., dp)
+    U : array of shape (d_mode, k)
+        Orthonormal basis of the range of the unfolding of `Z`.
+    """
+    n, rest = A.shape[mode], math.prod(A.shape) // A.shape[mode]
+    if n > rest:
+        return _shrink_tall(A, mode, threshold)
+    lam, U = eigh(gram(A, mode))
+    sigma = np.sqrt(np.maximum(to_numpy(lam), 0.0))
+    if threshold < _GRAM_LIMIT * sigma[0]:
+        U, sigma = _left_vectors(unfold(A, mode))
+    k = int((sigma > threshold).sum())
+    U = U[:, :k]
+    keep = asarray_like(1.0 - threshold / sigma[:k], A)
+    return mode_product(A, (U * keep) @ U.T, mode), U
+
+
+def _left_vectors(M: Array) -> tuple[Array, np.ndarray]:
+    U, sigma, _ = svd(M)
+    return U, to_numpy(sigma)
+
+
+def _shrink_tall(A: Array, mode: int, threshold: float) -> tuple[Array, Array]:
+    """The same for an unfolding with more rows than columns, which are few: by its SVD."""
+    Q, s, P = svd(unfold(A, mode))
+    sigma = to_numpy(s)
+    k = int((sigma > threshold).sum())
+    lowered = asarray_like(sigma[:k] - threshold, A)
+    return fold((Q[:, :k] * lowered) @ P[:, :k].T, mode, A.shape), Q[:, :k]
+
+
+def nuclear_norm(A: Array, mode: int) -> float:
+    """Sum of the singular values of an unfolding."""
+    # Not from the Gram matrix: the roots of its noise would add up.
+    return float(namespace_of(A).sum(svd(unfold(A, mode))[1]))
+
+
+def spectral_norm(A: Array, mode: int) -> float:
+    """Largest singular value of an unfolding."""
+    n, rest = A.shape[mode], math.prod(A.shape) // A.shape[mode]
+    M = unfold(A, mode)
+    lam, _ = eigh(gram(A, mode) if n <= rest else M.T @ M)
+    return math.sqrt(max(float(lam[0]), 0.0))

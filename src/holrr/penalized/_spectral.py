@@ -1,0 +1,143 @@
+"""What both methods share: a spectral form of the data, in units in which nothing overflows.
+
+Both penalties are invariant under rotations of mode 0 and do not grow when mode 0 is projected
+onto a subspace, while the loss sees the coefficients on the row space of the inputs only. So a
+minimiser lies in that row space, and with ``X = Q diag(s) P'`` and ``W = P V`` the problem is one
+in `V`, of shape (r, d1, ..., dp), with the diagonal matrix ``diag(s)^2`` in place of ``X'X``.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+
+from .._base import LinearTensorRegressor
+from ..core.moments import Moments
+from ..core.namespace import Array, namespace_of, squared_norm
+from ..core.spectral import Spectral, spectral_from_arrays, spectral_from_moments
+from ..core.tucker import Tucker
+
+__all__ = [
+    "ScaledProblem",
+    "SpectralRegressor",
+    "lift",
+    "spectral_of_arrays",
+    "spectral_of_moments",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledProblem:
+    """The loss ``||diag(s) V - T||^2 + rest`` in units in which `s` and `T` are at most one.
+
+    Parameters
+    ----------
+    s : array of shape (r,)
+        Singular values of the inputs over the largest of them.
+    T : array of shape (r, d1, ..., dp)
+        ``Q'Y`` over its entry of largest modulus.
+    rest : float
+        What no coefficients explain of ``||Y||^2``, in the square of the unit of `T`.
+    unit_s, unit_t : float
+        The units: coefficients are those found here times ``unit_t / unit_s``.
+    """
+
+    s: Array
+    T: Array
+    rest: float
+    unit_s: float
+    unit_t: float
+
+    @classmethod
+    def of(cls, problem: Spectral) -> ScaledProblem:
+        """The problem in its own units."""
+        xp = namespace_of(problem.T)
+        unit_s = float(xp.max(problem.s))
+        unit_t = float(xp.max(xp.abs(problem.T))) or 1.0
+        T = problem.T / unit_t
+        rest = max(problem.syy / unit_t / unit_t - float(squared_norm(T)), 0.0)
+        return cls(problem.s / unit_s, T, rest, unit_s, unit_t)
+
+    def rows(self, a: Array) -> Array:
+        """A vector of shape (r,) shaped so that it multiplies the rows of `T`."""
+        return namespace_of(a).reshape(a, (-1, *[1] * (self.T.ndim - 1)))
+
+    def squared_error(self, V: Array) -> float:
+        """``||diag(s) V - T||^2 + rest``."""
+        return float(squared_norm(self.rows(self.s) * V - self.T)) + self.rest
+
+
+def spectral_of_arrays(
+    X: Array, Y: Array, w: Array | None, *, min_alpha: float, fit_intercept: bool
+) -> Spectral:
+    """The spectral form of (validated) data, by the quickest way that keeps half of the digits.
+
+    Through ``X'X`` where there are more samples than features and its condition allows it, and
+    else from `X` itself.
+    """
+    if X.shape[0] >= X.shape[1]:
+        problem = spectral_of_moments(Moments.from_checked(X, Y, w), fit_intercept=fit_intercept)
+        if _keeps_half_of_the_digits(problem, X.shape[1], min_alpha):
+            return problem
+    return spectral_from_arrays(X, Y, w, min_alpha=min_alpha, fit_intercept=fit_intercept)
+
+
+def spectral_of_moments(m: Moments, *, fit_intercept: bool) -> Spectral:
+    """The spectral form from moments alone."""
+    return spectral_from_moments(m if fit_intercept else m.about_zero())
+
+
+def _keeps_half_of_the_digits(problem: Spectral, n_features: int, alpha: float) -> bool:
+    largest, smallest = float(problem.s[0]), float(problem.s[-1])
+    if problem.s.shape[0] < n_features:  # dropped directions have the singular value zero
+        smallest = 0.0
+    # Beyond these bounds some square may have overflowed or vanished.
+    safe = 1e-100 < largest < 1e100 and 1e-200 < problem.syy < 1e200
+    return safe and smallest**2 + alpha > np.sqrt(np.finfo(problem.dtype).eps) * largest**2
+
+
+def lift(V: Tucker, problem: Spectral) -> Tucker:
+    """From spectral coordinates of mode 0 to coefficients."""
+    U = V.factors[0]
+    return Tucker(V.core, (problem.basis if U is None else problem.basis @ U, *V.factors[1:]))
+
+
+class SpectralRegressor(LinearTensorRegressor):
+    """Linear estimators that are solved by iteration in spectral coordinates."""
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **LinearTensorRegressor._parameter_constraints,
+        "verbose": ["verbose", StrOptions({"rich"})],
+    }
+
+    # Both choose their factorisation themselves; `fit` of the base class never asks.
+    solver = "auto"
+    alpha = 0.0
+    rank_: tuple[int, ...]
+
+    @abstractmethod
+    def _solve(self, problem: Any, n_features: int) -> None:
+        """Solve the spectral problem and set the fitted attributes."""
+
+    def _approximate(self, problem: Any, n_features: int) -> Any:
+        raise NotImplementedError("solved in spectral coordinates, see _solve")
+
+    def _problem_of_arrays(self, X: Array, Y: Array, w: Array | None) -> Spectral:
+        return spectral_of_arrays(
+            X, Y, w, min_alpha=float(self.alpha), fit_intercept=self.fit_intercept
+        )
+
+    def _problem_of_moments(self, moments: Moments) -> Spectral:
+        return spectral_of_moments(moments, fit_intercept=self.fit_intercept)
+
+    @property
+    def core_(self) -> Array:
+        return self.tucker_.core
+
+    @property
+    def factors_(self) -> list[Array]:
+        return self.tucker_.dense_factors()

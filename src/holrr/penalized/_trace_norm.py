@@ -1,0 +1,275 @@
+"""Tensor regression with the overlapped trace norm: the convex relation of HOLRR."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
+
+from ..core.namespace import Array
+from ..core.spectral import Spectral
+from ..core.tensor import mode_product
+from ._admm import Penalized, Solution, State, trace_norm
+from ._progress import progress
+from ._spectral import ScaledProblem, SpectralRegressor, lift
+
+__all__ = ["TraceNormRegression"]
+
+
+class _TraceNorm(SpectralRegressor):
+    """What the estimator and its cross-validated relative share."""
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **SpectralRegressor._parameter_constraints,
+        "mode_weights": ["array-like", None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def _penalized(self, problem: Spectral) -> Penalized:
+        data = ScaledProblem.of(problem)
+        alpha = float(self.alpha) / data.unit_s / data.unit_s
+        return Penalized(data, alpha, check_mode_weights(self.mode_weights, problem.T.ndim))
+
+    def _solve_at(
+        self, problem: Spectral, penalty: float, start: State | None = None
+    ) -> State | None:
+        """Solve for one penalty and set the fitted attributes; returns where the solver stopped."""
+        scaled = self._penalized(problem)
+        unit = scaled.data.unit_s * scaled.data.unit_t
+        with progress(self.verbose, type(self).__name__) as show:
+            found = trace_norm(
+                scaled,
+                penalty / unit,
+                start=start,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                report=None if show is None else lambda *look: show(_line(*look)),
+            )
+        self._set_solution(found, scaled.data, problem)
+        self.penalty_max_ = scaled.penalty_max() * unit
+        return found.state
+
+    def _set_solution(self, found: Solution, data: ScaledProblem, problem: Spectral) -> None:
+        V, unit = found.tucker, data.unit_t / data.unit_s
+        self._set_coefficients(lift(type(V)(V.core * unit, V.factors), problem), problem)
+        energy = data.unit_t * data.unit_t
+        self.objective_ = found.objective * energy
+        self.lower_bound_ = found.lower_bound * energy
+        self.rank_ = found.rank
+        self.n_iter_ = found.n_iter
+        self.history_ = {name: np.asarray(values) for name, values in found.history.items()}
+        for name in ("objective", "lower_bound"):
+            self.history_[name] = self.history_[name] * energy
+        self.history_["rho"] = self.history_["rho"] * data.unit_s * data.unit_s
+        if not found.converged:
+            _warn(found, self.max_iter, self.tol)
+
+
+def _line(n_iter: int, objective: float, bound: float) -> str:
+    return f"iteration {n_iter}, relative duality gap {(objective - bound) / objective:.1e}"
+
+
+def _warn(found: Solution, max_iter: int, tol: float) -> None:
+    warnings.warn(
+        f"The trace norm solver stopped after max_iter={max_iter} iterations at a relative duality "
+        f"gap of {found.gap:.1e}, above tol={tol}. Increase max_iter or tol; a larger alpha or "
+        f"inputs on a common scale make the problem easier.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
+def check_mode_weights(mode_weights: Any, order: int) -> tuple[float, ...]:
+    """One weight for the norm of each unfolding, input mode first."""
+    if mode_weights is None:
+        return (1.0,) * order
+    if not isinstance(mode_weights, (Sequence, np.ndarray)) or len(mode_weights) != order:
+        raise ValueError(
+            f"mode_weights must have {order} entries, one for the input mode and one for each of "
+            f"the {order - 1} output modes of Y; got {mode_weights!r}."
+        )
+    weights = tuple(float(w) for w in mode_weights)
+    if not all(math.isfinite(w) and w >= 0 for w in weights):
+        raise ValueError(
+            f"mode_weights must be finite and not negative; got mode_weights={mode_weights!r}."
+        )
+    return weights
+
+
+class TraceNormRegression(_TraceNorm):
+    r"""Tensor regression with a convex penalty on the ranks of all unfoldings.
+
+    Minimises
+
+    .. math::
+        \tfrac12 \|\mathcal{W} \times_0 X - \mathcal{Y}\|^2 + \tfrac{\alpha}{2} \|\mathcal{W}\|^2
+        + \lambda \sum_{i=0}^p w_i \|W_{(i)}\|_*
+
+    where :math:`\|W_{(i)}\|_*`, the trace norm, is the sum of the singular values of the mode-i
+    unfolding. The problem is convex: the fit comes with a lower bound of the minimum, and the
+    solver stops when the objective has come near enough to it.
+
+    Parameters
+    ----------
+    penalty : float, default=1.0
+        The weight :math:`\lambda` of the trace norms, at least 0. With 0 the fit is that of
+        ``RLS(alpha)``; from `penalty_max_` on the coefficients are zero.
+    alpha : float, default=0.0
+        Ridge penalty, at least 0.
+    mode_weights : sequence of p + 1 floats, optional
+        Relative weights :math:`w_i` of the modes, input mode first; all one by default. A mode of
+        weight 0 is not penalised.
+    fit_intercept : bool, default=True
+        Whether an intercept is fitted (by centring the data; it is not penalised).
+    max_iter : int, default=1000
+        Largest number of iterations.
+    tol : float, default=1e-6
+        The iteration stops at a relative duality gap, ``1 - lower_bound_ / objective_``, of `tol`.
+    warm_start : bool, default=False
+        Whether a fit starts from where the one before it ended. The solver's state, p + 3 arrays
+        of the size of the coefficients, is kept for it.
+    verbose : bool, int or "rich", default=False
+        Whether progress is shown; "rich" for a line that is kept up to date (needs rich).
+
+    Attributes
+    ----------
+    core_ : array of shape (R0, ..., Rp)
+    factors_ : list of p + 1 arrays of shape (d_i, R_i)
+        With orthonormal columns, input mode first.
+    coef_ : array of shape (n_features, d1, ..., dp)
+        Dense coefficients, built when asked for.
+    intercept_ : array of shape (d1, ..., dp), or float for scalar targets
+    rank_ : tuple of int
+        Multilinear rank of the coefficients; all zero where these are zero.
+    objective_ : float
+        The objective at this fit.
+    lower_bound_ : float
+        A number that the minimum is not below.
+    penalty_max_ : float
+        A penalty from which on all coefficients are zero. For p = 0 and p = 1 the least such one.
+    n_iter_ : int
+    history_ : dict of arrays
+        "iteration", "objective", "lower_bound", "primal_residual", "dual_residual" and "rho" (the
+        step size) at each look at the objective.
+    solver_ : str
+        The factorisation of the inputs that was used.
+    moments_ : Moments
+        After `partial_fit` and `fit_moments` only.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+
+    See Also
+    --------
+    TraceNormRegressionCV : Chooses the penalty by cross-validation.
+    HOLRR : Bounds the ranks instead.
+
+    Notes
+    -----
+    For matrices (p = 1) both unfoldings have the same singular values, and the penalty is
+    ``(w_0 + w_1) penalty`` times the trace norm; for vectors (p = 0) it is that times the
+    Euclidean norm of the coefficients.
+
+    References
+    ----------
+    S. Gandy, B. Recht, I. Yamada (2011). Tensor completion and low-n-rank tensor recovery via
+    convex optimization. Inverse Problems 27(2), 025010.
+
+    R. Tomioka, K. Hayashi, H. Kashima (2010). Estimation of low-rank tensors via convex
+    optimization. arXiv:1010.0789.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.penalized import TraceNormRegression
+    >>> rng = np.random.default_rng(0)
+    >>> U0, U1, U2 = rng.normal(size=(8, 2)), rng.normal(size=(5, 2)), rng.normal(size=(6, 2))
+    >>> W = np.einsum("abc,ia,jb,kc->ijk", rng.normal(size=(2, 2, 2)), U0, U1, U2)
+    >>> X = rng.normal(size=(100, 8))
+    >>> Y = np.tensordot(X, W, 1) + 0.1 * rng.normal(size=(100, 5, 6))
+    >>> model = TraceNormRegression(penalty=5.0).fit(X, Y)
+    >>> model.rank_, model.coef_.shape
+    ((2, 2, 2), (8, 5, 6))
+    >>> model.objective_ <= (1 + 1e-6) * model.lower_bound_
+    True
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **_TraceNorm._parameter_constraints,
+        "penalty": [Interval(Real, 0, None, closed="left")],
+        "warm_start": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        penalty=1.0,
+        *,
+        alpha=0.0,
+        mode_weights=None,
+        fit_intercept=True,
+        max_iter=1000,
+        tol=1e-6,
+        warm_start=False,
+        verbose=False,
+    ):
+        self.penalty = penalty
+        self.alpha = alpha
+        self.mode_weights = mode_weights
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _solve(self, problem: Spectral, n_features: int) -> None:
+        start = self._warm_state(problem) if self.warm_start else None
+        state = self._solve_at(problem, float(self.penalty), start)
+        self.__dict__.pop("_warm", None)
+        if self.warm_start and state is not None:
+            self._warm = _to_features(state, problem)
+
+    def _warm_state(self, problem: Spectral) -> State | None:
+        """The state that the last fit left, where it is of the same shape."""
+        warm = self.__dict__.get("_warm")
+        if warm is None:
+            return None
+        shape = (problem.basis.shape[0], *problem.T.shape[1:])
+        same = tuple(warm["W"].shape) == shape and type(warm["W"]) is type(problem.T)
+        n_splits = len(self._penalized(problem).splits)
+        if not same or len(warm["copies"]) != n_splits:
+            return None
+        return _to_spectral(warm, problem)
+
+
+def _to_features(state: State, problem: Spectral) -> dict[str, Any]:
+    """A state in coordinates and units that do not depend on the data of one fit."""
+    data = ScaledProblem.of(problem)
+    unit_w, unit_m = data.unit_t / data.unit_s, data.unit_t * data.unit_s
+    up = lambda A, unit: mode_product(A, problem.basis, 0) * unit  # noqa: E731
+    return {
+        "W": up(state.W, unit_w),
+        "copies": [up(Z, unit_w) for Z in state.copies],
+        "multipliers": [up(M, unit_m) for M in state.multipliers],
+        "rho": state.rho * data.unit_s**2,
+        "penalty": state.penalty * unit_m,
+    }
+
+
+def _to_spectral(warm: dict[str, Any], problem: Spectral) -> State:
+    data = ScaledProblem.of(problem)
+    unit_w, unit_m = data.unit_t / data.unit_s, data.unit_t * data.unit_s
+    down: Any = lambda A, unit: mode_product(A, problem.basis.T, 0) / unit  # noqa: E731
+    copies: list[Array] = [down(Z, unit_w) for Z in warm["copies"]]
+    return State(
+        down(warm["W"], unit_w),
+        tuple(copies),
+        tuple(down(M, unit_m) for M in warm["multipliers"]),
+        warm["rho"] / data.unit_s**2,
+        warm["penalty"] / unit_m,
+    )
