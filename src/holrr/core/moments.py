@@ -94,7 +94,13 @@ class Moments:
 
     @classmethod
     def from_arrays(
-        cls, X: Any, Y: Any, sample_weight: Any = None, response_grams: bool = False
+        cls,
+        X: Any,
+        Y: Any,
+        sample_weight: Any = None,
+        response_grams: bool = False,
+        *,
+        max_bytes: int | None = None,
     ) -> Moments:
         """Moments of the samples in `X` and `Y`.
 
@@ -105,7 +111,14 @@ class Moments:
         sample_weight : array of shape (n_samples,), optional
         response_grams : bool, default=False
             Gather the Gram matrices of the output modes, too (for ``subspaces="response"``).
+        max_bytes : int, optional
+            About how much memory a pass over data on disk may take, beside the moments; 512 MiB by
+            default. Memory maps, HDF5 and Zarr arrays are read in blocks, Dask arrays are reduced
+            on the active scheduler.
         """
+        source = open_source(X, Y, sample_weight, max_bytes)
+        if source is not None:
+            return source.moments(response_grams)
         X, Y = check_pair(X, Y)
         return cls.from_checked(X, Y, check_weights(sample_weight, X), response_grams)
 
@@ -233,6 +246,8 @@ class Moments:
 
 
 def _merge(a: Moments, b: Moments) -> Moments:
+    if not isinstance(b, Moments):
+        raise TypeError(f"Moments merge with Moments only; got {type(b).__name__}.")
     if (a.n_features, a.output_shape) != (b.n_features, b.output_shape):
         raise ValueError(
             f"moments of different shapes cannot be merged: {a.n_features} features and outputs of "
@@ -361,7 +376,7 @@ def sum_responses(
 def _sum_at_once(basis: Callable[[slice, Array], None], k: int, Y: Array) -> ResponseSums:
     """The same on an accelerator, where blocks and a row more in the product cost too much."""
     xp, n = namespace_of(Y), Y.shape[0]
-    Bt = xp.empty((k, n), dtype=Y.dtype, device=device_of(Y))
+    Bt = xp.empty((n, k), dtype=Y.dtype, device=device_of(Y)).T  # as X lies: no transposition
     basis(slice(0, n), Bt)
     flat = xp.reshape(Y, (n, -1))
     mean, syy = mean_and_scatter(flat)

@@ -1,11 +1,13 @@
 """Array namespaces and devices: the only module that knows other array libraries by name.
 
-Everything runs where the data live. Arrays in the host's memory, of whichever library, are
-factorised by LAPACK; what lives on an accelerator is factorised there.
+All runs where the data live, but for one thing: the eigenvectors of small symmetric matrices are
+found by LAPACK on the host, which beats an accelerator at that up to a hundred rows or so.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import array_api_compat
@@ -16,10 +18,13 @@ from array_api_compat import device as device_of
 from array_api_compat import is_numpy_array, is_torch_array
 from scipy.linalg.blas import get_blas_funcs
 from scipy.linalg.lapack import get_lapack_funcs
+from threadpoolctl import ThreadpoolController
 
 Array = Any
 Namespace = Any
 
+# Up to this many rows the eigenproblem of a matrix on an accelerator is solved on the host.
+HOST_LIMIT = 128
 # Up to this many rows the full spectrum costs no more than anybody would notice.
 FULL_SPECTRUM_LIMIT = 64
 
@@ -112,7 +117,7 @@ def mean_and_scatter(A: Array) -> tuple[Array, Array]:
     if is_torch_array(A):  # Welford's recurrence: one pass, and no temporary
         var, mean = namespace_of(A).var_mean(A, dim=0, correction=0)
         return mean, A.shape[0] * var.sum()
-    mean = A.mean(axis=0)
+    mean = namespace_of(A).mean(A, axis=0)
     return mean, squared_norm(A - mean)
 
 
@@ -122,6 +127,20 @@ def symmetrise(A: Array) -> Array:
 
 
 # ---------------------------------------------------------------- factorisations
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _few_threads(A: Array) -> AbstractContextManager:
+    """One thread for the small matrices of data on an accelerator.
+
+    The host of an accelerator has many cores, and waking them all for a small matrix has been seen
+    to take a hundred times as long as the factorisation.
+    """
+    return nullcontext() if on_host(A) else _threads().limit(limits=1, user_api="blas")
 
 
 def cholesky(A: Array) -> tuple[Array | None, float]:
@@ -171,8 +190,9 @@ def solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
 
 def eigh(A: Array) -> tuple[Array, Array]:
     """Eigenvalues, largest first, and eigenvectors of a symmetric matrix, signs fixed."""
-    if on_host(A):
-        lam, U = np.linalg.eigh(to_numpy(A))
+    if on_host(A) or A.shape[0] <= HOST_LIMIT:
+        with _few_threads(A):
+            lam, U = np.linalg.eigh(to_numpy(A))
         return asarray_like(lam[::-1].copy(), A), asarray_like(fix_signs(U[:, ::-1]), A)
     xp = namespace_of(A)
     lam, U = xp.linalg.eigh(A)
@@ -186,12 +206,14 @@ def eigh_top(A: Array, k: int) -> tuple[np.ndarray, Array]:
     """
     n = A.shape[0]
     extra = min(n, k + 1)  # the first that is cut off shows the gap
-    if not on_host(A) or n <= FULL_SPECTRUM_LIMIT or 3 * extra > n:
+    host = on_host(A) or n <= HOST_LIMIT
+    if not host or n <= FULL_SPECTRUM_LIMIT or 3 * extra > n:
         lam, U = eigh(A)
         return to_numpy(lam), U[:, :k]
-    lam, U = scipy.linalg.eigh(
-        to_numpy(A), subset_by_index=(n - extra, n - 1), driver="evr", check_finite=False
-    )
+    with _few_threads(A):
+        lam, U = scipy.linalg.eigh(
+            to_numpy(A), subset_by_index=(n - extra, n - 1), driver="evr", check_finite=False
+        )
     return lam[::-1].copy(), asarray_like(fix_signs(U[:, ::-1][:, :k]), A)
 
 

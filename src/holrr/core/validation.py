@@ -20,6 +20,7 @@ __all__ = [
     "RankSpec",
     "check_finite",
     "check_inputs",
+    "check_matrix_rank",
     "check_outputs",
     "check_pair",
     "check_rank",
@@ -225,6 +226,13 @@ def check_rank(rank: Any, shape: Sequence[int]) -> tuple[RankSpec, ...]:
         )
     pairs = zip(rank, shape, strict=True)
     return tuple(_check_rank_entry(R, mode, d) for mode, (R, d) in enumerate(pairs))
+
+
+def check_matrix_rank(rank: Any, size: int) -> RankSpec:
+    """The rank of a matrix as the user wrote it: None, an int (capped at `size`) or a share."""
+    if isinstance(rank, Integral) and not isinstance(rank, bool) and rank > size:
+        return size
+    return _check_rank_entry(rank, 0, size)
 
 
 def _check_rank_entry(R: Any, mode: int, size: int) -> RankSpec:

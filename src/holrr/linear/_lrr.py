@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-
-from sklearn.utils._param_validation import Interval
-
 from .._base import LinearTensorRegressor
 from ..core.approximate import Approximation, hosvd
 from ..core.namespace import Array
 from ..core.spectral import Whitened
+from ..core.validation import check_matrix_rank
 
 __all__ = ["LRR", "lrr"]
 
@@ -79,15 +76,6 @@ class LRR(LinearTensorRegressor):
     (2, True)
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012
-        **LinearTensorRegressor._parameter_constraints,
-        "rank": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-            None,
-        ],
-    }
-
     def __init__(self, rank=None, alpha=1.0, *, fit_intercept=True, solver="auto"):
         self.rank = rank
         self.alpha = alpha
@@ -95,7 +83,7 @@ class LRR(LinearTensorRegressor):
         self.solver = solver
 
     def _approximate(self, problem: Whitened, n_features: int) -> Approximation:
-        return lrr(problem, n_features if self.rank is None else self.rank)
+        return lrr(problem, check_matrix_rank(self.rank, n_features))
 
     def _set_rank(self, found: Approximation) -> None:
         self.rank_ = found.tucker.rank[0]
