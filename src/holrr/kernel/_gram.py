@@ -1,0 +1,205 @@
+"""Kernel functions and their Gram matrices, centred and weighted in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from ..core.namespace import Array, is_numpy_array, namespace_of, symmetrise
+
+__all__ = ["Gram", "KernelFunction", "centred_gram"]
+
+# Kernels whose Gram matrix has no negative eigenvalue, whatever the data.
+_POSITIVE = {"linear", "rbf", "laplacian", "cosine", "chi2"}
+_POLYNOMIAL = {"poly", "polynomial"}
+_EVERY_LIBRARY = ("linear", "poly", "polynomial", "precomputed", "rbf", "sigmoid")
+
+
+@dataclass(frozen=True, eq=False)
+class KernelFunction:
+    """A kernel with its parameters, for arrays of any library.
+
+    Parameters
+    ----------
+    name : str or callable
+        One of scikit-learn's pairwise kernels, "precomputed", or a function of two samples.
+    params : dict
+        Its parameters; those that a named kernel does not have are ignored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> KernelFunction("poly", {"degree": 2, "gamma": 1.0, "coef0": 1.0})(np.eye(2))
+    array([[4., 1.],
+           [1., 4.]])
+    """
+
+    name: str | Callable[..., float]
+    params: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """``k(x, z)`` for all rows, of shape (len(X), len(Z)), in float64 and in memory of its own.
+
+        Without `Z`, of the rows of `X` with each other.
+        """
+        if self.name == "precomputed":
+            return _precomputed(X) if Z is None else _float64(X, copy=True)
+        X, Z = _float64(X), None if Z is None else _float64(Z)
+        if is_numpy_array(X):
+            K = pairwise_kernels(X, Z, metric=self.name, filter_params=True, **self.params)
+            K = np.ascontiguousarray(K, dtype=np.float64)
+        else:
+            K = self._on_device(X, X if Z is None else Z)
+        return self._check_finite(K)
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether Gram matrices of this kernel are known to be positive semidefinite."""
+        if self.name in _POLYNOMIAL:
+            degree, gamma = self.params.get("degree", 3), self.params.get("gamma")
+            positive_terms = self.params.get("coef0", 1) >= 0 and (gamma is None or gamma >= 0)
+            return bool(degree == int(degree) and positive_terms)
+        return self.name in _POSITIVE
+
+    def precision(self, X: Array) -> float:
+        """Relative rounding error of the entries of a Gram matrix of `X`."""
+        single = self.name == "precomputed" and str(X.dtype).endswith("float32")
+        return float(np.finfo(np.float32 if single else np.float64).eps)
+
+    def _on_device(self, X: Array, Z: Array) -> Array:
+        """The kernels that need no more than products of the inputs, where the inputs live."""
+        if self.name not in _EVERY_LIBRARY:
+            raise ValueError(
+                f"kernel={self.name!r} is computed for NumPy arrays only; got {type(X).__name__}. "
+                f"Convert X to NumPy, or use one of {', '.join(_EVERY_LIBRARY)}."
+            )
+        xp = namespace_of(X)
+        gamma, K = self.params.get("gamma"), X @ Z.T
+        gamma = 1.0 / X.shape[1] if gamma is None else float(gamma)
+        if self.name == "rbf":
+            squares = [xp.sum(A * A, axis=1) for A in (X, Z)]
+            distance = squares[0][:, None] + squares[1][None, :] - 2 * K
+            return xp.exp(-gamma * xp.where(distance > 0, distance, xp.zeros_like(distance)))
+        if self.name == "linear":
+            return K
+        K = gamma * K + float(self.params.get("coef0", 1))
+        return xp.tanh(K) if self.name == "sigmoid" else K ** float(self.params.get("degree", 3))
+
+    def _check_finite(self, K: Array) -> Array:
+        xp = namespace_of(K)
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = bool(xp.isfinite(xp.sum(K)))
+        if not finite and not bool(xp.all(xp.isfinite(K))):
+            raise ValueError(
+                f"the Gram matrix of kernel={self.name!r} contains NaN or infinity, though the "
+                f"inputs are finite: scale X, or choose other parameters than {self.params}."
+            )
+        return K
+
+
+def _float64(X: Array, copy: bool = False) -> Array:
+    """In float64, and for NumPy in one order, so that rounding does not depend on the layout."""
+    xp = namespace_of(X)
+    X = xp.asarray(xp.astype(X, xp.float64, copy=False), copy=copy or None)
+    return np.ascontiguousarray(X) if is_numpy_array(X) else X
+
+
+def _precomputed(K: Array) -> Array:
+    """A Gram matrix that was passed as `X`, checked, as a symmetric copy."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"kernel='precomputed' needs a square Gram matrix as X, (n_samples, n_samples); "
+            f"got shape {tuple(K.shape)}."
+        )
+    xp = namespace_of(K)
+    rtol = 1e-4 if K.dtype == xp.float32 else 1e-8
+    K = xp.astype(K, xp.float64, copy=False)
+    gap, scale = float(xp.max(xp.abs(K - K.T))), float(xp.max(xp.abs(K)))
+    if gap > rtol * scale:
+        raise ValueError(
+            f"kernel='precomputed' needs a symmetric Gram matrix as X; entries that should be "
+            f"equal differ by up to {gap:.3g}, where the largest entry is {scale:.3g}."
+        )
+    return symmetrise(K)
+
+
+# ---------------------------------------------------------------- centring and weights
+
+
+@dataclass(frozen=True, eq=False)
+class Gram:
+    """A Gram matrix of centred features, times the roots of the weights on both sides.
+
+    Parameters
+    ----------
+    K : array of shape (n_samples, n_samples)
+    mean : array of shape (n_samples,)
+        ``k(mean feature, x_n)``, zero where the features are not centred.
+    scale : float
+        Largest entry of `K` before centring: no entry is more exact than this much rounded.
+    noise : float
+        Eigenvalues of `K` below this are rounding.
+    positive : bool
+        Whether the kernel is known to be positive semidefinite, so that all negative eigenvalues
+        are rounding.
+    root : array of shape (n_samples,), or None
+        Roots of the weights.
+    centred : bool
+        Whether the features are centred.
+    """
+
+    K: Array
+    mean: Array
+    scale: float
+    noise: float
+    positive: bool
+    root: Array | None
+    centred: bool
+
+    def as_coefficients(self, M: Array) -> Array:
+        """Dual coefficients of the samples, (n_samples, k), from those of the weighted samples.
+
+        Those of centred features add up to zero: rounding is taken off, since it would be
+        multiplied by the mean.
+        """
+        xp, root = namespace_of(M), self.root
+        if root is None:
+            return M - xp.mean(M, axis=0) if self.centred else M
+        if self.centred:
+            M = M - root[:, None] * ((root @ M) / xp.sum(root * root))
+        return M * root[:, None]
+
+
+def centred_gram(
+    kernel: KernelFunction, X: Array, w: Array | None = None, *, center: bool = False
+) -> Gram:
+    """The Gram matrix of the rows of `X`, about the weighted mean of their features.
+
+    Parameters
+    ----------
+    kernel : KernelFunction
+    X : array of shape (n_samples, n_features), or the Gram matrix of a precomputed kernel
+    w : array of shape (n_samples,) or None
+    center : bool
+    """
+    K = kernel(X)
+    xp, n = namespace_of(K), K.shape[0]
+    scale = float(xp.max(xp.abs(xp.linalg.diagonal(K))))
+    mean = xp.zeros_like(K[0, :])
+    if center:
+        mean = xp.mean(K, axis=0) if w is None else (w @ K) / xp.sum(w)
+        grand = xp.mean(mean) if w is None else (w @ mean) / xp.sum(w)
+        shift = mean - 0.5 * grand  # both sides take off half of the grand mean's share
+        K -= shift[:, None]
+        K -= shift[None, :]
+    root = None if w is None else xp.sqrt(w)
+    if root is not None:
+        K *= root[:, None]
+        K *= root[None, :]
+        scale *= float(xp.max(root)) ** 2
+    noise = n * kernel.precision(X) * scale
+    return Gram(K, mean, scale, noise, kernel.is_positive, root, center)

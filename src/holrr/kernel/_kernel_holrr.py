@@ -1,0 +1,165 @@
+"""Higher-order low-rank kernel regression: dual coefficients of low multilinear rank."""
+
+from __future__ import annotations
+
+import math
+
+from ..core.approximate import Approximation
+from ..core.namespace import Array
+from ..core.spectral import Whitened
+from ..core.validation import RankSpec, check_rank
+from ..linear import HOLRR
+from ..linear._holrr import holrr
+from ._base import KernelTensorRegressor
+
+__all__ = ["KernelHOLRR"]
+
+
+class KernelHOLRR(KernelTensorRegressor):
+    r"""Higher-order low-rank kernel regression.
+
+    Minimises :math:`\sum_n \|f(x_n) - \mathcal{Y}_n\|^2 + \alpha \|f\|^2` over the functions
+    :math:`f(x) = \mathcal{W} \times_0 \phi(x)` in the kernel's feature space whose coefficients
+    have multilinear rank at most :math:`(R_0, \dots, R_p)`. The problem is not convex; the fit is a
+    spectral approximation within a factor of p + 1 of the minimum, and
+    ``objective_ / lower_bound_`` certifies how near it really is.
+
+    Parameters
+    ----------
+    rank : int, tuple or None, default=None
+        None for full rank; an int for every mode, capped at each mode's size; or a tuple
+        ``(R0, ..., Rp)``, input mode first, whose entries are an int, None for full rank, or a
+        float in (0, 1) for the smallest rank that holds that share of the mode's energy.
+    alpha : float, default=1.0
+        Ridge penalty, at least 0.
+    kernel, gamma, degree, coef0, kernel_params
+        See `KernelRLS`.
+    subspaces : {"fitted", "response"}, default="fitted"
+        Where the output subspaces come from: what functions of the feature space explain of the
+        outputs, or, as in Algorithm 2 of the paper, the outputs themselves.
+    refine : bool, default=False
+        Whether alternating least squares (higher-order orthogonal iteration) go on from there.
+    max_iter : int, default=100
+        Largest number of rounds of the refinement.
+    tol : float, default=1e-6
+        The refinement stops when a round lowers the objective by no more than this share of it.
+    fit_intercept, center_kernel, solver, n_components, landmarks, random_state
+        See `KernelRLS`.
+
+    Attributes
+    ----------
+    core_ : array of shape (R0, ..., Rp)
+    factors_ : list of p + 1 arrays
+        First the coefficients of the latent functions, (n_samples, R0), which are those of the
+        kernel values with `X_fit_`; then the output factors, (d_i, R_i), with orthonormal columns.
+    dual_coef_ : array of shape (n_samples, d1, ..., dp)
+        Dense coefficients, built when asked for.
+    rank_ : tuple of int
+        The ranks that were used. An input rank that the data do not support, or that is above the
+        number of outputs, is lowered.
+    objective_ : float
+        The objective at this fit.
+    lower_bound_ : float
+        A number that the minimum over all coefficients of these ranks is not below.
+    spectra_ : list of p + 1 arrays
+        Leading squared singular values of each unfolding of Z.
+    n_iter_ : int
+        Number of rounds, of which the spectral one is the first.
+    intercept_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_
+        See `KernelRLS`.
+
+    References
+    ----------
+    G. Rabusseau, H. Kadri (2016). Higher-order low-rank regression. arXiv:1602.06863.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.kernel import KernelHOLRR
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(200, 1))
+    >>> latent = np.hstack([np.sin(2 * X), np.cos(X)])
+    >>> U1, U2 = rng.normal(size=(5, 2)), rng.normal(size=(6, 2))
+    >>> Y = np.einsum("na,abc,jb,kc->njk", latent, rng.normal(size=(2, 2, 2)), U1, U2)
+    >>> model = KernelHOLRR(rank=2, alpha=1e-3, kernel="rbf", gamma=1.0).fit(X, Y)
+    >>> [U.shape for U in model.factors_], model.score(X, Y) > 0.999
+    ([(200, 2), (5, 2), (6, 2)], True)
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **KernelTensorRegressor._parameter_constraints,
+        **{
+            name: HOLRR._parameter_constraints[name]
+            for name in ("subspaces", "refine", "max_iter", "tol")
+        },
+    }
+
+    def __init__(
+        self,
+        rank=None,
+        alpha=1.0,
+        *,
+        kernel="linear",
+        gamma=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        subspaces="fitted",
+        refine=False,
+        max_iter=100,
+        tol=1e-6,
+        fit_intercept=True,
+        center_kernel=True,
+        solver="auto",
+        n_components=None,
+        landmarks=None,
+        random_state=None,
+    ):
+        self.rank = rank
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.subspaces = subspaces
+        self.refine = refine
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.center_kernel = center_kernel
+        self.solver = solver
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
+
+    def _approximate(self, problem: Whitened, n_features: int) -> Approximation:
+        return holrr(
+            problem,
+            self._usable_rank(n_features, problem.Z.shape[1:]),
+            subspaces=self.subspaces,
+            refine=self.refine,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+
+    def _usable_rank(self, n_features: int, output_shape: tuple[int, ...]) -> tuple[RankSpec, ...]:
+        """More input directions than outputs add nothing."""
+        first, *others = check_rank(self.rank, (n_features, *output_shape))
+        capped = first if isinstance(first, float) else min(first, math.prod(output_shape))
+        return (capped, *others)
+
+    def _set_rank(self, found: Approximation) -> None:
+        self.rank_ = found.tucker.rank
+        self.n_iter_ = 1 + found.n_iter
+
+    def _wants_grams(self) -> bool:
+        return self.subspaces == "response"
+
+    @property
+    def core_(self) -> Array:
+        return self.tucker_.core
+
+    @property
+    def factors_(self) -> list[Array]:
+        return self.tucker_.dense_factors()

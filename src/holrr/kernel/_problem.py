@@ -1,0 +1,312 @@
+"""Kernel ridge problems in whitened form: by one Cholesky factorisation, or for all penalties.
+
+With the eigenpairs ``K = Q diag(lam) Q'`` a kernel problem is the spectral problem of the linear
+family with ``s = sqrt(lam)`` and ``basis = Q / s`` (`spectral_from_gram`).
+
+For one penalty no eigenpairs of `K` are needed. With ``C = (K + alpha I)^-1 Y``,
+
+    Z'Z = Y' K (K + alpha I)^-1 Y = Y'(Y - alpha C) ,
+
+which has the size of an output. With its eigenpairs ``Z'Z = V diag(sigma^2) V'``, Z is
+``diag(sigma) V'`` up to a rotation of the input mode, and ``C V diag(1 / sigma)`` maps coordinates
+of that mode to dual coefficients, since it maps Z to C (`whiten_gram`).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dlange, dpocon, dpotrf, dpstrf
+
+from ..core.namespace import (
+    Array,
+    asarray_like,
+    cholesky,
+    device_of,
+    eigh,
+    is_numpy_array,
+    namespace_of,
+    solve_triangular,
+    symmetrise,
+    to_numpy,
+)
+from ..core.spectral import Spectral, Whitened
+from ..core.tensor import gram as mode_gram
+from ..core.validation import check_finite
+from ._gram import Gram
+
+__all__ = ["Responses", "centre_responses", "positive_part"]
+__all__ += ["ridge_gram", "spectral_from_gram", "whiten_gram"]
+
+SOLVERS = ("auto", "cholesky", "eigh")
+_EPS = float(np.finfo(float).eps)
+# Smallest 1 / condition number at which half of the digits survive a solve.
+_HALF = math.sqrt(_EPS)
+_TINY = 1e-200
+
+
+# ---------------------------------------------------------------- outputs
+
+
+@dataclass(frozen=True, eq=False)
+class Responses:
+    """Outputs, less their mean and times the roots of the weights, as a matrix.
+
+    Parameters
+    ----------
+    values : array of shape (n_samples, D)
+        In float64, in memory of its own.
+    mean : array of shape (d1, ..., dp)
+        Zero where no intercept is fitted.
+    syy : float
+        Squared norm of `values`; infinity where it overflows.
+    grams : tuple of p arrays of shape (d_i, d_i), or None
+        Gram matrices of the output modes.
+    dtype : str
+        Floating-point type of the data.
+    """
+
+    values: Array
+    mean: Array
+    syy: float
+    grams: tuple[Array, ...] | None
+    dtype: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """``(d1, ..., dp)``."""
+        return tuple(self.mean.shape)
+
+
+def centre_responses(
+    Y: Array, w: Array | None = None, *, fit_intercept: bool = True, grams: bool = False
+) -> Responses:
+    """Take the (weighted) mean off the outputs and scale the samples by their weights."""
+    xp, shape = namespace_of(Y), tuple(Y.shape[1:])
+    check_finite(Y, "y")
+    flat = xp.reshape(xp.astype(Y, xp.float64, copy=False), (Y.shape[0], math.prod(shape)))
+    mean = xp.mean(flat, axis=0) if w is None else (w @ flat) / xp.sum(w)
+    if not fit_intercept:
+        mean = xp.zeros_like(mean)
+    root = None if w is None else xp.sqrt(w)
+    values = flat - mean
+    if root is not None:
+        values *= root[:, None]
+    with np.errstate(over="ignore"):
+        syy = float(xp.sum(values * values))
+    tensor = xp.reshape(values, (Y.shape[0], *shape))
+    return Responses(
+        values=values,
+        mean=xp.reshape(mean, shape),
+        syy=syy,
+        grams=tuple(mode_gram(tensor, i + 1) for i in range(len(shape))) if grams else None,
+        dtype="float32" if Y.dtype == xp.float32 else "float64",
+    )
+
+
+# ---------------------------------------------------------------- one penalty
+
+
+def ridge_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver: str) -> Whitened:
+    """The problem without a constraint: its solution is the dual coefficients themselves.
+
+    `Z` is then the ridge solution and `lift` the identity, so that no square root is taken.
+    Parameters as in `whiten_gram`.
+    """
+    solved = _solve_cholesky(build, Y, alpha, solver=solver)
+    if solved is None:
+        return spectral_from_gram(build(), Y).at(alpha)
+    C, G = solved
+    xp = namespace_of(C)
+    residual = alpha * float(xp.sum(Y.values * C))  # ||Y||^2 - ||Z||^2
+    return Whitened(
+        Z=xp.reshape(G.as_coefficients(C), (C.shape[0], *Y.shape)),
+        lift=lambda M: M,
+        residual=max(residual, 0.0),
+        norm=max(Y.syy - residual, 0.0),
+        input_rank=lambda: _gram_rank(build()),
+        mean_x=G.mean,
+        mean_y=Y.mean,
+        response_grams=Y.grams,
+        solver="cholesky",
+        dtype=Y.dtype,
+    )
+
+
+def whiten_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver: str) -> Whitened:
+    """The problem for one penalty.
+
+    Parameters
+    ----------
+    build : callable
+        Computes the Gram matrix, which the factorisation overwrites. It is called again where
+        the first way fails.
+    Y : Responses
+    alpha : float
+    solver : {"auto", "cholesky", "eigh"}
+        "auto" factorises ``K + alpha I`` where the outputs are no more than the samples and half
+        of the digits survive it, and else decomposes `K`.
+    """
+    wide = Y.values.shape[1] > Y.values.shape[0]
+    if not (solver == "auto" and wide):
+        solved = _solve_cholesky(build, Y, alpha, solver=solver)
+        problem = None if solved is None else _root_problem(*solved, Y, alpha, build)
+        if problem is not None:
+            return problem
+        if solver == "cholesky":
+            raise ValueError(
+                f"solver='cholesky' cannot fit these outputs with alpha={alpha}: they are "
+                f"constant, or the penalty leaves nothing of them; use solver='auto' or 'eigh'."
+            )
+    return spectral_from_gram(build(), Y).at(alpha)
+
+
+def _solve_cholesky(
+    build: Callable[[], Gram], Y: Responses, alpha: float, *, solver: str
+) -> tuple[Array, Gram] | None:
+    """``C = (K + alpha I)^-1 Y`` and what is known of `K`, or None where it takes eigenvalues."""
+    if solver == "eigh":
+        return None
+    G = build()
+    if G.positive or _is_positive(G):
+        C = _solve_positive(G, alpha, Y.values, 0.0 if solver == "cholesky" else _HALF)
+        if C is not None:
+            return C, G
+    if solver == "cholesky":
+        raise ValueError(
+            f"solver='cholesky' needs a positive semidefinite kernel and K + alpha I to be "
+            f"positive definite, which is not so with alpha={alpha}; use solver='auto' or 'eigh', "
+            f"or a larger alpha."
+        )
+    return None
+
+
+def _solve_positive(G: Gram, alpha: float, Y: Array, min_rcond: float) -> Array | None:
+    """Solve ``(K + alpha I) C = Y``, overwriting `K`; None where too few digits survive."""
+    K, n = G.K, G.K.shape[0]
+    if not is_numpy_array(K):
+        xp = namespace_of(K)
+        L, rcond = cholesky(K + alpha * xp.eye(n, dtype=K.dtype, device=device_of(K)))
+        if L is None or not rcond > min_rcond or not alpha > min_rcond * G.scale:
+            return None
+        return solve_triangular(L, solve_triangular(L, Y), transposed=True)
+    K.reshape(-1)[:: n + 1] += alpha
+    # K is symmetric, so its transpose is K in the order that LAPACK wants, without a copy.
+    size = max(dlange("1", K.T), G.scale + alpha)
+    L, info = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
+    if info != 0:
+        return None
+    # No eigenvalue of K + alpha I is below alpha: often enough to know.
+    if not alpha > min_rcond * size and not dpocon(L, size, uplo="L")[0] > min_rcond:
+        return None
+    # C' = Y' L'^-1 L^-1: from the right, so that Y is taken in its own order, too.
+    half = dtrsm(1.0, L, Y.T, side=1, lower=1, trans_a=1)
+    return dtrsm(1.0, L, half, side=1, lower=1, overwrite_b=1).T
+
+
+def _is_positive(G: Gram) -> bool:
+    """Whether no eigenvalue is negative beyond rounding."""
+    n, shift = G.K.shape[0], 4 * G.noise
+    xp = namespace_of(G.K)
+    shifted = G.K + shift * xp.eye(n, dtype=G.K.dtype, device=device_of(G.K))
+    if is_numpy_array(shifted):
+        return bool(dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)[1] == 0)
+    return cholesky(shifted)[0] is not None
+
+
+def _root_problem(
+    C: Array, G: Gram, Y: Responses, alpha: float, build: Callable[[], Gram]
+) -> Whitened | None:
+    """The whitened problem in the coordinates of the eigenvectors of ``Z'Z = Y'(Y - alpha C)``."""
+    xp = namespace_of(C)
+    residual = max(alpha * float(xp.sum(Y.values * C)), 0.0)
+    norm = Y.syy - residual
+    # Where next to nothing is fitted (or squares leave the range of floats) the difference
+    # Y - alpha C has no digits.
+    if not (math.isfinite(Y.syy) and norm > max(_HALF * Y.syy, _TINY)):
+        return None
+    lam, V = eigh(_symmetric_product(Y.values, Y.values - alpha * C))
+    # Rounding can leave nothing, or less, of small eigenvalues. Whatever stands in their place
+    # takes no direction of C away: lift(Z) = C V V'.
+    sigma = xp.sqrt(xp.clip(lam, _EPS * Y.syy, None))
+    return Whitened(
+        Z=xp.reshape(sigma[:, None] * V.T, (V.shape[0], *Y.shape)),
+        lift=lambda M: G.as_coefficients(C @ (V @ (M / sigma[:, None]))),
+        residual=residual,
+        norm=norm,
+        input_rank=lambda: _gram_rank(build()),
+        mean_x=G.mean,
+        mean_y=Y.mean,
+        response_grams=Y.grams,
+        solver="cholesky",
+        dtype=Y.dtype,
+    )
+
+
+def _symmetric_product(A: Array, B: Array, block: int = 256) -> Array:
+    """``A'B``, which is known to be symmetric; of NumPy arrays one triangle is computed."""
+    if not is_numpy_array(A):
+        return symmetrise(A.T @ B)
+    d = A.shape[1]
+    S = np.zeros((d, d))
+    for start in range(0, d, block):
+        stop = min(start + block, d)
+        S[start:stop, :stop] = A[:, start:stop].T @ B[:, :stop]
+    return np.tril(S) + np.tril(S, -1).T
+
+
+def _gram_rank(G: Gram) -> int:
+    """Numerical rank of a Gram matrix, by a Cholesky factorisation with pivoting."""
+    return int(dpstrf(to_numpy(G.K).T, tol=G.noise, lower=1)[2])
+
+
+# ---------------------------------------------------------------- all penalties
+
+
+def spectral_from_gram(G: Gram, Y: Responses) -> Spectral:
+    """The problem for all penalties at once.
+
+    Eigenvalues that are zero up to rounding are dropped, which gives the solution of least norm.
+    A kernel with negative ones is replaced by its positive part, with a warning.
+    """
+    s, Q = positive_part(G)
+    return Spectral(
+        s=s,
+        T=namespace_of(Q).reshape(Q.T @ Y.values, (Q.shape[1], *Y.shape)),
+        basis=G.as_coefficients(Q / s),
+        syy=Y.syy,
+        mean_x=G.mean,
+        mean_y=Y.mean,
+        response_grams=Y.grams,
+        solver="eigh",
+        dtype=Y.dtype,
+    )
+
+
+def positive_part(G: Gram) -> tuple[Array, Array]:
+    """Roots of the positive eigenvalues, (r,), and their eigenvectors, (n_samples, r).
+
+    A matrix without any is stood for by one direction that contributes nothing.
+    """
+    lam, Q = eigh(G.K)
+    host = to_numpy(lam)
+    noise = max(G.noise, host.size * _EPS * float(host[0]))
+    if G.positive:
+        noise = max(noise, -float(host[-1]))
+    elif host[-1] < -8 * noise:
+        warnings.warn(
+            f"The kernel is not positive semidefinite on these data: its Gram matrix has an "
+            f"eigenvalue of {host[-1]:.3g} beside the largest of {host[0]:.3g}. It is replaced by "
+            f"the nearest positive semidefinite one (negative eigenvalues become zero).",
+            UserWarning,
+            stacklevel=2,
+        )
+    r = int((host > noise).sum())
+    if r == 0:
+        return asarray_like(np.ones(1), Q), 0.0 * Q[:, :1]
+    return namespace_of(lam).sqrt(lam[:r]), Q[:, :r]
