@@ -22,6 +22,8 @@ from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import SOLVERS, Spectral, Whitened, whiten_arrays, whiten_moments
 from .core.tucker import Tucker
 from .core.validation import check_finite, check_inputs, check_outputs, check_pair, check_weights
+from .streaming.source import Source, open_source
+from .streaming.wide import whiten_source
 
 __all__ = ["LinearTensorRegressor", "TensorRegressor", "all_or_nothing"]
 
@@ -188,7 +190,8 @@ class LinearTensorRegressor(TensorRegressor):
         ----------
         X : array of shape (n_samples, n_features)
             NumPy, or any library that follows the array API standard (torch, cupy, ...); the fit
-            is computed where the arrays live.
+            is computed where the arrays live. Memory maps, HDF5 and Zarr arrays are read in blocks,
+            Dask arrays are reduced on the active scheduler (see docs/streaming.md).
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0; p = 0 are scalar targets.
         sample_weight : array of shape (n_samples,), optional
@@ -199,8 +202,12 @@ class LinearTensorRegressor(TensorRegressor):
         self
         """
         validate_data(self, X, skip_check_array=True, reset=True)
-        X, Y = check_pair(X, y)
-        problem = self._problem_of_arrays(X, Y, check_weights(sample_weight, X))
+        source = open_source(X, y, sample_weight)
+        if source is None:
+            X, Y = check_pair(X, y)
+            problem = self._problem_of_arrays(X, Y, check_weights(sample_weight, X))
+        else:
+            problem = self._problem_of_source(source)
         self._solve(problem, X.shape[1])
         self.__dict__.pop("moments_", None)
         return self
@@ -281,6 +288,15 @@ class LinearTensorRegressor(TensorRegressor):
             fit_intercept=self.fit_intercept,
             response_grams=self._wants_response_grams(),
         )
+
+    def _problem_of_source(self, source: Source) -> Any:
+        """What `_solve` wants, from data beyond memory."""
+        grams = self._wants_response_grams()
+        if source.is_wide and not grams:
+            return whiten_source(
+                source, float(self.alpha), solver=self.solver, fit_intercept=self.fit_intercept
+            )
+        return self._problem_of_moments(source.moments(grams))
 
     def _problem_of_moments(self, moments: Moments) -> Any:
         """What `_solve` wants, from moments."""

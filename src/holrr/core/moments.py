@@ -116,6 +116,8 @@ class Moments:
             default. Memory maps, HDF5 and Zarr arrays are read in blocks, Dask arrays are reduced
             on the active scheduler.
         """
+        from ..streaming import open_source
+
         source = open_source(X, Y, sample_weight, max_bytes)
         if source is not None:
             return source.moments(response_grams)

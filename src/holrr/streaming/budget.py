@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["DEFAULT_MAX_BYTES", "max_bytes", "memory_budget"]
+__all__ = ["DEFAULT_MAX_BYTES", "check_budget", "memory_budget"]
 
 # Two blocks of the data in flight, their conversion to floating point and the sums.
 DEFAULT_MAX_BYTES = 2**29
@@ -14,9 +14,13 @@ DEFAULT_MAX_BYTES = 2**29
 _max_bytes: ContextVar[int] = ContextVar("holrr_max_bytes", default=DEFAULT_MAX_BYTES)
 
 
-def max_bytes() -> int:
-    """The budget in force, in bytes."""
-    return _max_bytes.get()
+def check_budget(max_bytes: int | None = None) -> int:
+    """The budget that was asked for, or else the one in force, in bytes."""
+    if max_bytes is None:
+        return _max_bytes.get()
+    if not max_bytes > 0:
+        raise ValueError(f"max_bytes must be a positive number of bytes; got {max_bytes!r}.")
+    return int(max_bytes)
 
 
 @contextmanager
@@ -35,9 +39,7 @@ def memory_budget(max_bytes: int) -> Iterator[None]:
     >>> with memory_budget(2**30):
     ...     pass  # model.fit(X, Y)
     """
-    if not max_bytes > 0:
-        raise ValueError(f"max_bytes must be a positive number of bytes; got {max_bytes!r}.")
-    token = _max_bytes.set(int(max_bytes))
+    token = _max_bytes.set(check_budget(max_bytes))
     try:
         yield
     finally:

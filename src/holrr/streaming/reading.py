@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 from collections import deque
@@ -13,7 +14,7 @@ import numpy as np
 
 from ..core.slabs import forget
 
-__all__ = ["Box", "RowReader", "blocks_of_rows", "is_on_disk", "prefetched"]
+__all__ = ["Box", "RowReader", "blocks_of_rows", "boxes", "is_on_disk", "prefetched"]
 
 T = TypeVar("T")
 Box = tuple[slice, ...]
@@ -142,3 +143,28 @@ def blocks_of_rows(n: int, row_bytes: int, budget: int, chunk: Sequence[int] | N
     if 1 < rows <= step:
         step -= step % rows
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def boxes(shape: Sequence[int], max_entries: int) -> Iterator[Box]:
+    """Slices that cover a tensor, each of `max_entries` entries or fewer, but at least one.
+
+    The leading modes are cut first, so that a box is made of long consecutive runs.
+
+    Examples
+    --------
+    >>> [b[0] for b in boxes((5, 2), 4)]
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    >>> len(list(boxes((5, 2), 1)))
+    10
+    """
+    if not shape:
+        yield ()
+        return
+    rest = math.prod(shape[1:])
+    step = max(1, max_entries // rest)
+    for start in range(0, shape[0], step):
+        here = slice(start, min(start + step, shape[0]))
+        if step == 1 and rest > max_entries:
+            yield from ((here, *box) for box in boxes(shape[1:], max_entries))
+        else:
+            yield (here, *(slice(0, d) for d in shape[1:]))

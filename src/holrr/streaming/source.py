@@ -13,11 +13,11 @@ import numpy as np
 from ..core.moments import Moments
 from ..core.namespace import is_array, is_numpy_array
 from ..core.validation import check_inputs, check_outputs, check_weights
-from .budget import max_bytes
-from .reading import Box, RowReader, blocks_of_rows, is_on_disk, prefetched
+from .budget import DEFAULT_MAX_BYTES, check_budget
+from .reading import Box, RowReader, blocks_of_rows, boxes, is_on_disk, prefetched
 from .running import Running, add_by_label, errors_say_where
 
-__all__ = ["DiskSource", "Source", "open_source"]
+__all__ = ["DiskSource", "Source", "check_lengths", "is_dask", "open_source", "weights_of"]
 
 
 class Source(metaclass=ABCMeta):
@@ -29,12 +29,15 @@ class Source(metaclass=ABCMeta):
     output_shape : tuple of int
         ``(d1, ..., dp)``.
     weights : array of shape (n_samples,), or None
+    max_bytes : int
+        The memory budget.
     """
 
     n_samples: int
     n_features: int
     output_shape: tuple[int, ...]
     weights: np.ndarray | None
+    max_bytes: int
 
     @abstractmethod
     def fold_moments(
@@ -65,25 +68,29 @@ class Source(metaclass=ABCMeta):
     @property
     def is_wide(self) -> bool:
         """Whether ``X'Y`` itself is too large to be held and merged in memory."""
-        return 8 * self.n_features * math.prod(self.output_shape) > max_bytes() // 4
+        return 8 * self.n_features * math.prod(self.output_shape) > self.max_bytes // 4
 
 
-def open_source(X: Any, Y: Any, sample_weight: Any = None) -> Source | None:
+def open_source(
+    X: Any, Y: Any, sample_weight: Any = None, max_bytes: int | None = None
+) -> Source | None:
     """The data as a source where they must not be read whole; else None.
 
     Data on disk that fit a quarter of the memory budget are small: they can be read.
     """
-    if _is_dask(X) or _is_dask(Y):
+    budget = check_budget(max_bytes)
+    if is_dask(X) or is_dask(Y):
         from .dask import DaskSource
 
-        return DaskSource(X, Y, sample_weight)
+        return DaskSource(X, Y, sample_weight, budget)
     if not (is_on_disk(X) or is_on_disk(Y)):
         return None
     size = sum(8 * math.prod(A.shape) for A in (X, Y) if is_on_disk(A))
-    return DiskSource(X, Y, sample_weight) if size > max_bytes() // 4 else None
+    return DiskSource(X, Y, sample_weight, budget) if size > budget // 4 else None
 
 
-def _is_dask(A: Any) -> bool:
+def is_dask(A: Any) -> bool:
+    """Whether `A` is a Dask array, without an import of Dask for the question."""
     return type(A).__module__.partition(".")[0] == "dask" and hasattr(A, "__dask_graph__")
 
 
@@ -95,9 +102,14 @@ class DiskSource(Source):
     X : array of shape (n_samples, n_features)
     Y : array of shape (n_samples, d1, ..., dp)
     sample_weight : array of shape (n_samples,), optional
+    max_bytes : int
+        The memory budget.
     """
 
-    def __init__(self, X: Any, Y: Any, sample_weight: Any = None) -> None:
+    def __init__(
+        self, X: Any, Y: Any, sample_weight: Any = None, max_bytes: int = DEFAULT_MAX_BYTES
+    ) -> None:
+        self.max_bytes = max_bytes
         self._X = _check_on_disk(X, "X", 2) if is_on_disk(X) else _in_memory(check_inputs(X), "X")
         self._Y = _check_on_disk(Y, "y", 1) if is_on_disk(Y) else _in_memory(check_outputs(Y), "y")
         check_lengths(self._X, self._Y)
@@ -116,8 +128,6 @@ class DiskSource(Source):
         return [fold.result() for fold in running]
 
     def output_blocks(self, max_entries: int) -> Iterator[tuple[Box, Moments]]:
-        from .wide import boxes
-
         for box in boxes(self.output_shape, max_entries // self.n_features):
             running = Running()
             for rows, Xb, Yb in self._blocks(box):
@@ -130,7 +140,7 @@ class DiskSource(Source):
         width = self.n_features + math.prod(_sizes(box, self.output_shape))
         chunk = getattr(self._Y, "chunks", None)
         X, Y = RowReader(self._X), RowReader(self._Y, box)
-        all_rows = blocks_of_rows(self.n_samples, 8 * width, max_bytes() // 4, chunk)
+        all_rows = blocks_of_rows(self.n_samples, 8 * width, self.max_bytes // 4, chunk)
 
         def read(rows: slice) -> tuple[slice, np.ndarray, np.ndarray]:
             return rows, X(rows), Y(rows)
