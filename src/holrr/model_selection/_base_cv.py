@@ -138,9 +138,10 @@ class BaseTensorCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=AB
         found = sweep(
             folds, self.alphas_, caps, subspaces=self.subspaces, n_jobs=self.n_jobs, tick=tick
         )
+        mean, std = _mean_and_std(found.fold_mse)
         return {
-            "mean_mse": found.fold_mse.mean(axis=0),
-            "std_mse": found.fold_mse.std(axis=0),
+            "mean_mse": mean,
+            "std_mse": std,
             "fold_mse": found.fold_mse,
             "null_mse": found.null_mse,
         }
@@ -237,6 +238,14 @@ class BaseTensorCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=AB
         """
         check_is_fitted(self)
         return self.best_estimator_.score(X, y, sample_weight)
+
+
+def _mean_and_std(folds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation over the first axis, with no copy of the size of all folds."""
+    mean, std = np.empty(folds.shape[1:]), np.empty(folds.shape[1:])
+    for a in range(folds.shape[1]):
+        mean[a], std[a] = folds[:, a].mean(axis=0), folds[:, a].std(axis=0)
+    return mean, std
 
 
 def _leave_candidates(results: dict[str, Any], mask: np.ndarray | None) -> None:
