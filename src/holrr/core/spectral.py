@@ -248,10 +248,7 @@ def whiten_arrays(
     "auto" goes through the moments where there are more samples than features and the normal
     equations keep half of the digits; a wide or ill-conditioned `X` is decomposed itself.
     """
-    N, d0 = X.shape
-    # Somewhat wide inputs, too, as long as alpha can make up for the samples that are missing.
-    through_moments = d0 <= N or (d0 <= 2 * N and alpha > 0)
-    if solver in ("cholesky", "eigh") or (solver == "auto" and through_moments):
+    if solver in ("cholesky", "eigh") or (solver == "auto" and X.shape[0] >= X.shape[1]):
         m = Moments.from_checked(X, Y, w, response_grams)
         if solver != "auto":
             return whiten_moments(m, alpha, solver=solver, fit_intercept=fit_intercept)
