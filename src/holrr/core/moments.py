@@ -14,7 +14,7 @@ analysis and recommendations. The American Statistician 37(3), 242-247.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -165,6 +165,55 @@ class Moments:
             syy=sums.syy,
             response_grams=sums.grams,
             dtype="float32" if X.dtype == xp.float32 else "float64",
+        )
+
+    @staticmethod
+    def from_batches(
+        batches: Iterable[tuple[Any, ...]],
+        response_grams: bool = False,
+        *,
+        progress: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: int = 100,
+    ) -> Moments:
+        """Moments of a stream of batches, in one pass.
+
+        Parameters
+        ----------
+        batches : iterable of pairs (X, Y) or triples (X, Y, sample_weight)
+            Batches of any sizes. Of a sequence, those that a checkpoint holds are not read again.
+        response_grams : bool, default=False
+            Gather the Gram matrices of the output modes, too (for ``subspaces="response"``).
+        progress : bool, default=False
+            Show a progress bar on stderr.
+        checkpoint : str or path, optional
+            File to which the moments so far are saved, atomically, every `checkpoint_every`
+            batches and at the end. Where it exists, the pass goes on from it: the batches in it
+            are skipped, and the answer is that of one uninterrupted pass, to the last bit.
+        checkpoint_every : int, default=100
+            Number of batches from one checkpoint to the next.
+
+        Returns
+        -------
+        Moments
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holrr import Moments
+        >>> rng = np.random.default_rng(0)
+        >>> stream = ((rng.normal(size=(20, 3)), rng.normal(size=(20, 2, 2))) for _ in range(5))
+        >>> Moments.from_batches(stream).n_samples
+        100
+        """
+        from ..streaming.batches import moments_from_batches
+
+        return moments_from_batches(
+            batches,
+            response_grams,
+            progress=progress,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
         )
 
     def save(self, path: Any) -> None:

@@ -148,7 +148,8 @@ def whiten_moments(
     if not fit_intercept:
         m = m.about_zero()
     if solver != "eigh":
-        problem = _cholesky_problem(m, alpha, 0.0 if solver == "cholesky" else _half(m.dtype))
+        least = np.finfo(float).eps if solver == "cholesky" else _half(m.dtype)
+        problem = _cholesky_problem(m, alpha, float(least))
         if problem is not None:
             return problem
         if solver == "cholesky":
@@ -288,12 +289,9 @@ def spectral_from_arrays(
     dtype = "float32" if X.dtype == xp.float32 else "float64"
     X = xp.astype(X, xp.float64, copy=False)
     weight = float(X.shape[0]) if w is None else float(xp.sum(w))
-    mean_x = weighted_mean(X, w, weight)
-    if not fit_intercept:
-        mean_x = xp.zeros_like(mean_x)
+    mean_x, X = _centred(X, w, weight, fit_intercept)
     root = None if w is None else xp.sqrt(w)[:, None]
-    Xc = X - mean_x if root is None else (X - mean_x) * root
-    s, Q, P, used = _decompose(Xc, min_alpha, solver)
+    s, Q, P, used = _decompose(X if root is None else X * root, min_alpha, solver)
 
     B = Q if root is None else Q * root
 
@@ -314,6 +312,17 @@ def spectral_from_arrays(
         solver=used,
         dtype=dtype,
     )
+
+
+def _centred(X: Array, w: Array | None, weight: float, fit_intercept: bool) -> tuple[Array, Array]:
+    """The centre of `X` and `X` about it; both as they are without an intercept."""
+    if not fit_intercept:
+        return namespace_of(X).zeros_like(X[0, :]), X
+    mean = weighted_mean(X, w, weight)
+    X = X - mean
+    # Twice: a rounded mean leaves a constant, which would pass for variance where there is none.
+    drift = weighted_mean(X, w, weight)
+    return mean + drift, X - drift
 
 
 def _decompose(X: Array, min_alpha: float, solver: str) -> tuple[Array, Array, Array, str]:
