@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.moments import Moments
-from ..core.namespace import Array
+from ..core.namespace import Array, asarray_like, device_of, is_array, to_numpy
 
 __all__ = ["Running", "add_by_label", "errors_say_where"]
 
@@ -31,13 +31,23 @@ class Running:
     def add(self, X: Any, Y: Any, w: Any = None) -> None:
         """Add a block; a block without weight only counts its samples."""
         if w is not None and not np.any(np.asarray(w)):
-            self._weightless += X.shape[0]
+            self._weightless += len(X)
             return
         self.merge(Moments.from_arrays(X, Y, w, self._grams))
+
+    def go_to(self, X: Any) -> None:
+        """Move the moments so far beside `X`, which may be of another library than a file's."""
+        if self._moments is not None and is_array(X):
+            self._moments = _beside(self._moments, X)
 
     def merge(self, moments: Moments) -> None:
         """Add samples whose moments are known."""
         self._moments = moments if self._moments is None else self._moments + moments
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there has been no sample of positive weight so far."""
+        return self._moments is None
 
     def result(self) -> Moments:
         """The moments of all blocks."""
@@ -46,6 +56,21 @@ class Running:
         if not self._weightless:
             return self._moments
         return replace(self._moments, n_samples=self._moments.n_samples + self._weightless)
+
+
+def _beside(m: Moments, X: Array) -> Moments:
+    if type(m.Sxx) is type(X) and device_of(m.Sxx) == device_of(X):
+        return m
+    move = lambda a: asarray_like(to_numpy(a), X)  # noqa: E731
+    grams = m.response_grams
+    return replace(
+        m,
+        mean_x=move(m.mean_x),
+        mean_y=move(m.mean_y),
+        Sxx=move(m.Sxx),
+        Sxy=move(m.Sxy),
+        response_grams=None if grams is None else tuple(move(G) for G in grams),
+    )
 
 
 def add_by_label(
