@@ -18,9 +18,10 @@ from ..core.moments import Moments
 from ..core.namespace import Array, asarray_like, namespace_of, row_blocks, to_numpy
 from ..core.spectral import Whitened, whiten_moments
 from ..core.tucker import Tucker
-from ..core.validation import check_inputs, check_pair, check_weights
+from ..core.validation import check_pair, check_weights
+from ._candidates import kernel_function
 from ._gram import Gram, KernelFunction, centred_gram
-from ._landmarks import Landmarks, copy_of, draw_landmarks
+from ._landmarks import Landmarks, about_centres, beside, choose_landmarks, copy_of
 from ._problem import SOLVERS, Responses, centre_responses, whiten_gram
 
 __all__ = ["KernelTensorRegressor", "kernel_constraints"]
@@ -100,7 +101,7 @@ class KernelTensorRegressor(TensorRegressor):
         X, Y = self._check_data(X, y, reset=True)
         w = check_weights(sample_weight, Y)
         if self.n_components is not None or self.landmarks is not None:
-            features = Landmarks.of(self._kernel_function(), self._choose_landmarks(X))
+            features = self._draw_features(X)
             return self._fit_moments(features, features.moments(X, Y, w, self._wants_grams()))
         outputs = centre_responses(
             Y, w, fit_intercept=self.fit_intercept, grams=self._wants_grams()
@@ -132,7 +133,7 @@ class KernelTensorRegressor(TensorRegressor):
         first = not hasattr(self, "moments_")
         X, Y = self._check_data(X, y, reset=first)
         if first:
-            features = Landmarks.of(self._kernel_function(), self._choose_landmarks(X))
+            features = self._draw_features(X)
         else:
             features = Landmarks(self._kernel_function(), self.X_fit_, *self._landmark_spectrum)
             self._check_batch(Y)
@@ -180,10 +181,15 @@ class KernelTensorRegressor(TensorRegressor):
     # ------------------------------------------------------------ helpers
 
     def _kernel_function(self) -> KernelFunction:
-        if callable(self.kernel):
-            return KernelFunction(self.kernel, dict(self.kernel_params or {}))
-        params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        return KernelFunction(self.kernel, params)
+        return kernel_function(
+            {
+                "kernel": self.kernel,
+                "gamma": self.gamma,
+                "degree": self.degree,
+                "coef0": self.coef0,
+                "kernel_params": self.kernel_params,
+            }
+        )
 
     def _gram(self, X: Array, w: Array | None) -> Gram:
         center = self.fit_intercept and self.center_kernel
@@ -197,26 +203,11 @@ class KernelTensorRegressor(TensorRegressor):
 
     # ------------------------------------------------------------ landmarks
 
-    def _choose_landmarks(self, X: Array) -> Array:
-        if self.kernel == "precomputed":
-            raise ValueError(
-                "n_components and landmarks need the inputs themselves, which "
-                "kernel='precomputed' does not have; pass X and a kernel."
-            )
-        if self.landmarks is None:
-            assert self.n_components is not None
-            return draw_landmarks(X, int(self.n_components), self.random_state)
-        points = copy_of(_beside(check_inputs(self.landmarks), X))
-        if points.shape[1] != X.shape[1]:
-            raise ValueError(
-                f"landmarks must have as many columns as X, {X.shape[1]}; got {points.shape[1]}."
-            )
-        if self.n_components not in (None, points.shape[0]):
-            raise ValueError(
-                f"n_components={self.n_components} disagrees with the {points.shape[0]} rows of "
-                f"landmarks; leave one of the two out."
-            )
-        return points
+    def _draw_features(self, X: Array) -> Landmarks:
+        points = choose_landmarks(
+            X, self.kernel, self.n_components, self.landmarks, self.random_state
+        )
+        return Landmarks.of(self._kernel_function(), points)
 
     def _check_batch(self, Y: Array) -> None:
         if tuple(Y.shape[1:]) != self.moments_.output_shape:
@@ -226,13 +217,10 @@ class KernelTensorRegressor(TensorRegressor):
             )
 
     def _fit_moments(self, features: Landmarks, moments: Moments) -> Any:
-        about = moments
-        if self.fit_intercept and not self.center_kernel:
-            zeros = namespace_of(moments.mean_x).zeros_like(moments.mean_x)
-            about = moments.about(zeros, moments.mean_y)
-        problem = whiten_moments(
-            about, float(self.alpha), solver=self.solver, fit_intercept=self.fit_intercept
+        about = about_centres(
+            moments, fit_intercept=self.fit_intercept, center_kernel=self.center_kernel
         )
+        problem = whiten_moments(about, float(self.alpha), solver=self.solver)
         self._solve(features.on_kernel_values(problem), features.points.shape[0])
         self.X_fit_, self.moments_ = features.points, moments
         self._landmark_spectrum = (features.s, features.Q)
@@ -258,7 +246,7 @@ class KernelTensorRegressor(TensorRegressor):
         fitted = self.X_fit_
         if fitted is None:
             return X  # precomputed kernel values
-        return _beside(fitted, X)
+        return beside(fitted, X)
 
     def _input_map(self) -> Array:
         """``X_fit' factors[0]``, of shape (n_features, R0)."""
@@ -270,9 +258,3 @@ class KernelTensorRegressor(TensorRegressor):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
-
-
-def _beside(A: Array, X: Array) -> Array:
-    """`A` in the array library and on the device of `X`."""
-    same = type(A) is type(X) and getattr(A, "device", None) == getattr(X, "device", None)
-    return A if same else asarray_like(to_numpy(A), X)

@@ -25,12 +25,13 @@ from typing import Any
 from sklearn.utils import check_random_state
 
 from ..core.moments import Moments
-from ..core.namespace import Array, asarray_like, is_numpy_array, namespace_of, row_blocks
+from ..core.namespace import Array, asarray_like, namespace_of, row_blocks, to_numpy
 from ..core.spectral import Whitened
+from ..core.validation import check_inputs
 from ._gram import KernelFunction, centred_gram
 from ._problem import positive_part
 
-__all__ = ["Landmarks", "draw_landmarks"]
+__all__ = ["Landmarks", "about_centres", "beside", "choose_landmarks", "copy_of"]
 
 # Bytes of the kernel values and features of one block of samples.
 _BLOCK = 2**26
@@ -94,24 +95,61 @@ class Landmarks:
         )
 
 
-def draw_landmarks(X: Array, n_components: int, random_state: Any) -> Array:
-    """Rows of `X`, drawn without replacement."""
+def about_centres(moments: Moments, *, fit_intercept: bool, center_kernel: bool) -> Moments:
+    """Moments of features and outputs about what is taken off each of them."""
+    if not fit_intercept:
+        return moments.about_zero()
+    if center_kernel:
+        return moments
+    return moments.about(0.0 * moments.mean_x, moments.mean_y)
+
+
+def choose_landmarks(
+    X: Array, kernel: Any, n_components: int | None, landmarks: Any, random_state: Any
+) -> Array:
+    """The landmarks that were given, checked, or rows of `X`, drawn without replacement."""
+    if kernel == "precomputed":
+        raise ValueError(
+            "n_components and landmarks need the inputs themselves, which kernel='precomputed' "
+            "does not have; pass X and a kernel."
+        )
+    if landmarks is None:
+        assert n_components is not None
+        return _draw(X, int(n_components), random_state)
+    points = copy_of(beside(check_inputs(landmarks), X))
+    if points.shape[1] != X.shape[1]:
+        raise ValueError(
+            f"landmarks must have as many columns as X, {X.shape[1]}; got {points.shape[1]}."
+        )
+    if n_components not in (None, points.shape[0]):
+        raise ValueError(
+            f"n_components={n_components} disagrees with the {points.shape[0]} rows of landmarks; "
+            f"leave one of the two out."
+        )
+    return points
+
+
+def _draw(X: Array, n_components: int, random_state: Any) -> Array:
     n = X.shape[0]
+    if n_components > n:
+        warnings.warn(
+            f"n_components={n_components} is more than the {n} samples to draw landmarks from; "
+            f"all of these are taken.",
+            UserWarning,
+            stacklevel=2,
+        )
     if n_components >= n:
-        if n_components > n:
-            warnings.warn(
-                f"n_components={n_components} is more than the {n} samples to draw landmarks from; "
-                f"all of these are taken.",
-                UserWarning,
-                stacklevel=2,
-            )
         return copy_of(X)
     rows = check_random_state(random_state).permutation(n)[:n_components]
-    if is_numpy_array(X):
-        return X[rows]
     return namespace_of(X).take(X, asarray_like(rows, X), axis=0)
 
 
 def copy_of(X: Array) -> Array:
     """The same array in memory of its own."""
     return namespace_of(X).asarray(X, copy=True)
+
+
+def beside(A: Array, X: Array) -> Array:
+    """`A` in the array library and on the device of `X`."""
+    same = type(A) is type(X) and getattr(A, "device", None) == getattr(X, "device", None)
+    return A if same else asarray_like(to_numpy(A), X)

@@ -94,7 +94,7 @@ def centre_responses(
     if not fit_intercept:
         mean = xp.zeros_like(mean)
     root = None if w is None else xp.sqrt(w)
-    values = flat - mean
+    values = flat - mean if not is_numpy_array(flat) else np.subtract(flat, mean, order="C")
     if root is not None:
         values *= root[:, None]
     with np.errstate(over="ignore"):

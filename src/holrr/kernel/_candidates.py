@@ -1,0 +1,156 @@
+"""The kernels that a search tries: as the user wrote them, with widths from the data by default."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import pdist
+from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
+
+from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
+from ._gram import KernelFunction
+
+__all__ = ["KernelSpec", "check_kernels", "kernel_alphas", "kernel_function", "median_gamma"]
+
+# {"kernel": name or callable, "gamma": ..., "degree": ..., "coef0": ..., "kernel_params": ...}
+KernelSpec = dict[str, Any]
+
+_PARAMETERS = ("gamma", "degree", "coef0", "kernel_params")
+# Relative to one over the median distance: optimal widths are rather larger than distances.
+_RELATIVE_GAMMAS = np.logspace(-2, 0.5, 6)
+_WIDTHS = {"rbf": "sqeuclidean", "laplacian": "cityblock"}
+# Rows that the median distance is taken of.
+_SOME = 500
+
+
+def kernel_function(spec: KernelSpec) -> KernelFunction:
+    """The kernel of a specification, as `KernelRidge` understands the same parameters."""
+    name = spec["kernel"]
+    if callable(name):
+        return KernelFunction(name, dict(spec.get("kernel_params") or {}))
+    return KernelFunction(
+        name,
+        {
+            "gamma": spec.get("gamma"),
+            "degree": spec.get("degree", 3),
+            "coef0": spec.get("coef0", 1),
+        },
+    )
+
+
+def check_kernels(kernels: Any, default: KernelSpec, gammas: Any, X: Array) -> list[KernelSpec]:
+    """All candidates, each with all parameters that its kernel has.
+
+    Parameters
+    ----------
+    kernels : None, or sequence of names, callables and dicts
+        The latter hold "kernel" and some of its parameters. None for the one of `default`.
+    default : dict
+        The parameters of the candidates that do not have their own.
+    gammas : None, float or sequence of floats
+        Tried for all kernels that have this parameter and were not given one. None for those of
+        the data where the kernel is "rbf" or "laplacian", and else for the kernel's default.
+    X : array of shape (n_samples, n_features)
+    """
+    if kernels is None:
+        kernels = [default["kernel"]]
+    elif isinstance(kernels, (str, dict)) or not isinstance(kernels, Sequence) or not len(kernels):
+        raise TypeError(
+            f"kernels must be a list with a name, a callable or a dict for each candidate; got "
+            f"{kernels!r}."
+        )
+    found: list[KernelSpec] = []
+    for place, entry in enumerate(kernels):
+        spec = _check_entry(entry, place)
+        if spec["kernel"] == "precomputed" and len(kernels) > 1:
+            raise ValueError("kernels cannot mix 'precomputed' with others, since X differs.")
+        for gamma in _gammas(spec, gammas, X):
+            found.append(_complete({**default, **spec, "gamma": gamma}))
+    return found
+
+
+def _complete(spec: KernelSpec) -> KernelSpec:
+    """The kernel and all parameters that it has."""
+    name = spec["kernel"]
+    relevant = ("kernel_params",) if callable(name) else KERNEL_PARAMS.get(name, ())
+    return {"kernel": name, **{k: spec.get(k) for k in _PARAMETERS if k in relevant}}
+
+
+def _check_entry(entry: Any, place: int) -> KernelSpec:
+    spec = dict(entry) if isinstance(entry, dict) else {"kernel": entry}
+    unknown = set(spec) - {"kernel", *_PARAMETERS}
+    if unknown or "kernel" not in spec:
+        raise ValueError(
+            f"kernels[{place}] must have the key 'kernel', and of other keys none but "
+            f"{', '.join(_PARAMETERS)}; got {entry!r}."
+        )
+    name = spec["kernel"]
+    if not callable(name) and name not in (*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"):
+        raise ValueError(
+            f"kernels[{place}] names {name!r}; known are {', '.join(PAIRWISE_KERNEL_FUNCTIONS)}, "
+            f"precomputed, or a callable."
+        )
+    for key in ("gamma", "degree", "coef0"):
+        value = spec.get(key)
+        if value is not None and (not isinstance(value, Real) or not math.isfinite(value)):
+            raise ValueError(f"kernels[{place}] has {key}={value!r}; it must be a finite number.")
+    return spec
+
+
+def _gammas(spec: KernelSpec, gammas: Any, X: Array) -> list[float | None]:
+    """The values of gamma to try with one kernel."""
+    name = spec["kernel"]
+    if "gamma" in spec or "gamma" not in KERNEL_PARAMS.get(name, ()):
+        return [spec.get("gamma")]
+    if gammas is not None:
+        return [float(g) for g in _check_gammas(gammas)]
+    if name in _WIDTHS:
+        return [float(g) for g in _RELATIVE_GAMMAS * median_gamma(X, name)]
+    return [None]
+
+
+def _check_gammas(gammas: Any) -> np.ndarray:
+    try:
+        found = np.atleast_1d(np.asarray(gammas, dtype=float))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"gammas must be numbers; got {gammas!r}.") from error
+    if found.ndim != 1 or found.size == 0:
+        raise ValueError(f"gammas must be a list of at least one number; got {gammas!r}.")
+    if not np.isfinite(found).all() or (found < 0).any():
+        raise ValueError(f"gammas must be finite and not negative; got {gammas!r}.")
+    return found
+
+
+def median_gamma(X: Array, kernel: str = "rbf") -> float:
+    """One over the median (squared) distance between samples, of at most 500 of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> median_gamma(np.array([[0.0], [1.0], [3.0]]))
+    0.25
+    """
+    n = X.shape[0]
+    rows = np.linspace(0, n - 1, min(n, _SOME)).astype(int)
+    some = to_numpy(namespace_of(X).take(X, asarray_like(rows, X), axis=0)).astype(np.float64)
+    distances = pdist(some, _WIDTHS[kernel])
+    # Samples that coincide say nothing of the scale.
+    distances = distances[(distances > 0) & np.isfinite(distances)]
+    return 1.0 / float(np.median(distances)) if distances.size else 1.0
+
+
+def kernel_alphas(means: Sequence[float]) -> np.ndarray:
+    """Penalties in half decades: 1e-5 times the least mean eigenvalue to 1e2 times the largest.
+
+    Parameters
+    ----------
+    means : sequence of floats
+        Mean eigenvalue of the (centred) Gram matrix of each kernel.
+    """
+    usable = [m for m in means if m > 0 and math.isfinite(m)] or [1.0]
+    low, high = 1e-5 * min(usable), 1e2 * max(usable)
+    return np.geomspace(low, high, 1 + math.ceil(2 * math.log10(high / low) - 1e-9))

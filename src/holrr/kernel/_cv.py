@@ -1,0 +1,359 @@
+"""Cross-validated kernel estimators: kernels, penalties and all ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._base import all_or_nothing
+from ..core.namespace import Array, namespace_of
+from ..core.validation import check_pair, check_weights
+from ..model_selection._base_cv import BaseTensorCV
+from ..model_selection._grid import RankGrid, check_alphas, check_ranks
+from ..model_selection.folds import Folds, Split, check_splits, take
+from ..model_selection.selection import Index
+from ._base import kernel_constraints
+from ._candidates import KernelSpec, check_kernels, kernel_alphas, kernel_function
+from ._folds import KernelFolds, LandmarkFolds
+from ._gram import centred_gram
+from ._kernel_holrr import KernelHOLRR
+from ._kernel_lrr import KernelLRR
+from ._kernel_rls import KernelRLS
+from ._landmarks import Landmarks, choose_landmarks
+
+__all__ = ["KernelHOLRRCV", "KernelLRRCV", "KernelRLSCV"]
+
+# Samples that the mean eigenvalue of a Gram matrix is taken of, for the default penalties.
+_SOME = 500
+
+
+class KernelTensorCV(BaseTensorCV):
+    """The kernel family: one candidate axis more, that of the kernels."""
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **BaseTensorCV._parameter_constraints,
+        **{name: kernel_constraints[name] for name in kernel_constraints if name != "gamma"},
+        "gammas": "no_validation",
+        "kernels": "no_validation",
+    }
+
+    cv: Any
+    kernel: str | Callable[..., float]
+    gammas: Any
+    degree: float
+    coef0: float
+    kernel_params: dict[str, Any] | None
+    kernels: Any
+    center_kernel: bool
+    n_components: int | None
+    landmarks: Any
+    random_state: Any
+
+    @all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
+        """Choose kernel, penalty and ranks, and fit the chosen model to all the data.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            With ``kernel="precomputed"``, the Gram matrix (n_samples, n_samples).
+        y : array of shape (n_samples, d1, ..., dp)
+            Outputs of any order p >= 0.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples, in the fits and in the held-out errors.
+        groups : array of shape (n_samples,), optional
+            Groups of the samples, for splitters that ask for them.
+
+        Returns
+        -------
+        self
+        """
+        alphas = check_alphas(self.alphas)
+        checked = check_pair(X, y)
+        validate_data(self, X, skip_check_array=True, reset=True)
+        X, Y = checked
+        w = check_weights(sample_weight, Y)
+        self._rank_grid((X.shape[0], *Y.shape[1:]))
+        splits = check_splits(self.cv, X, Y, groups, w) if self.criterion == "cv" else []
+        self.kernels_ = check_kernels(self.kernels, self._default_kernel(), self.gammas, X)
+        if alphas is None:
+            alphas = kernel_alphas([self._mean_eigenvalue(spec, X) for spec in self.kernels_])
+        self._search(self._folds(X, Y, w, splits), alphas)
+        self.cv_results_["kernels"] = self.kernels_
+        return self
+
+    @property
+    def kernel_params_(self) -> KernelSpec:
+        """The chosen kernel: the same keys as in `kernels`."""
+        check_is_fitted(self)
+        return dict(self.kernels_[self.best_index_[0]])
+
+    @property
+    def gamma_(self) -> float | None:
+        """Parameter gamma of the chosen kernel; None for its default, or where it has none."""
+        return self.kernel_params_.get("gamma")
+
+    @property
+    def dual_coef_(self) -> Array:
+        """Dense dual coefficients of the final model, built when asked for."""
+        check_is_fitted(self)
+        return self.best_estimator_.dual_coef_
+
+    # ------------------------------------------------------------ helpers
+
+    def _default_kernel(self) -> KernelSpec:
+        return {
+            "kernel": self.kernel,
+            "degree": self.degree,
+            "coef0": self.coef0,
+            "kernel_params": self.kernel_params,
+        }
+
+    def _mean_eigenvalue(self, spec: KernelSpec, X: Array) -> float:
+        """Of the Gram matrix of some samples, centred where that of a fit is."""
+        rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], _SOME)).astype(int)
+        some = take(X, rows)
+        if spec["kernel"] == "precomputed":
+            some = take(some.T, rows).T
+        center = self.fit_intercept and self.center_kernel
+        K = centred_gram(kernel_function(spec), some, center=center).K
+        return float(namespace_of(K).linalg.trace(K)) / len(rows)
+
+    def _folds(self, X: Array, Y: Array, w: Array | None, splits: Sequence[Split]) -> Folds:
+        options = {
+            "fit_intercept": self.fit_intercept,
+            "center_kernel": self.center_kernel,
+            "response_grams": self.subspaces == "response",
+        }
+        kernels = [kernel_function(spec) for spec in self.kernels_]
+        if self.n_components is None and self.landmarks is None:
+            return KernelFolds((X, Y, w), splits, kernels, **options)
+        self.landmarks_ = choose_landmarks(
+            X, kernels[0].name, self.n_components, self.landmarks, self.random_state
+        )
+        features = [Landmarks.of(kernel, self.landmarks_) for kernel in kernels]
+        return LandmarkFolds((X, Y, w), splits, features, **options)
+
+    def _shared(self, index: Index) -> dict[str, Any]:
+        """Parameters of the estimator at a place of the grid, less those of its rank."""
+        return {
+            **self.kernels_[index[0]],
+            "alpha": float(self.alphas_[index[1]]),
+            "fit_intercept": self.fit_intercept,
+            "center_kernel": self.center_kernel,
+            "landmarks": getattr(self, "landmarks_", None),
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed" and self.kernels is None
+        return tags
+
+
+class KernelRLSCV(KernelTensorCV):
+    """Kernel ridge regression for tensor outputs, kernel and penalty chosen by cross-validation."""
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **KernelTensorCV._parameter_constraints,
+        "selection": [StrOptions({"min", "1se"}), callable],
+    }
+
+    def __init__(
+        self,
+        alphas=None,
+        cv=5,
+        *,
+        kernel="rbf",
+        gammas=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        kernels=None,
+        criterion="cv",
+        selection="min",
+        fit_intercept=True,
+        center_kernel=True,
+        n_components=None,
+        landmarks=None,
+        random_state=None,
+        max_bytes=2**30,
+        n_jobs=None,
+        verbose=False,
+    ):
+        self.alphas = alphas
+        self.cv = cv
+        self.kernel = kernel
+        self.gammas = gammas
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.kernels = kernels
+        self.criterion = criterion
+        self.selection = selection
+        self.fit_intercept = fit_intercept
+        self.center_kernel = center_kernel
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.max_bytes = max_bytes
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
+        return RankGrid(())
+
+    def _candidate(self, index: Index, rank: tuple[int, ...]) -> KernelRLS:
+        return KernelRLS(**self._shared(index))
+
+
+class KernelLRRCV(KernelTensorCV):
+    """Low-rank kernel regression; kernel, penalty and rank chosen by cross-validation."""
+
+    def __init__(
+        self,
+        alphas=None,
+        ranks=None,
+        cv=5,
+        *,
+        kernel="rbf",
+        gammas=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        kernels=None,
+        criterion="cv",
+        selection="min",
+        fit_intercept=True,
+        center_kernel=True,
+        n_components=None,
+        landmarks=None,
+        random_state=None,
+        max_bytes=2**30,
+        n_jobs=None,
+        verbose=False,
+    ):
+        self.alphas = alphas
+        self.ranks = ranks
+        self.cv = cv
+        self.kernel = kernel
+        self.gammas = gammas
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.kernels = kernels
+        self.criterion = criterion
+        self.selection = selection
+        self.fit_intercept = fit_intercept
+        self.center_kernel = center_kernel
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.max_bytes = max_bytes
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
+        ranks = self.ranks
+        if ranks is None or np.ndim(ranks) == 0:
+            return check_ranks(ranks, shape[:1])
+        return check_ranks([(R,) for R in ranks], shape[:1])
+
+    def _candidate(self, index: Index, rank: tuple[int, ...]) -> KernelLRR:
+        return KernelLRR(rank=rank[0], **self._shared(index))
+
+    @property
+    def rank_(self) -> int:
+        """The chosen rank."""
+        return self.best_estimator_.rank_
+
+    @property
+    def core_(self):
+        return self.best_estimator_.core_
+
+    @property
+    def factors_(self):
+        return self.best_estimator_.factors_
+
+
+class KernelHOLRRCV(KernelTensorCV):
+    """Higher-order low-rank kernel regression; kernel, penalty and all ranks chosen."""
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **KernelTensorCV._parameter_constraints,
+        "subspaces": [StrOptions({"fitted", "response"})],
+        "refine": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        alphas=None,
+        ranks=None,
+        cv=5,
+        *,
+        kernel="rbf",
+        gammas=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        kernels=None,
+        subspaces="fitted",
+        refine=False,
+        criterion="cv",
+        selection="min",
+        fit_intercept=True,
+        center_kernel=True,
+        n_components=None,
+        landmarks=None,
+        random_state=None,
+        max_bytes=2**30,
+        n_jobs=None,
+        verbose=False,
+    ):
+        self.alphas = alphas
+        self.ranks = ranks
+        self.cv = cv
+        self.kernel = kernel
+        self.gammas = gammas
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.kernels = kernels
+        self.subspaces = subspaces
+        self.refine = refine
+        self.criterion = criterion
+        self.selection = selection
+        self.fit_intercept = fit_intercept
+        self.center_kernel = center_kernel
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.max_bytes = max_bytes
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
+        return check_ranks(self.ranks, shape)
+
+    def _candidate(self, index: Index, rank: tuple[int, ...]) -> KernelHOLRR:
+        return KernelHOLRR(
+            rank=rank, subspaces=self.subspaces, refine=self.refine, **self._shared(index)
+        )
+
+    @property
+    def rank_(self) -> tuple[int, ...]:
+        """The chosen ranks."""
+        return self.best_estimator_.rank_
+
+    @property
+    def core_(self):
+        return self.best_estimator_.core_
+
+    @property
+    def factors_(self):
+        return self.best_estimator_.factors_
