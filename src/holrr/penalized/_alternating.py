@@ -37,7 +37,8 @@ from ..core.tensor import fold, multi_mode_product, unfold
 from ..core.tucker import Tucker
 from ._spectral import ScaledProblem
 
-__all__ = ["Descent", "alternate", "balance", "core_step", "factor_step", "objective", "penalty"]
+__all__ = ["Descent", "alternate", "balance", "core_step", "factor_step", "objective"]
+__all__ += ["penalty", "random_start"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,10 +180,11 @@ def balance(V: Tucker) -> Tucker:
 
 def _same_norms(V: Tucker) -> Tucker:
     """All blocks with the geometric mean of their norms (inequality of the means)."""
-    blocks = [V.core, *V.factors]
+    blocks = [V.core, *V.dense_factors()]
     norms = [math.sqrt(float(squared_norm(B))) for B in blocks]
     if min(norms) <= 0.0:
-        return Tucker(V.core * 0.0, tuple(A * 0.0 for A in V.factors))
+        core, *factors = [0.0 * B for B in blocks]
+        return Tucker(core, tuple(factors))
     mean = math.exp(sum(math.log(n) for n in norms) / len(norms))
     core, *factors = [B * (mean / n) for B, n in zip(blocks, norms, strict=True)]
     return Tucker(core, tuple(factors))
@@ -212,6 +214,9 @@ def _outer(vectors: list[Array]) -> Array:
 
 def random_start(like: Array, rank: tuple[int, ...], rng: np.random.RandomState) -> Tucker:
     """A Gaussian core and Gaussian factors for a tensor like the given one."""
-    draw = lambda *shape: asarray_like(rng.standard_normal(shape), like)  # noqa: E731
+
+    def draw(*shape: int) -> Array:
+        return asarray_like(np.asarray(rng.standard_normal(shape)), like)
+
     factors = tuple(draw(d, R) for d, R in zip(like.shape, rank, strict=True))
     return Tucker(draw(*rank), factors)

@@ -12,14 +12,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..core.approximate import Approximation, hosvd
-from ..core.spectral import Spectral
 from ..core.tucker import Tucker
 from ..core.validation import check_rank
 from ._alternating import Descent, alternate, random_start
 from ._progress import progress
 from ._spectral import ScaledProblem, SpectralRegressor, lift
 
-__all__ = ["MLMTNC", "mlmtnc"]
+__all__ = ["MLMTNC", "least_squares", "mlmtnc", "start_of", "unconverged"]
 
 
 def mlmtnc(
@@ -54,7 +53,7 @@ def mlmtnc(
     best: Descent | None = None
     for trial in range(n_init):
         if trial == 0 and init == "holrr":
-            start = _least_squares(spectral.tucker, problem)
+            start = least_squares(spectral.tucker, problem)
         else:
             start = random_start(problem.T, spectral.tucker.rank, rng)
         found = alternate(problem, start, scaled, **descent)
@@ -66,7 +65,7 @@ def mlmtnc(
     return Descent(blocks, [value * energy for value in best.objectives], best.converged)
 
 
-def _least_squares(Z: Tucker, problem: ScaledProblem) -> Tucker:
+def least_squares(Z: Tucker, problem: ScaledProblem) -> Tucker:
     """From whitened coordinates without ridge penalty, ``Z = diag(s) V``, to spectral ones."""
     first, *others = Z.dense_factors()
     return Tucker(Z.core, (first / problem.s[:, None], *others))
@@ -188,9 +187,9 @@ class MLMTNC(SpectralRegressor):
         self.fit_intercept = fit_intercept
         self.verbose = verbose
 
-    def _solve(self, problem: Spectral, n_features: int) -> None:
+    def _solve(self, problem: Any, n_features: int) -> None:
         data = ScaledProblem.of(problem)
-        spectral = _approximate(data, self.rank, n_features)
+        spectral = start_of(data, self.rank, n_features)
         with progress(self.verbose, type(self).__name__) as show:
             found = mlmtnc(
                 data,
@@ -214,19 +213,21 @@ class MLMTNC(SpectralRegressor):
         self.n_iter_ = len(found.objectives) - 1
         self.history_ = np.asarray(found.objectives)
         if not found.converged:
-            warnings.warn(
-                f"MLMT-NC stopped after max_iter={self.max_iter} rounds, the last of which still "
-                f"lowered the objective by more than tol={self.tol} of it. Increase max_iter or "
-                f"tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            warnings.warn(unconverged(self.max_iter, self.tol), ConvergenceWarning, stacklevel=3)
 
 
-def _approximate(data: ScaledProblem, rank: Any, n_features: int) -> Approximation:
+def start_of(data: ScaledProblem, rank: Any, n_features: int) -> Approximation:
     """The truncated HOSVD of the least squares problem, whose ranks are those of the core."""
     specs = check_rank(rank, (n_features, *data.T.shape[1:]))
     return hosvd(data.T, specs, input_rank=lambda: data.T.shape[0])
+
+
+def unconverged(max_iter: int, tol: float) -> str:
+    """What a warning says of a descent that was cut short."""
+    return (
+        f"MLMT-NC stopped after max_iter={max_iter} rounds, the last of which still lowered the "
+        f"objective by more than tol={tol} of it. Increase max_iter or tol."
+    )
 
 
 def _line(n_iter: int, objective: float) -> str:

@@ -69,20 +69,20 @@ class _TraceNorm(SpectralRegressor):
             self.history_[name] = self.history_[name] * energy
         self.history_["rho"] = self.history_["rho"] * data.unit_s * data.unit_s
         if not found.converged:
-            _warn(found, self.max_iter, self.tol)
+            message = unconverged(found, self.max_iter, self.tol)
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
 
 def _line(n_iter: int, objective: float, bound: float) -> str:
     return f"iteration {n_iter}, relative duality gap {(objective - bound) / objective:.1e}"
 
 
-def _warn(found: Solution, max_iter: int, tol: float) -> None:
-    warnings.warn(
+def unconverged(found: Solution, max_iter: int, tol: float) -> str:
+    """What a warning says of a solution that is not good enough."""
+    return (
         f"The trace norm solver stopped after max_iter={max_iter} iterations at a relative duality "
         f"gap of {found.gap:.1e}, above tol={tol}. Increase max_iter or tol; a larger alpha or "
-        f"inputs on a common scale make the problem easier.",
-        ConvergenceWarning,
-        stacklevel=4,
+        f"inputs on a common scale make the problem easier."
     )
 
 
@@ -227,7 +227,7 @@ class TraceNormRegression(_TraceNorm):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _solve(self, problem: Spectral, n_features: int) -> None:
+    def _solve(self, problem: Any, n_features: int) -> None:
         start = self._warm_state(problem) if self.warm_start else None
         state = self._solve_at(problem, float(self.penalty), start)
         self.__dict__.pop("_warm", None)

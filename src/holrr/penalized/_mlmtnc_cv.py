@@ -1,0 +1,208 @@
+"""MLMT-NC with ranks and penalty chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ..core.spectral import Spectral
+from ..core.validation import check_rank
+from ..model_selection._grid import RankGrid, default_alphas, parameter_counts
+from ..model_selection._sweep import sweep
+from ..model_selection.folds import Folds
+from ..model_selection.selection import best_index
+from ..model_selection.surface import HeldOut
+from ._alternating import balance, penalty
+from ._cv import PenalizedCV, check_positive, held_out_mse
+from ._mlmtnc import MLMTNC, least_squares, mlmtnc, start_of, unconverged
+from ._spectral import ScaledProblem
+
+__all__ = ["MLMTNCCV"]
+
+# Relative to the penalty that weighs as much as all the outputs do at the least squares solution.
+_RELATIVE_BETAS = np.logspace(-6, 0, 13)
+_SURFACE_BYTES = 2**28
+
+
+class MLMTNCCV(PenalizedCV):
+    """Multilinear multitask learning (MLMT-NC), ranks and penalty chosen by cross-validation.
+
+    Parameters
+    ----------
+    ranks : list, optional
+        The candidates, each as the `rank` of `MLMTNC`. By default the one that `HOLRR` predicts
+        held-out data best with, among all: this costs about one fit a fold.
+    betas : array-like, optional
+        The penalties to try, above 0. By default 13 in half decades, scaled to the data.
+    cv : int, splitter or iterable, default=5
+        Folds, as in scikit-learn.
+    max_iter, tol, init, n_init, random_state, fit_intercept
+        As in `MLMTNC`.
+    n_jobs : int, optional
+        Number of folds that are worked on at a time.
+    verbose : bool, int or "rich", default=False
+        Whether progress is shown.
+
+    Attributes
+    ----------
+    beta_ : float
+        The chosen penalty.
+    ranks_ : list of tuples
+        The candidates.
+    betas_ : array of shape (n_betas,)
+    cv_results_ : dict
+        "mean_mse" and "std_mse", of shape (n_ranks, n_betas), "fold_mse", of shape (n_folds,
+        n_ranks, n_betas), "ranks" and "betas".
+    best_index_ : tuple of int
+    best_score_ : float
+        The smallest mean squared error, with its sign changed.
+    best_estimator_ : MLMTNC
+        Fitted to all the data.
+    coef_, intercept_, core_, factors_, rank_, n_iter_
+        Those of `best_estimator_`.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.penalized import MLMTNCCV
+    >>> rng = np.random.default_rng(0)
+    >>> W = np.multiply.outer(rng.normal(size=6), np.multiply.outer(rng.normal(size=3), np.ones(4)))
+    >>> X = rng.normal(size=(60, 6))
+    >>> Y = np.tensordot(X, W, 1) + rng.normal(size=(60, 3, 4))
+    >>> MLMTNCCV(ranks=[1, 2, (6, 3, 4)], cv=3).fit(X, Y).rank_
+    (1, 1, 1)
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **MLMTNC._parameter_constraints,
+        **PenalizedCV._parameter_constraints,
+        "ranks": ["array-like", None],
+        "betas": ["array-like", None],
+    }
+
+    def __init__(
+        self,
+        ranks=None,
+        betas=None,
+        cv=5,
+        *,
+        max_iter=1000,
+        tol=1e-7,
+        init="holrr",
+        n_init=1,
+        random_state=None,
+        fit_intercept=True,
+        n_jobs=None,
+        verbose=False,
+    ):
+        self.ranks = ranks
+        self.betas = betas
+        self.cv = cv
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.n_init = n_init
+        self.random_state = random_state
+        self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @property
+    def beta_(self) -> float:
+        """The chosen penalty."""
+        return float(self.best_estimator_.beta)
+
+    def _candidates(self, folds: Folds) -> dict[str, Any]:
+        shape = (folds.n_inputs, *folds.output_shape)
+        betas = None if self.betas is None else check_positive(self.betas, "betas", zero=False)
+        ranks = None if self.ranks is None else _check_ranks(self.ranks, shape)
+        problem, _ = folds.full_problem()
+        if ranks is None:
+            ranks = [_holrr_rank(folds, problem, self.n_jobs)]
+        if betas is None:
+            betas = _default_betas(ScaledProblem.of(problem), ranks[-1], folds.n_inputs)
+        # One seed for all candidates and the final fit.
+        self._seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        return {"ranks": ranks, "betas": betas}
+
+    def _fold_errors(
+        self,
+        problem: Spectral,
+        held_out: HeldOut,
+        n_features: int,
+        complain: Callable[[str], None],
+    ) -> np.ndarray:
+        data = ScaledProblem.of(problem)
+        errors = np.empty((len(self.ranks_), self.betas_.size))
+        for i, rank in enumerate(self.ranks_):
+            spectral = start_of(data, rank, n_features)
+            for k, beta in enumerate(self.betas_):
+                found = mlmtnc(
+                    data,
+                    spectral,
+                    float(beta),
+                    init=self.init,
+                    n_init=self.n_init,
+                    rng=check_random_state(self._seed),
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                )
+                if not found.converged:
+                    complain(unconverged(self.max_iter, self.tol))
+                errors[i, k] = held_out_mse(held_out, found.tucker.to_dense())
+        return errors
+
+    def _candidate(self, index: tuple[int, ...]) -> MLMTNC:
+        return MLMTNC(
+            self.ranks_[index[0]],
+            float(self.betas_[index[1]]),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            init=self.init,
+            n_init=self.n_init,
+            random_state=self._seed,
+            fit_intercept=self.fit_intercept,
+        )
+
+
+def _check_ranks(ranks: Any, shape: tuple[int, ...]) -> list[Any]:
+    """Candidates, each checked as a single rank is; ints stand for all modes."""
+    found = list(ranks)
+    if not found:
+        raise ValueError("ranks must name at least one candidate; got an empty list.")
+    for R in found:
+        try:
+            check_rank(R, shape)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"ranks must be a list of candidates, each an int or a tuple with {len(shape)} "
+                f"entries; got ranks={ranks!r}: {error}"
+            ) from None
+    return [int(R) if isinstance(R, Integral) else R if R is None else tuple(R) for R in found]
+
+
+def _holrr_rank(folds: Folds, problem: Spectral, n_jobs: int | None) -> tuple[int, ...]:
+    """The rank that HOLRR predicts held-out data best with, for the best of its penalties."""
+    shape = (folds.n_inputs, *folds.output_shape)
+    energy = float(np.sum(np.square(np.asarray([float(s) for s in problem.s]))))
+    alphas = default_alphas(energy, problem.s.shape[0])
+    grid = RankGrid(shape).within_input_rank(folds.max_input_rank)
+    grid = grid.within_budget(folds.n_folds * len(alphas), _SURFACE_BYTES)
+    surface = sweep(folds, alphas, grid.caps, n_jobs=n_jobs).fold_mse.mean(axis=0)
+    index = best_index(surface, parameter_counts(shape, surface.shape[1:]))
+    return tuple(i + 1 for i in index[1:])
+
+
+def _default_betas(data: ScaledProblem, rank: Any, n_features: int) -> np.ndarray:
+    """Penalties from a negligible one to one at which hardly anything is left."""
+    start = balance(least_squares(start_of(data, rank, n_features).tucker, data))
+    unit = (data.unit_t / data.unit_s) ** (1 / (data.T.ndim + 1))
+    explained = float((data.T * data.T).sum()) * data.unit_t**2
+    weight = penalty(start) * unit**2
+    return _RELATIVE_BETAS * (explained / weight if explained > 0 and weight > 0 else 1.0)

@@ -1,0 +1,148 @@
+"""Trace norm regression with the penalty chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.spectral import Spectral
+from ..model_selection.folds import Folds
+from ..model_selection.surface import HeldOut
+from ._admm import State, trace_norm
+from ._cv import PenalizedCV, check_positive, held_out_mse
+from ._trace_norm import TraceNormRegression, _TraceNorm, unconverged
+
+__all__ = ["TraceNormRegressionCV"]
+
+# Relative to the penalty from which on all coefficients are zero: three a decade.
+_RELATIVE_PENALTIES = np.logspace(0, -5, 16)
+
+
+class TraceNormRegressionCV(PenalizedCV):
+    """Trace norm regression, the penalty chosen by cross-validation.
+
+    Each fold is solved for all penalties from the largest to the smallest, each solution the
+    start for the next.
+
+    Parameters
+    ----------
+    penalties : array-like, optional
+        The candidates, at least 0. By default 16 of them, from the one that makes all
+        coefficients zero down to 1e-5 times that.
+    cv : int, splitter or iterable, default=5
+        Folds, as in scikit-learn.
+    alpha, mode_weights, fit_intercept, max_iter, tol
+        As in `TraceNormRegression`.
+    n_jobs : int, optional
+        Number of folds that are worked on at a time.
+    verbose : bool, int or "rich", default=False
+        Whether progress is shown.
+
+    Attributes
+    ----------
+    penalty_ : float
+        The chosen penalty.
+    penalties_ : array of shape (n_penalties,)
+    cv_results_ : dict
+        "mean_mse" and "std_mse", of shape (n_penalties,), "fold_mse", of shape (n_folds,
+        n_penalties), and "penalties".
+    best_index_ : tuple of int
+    best_score_ : float
+        The smallest mean squared error, with its sign changed.
+    best_estimator_ : TraceNormRegression
+        Fitted to all the data.
+    coef_, intercept_, core_, factors_, rank_, n_iter_
+        Those of `best_estimator_`.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.penalized import TraceNormRegressionCV
+    >>> rng = np.random.default_rng(0)
+    >>> W = np.multiply.outer(rng.normal(size=6), np.multiply.outer(rng.normal(size=3), np.ones(4)))
+    >>> X = rng.normal(size=(60, 6))
+    >>> Y = np.tensordot(X, W, 1) + rng.normal(size=(60, 3, 4))
+    >>> model = TraceNormRegressionCV(cv=3).fit(X, Y)
+    >>> model.coef_.shape, bool(model.penalty_ < model.penalties_.max())
+    ((6, 3, 4), True)
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **_TraceNorm._parameter_constraints,
+        **PenalizedCV._parameter_constraints,
+        "penalties": ["array-like", None],
+    }
+
+    def __init__(
+        self,
+        penalties=None,
+        cv=5,
+        *,
+        alpha=0.0,
+        mode_weights=None,
+        fit_intercept=True,
+        max_iter=1000,
+        tol=1e-6,
+        n_jobs=None,
+        verbose=False,
+    ):
+        self.penalties = penalties
+        self.cv = cv
+        self.alpha = alpha
+        self.mode_weights = mode_weights
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @property
+    def penalty_(self) -> float:
+        """The chosen penalty."""
+        return float(self.best_estimator_.penalty)
+
+    def _candidates(self, folds: Folds) -> dict[str, Any]:
+        if self.penalties is not None:
+            return {"penalties": check_positive(self.penalties, "penalties", zero=True)}
+        scaled = self._model(0.0)._penalized(folds.full_problem()[0])
+        largest = scaled.penalty_max() * scaled.data.unit_s * scaled.data.unit_t
+        if not 0 < largest < np.inf:  # nothing to explain, or nothing that is penalised
+            largest = 1.0
+        return {"penalties": largest * _RELATIVE_PENALTIES}
+
+    def _fold_errors(
+        self,
+        problem: Spectral,
+        held_out: HeldOut,
+        n_features: int,
+        complain: Callable[[str], None],
+    ) -> np.ndarray:
+        scaled = self._model(0.0)._penalized(problem)
+        data = scaled.data
+        state: State | None = None
+        errors = np.empty(self.penalties_.size)
+        for k in np.argsort(-self.penalties_):
+            penalty = self.penalties_[k] / (data.unit_s * data.unit_t)
+            found = trace_norm(scaled, penalty, start=state, max_iter=self.max_iter, tol=self.tol)
+            if not found.converged:
+                complain(unconverged(found, self.max_iter, self.tol))
+            V = found.tucker.to_dense() * (data.unit_t / data.unit_s)
+            errors[k], state = held_out_mse(held_out, V), found.state
+        return errors
+
+    def _candidate(self, index: tuple[int, ...]) -> TraceNormRegression:
+        return self._model(float(self.penalties_[index]))
+
+    def _model(self, penalty: float) -> TraceNormRegression:
+        return TraceNormRegression(
+            penalty,
+            alpha=self.alpha,
+            mode_weights=self.mode_weights,
+            fit_intercept=self.fit_intercept,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
