@@ -13,8 +13,7 @@ analysis and recommendations. The American Statistician 37(3), 242-247.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -24,23 +23,14 @@ import numpy as np
 from .namespace import (
     Array,
     device_of,
-    is_numpy_array,
-    mean_and_scatter,
     namespace_of,
-    on_host,
-    row_blocks,
-    squared_norm,
     symmetrise,
 )
+from .responses import sum_responses
 from .tensor import gram
-from .validation import check_finite, check_pair, check_weights
+from .validation import check_pair, check_weights
 
-__all__ = ["Moments", "ResponseSums", "sum_responses"]
-
-# Bytes of a block that has to be copied (centred inputs, shifted outputs): small beside the data.
-_HOST_BLOCK, _DEVICE_BLOCK = 2**22, 2**30
-# Products of float32 blocks are added up in float64 at least this often.
-_FLOAT32_ROWS = 8192
+__all__ = ["Moments", "weighted_mean"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,204 +319,9 @@ def _merge(a: Moments, b: Moments) -> Moments:
     )
 
 
-# ---------------------------------------------------------------- the pass over Y
-
-
-@dataclass(frozen=True, eq=False)
-class ResponseSums:
-    """What one pass over `Y` gathers, about the mean of `Y`.
-
-    Parameters
-    ----------
-    mean : array of shape (d1, ..., dp)
-    products : array of shape (k, d1, ..., dp)
-        ``B'(Y - mean)`` for the basis `B` of the pass.
-    basis_sum : array of shape (k,)
-        ``B'1``.
-    syy : float
-        ``sum w ||y - mean||^2``.
-    grams : tuple of arrays, or None
-        Gram matrices of the output modes of the centred `Y`.
-    """
-
-    mean: Array
-    products: Array
-    basis_sum: Array
-    syy: float
-    grams: tuple[Array, ...] | None
-
-    def about_zero(self, weight: float) -> ResponseSums:
-        """The same sums about the origin, with zero for the mean."""
-        xp, mean = namespace_of(self.products), self.mean
-        outer = xp.linalg.outer(self.basis_sum, xp.reshape(mean, (-1,)))
-        grams = self.grams
-        if grams is not None:
-            grams = tuple(G + weight * gram(mean, i) for i, G in enumerate(grams))
-        return ResponseSums(
-            mean=xp.zeros_like(mean),
-            products=self.products + xp.reshape(outer, tuple(self.products.shape)),
-            basis_sum=self.basis_sum,
-            syy=self.syy + weight * float(xp.sum(mean * mean)),
-            grams=grams,
-        )
-
-
-@np.errstate(over="ignore", invalid="ignore")  # checked for at the end
-def sum_responses(
-    basis: Callable[[slice, Array], None],
-    k: int,
-    Y: Array,
-    w: Array | None,
-    want_grams: bool = False,
-) -> ResponseSums:
-    """One pass over the rows of `Y`, in blocks, with no copy of it.
-
-    The mean of `Y` comes out of the same matrix product as ``B'Y`` (from a row of ones under
-    ``B'``), and the squared norm tells on the way whether all entries are finite.
-
-    Parameters
-    ----------
-    basis : callable
-        Writes ``B'`` for a slice of rows, weights included, into an array of shape (k, n).
-    k : int
-        Number of columns of `B`.
-    Y : array of shape (n_samples, d1, ..., dp)
-    w : array of shape (n_samples,) or None
-        Weights of the samples in the mean, the norm and the Gram matrices.
-    want_grams : bool
-        Whether the Gram matrices of the output modes are gathered.
-    """
-    xp, device, shape = namespace_of(Y), device_of(Y), tuple(Y.shape[1:])
-    size = math.prod(shape)
-    if not on_host(Y) and Y.dtype == xp.float64 and w is None and not want_grams:
-        return _sum_at_once(basis, k, Y)
-    zeros = lambda *dims: xp.zeros(dims, dtype=xp.float64, device=device)  # noqa: E731
-    shift = _shift(Y)
-    products, basis_sum, weight, syy = zeros(k + 1, size), zeros(k), zeros(), zeros()
-    grams = [zeros(d, d) for d in shape] if want_grams else None
-
-    copies_Y = shift is not None or want_grams or w is not None or not _is_c_contiguous(Y)
-    for rows in _blocks(Y, k + size * copies_Y):
-        n = rows.stop - rows.start
-        Yb = xp.reshape(Y[rows, ...], (n, size))
-        if shift is not None:
-            Yb = Yb - shift
-        Bt = xp.empty((k + 1, n), dtype=Y.dtype, device=device)
-        basis(rows, Bt[:k, :])
-        Bt[k, :] = 1.0 if w is None else xp.astype(w[rows], Y.dtype, copy=False)
-        products += xp.astype(Bt @ Yb, xp.float64, copy=False)
-        basis_sum += xp.sum(Bt[:k, :], axis=1, dtype=xp.float64)
-        weight += n if w is None else xp.sum(w[rows])
-        syy += _weighted_norm(Yb, None if w is None else w[rows])
-        if grams is not None:
-            _add_grams(grams, Yb, shape, None if w is None else w[rows])
-
-    return _about_mean(products, basis_sum, weight, syy, grams, shift, shape, Y)
-
-
-def _sum_at_once(basis: Callable[[slice, Array], None], k: int, Y: Array) -> ResponseSums:
-    """The same on an accelerator, where blocks and a row more in the product cost too much."""
-    xp, n = namespace_of(Y), Y.shape[0]
-    Bt = xp.empty((n, k), dtype=Y.dtype, device=device_of(Y)).T  # as X lies: no transposition
-    basis(slice(0, n), Bt)
-    flat = xp.reshape(Y, (n, -1))
-    mean, syy = mean_and_scatter(flat)
-    basis_sum = xp.sum(Bt, axis=1)
-    products = Bt @ flat - xp.linalg.outer(basis_sum, mean)
-    if not math.isfinite(float(syy)):
-        check_finite(Y, "y")
-    return ResponseSums(
-        mean=xp.reshape(mean, tuple(Y.shape[1:])),
-        products=xp.reshape(products, (k, *Y.shape[1:])),
-        basis_sum=basis_sum,
-        syy=float(syy),
-        grams=None,
-    )
-
-
-def _about_mean(
-    products: Array,
-    basis_sum: Array,
-    weight: Array,
-    syy: Array,
-    grams: list[Array] | None,
-    shift: Array | None,
-    shape: tuple[int, ...],
-    Y: Array,
-) -> ResponseSums:
-    """From sums about the shift to sums about the mean."""
-    xp = namespace_of(products)
-    delta = products[-1, :] / weight  # the mean of Y, less the shift
-    centred = products[:-1, :] - xp.linalg.outer(basis_sum, delta)
-    squared = float(syy - weight * xp.sum(delta * delta))
-    if not math.isfinite(squared):
-        check_finite(Y, "y")  # returns where Y is finite and only its square overflows
-    mean = xp.reshape(delta if shift is None else delta + shift, shape)
-    if grams is not None:
-        delta = xp.reshape(delta, shape)
-        grams = [symmetrise(G - weight * gram(delta, i)) for i, G in enumerate(grams)]
-    return ResponseSums(
-        mean=mean,
-        products=xp.reshape(centred, (centred.shape[0], *shape)),
-        basis_sum=basis_sum,
-        syy=max(squared, 0.0) if not math.isnan(squared) else math.inf,
-        grams=None if grams is None else tuple(grams),
-    )
-
-
-def _shift(Y: Array) -> Array | None:
-    """A rough mean to take off before squaring, or None where squaring is safe without.
-
-    The squared norm about the mean is the one about the shift less a correction. With the first
-    rows' mean as shift the correction is at most n / n_first times the result, so few digits
-    cancel. Without a shift they cancel only where the mean dwarfs the spread.
-    """
-    xp = namespace_of(Y)
-    head = Y[: min(Y.shape[0], 64, 8 + Y.shape[0] // 100), ...]
-    head = xp.astype(xp.reshape(head, (head.shape[0], -1)), xp.float64, copy=False)
-    mean = xp.mean(head, axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        # 0.99: a spread of a tenth of the mean, two digits.
-        dwarfs = xp.sum(mean * mean) * head.shape[0] > 0.99 * xp.sum(head * head)
-    if head.shape[0] < 2 or not bool(dwarfs):
-        return None
-    return xp.astype(mean, Y.dtype, copy=False)
-
-
-def _weighted_norm(Yb: Array, w: Array | None) -> Array:
-    """``sum_n w_n ||y_n||^2`` as a float64 scalar of the array's library."""
-    xp = namespace_of(Yb)
-    if w is None:
-        return xp.astype(squared_norm(Yb), xp.float64)
-    return xp.sum(w * xp.sum(Yb * Yb, axis=1, dtype=xp.float64))
-
-
-def _add_grams(grams: list[Array], Yb: Array, shape: tuple[int, ...], w: Array | None) -> None:
-    xp = namespace_of(Yb)
-    if w is not None:
-        Yb = Yb * xp.astype(xp.sqrt(w), Yb.dtype)[:, None]
-    block = xp.reshape(Yb, (Yb.shape[0], *shape))
-    for i in range(len(grams)):
-        grams[i] += gram(block, i + 1)
-
-
 def weighted_mean(X: Array, w: Array | None, weight: float) -> Array:
     """Weighted mean of the rows of `X`, in float64."""
     xp = namespace_of(X)
     if w is None:
         return xp.sum(X, axis=0, dtype=xp.float64) / weight
     return (w @ xp.astype(X, xp.float64, copy=False)) / weight
-
-
-def _blocks(Y: Array, row_size: int) -> list[slice]:
-    budget = _HOST_BLOCK if is_numpy_array(Y) else _DEVICE_BLOCK
-    if Y.dtype == namespace_of(Y).float32:
-        budget = min(budget, _FLOAT32_ROWS * 8 * row_size)
-    return row_blocks(Y.shape[0], 8 * row_size, budget)
-
-
-def _is_c_contiguous(Y: Array) -> bool:
-    if is_numpy_array(Y):
-        return bool(Y.flags.c_contiguous)
-    contiguous = getattr(Y, "is_contiguous", None)
-    return bool(contiguous()) if contiguous is not None else True

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .moments import Moments, sum_responses, weighted_mean
+from .moments import Moments, weighted_mean
 from .namespace import (
     Array,
     cholesky,
@@ -32,6 +32,7 @@ from .namespace import (
     symmetrise,
     to_numpy,
 )
+from .responses import sum_responses
 from .tensor import fold, mode_product, unfold
 
 __all__ = ["Spectral", "Whitened", "spectral_from_arrays", "spectral_from_moments"]
