@@ -230,7 +230,7 @@ def check_rank(rank: Any, shape: Sequence[int]) -> tuple[RankSpec, ...]:
 
 def check_matrix_rank(rank: Any, size: int) -> RankSpec:
     """The rank of a matrix as the user wrote it: None, an int (capped at `size`) or a share."""
-    if isinstance(rank, Integral) and not isinstance(rank, bool) and rank > size:
+    if isinstance(rank, Integral) and not isinstance(rank, bool) and int(rank) > size:
         return size
     return _check_rank_entry(rank, 0, size)
 
