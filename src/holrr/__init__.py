@@ -8,6 +8,38 @@ HOLRR(alpha=0.5, rank=3)
 from ._version import __version__
 from .core.moments import Moments
 from .core.tucker import Tucker
+from .io import load
+from .kernel import (
+    KernelHOLRR,
+    KernelHOLRRCV,
+    KernelLRR,
+    KernelLRRCV,
+    KernelRLS,
+    KernelRLSCV,
+)
 from .linear import HOLRR, LRR, RLS
+from .model_selection import HOLRRCV, LRRCV, RLSCV
+from .penalized import MLMTNC, MLMTNCCV, TraceNormRegression, TraceNormRegressionCV
 
-__all__ = ["HOLRR", "LRR", "RLS", "Moments", "Tucker", "__version__"]
+__all__ = [
+    "HOLRR",
+    "HOLRRCV",
+    "LRR",
+    "LRRCV",
+    "MLMTNC",
+    "MLMTNCCV",
+    "RLS",
+    "RLSCV",
+    "KernelHOLRR",
+    "KernelHOLRRCV",
+    "KernelLRR",
+    "KernelLRRCV",
+    "KernelRLS",
+    "KernelRLSCV",
+    "Moments",
+    "TraceNormRegression",
+    "TraceNormRegressionCV",
+    "Tucker",
+    "__version__",
+    "load",
+]
