@@ -26,7 +26,7 @@ def test_header_and_months(station_text):
 
 
 @pytest.mark.parametrize(
-    ("row", "expected"),
+    ("line", "expected"),
     [
         ("   1853   1    8.4     2.7       4    62.8     ---", [8.4, 2.7, 4, 62.8, NAN]),
         ("   2003   2    3.2*   -1.8*     19*   29.3*   40.1#", [3.2, -1.8, 19, 29.3, 40.1]),
@@ -54,8 +54,8 @@ def test_header_and_months(station_text):
         ("   1990  12    7.0     2.6       1    10.0    20.0$   \r", [7, 2.6, 1, 10, 20]),
     ],
 )
-def test_rows_that_really_occur(station_text, row, expected):
-    assert_array_equal(parse_rows(station_text, row + "\n").values, [expected])
+def test_rows_that_really_occur(station_text, line, expected):
+    assert_array_equal(parse_rows(station_text, line + "\n").values, [expected])
 
 
 def test_closing_remark_and_blank_lines_are_no_rows(station_text):
@@ -65,7 +65,7 @@ def test_closing_remark_and_blank_lines_are_no_rows(station_text):
 
 
 @pytest.mark.parametrize(
-    "row",
+    "line",
     [
         "   1960   1    8.4     2.7",
         "   1960   1    8.4     2.7       4",
@@ -82,11 +82,11 @@ def test_closing_remark_and_blank_lines_are_no_rows(station_text):
         "<html>",
     ],
 )
-def test_other_rows_are_refused_with_file_and_line(station_text, row):
+def test_other_rows_are_refused_with_file_and_line(station_text, line):
     good = "   1959   1    8.4     2.7       4    62.8    10.0\n"
     with pytest.raises(ValueError, match=r"xdata\.txt, line 7: expected a year") as caught:
-        parse_rows(station_text, good + row + "\n")
-    assert repr(row) in str(caught.value)
+        parse_rows(station_text, good + line + "\n")
+    assert repr(line) in str(caught.value)
 
 
 @pytest.mark.parametrize("month", [1, 2])
