@@ -11,7 +11,6 @@ import math
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -20,15 +19,15 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.approximate import Approximation
-from ..core.namespace import Array, asarray_like, namespace_of
+from ..core.namespace import Array
 from ..core.tucker import Tucker
+from ._average import core_mask, criterion_weights, cross_validated_weights, masked, trimmed
 from ._criteria import CRITERIA, criterion_surface
 from ._grid import RankGrid, parameter_counts
 from ._progress import progress
 from ._sweep import sweep
 from .folds import Folds
-from .selection import SELECTIONS, Index, average_weights, core_mask, select
+from .selection import SELECTIONS, Index, select
 
 __all__ = ["BaseTensorCV"]
 
@@ -151,15 +150,27 @@ class BaseTensorCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=AB
         split = len(self.best_index_) - n_ranks
         index, rank = self.best_index_[:split], tuple(i + 1 for i in self.best_index_[split:])
         if self.selection != "average":
+            self.__dict__.pop("rank_weights_", None)
             return folds.refit(self._candidate(index, rank))
-        weights = average_weights(self.cv_results_, index, self._surface_key())
-        mask = _trimmed(core_mask(weights))
+        self.rank_weights_ = self._average(folds, index)
+        mask = trimmed(core_mask(self.rank_weights_))
         model = self._candidate(index, mask.shape)
         # For the time of the fit: the approximation, then the mask on its core.
-        model._approximate = _masked(model._approximate, mask)
+        model._approximate = masked(model._approximate, mask)
         folds.refit(model)
         del model._approximate
         return model
+
+    def _average(self, folds: Folds, index: Index) -> np.ndarray:
+        """Weights of all ranks at the chosen penalty."""
+        results = self.cv_results_
+        if self.criterion != "cv":
+            surface, n = results[self.criterion][index], results["n_observations"]
+            return criterion_weights(surface, self.criterion, n)
+        alpha, fold_mse = float(self.alphas_[index[-1]]), results["fold_mse"][:, *index]
+        weights, mse = cross_validated_weights(folds, fold_mse, index[:-1], alpha, self.subspaces)
+        self.best_score_ = -mse
+        return weights
 
     def _warn_at_edge(self) -> None:
         """Tell where the best penalty may lie beyond the grid."""
@@ -254,33 +265,3 @@ def _leave_candidates(results: dict[str, Any], mask: np.ndarray | None) -> None:
         for value in results.values():
             if isinstance(value, np.ndarray):
                 value[..., ~mask] = np.nan
-
-
-def _trimmed(mask: np.ndarray) -> np.ndarray:
-    """The leading block beyond which the mask is negligible."""
-    keep = mask > 1e-6
-    ends = [
-        int(np.flatnonzero(keep.any(axis=tuple(i for i in range(mask.ndim) if i != axis)))[-1]) + 1
-        for axis in range(mask.ndim)
-    ]
-    return mask[tuple(slice(end) for end in ends)]
-
-
-def _masked(approximate: Callable[..., Approximation], mask: np.ndarray) -> Callable:
-    """`approximate`, and the core of what it finds multiplied by `mask`."""
-
-    def masked(*args: Any) -> Approximation:
-        found = approximate(*args)
-        core = found.tucker.core
-        xp = namespace_of(core)
-        m = mask[tuple(slice(R) for R in core.shape[: mask.ndim])]
-        m = m.reshape(m.shape + (1,) * (core.ndim - m.ndim))
-        kept = core * asarray_like(m, core)
-        lost = core - kept
-        return replace(
-            found,
-            tucker=Tucker(kept, found.tucker.factors),
-            error=found.error + float(xp.sum(lost * lost)),
-        )
-
-    return masked

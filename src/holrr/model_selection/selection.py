@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SELECTIONS", "average_weights", "best_index", "core_mask", "one_standard_error"]
-__all__ += ["rank_weights", "select"]
+__all__ = ["SELECTIONS", "best_index", "one_standard_error", "select"]
 
 Index = tuple[int, ...]
 
@@ -69,6 +68,8 @@ def one_standard_error(results: dict[str, Any], n_folds: int) -> Index:
     """
     surface, count = results["mean_mse"], results["n_parameters"]
     best = best_index(surface, count, results.get("null_mse", 0.0))
+    if n_folds < 2:
+        raise ValueError(f"selection='1se' needs two folds at least; cv gave {n_folds}.")
     # std_mse divides by the number of folds, an estimate of the variance by one less.
     bound = surface[best] + results["std_mse"][best] / np.sqrt(n_folds - 1)
     alphas = np.reshape(results["alphas"], (-1,) + (1,) * count.ndim)
@@ -112,48 +113,3 @@ def _bad_index(index: Any, surface: np.ndarray) -> str:
         f"the selection callable must return an int or a tuple that indexes the error surface of "
         f"shape {surface.shape}; got {index!r}."
     )
-
-
-# ---------------------------------------------------------------- averages
-
-
-def rank_weights(excess: np.ndarray, temperature: float) -> np.ndarray:
-    """Weights of all ranks, ``exp(-excess / temperature)`` up to their sum; zero where NaN.
-
-    Parameters
-    ----------
-    excess : array of shape (R0, ..., Rp)
-        How much each rank's error is above the least one.
-    temperature : float
-        At zero all the weight is on the best.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(excess <= 0, 0.0, -excess / temperature)
-    weights = np.where(np.isnan(excess), 0.0, np.exp(logs))
-    return weights / weights.sum()
-
-
-def core_mask(weights: np.ndarray) -> np.ndarray:
-    """Weights of the entries of the core: what the weights of all ranks that keep them add up to.
-
-    The weighted mean of the nested fits is the full fit with its core multiplied by this mask.
-    """
-    for axis in range(weights.ndim):
-        weights = np.flip(np.cumsum(np.flip(weights, axis), axis=axis), axis)
-    return weights
-
-
-def average_weights(results: dict[str, Any], index: Index, key: str = "mean_mse") -> np.ndarray:
-    """Weights of all ranks at the penalty of `index`, of shape (R0, ..., Rp).
-
-    Parameters
-    ----------
-    results : dict
-    index : tuple of int
-        Place of the penalty (and of what else is chosen) in the surface.
-    key : str
-        Which of the results is the surface.
-    """
-    surface = results[key][index]
-    excess = surface - np.nanmin(surface)
-    return rank_weights(excess, 1.0)

@@ -27,6 +27,7 @@ from ..core.approximate import hosvd
 from ..core.moments import Moments
 from ..core.namespace import (
     Array,
+    asarray_like,
     device_of,
     eigh_top,
     is_numpy_array,
@@ -39,7 +40,7 @@ from ..core.spectral import Spectral
 from ..core.tensor import gram, mode_product, unfold
 from ..core.validation import check_finite
 
-__all__ = ["HeldOut", "error_surface"]
+__all__ = ["HeldOut", "error_surface", "masked_errors"]
 
 _BLOCK = 2**26  # bytes of held-out outputs that are centred at a time
 
@@ -156,15 +157,40 @@ def error_surface(
     surface = np.empty((len(alphas), *ranks)) if out is None else out
     path = _Path(problem, held_out, ranks, subspaces)
     for a, alpha in enumerate(alphas):
-        block = path.increments(alpha)
-        block[(0,) * block.ndim] += held_out.yy  # which every sum begins with
-        for axis in reversed(range(block.ndim)):
-            block = _cumulative_sum(block, axis)
+        block = path.errors(alpha)
         # Rounding leaves errors of nearly exact fits a little below zero.
-        block = np.maximum(to_numpy(block), 0.0)
+        np.maximum(block, 0.0, out=block)
         np.divide(_extended(block, ranks), held_out.size, out=surface[a, ...])
         tick()
     return surface
+
+
+def masked_errors(
+    problem: Spectral,
+    held_out: HeldOut,
+    alpha: float,
+    masks: Iterable[np.ndarray],
+    *,
+    subspaces: str = "fitted",
+) -> list[float]:
+    """Held-out mean squared errors of the fit with its core multiplied by masks.
+
+    Parameters
+    ----------
+    problem, held_out, subspaces
+        As in `error_surface`.
+    alpha : float
+    masks : iterable of arrays of one shape (R0, ...)
+        The core beyond them is dropped.
+    """
+    masks = list(masks)
+    terms = _Path(problem, held_out, masks[0].shape, subspaces).terms(alpha)
+    xp, errors = namespace_of(terms.S), []
+    for mask in masks:
+        block = asarray_like(mask[tuple(slice(R) for R in terms.S.shape)], terms.S)
+        error = held_out.yy + float(xp.sum(terms.increments(block)))
+        errors.append(max(error, 0.0) / held_out.size)
+    return errors
 
 
 def _cumulative_sum(A: Array, axis: int) -> Array:
@@ -186,6 +212,31 @@ def _extended(block: np.ndarray, ranks: tuple[int, ...]) -> np.ndarray:
     return block[np.ix_(*(np.minimum(np.arange(R), e - 1) for R, e in pairs))]
 
 
+@dataclass(frozen=True, eq=False)
+class _Terms:
+    """What the error of every truncation or weighting of a core is made of.
+
+    Parameters
+    ----------
+    S, H : arrays of shape (R0, ..., Rp)
+    M : array of shape (R0, R0)
+        ``diag(G) + 2 tril(G, -1)``.
+    """
+
+    S: Array
+    H: Array
+    M: Array
+
+    def increments(self, mask: Array | None = None) -> Array:
+        """``inc``, for the core multiplied by a mask: their sum is that core's excess error."""
+        xp = namespace_of(self.S)
+        S = self.S if mask is None else self.S * mask
+        inc = xp.reshape(self.M @ xp.reshape(S, (S.shape[0], -1)), tuple(S.shape))
+        inc -= 2 * self.H
+        inc *= S
+        return inc
+
+
 class _Path:
     """What the penalties of one training problem share, and the increments for each of them."""
 
@@ -194,7 +245,7 @@ class _Path:
     ):
         self.s, self.scale = problem.s, _safe_scale(problem.T)
         self.T = problem.T if self.scale == 1.0 else problem.T / self.scale
-        self.C, self.B = held_out.C, held_out.B
+        self.C, self.B, self.yy = held_out.C, held_out.B, held_out.yy
         # Energies above the product of the other modes' sizes are zero: nothing to decompose.
         rest = [_rest(self.T.shape, mode) for mode in range(len(ranks))]
         fitted = [subspaces == "fitted" or mode == 0 for mode in range(len(ranks))]
@@ -208,25 +259,36 @@ class _Path:
             grams = problem.response_grams
             self.fixed = [eigh_top(G, R)[1] for G, R in zip(grams, self.ranks[1:], strict=True)]
 
-    def increments(self, alpha: float) -> Array:
-        """``inc`` for one penalty, summed over the modes that are not cut."""
+    def errors(self, alpha: float) -> np.ndarray:
+        """Squared errors of all ranks, on the host."""
+        if not self.ranks:
+            return np.asarray(self.yy + self.ridge_error(alpha))
+        block = self.terms(alpha).increments()
+        block[(0,) * block.ndim] += self.yy  # which every sum begins with
+        for axis in reversed(range(block.ndim)):
+            block = _cumulative_sum(block, axis)
+        return to_numpy(block)
+
+    def terms(self, alpha: float) -> _Terms:
+        """Core, held-out products and Gram matrix for one penalty."""
         xp = namespace_of(self.T)
         root = xp.hypot(self.s, xp.full_like(self.s, math.sqrt(alpha)))
-        if not self.ranks:
-            return self._ridge(root)
         U0 = self._input_basis(root)
         A = U0 / root[:, None]  # feature coordinates to core coordinates
-        M = _doubled_lower(A.T @ self.C @ A)
+        G = A.T @ self.C @ A
+        V = U0 * (self.s / root * self.scale)[:, None]
         if len(self.ranks) < self.T.ndim:
-            return self._matrix(root, U0, A, M)
-        S, H = self._rotated(U0 * (self.s / root)[:, None], A, self._output_bases(root))
-        inc = M @ xp.reshape(S, (S.shape[0], -1))
-        inc = xp.reshape(inc, S.shape)
-        inc *= self.scale
-        inc -= 2 * H
-        inc *= S
-        inc *= self.scale
-        return inc
+            return self._matrix_terms(V, A, G)
+        S, H = self._rotated(V, A, self._output_bases(root))
+        return _Terms(S, H, xp.tril(G) + xp.tril(G, k=-1))
+
+    def ridge_error(self, alpha: float) -> float:
+        """The sum of all increments; the weights `c` turn rows of `T` into coefficients."""
+        xp = namespace_of(self.T)
+        root = xp.hypot(self.s, xp.full_like(self.s, math.sqrt(alpha)))
+        c = self.s / root / root * self.scale
+        squares = c @ ((self.C * self._input_gram) @ c)
+        return float(squares - 2 * xp.sum(c * xp.linalg.diagonal(self._cross)))
 
     # ------------------------------------------------------------ bases
 
@@ -301,28 +363,19 @@ class _Path:
         """``T_(0) B_(0)'``."""
         return unfold(self.T, 0) @ unfold(self.B, 0).T
 
-    def _matrix(self, root: Array, U0: Array, A: Array, M: Array) -> Array:
-        """Increments along the input rank, the outputs in full: small matrices only.
+    def _matrix_terms(self, V: Array, A: Array, G: Array) -> _Terms:
+        """Terms along the input rank, the outputs in full: small matrices only.
 
-        The rows of S are orthogonal, so that of ``tril(G, -1) S`` nothing is left in the sum.
+        The rows of the core are orthogonal. So nothing is left of ``tril(G, -1) S`` when the
+        increments are summed over the outputs, and the rows' norms can stand for the rows.
         """
-        xp, V = namespace_of(self.T), U0 * (self.s / root)[:, None]
-        energy = xp.sum(V * (self._input_gram @ V), axis=0) * self.scale * self.scale
-        return xp.linalg.diagonal(M) * energy - 2 * self.scale * xp.sum(
-            V * (self._cross @ A), axis=0
-        )
-
-    def _ridge(self, root: Array) -> Array:
-        """The whole sum, with the weights ``c`` that turn rows of `T` into coefficients."""
-        xp, c = namespace_of(self.T), self.s / root / root * self.scale
-        squares = c @ ((self.C * self._input_gram) @ c)
-        return xp.asarray(squares - 2 * xp.sum(c * xp.linalg.diagonal(self._cross)))
-
-
-def _doubled_lower(G: Array) -> Array:
-    """``diag(G) + 2 tril(G, -1)``."""
-    xp = namespace_of(G)
-    return xp.tril(G) + xp.tril(G, k=-1)
+        xp = namespace_of(self.T)
+        norm = xp.sqrt(xp.sum(V * (self._input_gram @ V), axis=0))
+        inner = xp.sum(V * (self._cross @ A), axis=0)
+        one = xp.ones_like(norm)
+        H = xp.where(norm > 0, inner / xp.where(norm > 0, norm, one), 0 * one)
+        eye = xp.eye(G.shape[0], dtype=G.dtype, device=device_of(G))
+        return _Terms(norm, H, G * eye)
 
 
 def _scaled_rows(T: Array, d: Array) -> Array:
