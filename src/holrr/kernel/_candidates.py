@@ -12,9 +12,10 @@ from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
 
 from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
-from ._gram import KernelFunction
+from ._gram import KernelFunction, centred_gram
 
-__all__ = ["KernelSpec", "check_kernels", "kernel_alphas", "kernel_function", "median_gamma"]
+__all__ = ["KernelSpec", "check_kernels", "kernel_alphas", "kernel_function"]
+__all__ += ["mean_eigenvalue", "median_gamma"]
 
 # {"kernel": name or callable, "gamma": ..., "degree": ..., "coef0": ..., "kernel_params": ...}
 KernelSpec = dict[str, Any]
@@ -23,7 +24,7 @@ _PARAMETERS = ("gamma", "degree", "coef0", "kernel_params")
 # Relative to one over the median distance: optimal widths are rather larger than distances.
 _RELATIVE_GAMMAS = np.logspace(-2, 0.5, 6)
 _WIDTHS = {"rbf": "sqeuclidean", "laplacian": "cityblock"}
-# Rows that the median distance is taken of.
+# Samples from which the scales of the data are taken.
 _SOME = 500
 
 
@@ -42,7 +43,9 @@ def kernel_function(spec: KernelSpec) -> KernelFunction:
     )
 
 
-def check_kernels(kernels: Any, default: KernelSpec, gammas: Any, X: Array) -> list[KernelSpec]:
+def check_kernels(
+    kernels: Any, default: KernelSpec, gammas: Any, X: Array, w: Array | None = None
+) -> list[KernelSpec]:
     """All candidates, each with all parameters that its kernel has.
 
     Parameters
@@ -55,6 +58,7 @@ def check_kernels(kernels: Any, default: KernelSpec, gammas: Any, X: Array) -> l
         Tried for all kernels that have this parameter and were not given one. None for those of
         the data where the kernel is "rbf" or "laplacian", and else for the kernel's default.
     X : array of shape (n_samples, n_features)
+    w : array of shape (n_samples,) or None
     """
     if kernels is None:
         kernels = [default["kernel"]]
@@ -68,7 +72,7 @@ def check_kernels(kernels: Any, default: KernelSpec, gammas: Any, X: Array) -> l
         spec = _check_entry(entry, place)
         if spec["kernel"] == "precomputed" and len(kernels) > 1:
             raise ValueError("kernels cannot mix 'precomputed' with others, since X differs.")
-        for gamma in _gammas(spec, gammas, X):
+        for gamma in _gammas(spec, gammas, X, w):
             found.append(_complete({**default, **spec, "gamma": gamma}))
     return found
 
@@ -101,7 +105,7 @@ def _check_entry(entry: Any, place: int) -> KernelSpec:
     return spec
 
 
-def _gammas(spec: KernelSpec, gammas: Any, X: Array) -> list[float | None]:
+def _gammas(spec: KernelSpec, gammas: Any, X: Array, w: Array | None) -> list[float | None]:
     """The values of gamma to try with one kernel."""
     name = spec["kernel"]
     if "gamma" in spec or "gamma" not in KERNEL_PARAMS.get(name, ()):
@@ -109,7 +113,7 @@ def _gammas(spec: KernelSpec, gammas: Any, X: Array) -> list[float | None]:
     if gammas is not None:
         return [float(g) for g in _check_gammas(gammas)]
     if name in _WIDTHS:
-        return [float(g) for g in _RELATIVE_GAMMAS * median_gamma(X, name)]
+        return [float(g) for g in _RELATIVE_GAMMAS * median_gamma(X, w, name)]
     return [None]
 
 
@@ -125,8 +129,11 @@ def _check_gammas(gammas: Any) -> np.ndarray:
     return found
 
 
-def median_gamma(X: Array, kernel: str = "rbf") -> float:
-    """One over the median (squared) distance between samples, of at most 500 of them.
+def median_gamma(X: Array, w: Array | None = None, kernel: str = "rbf") -> float:
+    """One over the median distance (for "rbf", its square) between samples that do not coincide.
+
+    Of at most 500 of them; a pair weighs as much as its samples together, so that weights are
+    repetitions.
 
     Examples
     --------
@@ -134,13 +141,35 @@ def median_gamma(X: Array, kernel: str = "rbf") -> float:
     >>> median_gamma(np.array([[0.0], [1.0], [3.0]]))
     0.25
     """
-    n = X.shape[0]
-    rows = np.linspace(0, n - 1, min(n, _SOME)).astype(int)
-    some = to_numpy(namespace_of(X).take(X, asarray_like(rows, X), axis=0)).astype(np.float64)
+    some, weights = some_samples(X, w)
     distances = pdist(some, _WIDTHS[kernel])
-    # Samples that coincide say nothing of the scale.
-    distances = distances[(distances > 0) & np.isfinite(distances)]
-    return 1.0 / float(np.median(distances)) if distances.size else 1.0
+    i, j = np.triu_indices(len(some), 1)
+    pairs = weights[i] * weights[j]
+    usable = (distances > 0) & np.isfinite(distances) & (pairs > 0)
+    if not usable.any():
+        return 1.0
+    order = np.argsort(distances[usable])
+    total = np.cumsum(pairs[usable][order])
+    return 1.0 / float(distances[usable][order][np.searchsorted(total, 0.5 * total[-1])])
+
+
+def some_samples(X: Array, w: Array | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """At most 500 rows of `X`, in equal steps, and their weights, on the host."""
+    rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], _SOME)).astype(int)
+    some = to_numpy(namespace_of(X).take(X, asarray_like(rows, X), axis=0)).astype(np.float64)
+    return some, np.ones(len(rows)) if w is None else to_numpy(w)[rows]
+
+
+def mean_eigenvalue(
+    spec: KernelSpec, X: Array, w: Array | None = None, *, center: bool = True
+) -> float:
+    """Of the Gram matrix of some samples, those counted once that are repetitions of others."""
+    some, weights = some_samples(X, w)
+    if spec["kernel"] == "precomputed":
+        some = some_samples(some.T)[0]  # the same columns
+    K = centred_gram(kernel_function(spec), some, weights, center=center).K
+    n_distinct = len(np.unique(some[weights > 0], axis=0))
+    return float(np.trace(K)) / n_distinct
 
 
 def kernel_alphas(means: Sequence[float]) -> np.ndarray:

@@ -11,25 +11,27 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import all_or_nothing
-from ..core.namespace import Array, namespace_of
+from ..core.namespace import Array
 from ..core.validation import check_pair, check_weights
 from ..model_selection._base_cv import BaseTensorCV
 from ..model_selection._grid import RankGrid, check_alphas, check_ranks
-from ..model_selection.folds import Folds, Split, check_splits, take
+from ..model_selection.folds import Folds, Split, check_splits
 from ..model_selection.selection import Index
 from ._base import kernel_constraints
-from ._candidates import KernelSpec, check_kernels, kernel_alphas, kernel_function
+from ._candidates import (
+    KernelSpec,
+    check_kernels,
+    kernel_alphas,
+    kernel_function,
+    mean_eigenvalue,
+)
 from ._folds import KernelFolds, LandmarkFolds
-from ._gram import centred_gram
 from ._kernel_holrr import KernelHOLRR
 from ._kernel_lrr import KernelLRR
 from ._kernel_rls import KernelRLS
 from ._landmarks import Landmarks, choose_landmarks
 
 __all__ = ["KernelHOLRRCV", "KernelLRRCV", "KernelRLSCV"]
-
-# Samples that the mean eigenvalue of a Gram matrix is taken of, for the default penalties.
-_SOME = 500
 
 
 class KernelTensorCV(BaseTensorCV):
@@ -81,9 +83,11 @@ class KernelTensorCV(BaseTensorCV):
         w = check_weights(sample_weight, Y)
         self._rank_grid((X.shape[0], *Y.shape[1:]))
         splits = check_splits(self.cv, X, Y, groups, w) if self.criterion == "cv" else []
-        self.kernels_ = check_kernels(self.kernels, self._default_kernel(), self.gammas, X)
+        self.kernels_ = check_kernels(self.kernels, self._default_kernel(), self.gammas, X, w)
         if alphas is None:
-            alphas = kernel_alphas([self._mean_eigenvalue(spec, X) for spec in self.kernels_])
+            center = self.fit_intercept and self.center_kernel
+            means = [mean_eigenvalue(spec, X, w, center=center) for spec in self.kernels_]
+            alphas = kernel_alphas(means)
         self._search(self._folds(X, Y, w, splits), alphas)
         self.cv_results_["kernels"] = self.kernels_
         return self
@@ -114,16 +118,6 @@ class KernelTensorCV(BaseTensorCV):
             "coef0": self.coef0,
             "kernel_params": self.kernel_params,
         }
-
-    def _mean_eigenvalue(self, spec: KernelSpec, X: Array) -> float:
-        """Of the Gram matrix of some samples, centred where that of a fit is."""
-        rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], _SOME)).astype(int)
-        some = take(X, rows)
-        if spec["kernel"] == "precomputed":
-            some = take(some.T, rows).T
-        center = self.fit_intercept and self.center_kernel
-        K = centred_gram(kernel_function(spec), some, center=center).K
-        return float(namespace_of(K).linalg.trace(K)) / len(rows)
 
     def _folds(self, X: Array, Y: Array, w: Array | None, splits: Sequence[Split]) -> Folds:
         options = {
