@@ -1,0 +1,90 @@
+"""Shared fixtures: one estimator registry, one array library fixture, one hypothesis profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from registry import ROWS
+
+settings.register_profile(
+    "holrr",
+    derandomize=True,
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("holrr")
+
+
+def pytest_generate_tests(metafunc):
+    """A test with the argument ``row`` runs for every estimator that is not exempt from it."""
+    if "row" in metafunc.fixturenames:
+        name = metafunc.function.__name__
+        metafunc.parametrize("row", [_param(row, name) for row in ROWS])
+
+
+def _param(row, name):
+    reason = row.exempt.get(name)
+    return pytest.param(row, id=row.id, marks=pytest.mark.skip(reason=reason) if reason else [])
+
+
+@dataclass(frozen=True)
+class Library:
+    """An array library: how NumPy arrays get there and back."""
+
+    name: str
+    xp: Any
+    asarray: Callable[[np.ndarray], Any]
+    to_numpy: Callable[[Any], np.ndarray]
+
+    def owns(self, a: Any) -> bool:
+        """Whether `a` is an array of this library, on its device."""
+        like = self.asarray(np.ones(1))
+        device = getattr(like, "device", None)
+        return type(a) is type(like) and getattr(a, "device", None) == device
+
+
+def _numpy():
+    return Library("numpy", np, np.asarray, np.asarray)
+
+
+def _strict():
+    xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+    return Library("array_api_strict", xp, xp.asarray, np.asarray)
+
+
+def _strict_device():
+    """A device whose arrays mix with no others and cannot be read by NumPy: like a GPU."""
+    xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+    there, here = xp.Device("device1"), xp.Device("CPU_DEVICE")
+    return Library(
+        "array_api_strict on device1",
+        xp,
+        lambda a: xp.asarray(a, device=there),
+        lambda a: np.asarray(a.to_device(here)),
+    )
+
+
+def _torch():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    return Library("torch", torch, lambda a: torch.asarray(a.copy()), lambda a: a.numpy())
+
+
+LIBRARIES = {
+    "numpy": _numpy,
+    "array_api_strict": _strict,
+    "array_api_strict_device1": _strict_device,
+    "torch": _torch,
+}
+
+
+@pytest.fixture(params=LIBRARIES)
+def xp(request) -> Library:
+    """Each array library in turn; skipped where it is not installed."""
+    return LIBRARIES[request.param]()

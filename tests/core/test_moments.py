@@ -1,0 +1,243 @@
+"""Moments against sums over samples; merging in any order; shifts of the centre; bad input."""
+
+import math
+import pickle
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import reference
+from holrr import HOLRR, Moments
+from problems import batchings, problems, toy
+
+
+def assert_moments_equal(m, expected, tol=1e-10, grams=True):
+    scale_x = np.sqrt(np.trace(expected["Sxx"]))
+    scale_y = np.sqrt(expected["syy"])
+    assert m.n_samples == expected["n_samples"]
+    assert_allclose(m.weight, expected["weight"], rtol=tol)
+    assert_allclose(m.mean_x, expected["mean_x"], rtol=tol, atol=tol)
+    assert_allclose(m.mean_y, expected["mean_y"], rtol=tol, atol=tol)
+    assert_allclose(m.Sxx, expected["Sxx"], rtol=tol, atol=tol * (1 + scale_x) ** 2)
+    assert_allclose(m.Sxy, expected["Sxy"], rtol=tol, atol=tol * (1 + scale_x) * (1 + scale_y))
+    assert_allclose(m.syy, expected["syy"], rtol=tol, atol=tol)
+    if grams:
+        for G, H in zip(m.response_grams, expected["response_grams"], strict=True):
+            assert_allclose(G, H, rtol=tol, atol=tol * (1 + scale_y**2))
+
+
+def as_dict(m):
+    return {f.name: getattr(m, f.name) for f in fields(m)}
+
+
+@given(problems(), st.booleans())
+def test_moments_are_sums_over_samples(problem, weighted):
+    n = len(problem.X)
+    w = np.random.default_rng(0).uniform(size=n) if weighted else None
+    m = Moments.from_arrays(problem.X, problem.Y, w, response_grams=True)
+    assert_moments_equal(m, reference.moments(problem.X, problem.Y, w))
+    assert m.output_shape == problem.Y.shape[1:]
+    assert m.n_features == problem.X.shape[1]
+
+
+@given(problems(), st.booleans(), st.data())
+def test_merged_batches_are_the_moments_of_all_samples(problem, weighted, data):
+    X, Y = problem.X, problem.Y
+    w = np.random.default_rng(0).uniform(size=len(X)) if weighted else None
+    parts = [
+        Moments.from_arrays(X[s], Y[s], None if w is None else w[s], response_grams=True)
+        for s in data.draw(batchings(len(X)))
+    ]
+    parts = data.draw(st.permutations(parts))
+    expected = reference.moments(X, Y, w)
+    assert_moments_equal(parts[0].merge(*parts[1:]), expected)
+    tree = parts
+    while len(tree) > 1:  # pairwise, as a cluster would
+        tree = [sum(tree[i + 1 : i + 2], tree[i]) for i in range(0, len(tree), 2)]
+    assert_moments_equal(tree[0], expected)
+
+
+@given(problems(), st.integers(0, 999))
+def test_moments_about_another_centre(problem, seed):
+    X, Y = problem.X, problem.Y
+    rng = np.random.default_rng(seed)
+    mx, my = rng.normal(size=X.shape[1]), rng.normal(size=Y.shape[1:])
+    m = Moments.from_arrays(X, Y).about(mx, my)
+    assert_allclose(m.Sxx, (X - mx).T @ (X - mx), atol=1e-9)
+    assert_allclose(m.Sxy, np.tensordot((X - mx).T, Y - my, axes=1), atol=1e-9)
+    assert_allclose(m.syy, np.sum((Y - my) ** 2), rtol=1e-9)
+    zero = Moments.from_arrays(X, Y, response_grams=True).about_zero()
+    assert_allclose(zero.Sxy, np.tensordot(X.T, Y, axes=1), atol=1e-9)
+    for i, G in enumerate(zero.response_grams):
+        A = reference.unfold(Y, i + 1)
+        assert_allclose(G, A @ A.T, atol=1e-9)
+
+
+def test_moments_do_not_depend_on_the_size_of_blocks():
+    """Enough rows for several blocks of every kind of pass."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30_000, 3)) + 2, rng.normal(size=(30_000, 5, 8)) - 1
+    w = rng.uniform(size=30_000)
+    for weights, offset in ((None, 0.0), (w, 0.0), (None, 1e3)):
+        m = Moments.from_arrays(X, Y + offset, weights, response_grams=True)
+        parts = [
+            Moments.from_arrays(
+                X[s], Y[s] + offset, None if weights is None else weights[s], response_grams=True
+            )
+            for s in (slice(0, 70), slice(70, 9000), slice(9000, 30_000))
+        ]
+        assert_moments_equal(parts[2] + parts[0] + parts[1], as_dict(m))
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e8])
+def test_large_means_do_not_cancel(offset):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(500, 4)), rng.normal(size=(500, 3, 2))
+    # The data as they are after the offset has cost them digits are the truth here.
+    Xo, Yo = X + offset, Y + offset
+    m = Moments.from_arrays(Xo, Yo, response_grams=True)
+    exact = reference.moments(Xo - offset, Yo - offset)
+    assert_allclose(m.Sxx, exact["Sxx"], rtol=1e-9, atol=1e-9 * 500)
+    assert_allclose(m.Sxy, exact["Sxy"], rtol=1e-7, atol=1e-7 * 500)
+    assert_allclose(m.syy, exact["syy"], rtol=1e-9)
+    for G, H in zip(m.response_grams, exact["response_grams"], strict=True):
+        assert_allclose(G, H, rtol=1e-7, atol=1e-7 * 500)
+    merged = Moments.from_arrays(Xo[:100], Yo[:100]) + Moments.from_arrays(Xo[100:], Yo[100:])
+    assert_allclose(merged.syy, exact["syy"], rtol=1e-7)
+    assert_allclose(merged.Sxx, exact["Sxx"], rtol=1e-7, atol=1e-7 * 500)
+
+
+def test_a_trend_that_hides_the_mean_from_the_first_rows_does_not_cancel():
+    """Rows that start at zero and end far away: the first ones say nothing of the mean."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(4000, 3)), rng.normal(size=(4000, 6))
+    Y[100:] += 1e7
+    m = Moments.from_arrays(X, Y)
+    Yc = Y - Y.mean(0)
+    assert_allclose(m.syy, np.sum(Yc**2), rtol=1e-9)
+    assert_allclose(m.Sxy, (X - X.mean(0)).T @ Yc, atol=1e-8 * np.linalg.norm(Yc))
+
+
+def test_batches_of_one_sample_each():
+    X, Y = toy(n=12)
+    parts = [
+        Moments.from_arrays(X[i : i + 1], Y[i : i + 1], response_grams=True) for i in range(12)
+    ]
+    assert parts[0].syy == 0
+    assert_moments_equal(parts[0].merge(*parts[1:]), reference.moments(X, Y))
+
+
+def test_merging_leaves_the_parts_alone():
+    X, Y = toy()
+    a, b = Moments.from_arrays(X[:9], Y[:9]), Moments.from_arrays(X[9:], Y[9:])
+    before = pickle.dumps((a, b))
+    a + b
+    a.merge(b)
+    a.about_zero()
+    assert pickle.dumps((a, b)) == before
+
+
+def test_moments_travel_by_pickle():
+    X, Y = toy()
+    m = Moments.from_arrays(X, Y, response_grams=True)
+    travelled = pickle.loads(pickle.dumps(m))
+    assert_allclose(
+        HOLRR(rank=2).fit_moments(travelled).coef_, HOLRR(rank=2).fit_moments(m).coef_, rtol=0
+    )
+
+
+def test_moments_of_float32_are_summed_in_float64():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(50_000, 3)).astype("f4") + 10, rng.normal(size=(50_000, 4)).astype("f4")
+    m = Moments.from_arrays(X, Y)
+    exact = reference.centre(X.astype(float), Y.astype(float))
+    assert m.dtype == "float32"
+    assert np.asarray(m.Sxx).dtype == np.float64
+    assert_allclose(m.mean_x, exact[2], rtol=1e-9)
+    assert_allclose(m.Sxx, exact[0].T @ exact[0], rtol=1e-5, atol=1e-5 * 50_000)
+    assert_allclose(m.syy, np.sum(exact[1] ** 2), rtol=1e-5)
+
+
+def test_merging_float32_and_float64_gives_float64():
+    X, Y = toy()
+    small = Moments.from_arrays(X.astype("f4"), Y.astype("f4"))
+    large = Moments.from_arrays(X, Y)
+    assert (small + large).dtype == (large + small).dtype == "float64"
+    assert (small + small).dtype == "float32"
+
+
+def test_moments_that_do_not_belong_together_are_refused():
+    X, Y = toy()
+    m = Moments.from_arrays(X, Y)
+    with pytest.raises(ValueError, match=r"4 features.*5|5 features.*4"):
+        m + Moments.from_arrays(X[:, :4], Y)
+    with pytest.raises(ValueError, match=r"\(3, 4\).*\(3, 2\)"):
+        m + Moments.from_arrays(X, Y[:, :, :2])
+    with pytest.raises(ValueError, match="response_grams"):
+        m + Moments.from_arrays(X, Y, response_grams=True)
+    with pytest.raises(TypeError):
+        m + 3
+    with pytest.raises(TypeError, match="Moments"):
+        m.merge(3)
+
+
+def test_estimators_refuse_what_are_no_moments_or_too_few():
+    X, Y = toy()
+    with pytest.raises(TypeError, match="Moments"):
+        HOLRR().fit_moments((X, Y))
+    with pytest.raises(ValueError, match="response_grams=True"):
+        HOLRR(subspaces="response").fit_moments(Moments.from_arrays(X, Y))
+    with pytest.raises(ValueError, match="svd"):
+        HOLRR(solver="svd").fit_moments(Moments.from_arrays(X, Y))
+    model = HOLRR(solver="svd")
+    with pytest.raises(ValueError, match="svd"):
+        model.partial_fit(X, Y)
+    assert not hasattr(model, "moments_")
+
+
+def test_bad_arrays_are_refused():
+    X, Y = toy()
+    with pytest.raises(ValueError, match=r"NaN"):
+        Moments.from_arrays(np.where(X == X[3, 2], np.nan, X), Y)
+    with pytest.raises(ValueError, match=r"NaN"):
+        Moments.from_arrays(X, np.where(Y == Y[3, 2, 1], np.nan, Y))
+    with pytest.raises(ValueError, match="number of samples"):
+        Moments.from_arrays(X, Y[1:])
+    with pytest.raises(ValueError, match="sample_weight"):
+        Moments.from_arrays(X, Y, -np.ones(len(X)))
+
+
+def test_finite_data_whose_squares_overflow_are_not_called_nan():
+    X, Y = toy()
+    m = Moments.from_arrays(X, Y * 1e200)
+    assert m.syy == math.inf or m.syy > 0
+    assert np.isfinite(m.Sxy).all()
+    assert_allclose(m.mean_y, Y.mean(0) * 1e200, rtol=1e-12)
+
+
+def test_moments_in_every_library(xp):
+    X, Y = toy()
+    w = np.random.default_rng(1).uniform(size=40)
+    for weights in (None, w):
+        m = Moments.from_arrays(
+            xp.asarray(X),
+            xp.asarray(Y),
+            None if weights is None else xp.asarray(weights),
+            response_grams=True,
+        )
+        arrays = ("mean_x", "mean_y", "Sxx", "Sxy")
+        assert all(xp.owns(getattr(m, name)) for name in arrays)
+        here = as_dict(m) | {name: xp.to_numpy(getattr(m, name)) for name in arrays}
+        here["response_grams"] = tuple(xp.to_numpy(G) for G in m.response_grams)
+        assert_moments_equal(Moments(**here), reference.moments(X, Y, weights))
+        half = slice(0, 20)
+        assert xp.owns(
+            (
+                m
+                + Moments.from_arrays(xp.asarray(X[half]), xp.asarray(Y[half]), response_grams=True)
+            ).Sxx
+        )

@@ -1,0 +1,80 @@
+"""Unfoldings and mode products against their definitions."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import reference
+from holrr.core.tensor import fold, gram, mode_product, multi_mode_product, unfold
+
+shapes = st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple)
+
+
+@st.composite
+def tensors(draw):
+    shape = draw(shapes)
+    T = np.random.default_rng(draw(st.integers(0, 999))).normal(size=shape)
+    return T, draw(st.integers(0, len(shape) - 1))
+
+
+@given(tensors())
+def test_unfold_puts_the_slices_of_a_mode_along_the_rows(case):
+    T, mode = case
+    assert_array_equal(unfold(T, mode), reference.unfold(T, mode))
+
+
+@given(tensors())
+def test_fold_undoes_unfold(case):
+    T, mode = case
+    assert_array_equal(fold(unfold(T, mode), mode, T.shape), T)
+
+
+@given(tensors(), st.integers(1, 6))
+def test_mode_product_by_its_definition(case, n):
+    T, mode = case
+    M = np.random.default_rng(0).normal(size=(n, T.shape[mode]))
+    assert_allclose(mode_product(T, M, mode), reference.mode_product(T, M, mode), atol=1e-12)
+
+
+@given(tensors())
+def test_gram_is_the_unfolding_times_its_transpose(case):
+    T, mode = case
+    A = reference.unfold(T, mode)
+    assert_allclose(gram(T, mode), A @ A.T, atol=1e-12)
+    assert_allclose(gram(np.asfortranarray(T), mode), A @ A.T, atol=1e-12)
+
+
+@given(tensors(), st.integers(1, 6), st.booleans())
+def test_multi_mode_product_is_a_kronecker_product(case, n, skips):
+    T, skip = case
+    rng = np.random.default_rng(0)
+    matrices = [rng.normal(size=(n, d)) for d in T.shape]
+    matrices[-1] = None
+    used = [
+        np.eye(d) if M is None or (skips and i == skip) else M
+        for i, (M, d) in enumerate(zip(matrices, T.shape, strict=True))
+    ]
+    expected = reference.tucker_to_dense(T, used)
+    kwargs = {"skip": skip} if skips else {}
+    assert_allclose(multi_mode_product(T, matrices, **kwargs), expected, atol=1e-11)
+    transposed = [None if M is None else M.T for M in matrices]
+    assert_allclose(
+        multi_mode_product(T, transposed, transposed=True, **kwargs), expected, atol=1e-11
+    )
+
+
+def test_products_in_every_library(xp):
+    T, M = np.random.default_rng(0).normal(size=(3, 4, 2)), np.ones((5, 4))
+    for mode in range(3):
+        assert_array_equal(xp.to_numpy(unfold(xp.asarray(T), mode)), unfold(T, mode))
+        assert_allclose(xp.to_numpy(gram(xp.asarray(T), mode)), gram(T, mode))
+    product = mode_product(xp.asarray(T), xp.asarray(M), 1)
+    assert xp.owns(product)
+    assert_allclose(xp.to_numpy(product), mode_product(T, M, 1))
+
+
+def test_matrices_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError):
+        mode_product(np.ones((2, 3)), np.ones((4, 2)), 1)

@@ -1,0 +1,116 @@
+"""Tucker tensors: dense form, products with inputs, truncation, size, TensorLy's conventions."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import reference
+from holrr import HOLRR, LRR, Tucker
+from holrr.core.tucker import n_parameters
+from problems import toy
+
+
+@st.composite
+def tuckers(draw):
+    """Core and factors, some of which are identities that are not stored."""
+    shape = draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+    rank = [draw(st.integers(1, d + 1)) for d in shape]
+    identity = [draw(st.booleans()) for _ in shape]
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    rank = [d if skip else R for d, R, skip in zip(shape, rank, identity, strict=True)]
+    factors = [
+        None if skip else rng.normal(size=(d, R))
+        for d, R, skip in zip(shape, rank, identity, strict=True)
+    ]
+    return Tucker(rng.normal(size=rank), tuple(factors))
+
+
+def dense(T):
+    factors = [np.eye(R) if U is None else U for R, U in zip(T.core.shape, T.factors, strict=True)]
+    return reference.tucker_to_dense(T.core, factors)
+
+
+@given(tuckers())
+def test_dense_form_is_a_kronecker_product(T):
+    assert_allclose(T.to_dense(), dense(T), atol=1e-11)
+    assert T.shape == dense(T).shape
+    assert T.rank == T.core.shape
+
+
+@given(tuckers(), st.sampled_from([1, 3, 50]))
+def test_map_input_is_the_mode_0_product(T, n):
+    M = np.random.default_rng(0).normal(size=(n, T.shape[0]))
+    assert_allclose(T.map_input(M), np.tensordot(M, dense(T), axes=1), atol=1e-10)
+
+
+@given(tuckers())
+def test_dense_factors_write_the_identities_out(T):
+    assert_allclose(reference.tucker_to_dense(T.core, T.dense_factors()), dense(T), atol=1e-11)
+
+
+@given(tuckers(), st.data())
+def test_truncation_keeps_the_leading_block(T, data):
+    rank = [data.draw(st.integers(1, R)) for R in T.rank]
+    small = T.truncate(rank)
+    masked = np.zeros_like(T.core)
+    block = tuple(slice(R) for R in rank)
+    masked[block] = T.core[block]
+    assert small.rank == tuple(rank)
+    assert small.shape == T.shape
+    assert_allclose(small.to_dense(), dense(Tucker(masked, T.factors)), atol=1e-11)
+
+
+@given(tuckers())
+def test_astype_changes_the_type_alone(T):
+    small = T.astype(np.float32)
+    assert small.to_dense().dtype == np.float32
+    assert_allclose(small.to_dense(), dense(T), rtol=1e-3, atol=1e-4)
+
+
+@given(st.lists(st.integers(1, 4), min_size=2, max_size=3), st.integers(0, 999), st.data())
+def test_number_of_parameters_is_the_dimension_of_the_set(shape, seed, data):
+    """The rank of the Jacobian of the map from core and factors to the tensor."""
+    rank = [data.draw(st.integers(1, d)) for d in shape]
+    rng = np.random.default_rng(seed)
+    core, factors = (
+        rng.normal(size=rank),
+        [rng.normal(size=s) for s in zip(shape, rank, strict=True)],
+    )
+    columns = [
+        reference.tucker_to_dense(e.reshape(rank), factors).ravel() for e in np.eye(core.size)
+    ]
+    for i, U in enumerate(factors):
+        for e in np.eye(U.size):
+            moved = [*factors[:i], e.reshape(U.shape), *factors[i + 1 :]]
+            columns.append(reference.tucker_to_dense(core, moved).ravel())
+    assert n_parameters(shape, rank) == np.linalg.matrix_rank(np.array(columns), tol=1e-8)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (3, 4), (2, 3, 4)], ids=str)
+@pytest.mark.parametrize("model", [HOLRR(rank=2), HOLRR(), LRR(rank=2), LRR()], ids=repr)
+def test_core_and_factors_are_a_tucker_tensor(model, shape):
+    X, Y = toy(shape=shape)
+    model.fit(X, Y)
+    assert isinstance(model.factors_, list)
+    assert all(
+        U.shape == (d, R)
+        for U, d, R in zip(model.factors_, (5, *shape), model.core_.shape, strict=True)
+    )
+    by_hand = model.core_
+    for i, U in enumerate(model.factors_):
+        by_hand = np.moveaxis(np.einsum("ar,r...->a...", U, np.moveaxis(by_hand, i, 0)), 0, i)
+    assert_allclose(by_hand, model.coef_, atol=1e-12)
+    for U in model.factors_[1:]:
+        assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=1e-12)
+
+
+def test_tensorly_reads_core_and_factors():
+    tensorly = pytest.importorskip("tensorly", reason="tensorly is not installed")
+    X, Y = toy(shape=(3, 4, 2))
+    model = HOLRR(rank=(3, 2, 2, 1)).fit(X, Y)
+    pair = (model.core_, model.factors_)
+    assert_allclose(tensorly.tucker_to_tensor(pair), model.coef_, atol=1e-12)
+    shape, rank = tensorly.tucker_tensor._validate_tucker_tensor(pair)
+    assert (shape, rank) == (model.coef_.shape, model.rank_)

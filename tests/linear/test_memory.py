@@ -1,0 +1,77 @@
+"""No temporary of the size of Y: fits and predictions are measured."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from holrr import HOLRR, LRR, RLS
+
+N, D0, SHAPE = 20_000, 20, (20, 20)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    Y = np.empty((N, *SHAPE))
+    rng.standard_normal(out=Y)
+    return rng.normal(size=(N, D0)), Y
+
+
+def peak(call):
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+CASES = {
+    "RLS": (RLS(), lambda X, Y: (X, Y)),
+    "LRR": (LRR(3), lambda X, Y: (X, Y)),
+    "HOLRR": (HOLRR(3), lambda X, Y: (X, Y)),
+    "no intercept": (HOLRR(3, fit_intercept=False), lambda X, Y: (X, Y)),
+    "response": (HOLRR(3, subspaces="response"), lambda X, Y: (X, Y)),
+    "svd": (HOLRR(3, solver="svd"), lambda X, Y: (X, Y)),
+    "weights": (HOLRR(3), lambda X, Y: (X, Y, np.ones(N))),
+    "offset": (HOLRR(3), lambda X, Y: (X, Y)),
+    "Fortran order": (HOLRR(3), lambda X, Y: (X, np.asfortranarray(Y))),
+    "every other sample": (HOLRR(3), lambda X, Y: (X[::2], Y[::2])),
+    "float32": (HOLRR(3), lambda X, Y: (X.astype("f4"), Y.astype("f4"))),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_fit_makes_no_temporary_of_the_size_of_y(data, case):
+    model, change = CASES[case]
+    X, Y = data
+    if case == "offset":
+        Y = Y + 1e6
+    arrays = change(X, Y)
+    assert peak(lambda: model.fit(*arrays)) < 0.2 * arrays[1].nbytes
+
+
+def test_partial_fit_makes_no_temporary_of_the_size_of_y(data):
+    X, Y = data
+    model = HOLRR(3).partial_fit(X[:50], Y[:50])
+    assert peak(lambda: model.partial_fit(X, Y)) < 0.2 * Y.nbytes
+
+
+def test_prediction_takes_little_more_than_its_result(data):
+    X, Y = data
+    for model in (HOLRR(3), LRR(3), RLS()):
+        model.fit(X, Y)
+        assert peak(lambda m=model: m.predict(X)) < 1.2 * Y.nbytes
+
+
+def test_a_fitted_model_holds_core_and_factors_only(data):
+    """The pickle of a model of low rank is far smaller than its dense coefficients."""
+    import pickle
+
+    X, Y = data
+    model = HOLRR(2).fit(X, Y)
+    held = len(pickle.dumps(model))
+    assert held < model.coef_.nbytes / 2

@@ -1,0 +1,103 @@
+"""Large offsets, extreme units, single precision: the digits that the data have survive."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+
+import reference
+from holrr import HOLRR, LRR, RLS
+from problems import toy
+
+MODELS = [RLS(0.5), LRR(2, 0.5), HOLRR(2, 0.5), HOLRR(2, 0.5, subspaces="response")]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "wide"])
+@pytest.mark.parametrize(("dx", "dy"), [(0.0, 1e8), (1e6, 0.0), (1e6, 1e8), (-1e6, 3e7)])
+def test_offsets_far_larger_than_the_data(model, method, dx, dy):
+    X, Y = toy(n=6 if method == "wide" else 300, d0=9 if method == "wide" else 5, offset=0.0)
+    # Offsets cost the data themselves digits: what is left of them is the truth.
+    Xo, Yo = X + dx, Y + dy
+    X, Y = Xo - dx, Yo - dy
+    expected = model.fit(X, Y)
+    coef, objective, predicted = expected.coef_, expected.objective_, expected.predict(X)
+    if method == "partial_fit":
+        shifted = clone(model).partial_fit(Xo[:100], Yo[:100]).partial_fit(Xo[100:], Yo[100:])
+    else:
+        shifted = model.fit(Xo, Yo)
+    assert_allclose(shifted.coef_, coef, atol=1e-6 * np.abs(coef).max())
+    assert_allclose(shifted.objective_, objective, rtol=1e-6)
+    assert_allclose(shifted.predict(Xo) - dy, predicted, atol=1e-6 * np.abs(Y).max())
+
+
+@pytest.mark.parametrize("model", [LRR(2, 0), HOLRR(2, 0), HOLRR(2, 0, refine=True)], ids=repr)
+@pytest.mark.parametrize("scale_x", [1e-150, 1e-60, 1.0, 1e60, 1e150])
+@pytest.mark.parametrize("scale_y", [1e-150, 1e-60, 1.0, 1e60, 1e150])
+def test_units_of_any_size(model, scale_x, scale_y):
+    X, Y = toy()
+    predicted, rank = model.fit(X, Y).predict(X), model.rank_
+    model.fit(X * scale_x, Y * scale_y)
+    assert model.rank_ == rank
+    assert_allclose(model.predict(X * scale_x) / scale_y, predicted, rtol=1e-7)
+    assert model.lower_bound_ <= model.objective_ * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-60, 1e60, 1e150])
+def test_units_of_any_size_in_batches(scale):
+    X, Y = toy()
+    model = HOLRR(2, 0).partial_fit(X[:20] * scale, Y[:20] * scale)
+    model.partial_fit(X[20:] * scale, Y[20:] * scale)
+    assert_allclose(model.predict(X * scale) / scale, HOLRR(2, 0).fit(X, Y).predict(X), rtol=1e-7)
+
+
+@pytest.mark.parametrize("alpha", [1e-300, 1e-20, 1e20, 1e300])
+def test_penalties_of_any_size(alpha):
+    X, Y = toy()
+    for model in (RLS(alpha), LRR(2, alpha), HOLRR(2, alpha), HOLRR(2, alpha, solver="eigh")):
+        model.fit(X, Y)
+        assert np.isfinite(model.predict(X)).all()
+        assert model.lower_bound_ <= model.objective_ * (1 + 1e-9)
+    if alpha > 1:
+        assert_allclose(RLS(alpha).fit(X, Y).predict(X), np.broadcast_to(Y.mean(0), Y.shape))
+    else:
+        assert_allclose(RLS(alpha).fit(X, Y).coef_, RLS(0).fit(X, Y).coef_, rtol=1e-9)
+
+
+def test_single_precision_keeps_its_digits_over_many_samples():
+    """Sums of 200 000 float32 products, with a mean that would swamp them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200_000, 4)).astype(np.float32) + np.float32(20)
+    W = rng.normal(size=(4, 3, 2))
+    Y = (np.tensordot(X.astype(float), W, axes=1) + rng.normal(size=(200_000, 3, 2))).astype("f4")
+    single = HOLRR(2, 1.0).fit(X, Y)
+    double = HOLRR(2, 1.0).fit(X.astype(float), Y.astype(float))
+    assert single.coef_.dtype == np.float32
+    assert_allclose(single.coef_, double.coef_, rtol=1e-3, atol=1e-4)
+    assert_allclose(single.objective_, double.objective_, rtol=1e-4)
+    assert_allclose(single.predict(X), double.predict(X.astype(float)), rtol=1e-3, atol=1e-2)
+
+
+def test_objective_of_a_near_perfect_fit():
+    """Noise of 1e-6 leaves an objective of 1e-12 times the energy of Y, with correct digits."""
+    rng = np.random.default_rng(0)
+    X, W = rng.normal(size=(200, 5)), rng.normal(size=(5, 3, 4))
+    Y = np.tensordot(X, W, axes=1) + 1e-6 * rng.normal(size=(200, 3, 4))
+    model = RLS(0).fit(X, Y)
+    by_hand = reference.objective(X, Y, model.coef_, 0.0, model.intercept_)
+    assert_allclose(model.objective_, by_hand, rtol=1e-3)
+
+
+@pytest.mark.parametrize("n", [4, 30])
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e6 + 0.1])
+@pytest.mark.parametrize("solver", ["auto", "eigh", "svd"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_features_that_never_vary_get_no_coefficient(n, value, solver, weighted):
+    """Rounding of the mean must not look like variance, with no penalty to hide it."""
+    X, Y = toy(n=n, d0=8)
+    X[:, 3] = value
+    w = np.random.default_rng(1).uniform(0.1, 2, n) if weighted else None
+    model = RLS(alpha=0, solver=solver).fit(X, Y, w)
+    assert_allclose(model.coef_[3], 0, atol=1e-9 * np.abs(model.coef_).max())

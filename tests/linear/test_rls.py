@@ -1,0 +1,123 @@
+"""RLS: ridge regression for tensor outputs, and how its problem is solved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from numpy.testing import assert_allclose
+from sklearn.linear_model import Ridge
+
+import reference
+from holrr import RLS, Moments
+from problems import problems, toy
+
+
+@given(problems(alphas=(1e-3, 0.5, 30.0)))
+def test_ridge_regression_of_the_flattened_outputs(problem):
+    model = RLS(problem.alpha, fit_intercept=problem.fit_intercept).fit(problem.X, problem.Y)
+    ridge = Ridge(problem.alpha, fit_intercept=problem.fit_intercept, solver="svd")
+    ridge.fit(problem.X, problem.Y.reshape(len(problem.Y), -1))
+    expected = ridge.predict(problem.X).reshape(problem.Y.shape)
+    assert_allclose(model.predict(problem.X), expected, rtol=1e-8, atol=1e-8)
+
+
+@given(problems(alphas=(0.0,)))
+def test_no_penalty_gives_the_solution_of_least_norm(problem):
+    """Also where inputs are deficient or samples are few: what the pseudo-inverse gives."""
+    model = RLS(0.0, fit_intercept=problem.fit_intercept).fit(problem.X, problem.Y)
+    X, Y, mx, my = reference.centre(problem.X, problem.Y, problem.fit_intercept)
+    W = np.tensordot(np.linalg.pinv(X, rcond=1e-10), Y, axes=1)
+    tol = 1e-7 * (1 + np.abs(W).max())
+    assert_allclose(model.coef_, W, rtol=1e-6, atol=tol)
+    assert_allclose(model.intercept_, my - np.tensordot(mx, W, axes=1), rtol=1e-6, atol=tol)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("offset", [0.0, 10.0, 1e3])
+@pytest.mark.parametrize("solver", ["auto", "eigh", "svd", "partial_fit"])
+def test_duplicate_features_share_the_coefficient(solver, offset, seed):
+    """Rounding noise of a deficient Gram matrix is not taken for signal."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(2000, 12))
+    X, Y = np.hstack([A, A]) + offset, A @ rng.normal(size=(12, 6)) + rng.normal(size=(2000, 6))
+    if solver == "partial_fit":
+        model = RLS(alpha=0).partial_fit(X[:500], Y[:500]).partial_fit(X[500:], Y[500:])
+    else:
+        model = RLS(alpha=0, solver=solver).fit(X, Y)
+    expected = np.linalg.lstsq(A - A.mean(0), Y - Y.mean(0), rcond=None)[0]
+    assert_allclose(model.coef_, np.vstack([expected, expected]) / 2, atol=1e-8 * (1 + offset))
+
+
+def test_solver_choice_can_be_read():
+    X, Y = toy(n=100)
+    assert RLS().fit(X, Y).solver_ == "cholesky"
+    for solver in ("cholesky", "eigh", "svd"):
+        assert RLS(solver=solver).fit(X, Y).solver_ == solver
+    wide, Yw = toy(n=4, d0=9)
+    assert RLS(alpha=0).fit(wide, Yw).solver_ == "svd"
+    assert RLS(alpha=1e3).fit(wide, Yw).solver_ == "eigh"
+    sick = X * 10.0 ** -np.arange(0, 15, 3)
+    assert RLS(alpha=0).fit(sick, Y).solver_ == "svd"
+    assert RLS(alpha=1).fit(sick, Y).solver_ == "cholesky"
+    assert RLS(alpha=0).fit_moments(Moments.from_arrays(sick, Y)).solver_ == "eigh"
+
+
+@pytest.mark.parametrize("n", [3, 5, 6, 100])
+@pytest.mark.parametrize("alpha", [1e-2, 1.0, 1e3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_solvers_agree(n, alpha, weighted, fit_intercept):
+    X, Y = toy(n=n)
+    w = np.random.default_rng(1).uniform(0.1, 2, n) if weighted else None
+    models = [
+        RLS(alpha, solver=solver, fit_intercept=fit_intercept).fit(X, Y, w)
+        for solver in ("auto", "cholesky", "eigh", "svd")
+    ]
+    for model in models[1:]:
+        assert_allclose(model.coef_, models[0].coef_, rtol=1e-8, atol=1e-10)
+        assert_allclose(model.intercept_, models[0].intercept_, rtol=1e-8, atol=1e-9)
+        assert_allclose(model.objective_, models[0].objective_, rtol=1e-9, atol=1e-9)
+
+
+def test_cholesky_says_why_it_cannot():
+    X, Y = toy()
+    X[:, 1] = X[:, 0]
+    with pytest.raises(ValueError, match=r"cholesky.*alpha"):
+        RLS(alpha=0, solver="cholesky").fit(X[:3], Y[:3])
+
+
+@pytest.mark.parametrize("shape", [(20, 6), (500, 30), (30, 40)], ids=str)
+@pytest.mark.parametrize("exponent", [3, 6, 9])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_ill_conditioned_inputs_predict_as_lstsq_does(shape, exponent, fit_intercept):
+    rng = np.random.default_rng(0)
+    n, d0 = shape
+    Q = reference.random_orthonormal(rng, n, min(shape))
+    P = reference.random_orthonormal(rng, d0, min(shape))
+    X = (Q * np.logspace(0, -exponent, min(shape))) @ P.T
+    # Coefficients of unit size: outputs that are small along the weak directions.
+    W = rng.normal(size=(d0, 3, 4))
+    Y = np.tensordot(X, W, axes=1) + 1e-3 * rng.normal(size=(n, 3, 4))
+    model = RLS(alpha=0, fit_intercept=fit_intercept).fit(X, Y)
+    Xc, Yc, mx, my = reference.centre(X, Y, fit_intercept)
+    W = np.linalg.lstsq(Xc, Yc.reshape(n, -1), rcond=None)[0].reshape(d0, 3, 4)
+    expected = np.tensordot(Xc, W, axes=1) + my
+    error = np.linalg.norm(model.predict(X) - expected) / np.linalg.norm(expected)
+    assert error < 1e-6
+    fresh = rng.normal(size=(50, n)) @ X / n  # new inputs of the same kind
+    expected = np.tensordot(fresh - mx, W, axes=1) + my
+    assert np.linalg.norm(model.predict(fresh) - expected) / np.linalg.norm(expected) < 1e-6
+
+
+@pytest.mark.parametrize("scale_x", [1e-150, 1e-30, 1.0, 1e30, 1e150])
+@pytest.mark.parametrize("scale_y", [1e-150, 1e-30, 1.0, 1e30, 1e150])
+@pytest.mark.parametrize("solver", ["auto", "svd"])
+def test_units_of_any_size(scale_x, scale_y, solver):
+    """The fit is the same whatever units the data come in, as long as squares are numbers."""
+    X, Y = toy()
+    plain = RLS(alpha=0, solver=solver).fit(X, Y)
+    model = RLS(alpha=0, solver=solver).fit(X * scale_x, Y * scale_y)
+    assert_allclose(model.predict(X * scale_x) / scale_y, plain.predict(X), rtol=1e-7)
+    if 1e-150 < scale_y:  # smaller squares fall into the denormal numbers
+        assert_allclose(model.objective_ / scale_y**2, plain.objective_, rtol=1e-6)
