@@ -183,7 +183,7 @@ class BaseTensorCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=AB
                 f"the best penalty, alpha={alpha:.6g}, is the {edge} of the grid, which goes from "
                 f"{lowest:.6g} to {highest:.6g}; a better one may lie beyond. Widen `alphas`.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=6,  # past the decorators of fit
             )
 
     # ------------------------------------------------------------ the chosen model
@@ -193,6 +193,24 @@ class BaseTensorCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=AB
         """The chosen penalty."""
         check_is_fitted(self)
         return float(self.best_estimator_.alpha)
+
+    @property
+    def rank_(self) -> Any:
+        """The chosen rank."""
+        check_is_fitted(self)
+        return self.best_estimator_.rank_
+
+    @property
+    def core_(self) -> Array:
+        """Core of the final model's coefficients."""
+        check_is_fitted(self)
+        return self.best_estimator_.core_
+
+    @property
+    def factors_(self) -> list[Array]:
+        """Factors of the final model's coefficients, input mode first."""
+        check_is_fitted(self)
+        return self.best_estimator_.factors_
 
     @property
     def coef_(self) -> Array:

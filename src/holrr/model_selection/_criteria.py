@@ -32,7 +32,8 @@ from ..core.namespace import to_numpy
 from ..core.spectral import Spectral
 from ._grid import parameter_counts
 from .folds import Folds
-from .surface import HeldOut, error_surface
+from .held_out import HeldOut
+from .surface import error_surface
 
 __all__ = ["CRITERIA", "criterion_surface"]
 

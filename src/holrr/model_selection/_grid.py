@@ -123,7 +123,7 @@ class RankGrid:
             f"max_bytes={max_bytes:,.0f}: the rank of each mode is capped at {cap}, the largest "
             f"common cap that fits, which leaves {caps}. Raise max_bytes, or set `ranks`.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=6,  # past the search and the decorators of fit
         )
         return RankGrid(caps, listed)
 

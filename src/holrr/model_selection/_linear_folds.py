@@ -18,7 +18,7 @@ from ..core.moments import Moments
 from ..core.namespace import Array, namespace_of, to_numpy
 from ..core.spectral import Spectral, spectral_from_arrays, spectral_from_moments
 from .folds import Folds, Split, is_consecutive, is_partition, merge_others, take
-from .surface import HeldOut
+from .held_out import HeldOut
 
 __all__ = ["ArrayFolds", "MomentFolds", "check_fold_moments"]
 

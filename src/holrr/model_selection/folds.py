@@ -17,7 +17,7 @@ from sklearn.model_selection import check_cv
 from ..core.moments import Moments
 from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
 from ..core.spectral import Spectral
-from .surface import HeldOut
+from .held_out import HeldOut
 
 __all__ = ["Folds", "Split", "check_splits", "is_consecutive", "is_partition", "merge_others"]
 __all__ += ["take"]

@@ -1,0 +1,168 @@
+"""Higher-order low-rank regression with penalty and ranks chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sklearn.utils._param_validation import StrOptions
+
+from ..linear import HOLRR
+from ._grid import RankGrid, check_ranks
+from ._linear_base import LinearTensorCV
+from .selection import Index
+
+__all__ = ["HOLRRCV"]
+
+
+class HOLRRCV(LinearTensorCV):
+    """Higher-order low-rank regression, penalty and ranks chosen by cross-validation.
+
+    The held-out error of *every* multilinear rank and penalty is computed exactly, without a refit
+    for any of them: the fits of all ranks keep leading blocks of one core, so that their errors
+    are cumulative sums. A fold and a penalty cost about one fit, whatever the number of ranks.
+
+    Parameters
+    ----------
+    alphas : array of shape (n_alphas,) or None, default=None
+        Penalties to try, at least 0 and different from each other, in any order. None for
+        thirteen in half decades, from 1e-4 to 1e2 times the mean eigenvalue of ``X'X`` (of the
+        centred inputs where an intercept is fitted; over as many directions as there are features
+        or samples, whichever are fewer).
+    ranks : None, int, tuple or list of tuples, default=None
+        None to try all ranks; an int, or a tuple ``(R0, ..., Rp)``, input mode first, for all up to
+        these caps; a list of tuples for just those (the surface is NaN elsewhere).
+    cv : int, splitter or iterable, default=5
+        Number of folds, any splitter of scikit-learn, or pairs of training and test indices.
+    subspaces : {"fitted", "response"}, default="fitted"
+        Where the output subspaces come from, as in `HOLRR`.
+    refine : bool, default=False
+        Whether the final fit is refined by alternating least squares, as in `HOLRR`. Refined fits
+        of different ranks are not nested: the errors are those of the fits before refinement.
+    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
+        Held-out error, or a criterion computed from one decomposition of all the data, which needs
+        no folds. Its degrees of freedom are the number of parameters times the share that the
+        penalty leaves of the input directions, and one for each output's intercept.
+    selection : {"min", "1se", "average"} or callable, default="min"
+        "min" is the candidate of least error. "1se" is the smallest model, counted in parameters,
+        within one standard error of the best, and of these that with the largest penalty.
+        "average" is the mean of the fits of all ranks at the best penalty, with weights
+        proportional to ``exp(-(mse - least) / (t * least))``; each fold judges averages whose
+        weights come from the other folds, which chooses t (with an information criterion, Akaike
+        weights). A callable gets `cv_results_` and returns an index into the error surface.
+    fit_intercept : bool, default=True
+        Whether an intercept is fitted.
+    solver : {"auto", "eigh", "svd"}, default="auto"
+        "eigh" factorises ``X'X``, "svd" the inputs themselves. "auto" takes the former where there
+        are more samples than features and half of the digits survive it.
+    max_bytes : float, default=2**30
+        Memory for the error surfaces of all folds, their mean and their standard deviation. Where
+        they would take more, every rank is capped at the largest common number that fits, with a
+        warning.
+    n_jobs : int or None, default=None
+        Number of threads over the folds.
+    verbose : bool, default=False
+        Whether a progress bar is drawn (``pip install holrr[progress]``).
+
+    Attributes
+    ----------
+    alpha_ : float
+        The chosen penalty.
+    rank_ : tuple of int
+        The chosen ranks (for an average, of the core that carries weight).
+    best_score_ : float
+        Minus the mean held-out error (or the criterion) of the choice: larger is better.
+    best_index_ : tuple of int
+        Its place in the error surface.
+    best_estimator_ : HOLRR
+        The chosen model, fitted to all the data.
+    cv_results_ : dict
+        ``mean_mse`` and ``std_mse``, arrays of shape (n_alphas, R0, ..., Rp): mean and standard
+        deviation over the folds of each fold's mean squared error, over its samples (weighted)
+        and outputs.
+        ``fold_mse``, the same for each fold, first axis the folds. ``n_parameters``, of shape
+        (R0, ..., Rp). ``alphas``, and ``null_mse``, the error of predicting the mean. With an
+        information criterion: its values, under its name, ``train_mse``, ``degrees_of_freedom``
+        and ``n_observations``.
+    alphas_ : array of shape (n_alphas,)
+        The penalties that were tried.
+    rank_weights_ : array of shape (R0, ..., Rp)
+        With ``selection="average"``: the weights.
+    coef_, intercept_, tucker_, core_, factors_, spectra_, n_parameters_
+        Those of the final model.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+
+    Notes
+    -----
+    Entry ``[a, i, j, ...]`` of the surface belongs to ``alphas_[a]`` and the rank
+    ``(i + 1, j + 1, ...)``. The input rank goes up to the number of features, or to what the
+    largest training fold supports where that is less; a fold that supports fewer directions has
+    the same error for all ranks above.
+
+    Where the folds partition the data, the moments of each fold are gathered in one pass and the
+    training moments are merged from those of the other folds. `fit_fold_moments` starts from such
+    moments.
+
+    References
+    ----------
+    G. Rabusseau, H. Kadri (2016). Higher-order low-rank regression. arXiv:1602.06863.
+
+    Examples
+    --------
+    >>> from holrr.datasets import make_tensor_regression
+    >>> from holrr.model_selection import HOLRRCV
+    >>> X, Y = make_tensor_regression(
+    ...     200, n_features=8, output_shape=(6, 7), rank=(3, 2, 3), snr=2.0, random_state=0
+    ... )
+    >>> model = HOLRRCV().fit(X, Y)
+    >>> model.rank_, model.cv_results_["mean_mse"].shape
+    ((3, 2, 3), (13, 8, 6, 7))
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **LinearTensorCV._parameter_constraints,
+        "subspaces": [StrOptions({"fitted", "response"})],
+        "refine": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        alphas=None,
+        ranks=None,
+        cv=5,
+        *,
+        subspaces="fitted",
+        refine=False,
+        criterion="cv",
+        selection="min",
+        fit_intercept=True,
+        solver="auto",
+        max_bytes=2**30,
+        n_jobs=None,
+        verbose=False,
+    ):
+        self.alphas = alphas
+        self.ranks = ranks
+        self.cv = cv
+        self.subspaces = subspaces
+        self.refine = refine
+        self.criterion = criterion
+        self.selection = selection
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.max_bytes = max_bytes
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
+        return check_ranks(self.ranks, shape)
+
+    def _candidate(self, index: Index, rank: tuple[int, ...]) -> HOLRR:
+        return HOLRR(
+            rank=rank,
+            alpha=float(self.alphas_[index[0]]),
+            subspaces=self.subspaces,
+            refine=self.refine,
+            fit_intercept=self.fit_intercept,
+            solver=self.solver,
+        )
