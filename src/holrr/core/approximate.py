@@ -211,7 +211,9 @@ def _leading(T: Array, mode: int, k: int) -> tuple[np.ndarray, Array]:
         return np.maximum(lam, 0.0), U
     rows = lambda: (unfold(slab, mode) for _, slab in slabs(T, mode))  # noqa: E731
     lam, V = eigh_top(sum(A.T @ A for A in rows()), min(k, rest))
-    lam = np.concatenate([np.maximum(lam, 0.0), np.zeros(n - lam.size)])
+    lam = np.maximum(lam, 0.0)
+    if lam.size == rest:  # all of them, and the others are zero
+        lam = np.concatenate([lam, np.zeros(n - rest)])
     return lam, _orthonormal(namespace_of(T).concat([A @ V for A in rows()]), k)
 
 
