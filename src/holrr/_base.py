@@ -22,7 +22,7 @@ from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import SOLVERS, Spectral, Whitened, whiten_arrays, whiten_moments
 from .core.tucker import Tucker
 from .core.validation import check_finite, check_inputs, check_outputs, check_pair, check_weights
-from .streaming.source import Source, open_source
+from .streaming.source import Source, is_dask, open_source
 from .streaming.wide import whiten_source
 
 __all__ = ["LinearTensorRegressor", "TensorRegressor", "all_or_nothing"]
@@ -98,9 +98,12 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         Returns
         -------
         array of shape (n_samples, d1, ..., dp)
-            In the array library and on the device of `X`.
+            In the array library and on the device of `X`; a Dask array, not computed yet, where
+            `X` is one.
         """
         check_is_fitted(self)
+        if is_dask(X):
+            return self._predict_lazily(X)
         X = self._check_inputs(X)
         xp = namespace_of(X)
         out = self._beside(X).map_input(xp.astype(X, getattr(xp, self._dtype_name()), copy=False))
@@ -153,6 +156,13 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         checked = check_inputs(X)
         validate_data(self, X, skip_check_array=True, reset=False)
         return checked
+
+    def _predict_lazily(self, X: Any) -> Any:
+        """Predictions for a Dask array, as another."""
+        from .streaming.dask import predict_lazily
+
+        validate_data(self, X, skip_check_array=True, reset=False)
+        return predict_lazily(self, X)
 
     def _dtype_name(self) -> str:
         return "float32" if str(self.tucker_.core.dtype).endswith("float32") else "float64"

@@ -35,6 +35,16 @@ class Running:
             return
         self.merge(Moments.from_arrays(X, Y, w, self._grams))
 
+    @classmethod
+    def joined(cls, others: Sequence[Running]) -> Running:
+        """All of them together, and none of them changed."""
+        both = cls(others[0]._grams)
+        for other in others:
+            both._weightless += other._weightless
+            if other._moments is not None:
+                both.merge(other._moments)
+        return both
+
     def go_to(self, X: Any) -> None:
         """Move the moments so far beside `X`, which may be of another library than a file's."""
         if self._moments is not None and is_array(X):
