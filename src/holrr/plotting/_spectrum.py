@@ -1,0 +1,131 @@
+"""The energies of each mode of the whitened tensor, with the part that a model keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ._style import ACCENT, MAIN, MUTED, check_mode_names, new_figure, tidy
+
+__all__ = ["SpectrumDisplay"]
+
+_FLOOR = 1e-8  # percentages of the energy below this are rounding
+
+
+class SpectrumDisplay:
+    """Share of the energy of Z in each singular direction of each mode; the kept part is shaded.
+
+    Use `from_estimator` to make one.
+
+    Parameters
+    ----------
+    spectra : sequence of p + 1 arrays
+        Leading squared singular values of each mode; empty where a mode was not looked at.
+    rank : sequence of p + 1 ints
+        How many of them are kept.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    axes_ : array of Axes
+        One for each mode that has a spectrum.
+
+    See Also
+    --------
+    RankSurfaceDisplay : The held-out error of all ranks.
+
+    Examples
+    --------
+    >>> from holrr import HOLRR
+    >>> from holrr.datasets import make_tensor_regression
+    >>> from holrr.plotting import SpectrumDisplay
+    >>> X, Y = make_tensor_regression(60, n_features=5, rank=2, snr=1.0, random_state=0)
+    >>> display = SpectrumDisplay.from_estimator(HOLRR(rank=2).fit(X, Y))
+    >>> display.axes_.shape
+    (3,)
+    """
+
+    def __init__(self, *, spectra: Sequence[np.ndarray], rank: Sequence[int]):
+        self.spectra = [np.asarray(s) for s in spectra]
+        self.rank = tuple(rank)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, mode_names: Sequence[str] | None = None, fig: Any = None
+    ) -> SpectrumDisplay:
+        """Draw the spectra of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : HOLRR, LRR, their cross-validated versions or kin
+        mode_names : sequence of p + 1 strings, optional
+            Names of the modes, input mode first.
+        fig : matplotlib Figure or SubFigure, optional
+            Where to draw; a new figure by default.
+        """
+        check_is_fitted(estimator)
+        display = cls(spectra=estimator.spectra_, rank=estimator.tucker_.rank)
+        return display.plot(mode_names=mode_names, fig=fig)
+
+    def plot(self, *, mode_names: Sequence[str] | None = None, fig: Any = None) -> SpectrumDisplay:
+        """Draw one panel for each mode that has a spectrum.
+
+        Parameters
+        ----------
+        mode_names, fig
+            As in `from_estimator`.
+        """
+        names = check_mode_names(mode_names, len(self.spectra))
+        modes = [i for i, s in enumerate(self.spectra) if s.size and s.sum() > 0]
+        if not modes:
+            raise ValueError(
+                "the model has no spectra: it cuts no mode, as RLS does, or its coefficients are "
+                "zero. Use LRR or HOLRR."
+            )
+        columns = min(len(modes), 3)
+        rows = -(-len(modes) // columns)
+        self.figure_ = fig or new_figure(3.0 * columns, 2.5 * rows)
+        grid = self.figure_.add_gridspec(rows, columns)
+        self.axes_ = np.empty(len(modes), dtype=object)
+        for k, i in enumerate(modes):
+            self.axes_[k] = self.figure_.add_subplot(grid[k // columns, k % columns])
+            self._panel(self.axes_[k], i, names[i])
+            if k % columns == 0:
+                self.axes_[k].set_ylabel("share of the energy (%)", fontsize=8)
+        return self
+
+    def _panel(self, ax: Any, mode: int, name: str) -> None:
+        # A spectrum that is cut short lacks energy; that of another mode has all of it.
+        total = max(float(s.sum()) for s in self.spectra)
+        share, R = 100 * self.spectra[mode] / total, self.rank[mode]
+        index = np.arange(1, share.size + 1)
+        keep = index <= R
+        width = 0.8 if share.size <= 40 else 1.0
+        heights = np.maximum(share, _FLOOR)
+        ax.bar(index[keep], heights[keep], width, color=MAIN, label="kept")
+        ax.bar(index[~keep], heights[~keep], width, color=MUTED, label="cut off")
+        ax.axvspan(0.5, R + 0.5, color=MAIN, alpha=0.08, lw=0, zorder=0)
+        ax.axvline(R + 0.5, color=ACCENT, lw=1)
+        ax.set_yscale("log")
+        visible = share[share > _FLOOR]
+        ax.set_ylim(visible.min() / 2, 1.5 * visible.max())
+        _plain_numbers(ax, decades=np.log10(visible.max() / visible.min()))
+        ax.set_xlim(0.5, share.size + 0.5)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        kept = float(share[:R].sum())
+        ax.set_title(f"{name}: {R} of {share.size}, {kept:.3g} % kept", fontsize=9)
+        ax.set_xlabel("singular direction", fontsize=8)
+        tidy(ax)
+
+
+def _plain_numbers(ax: Any, decades: float) -> None:
+    """Percentages as plain numbers, and enough of them where there are few decades."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    if decades < 3:
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,41 @@
+"""What the displays share: figures, colours, names of modes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "check_mode_names", "new_figure", "tidy"]
+
+# Told apart by readers who are blind to some colours, and in grey print.
+MAIN, ACCENT, MUTED, DARK = "#1f5a99", "#d1600e", "#b9bec6", "#6b7280"
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure, its size in inches."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("displays need matplotlib: pip install holrr[plot]") from error
+    return plt.figure(figsize=(width, height), layout="constrained")
+
+
+def check_mode_names(names: Sequence[str] | None, n_modes: int) -> list[str]:
+    """A name for each mode, input mode first."""
+    if names is None:
+        outputs = [f"output mode {i}" for i in range(1, n_modes)]
+        return ["input mode", *(["output mode"] if n_modes == 2 else outputs)][:n_modes]
+    if isinstance(names, str) or len(names) != n_modes:
+        raise ValueError(
+            f"mode_names must be a list of {n_modes} names, input mode first; got {names!r}."
+        )
+    return list(names)
+
+
+def tidy(ax: Any, side: str = "left") -> None:
+    """Less ink: no frame at the top, numbers on one side only, small ticks."""
+    other = "right" if side == "left" else "left"
+    ax.spines[["top", other]].set_visible(False)
+    ax.yaxis.set_ticks_position(side)
+    ax.yaxis.set_label_position(side)
+    ax.tick_params(labelsize=8)
