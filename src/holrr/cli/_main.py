@@ -1,22 +1,70 @@
-"""Entry point of the command line."""
+"""Entry point of the command line: parse, run, turn errors into a line and an exit code."""
 
 from __future__ import annotations
 
-import argparse
+import os
+import sys
+import traceback
 from collections.abc import Sequence
-from pathlib import Path
+
+from .._version import __version__
+from . import _experiments, _models
+from ._errors import EXIT_OK, exit_code_of, one_line
+from ._help import OVERVIEW, OneLineParser
 
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
-    parser = argparse.ArgumentParser(prog="holrr")
-    commands = parser.add_subparsers(dest="command", required=True)
-    demo = commands.add_parser("demo")
-    demo.add_argument("--out", type=Path, default=Path("holrr-demo"))
-    options = parser.parse_args(arguments)
-    from ..experiments._demo import run_demo
+    """Run the command line.
 
-    run_demo(options.out)
-    return 0
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after ``holrr``; those of the process by default.
+
+    Returns
+    -------
+    int
+        Exit code, see ``holrr --help``.
+    """
+    parser = _parser()
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit as stop:  # --help, --version or a wrong command line
+        return int(stop.code or EXIT_OK)
+    if options.command is None:
+        print(OVERVIEW, end="")
+        return EXIT_OK
+    return _run(options)
+
+
+def _run(options) -> int:
+    try:
+        return options.run(options) or EXIT_OK
+    except BrokenPipeError:
+        # Whoever read our output has gone: nothing is left to say, also not at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+    except (Exception, KeyboardInterrupt) as error:
+        if options.debug:
+            traceback.print_exc()
+        message = "interrupted" if isinstance(error, KeyboardInterrupt) else one_line(error)
+        print(f"holrr {options.command}: {message}", file=sys.stderr)
+        return exit_code_of(error)
+
+
+def _parser() -> OneLineParser:
+    parser = OneLineParser(prog="holrr", overview=OVERVIEW)
+    parser.add_argument("--version", action="version", version=f"holrr {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for add in (
+        _models.add_fit,
+        _models.add_predict,
+        _models.add_info,
+        _experiments.add_demo,
+        _experiments.add_reproduce,
+    ):
+        command = add(commands)
+        command.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return parser

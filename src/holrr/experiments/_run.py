@@ -7,6 +7,7 @@ processes, today or after an interruption, and the table is the same.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from zlib import crc32
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from ._progress import Progress, silent
@@ -117,5 +119,8 @@ def _computed(
 def _run_unit(experiment: Experiment, config: Any, unit: Unit) -> tuple[Unit, Table]:
     # One thread: sums in another order would differ in their last digits with the number of
     # processes, and two methods are timed on equal terms.
-    with threadpool_limits(1):
+    with threadpool_limits(1), warnings.catch_warnings():
+        # Grids end somewhere, and iterations too: part of the settings here, and no news.
+        warnings.filterwarnings("ignore", message="the best penalty")
+        warnings.filterwarnings("ignore", category=ConvergenceWarning)
         return unit, experiment.run_unit(config, unit)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .. import HOLRR, LRR, RLS
 from ..datasets import load_image, make_image_regression
+from ..model_selection import HOLRRCV
 from ._run import Experiment, Unit, run, seed_for
 from ._table import Row, Table
 
@@ -73,6 +74,8 @@ class Reconstruction:
     method : str
     rank : str
         As the figure says it, empty for none.
+    chosen : bool
+        Whether cross-validation chose the rank.
     coef : ndarray
         Estimated coefficients, input mode first.
     rmse : float
@@ -81,6 +84,7 @@ class Reconstruction:
 
     method: str
     rank: str
+    chosen: bool
     coef: NDArray[np.float64]
     rmse: float
 
@@ -119,7 +123,8 @@ def reconstruct(config: Config, image: str, task: str, trial: int = 0) -> list[R
     for method, rank, model in _models(config, task, W.shape):
         coef = model.fit(X, Y).coef_
         error = float(np.sqrt(np.mean((coef - W) ** 2)))
-        found.append(Reconstruction(method, rank or _chosen_rank(model), coef, error))
+        words = str(tuple(model.rank_)) if rank is None else rank
+        found.append(Reconstruction(method, words, rank is None, coef, error))
     return found
 
 
@@ -127,18 +132,16 @@ def _models(config: Config, task: str, shape: tuple[int, ...]):
     """Method, rank in words and estimator; ranks that the picture cannot have are left out."""
     common: dict[str, Any] = {"alpha": config.alpha, "fit_intercept": False}
     lrr_ranks, holrr_ranks = RANKS[task]
-    yield "RLS", " ", RLS(**common)
+    yield "RLS", "", RLS(**common)
     for R in lrr_ranks:
         if shape[0] >= R:
             yield "LRR", str(R), LRR(R, **common)
     for ranks in holrr_ranks:
         if all(d >= R for d, R in zip(shape, ranks, strict=True)):
-            words = ", ".join(map(str, ranks))
-            yield "HOLRR", f"({words})", HOLRR(ranks, subspaces="response", **common)
-
-
-def _chosen_rank(model: Any) -> str:
-    return f"({', '.join(map(str, model.rank_))})"
+            yield "HOLRR", str(ranks), HOLRR(ranks, subspaces="response", **common)
+    # Ranks above this hardly ever help a picture, and would take long to try.
+    ranks = tuple(min(d, 24) for d in shape)
+    yield "HOLRR-CV", None, HOLRRCV(ranks=ranks, fit_intercept=False)
 
 
 def read_image(image: str, max_side: int = 128) -> NDArray[np.float64]:
@@ -215,7 +218,8 @@ def _row(found: Reconstruction, image: str, task: str, trial: int) -> Row:
         "task": task,
         "trial": trial,
         "method": found.method,
-        "rank": found.rank.strip(),
+        "rank": found.rank,
+        "chosen": found.chosen,
         "rmse": found.rmse,
     }
 

@@ -24,6 +24,7 @@ COLOURS = {
     "HOLRR (paper)": "#d55e00",
     "HOLRR": "#d55e00",
     "HOLRR (ours)": "#009e73",
+    "HOLRR (refined)": "#0072b2",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,7 @@ def draw(config: Config, task: str) -> Any:
     require_matplotlib()
     from matplotlib.figure import Figure
 
-    rows = [(image, reconstruct(config, image, task)) for image in config.images]
+    rows = [(image, _shown(config, image, task)) for image in config.images]
     n_columns = 1 + max(len(found) for _, found in rows)
     truths = [read_image(image, config.max_side) for image, _ in rows]
     heights = [truth.shape[0] / truth.shape[1] + 0.28 for truth in truths]
@@ -44,6 +46,14 @@ def draw(config: Config, task: str) -> Any:
     for axes, truth, (image, found) in zip(grid, truths, rows, strict=True):
         _draw_row(axes, truth, Path(image).stem, found, task)
     return figure
+
+
+@lru_cache(maxsize=16)
+def _shown(config: Config, image: str, task: str) -> list[Reconstruction]:
+    """The same for every format and theme."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="the best penalty")
+        return reconstruct(config, image, task)
 
 
 def _draw_row(
@@ -58,5 +68,5 @@ def _draw_row(
         ax.imshow(image_from_coef(f.coef, task))
         weight = "bold" if f.rmse == best else "normal"
         ax.set_title(
-            f"{f.method} {f.rank.strip()}\nerror {f.rmse:.3f}", fontsize=8, pad=3, fontweight=weight
+            f"{f.method} {f.rank}\nerror {f.rmse:.3f}", fontsize=8, pad=3, fontweight=weight
         )

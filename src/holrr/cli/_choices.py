@@ -1,0 +1,156 @@
+"""From the words of the command line to an estimator."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._errors import EXIT_USAGE, CommandError
+
+__all__ = ["KINDS", "make_estimator", "parse_alphas", "parse_rank", "parse_shape"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A model that can be asked for by name.
+
+    Parameters
+    ----------
+    plain, searching : str
+        Names in `holrr` of the estimator and of its cross-validated form.
+    penalty : str
+        What the estimator calls its penalty; its candidates are that word with an s.
+    has_rank, has_kernel : bool
+    """
+
+    plain: str
+    searching: str
+    penalty: str = "alpha"
+    has_rank: bool = True
+    has_kernel: bool = False
+
+
+KINDS = {
+    "holrr": Kind("HOLRR", "HOLRRCV"),
+    "lrr": Kind("LRR", "LRRCV"),
+    "rls": Kind("RLS", "RLSCV", has_rank=False),
+    "kernel-holrr": Kind("KernelHOLRR", "KernelHOLRRCV", has_kernel=True),
+    "kernel-lrr": Kind("KernelLRR", "KernelLRRCV", has_kernel=True),
+    "kernel-rls": Kind("KernelRLS", "KernelRLSCV", has_rank=False, has_kernel=True),
+    "trace-norm": Kind(
+        "TraceNormRegression", "TraceNormRegressionCV", penalty="penalty", has_rank=False
+    ),
+    "mlmt-nc": Kind("MLMTNC", "MLMTNCCV", penalty="beta"),
+}
+
+
+def make_estimator(options: argparse.Namespace) -> Any:
+    """The estimator that the options of ``holrr fit`` describe, not fitted yet."""
+    import holrr
+
+    kind = KINDS[options.model]
+    _check(options, kind)
+    common: dict[str, Any] = {"fit_intercept": not options.no_intercept}
+    if kind.has_kernel:
+        common["kernel"] = options.kernel or "rbf"
+    if _wants_search(options):
+        return getattr(holrr, kind.searching)(**_search_space(options, kind), **common)
+    return getattr(holrr, kind.plain)(**_fixed(options, kind), **common)
+
+
+def _wants_search(options: argparse.Namespace) -> bool:
+    if options.cv is not None:
+        return True
+    return options.rank is None and (options.alpha is None or len(options.alpha) > 1)
+
+
+def _check(options: argparse.Namespace, kind: Kind) -> None:
+    if options.rank is not None and not kind.has_rank:
+        raise CommandError(f"--rank: the model {options.model} has no rank", EXIT_USAGE)
+    if not kind.has_kernel and (options.kernel is not None or options.gamma is not None):
+        raise CommandError(f"the model {options.model} has no kernel", EXIT_USAGE)
+    if options.cv is not None and options.cv < 2:
+        raise CommandError(f"--cv must be at least 2; got {options.cv}", EXIT_USAGE)
+    several = options.alpha is not None and len(options.alpha) > 1
+    if several and options.cv is None and options.rank is not None:
+        raise CommandError("several values of --alpha need --cv to choose among them", EXIT_USAGE)
+
+
+def _fixed(options: argparse.Namespace, kind: Kind) -> dict[str, Any]:
+    """The parameters of a model that leaves nothing open."""
+    fixed: dict[str, Any] = {}
+    if options.alpha is not None:
+        fixed[kind.penalty] = options.alpha[0]
+    if kind.has_rank:
+        fixed["rank"] = options.rank
+    if kind.has_kernel:
+        fixed["gamma"] = options.gamma
+    return fixed
+
+
+def _search_space(options: argparse.Namespace, kind: Kind) -> dict[str, Any]:
+    """The parameters of a search, which tries all that was not said."""
+    space: dict[str, Any] = {"cv": options.cv or 5}
+    if options.alpha is not None:
+        space[_plural(kind.penalty)] = options.alpha
+    if options.rank is not None:
+        if any(isinstance(R, float) for R in np.atleast_1d(np.array(options.rank, dtype=object))):
+            raise CommandError("--rank as a share of the energy does not go with --cv", EXIT_USAGE)
+        space["ranks"] = [options.rank]
+    if kind.has_kernel and options.gamma is not None:
+        space["gammas"] = [options.gamma]
+    return space
+
+
+def _plural(word: str) -> str:
+    return "penalties" if word == "penalty" else f"{word}s"
+
+
+# ---------------------------------------------------------------- words to values
+
+
+def parse_rank(text: str) -> int | float | tuple[int | float, ...]:
+    """A rank, or one for each mode."""
+    parts = tuple(_rank_entry(part) for part in text.split(","))
+    return parts[0] if len(parts) == 1 else parts
+
+
+def _rank_entry(text: str) -> int | float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if 0 < value < 1:
+        return value
+    if value >= 1 and value == int(value):
+        return int(value)
+    raise argparse.ArgumentTypeError(
+        f"a rank is a whole number of at least 1, or a share between 0 and 1; got {text!r}"
+    )
+
+
+def parse_alphas(text: str) -> list[float]:
+    """One penalty or several."""
+    return [
+        _number(part, "a penalty", float, lambda v: 0 <= v < float("inf"))
+        for part in text.split(",")
+    ]
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """The shape of one output."""
+    return tuple(_number(part, "a size", int, lambda v: v >= 1) for part in text.split(","))
+
+
+def _number(text: str, what: str, kind: Callable[[str], Any], good: Callable[[Any], bool]) -> Any:
+    try:
+        value = kind(text)
+    except ValueError:
+        value = None
+    if value is None or not good(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return value
