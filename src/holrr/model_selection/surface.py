@@ -37,7 +37,7 @@ from ..core.spectral import Spectral
 from ..core.tensor import gram, unfold
 from .held_out import HeldOut
 
-__all__ = ["error_surface", "masked_errors"]
+__all__ = ["RankPath", "Terms", "error_surface", "masked_errors"]
 
 
 def error_surface(
@@ -77,7 +77,7 @@ def error_surface(
     """
     alphas, ranks = list(alphas), tuple(ranks)
     surface = np.empty((len(alphas), *ranks)) if out is None else out
-    path = _Path(problem, held_out, ranks, subspaces)
+    path = _path(problem, held_out, ranks, subspaces)
     for a, alpha in enumerate(alphas):
         block = path.errors(alpha)
         # Rounding leaves errors of nearly exact fits a little below zero.
@@ -106,13 +106,19 @@ def masked_errors(
         The core beyond them is dropped.
     """
     masks = list(masks)
-    terms = _Path(problem, held_out, masks[0].shape, subspaces).terms(alpha)
+    terms = _path(problem, held_out, masks[0].shape, subspaces).terms(alpha)
     xp, errors = namespace_of(terms.S), []
     for mask in masks:
         block = asarray_like(mask[tuple(slice(R) for R in terms.S.shape)], terms.S)
         error = held_out.yy + float(xp.sum(terms.increments(block)))
         errors.append(max(error, 0.0) / held_out.size)
     return errors
+
+
+def _path(problem: Spectral, held_out: HeldOut, ranks: tuple[int, ...], subspaces: str) -> RankPath:
+    """The terms of all penalties; held-out data of another form bring their own way to them."""
+    make: type[RankPath] = getattr(held_out, "path", RankPath)
+    return make(problem, held_out, ranks, subspaces)
 
 
 def _cumulative_sum(A: Array, axis: int) -> Array:
@@ -135,7 +141,7 @@ def _extended(block: np.ndarray, ranks: tuple[int, ...]) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Terms:
+class Terms:
     """What the error of every truncation or weighting of a core is made of.
 
     Parameters
@@ -159,7 +165,7 @@ class _Terms:
         return inc
 
 
-class _Path:
+class RankPath:
     """What the penalties of one training problem share, and the increments for each of them."""
 
     def __init__(
@@ -191,7 +197,7 @@ class _Path:
             block = _cumulative_sum(block, axis)
         return to_numpy(block)
 
-    def terms(self, alpha: float) -> _Terms:
+    def terms(self, alpha: float) -> Terms:
         """Core, held-out products and Gram matrix for one penalty."""
         xp = namespace_of(self.T)
         root = xp.hypot(self.s, xp.full_like(self.s, math.sqrt(alpha)))
@@ -202,7 +208,7 @@ class _Path:
         if len(self.ranks) < self.T.ndim:
             return self._matrix_terms(V, A, G)
         S, H = self._rotated(V, A, self._output_bases(root))
-        return _Terms(S, H, xp.tril(G) + xp.tril(G, k=-1))
+        return Terms(S, H, xp.tril(G) + xp.tril(G, k=-1))
 
     def ridge_error(self, alpha: float) -> float:
         """The sum of all increments; the weights `c` turn rows of `T` into coefficients."""
@@ -285,7 +291,7 @@ class _Path:
         """``T_(0) B_(0)'``."""
         return unfold(self.T, 0) @ unfold(self.B, 0).T
 
-    def _matrix_terms(self, V: Array, A: Array, G: Array) -> _Terms:
+    def _matrix_terms(self, V: Array, A: Array, G: Array) -> Terms:
         """Terms along the input rank, the outputs in full: small matrices only.
 
         The rows of the core are orthogonal. So nothing is left of ``tril(G, -1) S`` when the
@@ -297,7 +303,7 @@ class _Path:
         one = xp.ones_like(norm)
         H = xp.where(norm > 0, inner / xp.where(norm > 0, norm, one), 0 * one)
         eye = xp.eye(G.shape[0], dtype=G.dtype, device=device_of(G))
-        return _Terms(norm, H, G * eye)
+        return Terms(norm, H, G * eye)
 
 
 def _scaled_rows(T: Array, d: Array) -> Array:
