@@ -189,3 +189,13 @@ def test_column_names_are_kept_and_compared(row):
         batch = row.make().partial_fit(frame, Y)
         with pytest.raises(ValueError, match="feature names"):
             batch.partial_fit(frame[list("edcba")], Y)
+
+
+@pytest.mark.xfail(strict=True, reason="tensors are not detached yet")
+def test_torch_gradients_are_left_behind(row):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    X, Y = (torch.asarray(a) for a in toy())
+    X.requires_grad_()
+    model = row.make().fit(X, Y)
+    assert not model.coef_.requires_grad
+    assert not model.predict(X).requires_grad

@@ -56,6 +56,8 @@ BAD_DATA = {
     "no samples": (lambda X, Y: (X[:0], Y[:0]), r"0 sample.*X|X.*0 sample"),
     "no samples in Y": (lambda X, Y: (X, Y[:0]), r"[Yy].*sample"),
     "no features": (lambda X, Y: (X[:, :0], Y), r"0 feature|X.*empty mode"),
+    "X a dict": (lambda X, Y: ({"a": 1.0}, Y), r"\bX\b"),
+    "X missing": (lambda X, Y: (None, Y), r"\bX\b"),
     "X a vector": (lambda X, Y: (X[:, 0], Y), r"Expected 2D array"),
     "X of order three": (lambda X, Y: (Y, Y), r"X|dim 3"),
     "Y a scalar": (lambda X, Y: (X, 3.0), r"[Yy].*scalar"),
@@ -70,7 +72,11 @@ BAD_DATA = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_DATA)
+UNNAMED = pytest.mark.xfail(strict=True, reason="the message of a mapping does not name X")
+MARKED_DATA = [pytest.param(c, marks=UNNAMED if c == "X a dict" else []) for c in BAD_DATA]
+
+
+@pytest.mark.parametrize("case", MARKED_DATA)
 def test_bad_data_are_refused_and_change_nothing(row, case):
     change, message = BAD_DATA[case]
     X, Y = toy()
@@ -81,7 +87,7 @@ def test_bad_data_are_refused_and_change_nothing(row, case):
         fresh.predict(X)
 
 
-@pytest.mark.parametrize("case", BAD_DATA)
+@pytest.mark.parametrize("case", MARKED_DATA)
 def test_bad_batches_are_refused_and_change_nothing(row, case):
     if not hasattr(row.estimator, "partial_fit"):
         pytest.skip("no partial_fit")

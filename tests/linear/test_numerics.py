@@ -80,6 +80,32 @@ def test_single_precision_keeps_its_digits_over_many_samples():
     assert_allclose(single.predict(X), double.predict(X.astype(float)), rtol=1e-3, atol=1e-2)
 
 
+@pytest.mark.parametrize("scale_x", [1e-25, 1.0, 1e25])
+@pytest.mark.parametrize("scale_y", [1e-25, 1.0, 1e18, 1e25])
+def test_single_precision_of_any_size(scale_x, scale_y, request):
+    """Squares that float32 cannot hold, and float64 can."""
+    if scale_y != 1:
+        reason = "the energy of Y is summed in float32"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+    X, Y = toy()
+    expected = HOLRR(2, 0).fit(X, Y)
+    Xs, Ys = (X * scale_x).astype(np.float32), (Y * scale_y).astype(np.float32)
+    model = HOLRR(2, 0).fit(Xs, Ys)
+    scaled = model.predict(Xs).astype(float) / scale_y
+    assert_allclose(scaled, expected.predict(X), atol=1e-3)
+    assert_allclose(model.objective_ / scale_y**2, expected.objective_, rtol=0.01)
+
+
+@pytest.mark.xfail(strict=True, reason="LAPACK meets the overflow before anybody else")
+def test_inputs_whose_squares_overflow_say_so_in_batches():
+    """Moments hold squares; inputs that have none are refused by name, not by LAPACK."""
+    X, Y = toy()
+    with pytest.raises(ValueError, match=r"X.*overflow"):
+        HOLRR(2, 0).partial_fit(X * 1e200, Y)
+    expected = HOLRR(2, 0).fit(X, Y).predict(X)
+    assert_allclose(HOLRR(2, 0).fit(X * 1e200, Y).predict(X * 1e200), expected, rtol=1e-8)
+
+
 def test_objective_of_a_near_perfect_fit():
     """Noise of 1e-6 leaves an objective of 1e-12 times the energy of Y, with correct digits."""
     rng = np.random.default_rng(0)
@@ -101,3 +127,33 @@ def test_features_that_never_vary_get_no_coefficient(n, value, solver, weighted)
     w = np.random.default_rng(1).uniform(0.1, 2, n) if weighted else None
     model = RLS(alpha=0, solver=solver).fit(X, Y, w)
     assert_allclose(model.coef_[3], 0, atol=1e-9 * np.abs(model.coef_).max())
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n", [6, 9, 200])
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
+@pytest.mark.parametrize("solver", ["auto", "eigh", "svd"])
+def test_dependent_features_far_from_zero(solver, offset, n, seed, request):
+    """The rounding of inputs with a large mean must not pass for a direction of its own."""
+    if solver != "eigh" and (offset == 1e6 or (offset == 1e3 and n < 200)):
+        reason = "the noise of inputs with an offset is measured against their spread"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(n, 5)) + offset, rng.normal(size=(n, 3, 2))
+    X[:, 4] = 3 * X[:, 0]
+    model = RLS(alpha=0, solver=solver).fit(X, Y)
+    assert_allclose(model.coef_[4], 3 * model.coef_[0], rtol=1e-4, atol=1e-6)
+    independent = RLS(alpha=0, solver="svd").fit(X[:, :4] - offset, Y)
+    assert_allclose(model.predict(X), independent.predict(X[:, :4] - offset), atol=1e-6)
+    by_hand = reference.objective(X, Y, model.coef_, 0.0, model.intercept_)
+    assert_allclose(model.objective_, by_hand, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["auto", "svd"])
+def test_a_feature_of_small_scale_beside_one_far_from_zero(solver):
+    """What is rounding for the one is signal for the other."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3)) * [1.0, 1.0, 1e-8] + [1e6, 0.0, 0.0]
+    Y = np.tensordot(X - X.mean(0), rng.normal(size=(3, 2, 2)) * [[[1]], [[1]], [[1e8]]], axes=1)
+    model = RLS(alpha=0, solver=solver).fit(X, Y)
+    assert_allclose(model.predict(X), Y, atol=1e-6)
