@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
+import array_api_compat
 import numpy as np
 from sklearn.utils import check_array
 
@@ -133,6 +134,11 @@ def _is_foreign(A: Any) -> bool:
 
 
 def _check_foreign(A: Array, name: str) -> Array:
+    if array_api_compat.is_dask_array(A):
+        raise TypeError(
+            f"{name} is a Dask array, which the linear estimators fit and all estimators predict "
+            f"for; here it is not possible. Call {name}.compute() where it fits in memory."
+        )
     xp = namespace_of(A)
     if xp.isdtype(A.dtype, "complex floating"):
         raise ValueError(f"Complex data not supported: {name} has dtype {A.dtype}.")
