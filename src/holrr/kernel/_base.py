@@ -19,6 +19,7 @@ from ..core.namespace import Array, asarray_like, namespace_of, row_blocks, to_n
 from ..core.spectral import Whitened, whiten_moments
 from ..core.tucker import Tucker
 from ..core.validation import check_pair, check_weights
+from ..streaming.source import is_dask
 from ._candidates import kernel_function
 from ._gram import Gram, KernelFunction, centred_gram
 from ._landmarks import Landmarks, about_centres, beside, choose_landmarks, copy_of
@@ -155,6 +156,8 @@ class KernelTensorRegressor(TensorRegressor):
             In the array library and on the device of `X`.
         """
         check_is_fitted(self)
+        if is_dask(X):
+            return self._predict_lazily(X)
         X = self._check_inputs(X)
         blocks = row_blocks(X.shape[0], 8 * self.tucker_.shape[0], _BLOCK)
         parts = [self._predict_checked(X[rows, :]) for rows in blocks]

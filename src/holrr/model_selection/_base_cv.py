@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import TensorRegressor
 from ..core.namespace import Array
 from ..core.tucker import Tucker
 from ._average import core_mask, criterion_weights, cross_validated_weights, masked, trimmed
@@ -255,6 +256,8 @@ class BaseTensorCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=AB
         """
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
+
+    save = TensorRegressor.save
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R2 of the final model, averaged over all outputs.

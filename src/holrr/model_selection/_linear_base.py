@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sklearn.base import _fit_context
+from sklearn.model_selection import KFold
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 
@@ -13,10 +14,11 @@ from .._base import all_or_nothing
 from ..core.moments import Moments
 from ..core.namespace import namespace_of
 from ..core.validation import check_pair, check_weights
+from ..streaming.source import Source, open_source
 from ._base_cv import BaseTensorCV
 from ._grid import check_alphas, default_alphas, input_energy
 from ._linear_folds import ArrayFolds, MomentFolds, centred, check_fold_moments
-from .folds import check_splits
+from .folds import check_splits, gather_folds
 
 __all__ = ["LinearTensorCV"]
 
@@ -52,6 +54,9 @@ class LinearTensorCV(BaseTensorCV):
         self
         """
         validate_data(self, X, skip_check_array=True, reset=True)
+        source = open_source(X, y, sample_weight)
+        if source is not None:
+            return self._fit_source(source, groups)
         alphas = check_alphas(self.alphas)
         X, Y = check_pair(X, y)
         w = check_weights(sample_weight, X)
@@ -111,6 +116,15 @@ class LinearTensorCV(BaseTensorCV):
     def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
         """A new estimator with these parameters, fitted by `fit_fold_moments`."""
         return cls(**parameters).fit_fold_moments(moments)
+
+    def _fit_source(self, source: Source, groups: Any) -> Any:
+        """Data beyond memory: the moments of all folds from one pass over them."""
+        names = self.__dict__.get("feature_names_in_")
+        cv = self.cv if self.criterion == "cv" else KFold(2)
+        self.fit_fold_moments(gather_folds(source, cv, groups, self.subspaces == "response"))
+        if names is not None:
+            self.feature_names_in_ = names
+        return self._name_features()
 
     def _name_features(self) -> Any:
         """The final model knows the features' names, too, if it was fitted to moments."""

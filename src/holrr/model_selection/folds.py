@@ -17,10 +17,11 @@ from sklearn.model_selection import check_cv
 from ..core.moments import Moments
 from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
 from ..core.spectral import Spectral
+from ..streaming.source import Source
 from .held_out import HeldOut
 
 __all__ = ["Folds", "Split", "check_splits", "is_consecutive", "is_partition", "merge_others"]
-__all__ += ["take"]
+__all__ += ["gather_folds", "take"]
 
 Split = tuple[np.ndarray, np.ndarray]
 
@@ -96,6 +97,33 @@ def is_partition(splits: Sequence[Split], n_samples: int) -> bool:
         if train.size + test.size != n_samples or not used.all():
             return False
     return bool((tested == 1).all())
+
+
+def gather_folds(
+    source: Source, cv: Any, groups: Any = None, response_grams: bool = False
+) -> list[Moments]:
+    """Moments of the folds of data beyond memory, from one pass over them.
+
+    Parameters
+    ----------
+    source : Source
+    cv : int, splitter or iterable of pairs
+        Must test every sample once and train on all others.
+    groups : array of shape (n_samples,), optional
+    response_grams : bool
+    """
+    n = source.n_samples
+    samples = np.empty((n, 0))  # splitters ask for the number of samples only
+    splits = check_splits(cv, samples, samples, groups, source.weights)
+    if not is_partition(splits, n):
+        raise ValueError(
+            f"data beyond memory are read once, so cv must test every sample once and train on all "
+            f"others, as KFold and GroupKFold do; cv={cv!r} does not."
+        )
+    labels = np.empty(n, dtype=np.intp)
+    for fold, (_, test) in enumerate(splits):
+        labels[test] = fold
+    return source.fold_moments(labels, len(splits), response_grams)
 
 
 def merge_others(parts: Sequence[Moments]) -> list[Moments]:

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._base import all_or_nothing
+from .._base import TensorRegressor, all_or_nothing
 from ..core.moments import Moments
 from ..core.namespace import Array, namespace_of
 from ..core.spectral import Spectral
@@ -23,8 +23,9 @@ from ..core.tensor import mode_product
 from ..core.tucker import Tucker
 from ..core.validation import check_pair, check_weights
 from ..model_selection._linear_folds import ArrayFolds, MomentFolds, check_fold_moments
-from ..model_selection.folds import Folds, check_splits
+from ..model_selection.folds import Folds, check_splits, gather_folds
 from ..model_selection.surface import HeldOut
+from ..streaming.source import open_source
 from ._progress import progress
 
 __all__ = ["PenalizedCV", "check_positive", "held_out_mse"]
@@ -95,6 +96,9 @@ class PenalizedCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
         self
         """
         validate_data(self, X, skip_check_array=True, reset=True)
+        source = open_source(X, y, sample_weight)
+        if source is not None:
+            return self.fit_fold_moments(gather_folds(source, self.cv, groups))
         X, Y = check_pair(X, y)
         w = check_weights(sample_weight, X)
         folds = ArrayFolds(
@@ -218,6 +222,8 @@ class PenalizedCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
     def n_parameters_(self) -> int:
         """Degrees of freedom of the final model's coefficients."""
         return self.tucker_.n_parameters
+
+    save = TensorRegressor.save
 
     def predict(self, X: Any) -> Array:
         """Predict with the final model.

@@ -20,6 +20,7 @@ from ..core.moments import Moments
 from ..core.namespace import Array, namespace_of, squared_norm
 from ..core.spectral import Spectral, spectral_from_arrays, spectral_from_moments
 from ..core.tucker import Tucker
+from ..streaming.source import Source
 
 __all__ = [
     "ScaledProblem",
@@ -130,6 +131,9 @@ class SpectralRegressor(LinearTensorRegressor):
         return spectral_of_arrays(
             X, Y, w, min_alpha=float(self.alpha), fit_intercept=self.fit_intercept
         )
+
+    def _problem_of_source(self, source: Source) -> Spectral:
+        return self._problem_of_moments(source.moments())
 
     def _problem_of_moments(self, moments: Moments) -> Spectral:
         return spectral_of_moments(moments, fit_intercept=self.fit_intercept)
