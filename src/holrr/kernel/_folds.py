@@ -13,10 +13,11 @@ from ..core.moments import Moments
 from ..core.namespace import Array, namespace_of
 from ..core.spectral import Spectral, spectral_from_moments
 from ..model_selection.folds import Folds, Split, is_partition, merge_others, take
-from ..model_selection.surface import HeldOut
+from ..model_selection.held_out import HeldOut
 from ._gram import KernelFunction, centred_gram
 from ._landmarks import Landmarks, about_centres
 from ._problem import centre_responses, spectral_from_gram
+from ._tall import HeldOutSamples
 
 __all__ = ["KernelFolds", "LandmarkFolds"]
 
@@ -57,7 +58,7 @@ class KernelFolds(Folds):
         # More input directions than outputs add nothing.
         self.max_input_rank = min(largest, math.prod(self.output_shape))
 
-    def problem(self, fold: int, *candidate: int) -> tuple[Spectral, HeldOut]:
+    def problem(self, fold: int, *candidate: int) -> tuple[Spectral, Any]:
         X, Y, w = self.data
         train, test = self.splits[fold]
         kernel = self.kernels[candidate[0]]
@@ -66,8 +67,10 @@ class KernelFolds(Folds):
             Xt, Xv = take(Xt.T, train).T, take(Xv.T, train).T
         problem = self._spectral(kernel, Xt, take(Y, train), _take_weights(w, train))
         F = (kernel(Xv, Xt) - problem.mean_x) @ problem.basis
-        wv = _take_weights(w, test)
-        return problem, HeldOut.from_features(F, take(Y, test), problem.mean_y, wv)
+        Yv, wv = take(Y, test), _take_weights(w, test)
+        if F.shape[1] > math.prod(self.output_shape):
+            return problem, HeldOutSamples.of(F, Yv, problem.mean_y, wv)
+        return problem, HeldOut.from_features(F, Yv, problem.mean_y, wv)
 
     def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
         X, Y, w = self.data

@@ -1,0 +1,113 @@
+"""Error surfaces where there are more input directions than outputs, from the outputs' side.
+
+With the singular value decomposition ``Z = U0 diag(sigma) V'`` of a training problem, the fit of
+input rank R is the ridge fit projected onto the leading R columns of `V`. So nothing of the size of
+the inputs is decomposed for a penalty: with the ridge predictions ``P`` of the held-out samples,
+
+    S = V' x_1 U1' ... ,    H = V'P'Yv x_1 U1' ... ,    G = V'P'P V
+
+take the places of core, products and Gram matrix of the surface, since the factors ``sigma`` of the
+core and ``1 / sigma`` of the others cancel in every term.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.namespace import Array, device_of, eigh_top, namespace_of, squared_norm
+from ..core.spectral import Spectral
+from ..core.tensor import unfold
+from ..model_selection.surface import RankPath, Terms
+
+__all__ = ["HeldOutSamples", "TallPath"]
+
+
+class TallPath(RankPath):
+    """The terms of the surface for each penalty, of a problem with few outputs."""
+
+    def __init__(
+        self, problem: Spectral, held_out: Any, ranks: tuple[int, ...], subspaces: str
+    ) -> None:
+        super().__init__(problem, held_out, ranks, subspaces)
+        self.F, self.Y, self.T0 = held_out.F, held_out.Y, unfold(self.T, 0)
+
+    def terms(self, alpha: float) -> Terms:
+        xp = namespace_of(self.T)
+        root = self._root(alpha)
+        Z = self.T0 * (self.s / root)[:, None]
+        V = eigh_top(Z.T @ Z, self.ranks[0])[1]
+        PV = self._predictions(root, V)
+        H, G = PV.T @ self.Y, PV.T @ PV
+        if len(self.ranks) < self.T.ndim:
+            # The rows of V' are orthonormal: summed over the outputs, only diagonals are left.
+            eye = xp.eye(G.shape[0], dtype=G.dtype, device=device_of(G))
+            return Terms(xp.ones_like(V[0, :]), xp.sum(H * V.T, axis=1), G * eye)
+        both = xp.concat([V, H.T], axis=1)
+        for U in self._output_bases(root):
+            both = xp.reshape(both, (U.shape[0], -1)).T @ U
+        R0 = V.shape[1]
+        both = xp.reshape(both, (2 * R0, *self.ranks[1:]))
+        return Terms(both[:R0, ...], both[R0:, ...], xp.tril(G) + xp.tril(G, k=-1))
+
+    def ridge_error(self, alpha: float) -> float:
+        P = self._predictions(self._root(alpha), None)
+        return float(namespace_of(P).sum((P - 2 * self.Y) * P))
+
+    def _root(self, alpha: float) -> Array:
+        xp = namespace_of(self.s)
+        return xp.hypot(self.s, xp.full_like(self.s, math.sqrt(alpha)))
+
+    def _predictions(self, root: Array, V: Array | None) -> Array:
+        """``P V``, or the ridge predictions ``P = F diag(s / (s^2 + alpha)) T`` themselves."""
+        c = self.scale * self.s / root / root
+        if V is None:
+            return (self.F * c) @ self.T0
+        (n, r), (D, R) = self.F.shape, V.shape
+        if R * r * (D + n) < n * D * (r + R):
+            return self.F @ (c[:, None] * (self.T0 @ V))
+        return ((self.F * c) @ self.T0) @ V
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutSamples:
+    """Held-out samples themselves, in the coordinates of a training problem.
+
+    Parameters
+    ----------
+    F : array of shape (n_samples, r)
+        ``(K(Xv, X) - mean) basis``, times the roots of the weights.
+    Y : array of shape (n_samples, D)
+        Outputs less the training mean, likewise.
+    yy : float
+        Squared norm of `Y`.
+    weight : float
+        Sum of the weights.
+    """
+
+    F: Array
+    Y: Array
+    yy: float
+    weight: float
+
+    path = TallPath
+    # Products of the features, which `HeldOut` has in the place of the samples, are not formed.
+    C = None
+    B = None
+
+    @classmethod
+    def of(cls, F: Array, Y: Array, mean_y: Array, w: Array | None) -> HeldOutSamples:
+        """From features and outputs as they are."""
+        xp = namespace_of(F)
+        Y = xp.reshape(xp.astype(Y, xp.float64, copy=False) - mean_y, (F.shape[0], -1))
+        if w is not None:
+            root = xp.sqrt(w)[:, None]
+            F, Y = F * root, Y * root
+        weight = float(F.shape[0]) if w is None else float(xp.sum(w))
+        return cls(F, Y, float(squared_norm(Y)), weight)
+
+    @property
+    def size(self) -> float:
+        """Weight times number of outputs: what a sum of squares is divided by for its mean."""
+        return self.weight * self.Y.shape[1]
