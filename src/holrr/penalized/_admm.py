@@ -48,6 +48,9 @@ _CHECK_EVERY = 4
 # this, since a step size that never settles need not converge.
 _BALANCE, _MAX_CHANGES = 1.5, 50
 
+# Curvatures of the loss below this share of the largest do not set the start.
+_CONDITION = 1e-3
+
 Report = Callable[[int, float, float], None]
 
 
@@ -150,8 +153,8 @@ class Solution:
     ----------
     tucker : Tucker
         With orthonormal factors.
-    rank : tuple of p + 1 ints
-        Multilinear rank; all zero where the tensor is zero.
+    is_zero : bool
+        Whether all coefficients are zero.
     objective, lower_bound : float
     n_iter : int
     converged : bool
@@ -162,13 +165,18 @@ class Solution:
     """
 
     tucker: Tucker
-    rank: tuple[int, ...]
+    is_zero: bool
     objective: float
     lower_bound: float
     n_iter: int
     converged: bool
     history: dict[str, list[float]]
     state: State | None
+
+    def coefficients(self, data: ScaledProblem) -> Tucker:
+        """The tensor in the units and with all the modes of the data."""
+        unit = data.unit_t / data.unit_s
+        return data.restore(Tucker(self.tucker.core * unit, self.tucker.factors))
 
     @property
     def gap(self) -> float:
@@ -210,7 +218,7 @@ def trace_norm(
         state, bases, moved = _iterate(problem, state)
         if n_iter % _CHECK_EVERY and n_iter < max_iter:
             continue
-        best = _better(best, _candidate(problem, state, bases, n_iter, history))
+        best = _better(best, _candidate(problem, state, bases, n_iter, history), problem, tol)
         residuals = _residuals(problem, state, moved)
         _record(history, best, state, residuals)
         if report is not None:
@@ -229,11 +237,16 @@ _HISTORY = ("iteration", "objective", "lower_bound", "primal_residual", "dual_re
 
 
 def _first_state(problem: Penalized, penalty: float) -> State:
-    """The ridge solution, with the step size that is best where the loss alone matters."""
-    xp = namespace_of(problem.gradient)
-    W, n = problem.gradient / problem.curvature, len(problem.splits)
-    q = problem.curvature
-    rho = math.sqrt(float(xp.min(q)) * float(xp.max(q))) / n
+    """The ridge solution, with the step size that is best where the loss alone matters.
+
+    Directions that the inputs hardly vary in are left to the trace norms: there the ridge
+    solution is mostly noise.
+    """
+    xp, n = namespace_of(problem.gradient), len(problem.splits)
+    largest = float(xp.max(problem.curvature))
+    q = xp.clip(problem.curvature, _CONDITION * largest, None)
+    W = problem.gradient / q
+    rho = math.sqrt(float(xp.min(q)) * largest) / n
     return State(W, (W,) * n, (xp.zeros_like(W),) * n, rho, penalty)
 
 
@@ -278,23 +291,40 @@ def _candidate(
 ) -> Solution:
     """`W` on the ranges of all copies: its ranks are exactly those of the copies."""
     core = multi_mode_product(state.W, bases, transposed=True)
-    bound = problem.lower_bound(_feasible(problem, state))
+    bound = problem.lower_bound(_feasible(problem, state, state.multipliers))
     if 0 in core.shape:
-        found = _zero(problem)
-        tucker, rank, objective = found.tucker, found.rank, found.objective
-    else:
-        tucker = _compressed(core, bases)
-        rank, objective = tucker.rank, problem.objective(tucker.core, tucker.factors, state.penalty)
-    return Solution(tucker, rank, objective, bound, n_iter, False, history, state)
+        return replace(
+            _zero(problem),
+            lower_bound=bound,
+            n_iter=n_iter,
+            converged=False,
+            history=history,
+            state=state,
+        )
+    tucker = _compressed(core, bases)
+    objective = problem.objective(tucker.core, tucker.factors, state.penalty)
+    return Solution(tucker, False, objective, bound, n_iter, False, history, state)
 
 
-def _feasible(problem: Penalized, state: State) -> Array:
-    """Sum of the multipliers, each lowered by what rounding put it above its bound."""
-    total = 0.0
-    for (mode, w), M in zip(problem.splits, state.multipliers, strict=True):
-        bound, norm = state.penalty * w, spectral_norm(M, mode)
-        total = total + (M if norm <= bound else M * (bound / norm))
-    return total
+def _feasible(problem: Penalized, state: State, multipliers: Sequence[Array]) -> Array:
+    """Sum of the multipliers, all lowered by the share by which one exceeds its bound."""
+    over = max(
+        spectral_norm(M, mode) / (state.penalty * w)
+        for (mode, w), M in zip(problem.splits, multipliers, strict=True)
+    )
+    return sum(multipliers) / max(over, 1.0)
+
+
+def _second_bound(problem: Penalized, state: State) -> float:
+    """A bound that does not suffer from directions in which the loss is nearly flat.
+
+    There the first one is poor unless the multipliers add up to the gradient precisely. Here they
+    are made to, for the gradient at `W`, and then scaled until they are feasible.
+    """
+    n = len(state.multipliers)
+    missing = problem.gradient - problem.curvature * state.W - sum(state.multipliers)
+    multipliers = [M + missing / n for M in state.multipliers]
+    return problem.lower_bound(_feasible(problem, state, multipliers))
 
 
 def _compressed(core: Array, bases: Sequence[Array | None]) -> Tucker:
@@ -307,17 +337,16 @@ def _compressed(core: Array, bases: Sequence[Array | None]) -> Tucker:
     return Tucker(core, tuple(factors))
 
 
-def _better(best: Solution | None, new: Solution) -> Solution:
+def _better(best: Solution | None, new: Solution, problem: Penalized, tol: float) -> Solution:
     """The lower objective with the higher bound: both hold, whichever iteration they are from."""
+    if new.gap > tol and new.state is not None:
+        second = _second_bound(problem, new.state)
+        new = replace(new, lower_bound=max(new.lower_bound, second))
     if best is None:
         return new
     chosen = new if new.objective <= best.objective else best
-    return replace(
-        chosen,
-        lower_bound=max(best.lower_bound, new.lower_bound),
-        n_iter=new.n_iter,
-        state=new.state,
-    )
+    bound = max(best.lower_bound, new.lower_bound)
+    return replace(chosen, lower_bound=bound, n_iter=new.n_iter, state=new.state)
 
 
 def _record(
@@ -335,7 +364,7 @@ def _ridge(problem: Penalized) -> Solution:
     W = problem.gradient / problem.curvature
     ridge = problem.alpha * float(squared_norm(W))
     objective = 0.5 * (problem.data.squared_error(W) + ridge)
-    return _closed(Tucker(W, (None,) * W.ndim), tuple(W.shape), objective)
+    return _closed(Tucker(W, (None,) * W.ndim), False, objective)
 
 
 def _zero(problem: Penalized) -> Solution:
@@ -343,10 +372,10 @@ def _zero(problem: Penalized) -> Solution:
     zeros = lambda *shape: xp.zeros(shape, dtype=like.dtype, device=device_of(like))  # noqa: E731
     tucker = Tucker(zeros(*[1] * like.ndim), tuple(zeros(d, 1) for d in like.shape))
     objective = 0.5 * problem.data.squared_error(zeros(*like.shape))
-    return _closed(tucker, (0,) * like.ndim, objective)
+    return _closed(tucker, True, objective)
 
 
-def _closed(tucker: Tucker, rank: tuple[int, ...], objective: float) -> Solution:
+def _closed(tucker: Tucker, is_zero: bool, objective: float) -> Solution:
     history = {name: [float("nan")] for name in _HISTORY}
     history |= {"iteration": [1.0], "objective": [objective], "lower_bound": [objective]}
-    return Solution(tucker, rank, objective, objective, 1, True, history, None)
+    return Solution(tucker, is_zero, objective, objective, 1, True, history, None)

@@ -117,7 +117,7 @@ def penalty(V: Tucker) -> float:
 
 def objective(problem: ScaledProblem, V: Tucker, beta: float) -> float:
     """The penalised squared error."""
-    return problem.squared_error(V.to_dense()) + beta * penalty(V)
+    return problem.squared_error(multi_mode_product(V.core, V.factors)) + beta * penalty(V)
 
 
 # ---------------------------------------------------------------- block steps

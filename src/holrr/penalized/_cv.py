@@ -19,7 +19,7 @@ from .._base import TensorRegressor, all_or_nothing
 from ..core.moments import Moments
 from ..core.namespace import Array, namespace_of
 from ..core.spectral import Spectral
-from ..core.tensor import mode_product
+from ..core.tensor import mode_product, multi_mode_product
 from ..core.tucker import Tucker
 from ..core.validation import check_pair, check_weights
 from ..model_selection._linear_folds import ArrayFolds, MomentFolds, check_fold_moments
@@ -31,8 +31,9 @@ from ._progress import progress
 __all__ = ["PenalizedCV", "check_positive", "held_out_mse"]
 
 
-def held_out_mse(held_out: HeldOut, V: Array) -> float:
+def held_out_mse(held_out: HeldOut, coefficients: Tucker) -> float:
     """Mean squared error on held-out data of coefficients in spectral coordinates."""
+    V = multi_mode_product(coefficients.core, coefficients.factors)
     xp = namespace_of(V)
     cross, square = xp.sum(held_out.B * V), xp.sum(V * mode_product(V, held_out.C, 0))
     return max(held_out.yy - 2 * float(cross) + float(square), 0.0) / held_out.size

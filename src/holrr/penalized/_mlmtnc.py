@@ -60,7 +60,8 @@ def mlmtnc(
         best = found if best is None or found.objective < best.objective else best
     assert best is not None
     V = best.tucker
-    blocks = Tucker(V.core * unit, tuple(A * unit for A in V.factors))
+    core, *factors = [B * unit for B in (V.core, *V.dense_factors())]
+    blocks = problem.restore(Tucker(core, tuple(factors)))
     energy = problem.unit_t * problem.unit_t
     return Descent(blocks, [value * energy for value in best.objectives], best.converged)
 
@@ -219,7 +220,7 @@ class MLMTNC(SpectralRegressor):
 def start_of(data: ScaledProblem, rank: Any, n_features: int) -> Approximation:
     """The truncated HOSVD of the least squares problem, whose ranks are those of the core."""
     specs = check_rank(rank, (n_features, *data.T.shape[1:]))
-    return hosvd(data.T, specs, input_rank=lambda: data.T.shape[0])
+    return hosvd(data.T, data.pick(specs), input_rank=lambda: data.T.shape[0])
 
 
 def unconverged(max_iter: int, tol: float) -> str:

@@ -155,7 +155,7 @@ class MLMTNCCV(PenalizedCV):
                 )
                 if not found.converged:
                     complain(unconverged(self.max_iter, self.tol))
-                errors[i, k] = held_out_mse(held_out, found.tucker.to_dense())
+                errors[i, k] = held_out_mse(held_out, found.tucker)
         return errors
 
     def _candidate(self, index: tuple[int, ...]) -> MLMTNC:

@@ -9,6 +9,7 @@ in `V`, of shape (r, d1, ..., dp), with the diagonal matrix ``diag(s)^2`` in pla
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,12 +36,19 @@ __all__ = [
 class ScaledProblem:
     """The loss ``||diag(s) V - T||^2 + rest`` in units in which `s` and `T` are at most one.
 
+    Output modes of size one are left out: they have no rank to lower and nothing to share. So
+    targets of shape (n,) and (n, 1) make the same problem.
+
     Parameters
     ----------
     s : array of shape (r,)
         Singular values of the inputs over the largest of them.
     T : array of shape (r, d1, ..., dp)
         ``Q'Y`` over its entry of largest modulus.
+    modes : tuple of int
+        The modes of the data that those of `T` are.
+    order : int
+        Number of modes of the data, p + 1.
     rest : float
         What no coefficients explain of ``||Y||^2``, in the square of the unit of `T`.
     unit_s, unit_t : float
@@ -49,6 +57,8 @@ class ScaledProblem:
 
     s: Array
     T: Array
+    modes: tuple[int, ...]
+    order: int
     rest: float
     unit_s: float
     unit_t: float
@@ -59,9 +69,22 @@ class ScaledProblem:
         xp = namespace_of(problem.T)
         unit_s = float(xp.max(problem.s))
         unit_t = float(xp.max(xp.abs(problem.T))) or 1.0
-        T = problem.T / unit_t
+        shape = tuple(problem.T.shape)
+        modes = tuple(i for i, d in enumerate(shape) if i == 0 or d > 1)
+        T = xp.reshape(problem.T / unit_t, tuple(shape[i] for i in modes))
         rest = max(problem.syy / unit_t / unit_t - float(squared_norm(T)), 0.0)
-        return cls(problem.s / unit_s, T, rest, unit_s, unit_t)
+        return cls(problem.s / unit_s, T, modes, len(shape), rest, unit_s, unit_t)
+
+    def pick(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """Of values for all the modes of the data those for the modes of `T`."""
+        return tuple(values[i] for i in self.modes)
+
+    def restore(self, V: Tucker) -> Tucker:
+        """A tensor like `T` with the modes of size one put back."""
+        sizes, factors = [1] * self.order, [None] * self.order
+        for mode, R, U in zip(self.modes, V.core.shape, V.factors, strict=True):
+            sizes[mode], factors[mode] = R, U
+        return Tucker(namespace_of(V.core).reshape(V.core, tuple(sizes)), tuple(factors))
 
     def rows(self, a: Array) -> Array:
         """A vector of shape (r,) shaped so that it multiplies the rows of `T`."""

@@ -35,7 +35,8 @@ class _TraceNorm(SpectralRegressor):
     def _penalized(self, problem: Spectral) -> Penalized:
         data = ScaledProblem.of(problem)
         alpha = float(self.alpha) / data.unit_s / data.unit_s
-        return Penalized(data, alpha, check_mode_weights(self.mode_weights, problem.T.ndim))
+        weights = check_mode_weights(self.mode_weights, problem.T.ndim)
+        return Penalized(data, alpha, data.pick(weights))
 
     def _solve_at(
         self, problem: Spectral, penalty: float, start: State | None = None
@@ -57,12 +58,11 @@ class _TraceNorm(SpectralRegressor):
         return found.state
 
     def _set_solution(self, found: Solution, data: ScaledProblem, problem: Spectral) -> None:
-        V, unit = found.tucker, data.unit_t / data.unit_s
-        self._set_coefficients(lift(type(V)(V.core * unit, V.factors), problem), problem)
+        self._set_coefficients(lift(found.coefficients(data), problem), problem)
         energy = data.unit_t * data.unit_t
         self.objective_ = found.objective * energy
         self.lower_bound_ = found.lower_bound * energy
-        self.rank_ = found.rank
+        self.rank_ = (0,) * data.order if found.is_zero else self.tucker_.rank
         self.n_iter_ = found.n_iter
         self.history_ = {name: np.asarray(values) for name, values in found.history.items()}
         for name in ("objective", "lower_bound"):

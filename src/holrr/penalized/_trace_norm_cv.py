@@ -130,8 +130,7 @@ class TraceNormRegressionCV(PenalizedCV):
             found = trace_norm(scaled, penalty, start=state, max_iter=self.max_iter, tol=self.tol)
             if not found.converged:
                 complain(unconverged(found, self.max_iter, self.tol))
-            V = found.tucker.to_dense() * (data.unit_t / data.unit_s)
-            errors[k], state = held_out_mse(held_out, V), found.state
+            errors[k], state = held_out_mse(held_out, found.coefficients(data)), found.state
         return errors
 
     def _candidate(self, index: tuple[int, ...]) -> TraceNormRegression:
