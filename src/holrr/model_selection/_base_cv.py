@@ -276,7 +276,9 @@ def _mean_and_std(folds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation over the first axis, with no copy of the size of all folds."""
     mean, std = np.empty(folds.shape[1:]), np.empty(folds.shape[1:])
     for a in range(folds.shape[1]):
-        mean[a], std[a] = folds[:, a].mean(axis=0), folds[:, a].std(axis=0)
+        mean[a] = folds[:, a].mean(axis=0)
+        peak = float(np.max(mean[a])) or 1.0  # so that no square overflows
+        std[a] = (folds[:, a] / peak).std(axis=0) * peak
     return mean, std
 
 

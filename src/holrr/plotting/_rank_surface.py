@@ -201,7 +201,8 @@ class RankSurfaceDisplay:
         values = np.concatenate([m[np.isfinite(m)] for m in maps.values()])
         # Differences below a standard error look alike, large ones do not drown the small.
         width = self._unit() * self._std_error_of_choice() or max(np.ptp(values) / 100, 1e-12)
-        norm = AsinhNorm(linear_width=width, vmin=values.min(), vmax=max(values.max(), 1e-9))
+        largest = max(float(values.max()), 1e-9)
+        norm = AsinhNorm(linear_width=width, vmin=values.min(), vmax=largest)
         image = None
         for (i, j), above in maps.items():
             image = self._heat_map(self.axes_[i, j], i, j, above, norm)
@@ -212,7 +213,7 @@ class RankSurfaceDisplay:
         panels = [self.alpha_ax_, *self.axes_[np.tril_indices(len(names))]]
         bar = self.figure_.colorbar(image, ax=panels, shrink=0.7, pad=0.02, aspect=30)
         bar.set_label(f"{self.label} above the choice{unit}", fontsize=8)
-        bar.set_ticks(_decades(width, norm.vmax))
+        bar.set_ticks(_decades(width, largest))
         bar.ax.tick_params(labelsize=7)
 
     def _heat_map(self, ax: Any, i: int, j: int, above: np.ndarray, norm: Any) -> Any:
