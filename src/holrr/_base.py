@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from numbers import Real
 from typing import Any
@@ -154,8 +154,14 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
     def _check_inputs(self, X: Any) -> Array:
         """Inputs to predict for, checked against those of the fit."""
         checked = check_inputs(X)
-        validate_data(self, X, skip_check_array=True, reset=False)
+        self._check_features(X, reset=False)
         return checked
+
+    def _check_features(self, X: Any, *, reset: bool) -> None:
+        """Remember number and names of the features, or compare them with those of the fit."""
+        if isinstance(X, Mapping) and not hasattr(X, "shape"):
+            raise TypeError(f"X must be an array of numbers; got a {type(X).__name__}.")
+        validate_data(self, X, skip_check_array=True, reset=reset)
 
     def _predict_lazily(self, X: Any) -> Any:
         """Predictions for a Dask array, as another."""
@@ -211,7 +217,7 @@ class LinearTensorRegressor(TensorRegressor):
         -------
         self
         """
-        validate_data(self, X, skip_check_array=True, reset=True)
+        self._check_features(X, reset=True)
         source = open_source(X, y, sample_weight)
         if source is None:
             X, Y = check_pair(X, y)
@@ -250,7 +256,7 @@ class LinearTensorRegressor(TensorRegressor):
                 UserWarning,
                 stacklevel=4,
             )
-        validate_data(self, X, skip_check_array=True, reset=first)
+        self._check_features(X, reset=first)
         if first:
             grams = self._wants_response_grams()
             return self._fit_moments(Moments.from_arrays(X, y, sample_weight, grams))

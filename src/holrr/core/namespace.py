@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 from array_api_compat import device as device_of
 from array_api_compat import is_numpy_array, is_torch_array
-from scipy.linalg.blas import get_blas_funcs
+from scipy.linalg.blas import get_blas_funcs, snrm2
 from scipy.linalg.lapack import get_lapack_funcs
 from threadpoolctl import ThreadpoolController
 
@@ -33,6 +33,7 @@ __all__ = [
     "Namespace",
     "asarray_like",
     "cholesky",
+    "detached",
     "device_of",
     "eigh",
     "eigh_top",
@@ -103,13 +104,18 @@ def row_blocks(n_rows: int, row_bytes: int, budget: int) -> list[slice]:
 
 
 def squared_norm(A: Array) -> Array:
-    """``||A||^2`` as a scalar of the array's own library, without a temporary of its size."""
-    if is_numpy_array(A):
-        flat = np.ravel(A)
-        with np.errstate(over="ignore"):
+    """``||A||^2`` as a float64 scalar of the array's library, without a temporary of its size."""
+    xp = namespace_of(A)
+    with np.errstate(over="ignore"):
+        if not is_numpy_array(A):
+            norm = xp.linalg.vector_norm(A, **({"dtype": xp.float64} if is_torch_array(A) else {}))
+        elif A.dtype == np.float64:
+            flat = np.ravel(A)
             return np.dot(flat, flat)
-    norm = namespace_of(A).linalg.vector_norm(A)
-    return norm * norm
+        else:  # a norm has the range of the data, its square may not
+            norm = np.asarray(snrm2(np.ravel(A)))
+        norm = xp.astype(norm, xp.float64)
+        return norm * norm
 
 
 def mean_and_scatter(A: Array) -> tuple[Array, Array]:
@@ -119,6 +125,11 @@ def mean_and_scatter(A: Array) -> tuple[Array, Array]:
         return mean, A.shape[0] * var.sum()
     mean = namespace_of(A).mean(A, axis=0)
     return mean, squared_norm(A - mean)
+
+
+def detached(A: Array) -> Array:
+    """The values of an array without the record of how they came about."""
+    return A.detach() if is_torch_array(A) else A
 
 
 def symmetrise(A: Array) -> Array:

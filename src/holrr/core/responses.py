@@ -199,8 +199,9 @@ def _weighted_norm(Yb: Array, w: Array | None) -> Array:
     """``sum_n w_n ||y_n||^2`` as a float64 scalar of the array's library."""
     xp = namespace_of(Yb)
     if w is None:
-        return xp.astype(squared_norm(Yb), xp.float64)
-    return xp.sum(w * xp.sum(Yb * Yb, axis=1, dtype=xp.float64))
+        return squared_norm(Yb)
+    Yb = xp.astype(Yb, xp.float64, copy=False)
+    return xp.sum(w * xp.sum(Yb * Yb, axis=1))
 
 
 def _add_grams(grams: list[Array], Yb: Array, shape: tuple[int, ...], w: Array | None) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 from .moments import Moments, weighted_mean
 from .namespace import (
     Array,
+    asarray_like,
     cholesky,
     device_of,
     eigh,
@@ -148,6 +149,7 @@ def whiten_moments(
         )
     if not fit_intercept:
         m = m.about_zero()
+    _check_moments(m)
     if solver != "eigh":
         least = np.finfo(float).eps if solver == "cholesky" else _half(m.dtype)
         problem = _cholesky_problem(m, alpha, float(least))
@@ -159,6 +161,14 @@ def whiten_moments(
                 f"with alpha={alpha}; use solver='auto' or 'svd', or a larger alpha."
             )
     return spectral_from_moments(m).at(alpha)
+
+
+def _check_moments(m: Moments) -> None:
+    xp = namespace_of(m.Sxx)
+    if not bool(xp.isfinite(xp.sum(m.Sxx))):
+        raise ValueError("the squares of X overflow; scale the inputs down, or use fit instead.")
+    if not bool(xp.isfinite(xp.sum(m.Sxy))):
+        raise ValueError("the products of X and y overflow; scale them down, or use fit instead.")
 
 
 def _half(dtype: str) -> float:
@@ -290,9 +300,10 @@ def spectral_from_arrays(
     dtype = "float32" if X.dtype == xp.float32 else "float64"
     X = xp.astype(X, xp.float64, copy=False)
     weight = float(X.shape[0]) if w is None else float(xp.sum(w))
-    mean_x, X = _centred(X, w, weight, fit_intercept)
     root = None if w is None else xp.sqrt(w)[:, None]
-    s, Q, P, used = _decompose(X if root is None else X * root, min_alpha, solver)
+    sizes = xp.max(xp.abs(X if root is None else X * root), axis=0)
+    mean_x, X = _centred(X, w, weight, fit_intercept)
+    s, Q, P, used = _decompose(X if root is None else X * root, sizes, min_alpha, solver)
 
     B = Q if root is None else Q * root
 
@@ -326,15 +337,23 @@ def _centred(X: Array, w: Array | None, weight: float, fit_intercept: bool) -> t
     return mean + drift, X - drift
 
 
-def _decompose(X: Array, min_alpha: float, solver: str) -> tuple[Array, Array, Array, str]:
-    """``X = Q diag(s) P'``, without the directions that hold rounding noise only."""
+def _decompose(
+    X: Array, sizes: Array, min_alpha: float, solver: str
+) -> tuple[Array, Array, Array, str]:
+    """``X = Q diag(s) P'``, without the directions that hold rounding noise only.
+
+    The entries of column j carry the rounding of numbers as large as ``sizes[j]``, which is more
+    than that of the centred ones.
+    """
     if solver == "auto" and X.shape[0] < X.shape[1]:
         K = symmetrise(X @ X.T)
         if min_alpha > _half("float64") * float(namespace_of(X).linalg.trace(K)):
             s, Q = _supported(*eigh(K))
             return s, Q, X.T @ (Q / s), "eigh"
     Q, s, P = svd(X)
-    sigma = to_numpy(s)
-    r = int((sigma > np.finfo(float).eps * max(X.shape) * sigma[0]).sum())
-    s, Q = _at_least_one(s[:r], Q[:, :r])
-    return s, Q, P[:, : s.shape[0]], "svd"
+    sigma, eps = to_numpy(s), np.finfo(float).eps
+    noise = np.sqrt(X.shape[0]) * np.linalg.norm(to_numpy(P) * to_numpy(sizes)[:, None], axis=0)
+    keep = np.flatnonzero(sigma > eps * np.maximum(max(X.shape) * sigma[0], noise))
+    xp, index = namespace_of(s), asarray_like(keep, s)
+    s, Q = _at_least_one(xp.take(s, index), xp.take(Q, index, axis=1))
+    return s, Q, xp.take(P, index, axis=1) if keep.size else P[:, :1], "svd"

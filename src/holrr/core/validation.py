@@ -15,7 +15,7 @@ import array_api_compat
 import numpy as np
 from sklearn.utils import check_array
 
-from .namespace import Array, device_of, is_array, is_numpy_array, namespace_of, to_numpy
+from .namespace import Array, detached, device_of, is_array, is_numpy_array, namespace_of, to_numpy
 
 __all__ = [
     "RankSpec",
@@ -139,7 +139,7 @@ def _check_foreign(A: Array, name: str) -> Array:
             f"{name} is a Dask array, which the linear estimators fit and all estimators predict "
             f"for; here it is not possible. Call {name}.compute() where it fits in memory."
         )
-    xp = namespace_of(A)
+    A, xp = detached(A), namespace_of(A)
     if xp.isdtype(A.dtype, "complex floating"):
         raise ValueError(f"Complex data not supported: {name} has dtype {A.dtype}.")
     if A.dtype in (xp.float32, xp.float64):
