@@ -1,0 +1,206 @@
+"""Moments of a stream: any batches, the same answer; a pass that crashed goes on where it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from problems import toy
+
+from holrr import HOLRR, Moments
+from holrr.io._files import load_with_notes
+
+CUTS = [0, 3, 4, 20, 21, 50, 80, 81, 100]
+
+
+@pytest.fixture
+def data():
+    return toy(n=100, d0=4, shape=(3, 2))
+
+
+def batches_of(X, Y, w=None):
+    for start, stop in zip(CUTS[:-1], CUTS[1:], strict=True):
+        yield (X[start:stop], Y[start:stop], *(() if w is None else (w[start:stop],)))
+
+
+def assert_equal(a, b):
+    """The same to the last bit."""
+    for field in fields(Moments):
+        np.testing.assert_array_equal(getattr(a, field.name), getattr(b, field.name))
+
+
+@pytest.mark.parametrize("grams", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_batches_give_the_moments_of_all_samples(grams, weighted, data):
+    X, Y = data
+    w = None
+    if weighted:
+        w = np.random.default_rng(0).uniform(size=100)
+        w[4:20] = 0  # a batch without weight
+    found = Moments.from_batches(batches_of(X, Y, w), grams)
+    expected = Moments.from_arrays(X, Y, w, grams)
+    assert found.n_samples == 100
+    np.testing.assert_allclose(found.Sxx, expected.Sxx, rtol=1e-12)
+    np.testing.assert_allclose(found.Sxy, expected.Sxy, rtol=1e-10)
+    assert found.syy == pytest.approx(expected.syy, rel=1e-12)
+    if grams:
+        for G, H in zip(found.response_grams, expected.response_grams, strict=True):
+            np.testing.assert_allclose(G, H, rtol=1e-10)
+
+
+def test_the_model_of_a_stream_is_that_of_the_arrays(data):
+    found = HOLRR(rank=2).fit_moments(Moments.from_batches(batches_of(*data)))
+    np.testing.assert_allclose(found.coef_, HOLRR(rank=2).fit(*data).coef_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("stop", range(len(CUTS) - 1))
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("as_list", [False, True])
+def test_a_pass_that_was_interrupted_goes_on_to_the_same_answer(
+    stop, every, as_list, data, tmp_path
+):
+    path, whole = tmp_path / "moments", Moments.from_batches(batches_of(*data))
+
+    def broken():
+        for number, batch in enumerate(batches_of(*data)):
+            if number == stop:
+                raise ConnectionError
+            yield batch
+
+    with pytest.raises(ConnectionError):
+        Moments.from_batches(broken(), checkpoint=path, checkpoint_every=every)
+    again = list(batches_of(*data)) if as_list else batches_of(*data)
+    assert_equal(Moments.from_batches(again, checkpoint=path, checkpoint_every=every), whole)
+    assert_equal(Moments.load(path), whole)
+    assert load_with_notes(path)[1]["n_batches"] == len(CUTS) - 1
+
+
+def test_a_finished_pass_is_not_repeated(data, tmp_path):
+    class Batches(list):
+        reads = 0
+
+        def __getitem__(self, i):
+            self.reads += 1
+            return list.__getitem__(self, i)
+
+    batches = Batches(batches_of(*data))
+    first = Moments.from_batches(batches, checkpoint=tmp_path / "moments")
+    batches.reads = 0
+    assert_equal(Moments.from_batches(batches, checkpoint=tmp_path / "moments"), first)
+    assert batches.reads == 2  # the first and the last, to see that they are the same batches
+
+
+def test_new_batches_are_added_to_those_of_the_checkpoint(data, tmp_path):
+    batches = list(batches_of(*data))
+    Moments.from_batches(batches[:5], checkpoint=tmp_path / "moments")
+    assert_equal(
+        Moments.from_batches(batches, checkpoint=tmp_path / "moments"),
+        Moments.from_batches(batches),
+    )
+
+
+def test_checkpoints_of_several_machines_are_merged(data, tmp_path):
+    batches = list(batches_of(*data))
+    Moments.from_batches(batches[:4], checkpoint=tmp_path / "here")
+    Moments.from_batches(batches[4:], checkpoint=tmp_path / "there")
+    both = Moments.load(tmp_path / "here") + Moments.load(tmp_path / "there")
+    np.testing.assert_allclose(both.Sxy, Moments.from_arrays(*data).Sxy, rtol=1e-10)
+
+
+def test_other_data_than_those_of_the_checkpoint_are_refused(data, tmp_path):
+    path, batches = tmp_path / "moments", list(batches_of(*data))
+    Moments.from_batches(batches, checkpoint=path)
+    with pytest.raises(ValueError, match="belongs to other data"):
+        Moments.from_batches(batches[1:], checkpoint=path)
+    with pytest.raises(ValueError, match="begun with response_grams=False"):
+        Moments.from_batches(batches, True, checkpoint=path)
+    for fewer in (batches[:3], iter(batches[:3])):
+        with pytest.raises(ValueError, match="holds 8 batches, but there were only 3"):
+            Moments.from_batches(fewer, checkpoint=path)
+    Moments.from_arrays(*data).save(path)
+    with pytest.raises(ValueError, match="no checkpoint"):
+        Moments.from_batches(batches, checkpoint=path)
+
+
+@pytest.mark.parametrize(
+    ("batches", "message"),
+    [
+        ([], "at least one batch"),
+        ([(np.ones((2, 1)), np.ones(2)), np.ones(3)], "in batch 1: a batch must be a pair"),
+        ([(np.ones((2, 1)), np.ones(3))], "in batch 0: .*same number of samples"),
+        ([(np.ones((2, 1)), np.ones(2)), (np.ones((2, 2)), np.ones(2))], "batch 1: .*shapes"),
+        ([(np.ones((2, 1)), np.array([1, np.nan]))], "in batch 0: y contains NaN"),
+        ([(np.ones((2, 1)), np.ones(2), np.zeros(2))], "positive weight"),
+    ],
+)
+def test_bad_batches_are_named(batches, message, tmp_path):
+    with pytest.raises((ValueError, TypeError), match=message):
+        Moments.from_batches(batches, checkpoint=tmp_path / "moments")
+
+
+def test_checkpoint_every_is_checked(data):
+    with pytest.raises(ValueError, match="checkpoint_every"):
+        Moments.from_batches(batches_of(*data), checkpoint_every=0)
+
+
+def test_progress_is_shown_on_request(data, capsys):
+    pytest.importorskip("rich", reason="rich is not installed")
+    Moments.from_batches(list(batches_of(*data)), progress=True)
+    assert "100%" in capsys.readouterr().err
+    Moments.from_batches(batches_of(*data))
+    assert capsys.readouterr().err == ""
+
+
+def test_batches_of_other_libraries_resume_from_a_file(xp, data, tmp_path):
+    batches = [tuple(xp.asarray(a) for a in batch) for batch in batches_of(*data)]
+    Moments.from_batches(batches[:3], checkpoint=tmp_path / "moments")
+    found = Moments.from_batches(batches, checkpoint=tmp_path / "moments")
+    assert xp.owns(found.Sxy)
+    np.testing.assert_allclose(xp.to_numpy(found.Sxy), Moments.from_arrays(*data).Sxy, rtol=1e-10)
+
+
+KILLED = """
+import sys, numpy as np
+from holrr import Moments
+
+def batches():
+    for i in range(200):
+        rng = np.random.default_rng(i)
+        yield rng.normal(size=(20, 5)) + i, rng.normal(size=(20, 4, 3)) - i
+
+if __name__ == "__main__":
+    print("ready", flush=True)
+    Moments.from_batches(batches(), checkpoint=sys.argv[1], checkpoint_every=5)
+    print("done", flush=True)
+"""
+
+
+def test_a_killed_pass_is_resumed_until_it_is_done(tmp_path):
+    script, path = tmp_path / "stream.py", tmp_path / "moments"
+    script.write_text(KILLED)
+    names = {"__name__": "stream"}
+    exec(KILLED, names)
+    rng, kills = np.random.default_rng(0), 0
+    while True:
+        child = subprocess.Popen(
+            [sys.executable, str(script), str(path)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        assert child.stdout.readline() == "ready\n"
+        if kills < 3:
+            time.sleep(rng.uniform(0.01, 0.1))
+            child.send_signal(signal.SIGKILL)
+        finished = "done" in child.communicate()[0]
+        if finished:
+            break
+        kills += 1
+    assert kills == 3
+    assert_equal(Moments.load(path), Moments.from_batches(names["batches"]()))

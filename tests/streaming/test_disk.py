@@ -1,0 +1,306 @@
+"""Arrays on disk give the fit of the same arrays in memory, within the memory budget."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+from problems import toy
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
+
+from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, Moments, TraceNormRegression
+from holrr.streaming import DEFAULT_MAX_BYTES, memory_budget, open_source
+from holrr.streaming.reading import RowReader, blocks_of_rows, boxes, is_on_disk, prefetched
+
+SMALL = 2**15  # bytes: some ten blocks of the toy data
+
+
+@pytest.fixture
+def data():
+    return toy(n=500, d0=4, shape=(5, 3))
+
+
+def npy(folder, name, A):
+    np.save(folder / f"{name}.npy", A)
+    return np.load(folder / f"{name}.npy", mmap_mode="r")
+
+
+def hdf5(folder, name, A):
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    file = h5py.File(folder / f"{name}.h5", "w")
+    return file.create_dataset("data", data=A, chunks=(37, *A.shape[1:]))
+
+
+def zarr(folder, name, A):
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    found = zarr.open(
+        str(folder / name), mode="w", shape=A.shape, chunks=(37, *A.shape[1:]), dtype=A.dtype
+    )
+    found[:] = A
+    return found
+
+
+KINDS = [npy, hdf5, zarr]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("inputs_on_disk", [True, False])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RLS(),
+        RLS(alpha=0, fit_intercept=False),
+        LRR(rank=2),
+        HOLRR(rank=2),
+        HOLRR(rank=2, subspaces="response"),
+        TraceNormRegression(),
+    ],
+    ids=repr,
+)
+def test_a_fit_from_disk_is_the_fit_from_memory(kind, inputs_on_disk, estimator, data, tmp_path):
+    X, Y = data
+    expected = estimator.fit(X, Y).coef_
+    on_disk = kind(tmp_path, "Y", Y)
+    with memory_budget(SMALL):
+        found = estimator.fit(kind(tmp_path, "X", X) if inputs_on_disk else X, on_disk)
+    np.testing.assert_allclose(found.coef_, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", ">f8", "bool"])
+def test_every_real_dtype_is_read_as_it_would_be_from_memory(dtype, data, tmp_path):
+    X, Y = data[0], (3 * data[1]).astype(dtype)
+    expected = RLS().fit(X, Y)
+    with memory_budget(SMALL):
+        found = RLS().fit(X, npy(tmp_path, "Y", Y))
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-9)
+    assert found.coef_.dtype == expected.coef_.dtype
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (7,)])
+def test_scalar_and_vector_targets(shape, tmp_path):
+    X, Y = toy(n=3000, d0=3, shape=shape)
+    with memory_budget(SMALL):
+        found = RLS().fit(npy(tmp_path, "X", X), npy(tmp_path, "Y", Y))
+    np.testing.assert_allclose(found.coef_, RLS().fit(X, Y).coef_, rtol=1e-10)
+
+
+def test_weights_are_those_of_the_samples_also_where_a_block_has_none(data, tmp_path):
+    X, Y = data
+    w = np.random.default_rng(0).uniform(size=500)
+    w[100:400] = 0
+    with memory_budget(SMALL):
+        found = Moments.from_arrays(X, npy(tmp_path, "Y", Y), hdf5(tmp_path, "w", w))
+    expected = Moments.from_arrays(X, Y, w)
+    assert found.n_samples == expected.n_samples == 500
+    np.testing.assert_allclose(found.Sxy, expected.Sxy, rtol=1e-12)
+    np.testing.assert_allclose(found.mean_y, expected.mean_y, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "cv", [3, KFold(3, shuffle=True, random_state=0), GroupKFold(3)], ids=str
+)
+def test_cross_validation_from_disk_is_that_from_memory(cv, data, tmp_path):
+    X, Y = data
+    groups = np.arange(500) % 7 if isinstance(cv, GroupKFold) else None
+    make = lambda: HOLRRCV(alphas=[0.0, 0.1, 1.0, 1000.0], cv=cv)  # noqa: E731
+    expected = make().fit(X, Y, groups=groups)
+    with memory_budget(SMALL):
+        found = make().fit(X, npy(tmp_path, "Y", Y), groups=groups)
+    np.testing.assert_allclose(
+        found.cv_results_["fold_mse"], expected.cv_results_["fold_mse"], rtol=1e-10
+    )
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-10, atol=1e-10)
+
+
+def test_a_criterion_needs_no_folds(data, tmp_path):
+    X, Y = data
+    expected = RLSCV(alphas=[0.0, 0.1, 1.0, 1000.0], criterion="gcv").fit(X, Y)
+    with memory_budget(SMALL):
+        found = RLSCV(alphas=[0.0, 0.1, 1.0, 1000.0], criterion="gcv").fit(X, npy(tmp_path, "Y", Y))
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-10)
+
+
+def test_splits_that_are_no_partition_are_refused(data, tmp_path):
+    with memory_budget(SMALL), pytest.raises(ValueError, match="test every sample once"):
+        RLSCV(alphas=[1.0, 2.0], cv=ShuffleSplit(3)).fit(data[0], npy(tmp_path, "Y", data[1]))
+
+
+def test_the_pass_stays_within_its_budget(tmp_path):
+    rng = np.random.default_rng(0)
+    X, Y = npy(tmp_path, "X", rng.normal(size=(20000, 8))), None
+    Y = np.lib.format.open_memmap(tmp_path / "Y.npy", "w+", shape=(20000, 20, 10))  # 32 MB
+    for start in range(0, 20000, 1000):
+        Y[start : start + 1000] = rng.normal(size=(1000, 20, 10))
+    budget = 2**22
+    tracemalloc.start()
+    with memory_budget(budget):
+        RLS().fit(X, Y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.25 * budget
+
+
+def test_small_data_are_simply_read(data, tmp_path):
+    on_disk = npy(tmp_path, "Y", data[1])
+    assert open_source(data[0], on_disk) is None
+    assert RLS(solver="svd").fit(data[0], on_disk).solver_ == "svd"
+    with memory_budget(SMALL), pytest.raises(ValueError, match="solver='svd'"):
+        RLS(solver="svd").fit(data[0], on_disk)
+
+
+def test_the_budget_can_be_given_in_the_call(data, tmp_path):
+    X, Y = data
+    found = Moments.from_arrays(X, npy(tmp_path, "Y", Y), max_bytes=SMALL)
+    np.testing.assert_allclose(found.Sxy, Moments.from_arrays(X, Y).Sxy, rtol=1e-12)
+    with pytest.raises(ValueError, match="max_bytes must be a positive"):
+        Moments.from_arrays(X, Y, max_bytes=0)
+    assert DEFAULT_MAX_BYTES == 2**29
+
+
+# ---------------------------------------------------------------- bad data
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("which", ["X", "y"])
+def test_a_bad_value_is_reported_with_its_block(kind, value, which, data, tmp_path):
+    X, Y = (a.copy() for a in data)
+    (X if which == "X" else Y)[321, 1] = value
+    model = HOLRR(rank=1).fit(*data)
+    before = model.coef_
+    with memory_budget(SMALL), pytest.raises(ValueError, match=which) as error:
+        model.fit(kind(tmp_path, "X", X), kind(tmp_path, "Y", Y))
+    words = str(error.value).split()
+    start, stop = int(words[words.index("samples") + 1]), int(words[words.index("to") + 1][:-1])
+    assert start <= 321 <= stop
+    assert stop - start < 400
+    np.testing.assert_array_equal(model.coef_, before)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, Y: (X[:-1], Y), "same number of samples"),
+        (lambda X, Y: (X[:, 0], Y), "Expected 2D|must have shape"),
+        (lambda X, Y: (X, Y.astype(complex)), "real numbers"),
+        (lambda X, Y: (X, Y.astype("S3")), "real numbers"),
+        (lambda X, Y: (X, Y[:, :0]), "empty|samples"),
+    ],
+)
+def test_shapes_and_types_are_checked_before_the_pass(change, message, data, tmp_path):
+    X, Y = change(*data)
+    with memory_budget(1024), pytest.raises((ValueError, TypeError), match=message):
+        Moments.from_arrays(npy(tmp_path, "X", X), npy(tmp_path, "Y", Y))
+
+
+def test_arrays_of_another_library_do_not_mix_with_those_on_disk(data, tmp_path):
+    xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+    with memory_budget(SMALL), pytest.raises(TypeError, match="X must be a NumPy array"):
+        RLS().fit(xp.asarray(data[0]), npy(tmp_path, "Y", data[1]))
+
+
+# ---------------------------------------------------------------- reading
+
+
+def memory_maps(folder):
+    """Memory maps whose entries lie in their files in all sorts of ways, and their values."""
+    A = np.arange(6000.0).reshape(1000, 3, 2)
+    A.tofile(folder / "plain")
+    with open(folder / "offset", "wb") as file:
+        file.write(b"x" * 5000)
+        A.tofile(file)
+    plain = np.memmap(folder / "plain", mode="r", shape=A.shape, dtype=float)
+    offset = np.memmap(folder / "offset", mode="r", shape=A.shape, dtype=float, offset=5000)
+    private = np.memmap(folder / "plain", mode="c", shape=A.shape, dtype=float)
+    private[10] = -1.0
+    changed = A.copy()
+    changed[10] = -1.0
+    (folder / "written").write_bytes((folder / "plain").read_bytes())
+    written = np.memmap(folder / "written", mode="r+", shape=A.shape, dtype=float)
+    written[10] = -1.0
+    fortran = np.memmap(folder / "plain", mode="r", shape=(2, 3, 1000), dtype=float, order="F").T
+    gone = np.memmap(folder / "gone", mode="w+", shape=A.shape, dtype=float)
+    gone[:] = A
+    (folder / "gone").unlink()
+    return {
+        "plain": (plain, A),
+        "offset": (offset, A),
+        "part of a part": (offset[100:][7:], A[107:]),
+        "strided": (plain[::2, ::-1], A[::2, ::-1]),
+        "fortran": (fortran, A),
+        "private": (private, changed),
+        "written": (written, changed),
+        "deleted file": (gone, A),
+    }
+
+
+def test_memory_maps_of_all_kinds_are_read_right(tmp_path):
+    for name, (A, expected) in memory_maps(tmp_path).items():
+        assert is_on_disk(A), name
+        read = RowReader(A)
+        for rows in blocks_of_rows(A.shape[0], 48, 48 * 64, None):
+            np.testing.assert_array_equal(read(rows), expected[rows], err_msg=name)
+        part = RowReader(A, (slice(1, 3), slice(0, 1)))
+        np.testing.assert_array_equal(part(slice(3, 9)), expected[3:9, 1:3, :1], err_msg=name)
+
+
+def test_a_file_that_shrank_is_noticed(tmp_path):
+    np.zeros((1000, 8)).tofile(tmp_path / "file")
+    A = np.memmap(tmp_path / "file", mode="r", shape=(1000, 8), dtype=float)
+    with open(tmp_path / "file", "r+b") as file:
+        file.truncate(64 * 500)
+    with pytest.raises(ValueError, match="ended before"):
+        RowReader(A)(slice(400, 600))
+
+
+def test_what_is_not_on_disk(data):
+    assert not is_on_disk(data[0])
+    assert not is_on_disk([1.0])
+    assert not is_on_disk(None)
+    assert not is_on_disk("h5py")
+
+
+def test_blocks_end_at_the_borders_of_chunks():
+    assert [s.stop for s in blocks_of_rows(100, 1, 35, (10,))] == [30, 60, 90, 100]
+    assert [s.stop for s in blocks_of_rows(10, 100, 1, None)] == list(range(1, 11))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (4, 3), (3, 1, 4)])
+@pytest.mark.parametrize("most", [1, 2, 5, 100])
+def test_boxes_cover_each_entry_once_and_are_small(shape, most):
+    count = np.zeros(shape, dtype=int)
+    for box in boxes(shape, most):
+        count[box] += 1
+        assert np.ones(shape)[box].size <= most
+    assert (count == 1).all()
+
+
+def test_reading_runs_ahead_by_one_block_and_no_more():
+    started = []
+
+    def job(i):
+        started.append(i)
+        return i
+
+    stream = prefetched(lambda i=i: job(i) for i in range(5))
+    for expected in range(3):
+        assert next(stream) == expected
+        time.sleep(0.01)
+        assert started == list(range(expected + 2))
+    stream.close()
+    assert started == [0, 1, 2, 3]
+
+
+def test_an_error_of_the_reader_arrives():
+    def job(i):
+        if i == 2:
+            raise OSError("disk")
+        return i
+
+    stream = prefetched(lambda i=i: job(i) for i in itertools.count())
+    assert [next(stream), next(stream)] == [0, 1]
+    with pytest.raises(OSError, match="disk"):
+        next(stream)

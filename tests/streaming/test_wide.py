@@ -1,0 +1,151 @@
+"""Outputs so wide that X'Y does not fit: the fit by parts, with Z in a file, is the same fit."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from problems import toy
+
+from holrr import HOLRR, LRR, RLS
+from holrr.core import slabs as slabs_module
+from holrr.core.approximate import hooi, hosvd
+from holrr.core.slabs import cut_mode, energy, is_in_file, slabs
+from holrr.core.tensor import gram, multi_mode_product
+from holrr.streaming import memory_budget, open_source
+from holrr.streaming.wide import whiten_source
+
+TINY = 2**11
+
+
+@pytest.fixture
+def tiny_slabs(monkeypatch):
+    monkeypatch.setattr(slabs_module, "SLAB", 512)
+
+
+def on_disk(folder, A):
+    np.save(folder / "array.npy", A)
+    return np.load(folder / "array.npy", mmap_mode="r")
+
+
+ESTIMATORS = [
+    RLS(),
+    RLS(alpha=0, fit_intercept=False, solver="eigh"),
+    LRR(rank=2),
+    HOLRR(rank=2),
+    HOLRR(rank=None, alpha=0.1),
+    HOLRR(rank=2, refine=True),
+    HOLRR(rank=2, subspaces="response"),
+]
+
+
+@pytest.mark.usefixtures("tiny_slabs")
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("shape", [(70,), (9, 11), (5, 4, 6), (2, 1, 60)])
+def test_a_fit_by_parts_of_the_outputs_is_the_fit(estimator, shape, tmp_path):
+    X, Y = toy(n=60, d0=4, shape=shape)
+    expected = estimator.fit(X, Y)
+    coef, objective, bound = expected.coef_, expected.objective_, expected.lower_bound_
+    with memory_budget(TINY):
+        disk = on_disk(tmp_path, Y)
+        assert open_source(X, disk).is_wide
+        found = estimator.fit(X, disk)
+    np.testing.assert_allclose(found.coef_, coef, rtol=1e-9, atol=1e-9)
+    assert found.objective_ == pytest.approx(objective, rel=1e-9)
+    assert found.lower_bound_ == pytest.approx(bound, rel=1e-9)
+
+
+@pytest.mark.usefixtures("tiny_slabs")
+def test_dependent_inputs_and_shares_of_energy(tmp_path):
+    X, Y = toy(n=60, d0=4, shape=(9, 11))
+    X = np.hstack([X, X[:, :2]])
+    model = HOLRR(rank=(0.99, 0.9, 3), alpha=0)
+    expected = model.fit(X, Y)
+    rank, coef = expected.rank_, expected.coef_
+    with memory_budget(TINY):
+        found = model.fit(X, on_disk(tmp_path, Y))
+    assert found.rank_ == rank
+    np.testing.assert_allclose(found.coef_, coef, rtol=1e-8, atol=1e-8)
+
+
+def test_the_tensor_of_a_wide_problem_is_in_a_file_that_has_no_name(tmp_path):
+    X, Y = toy(n=60, d0=4, shape=(9, 11))
+    with memory_budget(TINY):
+        problem = whiten_source(open_source(X, on_disk(tmp_path, Y)), 1.0)
+    assert isinstance(problem.Z, np.memmap)
+    assert problem.norm == pytest.approx(float((np.asarray(problem.Z) ** 2).sum()))
+    assert [p.name for p in tmp_path.iterdir()] == ["array.npy"]
+
+
+def test_memory_stays_far_below_the_size_of_the_coefficients(tmp_path, monkeypatch):
+    monkeypatch.setattr(slabs_module, "SLAB", 2**20)
+    rng = np.random.default_rng(0)
+    X, d0, shape, budget = rng.normal(size=(120, 60)), 60, (300, 200), 2**23
+    Y = np.lib.format.open_memmap(tmp_path / "Y.npy", "w+", shape=(120, *shape))  # 58 MB
+    for i in range(120):
+        Y[i] = np.outer(X[i, :1] * np.arange(300), np.ones(200)) + rng.normal(size=shape)
+    assert 8 * d0 * 300 * 200 > 3 * budget
+    tracemalloc.start()
+    with memory_budget(budget):
+        model = HOLRR(rank=(3, 3, 3)).fit(X, Y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * budget
+    np.testing.assert_allclose(
+        model.coef_, HOLRR(rank=(3, 3, 3)).fit(X, np.array(Y)).coef_, atol=1e-9
+    )
+
+
+# ---------------------------------------------------------------- slabs
+
+
+@pytest.mark.usefixtures("tiny_slabs")
+@pytest.mark.parametrize("shape", [(300,), (7, 60), (60, 7), (4, 5, 30), (30, 2, 3, 4)])
+def test_operations_on_a_tensor_in_a_file_are_those_in_memory(shape, tmp_path):
+    T = np.random.default_rng(0).normal(size=shape)
+    F = on_disk(tmp_path, T)
+    assert is_in_file(F)
+    assert not is_in_file(T)
+    assert energy(F) == pytest.approx(energy(T), rel=1e-12)
+    for mode in range(len(shape)):
+        np.testing.assert_allclose(gram(F, mode), gram(T, mode), rtol=1e-10, atol=1e-12)
+        pieces = [slab for _, slab in slabs(F, mode)]
+        assert not any(isinstance(piece, np.memmap) for piece in pieces)
+        np.testing.assert_array_equal(np.concatenate(pieces, axis=mode), T)
+    U = [np.random.default_rng(i).normal(size=(d, 2)) for i, d in enumerate(shape)]
+    for skip in (None, *range(len(shape))):
+        np.testing.assert_allclose(
+            multi_mode_product(F, U, skip=skip, transposed=True),
+            multi_mode_product(T, U, skip=skip, transposed=True),
+            rtol=1e-10,
+            atol=1e-10,
+        )
+    for left_out in range(len(shape)):
+        some = [None if i == left_out else M for i, M in enumerate(U)]
+        np.testing.assert_allclose(
+            multi_mode_product(F, some, transposed=True),
+            multi_mode_product(T, some, transposed=True),
+            rtol=1e-10,
+            atol=1e-10,
+        )
+
+
+@pytest.mark.usefixtures("tiny_slabs")
+def test_the_approximations_of_a_tensor_in_a_file_are_those_in_memory(tmp_path):
+    T = np.random.default_rng(0).normal(size=(6, 200, 3))
+    F = on_disk(tmp_path, T)
+    for rank in [(2, 3, 2), (6, 200, 3), (0.5, 0.5, 0.5)]:
+        a, b = hosvd(F, rank), hosvd(T, rank)
+        np.testing.assert_allclose(a.tucker.to_dense(), b.tucker.to_dense(), atol=1e-10)
+        assert a.error == pytest.approx(b.error, abs=1e-9)
+    a, b = (hooi(Z, hosvd(Z, (2, 3, 2))) for Z in (F, T))
+    np.testing.assert_allclose(a.tucker.to_dense(), b.tucker.to_dense(), atol=1e-8)
+
+
+@pytest.mark.usefixtures("tiny_slabs")
+def test_slices_are_small_where_a_mode_allows_it(tmp_path):
+    F = on_disk(tmp_path, np.ones((2, 3, 100)))
+    assert cut_mode(F) == 2
+    assert cut_mode(F, avoid=2) == 1
+    assert cut_mode(np.ones((3, 2))) == 0
