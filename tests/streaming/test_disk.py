@@ -8,12 +8,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from problems import toy
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, Moments, TraceNormRegression
 from holrr.streaming import DEFAULT_MAX_BYTES, memory_budget, open_source
 from holrr.streaming.reading import RowReader, blocks_of_rows, boxes, is_on_disk, prefetched
+from problems import toy
 
 SMALL = 2**15  # bytes: some ten blocks of the toy data
 
@@ -99,9 +99,7 @@ def test_weights_are_those_of_the_samples_also_where_a_block_has_none(data, tmp_
     np.testing.assert_allclose(found.mean_y, expected.mean_y, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "cv", [3, KFold(3, shuffle=True, random_state=0), GroupKFold(3)], ids=str
-)
+@pytest.mark.parametrize("cv", [3, KFold(3, shuffle=True, random_state=0), GroupKFold(3)], ids=str)
 def test_cross_validation_from_disk_is_that_from_memory(cv, data, tmp_path):
     X, Y = data
     groups = np.arange(500) % 7 if isinstance(cv, GroupKFold) else None

@@ -6,7 +6,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from problems import toy
 
 from holrr import HOLRR, LRR, RLS
 from holrr.core import slabs as slabs_module
@@ -15,6 +14,7 @@ from holrr.core.slabs import cut_mode, energy, is_in_file, slabs
 from holrr.core.tensor import gram, multi_mode_product
 from holrr.streaming import memory_budget, open_source
 from holrr.streaming.wide import whiten_source
+from problems import toy
 
 TINY = 2**11
 
@@ -79,13 +79,13 @@ def test_the_tensor_of_a_wide_problem_is_in_a_file_that_has_no_name(tmp_path):
 
 
 def test_memory_stays_far_below_the_size_of_the_coefficients(tmp_path, monkeypatch):
-    monkeypatch.setattr(slabs_module, "SLAB", 2**20)
+    monkeypatch.setattr(slabs_module, "SLAB", 2**18)
     rng = np.random.default_rng(0)
-    X, d0, shape, budget = rng.normal(size=(120, 60)), 60, (300, 200), 2**23
-    Y = np.lib.format.open_memmap(tmp_path / "Y.npy", "w+", shape=(120, *shape))  # 58 MB
-    for i in range(120):
-        Y[i] = np.outer(X[i, :1] * np.arange(300), np.ones(200)) + rng.normal(size=shape)
-    assert 8 * d0 * 300 * 200 > 3 * budget
+    X, d0, shape, budget = rng.normal(size=(60, 40)), 40, (200, 150), 2**21
+    Y = np.lib.format.open_memmap(tmp_path / "Y.npy", "w+", shape=(60, *shape))  # 14 MB
+    for i in range(60):
+        Y[i] = np.outer(X[i, 0] * np.arange(200), np.ones(150)) + rng.normal(size=shape)
+    assert 8 * d0 * 200 * 150 > 3 * budget
     tracemalloc.start()
     with memory_budget(budget):
         model = HOLRR(rank=(3, 3, 3)).fit(X, Y)

@@ -1,0 +1,314 @@
+"""Dask arrays give the fit of the same arrays in memory, on threads and on two processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from holrr import HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV, KernelRLS, Moments, TraceNormRegression
+from holrr.streaming import memory_budget
+from problems import toy
+
+dask = pytest.importorskip("dask", reason="dask is not installed")
+distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+import dask.array as da  # noqa: E402
+
+from holrr.streaming import dask as our_dask  # noqa: E402
+
+ALPHAS = [0.0, 0.1, 1000.0]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two worker processes; what is computed while it is up, is computed there."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            silence_logs="CRITICAL",
+        ) as found,
+        distributed.Client(found) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def data():
+    return toy(n=300, d0=4, shape=(5, 3))
+
+
+def chunked(X, Y, x=(50, 4), y=(50, 5, 3)):
+    return da.from_array(X, chunks=x), da.from_array(Y, chunks=y)
+
+
+# ---------------------------------------------------------------- on the cluster
+
+
+@pytest.mark.parametrize(
+    "chunks", [((50, 4), (50, 5, 3)), ((70, 2), (41, 2, 3))], ids=["aligned", "unaligned"]
+)
+def test_the_fit_on_a_cluster_is_the_fit_in_memory(cluster, chunks, data):
+    X, Y = data
+    model = HOLRR(rank=2)
+    expected = model.fit(X, Y).coef_
+    found = model.fit(*chunked(X, Y, *chunks)).coef_
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_cross_validation_on_a_cluster_is_that_in_memory(cluster, data):
+    X, Y = data
+    expected = HOLRRCV(alphas=ALPHAS, cv=3).fit(X, Y)
+    found = HOLRRCV(alphas=ALPHAS, cv=3).fit(*chunked(X, Y, (70, 2), (41, 5, 3)))
+    assert (found.alpha_, found.rank_) == (expected.alpha_, expected.rank_)
+    np.testing.assert_allclose(
+        found.cv_results_["fold_mse"], expected.cv_results_["fold_mse"], rtol=1e-10
+    )
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-10, atol=1e-10)
+
+
+def test_predictions_on_a_cluster_are_those_in_memory(cluster, data):
+    X, Y = data
+    model = HOLRR(rank=2).fit(X, Y)
+    found = model.predict(chunked(X, Y, x=(70, 3))[0])
+    assert isinstance(found, da.Array)
+    assert found.shape == Y.shape
+    np.testing.assert_allclose(found.compute(), model.predict(X), rtol=1e-10)
+
+
+def test_a_bad_value_in_one_chunk_is_reported_from_the_cluster(cluster, data):
+    X, Y = (a.copy() for a in data)
+    Y[123, 2, 1] = np.nan
+    model = HOLRR(rank=1).fit(*data)
+    before = model.coef_
+    with pytest.raises(ValueError, match=r"samples 100 to 149: y contains NaN at index \(23, 2, 1"):
+        model.fit(*chunked(X, Y))
+    np.testing.assert_array_equal(model.coef_, before)
+
+
+def test_a_worker_killed_in_the_middle_of_the_pass_changes_nothing(cluster, data, tmp_path):
+    X, Y = data
+    folder = str(tmp_path)
+
+    def slowly(block, block_info=None):
+        where = block_info[0]["array-location"][0][0]
+        with open(os.path.join(folder, f"{where}-{time.monotonic_ns()}"), "w"):
+            time.sleep(0.05)
+        return block
+
+    slow = da.from_array(Y, chunks=(15, 5, 3)).map_blocks(slowly, dtype=float)  # 20 chunks
+    model, errors = HOLRR(rank=2), []
+
+    def fit():
+        try:
+            model.fit(X, slow)
+        except Exception as error:
+            errors.append(error)
+
+    pids = list(cluster.run(os.getpid).values())
+    thread = threading.Thread(target=fit)
+    thread.start()
+    while len(os.listdir(folder)) < 6:
+        time.sleep(0.005)
+    os.kill(pids[0], signal.SIGKILL)
+    at_the_kill = len(os.listdir(folder))
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+    assert not errors
+    assert at_the_kill < 20 < len(os.listdir(folder))  # in the middle; what was lost, done again
+    np.testing.assert_allclose(model.coef_, HOLRR(rank=2).fit(X, Y).coef_, rtol=1e-10, atol=1e-10)
+    cluster.wait_for_workers(2, timeout=30)
+
+
+# ---------------------------------------------------------------- on threads
+
+
+@pytest.fixture
+def threads():
+    with dask.config.set(scheduler="threads", num_workers=2):
+        yield
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RLS(alpha=0, fit_intercept=False),
+        LRR(rank=2),
+        HOLRR(rank=2),
+        HOLRR(rank=2, subspaces="response"),
+        TraceNormRegression(),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("budget", [2**29, 2**12], ids=["usual", "wide"])
+@pytest.mark.parametrize("y_chunks", [(300, 5, 3), (41, 2, 2), (2, 5, 3)], ids=str)
+def test_every_chunking_gives_the_fit_in_memory(estimator, budget, y_chunks, data):
+    X, Y = data
+    expected = estimator.fit(X, Y).coef_
+    with memory_budget(budget):
+        found = estimator.fit(*chunked(X, Y, (70, 3), y_chunks))
+    np.testing.assert_allclose(found.coef_, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("shape", [(), (7,), (2, 3, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_outputs_of_every_order_and_type(shape, dtype):
+    X, Y = toy(n=90, d0=3, shape=shape)
+    Y = (10 * Y).astype(dtype)
+    expected = RLS().fit(X, Y)
+    found = RLS().fit(da.from_array(X, chunks=(20, 2)), da.from_array(Y, chunks=25))
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-10)
+    lazy = found.predict(da.from_array(X, chunks=(20, 2)))
+    assert (lazy.shape, lazy.dtype) == (Y.shape, found.predict(X).dtype)
+    np.testing.assert_allclose(lazy.compute(), found.predict(X), rtol=1e-10)
+
+
+@pytest.mark.usefixtures("threads")
+def test_one_of_the_two_may_be_in_memory(data):
+    X, Y = data
+    expected = RLS().fit(X, Y).coef_
+    dX, dY = chunked(X, Y, (70, 3), (41, 2, 2))
+    for pair in [(dX, Y), (X, dY)]:
+        np.testing.assert_allclose(RLS().fit(*pair).coef_, expected, rtol=1e-10)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("lazy", [False, True])
+def test_weights_are_those_of_the_samples_also_where_a_chunk_has_none(lazy, data):
+    X, Y = data
+    w = np.random.default_rng(0).uniform(size=300)
+    w[90:200] = 0
+    expected = Moments.from_arrays(X, Y, w)
+    weights = da.from_array(w, chunks=17) if lazy else w
+    found = Moments.from_arrays(*chunked(X, Y), weights)
+    assert found.n_samples == 300
+    np.testing.assert_allclose(found.Sxy, expected.Sxy, rtol=1e-10)
+    for CV in (LRRCV, RLSCV):
+        a = CV(alphas=ALPHAS, cv=3).fit(X, Y, w + 0.1)
+        b = CV(alphas=ALPHAS, cv=3).fit(*chunked(X, Y, y=(50, 2, 3)), weights + 0.1)
+        np.testing.assert_allclose(b.coef_, a.coef_, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.usefixtures("threads")
+def test_nothing_as_large_as_the_data_comes_back(data, monkeypatch):
+    X, Y = toy(n=4000, d0=4, shape=(5, 3))
+    sizes = []
+    compute = dask.compute
+
+    def counted(*trees):
+        found = compute(*trees)
+        for folds in found:
+            for fold in folds:
+                m = fold.result()
+                sizes.append(m.Sxx.nbytes + m.Sxy.nbytes + m.mean_x.nbytes + m.mean_y.nbytes)
+        return found
+
+    monkeypatch.setattr(our_dask.dask, "compute", counted)
+    HOLRRCV(alphas=ALPHAS, cv=3).fit(*chunked(X, Y, (500, 4), (500, 5, 3)))
+    assert len(sizes) == 3
+    assert sum(sizes) < Y.nbytes / 100
+
+
+@pytest.mark.usefixtures("threads")
+def test_data_are_read_once_for_all_folds(data):
+    X, Y = data
+    reads = []
+
+    def read(block):
+        reads.append(block.shape)
+        return block
+
+    dY = da.from_array(Y, chunks=(50, 5, 3)).map_blocks(read, meta=np.empty((0, 0, 0)))
+    HOLRRCV(alphas=ALPHAS, cv=4).fit(X, dY)
+    assert len(reads) == 6
+
+
+@pytest.mark.usefixtures("threads")
+def test_linear_algebra_leaves_the_cores_to_the_tasks(data, monkeypatch):
+    from threadpoolctl import threadpool_info
+
+    seen = []
+    of_chunk = our_dask._moments_of_chunk
+
+    def watched(*args):
+        seen.extend(p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas")
+        return of_chunk(*args)
+
+    monkeypatch.setattr(our_dask, "_moments_of_chunk", watched)
+    RLS().fit(*chunked(*data))
+    assert set(seen) == {1}
+
+
+def test_prediction_is_lazy_and_its_chunks_are_small(data):
+    X, Y = data
+    model = RLS().fit(X, Y)
+    touched = []
+    lazy = da.from_array(X, chunks=(100, 4)).map_blocks(
+        lambda block: touched.append(1) or block, meta=np.empty((0, 0))
+    )
+    found = our_dask.predict_lazily(model, lazy, max_bytes=32 * 15 * 30)
+    assert not touched
+    assert max(found.chunks[0]) == 30
+    np.testing.assert_allclose(found.compute(scheduler="sync"), model.predict(X))
+
+
+def test_all_families_predict_dask_arrays(data):
+    X, Y = data
+    for model in (KernelRLS(kernel="rbf"), RLSCV(alphas=ALPHAS), TraceNormRegression()):
+        model.fit(X, Y)
+        lazy = model.predict(da.from_array(X, chunks=(70, 3)))
+        np.testing.assert_allclose(lazy.compute(scheduler="sync"), model.predict(X), rtol=1e-9)
+
+
+# ---------------------------------------------------------------- bad data
+
+
+@pytest.mark.usefixtures("threads")
+def test_bad_inputs_are_reported_with_their_chunk(data):
+    X, Y = (a.copy() for a in data)
+    X[222, 1] = np.inf
+    with pytest.raises(ValueError, match="samples 200 to 249: X contains infinity"):
+        RLS().fit(*chunked(X, Y))
+    model = RLS().fit(*data)
+    with pytest.raises(ValueError, match="in chunk 4 of the samples: X contains infinity"):
+        model.predict(chunked(X, Y)[0]).compute(scheduler="sync")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, Y: (X[:-1], Y), "same number of samples"),
+        (lambda X, Y: (X[:, 0], Y), "X"),
+        (lambda X, Y: (X[X[:, 0] > 0], Y), "unknown chunk sizes"),
+        (lambda X, Y: (X, Y.astype(complex)), "real numbers"),
+        (lambda X, Y: (X, Y[:, :0]), "empty mode"),
+    ],
+)
+def test_shapes_and_types_are_checked_before_the_pass(change, message, data):
+    with pytest.raises((ValueError, TypeError), match=message):
+        RLS().fit(*change(*chunked(*data)))
+
+
+def test_the_wrong_number_of_features_is_noticed_at_once(data):
+    model = RLS().fit(*data)
+    with pytest.raises(ValueError, match="3 features"):
+        model.predict(da.ones((10, 3), chunks=5))
+
+
+def test_estimators_that_need_the_samples_refuse_dask_arrays(data):
+    with pytest.raises(TypeError, match=r"Dask array.*compute\(\)"):
+        KernelRLS(kernel="rbf").fit(*chunked(*data))
+
+
+def test_small_chunks_are_joined_with_their_neighbours():
+    assert our_dask._join_small((1,) * 10, 4, 100) == (4, 4, 2)
+    assert our_dask._join_small((1,) * 10, 4, 3) == (3, 3, 3, 1)
+    assert our_dask._join_small((5, 5), 4, 1) == (5, 5)
