@@ -181,9 +181,7 @@ def test_float32_data_are_validated_in_double_precision(make_data):
     b = HOLRRCV(ALPHAS[1:]).fit(X.astype(float), Y.astype(float))
     assert a.predict(X).dtype == np.float32
     assert a.cv_results_["mean_mse"].dtype == np.float64
-    np.testing.assert_allclose(
-        a.cv_results_["mean_mse"], b.cv_results_["mean_mse"], rtol=1e-4
-    )
+    np.testing.assert_allclose(a.cv_results_["mean_mse"], b.cv_results_["mean_mse"], rtol=1e-4)
 
 
 @pytest.mark.parametrize("n_jobs", [2, -1])

@@ -60,6 +60,10 @@ class LinearTensorCV(BaseTensorCV):
         alphas = check_alphas(self.alphas)
         X, Y = check_pair(X, y)
         w = check_weights(sample_weight, X)
+        if self.criterion != "cv" and X.shape[0] < 2:
+            raise ValueError(
+                f"criterion={self.criterion!r} needs two samples at least; got 1 sample."
+            )
         self._rank_grid((X.shape[1], *Y.shape[1:]))
         splits = check_splits(self.cv, X, Y, groups, w) if self.criterion == "cv" else []
         if alphas is None:

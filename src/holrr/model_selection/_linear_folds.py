@@ -9,7 +9,8 @@ digits, are decomposed themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from ..core.moments import Moments
 from ..core.namespace import Array, namespace_of, to_numpy
 from ..core.spectral import Spectral, spectral_from_arrays, spectral_from_moments
+from ..core.validation import check_finite
 from .folds import Folds, Split, is_consecutive, is_partition, merge_others, take
 from .held_out import HeldOut
 
@@ -101,12 +103,16 @@ class ArrayFolds(Folds):
 
     def prepare(self) -> None:
         if self._can_merge():
-            parts = [self._moments(test) for _, test in self.splits]
+            with self._whole_data():
+                parts = [self._moments(test) for _, test in self.splits]
             self.merged = MomentFolds(parts, fit_intercept=self.fit_intercept)
             self.merged.prepare()
 
     def problem(self, fold: int, *candidate: int) -> tuple[Spectral, HeldOut]:
-        train, test = self.splits[fold]
+        with self._whole_data():
+            return self._problem(*self.splits[fold], fold)
+
+    def _problem(self, train: np.ndarray, test: np.ndarray, fold: int) -> tuple[Spectral, HeldOut]:
         if not self._is_wide(train.size):
             if self.merged is not None:
                 problem, held_out = self.merged.problem(fold)
@@ -136,6 +142,15 @@ class ArrayFolds(Folds):
         return estimator.fit(X, Y, w)
 
     # ------------------------------------------------------------ helpers
+
+    @contextmanager
+    def _whole_data(self) -> Iterator[None]:
+        """Errors name the place of a bad entry in all the data, not in a fold of them."""
+        try:
+            yield
+        except ValueError:
+            check_finite(self.data[1], "y")
+            raise
 
     def _can_merge(self) -> bool:
         X, n = self.data[0], self.data[0].shape[0]

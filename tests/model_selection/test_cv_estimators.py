@@ -1,0 +1,366 @@
+"""The cross-validated estimators: what they choose, keep, warn of and refuse."""
+
+import builtins
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from holrr import HOLRR, LRR, RLS, Moments
+from holrr.datasets import make_tensor_regression
+from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
+
+ALPHAS = [0.1, 1.0, 10.0, 100.0]
+quiet = pytest.mark.filterwarnings("ignore:the best penalty")
+
+
+@quiet
+@parametrize_with_checks(
+    [RLSCV(), LRRCV(), HOLRRCV(), HOLRRCV(selection="average"), LRRCV(criterion="bic")]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# ---------------------------------------------------------------- the choice
+
+
+def low_rank_data(seed, n=80, shape=(6, 5, 6), R=3):
+    """Noise as strong as the signal, whose three directions in each mode are equally strong."""
+    rng = np.random.default_rng(seed)
+    U = [np.linalg.qr(rng.normal(size=(d, R)))[0] for d in shape]
+    X = rng.normal(size=(n, shape[0]))
+    signal = np.tensordot(X, np.einsum("ar,br,cr->abc", *U), 1)
+    return X, signal + signal.std() * rng.normal(size=signal.shape)
+
+
+@quiet
+@pytest.mark.parametrize("parameters", [{"selection": "1se"}, {"criterion": "bic"}])
+def test_true_ranks_are_found_in_spite_of_noise(parameters):
+    for seed in range(15):
+        assert HOLRRCV(**parameters).fit(*low_rank_data(seed)).rank_ == (3, 3, 3)
+
+
+@quiet
+def test_least_error_finds_the_true_ranks_or_a_little_more():
+    ranks = [HOLRRCV().fit(*low_rank_data(seed)).rank_ for seed in range(15)]
+    assert all(min(rank) >= 3 for rank in ranks)
+    assert ranks.count((3, 3, 3)) >= 10
+
+
+@quiet
+def test_final_model_is_the_chosen_one_fitted_to_all_data(make_data):
+    X, Y = make_data()
+    for model, final in [
+        (RLSCV(ALPHAS), RLS()),
+        (LRRCV(ALPHAS), LRR()),
+        (HOLRRCV(ALPHAS), HOLRR()),
+        (HOLRRCV(ALPHAS, refine=True), HOLRR(refine=True)),
+        (HOLRRCV(ALPHAS, subspaces="response"), HOLRR(subspaces="response")),
+    ]:
+        model.fit(X, Y)
+        final.set_params(alpha=model.alpha_)
+        if not isinstance(final, RLS):
+            final.set_params(rank=model.rank_)
+        final.fit(X, Y)
+        assert type(model.best_estimator_) is type(final)
+        np.testing.assert_allclose(model.coef_, final.coef_, rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(model.predict(X), final.predict(X), rtol=1e-9)
+        np.testing.assert_allclose(model.intercept_, final.intercept_, rtol=1e-8)
+        assert model.score(X, Y) == pytest.approx(final.score(X, Y))
+        assert model.tucker_ is model.best_estimator_.tucker_
+        assert model.n_parameters_ == final.n_parameters_
+        assert not hasattr(model.best_estimator_, "moments_")
+
+
+@quiet
+def test_results_and_choice_belong_together(make_data):
+    X, Y = make_data()
+    model = HOLRRCV(ALPHAS).fit(X, Y)
+    surface = model.cv_results_["mean_mse"]
+    assert surface[model.best_index_] == surface.min() == -model.best_score_
+    assert model.alpha_ == ALPHAS[model.best_index_[0]]
+    assert model.rank_ == tuple(i + 1 for i in model.best_index_[1:])
+    assert model.core_.shape == model.rank_
+    assert [U.shape[1] for U in model.factors_] == list(model.rank_)
+    assert model.cv_results_["fold_mse"].shape == (5, *surface.shape)
+    assert model.cv_results_["n_parameters"].shape == surface.shape[1:]
+    assert model.cv_results_["n_parameters"][model.best_index_[1:]] == model.n_parameters_
+
+
+@quiet
+def test_order_of_the_penalties_is_the_users(make_data):
+    X, Y = make_data()
+    a, b = HOLRRCV(ALPHAS).fit(X, Y), HOLRRCV(ALPHAS[::-1]).fit(X, Y)
+    np.testing.assert_allclose(a.cv_results_["mean_mse"], b.cv_results_["mean_mse"][::-1])
+    assert a.alpha_ == b.alpha_
+
+
+@quiet
+def test_default_penalties_scale_with_the_inputs_and_the_weights(make_data):
+    X, Y = make_data()
+    a, b = HOLRRCV().fit(X, Y), HOLRRCV().fit(10 * X, Y)
+    np.testing.assert_allclose(b.alphas_, 100 * a.alphas_)
+    np.testing.assert_allclose(b.cv_results_["mean_mse"], a.cv_results_["mean_mse"], rtol=1e-9)
+    c = HOLRRCV().fit(X, Y, np.full(len(X), 3.0))
+    np.testing.assert_allclose(c.alphas_, 3 * a.alphas_)
+    parts = [Moments.from_arrays(X[i::2], Y[i::2]) for i in range(2)]
+    np.testing.assert_allclose(HOLRRCV.from_fold_moments(parts).alphas_, a.alphas_)
+    mean_eigenvalue = np.linalg.eigvalsh(np.cov(X.T) * (len(X) - 1)).mean()
+    np.testing.assert_allclose(a.alphas_[[0, -1]], mean_eigenvalue * np.array([1e-4, 1e2]))
+
+
+# ---------------------------------------------------------------- ranks
+
+
+@quiet
+def test_caps_and_lists_are_parts_of_the_surface_of_all_ranks(make_data):
+    X, Y = make_data(d0=4, shape=(3, 2))
+    everything = HOLRRCV(ALPHAS).fit(X, Y).cv_results_["fold_mse"]
+    capped = HOLRRCV(ALPHAS, ranks=(3, 2, None)).fit(X, Y).cv_results_["fold_mse"]
+    np.testing.assert_allclose(capped, everything[:, :, :3, :2, :2], rtol=1e-9)
+    listed = HOLRRCV(ALPHAS, ranks=[(1, 1, 1), (3, 1, 2), (2, 3, 1)]).fit(X, Y)
+    errors = listed.cv_results_["fold_mse"]
+    assert errors.shape == (5, 4, 3, 3, 2)
+    assert np.isfinite(errors).sum() == 5 * 4 * 3
+    for rank in [(1, 1, 1), (3, 1, 2), (2, 3, 1)]:
+        at = (..., *(R - 1 for R in rank))
+        np.testing.assert_allclose(errors[at], everything[at], rtol=1e-9)
+    assert listed.rank_ in [(1, 1, 1), (3, 1, 2), (2, 3, 1)]
+    assert HOLRRCV(ALPHAS, ranks=2).fit(X, Y).cv_results_["mean_mse"].shape == (4, 2, 2, 2)
+
+
+@quiet
+def test_caps_and_lists_of_lrr(make_data):
+    X, Y = make_data(d0=4)
+    everything = LRRCV(ALPHAS).fit(X, Y).cv_results_["mean_mse"]
+    capped = LRRCV(ALPHAS, ranks=2).fit(X, Y).cv_results_["mean_mse"]
+    np.testing.assert_allclose(capped, everything[:, :2])
+    listed = LRRCV(ALPHAS, ranks=[3, 1]).fit(X, Y).cv_results_["mean_mse"]
+    np.testing.assert_allclose(listed[:, [0, 2]], everything[:, [0, 2]])
+    assert np.isnan(listed[:, 1]).all()
+
+
+@quiet
+def test_listed_input_ranks_beyond_the_data_are_what_the_data_support(make_data):
+    X, Y = make_data(n=9, d0=12)
+    model = HOLRRCV(ALPHAS, ranks=[(12, 1, 1), (2, 1, 1)], cv=3).fit(X, Y)
+    assert model.cv_results_["mean_mse"].shape[1] == 5
+    assert np.isfinite(model.cv_results_["mean_mse"]).sum() == 4 * 2
+
+
+@quiet
+def test_ties_go_to_the_smallest_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 6))
+    model = HOLRRCV(ALPHAS).fit(X, X[:, 0] + rng.normal(size=40))
+    assert model.rank_ == (1,)
+    assert np.ptp(model.cv_results_["mean_mse"], axis=1).max() == 0
+
+
+@quiet
+def test_exact_fits_choose_the_true_rank_in_spite_of_rounding():
+    X, Y = make_tensor_regression(
+        60, n_features=5, output_shape=(4, 5), rank=(3, 2, 3), noise=0.0, random_state=0
+    )
+    assert HOLRRCV([0.0]).fit(X, Y).rank_ == (3, 2, 3)
+
+
+# ---------------------------------------------------------------- warnings
+
+
+@pytest.mark.parametrize(("alphas", "edge"), [([1e-9, 1e-8], "largest"), ([1e5, 1e6], "smallest")])
+def test_penalty_at_the_edge_of_the_grid_is_told(make_data, alphas, edge):
+    X, Y = make_data(noise=5.0)
+    with pytest.warns(UserWarning, match=f"is the {edge} of the grid") as caught:
+        RLSCV(alphas).fit(X, Y)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("alphas", [[1.0], [0.0, 1e6, 1e7]])
+def test_no_warning_where_nothing_lies_beyond_the_edge(make_data, alphas):
+    X, Y = make_data(noise=0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RLSCV(alphas).fit(X, Y)
+
+
+@quiet
+def test_ranks_are_capped_where_the_surfaces_exceed_the_budget(make_data):
+    X, Y = make_data(d0=4, shape=(3, 2))
+    budget = 8 * 4 * 7 * (2 * 2 * 2)  # 4 penalties, 5 folds, mean and deviation, ranks up to 2
+    with pytest.warns(UserWarning, match=r"capped at 2.*leaves \(2, 2, 2\)"):
+        model = HOLRRCV(ALPHAS, max_bytes=budget).fit(X, Y)
+    everything = HOLRRCV(ALPHAS).fit(X, Y).cv_results_
+    for key in ("fold_mse", "mean_mse"):
+        np.testing.assert_allclose(
+            model.cv_results_[key], everything[key][..., :2, :2, :2], rtol=1e-9
+        )
+    with pytest.raises(ValueError, match="no room for any"):
+        HOLRRCV(ALPHAS, max_bytes=10).fit(X, Y)
+    with pytest.raises(ValueError, match="no room for any"):
+        HOLRRCV(ALPHAS, ranks=[(4, 1, 1)], max_bytes=budget // 4).fit(X, Y)
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alphas": []}, "alphas must hold at least one"),
+        ({"alphas": [1, -1]}, "alphas must not be negative; got -1"),
+        ({"alphas": [1, np.nan]}, "alphas must be finite"),
+        ({"alphas": [1, np.inf]}, "alphas must be finite"),
+        ({"alphas": [2, 1, 2]}, "alphas must differ.*2.0 comes twice"),
+        ({"alphas": [[1, 2]]}, r"shape \(1, 2\)"),
+        ({"ranks": (9, 1, 1)}, "size 3; got 9"),
+        ({"ranks": (0, 1, 1)}, "got 0"),
+        ({"ranks": (1, 1)}, "must have 3 entries"),
+        ({"ranks": []}, "empty list"),
+        ({"ranks": [(1, 1, 1), (1, 9, 1)]}, "got 9"),
+        ({"ranks": (0.5, 1, 1)}, "whole numbers"),
+        ({"ranks": 0}, "at least 1"),
+        ({"cv": 31}, "n_splits=31"),
+        ({"cv": 1}, "cv"),
+        ({"cv": [(np.arange(30), [])]}, "test side of split 0 of cv is empty"),
+        ({"cv": [([], np.arange(30))]}, "training side of split 0 of cv is empty"),
+        ({"cv": [(np.arange(20), [30])]}, "holds 30, but there are 30 samples"),
+        ({"cv": [(np.arange(20), [0.5])]}, "must be a 1-d array of integers"),
+        ({"cv": []}, "at least one split"),
+        ({"selection": "best"}, "selection"),
+        ({"criterion": "dic"}, "criterion"),
+        ({"selection": "1se", "criterion": "bic"}, "1se.*needs folds"),
+        ({"selection": "1se", "cv": ShuffleSplit(1, random_state=0)}, "two folds at least"),
+        ({"selection": "average", "refine": True}, "refine=False"),
+        ({"selection": lambda results: (0, 99, 0, 0)}, "must return an int or a tuple"),
+        ({"selection": lambda results: None}, "must return an int or a tuple"),
+        ({"selection": lambda results: 10**9}, "must return an int or a tuple"),
+        ({"max_bytes": -1}, "max_bytes"),
+    ],
+)
+@quiet
+def test_bad_parameters_are_named_and_leave_the_estimator_as_it_was(make_data, parameters, message):
+    X, Y = make_data()
+    model = HOLRRCV(ALPHAS).fit(X, Y)
+    model.set_params(**parameters)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, Y)
+    assert vars(model) == before
+
+
+def test_bad_parameters_are_found_before_the_outputs_are_read(make_data, monkeypatch):
+    X, Y = make_data()
+
+    def read(*args, **kwargs):
+        raise AssertionError("the outputs were read")
+
+    monkeypatch.setattr(Moments, "from_checked", read)
+    for parameters in ({"alphas": [-1]}, {"ranks": (9, 1, 1)}, {"cv": 99}):
+        with pytest.raises(ValueError, match=r"alphas|ranks|n_splits"):
+            HOLRRCV(**parameters).fit(X, Y)
+
+
+def test_groups_and_weights_must_fit_the_samples(make_data):
+    X, Y = make_data()
+    with pytest.raises(ValueError, match="groups must have one entry for each of the 30"):
+        HOLRRCV(ALPHAS).fit(X, Y, groups=[0, 1])
+    with pytest.raises(ValueError, match="split 0 of cv has zero sample_weight"):
+        HOLRRCV(ALPHAS, cv=3).fit(X, Y, np.repeat([0, 1, 1], 10))
+
+
+@pytest.mark.parametrize("d0", [3, 40], ids=["primal", "dual"])
+@pytest.mark.parametrize("cv", [5, ShuffleSplit(3, random_state=0)], ids=["KFold", "ShuffleSplit"])
+def test_missing_outputs_are_named_by_their_place_in_all_the_data(make_data, d0, cv):
+    X, Y = make_data(d0=d0)
+    Y[17, 0, 0] = np.nan
+    with pytest.raises(ValueError, match="y contains NaN at index \\(17, 0, 0\\)"):
+        HOLRRCV(ALPHAS, cv=cv).fit(X, Y)
+
+
+def test_fold_moments_must_belong_together(make_data):
+    X, Y = make_data()
+    a, b = Moments.from_arrays(X[:15], Y[:15]), Moments.from_arrays(X[15:], Y[15:])
+    model = HOLRRCV(ALPHAS)
+    with pytest.raises(ValueError, match="at least two folds; got 1"):
+        model.fit_fold_moments([a])
+    with pytest.raises(TypeError, match=r"moments\[1\] must be a Moments"):
+        model.fit_fold_moments([a, X])
+    with pytest.raises(ValueError, match=r"moments\[1\] 2 and"):
+        model.fit_fold_moments([a, Moments.from_arrays(X[15:, :2], Y[15:])])
+    with pytest.raises(ValueError, match="response_grams=True"):
+        HOLRRCV(subspaces="response").fit_fold_moments([a, b])
+    with pytest.raises(ValueError, match="svd"):
+        HOLRRCV(solver="svd").fit_fold_moments([a, b])
+
+
+# ---------------------------------------------------------------- good citizens
+
+
+@quiet
+def test_clone_pickle_pipeline_and_nested_cross_validation(make_data):
+    X, Y = make_data()
+    model = pickle.loads(pickle.dumps(HOLRRCV(ALPHAS, selection="average").fit(X, Y)))
+    fresh = clone(model).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), fresh.predict(X))
+    pipe = make_pipeline(StandardScaler(), HOLRRCV(ALPHAS, cv=3)).fit(X, Y)
+    assert pipe.predict(X).shape == Y.shape
+    assert cross_val_predict(HOLRRCV(ALPHAS, cv=3), X, Y, cv=3).shape == Y.shape
+    search = GridSearchCV(HOLRRCV(ALPHAS, cv=3), {"subspaces": ["fitted", "response"]}, cv=2)
+    assert search.fit(X, Y).best_params_["subspaces"] in ("fitted", "response")
+
+
+@quiet
+def test_feature_names_reach_the_final_model(make_data):
+    pd = pytest.importorskip("pandas")
+    X, Y = make_data()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = HOLRRCV(ALPHAS).fit(frame, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["b", "a", "c"]])
+
+
+@quiet
+def test_data_are_read_once_where_the_folds_partition_them(make_data, monkeypatch):
+    X, Y = make_data()
+    read = []
+    original = Moments.from_checked.__func__
+
+    def counting(cls, X, *args, **kwargs):
+        read.append(len(X))
+        return original(cls, X, *args, **kwargs)
+
+    monkeypatch.setattr(Moments, "from_checked", classmethod(counting))
+    HOLRRCV(ALPHAS, cv=KFold(4, shuffle=True, random_state=0)).fit(X, Y)
+    assert sum(read) == len(X)
+
+
+@quiet
+def test_progress_bar_is_drawn_on_request(make_data, capsys, monkeypatch):
+    pytest.importorskip("rich")
+    X, Y = make_data()
+    HOLRRCV(ALPHAS, verbose=True).fit(X, Y)
+    assert "HOLRRCV" in capsys.readouterr().err
+    HOLRRCV(ALPHAS).fit(X, Y)
+    assert capsys.readouterr().err == ""
+
+    original = builtins.__import__
+
+    def without_rich(name, *args, **kwargs):
+        if name.startswith("rich"):
+            raise ImportError(name)
+        return original(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_rich)
+    with pytest.raises(ImportError, match=r"pip install holrr\[progress\]"):
+        HOLRRCV(ALPHAS, verbose=True).fit(X, Y)

@@ -1,0 +1,235 @@
+"""Selection rules, parameter counts, information criteria and averages, each by its definition."""
+
+import numpy as np
+import pytest
+
+from holrr import HOLRR, LRR, RLS
+from holrr.core.tucker import n_parameters
+from holrr.datasets import make_tensor_regression
+from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
+from holrr.model_selection._average import core_mask, rank_weights
+from holrr.model_selection._grid import parameter_counts
+from holrr.model_selection.folds import is_partition, merge_others
+
+pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
+
+ALPHAS = [0.1, 1.0, 10.0, 100.0]
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 3), (4, 3, 2), (9, 2, 2), (3, 2, 3, 2)])
+def test_parameter_counts_are_those_of_tucker_tensors(shape):
+    counts = parameter_counts(shape, shape)
+    for index in np.ndindex(*shape):
+        assert counts[index] == n_parameters(shape, [i + 1 for i in index])
+    first = parameter_counts(shape, shape[:1])
+    assert [n_parameters(shape, (i + 1, *shape[1:])) for i in range(shape[0])] == list(first)
+
+
+def test_partitions_are_recognised():
+    a, b = np.arange(3), np.arange(3, 7)
+    assert is_partition([(a, b), (b, a)], 7)
+    assert not is_partition([(a, b)], 7)
+    assert not is_partition([(a, b), (b, a[:2])], 7)
+    assert not is_partition([(a, b), (b, b)], 7)
+    assert not is_partition([(np.array([0, 1, 1]), b), (b, a)], 7)
+
+
+def test_merged_moments_leave_out_one_part(make_data):
+    from holrr import Moments
+
+    X, Y = make_data()
+    parts = [Moments.from_arrays(X[i::4], Y[i::4]) for i in range(4)]
+    for i, merged in enumerate(merge_others(parts)):
+        others = np.arange(len(X)) % 4 != i
+        expected = Moments.from_arrays(X[others], Y[others])
+        np.testing.assert_allclose(merged.Sxy, expected.Sxy, rtol=1e-12)
+        np.testing.assert_allclose(merged.mean_y, expected.mean_y, rtol=1e-12)
+        assert merged.syy == pytest.approx(expected.syy, rel=1e-12)
+
+
+# ---------------------------------------------------------------- one standard error
+
+
+def test_1se_is_the_smallest_model_within_a_standard_error(make_data):
+    X, Y = make_data(d0=4, noise=4.0)
+    model = HOLRRCV(ALPHAS, selection="1se").fit(X, Y)
+    folds, count = (model.cv_results_[key] for key in ("fold_mse", "n_parameters"))
+    mean = folds.mean(axis=0)
+    best = np.unravel_index(mean.argmin(), mean.shape)
+    bound = mean[best] + folds[(slice(None), *best)].std(ddof=1) / np.sqrt(len(folds))
+    within = [i for i in np.ndindex(*mean.shape) if mean[i] <= bound]
+    assert model.n_parameters_ == min(count[i[1:]] for i in within)
+    assert mean[model.best_index_] <= bound
+    smallest = [i for i in within if count[i[1:]] == model.n_parameters_]
+    assert model.alpha_ == max(ALPHAS[i[0]] for i in smallest)
+
+
+def test_1se_of_ridge_is_the_largest_penalty_within_a_standard_error(make_data):
+    X, Y = make_data(noise=4.0)
+    model = RLSCV(ALPHAS, selection="1se").fit(X, Y)
+    mean, folds = model.cv_results_["mean_mse"], model.cv_results_["fold_mse"]
+    best = mean.argmin()
+    bound = mean[best] + folds[:, best].std(ddof=1) / np.sqrt(5)
+    assert model.alpha_ == np.array(ALPHAS)[mean <= bound].max()
+
+
+@pytest.mark.parametrize("index", [(1, 2, 0, 1), 37, (np.int64(1), 0, -1, 1)])
+def test_callable_selects_by_index(make_data, index):
+    X, Y = make_data()
+    model = HOLRRCV(ALPHAS, selection=lambda results: index).fit(X, Y)
+    shape = model.cv_results_["mean_mse"].shape
+    where = np.unravel_index(index, shape) if isinstance(index, int) else index
+    expected = np.empty(shape)[...]
+    expected[...] = 0
+    expected[tuple(where)] = 1
+    assert expected[model.best_index_] == 1
+    assert model.rank_ == tuple(int(i) % n + 1 for i, n in zip(where, shape, strict=True))[1:]
+
+
+# ---------------------------------------------------------------- information criteria
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("criterion", ["aic", "bic", "gcv"])
+@pytest.mark.parametrize(("n", "d0"), [(30, 3), (7, 9)])
+def test_criteria_by_their_definition(make_data, criterion, fit_intercept, n, d0):
+    X, Y = make_data(n, d0, (2, 2))
+    model = HOLRRCV(ALPHAS, criterion=criterion, fit_intercept=fit_intercept).fit(X, Y)
+    values = model.cv_results_[criterion]
+    Xc = X - X.mean(axis=0) if fit_intercept else X
+    lam = np.linalg.svd(Xc, compute_uv=False) ** 2
+    lam = lam[lam > 1e-9]
+    n_obs = Y.size
+    for index in np.ndindex(*values.shape):
+        alpha, rank = ALPHAS[index[0]], tuple(i + 1 for i in index[1:])
+        fit = HOLRR(rank=rank, alpha=alpha, fit_intercept=fit_intercept).fit(X, Y)
+        mse = ((fit.predict(X) - Y) ** 2).mean()
+        dimension = n_parameters((lam.size, 2, 2), rank)
+        df = dimension * (lam / (lam + alpha)).mean() + (4 if fit_intercept else 0)
+        expected = {
+            "aic": n_obs * np.log(mse) + 2 * df,
+            "bic": n_obs * np.log(mse) + np.log(n_obs) * df,
+            "gcv": mse / (1 - df / n_obs) ** 2,
+        }[criterion]
+        assert model.cv_results_["train_mse"][index] == pytest.approx(mse, rel=1e-9)
+        assert model.cv_results_["degrees_of_freedom"][index] == pytest.approx(df, rel=1e-9)
+        assert values[index] == pytest.approx(expected if df < n_obs else np.inf, rel=1e-8)
+    assert -model.best_score_ == values[model.best_index_] == values.min()
+
+
+def test_gcv_of_ridge_is_scikit_learns_without_intercept():
+    """The trace of the hat matrix, as the textbook has it."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 4)), rng.normal(size=20)
+    model = RLSCV([0.5], criterion="gcv", fit_intercept=False).fit(X, y)
+    hat = X @ np.linalg.solve(X.T @ X + 0.5 * np.eye(4), X.T)
+    residual = y - hat @ y
+    expected = (residual @ residual / 20) / (1 - np.trace(hat) / 20) ** 2
+    assert model.cv_results_["gcv"][0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_criteria_need_neither_folds_nor_samples(make_data):
+    from holrr import Moments
+
+    X, Y = make_data()
+    parts = [Moments.from_arrays(X[i::2], Y[i::2]) for i in range(2)]
+    a = HOLRRCV.from_fold_moments(parts, alphas=ALPHAS, criterion="bic")
+    b = HOLRRCV(ALPHAS, criterion="bic", cv=10**6).fit(X, Y)
+    np.testing.assert_allclose(a.cv_results_["bic"], b.cv_results_["bic"], rtol=1e-9)
+    assert a.rank_ == b.rank_
+
+
+# ---------------------------------------------------------------- averages
+
+
+def test_mask_is_the_weighted_mean_of_nested_cores():
+    rng = np.random.default_rng(0)
+    weights, core = rng.uniform(size=(3, 4, 2)), rng.normal(size=(3, 4, 2))
+    expected = np.zeros_like(core)
+    for index in np.ndindex(*core.shape):
+        block = tuple(slice(i + 1) for i in index)
+        expected[block] += weights[index] * core[block]
+    np.testing.assert_allclose(core_mask(weights) * core, expected)
+
+
+def test_weights_fall_with_the_error_and_leave_out_what_is_no_candidate():
+    mse = np.array([1.0, 1.1, np.nan, 3.0])
+    weights = rank_weights(mse, 0.1)
+    assert weights[2] == 0
+    assert weights.sum() == pytest.approx(1)
+    np.testing.assert_allclose(weights[1] / weights[0], np.exp(-1))
+    np.testing.assert_array_equal(rank_weights(mse, 0.0), [1, 0, 0, 0])
+    np.testing.assert_array_equal(rank_weights(np.array([0.0, 1.0]), 0.1), [1, 0])
+
+
+@pytest.mark.parametrize(("n", "d0"), [(30, 4), (7, 9)])
+@pytest.mark.parametrize("parameters", [{}, {"criterion": "aic"}, {"subspaces": "response"}])
+def test_average_predicts_the_weighted_mean_of_all_ranks(make_data, parameters, n, d0):
+    X, Y = make_data(n, d0, (3, 2), noise=5.0)
+    model = HOLRRCV(ALPHAS, selection="average", cv=3, **parameters).fit(X, Y)
+    weights = model.rank_weights_
+    assert (weights > 1e-3).sum() > 1 or "criterion" in parameters
+    expected = 0.0
+    subspaces = parameters.get("subspaces", "fitted")
+    for index in np.ndindex(*weights.shape):
+        rank = tuple(i + 1 for i in index)
+        fit = HOLRR(rank=rank, alpha=model.alpha_, subspaces=subspaces).fit(X, Y)
+        expected = expected + weights[index] * fit.predict(X)
+    np.testing.assert_allclose(model.predict(X), expected, atol=1e-4 * np.abs(Y).max())
+    residual = ((model.predict(X) - Y) ** 2).sum() + model.alpha_ * (model.coef_**2).sum()
+    assert model.best_estimator_.objective_ == pytest.approx(residual, rel=1e-6)
+
+
+def test_average_of_lrr_predicts_the_weighted_mean_of_all_ranks(make_data):
+    X, Y = make_data(30, 5, (3, 2), noise=5.0)
+    model = LRRCV(ALPHAS, selection="average").fit(X, Y)
+    fits = [LRR(i + 1, model.alpha_).fit(X, Y).predict(X) for i in range(5)]
+    expected = sum(w * fit for w, fit in zip(model.rank_weights_, fits, strict=True))
+    np.testing.assert_allclose(model.predict(X), expected, atol=1e-4 * np.abs(Y).max())
+
+
+def test_score_of_an_average_is_its_exact_held_out_error(make_data):
+    """Each fold judges the average whose weights come from the other folds."""
+    X, Y = make_data(24, 3, (2, 2), noise=5.0)
+    model = HOLRRCV(ALPHAS, selection="average", cv=3).fit(X, Y)
+    at_alpha = model.cv_results_["fold_mse"][:, model.best_index_[0]]
+    errors = []
+    for t in (0.0, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2):
+        total = 0.0
+        for k in range(3):
+            test = np.arange(24) // 8 == k
+            others = np.delete(at_alpha, k, axis=0).mean(axis=0)
+            weights, predicted = rank_weights(others, t), 0.0
+            for index in np.ndindex(*weights.shape):
+                fit = HOLRR(tuple(i + 1 for i in index), model.alpha_).fit(X[~test], Y[~test])
+                predicted = predicted + weights[index] * fit.predict(X[test])
+            total += ((predicted - Y[test]) ** 2).mean() / 3
+        errors.append(total)
+    assert -model.best_score_ == pytest.approx(min(errors), rel=1e-9)
+
+
+def test_average_beats_the_best_rank_where_there_is_much_noise():
+    ratios = []
+    for seed in range(8):
+        X, Y, coef = make_tensor_regression(
+            50,
+            n_features=8,
+            output_shape=(8, 8),
+            rank=(4, 3, 3),
+            snr=0.5,
+            return_coef=True,
+            random_state=seed,
+        )
+        error = [
+            np.linalg.norm(HOLRRCV(selection=s).fit(X, Y).coef_ - coef) for s in ("average", "min")
+        ]
+        ratios.append(error[0] / error[1])
+    assert np.mean(ratios) < 0.99
+    assert max(ratios) < 1.03
+
+
+def test_final_ridge_model_has_no_rank(make_data):
+    X, Y = make_data()
+    model = RLSCV(ALPHAS).fit(X, Y)
+    assert isinstance(model.best_estimator_, RLS)
+    assert not hasattr(model, "rank_")
