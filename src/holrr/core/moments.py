@@ -270,6 +270,7 @@ class Moments:
         outer = xp.reshape(
             xp.linalg.outer(weight * dx, xp.reshape(dy, (-1,))), tuple(self.Sxy.shape)
         )
+        outer += self.Sxy  # in place: these are the largest arrays of a stream
         grams = self.response_grams
         if grams is not None:
             grams = tuple(G + weight * gram(dy, i) for i, G in enumerate(grams))
@@ -279,7 +280,7 @@ class Moments:
             mean_x=mean_x,
             mean_y=mean_y,
             Sxx=self.Sxx + xp.linalg.outer(weight * dx, dx),
-            Sxy=self.Sxy + outer,
+            Sxy=outer,
             syy=self.syy + weight * float(xp.sum(dy * dy)),
             response_grams=grams,
             dtype=self.dtype,
@@ -303,6 +304,8 @@ def _merge(a: Moments, b: Moments) -> Moments:
     dx, dy = b.mean_x - a.mean_x, b.mean_y - a.mean_y
     share = b.weight / weight
     both = a._shifted(dx, dy, a.weight * share, a.mean_x + share * dx, a.mean_y + share * dy)
+    Sxy = both.Sxy
+    Sxy += b.Sxy  # both's own, made a moment ago
     grams = both.response_grams
     if grams is not None and b.response_grams is not None:
         grams = tuple(G + H for G, H in zip(grams, b.response_grams, strict=True))
@@ -312,7 +315,7 @@ def _merge(a: Moments, b: Moments) -> Moments:
         mean_x=both.mean_x,
         mean_y=both.mean_y,
         Sxx=both.Sxx + b.Sxx,
-        Sxy=both.Sxy + b.Sxy,
+        Sxy=Sxy,
         syy=both.syy + b.syy,
         response_grams=grams,
         dtype=a.dtype if a.dtype == b.dtype else "float64",
