@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import fields
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def data():
 
 
 def batches_of(X, Y, w=None):
-    for start, stop in zip(CUTS[:-1], CUTS[1:], strict=True):
+    for start, stop in pairwise(CUTS):
         yield (X[start:stop], Y[start:stop], *(() if w is None else (w[start:stop],)))
 
 
