@@ -219,7 +219,7 @@ class MLMTNC(SpectralRegressor):
 
 def start_of(data: ScaledProblem, rank: Any, n_features: int) -> Approximation:
     """The truncated HOSVD of the least squares problem, whose ranks are those of the core."""
-    specs = check_rank(rank, (n_features, *data.T.shape[1:]))
+    specs = check_rank(rank, (n_features, *data.shape[1:]))
     return hosvd(data.T, data.pick(specs), input_rank=lambda: data.T.shape[0])
 
 

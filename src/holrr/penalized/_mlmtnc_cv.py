@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ..core.namespace import squared_norm
 from ..core.spectral import Spectral
 from ..core.validation import check_rank
 from ..model_selection._grid import RankGrid, default_alphas, parameter_counts
@@ -75,8 +76,9 @@ class MLMTNCCV(PenalizedCV):
     >>> W = np.multiply.outer(rng.normal(size=6), np.multiply.outer(rng.normal(size=3), np.ones(4)))
     >>> X = rng.normal(size=(60, 6))
     >>> Y = np.tensordot(X, W, 1) + rng.normal(size=(60, 3, 4))
-    >>> MLMTNCCV(ranks=[1, 2, (6, 3, 4)], cv=3).fit(X, Y).rank_
-    (1, 1, 1)
+    >>> model = MLMTNCCV(ranks=[1, (2, 1, 2)], betas=[0.1, 1, 10], cv=3).fit(X, Y)
+    >>> model.rank_, model.cv_results_["mean_mse"].shape
+    ((1, 1, 1), (2, 3))
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012
@@ -190,8 +192,7 @@ def _check_ranks(ranks: Any, shape: tuple[int, ...]) -> list[Any]:
 def _holrr_rank(folds: Folds, problem: Spectral, n_jobs: int | None) -> tuple[int, ...]:
     """The rank that HOLRR predicts held-out data best with, for the best of its penalties."""
     shape = (folds.n_inputs, *folds.output_shape)
-    energy = float(np.sum(np.square(np.asarray([float(s) for s in problem.s]))))
-    alphas = default_alphas(energy, problem.s.shape[0])
+    alphas = default_alphas(float(squared_norm(problem.s)), problem.s.shape[0])
     grid = RankGrid(shape).within_input_rank(folds.max_input_rank)
     grid = grid.within_budget(folds.n_folds * len(alphas), _SURFACE_BYTES)
     surface = sweep(folds, alphas, grid.caps, n_jobs=n_jobs).fold_mse.mean(axis=0)
@@ -203,6 +204,6 @@ def _default_betas(data: ScaledProblem, rank: Any, n_features: int) -> np.ndarra
     """Penalties from a negligible one to one at which hardly anything is left."""
     start = balance(least_squares(start_of(data, rank, n_features).tucker, data))
     unit = (data.unit_t / data.unit_s) ** (1 / (data.T.ndim + 1))
-    explained = float((data.T * data.T).sum()) * data.unit_t**2
+    explained = float(squared_norm(data.T)) * data.unit_t**2
     weight = penalty(start) * unit**2
     return _RELATIVE_BETAS * (explained / weight if explained > 0 and weight > 0 else 1.0)

@@ -47,8 +47,8 @@ class ScaledProblem:
         ``Q'Y`` over its entry of largest modulus.
     modes : tuple of int
         The modes of the data that those of `T` are.
-    order : int
-        Number of modes of the data, p + 1.
+    shape : tuple of int
+        Shape that `T` has with all the modes of the data.
     rest : float
         What no coefficients explain of ``||Y||^2``, in the square of the unit of `T`.
     unit_s, unit_t : float
@@ -58,7 +58,7 @@ class ScaledProblem:
     s: Array
     T: Array
     modes: tuple[int, ...]
-    order: int
+    shape: tuple[int, ...]
     rest: float
     unit_s: float
     unit_t: float
@@ -73,7 +73,7 @@ class ScaledProblem:
         modes = tuple(i for i, d in enumerate(shape) if i == 0 or d > 1)
         T = xp.reshape(problem.T / unit_t, tuple(shape[i] for i in modes))
         rest = max(problem.syy / unit_t / unit_t - float(squared_norm(T)), 0.0)
-        return cls(problem.s / unit_s, T, modes, len(shape), rest, unit_s, unit_t)
+        return cls(problem.s / unit_s, T, modes, shape, rest, unit_s, unit_t)
 
     def pick(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Of values for all the modes of the data those for the modes of `T`."""
@@ -81,7 +81,7 @@ class ScaledProblem:
 
     def restore(self, V: Tucker) -> Tucker:
         """A tensor like `T` with the modes of size one put back."""
-        sizes, factors = [1] * self.order, [None] * self.order
+        sizes, factors = [1] * len(self.shape), [None] * len(self.shape)
         for mode, R, U in zip(self.modes, V.core.shape, V.factors, strict=True):
             sizes[mode], factors[mode] = R, U
         return Tucker(namespace_of(V.core).reshape(V.core, tuple(sizes)), tuple(factors))

@@ -62,7 +62,7 @@ class _TraceNorm(SpectralRegressor):
         energy = data.unit_t * data.unit_t
         self.objective_ = found.objective * energy
         self.lower_bound_ = found.lower_bound * energy
-        self.rank_ = (0,) * data.order if found.is_zero else self.tucker_.rank
+        self.rank_ = (0,) * len(data.shape) if found.is_zero else self.tucker_.rank
         self.n_iter_ = found.n_iter
         self.history_ = {name: np.asarray(values) for name, values in found.history.items()}
         for name in ("objective", "lower_bound"):

@@ -126,7 +126,7 @@ class TraceNormRegressionCV(PenalizedCV):
         state: State | None = None
         errors = np.empty(self.penalties_.size)
         for k in np.argsort(-self.penalties_):
-            penalty = self.penalties_[k] / (data.unit_s * data.unit_t)
+            penalty = float(self.penalties_[k]) / (data.unit_s * data.unit_t)
             found = trace_norm(scaled, penalty, start=state, max_iter=self.max_iter, tol=self.tol)
             if not found.converged:
                 complain(unconverged(found, self.max_iter, self.tol))

@@ -1,0 +1,303 @@
+"""MLMT-NC: exact steps, a falling objective, and what it reduces to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from penalized_reference import mlmtnc_objective
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import reference
+from holrr import RLS, Moments, Tucker
+from holrr.penalized import MLMTNC, TraceNormRegression
+from holrr.penalized._alternating import (
+    alternate,
+    balance,
+    core_step,
+    factor_step,
+    objective,
+    penalty,
+    random_start,
+)
+from holrr.penalized._spectral import ScaledProblem, spectral_of_arrays
+from problems import toy
+
+
+@parametrize_with_checks([MLMTNC(rank=2)])
+def test_scikit_learn_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def scaled(n=40, d0=5, shape=(3, 4)):
+    X, Y = toy(n=n, d0=d0, shape=shape)
+    return ScaledProblem.of(spectral_of_arrays(X, Y, None, min_alpha=0.0, fit_intercept=True))
+
+
+def start(problem, rank=2, seed=0):
+    rank = tuple(min(rank, d) for d in problem.T.shape)
+    return random_start(problem.T, rank, np.random.RandomState(seed))
+
+
+def blocks(V):
+    return [V.core, *V.factors]
+
+
+def with_block(V, k, block):
+    new = blocks(V)
+    new[k] = block
+    return Tucker(new[0], tuple(new[1:]))
+
+
+SHAPES = [(), (3,), (3, 4), (2, 3, 2)]
+
+
+# ---------------------------------------------------------------- block steps
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("n", [40, 4])
+@pytest.mark.parametrize("beta", [1e-3, 0.1, 10.0])
+def test_each_step_is_the_exact_minimiser_of_its_block(shape, n, beta):
+    """Central differences of the objective vanish, in every entry, and no step away lowers it."""
+    problem = scaled(n=n, shape=shape)
+    V = start(problem)
+    for k in range(1 + V.core.ndim):
+        before = objective(problem, V, beta)
+        V = core_step(problem, V, beta) if k == 0 else factor_step(problem, V, beta, k - 1)
+        value = objective(problem, V, beta)
+        assert value <= before
+        for place in np.ndindex(blocks(V)[k].shape):
+            h = np.zeros(blocks(V)[k].shape)
+            h[place] = 1e-3
+            up = objective(problem, with_block(V, k, blocks(V)[k] + h), beta)
+            down = objective(problem, with_block(V, k, blocks(V)[k] - h), beta)
+            # The objective is quadratic in a block: the differences are exact up to rounding.
+            assert abs(up - down) <= 1e-10 * value
+            assert min(up, down) > value
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_balancing_keeps_the_tensor_and_lowers_the_penalty(shape):
+    V = start(scaled(shape=shape), rank=3)
+    balanced = balance(V)
+    assert_allclose(balanced.to_dense(), V.to_dense(), rtol=1e-10, atol=1e-12)
+    assert penalty(balanced) < penalty(V)
+    norms = [np.linalg.norm(block) for block in blocks(balanced)]
+    assert_allclose(norms, norms[0], rtol=1e-12)
+
+
+def test_balancing_leaves_no_better_change_of_basis():
+    """At a fixed point no invertible change of one mode's basis lowers the penalty."""
+    V = start(scaled(), rank=3)
+    for _ in range(200):
+        V = balance(V)
+    rng = np.random.default_rng(0)
+    for mode in range(3):
+        A, G = V.factors[mode], reference.unfold(V.core, mode)
+        assert_allclose(A.T @ A, G @ G.T, atol=1e-8 * np.abs(G @ G.T).max())
+        Q = np.eye(A.shape[1]) + 0.05 * rng.normal(size=(A.shape[1],) * 2)
+        core = reference.mode_product(V.core, np.linalg.inv(Q), mode)
+        changed = with_block(Tucker(core, V.factors), 1 + mode, A @ Q)
+        assert_allclose(changed.to_dense(), V.to_dense(), atol=1e-10)
+        assert penalty(changed) > penalty(V)
+
+
+def test_balancing_zero_gives_zero():
+    V = balance(Tucker(np.zeros((2, 2)), (np.ones((3, 2)), np.ones((4, 2)))))
+    assert penalty(V) == 0.0
+
+
+# ---------------------------------------------------------------- descents
+
+
+@pytest.mark.parametrize("init", ["holrr", "random"])
+@pytest.mark.parametrize("beta", [1e-6, 0.1, 10.0, 1e3])
+@pytest.mark.parametrize("n", [40, 4])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_objective_never_increases(init, beta, n):
+    X, Y = toy(n=n, d0=6, shape=(4, 5))
+    model = MLMTNC(3, beta, init=init, random_state=0, tol=0.0, max_iter=30)
+    with np.errstate(over="raise", divide="raise", invalid="raise"):
+        model.fit(X, Y)
+    assert np.all(np.diff(model.history_) <= 0)
+    assert model.history_[-1] < model.history_[0]
+    assert model.history_[-1] == model.objective_ >= model.lower_bound_
+
+
+def test_solution_is_stationary_in_all_blocks():
+    """Differences of the naive objective in the data's own coordinates, intercept included."""
+    X, Y = toy(shape=(3, 4))
+    model = MLMTNC((2, 3, 2), 2.0, tol=1e-15, max_iter=5000).fit(X, Y)
+    value = mlmtnc_objective(X, Y, model.core_, model.factors_, 2.0, model.intercept_)
+    assert_allclose(model.objective_, value, rtol=1e-10)
+    Xc, Yc = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    all_blocks = [model.core_, *model.factors_]
+    for k, block in enumerate(all_blocks):
+        for place in np.ndindex(block.shape):
+            values = []
+            for step in (1e-4, -1e-4):
+                moved = [b.copy() for b in all_blocks]
+                moved[k][place] += step
+                values.append(mlmtnc_objective(Xc, Yc, moved[0], moved[1:], 2.0))
+            assert abs(values[0] - values[1]) / 2e-4 <= 1e-3 * value
+
+
+@pytest.mark.parametrize("init", ["holrr", "random"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_full_ranks_and_no_penalty_reach_least_squares(init, shape):
+    X, Y = toy(shape=shape)
+    model = MLMTNC(None, 1e-8, init=init, random_state=0, tol=1e-12).fit(X, Y)
+    expected = RLS(0).fit(X, Y)
+    assert_allclose(model.objective_, expected.objective_, rtol=1e-6)
+    assert_allclose(model.coef_, expected.coef_, atol=1e-4)
+
+
+def test_random_starts_find_what_holrr_starts_from():
+    X, Y = toy(n=100, d0=6, shape=(4, 5), rank=2, noise=0.5)
+    model = MLMTNC(2, 0.5).fit(X, Y)
+    random = MLMTNC(2, 0.5, init="random", n_init=3, random_state=0).fit(X, Y)
+    assert_allclose(random.objective_, model.objective_, rtol=1e-5)
+    assert model.n_iter_ < 20
+
+
+def test_best_of_several_starts_is_kept():
+    X, Y = toy(n=30, shape=(4, 5), rank=3, noise=2.0)
+    single = [
+        MLMTNC(2, 5.0, init="random", random_state=np.random.RandomState(0)).fit(X, Y).objective_
+    ]
+    several = MLMTNC(2, 5.0, init="random", n_init=8, random_state=0).fit(X, Y)
+    both = MLMTNC(2, 5.0, init="holrr", n_init=8, random_state=0).fit(X, Y)
+    assert several.objective_ <= single[0]
+    assert both.objective_ <= MLMTNC(2, 5.0).fit(X, Y).objective_
+
+
+# ---------------------------------------------------------------- what it reduces to
+
+
+def test_scalar_targets_are_the_group_lasso():
+    """2 ||w|| is the least ||A||^2 + ||g||^2 with A g = w: the trace norm with penalty beta."""
+    X, y = toy(shape=())
+    model = MLMTNC(1, 3.0, tol=1e-14).fit(X, y)
+    convex = TraceNormRegression(3.0, tol=1e-12).fit(X, y)
+    assert_allclose(model.objective_, 2 * convex.objective_, rtol=1e-9)
+    assert_allclose(model.coef_, convex.coef_, rtol=1e-4)
+
+
+def test_matrix_penalty_is_a_schatten_norm():
+    """min ||A||^2 + ||G||^2 + ||B||^2 with A G B' = W is three times sum sigma^(2/3)."""
+    X, Y = toy(shape=(4,))
+    model = MLMTNC(None, 2.0, tol=1e-14).fit(X, Y)
+    squares = np.sum(model.core_**2) + sum(np.sum(A**2) for A in model.factors_)
+    sigma = np.linalg.svd(model.coef_, compute_uv=False)
+    assert_allclose(squares, 3 * np.sum(sigma ** (2 / 3)), rtol=1e-4)
+
+
+def test_modes_of_size_one_change_nothing():
+    X, Y = toy(shape=(3, 4))
+    expected = MLMTNC(2, 1.0).fit(X, Y)
+    model = MLMTNC(2, 1.0).fit(X, Y[:, None, :, None, :])
+    assert_allclose(model.coef_[:, 0, :, 0, :], expected.coef_, rtol=1e-10)
+    assert model.rank_ == (2, 1, 2, 1, 2)
+    assert_allclose(model.factors_[1], [[1.0]])
+
+
+# ---------------------------------------------------------------- the estimator
+
+
+def test_ranks_are_at_most_those_asked_for_and_supported():
+    X, Y = toy(n=4, d0=6, shape=(3, 4))
+    assert MLMTNC((5, 2, 3), 0.1).fit(X, Y).rank_ == (3, 2, 3)  # centred: three directions
+    X, Y = toy(shape=(3, 4))
+    assert MLMTNC((1, 2, 3), 0.1).fit(X, Y).rank_ == (1, 2, 2)
+    assert MLMTNC((0.5, None, 2), 0.1).fit(X, Y).rank_[2] == 2
+
+
+def test_large_penalty_gives_zero():
+    X, Y = toy()
+    model = MLMTNC(2, 1e9).fit(X, Y)
+    assert_allclose(model.coef_, 0.0, atol=1e-8)
+    assert_allclose(model.objective_, np.sum((Y - Y.mean(axis=0)) ** 2), rtol=1e-8)
+
+
+def test_moments_and_batches_give_the_same_fit():
+    X, Y = toy()
+    expected = MLMTNC(2, 1.0).fit(X, Y)
+    m = Moments.from_arrays(X[:15], Y[:15]) + Moments.from_arrays(X[15:], Y[15:])
+    batches = MLMTNC(2, 1.0).partial_fit(X[:15], Y[:15]).partial_fit(X[15:], Y[15:])
+    for model in (MLMTNC(2, 1.0).fit_moments(m), batches):
+        assert_allclose(model.coef_, expected.coef_, rtol=1e-8, atol=1e-9)
+        assert_allclose(model.objective_, expected.objective_, rtol=1e-9)
+
+
+def test_units_of_the_data_do_not_matter():
+    """With Y in other units the coefficients change by c and the penalty weight by c^(2 - 2/4)."""
+    X, Y = toy()
+    expected = MLMTNC(2, 1.0).fit(X, Y)
+    for c in (1e-60, 1e-3, 1e3, 1e60):
+        model = MLMTNC(2, c ** (2 - 2 / 4)).fit(X, c * Y)
+        assert_allclose(model.coef_, c * expected.coef_, rtol=1e-7, atol=1e-9 * c)
+        assert_allclose(model.objective_, c * c * expected.objective_, rtol=1e-9)
+
+
+def test_constant_data_have_zero_coefficients():
+    X, Y = toy()
+    for model in (
+        MLMTNC(2).fit(np.ones_like(X), Y),
+        MLMTNC(2).fit(X, np.ones_like(Y)),
+        MLMTNC(2).fit(X[:1], Y[:1]),
+        MLMTNC(2, init="random", random_state=0).fit(X, np.ones_like(Y)),
+    ):
+        assert_allclose(model.coef_, 0.0, atol=1e-10)
+        assert np.isfinite(model.objective_)
+
+
+def test_stopping_early_is_told_with_the_remedy():
+    X, Y = toy()
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=1 .*Increase max_iter or tol"):
+        model = MLMTNC(2, 1.0, max_iter=1, tol=0.0).fit(X, Y)
+    assert model.n_iter_ == 1
+
+
+def test_other_array_libraries_give_the_same_fit(xp):
+    X, Y = toy(shape=(3, 4, 2))
+    expected = MLMTNC(2, 1.0).fit(X, Y)
+    model = MLMTNC(2, 1.0).fit(xp.asarray(X), xp.asarray(Y))
+    assert xp.owns(model.coef_)
+    assert_allclose(xp.to_numpy(model.coef_), expected.coef_, rtol=1e-7, atol=1e-9)
+    random = MLMTNC(2, 1.0, init="random", random_state=0).fit(xp.asarray(X), xp.asarray(Y))
+    assert xp.owns(random.core_)
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"beta": 0.0}, ValueError, "beta"),
+        ({"rank": (2, 2)}, ValueError, "rank must have 3 entries"),
+        ({"rank": (2, 2, 9)}, ValueError, r"rank\[2\]"),
+        ({"rank": "all"}, TypeError, "rank"),
+        ({"init": "zeros"}, ValueError, "init"),
+        ({"n_init": 0}, ValueError, "n_init"),
+        ({"tol": -1.0}, ValueError, "tol"),
+    ],
+)
+def test_bad_parameters_are_named_and_leave_the_estimator_as_it_was(params, error, message):
+    X, Y = toy()
+    model = MLMTNC(2).fit(X, Y)
+    before = dict(vars(model.set_params(**params)))
+    with pytest.raises(error, match=message):
+        model.fit(X[:10], Y[:10])
+    assert vars(model) == before
+
+
+def test_progress_is_shown_on_request(capsys):
+    MLMTNC(2, verbose=1).fit(*toy())
+    assert "round 1, objective" in capsys.readouterr().out
+
+
+def test_descent_reports_every_round():
+    problem, seen = scaled(), []
+    found = alternate(problem, start(problem), 0.1, report=lambda *look: seen.append(look))
+    assert [n for n, _ in seen] == list(range(1, len(found.objectives)))
+    assert_array_equal([value for _, value in seen], found.objectives[1:])
