@@ -298,7 +298,8 @@ class RankPath:
         increments are summed over the outputs, and the rows' norms can stand for the rows.
         """
         xp = namespace_of(self.T)
-        norm = xp.sqrt(xp.sum(V * (self._input_gram @ V), axis=0))
+        # Rounding can leave less than nothing of an energy.
+        norm = xp.sqrt(xp.clip(xp.sum(V * (self._input_gram @ V), axis=0), 0.0, None))
         inner = xp.sum(V * (self._cross @ A), axis=0)
         one = xp.ones_like(norm)
         H = xp.where(norm > 0, inner / xp.where(norm > 0, norm, one), 0 * one)
