@@ -104,6 +104,18 @@ def test_balancing_leaves_no_better_change_of_basis():
         assert penalty(changed) > penalty(V)
 
 
+def test_balancing_saves_rounds():
+    """What six balanced rounds reach, sixty without balancing do not."""
+    problem = scaled(n=100, d0=6, shape=(5, 6))
+    V = start(problem, rank=3)
+    balanced = alternate(problem, V, 0.1, max_iter=6, tol=0.0).objective
+    for _ in range(60):
+        for mode in range(3):
+            V = factor_step(problem, V, 0.1, mode)
+        V = core_step(problem, V, 0.1)
+    assert balanced < objective(problem, V, 0.1)
+
+
 def test_balancing_zero_gives_zero():
     V = balance(Tucker(np.zeros((2, 2)), (np.ones((3, 2)), np.ones((4, 2)))))
     assert penalty(V) == 0.0

@@ -66,7 +66,8 @@ def _shrink_tall(A: Array, mode: int, threshold: float) -> tuple[Array, Array]:
 def nuclear_norm(A: Array, mode: int) -> float:
     """Sum of the singular values of an unfolding."""
     # Not from the Gram matrix: the roots of its noise would add up.
-    return float(namespace_of(A).sum(svd(unfold(A, mode))[1]))
+    xp = namespace_of(A)
+    return float(xp.sum(xp.linalg.svdvals(unfold(A, mode))))
 
 
 def spectral_norm(A: Array, mode: int) -> float:
