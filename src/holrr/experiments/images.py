@@ -7,6 +7,7 @@ columns and colours.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,7 @@ def reconstruct(config: Config, image: str, task: str, trial: int = 0) -> list[R
     for method, rank, model in _models(config, task, W.shape):
         coef = model.fit(X, Y).coef_
         error = float(np.sqrt(np.mean((coef - W) ** 2)))
-        words = str(tuple(model.rank_)) if rank is None else rank
+        words = _in_words(model.rank_) if rank is None else rank
         found.append(Reconstruction(method, words, rank is None, coef, error))
     return found
 
@@ -138,10 +139,14 @@ def _models(config: Config, task: str, shape: tuple[int, ...]):
             yield "LRR", str(R), LRR(R, **common)
     for ranks in holrr_ranks:
         if all(d >= R for d, R in zip(shape, ranks, strict=True)):
-            yield "HOLRR", str(ranks), HOLRR(ranks, subspaces="response", **common)
-    # Ranks above this hardly ever help a picture, and would take long to try.
-    ranks = tuple(min(d, 24) for d in shape)
+            yield "HOLRR", _in_words(ranks), HOLRR(ranks, subspaces="response", **common)
+    # Ranks above this hardly help a picture of this size, and would take long to try.
+    ranks = tuple(min(d, 40) for d in shape)
     yield "HOLRR-CV", None, HOLRRCV(ranks=ranks, fit_intercept=False)
+
+
+def _in_words(ranks: Sequence[int]) -> str:
+    return f"({','.join(map(str, ranks))})"
 
 
 def read_image(image: str, max_side: int = 128) -> NDArray[np.float64]:

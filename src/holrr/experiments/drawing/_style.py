@@ -24,7 +24,7 @@ COLOURS = {
     "HOLRR (paper)": "#d55e00",
     "HOLRR": "#d55e00",
     "HOLRR (ours)": "#009e73",
-    "HOLRR (refined)": "#0072b2",
+    "HOLRR (refined)": "#3d8fe0",
 }
 
 
@@ -95,5 +95,5 @@ def save_figure(draw: Callable[[], Any], stem: Path) -> list[Path]:
     """Write a figure as PNG and SVG, light; returns the two paths."""
     paths = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
     for path in paths:
-        path.write_bytes(figure_bytes(draw, "light", path.suffix[1:]))
+        path.write_bytes(figure_bytes(draw, "light", path.suffix[1:], dpi=105))
     return paths

@@ -61,9 +61,19 @@ def draw(rows: Table) -> Any:
     grid[0, 0].invert_yaxis()
     for ax in grid[-1]:
         ax.set_xlabel("RMSE on the test set")
-    handles, names = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=2)
+    figure.legend(handles=_legend(), loc="outside lower center", ncols=2)
     return figure
+
+
+def _legend() -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    ours = {"marker": "o", "linestyle": "-", "color": THEMES["light"]["faint"]}
+    paper = {"linestyle": "", "mfc": "none", "mec": THEMES["light"]["faint"], "mew": 1.5, "ms": 9}
+    return [
+        Line2D([], [], label="this library, with standard error", **ours),
+        Line2D([], [], marker="o", label="the paper", **paper),
+    ]
 
 
 def _key(row: Row) -> tuple[str, str]:
@@ -77,7 +87,6 @@ def _draw_cell(
     paper: dict[tuple[str, str], float],
 ) -> None:
     places = [(i, key) for i, key in enumerate(keys) if key in cell]
-    first = True
     for i, key in places:
         ax.errorbar(
             cell[key]["mean"],
@@ -86,21 +95,10 @@ def _draw_cell(
             fmt="o",
             capsize=2.5,
             color=COLOURS.get(key[1], THEMES["light"]["faint"]),
-            label="this library, with standard error" if first else None,
         )
-        first = False
     known = [(paper[key], i) for i, key in places if key in paper]
     if known:
         values, heights = zip(*known, strict=True)
-        ax.plot(
-            values,
-            heights,
-            "o",
-            mfc="none",
-            mec=THEMES["light"]["faint"],
-            mew=1.5,
-            ms=9,
-            label="the paper",
-        )
+        ax.plot(values, heights, "o", mfc="none", mec=THEMES["light"]["faint"], mew=1.5, ms=9)
     ax.set_yticks(range(len(keys)), [LABELS[key] for key in keys])
     ax.grid(visible=True, axis="x")

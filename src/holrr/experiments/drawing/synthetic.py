@@ -24,14 +24,15 @@ VALUES = {
     "noisy": "rmse_to_signal",
     "anisotropic": "rmse_to_signal",
 }
-MARKERS = {
-    "RLS": "s",
-    "LRR": "^",
-    "Trace norm": "v",
-    "MLMT-NC": "D",
-    "HOLRR (paper)": "o",
-    "HOLRR (ours)": "o",
-    "HOLRR (refined)": "P",
+# Lines may coincide: marks of different size, some hollow, are all seen.
+MARKS: dict[str, dict[str, Any]] = {
+    "RLS": {"marker": "s"},
+    "LRR": {"marker": "^"},
+    "Trace norm": {"marker": "v"},
+    "MLMT-NC": {"marker": "D", "markersize": 9.5, "markerfacecolor": "none"},
+    "HOLRR (paper)": {"marker": "o", "markersize": 7, "markerfacecolor": "none", "linestyle": "--"},
+    "HOLRR (ours)": {"marker": "o", "markersize": 4},
+    "HOLRR (refined)": {"marker": "x", "markersize": 7, "linestyle": ":"},
 }
 
 
@@ -60,7 +61,7 @@ def draw(config: Config, rows: Table) -> Any:
         handles |= _draw_panel(ax, config, panel, [r for r in rows if r["panel"] == panel])
     for ax in grid.flat[len(config.panels) :]:
         ax.set_axis_off()
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=7)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
     return figure
 
 
@@ -75,30 +76,28 @@ def _draw_panel(ax: Any, config: Config, panel: str, rows: Table) -> dict[str, A
             [row["mean"] for row in line],
             yerr=[0.0 if math.isnan(row["error"]) else row["error"] for row in line],
             color=COLOURS[method],
-            marker=MARKERS[method],
             capsize=2,
-            linestyle="--" if method == "HOLRR (paper)" else "-",
             zorder=4 if method.startswith("HOLRR") else 2,
+            **MARKS[method],
         )
     if panel in ("linear", "nonlinear"):
         # The noise is the same in every trial: no prediction can be better.
         handles["noise"] = ax.axhline(config.noise_level, color="#8b949e", lw=1, ls=":")
-    ax.set_yscale("log")
-    _plain_ticks(ax, config.sizes)
+    _set_scales(ax, config.sizes, "linear" if value == "rmse" else "log")
     ax.set_title(PANELS[panel], loc="left")
     ax.set_xlabel("size of the training set")
     ax.set_ylabel("RMSE on the test set" if value == "rmse" else "RMSE to the noiseless test set")
     return handles
 
 
-def _plain_ticks(ax: Any, sizes: tuple[int, ...]) -> None:
+def _set_scales(ax: Any, sizes: tuple[int, ...], scale: str) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     ax.set_xscale("log")
     ax.set_xticks(sizes, [str(n) for n in sizes])
     ax.xaxis.set_minor_locator(NullLocator())
-    low, high = ax.get_ylim()
-    narrow = high / low < 20
-    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if narrow else (1,)))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.set_yscale(scale)
+    if scale == "log":
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+        ax.yaxis.set_minor_formatter(NullFormatter())

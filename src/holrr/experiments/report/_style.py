@@ -59,7 +59,8 @@ summary { cursor: pointer; color: var(--accent); }
 .checks .no { border-left-color: var(--no); }
 .checks .no::before { content: "\\2717"; color: var(--no); }
 .checks b { display: block; font-weight: 600; }
-.checks span { color: var(--soft); font-size: .92rem; }
+.checks span { display: block; color: var(--soft); font-size: .88rem; white-space: pre-line;
+  font-variant-numeric: tabular-nums; }
 #colophon { padding-bottom: 3rem; }
 @media (max-width: 40rem) {
   header, main { padding-left: .9rem; padding-right: .9rem; }

@@ -121,11 +121,11 @@ def _nearest_to_noise(config: synthetic.Config, rows: Table) -> Check:
         nearest = min(gaps, key=lambda m: gaps[m][0])
         mean, error = gaps[nearest]
         holds &= mean >= 0 or abs(mean) <= error
-        found.append(f"N={n} {nearest} {mean:+.5f}±{error:.5f}")
+        found.append(f"N={n}: {nearest} {mean:+.6f}±{error:.6f}")
     return Check(
         "Linear data: HOLRR is nearest to the noise at every size",
         holds,
-        "RMSE of the next method less that of HOLRR (paper): " + ", ".join(found),
+        "RMSE of the next method less that of HOLRR (paper)\n" + "\n".join(found),
     )
 
 
@@ -162,7 +162,7 @@ def _ours_no_worse(config: synthetic.Config, rows: Table) -> Check:
         "Signal-to-noise ratio of 1: our default is no worse than the paper's variant at any size",
         # No worse beyond what the trials leave open: two standard errors of paired differences.
         all(mean > -2 * error or mean >= 0 for mean, error in gains.values()),
-        "error saved: " + _gains_in_words(gains),
+        "error saved\n" + _gains_in_words(gains),
     )
 
 
@@ -171,9 +171,9 @@ def _ours_better(config: synthetic.Config, rows: Table) -> Check:
     return Check(
         "Noise in a few directions: our default beats the paper's variant at every size",
         all(mean > 0 for mean, _ in gains.values()),
-        "error saved: " + _gains_in_words(gains),
+        "error saved\n" + _gains_in_words(gains),
     )
 
 
 def _gains_in_words(gains: dict[int, tuple[float, float]]) -> str:
-    return ", ".join(f"N={n} {mean:+.2f}±{error:.2f} %" for n, (mean, error) in gains.items())
+    return "\n".join(f"N={n}: {mean:+.2f}±{error:.2f} %" for n, (mean, error) in gains.items())
