@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -148,6 +148,11 @@ def check_ranks(ranks: Any, shape: Sequence[int]) -> RankGrid:
     """
     if ranks is None or isinstance(ranks, Integral):
         return RankGrid(_check_caps(ranks, shape))
+    if isinstance(ranks, str) or not isinstance(ranks, Iterable):
+        raise TypeError(
+            f"ranks must be None for all, an int or a tuple of caps, or a list of candidates; got "
+            f"{ranks!r}."
+        )
     ranks = list(ranks)
     if not ranks:
         raise ValueError("ranks must name at least one candidate; got an empty list.")

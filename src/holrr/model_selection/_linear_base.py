@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from sklearn.base import _fit_context
 from sklearn.model_selection import KFold
 from sklearn.utils._param_validation import StrOptions
@@ -18,7 +19,7 @@ from ..streaming.source import Source, open_source
 from ._base_cv import BaseTensorCV
 from ._grid import check_alphas, default_alphas, input_energy
 from ._linear_folds import ArrayFolds, MomentFolds, centred, check_fold_moments
-from .folds import check_splits, gather_folds
+from .folds import Split, check_splits, gather_folds
 
 __all__ = ["LinearTensorCV"]
 
@@ -60,25 +61,11 @@ class LinearTensorCV(BaseTensorCV):
         alphas = check_alphas(self.alphas)
         X, Y = check_pair(X, y)
         w = check_weights(sample_weight, X)
-        if self.criterion != "cv" and X.shape[0] < 2:
-            raise ValueError(
-                f"criterion={self.criterion!r} needs two samples at least; got 1 sample."
-            )
         self._rank_grid((X.shape[1], *Y.shape[1:]))
-        splits = check_splits(self.cv, X, Y, groups, w) if self.criterion == "cv" else []
+        splits = self._splits(X, Y, groups, w)
         if alphas is None:
-            energy = input_energy(X, w, self.fit_intercept)
-            alphas = default_alphas(energy, min(X.shape))
-        folds = ArrayFolds(
-            (X, Y, w),
-            splits,
-            min_alpha=float(alphas.min()),
-            fit_intercept=self.fit_intercept,
-            response_grams=self.subspaces == "response",
-            solver=self.solver,
-            max_bytes=self.max_bytes,
-        )
-        self._search(folds, alphas)
+            alphas = default_alphas(input_energy(X, w, self.fit_intercept), min(X.shape))
+        self._search(self._array_folds((X, Y, w), splits, alphas), alphas)
         return self._name_features()
 
     @all_or_nothing
@@ -120,6 +107,27 @@ class LinearTensorCV(BaseTensorCV):
     def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
         """A new estimator with these parameters, fitted by `fit_fold_moments`."""
         return cls(**parameters).fit_fold_moments(moments)
+
+    def _splits(self, X: Any, Y: Any, groups: Any, w: Any) -> list[Split]:
+        """Index pairs; none for an information criterion, which needs no folds."""
+        if self.criterion == "cv":
+            return check_splits(self.cv, X, Y, groups, w)
+        if X.shape[0] < 2:
+            raise ValueError(
+                f"criterion={self.criterion!r} needs two samples at least; got 1 sample."
+            )
+        return []
+
+    def _array_folds(self, data: Any, splits: list[Split], alphas: np.ndarray) -> ArrayFolds:
+        return ArrayFolds(
+            data,
+            splits,
+            min_alpha=float(alphas.min()),
+            fit_intercept=self.fit_intercept,
+            response_grams=self.subspaces == "response",
+            solver=self.solver,
+            max_bytes=self.max_bytes,
+        )
 
     def _fit_source(self, source: Source, groups: Any) -> Any:
         """Data beyond memory: the moments of all folds from one pass over them."""
