@@ -124,6 +124,9 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         float
             The same as scikit-learn's ``r2_score`` on the flattened outputs.
         """
+        source = open_source(X, y, sample_weight)
+        if source is not None:
+            return source.score(self)
         predicted = to_numpy(self.predict(X))
         Y = to_numpy(check_outputs(y))
         check_finite(Y, "y")

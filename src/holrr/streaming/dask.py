@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import product
@@ -23,6 +23,7 @@ from ..core.validation import check_inputs, check_outputs
 from .budget import DEFAULT_MAX_BYTES
 from .reading import Box
 from .running import Running, add_by_label, errors_say_where
+from .scores import Errors, add_errors
 from .source import Source, check_lengths, is_dask, weights_of
 
 try:
@@ -85,6 +86,22 @@ class DaskSource(Source):
             for k in range(n_folds)
         ]
 
+    def errors(self, model: Any) -> Errors | None:
+        Y = self._Y.rechunk((self._Y.chunks[0], *self.output_shape))
+        light, rows = delayed(_light(model)), _slices(Y.chunks[0])
+        parts = zip(self._X.to_delayed().reshape(-1), Y.to_delayed().reshape(-1), rows, strict=True)
+        leaves = [
+            delayed(_errors_of_chunk)(
+                light,
+                X,
+                Yb,
+                None if self.weights is None else self.weights[part],
+                f"the chunk {i} of samples {part.start} to {part.stop - 1}",
+            )
+            for i, (X, Yb, part) in enumerate(parts)
+        ]
+        return _compute([_tree(leaves, add_errors)], len(leaves))[0]
+
     def output_blocks(self, max_entries: int) -> Iterator[tuple[Box, Moments]]:
         """One part for each chunk of the outputs, cut further where it is too large."""
         Y = _cut(self._Y, max_entries // self.n_features)
@@ -113,7 +130,7 @@ class DaskSource(Source):
                 )
                 for i, part in enumerate(rows)
             ]
-            yield box, _tree(leaves)
+            yield box, _tree(leaves, _merge)
 
 
 def _moments_of_chunk(
@@ -135,14 +152,19 @@ def _merge(parts: Sequence[list[Running]]) -> list[Running]:
     return [Running.joined(folds) for folds in zip(*parts, strict=True)]
 
 
-def _tree(leaves: list[Delayed]) -> Delayed:
+def _errors_of_chunk(model: Any, X: Any, Y: Any, w: np.ndarray | None, where: str) -> Errors | None:
+    with errors_say_where(where):
+        return Errors.of(model, X, Y, w)
+
+
+def _tree(leaves: list[Delayed], merge: Callable[..., Any]) -> Delayed:
     """Merge neighbours until one is left; the shape of the tree depends on their number only."""
     while len(leaves) > 1:
-        leaves = [delayed(_merge)(leaves[i : i + _FAN_IN]) for i in range(0, len(leaves), _FAN_IN)]
+        leaves = [delayed(merge)(leaves[i : i + _FAN_IN]) for i in range(0, len(leaves), _FAN_IN)]
     return leaves[0]
 
 
-def _compute(trees: list[Delayed], n_tasks: int) -> list[list[Running]]:
+def _compute(trees: list[Delayed], n_tasks: int) -> list[Any]:
     """All at once on the active scheduler.
 
     Threads of this process share the cores with those of the linear algebra: with many tasks each
@@ -261,19 +283,24 @@ def predict_lazily(model: Any, X: Any, max_bytes: int = DEFAULT_MAX_BYTES) -> An
     shape = np.shape(model.intercept_)
     most = max(1, max_bytes // (32 * max(1, math.prod(shape))))
     samples = tuple(n for whole in _known(X, "X").chunks[0] for n in _pieces(whole, most))
-    light = copy.copy(model)
-    vars(light).pop("moments_", None)
     dtype = np.dtype(model._dtype_name())
     return da.map_blocks(
         _predict_chunk,
         X.rechunk((samples, -1)),
-        model=delayed(light),
+        model=delayed(_light(model)),
         dtype=dtype,
         chunks=(samples, *((d,) for d in shape)),
         drop_axis=1,
         new_axis=list(range(1, len(shape) + 1)) or None,
         meta=np.empty((0,) * (1 + len(shape)), dtype=dtype),
     )
+
+
+def _light(model: Any) -> Any:
+    """The model without what predictions do not need."""
+    light = copy.copy(model)
+    vars(light).pop("moments_", None)
+    return light
 
 
 def _predict_chunk(X: np.ndarray, model: Any, block_id: tuple[int, ...] | None = None) -> Any:

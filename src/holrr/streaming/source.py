@@ -16,6 +16,7 @@ from ..core.validation import check_inputs, check_outputs, check_weights
 from .budget import DEFAULT_MAX_BYTES, check_budget
 from .reading import Box, RowReader, blocks_of_rows, boxes, is_on_disk, prefetched
 from .running import Running, add_by_label, errors_say_where
+from .scores import Errors, add_errors
 
 __all__ = ["DiskSource", "Source", "check_lengths", "is_dask", "open_source", "weights_of"]
 
@@ -60,6 +61,22 @@ class Source(metaclass=ABCMeta):
 
         ``X'Y`` of a part has `max_entries` entries or fewer where the data allow it.
         """
+
+    @abstractmethod
+    def errors(self, model: Any) -> Errors | None:
+        """What the score of a fitted model needs, from one pass over the data."""
+
+    def score(self, model: Any) -> float:
+        """R2 of a fitted model, averaged over the outputs."""
+        expected = np.shape(model.intercept_)
+        if self.output_shape != expected:
+            raise ValueError(
+                f"y must have shape {(self.n_samples, *expected)} to be scored against the "
+                f"predictions; got {(self.n_samples, *self.output_shape)}."
+            )
+        found = self.errors(model)
+        assert found is not None  # some weight is positive, see check_weights
+        return found.r2()
 
     def moments(self, response_grams: bool = False) -> Moments:
         """Moments of all samples."""
@@ -126,6 +143,14 @@ class DiskSource(Source):
                 take = lambda a, rows=rows: None if a is None else a[rows]  # noqa: E731
                 add_by_label(running, take(labels), Xb, Yb, take(self.weights))
         return [fold.result() for fold in running]
+
+    def errors(self, model: Any) -> Errors | None:
+        total: Errors | None = None
+        for rows, Xb, Yb in self._blocks(()):
+            with errors_say_where(f"the block of samples {rows.start} to {rows.stop - 1}"):
+                w = None if self.weights is None else self.weights[rows]
+                total = add_errors([total, Errors.of(model, Xb, Yb, w)])
+        return total
 
     def output_blocks(self, max_entries: int) -> Iterator[tuple[Box, Moments]]:
         for box in boxes(self.output_shape, max_entries // self.n_features):

@@ -1,0 +1,21 @@
+"""The code of the guides runs as it stands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+@pytest.mark.parametrize(("guide", "n_blocks"), [("streaming.md", 4), ("file_format.md", 2)])
+def test_the_code_of_the_guide_runs(guide, n_blocks, tmp_path, monkeypatch):
+    pytest.importorskip("dask.array", reason="dask is not installed")
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / guide).read_text(), flags=re.DOTALL)
+    assert len(blocks) == n_blocks
+    names = {}
+    for block in blocks:
+        exec(block, names)
