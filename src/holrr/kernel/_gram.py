@@ -49,12 +49,13 @@ class KernelFunction:
         if self.name == "precomputed":
             return _precomputed(X) if Z is None else _float64(X, copy=True)
         X, Z = _float64(X), None if Z is None else _float64(Z)
-        if is_numpy_array(X):
-            K = pairwise_kernels(X, Z, metric=self.name, filter_params=True, **self.params)
-            K = np.ascontiguousarray(K, dtype=np.float64)
-        else:
-            K = self._on_device(X, X if Z is None else Z)
-        return self._check_finite(K)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if is_numpy_array(X):
+                K = pairwise_kernels(X, Z, metric=self.name, filter_params=True, **self.params)
+                K = np.ascontiguousarray(K, dtype=np.float64)
+            else:
+                K = self._on_device(X, X if Z is None else Z)
+            return self._check_finite(K)
 
     @property
     def is_positive(self) -> bool:
@@ -91,8 +92,7 @@ class KernelFunction:
 
     def _check_finite(self, K: Array) -> Array:
         xp = namespace_of(K)
-        with np.errstate(over="ignore", invalid="ignore"):
-            finite = bool(xp.isfinite(xp.sum(K)))
+        finite = bool(xp.isfinite(xp.sum(K)))
         if not finite and not bool(xp.all(xp.isfinite(K))):
             raise ValueError(
                 f"the Gram matrix of kernel={self.name!r} contains NaN or infinity, though the "

@@ -66,7 +66,7 @@ class Responses:
     syy : float
         Squared norm of `values`; infinity where it overflows.
     grams : tuple of p arrays of shape (d_i, d_i), or None
-        Gram matrices of the output modes.
+        Gram matrices of the output modes, up to a common factor.
     dtype : str
         Floating-point type of the data.
     """
@@ -99,14 +99,23 @@ def centre_responses(
         values *= root[:, None]
     with np.errstate(over="ignore"):
         syy = float(xp.sum(values * values))
-    tensor = xp.reshape(values, (Y.shape[0], *shape))
     return Responses(
         values=values,
         mean=xp.reshape(mean, shape),
         syy=syy,
-        grams=tuple(mode_gram(tensor, i + 1) for i in range(len(shape))) if grams else None,
+        grams=_output_grams(values, shape) if grams else None,
         dtype="float32" if Y.dtype == xp.float32 else "float64",
     )
+
+
+def _output_grams(values: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
+    """Gram matrices of the output modes, scaled where squares would overflow or vanish."""
+    xp = namespace_of(values)
+    largest = float(xp.max(xp.abs(values)))
+    if largest > 0 and not 1e-120 < largest < 1e120:
+        values = values / largest
+    tensor = xp.reshape(values, (values.shape[0], *shape))
+    return tuple(mode_gram(tensor, i + 1) for i in range(len(shape)))
 
 
 # ---------------------------------------------------------------- one penalty
@@ -123,12 +132,12 @@ def ridge_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver:
         return spectral_from_gram(build(), Y).at(alpha)
     C, G = solved
     xp = namespace_of(C)
-    residual = alpha * float(xp.sum(Y.values * C))  # ||Y||^2 - ||Z||^2
+    residual = _residual(Y, C, alpha)
     return Whitened(
         Z=xp.reshape(G.as_coefficients(C), (C.shape[0], *Y.shape)),
         lift=lambda M: M,
-        residual=max(residual, 0.0),
-        norm=max(Y.syy - residual, 0.0),
+        residual=residual,
+        norm=max(Y.syy - residual, 0.0) if math.isfinite(Y.syy) else Y.syy,
         input_rank=lambda: _gram_rank(build()),
         mean_x=G.mean,
         mean_y=Y.mean,
@@ -136,6 +145,13 @@ def ridge_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver:
         solver="cholesky",
         dtype=Y.dtype,
     )
+
+
+def _residual(Y: Responses, C: Array, alpha: float) -> float:
+    """``||Y||^2 - ||Z||^2 = alpha <Y, C>``."""
+    if not math.isfinite(Y.syy):
+        return math.inf
+    return max(alpha * float(namespace_of(C).sum(Y.values * C)), 0.0)
 
 
 def whiten_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver: str) -> Whitened:
@@ -224,7 +240,7 @@ def _root_problem(
 ) -> Whitened | None:
     """The whitened problem in the coordinates of the eigenvectors of ``Z'Z = Y'(Y - alpha C)``."""
     xp = namespace_of(C)
-    residual = max(alpha * float(xp.sum(Y.values * C)), 0.0)
+    residual = _residual(Y, C, alpha)
     norm = Y.syy - residual
     # Where next to nothing is fitted (or squares leave the range of floats) the difference
     # Y - alpha C has no digits.

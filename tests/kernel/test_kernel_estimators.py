@@ -1,0 +1,258 @@
+"""Kernel estimators against KernelRidge, the linear family, the paper's lines and feature maps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernel_reference import algorithm_2, polynomial_features, top_eigenvectors
+from numpy.testing import assert_allclose
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
+
+import reference
+from holrr import HOLRR, LRR, RLS
+from holrr.kernel import KernelHOLRR, KernelLRR, KernelRLS
+from problems import toy
+
+SOLVERS = ["auto", "cholesky", "eigh"]
+KERNELS = [
+    {"kernel": "linear"},
+    {"kernel": "rbf", "gamma": 0.1},
+    {"kernel": "poly", "degree": 2, "gamma": 0.5, "coef0": 1.0},
+    {"kernel": "laplacian", "gamma": 0.3},
+    {"kernel": "cosine"},
+]
+
+
+def weights(n=40, seed=1):
+    return np.random.default_rng(seed).integers(0, 4, n).astype(float)
+
+
+def flat(Y):
+    return Y.reshape(len(Y), -1)
+
+
+# ---------------------------------------------------------------- equal to what is known
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("params", KERNELS, ids=lambda p: p["kernel"])
+def test_full_rank_without_intercept_is_kernel_ridge(params, weighted, solver):
+    X, Y = toy()
+    w = weights() if weighted else None
+    expected = KernelRidge(alpha=0.3, **params).fit(X, flat(Y), w)
+    for estimator in (KernelRLS, KernelLRR, KernelHOLRR):
+        model = estimator(alpha=0.3, fit_intercept=False, solver=solver, **params).fit(X, Y, w)
+        predicted = flat(model.predict(X[:9] + 0.5))
+        assert_allclose(predicted, expected.predict(X[:9] + 0.5), rtol=1e-9, atol=1e-9)
+        if estimator is KernelRLS and params["kernel"] in ("rbf", "laplacian"):
+            assert_allclose(flat(model.dual_coef_), expected.dual_coef_, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("n", [40, 7])
+def test_linear_kernel_is_the_linear_family(n, fit_intercept, weighted, solver):
+    X, Y = toy(n=n)
+    w = weights(n) if weighted else None
+    shared = {"alpha": 0.3, "fit_intercept": fit_intercept}
+    pairs = [
+        (KernelRLS(**shared), RLS(**shared)),
+        (KernelLRR(rank=2, **shared), LRR(rank=2, **shared)),
+        (KernelHOLRR(rank=2, **shared), HOLRR(rank=2, **shared)),
+        (KernelHOLRR(rank=(3, 0.9, None), **shared), HOLRR(rank=(3, 0.9, None), **shared)),
+        (KernelHOLRR(2, subspaces="response", **shared), HOLRR(2, subspaces="response", **shared)),
+        (KernelHOLRR(2, refine=True, **shared), HOLRR(2, refine=True, **shared)),
+    ]
+    for kernel, linear in pairs:
+        kernel.set_params(solver=solver).fit(X, Y, w)
+        linear.fit(X, Y, w)
+        assert_allclose(kernel.coef_, linear.coef_, rtol=1e-9, atol=1e-10)
+        assert_allclose(kernel.intercept_, linear.intercept_, rtol=1e-9, atol=1e-9)
+        assert_allclose(kernel.objective_, linear.objective_, rtol=1e-9)
+        assert_allclose(kernel.lower_bound_, linear.lower_bound_, rtol=1e-9)
+        assert getattr(kernel, "rank_", None) == getattr(linear, "rank_", None)
+
+
+@pytest.mark.parametrize("rank", [(1, 1, 1), (2, 2, 3), (4, 3, 2), (3, 3, 4)])
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_response_subspaces_are_algorithm_2_line_by_line(kernel, rank):
+    X, Y = toy(n=25)
+    model = KernelHOLRR(rank, 0.4, kernel=kernel, subspaces="response", fit_intercept=False)
+    model.fit(X, Y)
+    K = pairwise_kernels(X, metric=kernel)
+    expected = algorithm_2(K, Y, rank, 0.4)
+    assert_allclose(model.predict(X), np.tensordot(K, expected, 1), rtol=1e-7, atol=1e-8)
+    new = X[:5] - 0.3
+    k_new = pairwise_kernels(new, X, metric=kernel)
+    assert_allclose(model.predict(new), np.tensordot(k_new, expected, 1), rtol=1e-7, atol=1e-8)
+
+
+def test_proposition_2_eigenvectors_of_the_gram_form_map_to_the_feature_form():
+    X, Y = toy(n=12, d0=2)
+    Phi = polynomial_features(X, degree=2)
+    K, Y0, gamma = Phi @ Phi.T, reference.unfold(Y, 0), 0.7
+    lam, A = top_eigenvectors(np.linalg.inv(K + gamma * np.eye(12)) @ Y0 @ Y0.T @ K, 3)
+    F = np.linalg.inv(Phi.T @ Phi + gamma * np.eye(Phi.shape[1])) @ Phi.T @ Y0 @ Y0.T @ Phi
+    V = Phi.T @ A
+    assert_allclose(F @ V, V * lam, rtol=1e-8)
+    # The estimator's input subspace is that of the features.
+    shared = {"alpha": gamma, "fit_intercept": False}
+    model = KernelLRR(rank=3, kernel="poly", degree=2, gamma=1.0, **shared).fit(X, Y)
+    angles = np.linalg.svd(np.linalg.qr(Phi.T @ model.factors_[0])[0].T @ np.linalg.qr(V)[0])[1]
+    assert_allclose(angles, 1, rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_polynomial_kernel_is_the_linear_family_on_explicit_features(
+    weighted, fit_intercept, solver
+):
+    X, Y = toy(n=30, d0=2)
+    w = weights(30) if weighted else None
+    Phi = polynomial_features(X, degree=2)
+    kernel = {"kernel": "poly", "degree": 2, "gamma": 1.0, "solver": solver}
+    shared = {"alpha": 0.2, "fit_intercept": fit_intercept}
+    for subspaces in ("fitted", "response"):
+        rank = (3, 2, 2)
+        model = KernelHOLRR(rank, subspaces=subspaces, **shared, **kernel).fit(X, Y, w)
+        linear = HOLRR(rank, subspaces=subspaces, **shared).fit(Phi, Y, w)
+        assert_allclose(model.predict(X), linear.predict(Phi), rtol=1e-7, atol=1e-8)
+        assert_allclose(model.objective_, linear.objective_, rtol=1e-8)
+        assert_allclose(model.lower_bound_, linear.lower_bound_, rtol=1e-8)
+        features = np.tensordot(Phi.T, model.dual_coef_, axes=1)
+        assert_allclose(features, linear.coef_, rtol=1e-6, atol=1e-8)
+
+
+# ---------------------------------------------------------------- certificates
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.5, 20.0])
+@pytest.mark.parametrize("rank", [(1, 1, 1), (2, 2, 2), (3, 1, 4)])
+def test_objective_is_within_p_plus_1_of_the_optimum_in_feature_space(rank, alpha):
+    X, Y = toy(n=20, d0=2, noise=2.0)
+    Phi = polynomial_features(X, degree=2)
+    fit = {"kernel": "poly", "degree": 2, "gamma": 1.0, "fit_intercept": False}
+    for subspaces in ("fitted", "response"):
+        model = KernelHOLRR(rank, alpha, subspaces=subspaces, **fit).fit(X, Y)
+        W = np.tensordot(Phi.T, model.dual_coef_, axes=1)
+        assert_allclose(model.objective_, reference.objective(Phi, Y, W, alpha), rtol=1e-8)
+        assert_allclose(model.lower_bound_, reference.lower_bound(Phi, Y, alpha, rank), rtol=1e-8)
+        rng = np.random.default_rng(0)
+        others = [reference.random_feasible(Phi, Y, alpha, rank, rng) for _ in range(20)]
+        # The paper's own algorithm is a point of the set, too, and alternating steps go below it.
+        refined = KernelHOLRR(rank, alpha, subspaces=subspaces, refine=True, **fit).fit(X, Y)
+        best = min(refined.objective_, *(reference.objective(Phi, Y, V, alpha) for V in others))
+        assert model.objective_ <= 3 * best * (1 + 1e-9)
+        assert model.lower_bound_ <= best * (1 + 1e-9)
+        r = KernelRLS(alpha, **fit).fit(X, Y).objective_
+        if subspaces == "fitted":
+            assert model.objective_ - r <= 3 * (best - r) * (1 + 1e-9) + 1e-9
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_objective_without_centred_kernel_is_that_of_centred_outputs(solver):
+    X, Y = toy(n=30, d0=2)
+    fit = {"kernel": "poly", "degree": 2, "gamma": 1.0, "center_kernel": False, "solver": solver}
+    model = KernelHOLRR(2, 0.5, **fit).fit(X, Y)
+    Phi = polynomial_features(X, degree=2)
+    W = np.tensordot(Phi.T, model.dual_coef_, axes=1)
+    expected = reference.objective(Phi, Y - Y.mean(0), W, 0.5)
+    assert_allclose(model.objective_, expected, rtol=1e-9)
+    assert_allclose(model.intercept_, Y.mean(0), rtol=1e-12)
+    joint = KernelHOLRR(2, 0.5, **{**fit, "center_kernel": True}).fit(X, Y)
+    assert joint.objective_ <= model.objective_
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (3, 4), (2, 3, 2, 2)], ids=str)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_outputs_of_every_order(shape, solver):
+    X, Y = toy(shape=shape)
+    for estimator in (KernelRLS(), KernelLRR(2), KernelHOLRR(2)):
+        model = estimator.set_params(kernel="rbf", solver=solver, alpha=0.1).fit(X, Y)
+        assert model.predict(X[:7]).shape == (7, *shape)
+        assert model.dual_coef_.shape == (40, *shape)
+        assert np.shape(model.intercept_) == shape
+        dense = np.tensordot(rbf_kernel(X), model.dual_coef_, 1) + model.intercept_
+        assert_allclose(model.predict(X), dense, rtol=1e-9, atol=1e-10)
+
+
+def test_both_factorisations_agree_at_every_rank():
+    X, Y = toy(n=60, shape=(3, 4))
+    for rank in [(1, 1, 1), (2, 3, 4), (5, 2, 2), (12, 3, 4), None, (0.9, 0.9, 0.9)]:
+        fits = [
+            KernelHOLRR(rank, 0.05, kernel="rbf", solver=solver).fit(X, Y)
+            for solver in ("cholesky", "eigh")
+        ]
+        assert [m.solver_ for m in fits] == ["cholesky", "eigh"]
+        assert fits[0].rank_ == fits[1].rank_
+        assert_allclose(fits[0].predict(X), fits[1].predict(X), rtol=1e-8, atol=1e-9)
+        for a, b in zip(*(m.spectra_ for m in fits), strict=True):
+            k = min(len(a), len(b))
+            assert_allclose(a[:k], b[:k], rtol=1e-7, atol=1e-9)
+
+
+def test_input_rank_goes_no_further_than_the_outputs():
+    X, Y = toy(shape=(2, 3))
+    for solver in SOLVERS:
+        assert KernelHOLRR(kernel="rbf", solver=solver).fit(X, Y).rank_ == (6, 2, 3)
+        assert KernelHOLRR((39, 1, 1), kernel="rbf", solver=solver).fit(X, Y).rank_[0] == 6
+        assert KernelLRR(30, kernel="rbf", solver=solver).fit(X, Y).rank_ == 6
+    # More outputs than samples: the samples are the limit.
+    X, Y = toy(n=5, shape=(3, 4))
+    assert KernelHOLRR(kernel="rbf", fit_intercept=False).fit(X, Y).rank_ == (5, 3, 4)
+    assert KernelHOLRR(kernel="rbf").fit(X, Y).rank_ == (4, 3, 4)
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def test_callable_and_precomputed_kernels_are_the_named_one():
+    X, Y = toy()
+    new = X[:6] + 0.1
+    expected = KernelHOLRR(2, kernel="rbf", gamma=0.2).fit(X, Y)
+
+    def gaussian(x, z, width):
+        return np.exp(-width * np.sum((x - z) ** 2))
+
+    called = KernelHOLRR(2, kernel=gaussian, kernel_params={"width": 0.2}).fit(X, Y)
+    assert_allclose(called.predict(new), expected.predict(new), rtol=1e-9)
+    K = rbf_kernel(X, gamma=0.2)
+    given = KernelHOLRR(2, kernel="precomputed").fit(K, Y)
+    assert_allclose(given.predict(rbf_kernel(new, X, gamma=0.2)), expected.predict(new), rtol=1e-9)
+    assert given.X_fit_ is None
+    assert_allclose(K, rbf_kernel(X, gamma=0.2), rtol=0, atol=0)
+
+
+def test_coefficients_of_the_inputs_exist_for_the_linear_kernel_only():
+    X, Y = toy()
+    with pytest.raises(AttributeError, match="kernel='linear'"):
+        _ = KernelRLS(kernel="rbf").fit(X, Y).coef_
+    assert KernelRLS().fit(X, Y).coef_.shape == (5, 3, 4)
+
+
+def test_the_model_does_not_change_with_the_arrays_it_was_fitted_to():
+    X, Y = toy()
+    model = KernelRLS(kernel="rbf").fit(X, Y)
+    before = model.predict(X)
+    there = X.copy()
+    X += 100
+    assert_allclose(model.predict(there), before, rtol=0, atol=0)
+
+
+def test_predictions_in_blocks_are_the_predictions(monkeypatch):
+    X, Y = toy(n=200)
+    model = KernelHOLRR(2, kernel="rbf").fit(X, Y)
+    whole = model.predict(X)
+    monkeypatch.setattr("holrr.kernel._base._BLOCK", 64 * 8 * 200)
+    assert_allclose(model.predict(X), whole, rtol=1e-13)
+
+
+def test_offsets_of_the_inputs_do_not_move_the_predictions_of_centred_kernels():
+    X, Y = toy()
+    for alpha in (1.0, 1e-3):
+        near, far = KernelRLS(alpha).fit(X, Y), KernelRLS(alpha).fit(X + 1e4, Y)
+        assert_allclose(far.predict(X + 1e4), near.predict(X), rtol=1e-5, atol=1e-5)

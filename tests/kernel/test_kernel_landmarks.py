@@ -1,0 +1,154 @@
+"""The Nystroem approximation: exact with all samples as landmarks, in batches."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem
+
+from holrr import HOLRR, RLS
+from holrr.kernel import KernelHOLRR, KernelLRR, KernelRLS
+from problems import toy
+
+ESTIMATORS = [KernelRLS(), KernelLRR(2), KernelHOLRR(2), KernelHOLRR(2, subspaces="response")]
+
+
+@pytest.fixture(params=ESTIMATORS, ids=str)
+def estimator(request):
+    return clone(request.param).set_params(kernel="rbf", gamma=0.2, alpha=0.3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", ["none", "outputs", "both"])
+def test_all_samples_as_landmarks_give_the_exact_fit(estimator, intercept, weighted):
+    X, Y = toy()
+    w = np.random.default_rng(1).integers(0, 3, 40).astype(float) if weighted else None
+    estimator.set_params(fit_intercept=intercept != "none", center_kernel=intercept == "both")
+    exact = estimator.set_params(n_components=None, landmarks=None).fit(X, Y, w)
+    expected, objective, bound = exact.predict(X + 0.1), exact.objective_, exact.lower_bound_
+    for params in ({"n_components": 40}, {"landmarks": X[::-1]}):
+        model = estimator.set_params(**{"n_components": None, "landmarks": None, **params})
+        model.fit(X, Y, w)
+        assert_allclose(model.predict(X + 0.1), expected, rtol=1e-6, atol=1e-7)
+        assert_allclose([model.objective_, model.lower_bound_], [objective, bound], rtol=1e-7)
+
+
+def test_the_approximation_is_that_of_scikit_learn():
+    X, Y = toy(n=200)
+    points = X[:15]
+    nystroem = Nystroem(kernel="rbf", gamma=0.2, n_components=15).fit(points)
+    Phi = nystroem.transform(X)
+    for kernel, linear in ((KernelRLS(0.3), RLS(0.3)), (KernelHOLRR(2, 0.3), HOLRR(2, 0.3))):
+        model = kernel.set_params(kernel="rbf", gamma=0.2, landmarks=points).fit(X, Y)
+        linear.fit(Phi, Y)
+        assert_allclose(model.predict(X), linear.predict(Phi), rtol=1e-6, atol=1e-7)
+        assert_allclose(model.objective_, linear.objective_, rtol=1e-8)
+        assert model.dual_coef_.shape == (15, 3, 4)
+
+
+def test_more_landmarks_come_nearer():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(300, 2))
+    Y = np.sin(X @ rng.normal(size=(2, 6))).reshape(300, 2, 3)
+    exact = KernelRLS(1e-2, kernel="rbf").fit(X, Y).predict(X)
+    fit = {"kernel": "rbf", "random_state": 0}
+    gaps = [
+        np.abs(KernelRLS(1e-2, n_components=m, **fit).fit(X, Y).predict(X) - exact).max()
+        for m in (3, 40, 100)
+    ]
+    assert gaps[0] > 10 * gaps[1] > 1000 * gaps[2]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_batches_give_the_fit_of_all_samples(estimator, weighted):
+    X, Y = toy()
+    w = np.random.default_rng(1).uniform(size=40) if weighted else None
+    estimator.set_params(landmarks=X[5:20])
+    whole = estimator.fit(X, Y, w)
+    expected, objective = whole.predict(X), whole.objective_
+    parts = type(estimator)(**estimator.get_params())
+    for rows in (slice(0, 3), slice(3, 25), slice(25, 40)):
+        parts.partial_fit(X[rows], Y[rows], None if w is None else w[rows])
+    assert_allclose(parts.predict(X), expected, rtol=1e-8, atol=1e-9)
+    assert_allclose(parts.objective_, objective, rtol=1e-9)
+    # It goes on from a fit, too, whose moments are kept.
+    more = type(estimator)(**estimator.get_params())
+    more.fit(X[:12], Y[:12], None if w is None else w[:12])
+    more.partial_fit(X[12:], Y[12:], None if w is None else w[12:])
+    assert_allclose(more.predict(X), expected, rtol=1e-8, atol=1e-9)
+
+
+def test_landmarks_come_from_the_first_batch():
+    X, Y = toy()
+    model = KernelHOLRR(2, kernel="rbf", n_components=6, random_state=3)
+    model.partial_fit(X[:10], Y[:10]).partial_fit(X[10:], Y[10:])
+    assert model.X_fit_.shape == (6, 5)
+    assert all((X[:10] == row).all(axis=1).any() for row in model.X_fit_)
+    given = KernelHOLRR(2, kernel="rbf", landmarks=model.X_fit_).fit(X, Y)
+    assert_allclose(model.predict(X), given.predict(X), rtol=1e-8)
+    assert model.fit(X, Y).moments_.n_samples == 40
+
+
+def test_a_batch_that_does_not_fit_changes_nothing():
+    X, Y = toy()
+    model = KernelHOLRR(2, kernel="rbf", n_components=6, random_state=0).partial_fit(X, Y)
+    before = joblib.hash(vars(model))
+    with pytest.raises(ValueError, match=r"outputs of shape \(3, 3\).*\(3, 4\)"):
+        model.partial_fit(X, Y[:, :, :3])
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:, :3], Y)
+    assert joblib.hash(vars(model)) == before
+
+
+def test_without_landmarks_there_is_no_partial_fit():
+    X, Y = toy()
+    model = KernelHOLRR(2)
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError):
+        model.partial_fit(X, Y)
+    assert hasattr(KernelHOLRR(2, n_components=3), "partial_fit")
+
+
+def test_an_exact_fit_forgets_the_landmarks():
+    X, Y = toy()
+    model = KernelRLS(kernel="rbf", n_components=5).fit(X, Y)
+    fresh = KernelRLS(kernel="rbf").fit(X, Y)
+    model.set_params(n_components=None).fit(X, Y)
+    assert joblib.hash(vars(model)) == joblib.hash(vars(fresh))
+
+
+def test_bad_landmarks_are_refused():
+    X, Y = toy()
+    with pytest.raises(ValueError, match="landmarks must have as many columns as X, 5; got 3"):
+        KernelRLS(landmarks=X[:4, :3]).fit(X, Y)
+    with pytest.raises(ValueError, match="n_components=7 disagrees with the 4 rows"):
+        KernelRLS(landmarks=X[:4], n_components=7).fit(X, Y)
+    with pytest.raises(ValueError, match="precomputed"):
+        KernelRLS(kernel="precomputed", n_components=7).fit(X @ X.T, Y)
+    with pytest.raises(ValueError, match="NaN"):
+        KernelRLS(landmarks=np.full((2, 5), np.nan)).fit(X, Y)
+    with pytest.warns(UserWarning, match="n_components=99 is more than the 40 samples"):
+        KernelRLS(n_components=99).fit(X, Y)
+
+
+def test_coinciding_landmarks_count_once():
+    X, Y = toy()
+    once = KernelRLS(kernel="rbf", landmarks=X[:6]).fit(X, Y)
+    twice = KernelRLS(kernel="rbf", landmarks=np.vstack([X[:6], X[:6]])).fit(X, Y)
+    assert_allclose(twice.predict(X), once.predict(X), rtol=1e-7)
+
+
+def test_memory_does_not_grow_with_the_square_of_the_samples():
+    X, Y = toy(n=20_000, shape=(3,))
+    tracemalloc.start()
+    model = KernelLRR(2, kernel="rbf", n_components=50, random_state=0).fit(X, Y)
+    model.predict(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # A matrix of kernel values with all landmarks would have 8 MB, that of all samples 3.2 GB.
+    assert peak < 150e6

@@ -1,0 +1,226 @@
+"""Singular, indefinite, huge and tiny Gram matrices: a stable answer or a clear error, no NaN."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
+
+from holrr import HOLRR
+from holrr.kernel import KernelHOLRR, KernelLRR, KernelRLS
+from holrr.kernel._gram import Gram, KernelFunction, centred_gram
+from holrr.kernel._problem import positive_part
+from problems import toy
+
+ESTIMATORS = [KernelRLS(), KernelLRR(2), KernelHOLRR(2), KernelHOLRR(2, subspaces="response")]
+
+
+def assert_finite(model, X):
+    assert np.isfinite(model.predict(X)).all()
+    assert np.isfinite([model.objective_, model.lower_bound_]).all()
+    assert np.isfinite(model.dual_coef_).all()
+
+
+@pytest.fixture(params=ESTIMATORS, ids=str)
+def estimator(request):
+    return clone(request.param)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-14, 1e-3, 1.0])
+def test_repeated_samples_give_the_solution_of_their_means(estimator, alpha):
+    X, Y = toy(n=20)
+    X2 = np.vstack([X, X])
+    other = Y + np.random.default_rng(1).normal(size=Y.shape)
+    twice = estimator.set_params(kernel="rbf", alpha=alpha)
+    twice.fit(X2, np.concatenate([Y, other]))
+    assert_finite(twice, X)
+    if getattr(estimator, "subspaces", "") != "response":
+        predicted = twice.predict(X)
+        once = estimator.fit(X, (Y + other) / 2, np.full(20, 2.0))
+        assert_allclose(predicted, once.predict(X), rtol=1e-5, atol=1e-6)
+
+
+def test_no_penalty_interpolates_and_is_of_least_norm():
+    X, Y = toy(n=15)
+    model = KernelRLS(0.0, kernel="rbf", gamma=1.0).fit(X, Y)
+    assert_allclose(model.predict(X), Y, rtol=1e-8)
+    # A linear kernel of rank 5: the solution of least norm, as the linear family has it.
+    X, Y = toy()
+    kernel, linear = KernelHOLRR(2, 0.0).fit(X, Y), HOLRR(2, 0.0).fit(X, Y)
+    assert_allclose(kernel.coef_, linear.coef_, rtol=1e-8, atol=1e-9)
+    assert kernel.solver_ == "eigh"
+
+
+def test_gram_matrix_with_rounding_noise_is_taken_for_what_it_is(estimator):
+    X, Y = toy(n=30, d0=3)
+    noise = np.random.default_rng(1).normal(size=(30, 30)) * 1e-16
+    K = X @ X.T
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for alpha in (0.0, 1e-10, 1.0):
+            exact = estimator.set_params(kernel="precomputed", alpha=alpha).fit(K, Y).predict(K)
+            noisy = K + (noise + noise.T) * np.abs(K).max()
+            assert_allclose(estimator.fit(noisy, Y).predict(K), exact, rtol=1e-5, atol=1e-5)
+
+
+def test_single_precision_gram_matrices_are_as_exact_as_they_can_be(estimator):
+    X, Y = toy(n=30)
+    K = rbf_kernel(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exact = estimator.set_params(kernel="precomputed", alpha=0.1).fit(K, Y)
+        expected = exact.predict(K)
+        single = estimator.fit(K.astype(np.float32), Y.astype(np.float32))
+    predicted = single.predict(K.astype(np.float32))
+    assert predicted.dtype == np.float32
+    assert_allclose(predicted, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-3, 1.0, 100.0])
+def test_indefinite_kernels_are_replaced_by_their_positive_part_with_a_warning(estimator, alpha):
+    X, Y = toy(n=30)
+    estimator.set_params(kernel="sigmoid", gamma=0.5, coef0=-1.0, alpha=alpha)
+    with pytest.warns(UserWarning, match="not positive semidefinite"):
+        estimator.set_params(fit_intercept=False).fit(X, Y)
+    assert_finite(estimator, X)
+    K = sigmoid_kernel(X, gamma=0.5, coef0=-1.0)
+    lam, Q = np.linalg.eigh(K)
+    assert lam[0] < -1e-3
+    keep = lam > 1e-10
+    positive = (Q[:, keep] * lam[keep]) @ Q[:, keep].T
+    estimator.set_params(kernel="precomputed")
+    expected = estimator.fit(positive, Y).predict(positive)
+    estimator.set_params(kernel="sigmoid")
+    with pytest.warns(UserWarning, match="semidefinite"):
+        assert_allclose(estimator.fit(X, Y).predict(X), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_known_kernels_never_warn_however_they_are_rounded():
+    X, Y = toy(n=30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for far in (0.0, 1e5):
+            model = KernelHOLRR(2, alpha=0.0, kernel="rbf", gamma=1e-3).fit(X + far, Y)
+            assert_finite(model, X + far)
+
+
+def test_asking_for_cholesky_where_it_cannot_be_says_so():
+    X, Y = toy(n=30)
+    K = np.diag(np.r_[-5.0, np.ones(29)])
+    for estimator in (KernelRLS(), KernelHOLRR(2)):
+        estimator.set_params(kernel="precomputed", solver="cholesky", fit_intercept=False)
+        with pytest.raises(ValueError, match=r"solver='cholesky'.*alpha=1\.0"):
+            estimator.fit(K, Y)
+    with pytest.raises(ValueError, match="solver='cholesky'"):
+        KernelHOLRR(2, solver="cholesky").fit(X, np.ones((30, 3, 4)))
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-150, 1e-8, 1e8, 1e150, 1e200])
+def test_scale_of_the_outputs_scales_the_predictions(estimator, scale):
+    X, Y = toy()
+    estimator.set_params(kernel="rbf", alpha=0.1)
+    expected = estimator.fit(X, Y).predict(X)
+    predicted = estimator.fit(X, scale * Y).predict(X)
+    assert_allclose(predicted / scale, expected, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("alpha", [1e-12, 1e6, 1e12])
+def test_extreme_penalties(estimator, alpha):
+    X, Y = toy()
+    model = estimator.set_params(kernel="rbf", alpha=alpha, fit_intercept=False).fit(X, Y)
+    assert_finite(model, X)
+    if isinstance(estimator, KernelRLS):
+        flat = Y.reshape(40, -1)
+        expected = KernelRidge(alpha=alpha, kernel="rbf").fit(X, flat).predict(X)
+        size = np.abs(expected).max()
+        assert_allclose(model.predict(X).reshape(40, -1), expected, rtol=1e-5, atol=1e-5 * size)
+
+
+@pytest.mark.parametrize("solver", ["auto", "eigh"])
+def test_degenerate_data(estimator, solver):
+    estimator.set_params(kernel="rbf", alpha=0.5, solver=solver)
+    X, Y = toy()
+    mean = Y.mean(axis=0)
+    constant = estimator.fit(np.ones_like(X), Y)
+    assert_allclose(constant.predict(X[:3]), np.broadcast_to(mean, (3, 3, 4)), rtol=1e-9)
+    assert_finite(constant, X)
+    flat = estimator.fit(X, np.full_like(Y, 7.0))
+    assert_allclose(flat.predict(X), np.full_like(Y, 7.0), rtol=1e-12)
+    some = Y.copy()
+    some[:, 0, :] = 3.0
+    assert_allclose(estimator.fit(X, some).predict(X)[:, 0], np.full((40, 4), 3.0), rtol=1e-9)
+    one = estimator.fit(X[:1], Y[:1])
+    assert_allclose(one.predict(X[:2]), np.concatenate([Y[:1], Y[:1]]), rtol=1e-12)
+    assert_finite(estimator.fit(X[:2], Y[:2]), X)
+
+
+def test_weights_of_one_sample_only():
+    X, Y = toy()
+    w = np.zeros(40)
+    w[3] = 2.5
+    model = KernelHOLRR(2, kernel="rbf").fit(X, Y, w)
+    assert_allclose(model.predict(X[:2]), np.stack([Y[3], Y[3]]), rtol=1e-10)
+
+
+BAD = {
+    "rectangular Gram": (lambda K, Y: (K[:, :-1], Y), "square Gram matrix"),
+    "lopsided Gram": (lambda K, Y: (K + np.triu(np.ones_like(K)), Y), "symmetric Gram matrix"),
+    "NaN in Gram": (lambda K, Y: (np.where(K == 1, np.nan, K), Y), "X.*NaN"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_gram_matrices_are_refused(estimator, case):
+    X, Y = toy()
+    K = rbf_kernel(X)
+    change, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        estimator.set_params(kernel="precomputed").fit(*change(K, Y))
+    model = estimator.fit(K, Y)
+    with pytest.raises(ValueError, match="40 features"):
+        model.predict(K[:, :5])
+
+
+def test_kernels_that_overflow_are_named():
+    X, Y = toy()
+    with pytest.raises(ValueError, match=r"kernel='poly'.*infinity"):
+        KernelRLS(kernel="poly", degree=5).fit(1e100 * X, Y)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"kernel": "triangle"}, "kernel"),
+        ({"gamma": -1.0}, "gamma"),
+        ({"alpha": -0.1}, "alpha"),
+        ({"solver": "svd"}, "solver"),
+        ({"n_components": 0}, "n_components"),
+        ({"kernel_params": 3}, "kernel_params"),
+        ({"center_kernel": "yes"}, "center_kernel"),
+    ],
+)
+def test_bad_parameters_are_named(estimator, params, message):
+    X, Y = toy()
+    fresh = type(estimator)(**params)
+    with pytest.raises(ValueError, match=message):
+        fresh.fit(X, Y)
+
+
+def test_nothing_of_a_matrix_without_eigenvalues():
+    s, Q = positive_part(Gram(np.zeros((3, 3)), np.zeros(3), 0.0, 0.0, True, None, False))
+    assert s.shape == (1,)
+    assert not Q.any()
+
+
+def test_centring_is_that_of_the_features():
+    X, _ = toy(n=12)
+    w = np.random.default_rng(0).uniform(size=12)
+    gram = centred_gram(KernelFunction("linear"), X, w, center=True)
+    Xc = (X - w @ X / w.sum()) * np.sqrt(w)[:, None]
+    assert_allclose(gram.K, Xc @ Xc.T, rtol=1e-10, atol=1e-12)
+    assert_allclose(gram.mean, X @ (w @ X / w.sum()), rtol=1e-12)
