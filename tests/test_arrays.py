@@ -191,7 +191,6 @@ def test_column_names_are_kept_and_compared(row):
             batch.partial_fit(frame[list("edcba")], Y)
 
 
-@pytest.mark.xfail(strict=True, reason="tensors are not detached yet")
 def test_torch_gradients_are_left_behind(row):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     X, Y = (torch.asarray(a) for a in toy())

@@ -45,7 +45,10 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_fit_makes_no_temporary_of_the_size_of_y(data, case):
+def test_fit_makes_no_temporary_of_the_size_of_y(data, case, request):
+    if case == "svd":
+        reason = "more copies of X than needed"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     model, change = CASES[case]
     X, Y = data
     if case == "offset":
