@@ -7,10 +7,11 @@ import pickle
 import joblib
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
 
-from holrr import HOLRR, LRR, RLS, Moments, Tucker
+import holrr
+from holrr import HOLRR, LRR, RLS, KernelRLS, Moments, Tucker
 from holrr.io import load, save
 from holrr.io._encode import Decoder, Encoder
 
@@ -60,6 +61,30 @@ def test_every_estimator_survives_pickle_and_joblib(row, tmp_path):
     assert_same_state(model, pickle.loads(pickle.dumps(model)))
     joblib.dump(model, tmp_path / "model")
     assert_same_state(model, joblib.load(tmp_path / "model"))
+
+
+ALL = [
+    cls
+    for cls in (getattr(holrr, name) for name in holrr.__all__)
+    if isinstance(cls, type) and issubclass(cls, BaseEstimator)
+]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("cls", ALL)
+def test_every_public_class_comes_back_as_it_was(cls, tmp_path):
+    assert len(ALL) > 3
+    X, Y = data(n=24, d0=2, shape=(2, 2))
+    for model in (cls(), cls().fit(X, Y)):
+        model.save(tmp_path / "model")
+        assert_same_state(model, load(tmp_path / "model"))
+    np.testing.assert_array_equal(load(tmp_path / "model").predict(X), model.predict(X))
+
+
+def test_a_function_as_kernel_is_refused_by_name(tmp_path):
+    model = KernelRLS(kernel=lambda x, y: x @ y)
+    with pytest.raises(TypeError, match=r"KernelRLS\.kernel cannot be saved: it is the function"):
+        model.save(tmp_path / "model")
 
 
 def test_a_model_that_is_not_fitted_is_its_parameters(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -92,7 +93,8 @@ class _Opened:
     """A file that is read at given positions."""
 
     def __init__(self, path: str) -> None:
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed with the reader)
+        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed by the finalizer)
+        weakref.finalize(self, self._file.close)
 
     def read_into(self, out: np.ndarray, position: int) -> None:
         view = memoryview(out.reshape(-1).view(np.uint8).data)
