@@ -23,7 +23,8 @@ from ..streaming.source import is_dask
 from ._candidates import kernel_function
 from ._gram import Gram, KernelFunction, centred_gram
 from ._landmarks import Landmarks, about_centres, beside, choose_landmarks, copy_of
-from ._problem import SOLVERS, Responses, centre_responses, whiten_gram
+from ._problem import SOLVERS, whiten_gram
+from ._responses import Responses, centre_responses
 
 __all__ = ["KernelTensorRegressor", "kernel_constraints"]
 

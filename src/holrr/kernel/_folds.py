@@ -16,7 +16,8 @@ from ..model_selection.folds import Folds, Split, is_partition, merge_others, ta
 from ..model_selection.held_out import HeldOut
 from ._gram import KernelFunction, centred_gram
 from ._landmarks import Landmarks, about_centres
-from ._problem import centre_responses, spectral_from_gram
+from ._problem import spectral_from_gram
+from ._responses import centre_responses
 from ._tall import HeldOutSamples
 
 __all__ = ["KernelFolds", "LandmarkFolds"]

@@ -8,7 +8,8 @@ from ..core.approximate import Approximation, hosvd
 from ..core.spectral import Whitened
 from ._base import KernelTensorRegressor
 from ._gram import Gram
-from ._problem import Responses, ridge_gram
+from ._problem import ridge_gram
+from ._responses import Responses
 
 __all__ = ["KernelRLS"]
 

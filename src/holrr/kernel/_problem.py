@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
@@ -36,86 +35,16 @@ from ..core.namespace import (
     to_numpy,
 )
 from ..core.spectral import Spectral, Whitened
-from ..core.tensor import gram as mode_gram
-from ..core.validation import check_finite
 from ._gram import Gram
+from ._responses import Responses
 
-__all__ = ["Responses", "centre_responses", "positive_part"]
-__all__ += ["ridge_gram", "spectral_from_gram", "whiten_gram"]
+__all__ = ["SOLVERS", "positive_part", "ridge_gram", "spectral_from_gram", "whiten_gram"]
 
 SOLVERS = ("auto", "cholesky", "eigh")
 _EPS = float(np.finfo(float).eps)
 # Smallest 1 / condition number at which half of the digits survive a solve.
 _HALF = math.sqrt(_EPS)
 _TINY = 1e-200
-
-
-# ---------------------------------------------------------------- outputs
-
-
-@dataclass(frozen=True, eq=False)
-class Responses:
-    """Outputs, less their mean and times the roots of the weights, as a matrix.
-
-    Parameters
-    ----------
-    values : array of shape (n_samples, D)
-        In float64, in memory of its own.
-    mean : array of shape (d1, ..., dp)
-        Zero where no intercept is fitted.
-    syy : float
-        Squared norm of `values`; infinity where it overflows.
-    grams : tuple of p arrays of shape (d_i, d_i), or None
-        Gram matrices of the output modes, up to a common factor.
-    dtype : str
-        Floating-point type of the data.
-    """
-
-    values: Array
-    mean: Array
-    syy: float
-    grams: tuple[Array, ...] | None
-    dtype: str
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """``(d1, ..., dp)``."""
-        return tuple(self.mean.shape)
-
-
-def centre_responses(
-    Y: Array, w: Array | None = None, *, fit_intercept: bool = True, grams: bool = False
-) -> Responses:
-    """Take the (weighted) mean off the outputs and scale the samples by their weights."""
-    xp, shape = namespace_of(Y), tuple(Y.shape[1:])
-    check_finite(Y, "y")
-    flat = xp.reshape(xp.astype(Y, xp.float64, copy=False), (Y.shape[0], math.prod(shape)))
-    mean = xp.mean(flat, axis=0) if w is None else (w @ flat) / xp.sum(w)
-    if not fit_intercept:
-        mean = xp.zeros_like(mean)
-    root = None if w is None else xp.sqrt(w)
-    values = flat - mean if not is_numpy_array(flat) else np.subtract(flat, mean, order="C")
-    if root is not None:
-        values *= root[:, None]
-    with np.errstate(over="ignore"):
-        syy = float(xp.sum(values * values))
-    return Responses(
-        values=values,
-        mean=xp.reshape(mean, shape),
-        syy=syy,
-        grams=_output_grams(values, shape) if grams else None,
-        dtype="float32" if Y.dtype == xp.float32 else "float64",
-    )
-
-
-def _output_grams(values: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
-    """Gram matrices of the output modes, scaled where squares would overflow or vanish."""
-    xp = namespace_of(values)
-    largest = float(xp.max(xp.abs(values)))
-    if largest > 0 and not 1e-120 < largest < 1e120:
-        values = values / largest
-    tensor = xp.reshape(values, (values.shape[0], *shape))
-    return tuple(mode_gram(tensor, i + 1) for i in range(len(shape)))
 
 
 # ---------------------------------------------------------------- one penalty

@@ -1,0 +1,144 @@
+"""Kernel ridge regression with kernel and penalty chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sklearn.utils._param_validation import StrOptions
+
+from ..model_selection._grid import RankGrid
+from ..model_selection.selection import Index
+from ._cv_base import KernelTensorCV
+from ._kernel_rls import KernelRLS
+
+__all__ = ["KernelRLSCV"]
+
+
+class KernelRLSCV(KernelTensorCV):
+    """Kernel ridge regression for tensor outputs; kernel and penalty cross-validated.
+
+    One eigendecomposition for each fold and kernel serves all penalties.
+
+    Parameters
+    ----------
+    alphas : array of shape (n_alphas,) or None, default=None
+        Penalties to try, at least 0 and different from each other, in any order. None for half
+        decades from 1e-5 to 1e2 times the mean eigenvalue of the Gram matrix (from the least to
+        the largest one of the kernels).
+    cv : int, splitter or iterable, default=5
+        Number of folds, any splitter of scikit-learn, or pairs of training and test indices.
+    kernel : str or callable, default="rbf"
+        The kernel, as in `KernelRLS`.
+    gammas : None, float or list of floats, default=None
+        Values of the kernel's parameter gamma to try. None for six from the data where the kernel
+        is "rbf" or "laplacian" (1/100 to 3 times one over the median of the squared, or absolute,
+        distances between samples), and for the kernel's default otherwise.
+    degree, coef0, kernel_params
+        As in `KernelRLS`.
+    kernels : list, default=None
+        The candidates, in the place of `kernel`: names, callables and dicts, these with the key
+        "kernel" and some of "gamma", "degree", "coef0" and "kernel_params". What a candidate leaves
+        out is filled in from the parameters above; `gammas` are tried with each that has no own.
+    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
+        As in `HOLRRCV`.
+    selection : {"min", "1se"} or callable, default="min"
+        As in `HOLRRCV`; the simplest of equals is that with the largest penalty.
+    fit_intercept, center_kernel : bool, default=True
+        As in `KernelRLS`.
+    n_components, landmarks, random_state
+        As in `KernelRLS`. The landmarks are drawn once, from all samples, for all folds and
+        kernels; drawing them looks at no outputs.
+    max_bytes, n_jobs, verbose
+        As in `HOLRRCV`.
+
+    Attributes
+    ----------
+    kernel_params_ : dict
+        The chosen kernel and its parameters, with the keys of `kernels`.
+    gamma_ : float or None
+        Its parameter gamma; None for its default, or where it has none.
+    alpha_ : float
+        The chosen penalty.
+    best_score_, best_index_ : float, tuple of int
+        Minus the mean held-out error (or the criterion) of the choice, and its place in the
+        surface: kernel, penalty.
+    best_estimator_ : KernelRLS
+        The chosen model, fitted to all the data.
+    cv_results_ : dict
+        As in `HOLRRCV`; the surfaces ``mean_mse``, ``std_mse`` and ``fold_mse`` have an axis for
+        the kernels before that of the penalties, however many there are: (n_kernels, n_alphas).
+        ``kernels`` is `kernels_`.
+    kernels_ : list of dict
+        The kernels that were tried.
+    alphas_ : array of shape (n_alphas,)
+        The penalties that were tried.
+    landmarks_ : array of shape (n_components, n_features)
+        With landmarks only.
+    dual_coef_, intercept_, tucker_, n_parameters_
+        Those of the final model.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.kernel import KernelRLSCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(80, 1))
+    >>> Y = np.sin(X * np.arange(1, 4))[:, :, None] + 0.1 * rng.normal(size=(80, 3, 2))
+    >>> model = KernelRLSCV().fit(X, Y)
+    >>> model.score(X, Y) > 0.97, model.kernel_params_["kernel"]
+    (True, 'rbf')
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **KernelTensorCV._parameter_constraints,
+        "selection": [StrOptions({"min", "1se"}), callable],
+    }
+
+    def __init__(
+        self,
+        alphas=None,
+        cv=5,
+        *,
+        kernel="rbf",
+        gammas=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        kernels=None,
+        criterion="cv",
+        selection="min",
+        fit_intercept=True,
+        center_kernel=True,
+        n_components=None,
+        landmarks=None,
+        random_state=None,
+        max_bytes=2**30,
+        n_jobs=None,
+        verbose=False,
+    ):
+        self.alphas = alphas
+        self.cv = cv
+        self.kernel = kernel
+        self.gammas = gammas
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.kernels = kernels
+        self.criterion = criterion
+        self.selection = selection
+        self.fit_intercept = fit_intercept
+        self.center_kernel = center_kernel
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.max_bytes = max_bytes
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
+        return RankGrid(())
+
+    def _candidate(self, index: Index, rank: tuple[int, ...]) -> KernelRLS:
+        return KernelRLS(**self._shared(index))
