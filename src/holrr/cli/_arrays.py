@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,11 +90,23 @@ def _lookup(table: dict[str, Any], path: Path) -> Callable[..., Any]:
 
 
 def _read_npy(path: Path, name: str | None) -> np.ndarray:
-    return np.load(path, allow_pickle=False)
+    loaded = _load(path)
+    if not isinstance(loaded, np.ndarray):
+        raise ValueError("it is an .npz archive")
+    return loaded
+
+
+def _load(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except ValueError as error:
+        if "pickle" not in str(error):
+            raise
+        raise ValueError("it is no file of numbers in the format of NumPy") from error
 
 
 def _read_npz(path: Path, name: str | None) -> np.ndarray:
-    loaded = np.load(path, allow_pickle=False)
+    loaded = _load(path)
     if isinstance(loaded, np.ndarray):
         raise ValueError("it is a single array in .npy format")
     with loaded as archive:
@@ -115,14 +128,23 @@ def _read_text(path: Path, delimiter: str) -> np.ndarray:
     if not first.strip():
         raise ValueError("it is empty")
     header = not all(map(_is_number, first.strip().split(delimiter)))
-    return np.loadtxt(
-        path,
-        delimiter=delimiter,
-        skiprows=int(header),
-        ndmin=2,
-        encoding="utf-8-sig",
-        comments=None,
-    )
+    skip = int(header)
+    try:
+        return np.loadtxt(
+            path,
+            delimiter=delimiter,
+            skiprows=skip,
+            ndmin=2,
+            encoding="utf-8-sig",
+            comments=None,
+        )
+    except ValueError as error:
+        # NumPy counts rows of data from zero; an editor counts lines from one.
+        found = re.search(r"(.*) at row (\d+), column (\d+)", str(error))
+        if found is None:
+            raise
+        line = int(found[2]) + 1 + skip
+        raise ValueError(f"line {line}, column {found[3]}: {found[1]}") from error
 
 
 def _is_number(text: str) -> bool:

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ._errors import EXIT_USAGE, CommandError
 
 __all__ = ["KINDS", "make_estimator", "parse_alphas", "parse_rank", "parse_shape"]
@@ -25,6 +23,8 @@ class Kind:
     penalty : str
         What the estimator calls its penalty; its candidates are that word with an s.
     has_rank, has_kernel : bool
+    cuts_inputs_only : bool
+        Whether the rank is one number, that of the input mode.
     """
 
     plain: str
@@ -32,14 +32,15 @@ class Kind:
     penalty: str = "alpha"
     has_rank: bool = True
     has_kernel: bool = False
+    cuts_inputs_only: bool = False
 
 
 KINDS = {
     "holrr": Kind("HOLRR", "HOLRRCV"),
-    "lrr": Kind("LRR", "LRRCV"),
+    "lrr": Kind("LRR", "LRRCV", cuts_inputs_only=True),
     "rls": Kind("RLS", "RLSCV", has_rank=False),
     "kernel-holrr": Kind("KernelHOLRR", "KernelHOLRRCV", has_kernel=True),
-    "kernel-lrr": Kind("KernelLRR", "KernelLRRCV", has_kernel=True),
+    "kernel-lrr": Kind("KernelLRR", "KernelLRRCV", has_kernel=True, cuts_inputs_only=True),
     "kernel-rls": Kind("KernelRLS", "KernelRLSCV", has_rank=False, has_kernel=True),
     "trace-norm": Kind(
         "TraceNormRegression", "TraceNormRegressionCV", penalty="penalty", has_rank=False
@@ -48,8 +49,15 @@ KINDS = {
 }
 
 
-def make_estimator(options: argparse.Namespace) -> Any:
-    """The estimator that the options of ``holrr fit`` describe, not fitted yet."""
+def make_estimator(options: argparse.Namespace, shape: tuple[int, ...]) -> Any:
+    """The estimator that the options of ``holrr fit`` describe, not fitted yet.
+
+    Parameters
+    ----------
+    options : Namespace
+    shape : tuple of int
+        Shape of the coefficients, input mode first.
+    """
     import holrr
 
     kind = KINDS[options.model]
@@ -58,7 +66,7 @@ def make_estimator(options: argparse.Namespace) -> Any:
     if kind.has_kernel:
         common["kernel"] = options.kernel or "rbf"
     if _wants_search(options):
-        return getattr(holrr, kind.searching)(**_search_space(options, kind), **common)
+        return getattr(holrr, kind.searching)(**_search_space(options, kind, shape), **common)
     return getattr(holrr, kind.plain)(**_fixed(options, kind), **common)
 
 
@@ -92,18 +100,28 @@ def _fixed(options: argparse.Namespace, kind: Kind) -> dict[str, Any]:
     return fixed
 
 
-def _search_space(options: argparse.Namespace, kind: Kind) -> dict[str, Any]:
+def _search_space(
+    options: argparse.Namespace, kind: Kind, shape: tuple[int, ...]
+) -> dict[str, Any]:
     """The parameters of a search, which tries all that was not said."""
     space: dict[str, Any] = {"cv": options.cv or 5}
     if options.alpha is not None:
         space[_plural(kind.penalty)] = options.alpha
     if options.rank is not None:
-        if any(isinstance(R, float) for R in np.atleast_1d(np.array(options.rank, dtype=object))):
-            raise CommandError("--rank as a share of the energy does not go with --cv", EXIT_USAGE)
-        space["ranks"] = [options.rank]
+        space["ranks"] = [_one_rank(options.rank, kind, shape)]
     if kind.has_kernel and options.gamma is not None:
         space["gammas"] = [options.gamma]
     return space
+
+
+def _one_rank(rank: Any, kind: Kind, shape: tuple[int, ...]) -> Any:
+    """The only candidate of a search over the penalties alone."""
+    entries = rank if isinstance(rank, tuple) else (rank,)
+    if any(isinstance(R, float) for R in entries):
+        raise CommandError("--rank as a share of the energy does not go with --cv", EXIT_USAGE)
+    if isinstance(rank, tuple) or kind.cuts_inputs_only:
+        return rank
+    return tuple(min(rank, d) for d in shape)
 
 
 def _plural(word: str) -> str:

@@ -8,7 +8,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ._errors import EXIT_MISSING, EXIT_OK, EXIT_OUTPUT, EXIT_USAGE, CommandError, one_line
+from ._errors import (
+    EXIT_INTERRUPTED,
+    EXIT_MISSING,
+    EXIT_OK,
+    EXIT_OUTPUT,
+    EXIT_USAGE,
+    CommandError,
+    one_line,
+)
 
 __all__ = ["add_demo", "add_reproduce"]
 
@@ -134,12 +142,21 @@ def _reproduce(options: argparse.Namespace) -> int:
         changes["images"] = {"images": tuple(options.image)}
     configs = work.configs_for(names, options.size, options.seed, changes)
     _make_folder(options.out)
+    n_jobs = options.jobs or _n_cores()
     try:
-        work.reproduce(
-            configs, options.out, n_jobs=options.jobs or _n_cores(), resume=options.resume
-        )
+        work.reproduce(configs, options.out, n_jobs=n_jobs, resume=options.resume)
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt from stop
+        raise CommandError(
+            f"interrupted; what was finished is kept in {options.out}, and the same command with "
+            "--resume goes on from there",
+            EXIT_INTERRUPTED,
+        ) from stop
+    except OSError as error:
+        if error.filename is None or options.out not in Path(error.filename).parents:
+            raise
+        raise CommandError(
+            f"{error.filename} cannot be written: {error.strerror}", EXIT_OUTPUT
+        ) from error
     print(f"The report is {options.out / 'report.html'}")
     return EXIT_OK if missing is None else missing.code
 

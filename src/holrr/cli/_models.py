@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 
 from ._arrays import FORMATS, check_writable, read_array, write_array
 from ._choices import KINDS, make_estimator, parse_alphas, parse_rank, parse_shape
-from ._errors import EXIT_OK, CommandError
+from ._errors import EXIT_OK, EXIT_OUTPUT, CommandError
 
 __all__ = ["add_fit", "add_info", "add_predict"]
 
@@ -122,7 +123,9 @@ def _fit(options: argparse.Namespace) -> int:
     X, Y = read_array(options.X), read_array(options.Y)
     if options.output_shape is not None:
         Y = _shaped(Y, options.output_shape, options.Y)
-    estimator = make_estimator(options)
+    if X.ndim != 2 or Y.ndim < 1:
+        raise CommandError(f"X must be a matrix, samples by features; {options.X} is of {X.shape}")
+    estimator = make_estimator(options, (X.shape[1], *Y.shape[1:]))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator.fit(X, Y)
@@ -130,7 +133,12 @@ def _fit(options: argparse.Namespace) -> int:
         _warn(text)
     model, notes = _final(estimator)
     notes["n_samples"] = len(X)
-    save(model, options.output, notes=notes)
+    try:
+        save(model, options.output, notes=notes)
+    except OSError as error:
+        raise CommandError(
+            f"{options.output} cannot be written: {error.strerror or error}", EXIT_OUTPUT
+        ) from error
     print(_description(model, notes))
     print(f"saved to {options.output}")
     return EXIT_OK
@@ -154,8 +162,6 @@ def _final(estimator: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def _warn(text: str) -> None:
-    import sys
-
     print(f"holrr fit: warning: {' '.join(text.split())}", file=sys.stderr)
 
 

@@ -141,8 +141,8 @@ def _models(config: Config, task: str, shape: tuple[int, ...]):
         if all(d >= R for d, R in zip(shape, ranks, strict=True)):
             yield "HOLRR", _in_words(ranks), HOLRR(ranks, subspaces="response", **common)
     # Ranks above this hardly help a picture of this size, and would take long to try.
-    ranks = tuple(min(d, 40) for d in shape)
-    yield "HOLRR-CV", None, HOLRRCV(ranks=ranks, fit_intercept=False)
+    caps = tuple(min(d, 40) for d in shape)
+    yield "HOLRR-CV", None, HOLRRCV(ranks=caps, fit_intercept=False)
 
 
 def _in_words(ranks: Sequence[int]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,7 @@ def _run_unit(config: Config, unit: Unit) -> Table:
     for repeat in range(max(n for _, n in models.values())):
         for name, (model, n) in models.items():
             if repeat < n:
-                seconds = _seconds(lambda model=model: model.fit(X, Y))
+                seconds = _seconds(partial(model.fit, X, Y))
                 rows.append(
                     {"size": _words(unit), "method": name, "repeat": repeat, "seconds": seconds}
                 )

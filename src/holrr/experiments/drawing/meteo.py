@@ -68,11 +68,11 @@ def draw(rows: Table) -> Any:
 def _legend() -> list[Any]:
     from matplotlib.lines import Line2D
 
-    ours = {"marker": "o", "linestyle": "-", "color": THEMES["light"]["faint"]}
-    paper = {"linestyle": "", "mfc": "none", "mec": THEMES["light"]["faint"], "mew": 1.5, "ms": 9}
+    ours: dict[str, Any] = {"marker": "o", "linestyle": "-", "color": THEMES["light"]["faint"]}
+    paper: dict[str, Any] = {"mfc": "none", "mec": THEMES["light"]["faint"], "mew": 1.5, "ms": 9}
     return [
         Line2D([], [], label="this library, with standard error", **ours),
-        Line2D([], [], marker="o", label="the paper", **paper),
+        Line2D([], [], linestyle="", marker="o", label="the paper", **paper),
     ]
 
 
