@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, Moments, TraceNormRegression
 from holrr.streaming import DEFAULT_MAX_BYTES, memory_budget, open_source
-from holrr.streaming.reading import RowReader, blocks_of_rows, boxes, is_on_disk, prefetched
+from holrr.streaming.reading import RowReader, blocks_of_rows, boxes, in_order, is_on_disk
 from problems import toy
 
 SMALL = 2**15  # bytes: some ten blocks of the toy data
@@ -276,29 +276,31 @@ def test_boxes_cover_each_entry_once_and_are_small(shape, most):
     assert (count == 1).all()
 
 
-def test_reading_runs_ahead_by_one_block_and_no_more():
+@pytest.mark.parametrize("n_workers", [1, 3])
+def test_jobs_run_ahead_by_the_number_of_workers_and_no_more(n_workers):
     started = []
 
     def job(i):
         started.append(i)
+        time.sleep(0.002 * (i % 3))
         return i
 
-    stream = prefetched(lambda i=i: job(i) for i in range(5))
-    for expected in range(3):
+    stream = in_order((lambda i=i: job(i) for i in range(10)), n_workers)
+    for expected in range(4):
         assert next(stream) == expected
-        time.sleep(0.01)
-        assert started == list(range(expected + 2))
+        time.sleep(0.02)
+        assert sorted(started) == list(range(expected + n_workers + 1))
     stream.close()
-    assert started == [0, 1, 2, 3]
+    assert len(started) == 4 + n_workers
 
 
-def test_an_error_of_the_reader_arrives():
+def test_an_error_of_a_job_arrives():
     def job(i):
         if i == 2:
             raise OSError("disk")
         return i
 
-    stream = prefetched(lambda i=i: job(i) for i in itertools.count())
+    stream = in_order((lambda i=i: job(i) for i in itertools.count()), 2)
     assert [next(stream), next(stream)] == [0, 1]
     with pytest.raises(OSError, match="disk"):
         next(stream)

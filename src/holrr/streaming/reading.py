@@ -1,4 +1,4 @@
-"""Rows of arrays on disk, a block at a time, the next one read while this one is used."""
+"""Rows of arrays on disk, a block at a time, by several threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.slabs import forget
 
-__all__ = ["Box", "RowReader", "blocks_of_rows", "boxes", "is_on_disk", "prefetched"]
+__all__ = ["Box", "RowReader", "blocks_of_rows", "boxes", "in_order", "is_on_disk"]
 
 T = TypeVar("T")
 Box = tuple[slice, ...]
@@ -31,9 +31,9 @@ def is_on_disk(A: Any) -> bool:
 
 
 class RowReader:
-    """Reads consecutive rows of one array into memory.
+    """Reads consecutive rows of one array into memory, for one thread.
 
-    Two buffers take turns, so a block is valid until the one after the next is read.
+    A block is valid until the next one is read.
 
     Parameters
     ----------
@@ -54,19 +54,17 @@ class RowReader:
                 self._read = self._read_file
         elif hasattr(A, "read_direct") and not box:
             self._read = self._read_hdf5
-        self._buffers: list[np.ndarray | None] = [None, None]
+        self._space: np.ndarray | None = None
 
     def __call__(self, rows: slice) -> np.ndarray:
         """The block of some rows."""
         return self._read(rows)
 
     def _buffer(self, n: int) -> np.ndarray:
-        """The buffer whose turn it is."""
-        self._buffers.reverse()
-        buffer = self._buffers[0]
-        if buffer is None or n > buffer.shape[0]:
-            buffer = self._buffers[0] = np.empty((n, *self._A.shape[1:]), dtype=self._A.dtype)
-        return buffer[:n]
+        """Space for `n` rows, used again and again: new memory costs as much as reading."""
+        if self._space is None or n > self._space.shape[0]:
+            self._space = np.empty((n, *self._A.shape[1:]), dtype=self._A.dtype)
+        return self._space[:n]
 
     def _view(self, rows: slice) -> np.ndarray:
         return self._A[(rows, *self._box)]
@@ -123,16 +121,16 @@ def _position_in_file(A: np.memmap) -> int | None:
     return within + A.offset - A.offset % mmap.ALLOCATIONGRANULARITY
 
 
-def prefetched(jobs: Iterable[Callable[[], T]]) -> Iterator[T]:
-    """The results of `jobs` in their order, each computed while its predecessor is in use.
+def in_order(jobs: Iterable[Callable[[], T]], n_workers: int) -> Iterator[T]:
+    """The results of `jobs` in their order, computed by several threads.
 
-    A job starts only after the result before its predecessor has been used up, so two buffers do.
+    A job starts at the earliest when all but `n_workers` of those before it have been used up.
     """
     waiting: deque[Future[T]] = deque()
-    with ThreadPoolExecutor(1, thread_name_prefix="holrr-read") as pool:
+    with ThreadPoolExecutor(n_workers, thread_name_prefix="holrr") as pool:
         for job in jobs:
             waiting.append(pool.submit(job))
-            if len(waiting) == 2:
+            if len(waiting) > n_workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

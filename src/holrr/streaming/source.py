@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import math
+import os
+import threading
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ..core.moments import Moments
 from ..core.namespace import is_array, is_numpy_array
 from ..core.validation import check_inputs, check_outputs, check_weights
 from .budget import DEFAULT_MAX_BYTES, check_budget
-from .reading import Box, RowReader, blocks_of_rows, boxes, is_on_disk, prefetched
+from .reading import Box, RowReader, blocks_of_rows, boxes, in_order, is_on_disk
 from .running import Running, add_by_label, errors_say_where
 from .scores import Errors, add_errors
 
 __all__ = ["DiskSource", "Source", "check_lengths", "is_dask", "open_source", "weights_of"]
+
+
+T = TypeVar("T")
+
+# Threads that read and compute: each takes an eighth of the memory budget for its block.
+_MAX_WORKERS = 4
 
 
 class Source(metaclass=ABCMeta):
@@ -137,40 +146,56 @@ class DiskSource(Source):
     def fold_moments(
         self, labels: np.ndarray | None, n_folds: int, response_grams: bool = False
     ) -> list[Moments]:
-        running = [Running(response_grams) for _ in range(n_folds)]
-        for rows, Xb, Yb in self._blocks(()):
-            with errors_say_where(f"the block of samples {rows.start} to {rows.stop - 1}"):
-                take = lambda a, rows=rows: None if a is None else a[rows]  # noqa: E731
-                add_by_label(running, take(labels), Xb, Yb, take(self.weights))
-        return [fold.result() for fold in running]
+        def of_block(rows: slice, X: np.ndarray, Y: np.ndarray, w: Any) -> list[Running]:
+            folds = [Running(response_grams) for _ in range(n_folds)]
+            add_by_label(folds, None if labels is None else labels[rows], X, Y, w)
+            return folds
+
+        total = [Running(response_grams) for _ in range(n_folds)]
+        for folds in self._mapped(of_block):
+            total = [Running.joined(pair) for pair in zip(total, folds, strict=True)]
+        return [fold.result() for fold in total]
 
     def errors(self, model: Any) -> Errors | None:
         total: Errors | None = None
-        for rows, Xb, Yb in self._blocks(()):
-            with errors_say_where(f"the block of samples {rows.start} to {rows.stop - 1}"):
-                w = None if self.weights is None else self.weights[rows]
-                total = add_errors([total, Errors.of(model, Xb, Yb, w)])
+        for found in self._mapped(lambda rows, X, Y, w: Errors.of(model, X, Y, w)):
+            total = add_errors([total, found])
         return total
 
     def output_blocks(self, max_entries: int) -> Iterator[tuple[Box, Moments]]:
-        for box in boxes(self.output_shape, max_entries // self.n_features):
-            running = Running()
-            for rows, Xb, Yb in self._blocks(box):
-                with errors_say_where(f"the block of samples {rows.start} to {rows.stop - 1}"):
-                    running.add(Xb, Yb, None if self.weights is None else self.weights[rows])
-            yield box, running.result()
+        def of_block(rows: slice, X: np.ndarray, Y: np.ndarray, w: Any) -> Running:
+            part = Running()
+            part.add(X, Y, w)
+            return part
 
-    def _blocks(self, box: Box) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """All samples, in blocks of which two fit half of the budget as float64."""
+        for box in boxes(self.output_shape, max_entries // self.n_features):
+            total = Running()
+            for part in self._mapped(of_block, box):
+                total = Running.joined([total, part])
+            yield box, total.result()
+
+    def _mapped(self, of_block: Callable[..., T], box: Box = ()) -> Iterator[T]:
+        """What `of_block` makes of each block ``(rows, X, Y, weights)``, in order.
+
+        A thread reads a block and computes with it on one core while others do the same, so that
+        reading and computing overlap without competing for cores.
+        """
         width = self.n_features + math.prod(_sizes(box, self.output_shape))
         chunk = getattr(self._Y, "chunks", None)
-        X, Y = RowReader(self._X), RowReader(self._Y, box)
-        all_rows = blocks_of_rows(self.n_samples, 8 * width, self.max_bytes // 4, chunk)
+        blocks = blocks_of_rows(self.n_samples, 8 * width, self.max_bytes // 8, chunk)
+        own = threading.local()
 
-        def read(rows: slice) -> tuple[slice, np.ndarray, np.ndarray]:
-            return rows, X(rows), Y(rows)
+        def job(rows: slice) -> T:
+            if not hasattr(own, "readers"):
+                own.readers = RowReader(self._X), RowReader(self._Y, box)
+            X, Y = (read(rows) for read in own.readers)
+            w = None if self.weights is None else self.weights[rows]
+            with errors_say_where(f"the block of samples {rows.start} to {rows.stop - 1}"):
+                return of_block(rows, X, Y, w)
 
-        return prefetched(partial(read, rows) for rows in all_rows)
+        n_workers = min(_MAX_WORKERS, len(blocks), os.cpu_count() or 1)
+        with threadpool_limits((os.cpu_count() or 1) // n_workers, "blas"):
+            yield from in_order((partial(job, rows) for rows in blocks), n_workers)
 
 
 def _sizes(box: Box, shape: tuple[int, ...]) -> list[int]:
