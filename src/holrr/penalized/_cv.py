@@ -21,10 +21,10 @@ from ..core.namespace import Array, namespace_of
 from ..core.spectral import Spectral
 from ..core.tensor import mode_product, multi_mode_product
 from ..core.tucker import Tucker
-from ..core.validation import check_pair, check_weights
+from ..core.validation import check_finite, check_pair, check_weights
 from ..model_selection._linear_folds import ArrayFolds, MomentFolds, check_fold_moments
 from ..model_selection.folds import Folds, check_splits, gather_folds
-from ..model_selection.surface import HeldOut
+from ..model_selection.held_out import HeldOut
 from ..streaming.source import open_source
 from ._progress import progress
 
@@ -101,6 +101,7 @@ class PenalizedCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
         if source is not None:
             return self.fit_fold_moments(gather_folds(source, self.cv, groups))
         X, Y = check_pair(X, y)
+        check_finite(Y, "y")
         w = check_weights(sample_weight, X)
         folds = ArrayFolds(
             (X, Y, w),
@@ -212,6 +213,18 @@ class PenalizedCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
         """Ranks of the final model."""
         check_is_fitted(self)
         return self.best_estimator_.rank_
+
+    @property
+    def objective_(self) -> float:
+        """Objective of the final model."""
+        check_is_fitted(self)
+        return self.best_estimator_.objective_
+
+    @property
+    def lower_bound_(self) -> float:
+        """A number that the minimum of the final model's objective is not below."""
+        check_is_fitted(self)
+        return self.best_estimator_.lower_bound_
 
     @property
     def n_iter_(self) -> int:

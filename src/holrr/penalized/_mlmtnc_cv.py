@@ -15,8 +15,8 @@ from ..core.validation import check_rank
 from ..model_selection._grid import RankGrid, default_alphas, parameter_counts
 from ..model_selection._sweep import sweep
 from ..model_selection.folds import Folds
+from ..model_selection.held_out import HeldOut
 from ..model_selection.selection import best_index
-from ..model_selection.surface import HeldOut
 from ._alternating import balance, penalty
 from ._cv import PenalizedCV, check_positive, held_out_mse
 from ._mlmtnc import MLMTNC, least_squares, mlmtnc, start_of, unconverged
@@ -63,7 +63,7 @@ class MLMTNCCV(PenalizedCV):
         The smallest mean squared error, with its sign changed.
     best_estimator_ : MLMTNC
         Fitted to all the data.
-    coef_, intercept_, core_, factors_, rank_, n_iter_
+    coef_, intercept_, core_, factors_, rank_, n_iter_, objective_, lower_bound_
         Those of `best_estimator_`.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
@@ -129,8 +129,10 @@ class MLMTNCCV(PenalizedCV):
             ranks = [_holrr_rank(folds, problem, self.n_jobs)]
         if betas is None:
             betas = _default_betas(ScaledProblem.of(problem), ranks[-1], folds.n_inputs)
-        # One seed for all candidates and the final fit.
-        self._seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        # One seed for all candidates and the final fit: a generator would not repeat itself.
+        self._seed = self.random_state
+        if isinstance(self._seed, np.random.RandomState):
+            self._seed = self._seed.randint(np.iinfo(np.int32).max)
         return {"ranks": ranks, "betas": betas}
 
     def _fold_errors(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.spectral import Spectral
 from ..model_selection.folds import Folds
-from ..model_selection.surface import HeldOut
+from ..model_selection.held_out import HeldOut
 from ._admm import State, trace_norm
 from ._cv import PenalizedCV, check_positive, held_out_mse
 from ._trace_norm import TraceNormRegression, _TraceNorm, unconverged
@@ -53,7 +53,7 @@ class TraceNormRegressionCV(PenalizedCV):
         The smallest mean squared error, with its sign changed.
     best_estimator_ : TraceNormRegression
         Fitted to all the data.
-    coef_, intercept_, core_, factors_, rank_, n_iter_
+    coef_, intercept_, core_, factors_, rank_, n_iter_, objective_, lower_bound_
         Those of `best_estimator_`.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
