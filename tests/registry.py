@@ -1,4 +1,6 @@
-"""Every estimator of the package, once: a row buys all the shared checks of test_common.py.
+"""Every estimator of the package, once: a row buys all the shared checks.
+
+These are in test_common.py, test_arrays.py and test_bad_input.py.
 
 To add an estimator, add a row. A test that takes the argument ``row`` runs for every row. Where a
 shared check cannot hold, name the check and the reason in ``exempt``; scikit-learn's own checks go
