@@ -15,9 +15,10 @@ from sklearn.utils._param_validation import Interval
 from ..core.namespace import Array
 from ..core.spectral import Spectral
 from ..core.tensor import mode_product
-from ._admm import Penalized, Solution, State, trace_norm
+from ._admm import trace_norm
 from ._progress import progress
 from ._spectral import ScaledProblem, SpectralRegressor, lift
+from ._trace_norm_problem import Penalized, Solution, State
 
 __all__ = ["TraceNormRegression"]
 
@@ -61,7 +62,7 @@ class _TraceNorm(SpectralRegressor):
         self._set_coefficients(lift(found.coefficients(data), problem), problem)
         energy = data.unit_t * data.unit_t
         self.objective_ = found.objective * energy
-        self.lower_bound_ = found.lower_bound * energy
+        self.lower_bound_ = min(found.lower_bound, found.objective) * energy
         self.rank_ = (0,) * len(data.shape) if found.is_zero else self.tucker_.rank
         self.n_iter_ = found.n_iter
         self.history_ = {name: np.asarray(values) for name, values in found.history.items()}
@@ -95,7 +96,12 @@ def check_mode_weights(mode_weights: Any, order: int) -> tuple[float, ...]:
             f"mode_weights must have {order} entries, one for the input mode and one for each of "
             f"the {order - 1} output modes of Y; got {mode_weights!r}."
         )
-    weights = tuple(float(w) for w in mode_weights)
+    try:
+        weights = tuple(float(w) for w in mode_weights)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"mode_weights must be numbers; got mode_weights={mode_weights!r}."
+        ) from error
     if not all(math.isfinite(w) and w >= 0 for w in weights):
         raise ValueError(
             f"mode_weights must be finite and not negative; got mode_weights={mode_weights!r}."

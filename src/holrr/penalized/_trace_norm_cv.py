@@ -10,9 +10,10 @@ import numpy as np
 from ..core.spectral import Spectral
 from ..model_selection.folds import Folds
 from ..model_selection.held_out import HeldOut
-from ._admm import State, trace_norm
+from ._admm import trace_norm
 from ._cv import PenalizedCV, check_positive, held_out_mse
 from ._trace_norm import TraceNormRegression, _TraceNorm, unconverged
+from ._trace_norm_problem import State
 
 __all__ = ["TraceNormRegressionCV"]
 

@@ -1,0 +1,184 @@
+"""The problem of trace norm regression: objective, bound, and solutions with a closed form.
+
+With the inputs in spectral coordinates it is
+
+    min_W  1/2 ||diag(s) W - T||^2 + alpha/2 ||W||^2 + penalty sum_i w_i ||W_(i)||_* .
+
+Multipliers `M_i` with singular values of at most ``penalty w_i`` in their mode i are feasible for
+the dual problem, whose objective bounds the minimum from below: with ``M = sum_i M_i`` it is
+
+    rest/2 + alpha/2 sum T^2 / (s^2 + alpha) + sum M (sT - M/2) / (s^2 + alpha) .
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ..core.namespace import Array, device_of, namespace_of, squared_norm
+from ..core.tensor import multi_mode_product
+from ..core.tucker import Tucker
+from ._shrink import nuclear_norm, spectral_norm
+from ._spectral import ScaledProblem
+
+__all__ = ["HISTORY", "Penalized", "Solution", "State", "ridge_solution", "zero_solution"]
+
+# What is recorded at each look at the objective.
+HISTORY = ("iteration", "objective", "lower_bound", "primal_residual", "dual_residual", "rho")
+
+
+@dataclass(frozen=True, eq=False)
+class Penalized:
+    """The problem for all penalties: the loss, and which unfoldings are penalised how much.
+
+    Parameters
+    ----------
+    data : ScaledProblem
+    alpha : float
+        Ridge penalty in the units of `data`.
+    weights : tuple of p + 1 floats
+        Relative weights of the modes' norms, at least 0.
+    """
+
+    data: ScaledProblem
+    alpha: float
+    weights: tuple[float, ...]
+    # Computed once: the gradient sT at zero, and the curvature s^2 + alpha of each row.
+    gradient: Array = field(init=False)
+    curvature: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        rows = self.data.rows(self.data.s)
+        object.__setattr__(self, "gradient", rows * self.data.T)
+        object.__setattr__(self, "curvature", rows * rows + self.alpha)
+
+    @property
+    def splits(self) -> list[tuple[int, float]]:
+        """The penalised modes and their weights; a matrix has one trace norm, not two."""
+        modes = list(enumerate(self.weights))
+        if len(modes) == 2:
+            modes = [(0, sum(self.weights))]
+        return [(i, w) for i, w in modes if w > 0]
+
+    def penalty_max(self) -> float:
+        """A penalty from which on zero is the solution.
+
+        Zero is optimal where the gradient is a sum of multipliers that are feasible. Shares
+        ``c_i`` of the gradient itself are, if ``c_i ||gradient_(i)|| <= penalty w_i``, and the
+        least penalty for which these shares can add up to one is the number returned. For one
+        penalised mode it is the least penalty that there is.
+        """
+        total = sum(w / max(spectral_norm(self.gradient, i), 1e-300) for i, w in self.splits)
+        zero = float(squared_norm(self.gradient)) == 0.0
+        return 0.0 if zero else math.inf if total == 0 else 1.0 / total
+
+    def objective(self, core: Array, bases: Sequence[Array | None], penalty: float) -> float:
+        """The objective at a Tucker tensor with orthonormal factors."""
+        W = multi_mode_product(core, bases)
+        # Orthonormal factors change no singular value: the core's norms are those of W.
+        norms = sum(w * nuclear_norm(core, i) for i, w in self.splits)
+        ridge = self.alpha * float(squared_norm(core))
+        return 0.5 * (self.data.squared_error(W) + ridge) + penalty * norms
+
+    def lower_bound(self, M: Array) -> float:
+        """The dual objective at a sum of feasible multipliers."""
+        xp = namespace_of(M)
+        T, b, q = self.data.T, self.gradient, self.curvature
+        ridge = self.alpha * float(xp.sum(T * T / q)) if self.alpha else 0.0
+        return 0.5 * (self.data.rest + ridge) + float(xp.sum(M * (b - 0.5 * M) / q))
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where an iteration stands: enough to go on from, also for another penalty.
+
+    Parameters
+    ----------
+    W : array of shape (r, d1, ..., dp)
+    copies : tuple of arrays like `W`
+        One for each penalised mode.
+    multipliers : tuple of arrays like `W`
+    rho : float
+        Step size.
+    penalty : float
+        The penalty that the multipliers belong to.
+    """
+
+    W: Array
+    copies: tuple[Array, ...]
+    multipliers: tuple[Array, ...]
+    rho: float
+    penalty: float
+
+    def at(self, penalty: float) -> State:
+        """The same for another penalty: multipliers of the size that it allows."""
+        scale = penalty / self.penalty
+        return replace(
+            self, multipliers=tuple(scale * M for M in self.multipliers), penalty=penalty
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A Tucker tensor in spectral coordinates, and how far from the minimum it can be.
+
+    Parameters
+    ----------
+    tucker : Tucker
+        With orthonormal factors.
+    is_zero : bool
+        Whether all coefficients are zero.
+    objective, lower_bound : float
+    n_iter : int
+    converged : bool
+    history : dict of lists of floats
+        One entry for each look at the objective.
+    state : State or None
+        None where the solution has a closed form.
+    """
+
+    tucker: Tucker
+    is_zero: bool
+    objective: float
+    lower_bound: float
+    n_iter: int
+    converged: bool
+    history: dict[str, list[float]]
+    state: State | None
+
+    def coefficients(self, data: ScaledProblem) -> Tucker:
+        """The tensor in the units and with all the modes of the data."""
+        unit = data.unit_t / data.unit_s
+        return data.restore(Tucker(self.tucker.core * unit, self.tucker.factors))
+
+    @property
+    def gap(self) -> float:
+        """Relative distance of the objective from its lower bound."""
+        return (self.objective - self.lower_bound) / self.objective if self.objective > 0 else 0.0
+
+
+# ---------------------------------------------------------------- closed forms
+
+
+def ridge_solution(problem: Penalized) -> Solution:
+    """The solution without trace norms."""
+    W = problem.gradient / problem.curvature
+    ridge = problem.alpha * float(squared_norm(W))
+    objective = 0.5 * (problem.data.squared_error(W) + ridge)
+    return _closed(Tucker(W, (None,) * W.ndim), False, objective)
+
+
+def zero_solution(problem: Penalized) -> Solution:
+    """Zero, which solves the problem from `Penalized.penalty_max` on."""
+    xp, like = namespace_of(problem.gradient), problem.gradient
+    zeros = lambda *shape: xp.zeros(shape, dtype=like.dtype, device=device_of(like))  # noqa: E731
+    tucker = Tucker(zeros(*[1] * like.ndim), tuple(zeros(d, 1) for d in like.shape))
+    objective = 0.5 * problem.data.squared_error(zeros(*like.shape))
+    return _closed(tucker, True, objective)
+
+
+def _closed(tucker: Tucker, is_zero: bool, objective: float) -> Solution:
+    history = {name: [float("nan")] for name in HISTORY}
+    history |= {"iteration": [1.0], "objective": [objective], "lower_bound": [objective]}
+    return Solution(tucker, is_zero, objective, objective, 1, True, history, None)
