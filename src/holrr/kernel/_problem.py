@@ -7,9 +7,9 @@ For one penalty no eigenpairs of `K` are needed. With ``C = (K + alpha I)^-1 Y``
 
     Z'Z = Y' K (K + alpha I)^-1 Y = Y'(Y - alpha C) ,
 
-which has the size of an output. With its eigenpairs ``Z'Z = V diag(sigma^2) V'``, Z is
-``diag(sigma) V'`` up to a rotation of the input mode, and ``C V diag(1 / sigma)`` maps coordinates
-of that mode to dual coefficients, since it maps Z to C (`whiten_gram`).
+which has the size of an output. Any square root of it, ``R'R = Z'Z``, is Z up to a rotation of the
+input mode, and ``C R^-1`` maps coordinates of that mode to dual coefficients, since it maps Z to C
+(`whiten_gram`).
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _is_positive(G: Gram) -> bool:
 def _root_problem(
     C: Array, G: Gram, Y: Responses, alpha: float, build: Callable[[], Gram]
 ) -> Whitened | None:
-    """The whitened problem in the coordinates of the eigenvectors of ``Z'Z = Y'(Y - alpha C)``."""
+    """The whitened problem in the coordinates of a square root of ``Z'Z = Y'(Y - alpha C)``."""
     xp = namespace_of(C)
     residual = _residual(Y, C, alpha)
     norm = Y.syy - residual
@@ -175,13 +175,10 @@ def _root_problem(
     # Y - alpha C has no digits.
     if not (math.isfinite(Y.syy) and norm > max(_HALF * Y.syy, _TINY)):
         return None
-    lam, V = eigh(_symmetric_product(Y.values, Y.values - alpha * C))
-    # Rounding can leave nothing, or less, of small eigenvalues. Whatever stands in their place
-    # takes no direction of C away: lift(Z) = C V V'.
-    sigma = xp.sqrt(xp.clip(lam, _EPS * Y.syy, None))
+    root, lift = _square_root(_symmetric_product(Y.values, Y.values - alpha * C), _EPS * Y.syy)
     return Whitened(
-        Z=xp.reshape(sigma[:, None] * V.T, (V.shape[0], *Y.shape)),
-        lift=lambda M: G.as_coefficients(C @ (V @ (M / sigma[:, None]))),
+        Z=xp.reshape(root, (root.shape[0], *Y.shape)),
+        lift=lambda M: G.as_coefficients(C @ lift(M)),
         residual=residual,
         norm=norm,
         input_rank=lambda: _gram_rank(build()),
@@ -191,6 +188,32 @@ def _root_problem(
         solver="cholesky",
         dtype=Y.dtype,
     )
+
+
+def _square_root(S: Array, noise: float) -> tuple[Array, Callable[[Array], Array]]:
+    """A matrix R with ``R'R = S``, and the function that solves ``R X = M``.
+
+    The Cholesky factor where it is well conditioned, and else ``diag(sigma) V'`` from the
+    eigenpairs.
+    """
+    xp = namespace_of(S)
+    L = _lower_factor(S)
+    if L is not None:
+        d = xp.linalg.diagonal(L)
+        if float(xp.min(d)) > 1e-4 * float(xp.max(d)):
+            return L.T, lambda M: solve_triangular(L, M, transposed=True)
+    lam, V = eigh(S)
+    # Rounding can leave nothing, or less, of small eigenvalues. Whatever stands in their place
+    # takes no direction away: R^-1 R = V V'.
+    sigma = xp.sqrt(xp.clip(lam, noise, None))
+    return sigma[:, None] * V.T, lambda M: V @ (M / sigma[:, None])
+
+
+def _lower_factor(S: Array) -> Array | None:
+    if not is_numpy_array(S):
+        return cholesky(S)[0]
+    L, info = dpotrf(S.T, lower=1, clean=1)
+    return L if info == 0 else None
 
 
 def _symmetric_product(A: Array, B: Array, block: int = 256) -> Array:
