@@ -25,7 +25,7 @@ from .core.validation import check_finite, check_inputs, check_outputs, check_pa
 from .streaming.source import Source, is_dask, open_source
 from .streaming.wide import whiten_source
 
-__all__ = ["LinearTensorRegressor", "TensorRegressor", "all_or_nothing"]
+__all__ = ["LinearTensorRegressor", "TensorRegressor", "all_or_nothing", "check_features"]
 
 
 def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,6 +42,13 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     return guarded
+
+
+def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> None:
+    """Remember number and names of the features, or compare them with those of the fit."""
+    if isinstance(X, Mapping) and not hasattr(X, "shape"):
+        raise TypeError(f"X must be an array of numbers; got a {type(X).__name__}.")
+    validate_data(estimator, X, skip_check_array=True, reset=reset)
 
 
 class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
@@ -157,20 +164,14 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
     def _check_inputs(self, X: Any) -> Array:
         """Inputs to predict for, checked against those of the fit."""
         checked = check_inputs(X)
-        self._check_features(X, reset=False)
+        check_features(self, X, reset=False)
         return checked
-
-    def _check_features(self, X: Any, *, reset: bool) -> None:
-        """Remember number and names of the features, or compare them with those of the fit."""
-        if isinstance(X, Mapping) and not hasattr(X, "shape"):
-            raise TypeError(f"X must be an array of numbers; got a {type(X).__name__}.")
-        validate_data(self, X, skip_check_array=True, reset=reset)
 
     def _predict_lazily(self, X: Any) -> Any:
         """Predictions for a Dask array, as another."""
         from .streaming.dask import predict_lazily
 
-        validate_data(self, X, skip_check_array=True, reset=False)
+        check_features(self, X, reset=False)
         return predict_lazily(self, X)
 
     def _dtype_name(self) -> str:
@@ -220,14 +221,14 @@ class LinearTensorRegressor(TensorRegressor):
         -------
         self
         """
-        self._check_features(X, reset=True)
+        check_features(self, X, reset=True)
         source = open_source(X, y, sample_weight)
         if source is None:
             X, Y = check_pair(X, y)
             problem = self._problem_of_arrays(X, Y, check_weights(sample_weight, X))
         else:
             problem = self._problem_of_source(source)
-        self._solve(problem, X.shape[1])
+        self._solve(problem, self.n_features_in_)
         self.__dict__.pop("moments_", None)
         return self
 
@@ -259,7 +260,7 @@ class LinearTensorRegressor(TensorRegressor):
                 UserWarning,
                 stacklevel=4,
             )
-        self._check_features(X, reset=first)
+        check_features(self, X, reset=first)
         if first:
             grams = self._wants_response_grams()
             return self._fit_moments(Moments.from_arrays(X, y, sample_weight, grams))

@@ -13,6 +13,7 @@ analysis and recommendations. The American Statistician 37(3), 242-247.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
@@ -121,36 +122,17 @@ class Moments:
     ) -> Moments:
         """Like `from_arrays`, for arrays that have been validated."""
         xp = namespace_of(X)
-        d0 = X.shape[1]
         weight = float(X.shape[0]) if w is None else float(xp.sum(w))
-        mean_x = weighted_mean(X, w, weight)
-        Sxx = xp.zeros((d0, d0), dtype=xp.float64, device=device_of(X))
-
-        def centred_inputs(rows: slice, out: Array) -> None:
-            nonlocal Sxx
-            Xc = (
-                out
-                if w is None and out.dtype == xp.float64
-                else xp.empty_like(out, dtype=xp.float64)
-            )
-            Xc[...] = xp.astype(X[rows, :].T, xp.float64, copy=False)
-            Xc -= mean_x[:, None]
-            if w is None:
-                Sxx += Xc @ Xc.T
-            else:
-                Sxx += (Xc * w[rows]) @ Xc.T
-            if Xc is not out:
-                out[...] = xp.astype(Xc if w is None else Xc * w[rows], out.dtype, copy=False)
-
-        sums = sum_responses(centred_inputs, d0, Y, w, response_grams)
+        inputs = _CentredInputs(X, w, weighted_mean(X, w, weight))
+        sums = sum_responses(inputs, X.shape[1], Y, w, response_grams, unit=inputs.unit)
         # The mean is rounded, so the centred inputs add up to nearly zero only.
         drift = sums.basis_sum
         return cls(
             n_samples=X.shape[0],
             weight=weight,
-            mean_x=mean_x + drift / weight,
+            mean_x=inputs.mean + drift / weight,
             mean_y=sums.mean,
-            Sxx=symmetrise(Sxx - xp.linalg.outer(drift, drift) / weight),
+            Sxx=symmetrise(inputs.Sxx - xp.linalg.outer(drift, drift) / weight),
             Sxy=sums.products,
             syy=sums.syy,
             response_grams=sums.grams,
@@ -320,6 +302,35 @@ def _merge(a: Moments, b: Moments) -> Moments:
         response_grams=grams,
         dtype=a.dtype if a.dtype == b.dtype else "float64",
     )
+
+
+class _CentredInputs:
+    """The inputs about their mean, written block by block, while ``X'X`` adds up.
+
+    In single precision they are divided by a power of two near the largest of them (`unit`), so
+    that products with outputs of any size stay in its range.
+    """
+
+    def __init__(self, X: Array, w: Array | None, mean: Array):
+        xp = namespace_of(X)
+        self.X, self.w, self.mean = X, w, mean
+        self.Sxx = xp.zeros((X.shape[1],) * 2, dtype=xp.float64, device=device_of(X))
+        self.unit = 1.0
+        if X.dtype == xp.float32:
+            high, low = (xp.astype(f(X, axis=0), xp.float64) for f in (xp.max, xp.min))
+            largest = float(xp.max(xp.maximum(high - mean, mean - low)))
+            self.unit = 2.0 ** round(math.log2(largest)) if largest > 0 else 1.0
+
+    def __call__(self, rows: slice, out: Array) -> None:
+        xp, w = namespace_of(self.X), None if self.w is None else self.w[rows]
+        in_place = w is None and out.dtype == xp.float64
+        Xc = out if in_place else xp.empty_like(out, dtype=xp.float64)
+        Xc[...] = xp.astype(self.X[rows, :].T, xp.float64, copy=False)
+        Xc -= self.mean[:, None]
+        weighted = Xc if w is None else Xc * w
+        self.Sxx += weighted @ Xc.T
+        if not in_place:
+            out[...] = xp.astype(weighted / self.unit, out.dtype, copy=False)
 
 
 def weighted_mean(X: Array, w: Array | None, weight: float) -> Array:

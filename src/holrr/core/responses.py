@@ -80,6 +80,7 @@ def sum_responses(
     Y: Array,
     w: Array | None,
     want_grams: bool = False,
+    unit: float = 1.0,
 ) -> ResponseSums:
     """One pass over the rows of `Y`, in blocks, with no copy of it.
 
@@ -97,6 +98,8 @@ def sum_responses(
         Weights of the samples in the mean, the norm and the Gram matrices.
     want_grams : bool
         Whether the Gram matrices of the output modes are gathered.
+    unit : float
+        What `basis` divides ``B'`` by; the sums are multiplied by it.
     """
     xp, device, shape = namespace_of(Y), device_of(Y), tuple(Y.shape[1:])
     size = math.prod(shape)
@@ -123,7 +126,8 @@ def sum_responses(
         if grams is not None:
             _add_grams(grams, Yb, shape, None if w is None else w[rows])
 
-    return _about_mean(products, basis_sum, weight, syy, grams, shift, shape, Y)
+    products[:-1, :] *= unit
+    return _about_mean(products, unit * basis_sum, weight, syy, grams, shift, shape, Y)
 
 
 def _sum_at_once(basis: Callable[[slice, Array], None], k: int, Y: Array) -> ResponseSums:

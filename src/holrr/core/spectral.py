@@ -165,9 +165,9 @@ def whiten_moments(
 
 def _check_moments(m: Moments) -> None:
     xp = namespace_of(m.Sxx)
-    if not bool(xp.isfinite(xp.sum(m.Sxx))):
+    if not bool(xp.all(xp.isfinite(m.Sxx))):
         raise ValueError("the squares of X overflow; scale the inputs down, or use fit instead.")
-    if not bool(xp.isfinite(xp.sum(m.Sxy))):
+    if not bool(xp.all(xp.isfinite(m.Sxy))):
         raise ValueError("the products of X and y overflow; scale them down, or use fit instead.")
 
 
@@ -301,7 +301,9 @@ def spectral_from_arrays(
     X = xp.astype(X, xp.float64, copy=False)
     weight = float(X.shape[0]) if w is None else float(xp.sum(w))
     root = None if w is None else xp.sqrt(w)[:, None]
-    sizes = xp.max(xp.abs(X if root is None else X * root), axis=0)
+    sizes = xp.maximum(xp.abs(xp.max(X, axis=0)), xp.abs(xp.min(X, axis=0)))
+    if root is not None:
+        sizes = sizes * xp.max(root)
     mean_x, X = _centred(X, w, weight, fit_intercept)
     s, Q, P, used = _decompose(X if root is None else X * root, sizes, min_alpha, solver)
 
@@ -334,7 +336,8 @@ def _centred(X: Array, w: Array | None, weight: float, fit_intercept: bool) -> t
     X = X - mean
     # Twice: a rounded mean leaves a constant, which would pass for variance where there is none.
     drift = weighted_mean(X, w, weight)
-    return mean + drift, X - drift
+    X -= drift
+    return mean + drift, X
 
 
 def _decompose(
@@ -352,8 +355,12 @@ def _decompose(
             return s, Q, X.T @ (Q / s), "eigh"
     Q, s, P = svd(X)
     sigma, eps = to_numpy(s), np.finfo(float).eps
-    noise = np.sqrt(X.shape[0]) * np.linalg.norm(to_numpy(P) * to_numpy(sizes)[:, None], axis=0)
+    largest = max(float(to_numpy(sizes).max()), np.finfo(float).tiny)
+    shares = to_numpy(P) * (to_numpy(sizes) / largest)[:, None]
+    noise = np.sqrt(X.shape[0]) * largest * np.linalg.norm(shares, axis=0)
     keep = np.flatnonzero(sigma > eps * np.maximum(max(X.shape) * sigma[0], noise))
+    if keep.size == sigma.size:
+        return s, Q, P, "svd"
     xp, index = namespace_of(s), asarray_like(keep, s)
     s, Q = _at_least_one(xp.take(s, index), xp.take(Q, index, axis=1))
     return s, Q, xp.take(P, index, axis=1) if keep.size else P[:, :1], "svd"

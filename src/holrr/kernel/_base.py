@@ -11,9 +11,9 @@ from sklearn.base import _fit_context
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .._base import TensorRegressor, all_or_nothing
+from .._base import TensorRegressor, all_or_nothing, check_features
 from ..core.moments import Moments
 from ..core.namespace import Array, asarray_like, namespace_of, row_blocks, to_numpy
 from ..core.spectral import Whitened, whiten_moments
@@ -234,7 +234,7 @@ class KernelTensorRegressor(TensorRegressor):
 
     def _check_data(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
         checked = check_pair(X, y)
-        validate_data(self, X, skip_check_array=True, reset=reset)
+        check_features(self, X, reset=reset)
         return checked
 
     def _predict_checked(self, X: Array) -> Array:

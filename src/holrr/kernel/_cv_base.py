@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sklearn.base import _fit_context
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .._base import all_or_nothing
+from .._base import all_or_nothing, check_features
 from ..core.namespace import Array
 from ..core.validation import check_pair, check_weights
 from ..model_selection._base_cv import BaseTensorCV
@@ -73,7 +73,7 @@ class KernelTensorCV(BaseTensorCV):
         """
         alphas = check_alphas(self.alphas)
         checked = check_pair(X, y)
-        validate_data(self, X, skip_check_array=True, reset=True)
+        check_features(self, X, reset=True)
         X, Y = checked
         w = check_weights(sample_weight, Y)
         self._rank_grid((X.shape[0], *Y.shape[1:]))

@@ -9,9 +9,8 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.model_selection import KFold
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import validate_data
 
-from .._base import all_or_nothing
+from .._base import all_or_nothing, check_features
 from ..core.moments import Moments
 from ..core.namespace import namespace_of
 from ..core.validation import check_pair, check_weights
@@ -54,7 +53,7 @@ class LinearTensorCV(BaseTensorCV):
         -------
         self
         """
-        validate_data(self, X, skip_check_array=True, reset=True)
+        check_features(self, X, reset=True)
         source = open_source(X, y, sample_weight)
         if source is not None:
             return self._fit_source(source, groups)

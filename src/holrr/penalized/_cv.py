@@ -13,9 +13,9 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .._base import TensorRegressor, all_or_nothing
+from .._base import TensorRegressor, all_or_nothing, check_features
 from ..core.moments import Moments
 from ..core.namespace import Array, namespace_of
 from ..core.spectral import Spectral
@@ -96,7 +96,7 @@ class PenalizedCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
         -------
         self
         """
-        validate_data(self, X, skip_check_array=True, reset=True)
+        check_features(self, X, reset=True)
         source = open_source(X, y, sample_weight)
         if source is not None:
             return self.fit_fold_moments(gather_folds(source, self.cv, groups))
