@@ -79,11 +79,12 @@ def test_every_real_dtype_is_read_as_it_would_be_from_memory(dtype, data, tmp_pa
     assert found.coef_.dtype == expected.coef_.dtype
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", [(), (1,), (7,)])
-def test_scalar_and_vector_targets(shape, tmp_path):
+def test_scalar_and_vector_targets(kind, shape, tmp_path):
     X, Y = toy(n=3000, d0=3, shape=shape)
-    with memory_budget(SMALL):
-        found = RLS().fit(npy(tmp_path, "X", X), npy(tmp_path, "Y", Y))
+    with memory_budget(SMALL // 2):
+        found = RLS().fit(X.tolist(), kind(tmp_path, "Y", Y))
     np.testing.assert_allclose(found.coef_, RLS().fit(X, Y).coef_, rtol=1e-10)
 
 
@@ -223,6 +224,10 @@ def memory_maps(folder):
     gone = np.memmap(folder / "gone", mode="w+", shape=A.shape, dtype=float)
     gone[:] = A
     (folder / "gone").unlink()
+    A.tofile(folder / "replaced")
+    replaced = np.memmap(folder / "replaced", mode="r", shape=A.shape, dtype=float)
+    (folder / "replaced").rename(folder / "aside")
+    np.zeros_like(A).tofile(folder / "replaced")
     return {
         "plain": (plain, A),
         "offset": (offset, A),
@@ -232,6 +237,7 @@ def memory_maps(folder):
         "private": (private, changed),
         "written": (written, changed),
         "deleted file": (gone, A),
+        "replaced file": (replaced, A),
     }
 
 
@@ -248,10 +254,13 @@ def test_memory_maps_of_all_kinds_are_read_right(tmp_path):
 def test_a_file_that_shrank_is_noticed(tmp_path):
     np.zeros((1000, 8)).tofile(tmp_path / "file")
     A = np.memmap(tmp_path / "file", mode="r", shape=(1000, 8), dtype=float)
+    read = RowReader(A)
     with open(tmp_path / "file", "r+b") as file:
         file.truncate(64 * 500)
     with pytest.raises(ValueError, match="ended before"):
-        RowReader(A)(slice(400, 600))
+        read(slice(400, 600))
+    with pytest.raises(ValueError, match="cut off or replaced"):
+        RowReader(A)
 
 
 def test_what_is_not_on_disk(data):

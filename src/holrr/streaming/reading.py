@@ -116,9 +116,25 @@ def _position_in_file(A: np.memmap) -> int | None:
     within = A.__array_interface__["data"][0] - mapped.__array_interface__["data"][0]
     if not 0 <= within <= mapped.size - A.nbytes or not os.path.exists(A.filename):
         return None
-    if A.mode == "r+":
+    if A.mode in ("r+", "w+"):
         A.flush()
-    return within + A.offset - A.offset % mmap.ALLOCATIONGRANULARITY
+    start = within + A.offset - A.offset % mmap.ALLOCATIONGRANULARITY
+    return start if _same_ends(A, start) else None
+
+
+def _same_ends(A: np.memmap, start: int) -> bool:
+    """Whether the file of that name is still the one that is mapped, judged by its two ends."""
+    if os.path.getsize(A.filename) < start + A.nbytes:  # type: ignore[arg-type]
+        # Not even looked at through the map: touching what is gone would kill the process.
+        raise ValueError(f"{str(A.filename)!r} has been cut off or replaced since it was mapped.")
+    rows = A.reshape(-1)
+    with open(A.filename, "rb") as file:  # type: ignore[arg-type]
+        for part in (slice(0, 512), slice(max(rows.size - 512, 0), rows.size)):
+            mapped = rows[part].tobytes()
+            file.seek(start + part.start * A.itemsize)
+            if file.read(len(mapped)) != mapped:
+                return False
+    return True
 
 
 def in_order(jobs: Iterable[Callable[[], T]], n_workers: int) -> Iterator[T]:

@@ -7,11 +7,11 @@ import os
 import threading
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from ..core.moments import Moments
 from ..core.namespace import is_array, is_numpy_array
@@ -174,6 +174,11 @@ class DiskSource(Source):
                 total = Running.joined([total, part])
             yield box, total.result()
 
+    @cached_property
+    def _libraries(self) -> ThreadpoolController:
+        """The libraries of this process that have threads of their own; looked for once."""
+        return ThreadpoolController()
+
     def _mapped(self, of_block: Callable[..., T], box: Box = ()) -> Iterator[T]:
         """What `of_block` makes of each block ``(rows, X, Y, weights)``, in order.
 
@@ -194,7 +199,8 @@ class DiskSource(Source):
                 return of_block(rows, X, Y, w)
 
         n_workers = min(_MAX_WORKERS, len(blocks), os.cpu_count() or 1)
-        with threadpool_limits((os.cpu_count() or 1) // n_workers, "blas"):
+        cores = (os.cpu_count() or 1) // n_workers
+        with self._libraries.limit(limits=cores, user_api="blas"):
             yield from in_order((partial(job, rows) for rows in blocks), n_workers)
 
 

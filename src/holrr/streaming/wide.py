@@ -26,7 +26,7 @@ def whiten_source(
     first: Moments | None = None
     Z, mean_y = None, np.empty(source.output_shape)
     residual = norm = 0.0
-    for box, part in source.output_blocks(source.max_bytes // 64):
+    for box, part in source.output_blocks(source.max_bytes // 128):
         first = part if first is None else first
         # One and the same factorisation for all parts, to the last bit.
         part = replace(part, Sxx=first.Sxx, mean_x=first.mean_x, weight=first.weight)
