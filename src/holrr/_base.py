@@ -90,6 +90,18 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         return self.tucker_.to_dense()
 
     @property
+    def core_(self) -> Array:
+        """Core of the coefficients in Tucker form, of shape (R0, ..., Rp)."""
+        check_is_fitted(self)
+        return self.tucker_.core
+
+    @property
+    def factors_(self) -> list[Array]:
+        """Factors of the coefficients, of shape (d_i, R_i), input mode first."""
+        check_is_fitted(self)
+        return self.tucker_.dense_factors()
+
+    @property
     def n_parameters_(self) -> int:
         """Degrees of freedom of the coefficients (the intercept not counted)."""
         check_is_fitted(self)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from ..core.approximate import Approximation
-from ..core.namespace import Array
 from ..core.spectral import Whitened
 from ..core.validation import RankSpec, check_rank
 from ..linear import HOLRR
@@ -155,11 +154,3 @@ class KernelHOLRR(KernelTensorRegressor):
 
     def _wants_grams(self) -> bool:
         return self.subspaces == "response"
-
-    @property
-    def core_(self) -> Array:
-        return self.tucker_.core
-
-    @property
-    def factors_(self) -> list[Array]:
-        return self.tucker_.dense_factors()

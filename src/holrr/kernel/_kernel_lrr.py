@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from ..core.approximate import Approximation
-from ..core.namespace import Array
 from ..core.spectral import Whitened
 from ..core.validation import check_matrix_rank
 from ..linear._lrr import lrr
@@ -107,11 +106,3 @@ class KernelLRR(KernelTensorRegressor):
 
     def _set_rank(self, found: Approximation) -> None:
         self.rank_ = found.tucker.rank[0]
-
-    @property
-    def core_(self) -> Array:
-        return self.tucker_.core
-
-    @property
-    def factors_(self) -> list[Array]:
-        return self.tucker_.dense_factors()

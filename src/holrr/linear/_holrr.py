@@ -9,7 +9,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._base import LinearTensorRegressor
 from ..core.approximate import Approximation, bases_from_grams, hooi, hosvd
-from ..core.namespace import Array
 from ..core.spectral import Whitened
 from ..core.validation import RankSpec, check_rank
 
@@ -168,11 +167,3 @@ class HOLRR(LinearTensorRegressor):
 
     def _wants_response_grams(self) -> bool:
         return self.subspaces == "response"
-
-    @property
-    def core_(self) -> Array:
-        return self.tucker_.core
-
-    @property
-    def factors_(self) -> list[Array]:
-        return self.tucker_.dense_factors()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .._base import LinearTensorRegressor
 from ..core.approximate import Approximation, hosvd
-from ..core.namespace import Array
 from ..core.spectral import Whitened
 from ..core.validation import check_matrix_rank
 
@@ -87,11 +86,3 @@ class LRR(LinearTensorRegressor):
 
     def _set_rank(self, found: Approximation) -> None:
         self.rank_ = found.tucker.rank[0]
-
-    @property
-    def core_(self) -> Array:
-        return self.tucker_.core
-
-    @property
-    def factors_(self) -> list[Array]:
-        return self.tucker_.dense_factors()

@@ -19,9 +19,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import TensorRegressor
-from ..core.namespace import Array
-from ..core.tucker import Tucker
+from .._final_model import FinalModel
 from ._average import core_mask, criterion_weights, cross_validated_weights, masked, trimmed
 from ._criteria import CRITERIA, criterion_surface
 from ._grid import RankGrid, parameter_counts
@@ -33,7 +31,7 @@ from .selection import SELECTIONS, Index, select
 __all__ = ["BaseTensorCV"]
 
 
-class BaseTensorCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
+class BaseTensorCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
     """Choose penalty and ranks, then predict like the chosen model refitted to all the data."""
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
@@ -194,82 +192,6 @@ class BaseTensorCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=AB
         """The chosen penalty."""
         check_is_fitted(self)
         return float(self.best_estimator_.alpha)
-
-    @property
-    def rank_(self) -> Any:
-        """The chosen rank."""
-        check_is_fitted(self)
-        return self.best_estimator_.rank_
-
-    @property
-    def core_(self) -> Array:
-        """Core of the final model's coefficients."""
-        check_is_fitted(self)
-        return self.best_estimator_.core_
-
-    @property
-    def factors_(self) -> list[Array]:
-        """Factors of the final model's coefficients, input mode first."""
-        check_is_fitted(self)
-        return self.best_estimator_.factors_
-
-    @property
-    def coef_(self) -> Array:
-        """Dense coefficients of the final model, built when asked for."""
-        check_is_fitted(self)
-        return self.best_estimator_.coef_
-
-    @property
-    def intercept_(self) -> Any:
-        """Intercept of the final model."""
-        check_is_fitted(self)
-        return self.best_estimator_.intercept_
-
-    @property
-    def tucker_(self) -> Tucker:
-        """Coefficients of the final model in Tucker form."""
-        check_is_fitted(self)
-        return self.best_estimator_.tucker_
-
-    @property
-    def spectra_(self) -> list[np.ndarray]:
-        """Leading squared singular values of each mode of Z, of the final model."""
-        check_is_fitted(self)
-        return self.best_estimator_.spectra_
-
-    @property
-    def n_parameters_(self) -> int:
-        """Degrees of freedom of the final model's coefficients."""
-        check_is_fitted(self)
-        return self.best_estimator_.n_parameters_
-
-    def predict(self, X: Any) -> Array:
-        """Predict with the final model.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples, d1, ..., dp)
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X)
-
-    save = TensorRegressor.save
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination R2 of the final model, averaged over all outputs.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-        y : array of shape (n_samples, d1, ..., dp)
-        sample_weight : array of shape (n_samples,), optional
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.score(X, y, sample_weight)
 
 
 def _mean_and_std(folds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,9 +15,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import TensorRegressor, all_or_nothing, check_features
+from .._base import all_or_nothing, check_features
+from .._final_model import FinalModel
 from ..core.moments import Moments
-from ..core.namespace import Array, namespace_of
+from ..core.namespace import namespace_of
 from ..core.spectral import Spectral
 from ..core.tensor import mode_product, multi_mode_product
 from ..core.tucker import Tucker
@@ -39,7 +40,7 @@ def held_out_mse(held_out: HeldOut, coefficients: Tucker) -> float:
     return max(held_out.yy - 2 * float(cross) + float(square), 0.0) / held_out.size
 
 
-class PenalizedCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
+class PenalizedCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
     """Choose among candidates by held-out error; predict like the chosen one, refitted to all."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
@@ -184,86 +185,10 @@ class PenalizedCV(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABC
     # ------------------------------------------------------------ the chosen model
 
     @property
-    def tucker_(self) -> Tucker:
-        """Coefficients of the final model in Tucker form."""
-        check_is_fitted(self)
-        return self.best_estimator_.tucker_
-
-    @property
-    def coef_(self) -> Array:
-        """Dense coefficients of the final model, built when asked for."""
-        return self.tucker_.to_dense()
-
-    @property
-    def core_(self) -> Array:
-        return self.tucker_.core
-
-    @property
-    def factors_(self) -> list[Array]:
-        return self.tucker_.dense_factors()
-
-    @property
-    def intercept_(self) -> Any:
-        """Intercept of the final model."""
-        check_is_fitted(self)
-        return self.best_estimator_.intercept_
-
-    @property
-    def rank_(self) -> tuple[int, ...]:
-        """Ranks of the final model."""
-        check_is_fitted(self)
-        return self.best_estimator_.rank_
-
-    @property
-    def objective_(self) -> float:
-        """Objective of the final model."""
-        check_is_fitted(self)
-        return self.best_estimator_.objective_
-
-    @property
-    def lower_bound_(self) -> float:
-        """A number that the minimum of the final model's objective is not below."""
-        check_is_fitted(self)
-        return self.best_estimator_.lower_bound_
-
-    @property
     def n_iter_(self) -> int:
         """Iterations of the final fit."""
         check_is_fitted(self)
         return self.best_estimator_.n_iter_
-
-    @property
-    def n_parameters_(self) -> int:
-        """Degrees of freedom of the final model's coefficients."""
-        return self.tucker_.n_parameters
-
-    save = TensorRegressor.save
-
-    def predict(self, X: Any) -> Array:
-        """Predict with the final model.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples, d1, ..., dp)
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination R2 of the final model, averaged over all outputs.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-        y : array of shape (n_samples, d1, ..., dp)
-        sample_weight : array of shape (n_samples,), optional
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.score(X, y, sample_weight)
 
 
 def check_positive(values: Any, name: str, *, zero: bool) -> np.ndarray:

@@ -160,11 +160,3 @@ class SpectralRegressor(LinearTensorRegressor):
 
     def _problem_of_moments(self, moments: Moments) -> Spectral:
         return spectral_of_moments(moments, fit_intercept=self.fit_intercept)
-
-    @property
-    def core_(self) -> Array:
-        return self.tucker_.core
-
-    @property
-    def factors_(self) -> list[Array]:
-        return self.tucker_.dense_factors()

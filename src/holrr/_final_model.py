@@ -1,0 +1,65 @@
+"""What a cross-validated estimator has from the model that it ends with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from ._base import TensorRegressor
+from .core.namespace import Array
+
+__all__ = ["FinalModel"]
+
+
+def _of_the_final_model(name: str, doc: str) -> property:
+    def get(self: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.best_estimator_, name)
+
+    return property(get, doc=doc)
+
+
+class FinalModel:
+    """Predictions and attributes of `best_estimator_`, as if they were one's own."""
+
+    best_estimator_: Any
+
+    coef_ = _of_the_final_model("coef_", "Dense coefficients, built when asked for.")
+    core_ = _of_the_final_model("core_", "Core of the coefficients.")
+    factors_ = _of_the_final_model("factors_", "Factors of the coefficients, input mode first.")
+    tucker_ = _of_the_final_model("tucker_", "Coefficients in Tucker form.")
+    intercept_ = _of_the_final_model("intercept_", "Intercept.")
+    rank_ = _of_the_final_model("rank_", "The chosen rank.")
+    spectra_ = _of_the_final_model("spectra_", "Squared singular values of each mode of Z.")
+    objective_ = _of_the_final_model("objective_", "The objective at the final fit.")
+    lower_bound_ = _of_the_final_model("lower_bound_", "What no fit of these ranks is below.")
+    n_parameters_ = _of_the_final_model("n_parameters_", "Degrees of freedom of the coefficients.")
+
+    save = TensorRegressor.save
+
+    def predict(self, X: Any) -> Array:
+        """Predict with the final model.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, d1, ..., dp)
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination R2 of the final model, averaged over all outputs.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : array of shape (n_samples, d1, ..., dp)
+        sample_weight : array of shape (n_samples,), optional
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.score(X, y, sample_weight)
