@@ -82,7 +82,7 @@ def _models(config: Config, rank: tuple[int, ...]) -> dict[str, tuple[Any, int]]
 
 
 def _rank_for(size: tuple[int, ...]) -> tuple[int, ...]:
-    return RANKS.get(size, tuple(max(1, d // 2) for d in size))
+    return RANKS.get(size, tuple((d + 1) // 2 for d in size))
 
 
 def _units(config: Config) -> list[Unit]:

@@ -44,6 +44,8 @@ thead th:first-child { position: sticky; left: 0; }
 td { text-align: right; }
 td small { color: var(--soft); }
 #colophon td, details td { text-align: left; white-space: normal; min-width: 12rem; }
+.side { display: grid; gap: 0 2rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
 figure { margin: 1.2rem 0; }
 figure img { display: block; width: 100%; min-width: 38rem; height: auto; border-radius: 6px; }
 figcaption { color: var(--soft); font-size: .92rem; max-width: 46rem; margin-top: .4rem; }

@@ -42,10 +42,16 @@ def html(config: meteo.Config, rows: Table) -> str:
     )
     cells = _cells(rows)
     tables = "".join(
-        f"<h3>k = {k}, N = {n}</h3>{_cell_table(cells[k, n], TABLE_2.get((k, n), {}))}"
+        f"<div><h3>k = {k}, N = {n}</h3>{_cell_table(cells[k, n], TABLE_2.get((k, n), {}))}</div>"
         for k, n in cells
     )
-    return intro + picture + tables + _remarks() + settings(_public(config))
+    return (
+        intro
+        + picture
+        + f'<div class="side">{tables}</div>'
+        + _remarks()
+        + settings(_public(config))
+    )
 
 
 def _public(config: meteo.Config) -> dict[str, Any]:

@@ -82,13 +82,17 @@ def _ratio_table(ours: dict[str, dict[str, float]]) -> str:
 
 
 def _seconds(value: float | None) -> Cell:
-    return Cell("–") if value is None else Cell(f"{value:.3g}")
+    return Cell("–") if value is None else Cell(_short(value))
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _ratio(times: dict[str, Any], method: str) -> Cell:
     if times.get(method) is None or not times.get("HOLRR"):
         return Cell("–")
-    return Cell(f"{times[method] / times['HOLRR']:.3g}")
+    return Cell(_short(times[method] / times["HOLRR"]))
 
 
 def checks(config: runtime.Config, rows: Table) -> list[Check]:

@@ -1,0 +1,327 @@
+"""The command line as a subprocess: results, messages, exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import holrr
+from holrr.datasets import make_tensor_regression
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default"}
+
+
+def call(*words, cwd=None, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "holrr", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**ENVIRONMENT, **environment},
+        timeout=120,
+        check=False,
+    )
+
+
+def complaint(done):
+    """The one line on stderr of a command that failed."""
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    return lines[0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Arrays in every format."""
+    folder = tmp_path_factory.mktemp("arrays")
+    X, Y = make_tensor_regression(40, 5, (3, 4), rank=(2, 2, 2), snr=3, random_state=0)
+    np.save(folder / "X.npy", X)
+    np.save(folder / "Y.npy", Y)
+    np.savez(folder / "both.npz", X=X, Y=Y)
+    np.savetxt(folder / "X.csv", X, delimiter=",", header="a,b,c,d,e", comments="", fmt="%.17g")
+    np.savetxt(folder / "Y.csv", Y.reshape(40, -1), delimiter=",", fmt="%.17g")
+    return folder
+
+
+# ---------------------------------------------------------------- help
+
+
+def test_help_shows_commands_examples_and_exit_codes():
+    done = call("--help")
+    assert done.returncode == 0
+    for words in ("fit", "predict", "info", "demo", "reproduce", "exit codes", "examples"):
+        assert words in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 88
+
+
+def test_version_and_no_words_at_all(capsys):
+    from holrr.cli import main
+
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == f"holrr {holrr.__version__}"
+    assert main([]) == 0
+    assert "examples" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nonsense"], "nonsense"),
+        (["fit"], "required"),
+        (["fit", "X", "Y", "-o", "m", "--rank", "0"], "rank"),
+        (["fit", "X", "Y", "-o", "m", "--model", "magic"], "magic"),
+        (["reproduce", "everything"], "everything"),
+        (["reproduce", "images", "--quick", "--full"], "not allowed"),
+        (["reproduce", "images", "--jobs", "0"], "--jobs"),
+        (["reproduce", "runtime", "--image", "a.png"], "--image"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_exit_code_2(capfd, words, told):
+    from holrr.cli import main
+
+    assert main(words) == 2
+    error = capfd.readouterr().err
+    assert told in error
+    assert len(error.strip().splitlines()) == 1
+
+
+# ---------------------------------------------------------------- fit, info, predict
+
+
+@pytest.mark.filterwarnings("ignore:the best penalty")
+def test_fit_info_and_predict_agree_with_the_library(folder, tmp_path):
+    X, Y = np.load(folder / "X.npy"), np.load(folder / "Y.npy")
+    fitted = call("fit", folder / "X.npy", folder / "Y.npy", "-o", tmp_path / "m.holrr")
+    assert fitted.returncode == 0, fitted.stderr
+    done = call("predict", tmp_path / "m.holrr", folder / "X.npy", "-o", tmp_path / "P.npy")
+    assert done.returncode == 0, done.stderr
+    by_hand = holrr.HOLRRCV(cv=5).fit(X, Y)
+    np.testing.assert_allclose(np.load(tmp_path / "P.npy"), by_hand.predict(X), atol=1e-10)
+    info = call("info", tmp_path / "m.holrr").stdout
+    assert f"{np.sqrt(-by_hand.best_score_):.6g} (5-fold cross-validation)" in info
+    for words in ("HOLRR", "3 x 4", " x ".join(map(str, by_hand.rank_)), "of 60", "certificate"):
+        assert words in info
+    assert info in fitted.stdout
+
+
+def test_formats_are_interchangeable(folder, tmp_path):
+    from holrr.cli import main
+
+    sources = [
+        (folder / "X.npy", folder / "Y.npy"),
+        (f"{folder / 'both.npz'}:X", f"{folder / 'both.npz'}:Y"),
+        (folder / "X.csv", folder / "Y.csv", "--output-shape", "3,4"),
+    ]
+    predictions = []
+    for number, source in enumerate(sources):
+        model, csv = str(tmp_path / f"{number}.holrr"), str(tmp_path / f"{number}.csv")
+        words = [*map(str, source), "--rank", "2", "--alpha", "0.1"]
+        assert main(["fit", *words, "-o", model]) == 0
+        assert main(["predict", model, str(folder / "X.csv"), "-o", csv]) == 0
+        predictions.append(np.loadtxt(csv, delimiter=","))
+    by_hand = holrr.HOLRR(2, 0.1).fit(np.load(folder / "X.npy"), np.load(folder / "Y.npy"))
+    expected = by_hand.predict(np.load(folder / "X.npy")).reshape(40, -1)
+    for predicted in predictions:
+        np.testing.assert_allclose(predicted, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--model", "lrr", "--rank", "2", "--cv", "3"],
+        ["--model", "rls"],
+        ["--model", "kernel-holrr", "--gamma", "0.1", "--cv", "3"],
+        ["--model", "kernel-rls", "--kernel", "laplacian", "--gamma", "0.1", "--alpha", "1"],
+        ["--model", "trace-norm", "--alpha", "1,10", "--cv", "3", "--no-intercept"],
+        ["--model", "mlmt-nc", "--rank", "2", "--alpha", "0.1"],
+        ["--rank", "0.9,2,2"],
+    ],
+    ids=lambda words: " ".join(words),
+)
+def test_every_kind_of_model_is_saved_and_predicts(folder, tmp_path, words):
+    """In this process, since each call of its own would take a second to start."""
+    from holrr.cli import main
+
+    model, output = str(tmp_path / "m.holrr"), str(tmp_path / "P.npz")
+    arrays = [str(folder / "X.npy"), str(folder / "Y.npy")]
+    assert main(["fit", *arrays, *words, "-o", model]) == 0
+    assert main(["info", model]) == 0
+    assert main(["predict", model, arrays[0], "-o", output]) == 0
+    with np.load(output) as archive:
+        assert archive["Y"].shape == (40, 3, 4)
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.fixture(scope="module")
+def bad(folder):
+    """What can be wrong with files."""
+    Y = np.load(folder / "Y.npy")
+    np.save(folder / "short.npy", Y[:30])
+    Y[3, 1, 2] = np.nan
+    np.save(folder / "nan.npy", Y)
+    (folder / "junk.npy").write_text("junk")
+    (folder / "words.csv").write_text("a,b\n1,2\n3,four\n")
+    (folder / "empty.csv").write_text("")
+    (folder / "junk.holrr").write_text("junk")
+    np.save(folder / "objects.npy", np.array([{}, None]), allow_pickle=True)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["fit", "none.npy", "Y.npy", "-o", "m"], 3, "none.npy does not exist"),
+        (["fit", ".", "Y.npy", "-o", "m"], 3, "is a folder"),
+        (["fit", "X.npy", "junk.npy", "-o", "m"], 3, "junk.npy cannot be read"),
+        (["fit", "X.npy", "objects.npy", "-o", "m"], 3, "objects.npy cannot be read"),
+        (["fit", "X.npy", "empty.csv", "-o", "m"], 3, "empty"),
+        (["fit", "words.csv", "Y.npy", "-o", "m"], 3, "line 3, column 2"),
+        (["fit", "X.npy", "short.npy", "-o", "m"], 3, "same number of samples"),
+        (["fit", "X.npy", "nan.npy", "-o", "m"], 3, "NaN at index (3, 1, 2)"),
+        (["fit", "Y.npy", "Y.npy", "-o", "m"], 3, "X must be a matrix"),
+        (["fit", "both.npz", "Y.npy", "-o", "m"], 3, "NAME is one of X, Y"),
+        (["fit", "both.npz:Z", "Y.npy", "-o", "m"], 3, "no array 'Z'"),
+        (["fit", "X.txt", "Y.npy", "-o", "m"], 3, "does not exist"),
+        (["fit", "junk.holrr", "Y.npy", "-o", "m"], 2, "unknown format"),
+        (["fit", "X.npy", "Y.npy", "--rank", "9,2,2", "-o", "m"], 3, "rank[0]"),
+        (["fit", "X.npy", "Y.npy", "--model", "rls", "--rank", "2", "-o", "m"], 2, "no rank"),
+        (["fit", "X.npy", "Y.npy", "--kernel", "rbf", "-o", "m"], 2, "no kernel"),
+        (["fit", "X.npy", "Y.npy", "--cv", "1", "-o", "m"], 2, "--cv"),
+        (["fit", "X.npy", "Y.npy", "--rank", "2", "--alpha", "1,2", "-o", "m"], 2, "--cv"),
+        (["fit", "X.npy", "Y.npy", "--rank", "0.5", "--cv", "3", "-o", "m"], 2, "share"),
+        (["fit", "X.npy", "Y.csv", "--output-shape", "5,5", "-o", "m"], 3, "wants 25"),
+        (["fit", "X.npy", "Y.npy", "-o", "nowhere/m"], 4, "nowhere does not exist"),
+        (["fit", "X.npy", "Y.npy", "-o", "."], 4, "is a folder"),
+        (["info", "junk.holrr"], 3, "not a holrr file"),
+        (["info", "none.holrr"], 3, "does not exist"),
+        (["predict", "junk.holrr", "X.npy", "-o", "P.npy"], 3, "not a holrr file"),
+        (["predict", "m.holrr", "X.npy", "-o", "nowhere/P.npy"], 4, "nowhere"),
+        (["reproduce", "images", "--image", "none.png"], 3, "none.png does not exist"),
+        (["reproduce", "meteo", "--data-dir", "nowhere"], 3, "nowhere does not exist"),
+        (["demo", "--out", "X.npy"], 4, "cannot be made"),
+        (["reproduce", "runtime", "--out", "X.npy/sub"], 4, "cannot be made"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_clear_line(bad, capfd, monkeypatch, words, code, told):
+    from holrr.cli import main
+
+    monkeypatch.chdir(bad)
+    assert main(words) == code
+    error = capfd.readouterr().err
+    assert told in error
+    assert len(error.strip().splitlines()) == 1
+    assert not (bad / "m").exists()
+
+
+def test_a_full_disk_is_exit_code_4(folder, monkeypatch, capfd, tmp_path):
+    import errno
+
+    from holrr.cli import _arrays, main
+
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "x"))
+
+    arrays = [str(folder / "X.npy"), str(folder / "Y.npy")]
+    model = str(tmp_path / "m.holrr")
+    assert main(["fit", *arrays, "--rank", "2", "-o", model]) == 0
+    monkeypatch.setitem(_arrays._WRITERS, ".npy", full)
+    assert main(["predict", model, arrays[0], "-o", str(tmp_path / "P.npy")]) == 4
+    assert "No space left" in capfd.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["m.holrr"]
+
+
+def test_without_network_the_weather_is_missing_and_the_exit_code_5(tmp_path, monkeypatch, capfd):
+    from holrr.cli import main
+    from holrr.experiments import meteo
+
+    def offline(data_home):
+        raise OSError("could not download: no network")
+
+    monkeypatch.setattr(meteo, "load_weather", offline)
+    words = ["--data-dir", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert main(["reproduce", "meteo", *words]) == 5
+    assert "no network" in capfd.readouterr().err
+
+
+def test_debug_adds_the_traceback(folder):
+    words = ("fit", folder / "X.npy", folder / "none.npy", "-o", folder / "m")
+    plain = call(*words)
+    assert plain.returncode == 3
+    assert "none.npy does not exist" in complaint(plain)
+    assert "Traceback" in call(*words, "--debug").stderr
+
+
+# ---------------------------------------------------------------- experiments
+
+
+def test_reproduce_with_a_picture_of_ones_own(tmp_path):
+    from matplotlib.image import imsave
+
+    imsave(tmp_path / "mine.png", np.random.default_rng(0).random((9, 12, 3)))
+    done = call(
+        "reproduce",
+        "images",
+        "--quick",
+        "--image",
+        "mine.png",
+        "--out",
+        "r",
+        "--jobs",
+        1,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "report.html" in done.stdout
+    assert "Warning" not in done.stderr
+    page = (tmp_path / "r" / "report.html").read_text()
+    assert "mine" in page
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+def test_control_c_keeps_the_finished_units_and_resume_uses_them(tmp_path):
+    command = [sys.executable, "-m", "holrr", "reproduce", "synthetic", "--full", "--jobs", "1"]
+    units = tmp_path / "r" / "parts" / "synthetic.jsonl"
+    process = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "r")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    try:
+        deadline = time.monotonic() + 90
+        while not (units.exists() and len(units.read_text().splitlines()) > 2):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert error.strip().splitlines()[-1].endswith("--resume goes on from there")
+    assert "Traceback" not in error
+    lines = units.read_text().splitlines()
+    assert all(json.loads(line) for line in lines)
+    other = call("reproduce", "synthetic", "--quick", "--resume", "--out", tmp_path / "r")
+    assert other.returncode == 3
+    assert "other settings" in complaint(other)
+
+
+def test_demo_says_where_its_files_are(tmp_path):
+    done = call("demo", "--out", tmp_path / "d")
+    assert done.returncode == 0, done.stderr
+    for name in ("reconstruction.png", "reconstruction.svg", "report.html", "table.txt"):
+        assert str(tmp_path / "d" / name) in done.stdout
+        assert (tmp_path / "d" / name).stat().st_size > 0
+    assert "HOLRR" in done.stdout
+    assert done.stderr == ""
