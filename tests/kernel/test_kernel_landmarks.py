@@ -120,6 +120,8 @@ def test_an_exact_fit_forgets_the_landmarks():
     fresh = KernelRLS(kernel="rbf").fit(X, Y)
     model.set_params(n_components=None).fit(X, Y)
     assert joblib.hash(vars(model)) == joblib.hash(vars(fresh))
+    with pytest.raises(ValueError, match="cannot go on from an exact fit"):
+        model.set_params(n_components=5).partial_fit(X, Y)
 
 
 def test_bad_landmarks_are_refused():

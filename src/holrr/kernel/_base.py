@@ -133,6 +133,11 @@ class KernelTensorRegressor(TensorRegressor):
         self
         """
         first = not hasattr(self, "moments_")
+        if first and hasattr(self, "tucker_"):
+            raise ValueError(
+                "partial_fit cannot go on from an exact fit, which has no landmarks; clone the "
+                "estimator first."
+            )
         X, Y = self._check_data(X, y, reset=first)
         if first:
             features = self._draw_features(X)

@@ -33,13 +33,9 @@ def kernel_function(spec: KernelSpec) -> KernelFunction:
     name = spec["kernel"]
     if callable(name):
         return KernelFunction(name, dict(spec.get("kernel_params") or {}))
+    params = {"gamma": None, "degree": 3, "coef0": 1, **spec}
     return KernelFunction(
-        name,
-        {
-            "gamma": spec.get("gamma"),
-            "degree": spec.get("degree", 3),
-            "coef0": spec.get("coef0", 1),
-        },
+        name, {k: params[k] for k in _PARAMETERS if k in KERNEL_PARAMS.get(name, ())}
     )
 
 
