@@ -120,7 +120,8 @@ def checks(config: meteo.Config, rows: Table) -> list[Check]:
     found = []
     if {"linear", "rbf"} <= groups and config.n_splits > 1:
         found.append(_near_the_paper(cells))
-    found += [_order(rows, cells, kernel) for kernel in ("linear", "rbf") if kernel in groups]
+    if max(config.horizons) >= 3:
+        found += [_order(rows, cells, kernel) for kernel in ("linear", "rbf") if kernel in groups]
     if "calendar" in groups:
         found.append(_below_paper_best(cells))
     if {"calendar", "climatology"} <= groups:
