@@ -157,7 +157,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         raise CommandError(
             f"{error.filename} cannot be written: {error.strerror}", EXIT_OUTPUT
         ) from error
-    print(f"The report is {options.out / 'report.html'}")
+    print(f"The report is {options.out / 'report.html'}, tables and figures are beside it.")
     return EXIT_OK if missing is None else missing.code
 
 

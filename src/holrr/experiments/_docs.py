@@ -7,7 +7,6 @@ of ``reproduce.md`` are written anew between their two markers.
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,8 +32,8 @@ def refresh(report: Path, docs: Path) -> None:
     docs : Path
         Folder of the guides.
     """
-    for picture in report.glob("*_*.png"):
-        shutil.copyfile(picture, docs / "images" / f"reproduce_{picture.name}")
+    for picture in sorted(report.glob("*_*.png")):
+        _copy_small(picture, docs / "images" / f"reproduce_{picture.name}")
     parts = [_claims(report)]
     for name, summary, tables in (
         ("synthetic", _synthetic_summary, _synthetic_tables),
@@ -50,6 +49,14 @@ def refresh(report: Path, docs: Path) -> None:
     before, _, rest = guide.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     write_text(guide, before + BEGIN + "\n\n" + "\n".join(parts) + "\n" + END + after)
+
+
+def _copy_small(source: Path, target: Path, colours: int = 256) -> None:
+    """The picture with fewer colours, which nobody sees and a repository is glad of."""
+    from PIL import Image
+
+    with Image.open(source) as image:
+        image.convert("RGB").quantize(colours, dither=Image.Dither.NONE).save(target, optimize=True)
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -185,15 +192,19 @@ def _grid(cells: dict[tuple[str, object], Row], prefix: str, digits: int) -> str
     least = {
         c: min(row["mean"] for (_, other), row in cells.items() if other == c) for c in columns
     }
-    body = []
-    for method in dict.fromkeys(method for method, _ in cells):
-        line = [method]
-        for column in columns:
-            row = cells.get((method, column))
-            words = "" if row is None else f"{row['mean']:.{digits}f}±{row['error']:.{digits}f}"
-            line.append(f"**{words}**" if row and row["mean"] == least[column] else words)
-        body.append(line)
+    body = [
+        [method.strip(), *(_number(cells.get((method, c)), least[c], digits) for c in columns)]
+        for method in dict.fromkeys(method for method, _ in cells)
+    ]
     return markdown(["", *(f"{prefix}{column}" for column in columns)], body)
+
+
+def _number(row: Row | None, least: float, digits: int) -> str:
+    if row is None:
+        return ""
+    mean = f"{row['mean']:.{digits}f}"
+    words = f"{mean}±{row['error']:.{digits}f}"
+    return f"**{words}**" if mean == f"{least:.{digits}f}" else words
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,7 +20,7 @@ from .report import meteo as meteo_report
 from .report import runtime as runtime_report
 from .report import synthetic as synthetic_report
 
-__all__ = ["EXPERIMENTS", "reproduce"]
+__all__ = ["EXPERIMENTS", "configs_for", "reproduce"]
 
 TITLE = "Higher-order low-rank regression: the paper and this library side by side"
 
@@ -39,7 +39,6 @@ def reproduce(
     n_jobs: int = 1,
     resume: bool = False,
     progress: Progress = progress_bar,
-    say: Callable[[str], None] = lambda line: None,
 ) -> list[Path]:
     """Run experiments and write all that they give.
 
@@ -59,8 +58,6 @@ def reproduce(
         Whether to go on from the finished units of an earlier run with the same settings.
     progress : callable
         Shows how far a run has come.
-    say : callable
-        Told of each file written.
 
     Returns
     -------
@@ -73,10 +70,7 @@ def reproduce(
     written: list[Path] = []
     for name, config in configs.items():
         written += _reproduce_one(name, config, out, n_jobs, resume, progress)
-        report = out / "report.html"
-        build_report(parts, report, TITLE)
-        for path in written[-4:]:
-            say(str(path))
+        build_report(parts, out / "report.html", TITLE)
     return [*written, out / "report.html"]
 
 

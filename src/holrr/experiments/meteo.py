@@ -60,7 +60,7 @@ class Config:
     @classmethod
     def quick(cls, **changes: Any) -> Config:
         """As many splits as in the paper, but for the slow methods."""
-        return cls(**{"n_splits_slow": 3, **changes})
+        return cls(**{"n_splits_slow": 5, **changes})
 
     @classmethod
     def full(cls, **changes: Any) -> Config:

@@ -27,7 +27,8 @@ REMARKS = {
     "noisy": (
         "The same model under noise as strong as the signal, which has unit variance. The paper "
         "has no such panel; here the methods really differ. Errors are those to the outputs "
-        "without noise, which would else hide them."
+        "without noise, which would else hide them. MLMT-NC, which goes on from HOLRR with a "
+        "penalty on every factor, comes a little nearer to the truth, at many times the cost."
     ),
     "anisotropic": (
         "Noise of the same strength, but ten times stronger in a few directions of the first "
