@@ -104,7 +104,7 @@ def add_reproduce(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--data-dir",
         metavar="DIR",
-        default=os.environ.get("HOLRR_METEO_DIR"),
+        default=os.environ.get("HOLRR_METEO_DIR") or None,
         help="folder of the Met Office files; by default $HOLRR_METEO_DIR, or "
         "scikit-learn's data folder, to which missing files are downloaded",
     )
@@ -179,6 +179,7 @@ def _missing_weather(options: argparse.Namespace) -> CommandError | None:
 
     if options.data_dir is not None and not Path(options.data_dir).is_dir():
         raise CommandError(f"--data-dir: the folder {options.data_dir} does not exist")
+    _quieten_downloads()
     try:
         load_weather(options.data_dir)
     except ImportError as error:
@@ -186,6 +187,15 @@ def _missing_weather(options: argparse.Namespace) -> CommandError | None:
     except OSError as error:
         return CommandError(one_line(error), EXIT_MISSING)
     return None
+
+
+def _quieten_downloads() -> None:
+    """A failure is told once, by us."""
+    try:
+        import pooch
+    except ImportError:  # then nothing is downloaded
+        return
+    pooch.get_logger().setLevel("ERROR")
 
 
 def _make_folder(folder: Path) -> None:
