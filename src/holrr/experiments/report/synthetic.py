@@ -50,7 +50,8 @@ def html(config: synthetic.Config, rows: Table) -> str:
         f"penalties from {config.n_folds}-fold cross-validation on the training set, over all "
         "ranks. HOLRR (paper) is Algorithm 1, HOLRR (ours) takes its subspaces from the fitted "
         "outputs, HOLRR (refined) goes on from there by alternating least squares. MLMT-NC starts "
-        "from HOLRR and has its ranks, and so is a stronger opponent than that of the paper. The "
+        "from HOLRR and has its ranks, and so is a stronger opponent than that of the paper; where "
+        "it ends at the same error, the claim above counts a tie as held. The "
         "paper prints this experiment as a figure without numbers, so that its order of the "
         "methods can be compared, not its values."
     )
