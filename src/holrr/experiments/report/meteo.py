@@ -72,9 +72,9 @@ def _remarks() -> str:
             "an intercept, takes ranks and penalty from 5-fold cross-validation, and is refitted "
             "to training and validation windows. HOLRR on anomalies predicts what deviates from "
             "climatology, with the one-standard-error rule: so few windows teach hardly anything "
-            "beyond the season, and the rule says so. The form of these two rows was settled by test "
-            "errors of about twenty variants on other splits of the same months, which favours "
-            "them; none was below climatology by more than its standard error.",
+            "beyond the season, and the rule says so. The form of these two rows was settled by "
+            "the test errors of about twenty variants on other splits of the same months, which "
+            "favours them; none was below climatology by more than 0.0015.",
             "The paper leaves open how the data are standardised, the grids of the penalties and "
             "of the kernels' parameters, and which polynomial kernel it means. Here: each variable "
             "over all stations and months together, penalties from 1e-5 to 10, and the normalised "
