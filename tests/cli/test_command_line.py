@@ -131,6 +131,22 @@ def test_formats_are_interchangeable(folder, tmp_path):
         np.testing.assert_allclose(predicted, expected, atol=1e-12)
 
 
+def test_parquet_there_and_back(folder, tmp_path):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from holrr.cli import main
+
+    X, Y = np.load(folder / "X.npy"), np.load(folder / "Y.npy")
+    x, y, model, out = (str(tmp_path / n) for n in ("x.parquet", "y.parquet", "m", "p.parquet"))
+    pandas.DataFrame(X, columns=list("abcde")).to_parquet(x)
+    pandas.DataFrame(Y.reshape(40, -1)).rename(columns=str).to_parquet(y)
+    fit = ["fit", x, y, "--output-shape", "3,4", "--rank", "2", "--alpha", "0.1", "-o", model]
+    assert main(fit) == 0
+    assert main(["predict", model, x, "-o", out]) == 0
+    expected = holrr.HOLRR(2, 0.1).fit(X, Y).predict(X).reshape(40, -1)
+    np.testing.assert_allclose(pandas.read_parquet(out).to_numpy(), expected, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -166,7 +166,7 @@ def _read_parquet(path: Path, name: str | None) -> np.ndarray:
     return frame.to_numpy(dtype=float)
 
 
-_NEEDS_PARQUET = ".parquet files need pandas and pyarrow: pip install pandas pyarrow"
+_NEEDS_PARQUET = ".parquet files need pandas and pyarrow: pip install holrr[table]"
 
 
 def _pandas() -> Any:
