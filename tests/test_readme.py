@@ -1,0 +1,44 @@
+"""The README and the guides: code that runs, promises that hold, links that lead somewhere."""
+
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def run(page, which=slice(None)):
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    names = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for block in blocks[which]:
+            exec(block, names)
+    return names
+
+
+def test_the_code_of_the_readme_does_what_it_says():
+    names = run(ROOT / "README.md")
+    model, X, Y = names["model"], names["X"], names["Y"]
+    assert model.rank_ == (3, 3, 2, 2)
+    assert model.predict(X[150:]).shape == (50, 12, 8, 6)
+    assert model.n_parameters_ == 104  # "about a hundred"
+    assert names["X"].shape[1] * Y[0].size == 5760
+
+
+def test_the_first_code_of_the_linear_guide_does_what_it_says():
+    names = run(ROOT / "docs" / "linear.md", slice(1))
+    model = names["model"]
+    assert model.core_.shape == (3, 3, 2, 2)
+    assert [U.shape for U in model.factors_] == [(10, 3), (12, 3), (8, 2), (6, 2)]
+    assert 1 <= model.objective_ / model.lower_bound_ < 1.05
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
+    local = [link for link in links if "://" not in link]
+    assert [link for link in local if not (page.parent / link).exists()] == []
