@@ -40,6 +40,17 @@ def data(n: int, d0: int, shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.T
     return X, Y.reshape(n, *shape)
 
 
+def measure(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> str:
+    X, Y = data(n, d0, shape)
+    flat = Y.reshape(n, -1)
+    product, fit = lambda: X.T @ flat, lambda: HOLRR(rank=8).fit(X, Y)
+    product(), fit()
+    times = [(seconds(product), seconds(fit)) for _ in range(repeats)]
+    p, f = (statistics.median(column) for column in zip(*times, strict=True))
+    outputs = "x".join(map(str, shape))
+    return f"| {n} | {d0} | {outputs} | {p * 1e3:.2f} | {f * 1e3:.2f} | {f / p:.2f} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a hundredth of the samples")
@@ -48,15 +59,7 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, float64\n")
     print("| N | d0 | outputs | X'Y, ms | HOLRR fit, ms | ratio |\n|--:|--:|:-:|--:|--:|--:|")
     for n, d0, shape in SIZES:
-        X, Y = data(n // 100 if args.quick else n, d0, shape)
-        flat = Y.reshape(Y.shape[0], -1)
-        product, fit = lambda: X.T @ flat, lambda: HOLRR(rank=8).fit(X, Y)  # noqa: B023
-        product(), fit()
-        times = [(seconds(product), seconds(fit)) for _ in range(args.repeats)]
-        p, f = (statistics.median(column) for column in zip(*times, strict=True))
-        outputs = "x".join(map(str, shape))
-        print(f"| {n} | {d0} | {outputs} | {p * 1e3:.2f} | {f * 1e3:.2f} | {f / p:.2f} |")
-        del X, Y, flat
+        print(measure(n // 100 if args.quick else n, d0, shape, args.repeats))
         torch.cuda.empty_cache()
 
 
