@@ -312,6 +312,8 @@ def test_control_c_keeps_the_finished_units_and_resume_uses_them(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         env=ENVIRONMENT,
+        # A runner in the background has its children ignore SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
         deadline = time.monotonic() + 90
