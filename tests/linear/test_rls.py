@@ -51,7 +51,8 @@ def test_duplicate_features_share_the_coefficient(solver, offset, seed):
 
 def test_solver_choice_can_be_read():
     X, Y = toy(n=100)
-    assert RLS().fit(X, Y).solver_ == "cholesky"
+    assert RLS().fit(X, Y).solver_ == "eigh"
+    assert RLS().fit(*toy(n=400, d0=300)).solver_ == "cholesky"
     for solver in ("cholesky", "eigh", "svd"):
         assert RLS(solver=solver).fit(X, Y).solver_ == solver
     wide, Yw = toy(n=4, d0=9)
@@ -59,7 +60,7 @@ def test_solver_choice_can_be_read():
     assert RLS(alpha=1e3).fit(wide, Yw).solver_ == "eigh"
     sick = X * 10.0 ** -np.arange(0, 15, 3)
     assert RLS(alpha=0).fit(sick, Y).solver_ == "svd"
-    assert RLS(alpha=1).fit(sick, Y).solver_ == "cholesky"
+    assert RLS(alpha=1).fit(sick, Y).solver_ == "eigh"
     assert RLS(alpha=0).fit_moments(Moments.from_arrays(sick, Y)).solver_ == "eigh"
 
 

@@ -27,6 +27,9 @@ Namespace = Any
 HOST_LIMIT = 128
 # Up to this many rows the full spectrum costs no more than anybody would notice.
 FULL_SPECTRUM_LIMIT = 64
+# NumPy and SciPy bring a BLAS each, with threads of its own, and those of the one spin for some
+# milliseconds in the way of the other. Up to this many rows all is left to NumPy's.
+NUMPY_LIMIT = 256
 
 __all__ = [
     "Array",
@@ -218,7 +221,7 @@ def eigh_top(A: Array, k: int) -> tuple[np.ndarray, Array]:
     n = A.shape[0]
     extra = min(n, k + 1)  # the first that is cut off shows the gap
     host = on_host(A) or n <= HOST_LIMIT
-    if not host or n <= FULL_SPECTRUM_LIMIT or 3 * extra > n:
+    if not host or n <= NUMPY_LIMIT or 3 * extra > n:
         lam, U = eigh(A)
         return to_numpy(lam), U[:, :k]
     with _few_threads(A):
@@ -230,10 +233,7 @@ def eigh_top(A: Array, k: int) -> tuple[np.ndarray, Array]:
 
 def svd(A: Array) -> tuple[Array, Array, Array]:
     """Thin singular value decomposition ``A = Q diag(s) P'`` as ``(Q, s, P)``."""
-    if is_numpy_array(A):
-        Q, s, Pt = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
-    else:
-        Q, s, Pt = namespace_of(A).linalg.svd(A, full_matrices=False)
+    Q, s, Pt = namespace_of(A).linalg.svd(A, full_matrices=False)
     return Q, s, Pt.T
 
 

@@ -21,12 +21,14 @@ import numpy as np
 
 from .moments import Moments, weighted_mean
 from .namespace import (
+    NUMPY_LIMIT,
     Array,
     asarray_like,
     cholesky,
     device_of,
     eigh,
     namespace_of,
+    on_host,
     solve_triangular,
     squared_norm,
     svd,
@@ -140,7 +142,8 @@ def whiten_moments(
 ) -> Whitened:
     """The problem for one penalty from moments alone.
 
-    A Cholesky factorisation where it keeps half of the digits, else the spectral form.
+    "auto" takes a Cholesky factorisation of many features where it keeps half of the digits, and
+    else the spectral form.
     """
     if solver == "svd":
         raise ValueError(
@@ -150,7 +153,7 @@ def whiten_moments(
     if not fit_intercept:
         m = m.about_zero()
     _check_moments(m)
-    if solver != "eigh":
+    if solver == "cholesky" or (solver == "auto" and _prefers_cholesky(m)):
         least = np.finfo(float).eps if solver == "cholesky" else _half(m.dtype)
         problem = _cholesky_problem(m, alpha, float(least))
         if problem is not None:
@@ -161,6 +164,24 @@ def whiten_moments(
                 f"with alpha={alpha}; use solver='auto' or 'svd', or a larger alpha."
             )
     return spectral_from_moments(m).at(alpha)
+
+
+def _prefers_cholesky(m: Moments) -> bool:
+    """Whether an eigendecomposition of ``X'X`` would cost more than it is worth."""
+    return m.n_features > NUMPY_LIMIT or not on_host(m.Sxx)
+
+
+def _accurate_problem(m: Moments, alpha: float) -> Whitened | None:
+    """The problem, or None where fewer than half of the digits survive ``X'X``."""
+    if not _squares_are_safe(m):
+        return None
+    if _prefers_cholesky(m):
+        return _cholesky_problem(m, alpha, _half(m.dtype))
+    problem = spectral_from_moments(m)
+    s = to_numpy(problem.s)
+    smallest = s[-1] ** 2 if s.size == m.n_features else 0.0
+    survives = smallest + alpha > _half(m.dtype) * (s[0] ** 2 + alpha)
+    return problem.at(alpha) if survives else None
 
 
 def _check_moments(m: Moments) -> None:
@@ -266,10 +287,9 @@ def whiten_arrays(
             return whiten_moments(m, alpha, solver=solver, fit_intercept=fit_intercept)
         if not fit_intercept:
             m = m.about_zero()
-        if _squares_are_safe(m):
-            problem = _cholesky_problem(m, alpha, _half(m.dtype))
-            if problem is not None:
-                return problem
+        problem = _accurate_problem(m, alpha)
+        if problem is not None:
+            return problem
     return spectral_from_arrays(
         X,
         Y,

@@ -24,8 +24,8 @@ class RLS(LinearTensorRegressor):
         Whether an intercept is fitted (by centring the data; it is not penalised).
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
         "cholesky" and "eigh" factorise ``X'X``, "svd" the inputs themselves. "auto" takes the
-        first where the condition number lets half of the digits survive it, and else decomposes
-        ``XX'`` or `X`.
+        second for up to 256 features and the first for more, where the condition number lets half
+        of the digits survive it, and else decomposes ``XX'`` or `X`.
 
     Attributes
     ----------
