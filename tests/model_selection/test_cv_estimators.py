@@ -285,6 +285,14 @@ def test_missing_outputs_are_named_by_their_place_in_all_the_data(make_data, d0,
         HOLRRCV(ALPHAS, cv=cv).fit(X, Y)
 
 
+def test_missing_outputs_of_samples_without_weight_are_refused_as_in_a_fit(make_data):
+    X, Y = make_data()
+    w = np.ones(X.shape[0])
+    Y[4, 0, 0], w[4] = np.nan, 0.0
+    with pytest.raises(ValueError, match="y contains NaN at index \\(4, 0, 0\\)"):
+        HOLRRCV(ALPHAS, cv=3).fit(X, Y, w)
+
+
 def test_fold_moments_must_belong_together(make_data):
     X, Y = make_data()
     a, b = Moments.from_arrays(X[:15], Y[:15]), Moments.from_arrays(X[15:], Y[15:])

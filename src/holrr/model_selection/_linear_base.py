@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 from .._base import all_or_nothing, check_features
 from ..core.moments import Moments
 from ..core.namespace import namespace_of
-from ..core.validation import check_pair, check_weights
+from ..core.validation import check_finite, check_pair, check_weights
 from ..streaming.source import Source, open_source
 from ._base_cv import BaseTensorCV
 from ._grid import check_alphas, default_alphas, input_energy
@@ -60,6 +60,8 @@ class LinearTensorCV(BaseTensorCV):
         alphas = check_alphas(self.alphas)
         X, Y = check_pair(X, y)
         w = check_weights(sample_weight, X)
+        if w is not None:  # samples without weight are not looked at later
+            check_finite(Y, "y")
         self._rank_grid((X.shape[1], *Y.shape[1:]))
         splits = self._splits(X, Y, groups, w)
         if alphas is None:
