@@ -37,7 +37,7 @@ from .tensor import gram, multi_mode_product, unfold
 from .tucker import Tucker
 from .validation import RankSpec
 
-__all__ = ["Approximation", "bases_from_grams", "hooi", "hosvd"]
+__all__ = ["Approximation", "bases_from_grams", "hooi", "hosvd", "safe_scale"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ def hosvd(
     -------
     Approximation
     """
-    scale = _safe_scale(Z)
+    scale = safe_scale(Z)
     found = [
         _mode(Z / scale if scale != 1.0 else Z, mode, R, input_rank if mode == 0 else None)
         if modes is None or mode in modes
@@ -241,7 +241,7 @@ def _numerical_rank(lam: np.ndarray) -> int:
     return int((lam > lam.max(initial=0.0) * np.finfo(float).eps * lam.size).sum())
 
 
-def _safe_scale(Z: Array) -> float:
+def safe_scale(Z: Array) -> float:
     """A number to divide Z by before squaring; one unless squares would overflow or vanish."""
     xp = namespace_of(Z)
     largest = max(float(xp.max(xp.abs(slab))) for _, slab in slabs(Z, cut_mode(Z)))

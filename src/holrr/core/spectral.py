@@ -39,7 +39,7 @@ from .responses import sum_responses
 from .tensor import fold, mode_product, unfold
 
 __all__ = ["Spectral", "Whitened", "spectral_from_arrays", "spectral_from_moments"]
-__all__ += ["whiten_arrays", "whiten_moments"]
+__all__ += ["keeps_digits", "whiten_arrays", "whiten_moments"]
 
 SOLVERS = ("auto", "cholesky", "eigh", "svd")
 
@@ -178,10 +178,24 @@ def _accurate_problem(m: Moments, alpha: float) -> Whitened | None:
     if _prefers_cholesky(m):
         return _cholesky_problem(m, alpha, _half(m.dtype))
     problem = spectral_from_moments(m)
-    s = to_numpy(problem.s)
-    smallest = s[-1] ** 2 if s.size == m.n_features else 0.0
-    survives = smallest + alpha > _half(m.dtype) * (s[0] ** 2 + alpha)
-    return problem.at(alpha) if survives else None
+    return problem.at(alpha) if keeps_digits(problem.s, alpha, m.n_features, m.dtype) else None
+
+
+def keeps_digits(s: Array, alpha: float, n_features: int, dtype: str) -> bool:
+    """Whether half of the digits survive a solve with ``X'X + alpha I``.
+
+    Parameters
+    ----------
+    s : array of shape (r,)
+        Singular values of the inputs, largest first; missing ones are zero.
+    alpha : float
+    n_features : int
+    dtype : str
+        Floating-point type of the data.
+    """
+    s = to_numpy(s)
+    smallest = s[-1] ** 2 if s.size == n_features else 0.0
+    return bool(smallest + alpha > _half(dtype) * (s[0] ** 2 + alpha))
 
 
 def _check_moments(m: Moments) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..core.moments import Moments
 from ..core.namespace import Array, namespace_of, to_numpy
-from ..core.spectral import Spectral, spectral_from_arrays, spectral_from_moments
+from ..core.spectral import Spectral, keeps_digits, spectral_from_arrays, spectral_from_moments
 from ..core.validation import check_finite
 from .folds import Folds, Split, is_consecutive, is_partition, merge_others, take
 from .held_out import HeldOut
@@ -167,10 +167,9 @@ class ArrayFolds(Folds):
         """Whether half of the digits survive the squared condition number (as in a single fit)."""
         if self.solver != "auto":
             return True
-        X, s = self.data[0], to_numpy(s)
-        eps = np.finfo("float32" if str(X.dtype).endswith("float32") else "float64").eps
-        smallest = s[-1] ** 2 if s.size == X.shape[1] else 0.0
-        return bool(smallest + alpha > np.sqrt(eps) * (s[0] ** 2 + alpha))
+        X = self.data[0]
+        dtype = "float32" if X.dtype == namespace_of(X).float32 else "float64"
+        return keeps_digits(s, alpha, X.shape[1], dtype)
 
     def _moments(self, index: np.ndarray) -> Moments:
         """Moments of some samples; scattered ones are copied a block at a time."""

@@ -23,7 +23,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..core.approximate import hosvd
+from ..core.approximate import hosvd, safe_scale
 from ..core.namespace import (
     Array,
     asarray_like,
@@ -171,7 +171,7 @@ class RankPath:
     def __init__(
         self, problem: Spectral, held_out: HeldOut, ranks: tuple[int, ...], subspaces: str
     ):
-        self.s, self.scale = problem.s, _safe_scale(problem.T)
+        self.s, self.scale = problem.s, safe_scale(problem.T)
         self.T = problem.T if self.scale == 1.0 else problem.T / self.scale
         self.C, self.B, self.yy = held_out.C, held_out.B, held_out.yy
         # Energies above the product of the other modes' sizes are zero: nothing to decompose.
@@ -315,10 +315,3 @@ def _scaled_rows(T: Array, d: Array) -> Array:
 def _rest(shape: Sequence[int], mode: int) -> int:
     """Product of the sizes of the other modes."""
     return math.prod(shape[:mode]) * math.prod(shape[mode + 1 :])
-
-
-def _safe_scale(T: Array) -> float:
-    """A number to divide `T` by before squaring; one unless squares would overflow or vanish."""
-    xp = namespace_of(T)
-    largest = float(xp.max(xp.abs(T)))
-    return largest if largest > 0 and not 1e-120 < largest < 1e120 else 1.0
