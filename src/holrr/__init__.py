@@ -6,8 +6,8 @@ HOLRR(alpha=0.5, rank=3)
 """
 
 from ._version import __version__
-from .core.moments import Moments
 from .core.tucker import Tucker
+from .data.moments import Moments
 from .io import load
 from .kernel import (
     KernelHOLRR,

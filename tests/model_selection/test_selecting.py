@@ -7,9 +7,9 @@ from holrr import HOLRR, LRR, RLS
 from holrr.core.tucker import n_parameters
 from holrr.datasets import make_tensor_regression
 from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
-from holrr.model_selection._average import core_mask, rank_weights
-from holrr.model_selection._grid import parameter_counts
+from holrr.model_selection.average import core_mask, rank_weights
 from holrr.model_selection.folds import is_partition, merge_others
+from holrr.model_selection.grid import parameter_counts
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
 

@@ -32,10 +32,10 @@ from .namespace import (
     namespace_of,
     squared_norm,
 )
+from .ranks import RankSpec
 from .slabs import cut_mode, energy, slabs
 from .tensor import gram, multi_mode_product, unfold
 from .tucker import Tucker
-from .validation import RankSpec
 
 __all__ = ["Approximation", "bases_from_grams", "hooi", "hosvd", "safe_scale"]
 

@@ -14,10 +14,9 @@ analysis and recommendations. The American Statistician 37(3), 242-247.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -29,9 +28,10 @@ from .namespace import (
 )
 from .responses import sum_responses
 from .tensor import gram
-from .validation import check_pair, check_weights
 
 __all__ = ["Moments", "weighted_mean"]
+
+M = TypeVar("M", bound="Moments")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,20 +57,6 @@ class Moments:
         subspaces needs.
     dtype : str
         Floating-point type of the data, "float64" or "float32"; the moments themselves are float64.
-
-    Examples
-    --------
-    Statistics gathered in two places give the same fit as the data in one:
-
-    >>> import numpy as np
-    >>> from holrr import HOLRR, Moments
-    >>> rng = np.random.default_rng(0)
-    >>> X, Y = rng.normal(size=(60, 4)), rng.normal(size=(60, 3, 2))
-    >>> here = Moments.from_arrays(X[:20], Y[:20])
-    >>> there = Moments.from_arrays(X[20:], Y[20:])
-    >>> merged = HOLRR(rank=2).fit_moments(here + there)
-    >>> bool(np.allclose(merged.coef_, HOLRR(rank=2).fit(X, Y).coef_))
-    True
     """
 
     n_samples: int
@@ -84,43 +70,11 @@ class Moments:
     dtype: str = "float64"
 
     @classmethod
-    def from_arrays(
-        cls,
-        X: Any,
-        Y: Any,
-        sample_weight: Any = None,
-        response_grams: bool = False,
-        *,
-        max_bytes: int | None = None,
-    ) -> Moments:
-        """Moments of the samples in `X` and `Y`.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-        Y : array of shape (n_samples, d1, ..., dp)
-        sample_weight : array of shape (n_samples,), optional
-        response_grams : bool, default=False
-            Gather the Gram matrices of the output modes, too (for ``subspaces="response"``).
-        max_bytes : int, optional
-            About how much memory a pass over data on disk may take, beside the moments; 512 MiB by
-            default. Memory maps, HDF5 and Zarr arrays are read in blocks, Dask arrays are reduced
-            on the active scheduler.
-        """
-        from ..streaming import open_source
-
-        source = open_source(X, Y, sample_weight, max_bytes)
-        if source is not None:
-            return source.moments(response_grams)
-        X, Y = check_pair(X, Y)
-        return cls.from_checked(X, Y, check_weights(sample_weight, X), response_grams)
-
-    @classmethod
     @np.errstate(over="ignore", invalid="ignore")  # checked for at the end of the pass
     def from_checked(
         cls, X: Array, Y: Array, w: Array | None = None, response_grams: bool = False
-    ) -> Moments:
-        """Like `from_arrays`, for arrays that have been validated."""
+    ) -> Self:
+        """Moments of the samples in validated arrays."""
         xp = namespace_of(X)
         weight = float(X.shape[0]) if w is None else float(xp.sum(w))
         inputs = _CentredInputs(X, w, weighted_mean(X, w, weight))
@@ -139,83 +93,6 @@ class Moments:
             dtype="float32" if X.dtype == xp.float32 else "float64",
         )
 
-    @staticmethod
-    def from_batches(
-        batches: Iterable[tuple[Any, ...]],
-        response_grams: bool = False,
-        *,
-        progress: bool = False,
-        checkpoint: Any = None,
-        checkpoint_every: int = 100,
-    ) -> Moments:
-        """Moments of a stream of batches, in one pass.
-
-        Parameters
-        ----------
-        batches : iterable of pairs (X, Y) or triples (X, Y, sample_weight)
-            Batches of any sizes. Of a sequence, those that a checkpoint holds are not read again.
-        response_grams : bool, default=False
-            Gather the Gram matrices of the output modes, too (for ``subspaces="response"``).
-        progress : bool, default=False
-            Show a progress bar on stderr.
-        checkpoint : str or path, optional
-            File to which the moments so far are saved, atomically, every `checkpoint_every`
-            batches and at the end. Where it exists, the pass goes on from it: the batches in it
-            are skipped, and the answer is that of one uninterrupted pass, to the last bit.
-        checkpoint_every : int, default=100
-            Number of batches from one checkpoint to the next.
-
-        Returns
-        -------
-        Moments
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from holrr import Moments
-        >>> rng = np.random.default_rng(0)
-        >>> stream = ((rng.normal(size=(20, 3)), rng.normal(size=(20, 2, 2))) for _ in range(5))
-        >>> Moments.from_batches(stream).n_samples
-        100
-        """
-        from ..streaming.batches import moments_from_batches
-
-        return moments_from_batches(
-            batches,
-            response_grams,
-            progress=progress,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-        )
-
-    def save(self, path: Any) -> None:
-        """Save the moments to a file that holds no code, atomically.
-
-        Parameters
-        ----------
-        path : str or path
-        """
-        from ..io import save
-
-        save(self, path)
-
-    @staticmethod
-    def load(path: Any) -> Moments:
-        """Moments from a file that `save` or a checkpoint of `from_batches` wrote.
-
-        Parameters
-        ----------
-        path : str or path
-
-        Returns
-        -------
-        Moments
-            Of NumPy arrays.
-        """
-        from ..io import load_moments
-
-        return load_moments(path)[0]
-
     @property
     def output_shape(self) -> tuple[int, ...]:
         """``(d1, ..., dp)``."""
@@ -226,27 +103,25 @@ class Moments:
         """Number of columns of `X`."""
         return self.mean_x.shape[0]
 
-    def merge(self, *others: Moments) -> Moments:
+    def merge(self, *others: Moments) -> Self:
         """Moments of all the samples together."""
         return reduce(_merge, others, self)
 
-    def __add__(self, other: object) -> Moments:
+    def __add__(self, other: object) -> Self:
         return _merge(self, other) if isinstance(other, Moments) else NotImplemented
 
-    def about_zero(self) -> Moments:
+    def about_zero(self) -> Self:
         """Moments about the origin, for a fit without intercept; the means become zero."""
         xp = namespace_of(self.Sxx)
         return self.about(xp.zeros_like(self.mean_x), xp.zeros_like(self.mean_y))
 
-    def about(self, mean_x: Array, mean_y: Array) -> Moments:
+    def about(self, mean_x: Array, mean_y: Array) -> Self:
         """Moments about other centres than the samples' own means."""
         return self._shifted(
             self.mean_x - mean_x, self.mean_y - mean_y, self.weight, mean_x, mean_y
         )
 
-    def _shifted(
-        self, dx: Array, dy: Array, weight: float, mean_x: Array, mean_y: Array
-    ) -> Moments:
+    def _shifted(self, dx: Array, dy: Array, weight: float, mean_x: Array, mean_y: Array) -> Self:
         """Add `weight` copies of the sample ``(dx, dy)`` to the second moments."""
         xp = namespace_of(self.Sxx)
         outer = xp.reshape(
@@ -256,20 +131,18 @@ class Moments:
         grams = self.response_grams
         if grams is not None:
             grams = tuple(G + weight * gram(dy, i) for i, G in enumerate(grams))
-        return Moments(
-            n_samples=self.n_samples,
-            weight=self.weight,
+        return replace(
+            self,
             mean_x=mean_x,
             mean_y=mean_y,
             Sxx=self.Sxx + xp.linalg.outer(weight * dx, dx),
             Sxy=outer,
             syy=self.syy + weight * float(xp.sum(dy * dy)),
             response_grams=grams,
-            dtype=self.dtype,
         )
 
 
-def _merge(a: Moments, b: Moments) -> Moments:
+def _merge(a: M, b: Moments) -> M:
     if not isinstance(b, Moments):
         raise TypeError(f"Moments merge with Moments only; got {type(b).__name__}.")
     if (a.n_features, a.output_shape) != (b.n_features, b.output_shape):
@@ -291,11 +164,10 @@ def _merge(a: Moments, b: Moments) -> Moments:
     grams = both.response_grams
     if grams is not None and b.response_grams is not None:
         grams = tuple(G + H for G, H in zip(grams, b.response_grams, strict=True))
-    return Moments(
+    return replace(
+        both,
         n_samples=a.n_samples + b.n_samples,
         weight=weight,
-        mean_x=both.mean_x,
-        mean_y=both.mean_y,
         Sxx=both.Sxx + b.Sxx,
         Sxy=Sxy,
         syy=both.syy + b.syy,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .finite import check_finite
 from .namespace import (
     Array,
     device_of,
@@ -24,7 +25,6 @@ from .namespace import (
     symmetrise,
 )
 from .tensor import gram
-from .validation import check_finite
 
 __all__ = ["ResponseSums", "sum_responses"]
 

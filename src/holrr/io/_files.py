@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._version import __version__
-from ..core.moments import Moments
+from ..data.moments import Moments
 from ._container import read_container, write_container
 from ._encode import Decoder, Encoder
 

@@ -13,13 +13,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import TensorRegressor, all_or_nothing, check_features
-from ..core.moments import Moments
+from ..base import TensorRegressor, all_or_nothing, check_features
 from ..core.namespace import Array, asarray_like, namespace_of, row_blocks, to_numpy
 from ..core.spectral import Whitened, whiten_moments
 from ..core.tucker import Tucker
-from ..core.validation import check_pair, check_weights
-from ..streaming.source import is_dask
+from ..data.arrays import check_pair, check_weights
+from ..data.moments import Moments
+from ..data.source import is_dask
 from ._candidates import kernel_function
 from ._gram import Gram, KernelFunction, centred_gram
 from ._landmarks import Landmarks, about_centres, beside, choose_landmarks, copy_of

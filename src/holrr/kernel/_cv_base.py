@@ -8,12 +8,12 @@ from typing import Any
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import all_or_nothing, check_features
+from ..base import all_or_nothing, check_features
 from ..core.namespace import Array
-from ..core.validation import check_pair, check_weights
-from ..model_selection._base_cv import BaseTensorCV
-from ..model_selection._grid import check_alphas
+from ..data.arrays import check_pair, check_weights
 from ..model_selection.folds import Folds, Split, check_splits
+from ..model_selection.grid import check_alphas
+from ..model_selection.search import BaseTensorCV
 from ..model_selection.selection import Index
 from ._base import kernel_constraints
 from ._candidates import (

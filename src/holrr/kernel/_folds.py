@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.moments import Moments
 from ..core.namespace import Array, namespace_of
 from ..core.spectral import Spectral, spectral_from_moments
+from ..data.moments import Moments
 from ..model_selection.folds import Folds, Split, is_partition, merge_others, take
 from ..model_selection.held_out import HeldOut
 from ._gram import KernelFunction, centred_gram

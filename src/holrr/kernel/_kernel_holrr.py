@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from ..core.approximate import Approximation
+from ..core.ranks import RankSpec, check_rank
 from ..core.spectral import Whitened
-from ..core.validation import RankSpec, check_rank
 from ..linear import HOLRR
 from ..linear._holrr import holrr
 from ._base import KernelTensorRegressor

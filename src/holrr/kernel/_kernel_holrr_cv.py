@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sklearn.utils._param_validation import StrOptions
 
-from ..model_selection._grid import RankGrid, check_ranks
+from ..model_selection.grid import RankGrid, check_ranks
 from ..model_selection.selection import Index
 from ._cv_base import KernelTensorCV
 from ._kernel_holrr import KernelHOLRR

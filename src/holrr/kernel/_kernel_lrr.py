@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from ..core.approximate import Approximation
+from ..core.ranks import check_matrix_rank
 from ..core.spectral import Whitened
-from ..core.validation import check_matrix_rank
 from ..linear._lrr import lrr
 from ._base import KernelTensorRegressor
 

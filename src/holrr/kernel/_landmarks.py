@@ -24,10 +24,10 @@ from typing import Any
 
 from sklearn.utils import check_random_state
 
-from ..core.moments import Moments
 from ..core.namespace import Array, asarray_like, namespace_of, row_blocks, to_numpy
 from ..core.spectral import Whitened
-from ..core.validation import check_inputs
+from ..data.arrays import check_inputs
+from ..data.moments import Moments
 from ._gram import KernelFunction, centred_gram
 from ._problem import positive_part
 

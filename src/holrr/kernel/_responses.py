@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.finite import check_finite
 from ..core.namespace import Array, is_numpy_array, namespace_of
 from ..core.tensor import gram
-from ..core.validation import check_finite
 
 __all__ = ["Responses", "centre_responses"]
 

@@ -7,10 +7,10 @@ from numbers import Integral, Real
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._base import LinearTensorRegressor
+from ..base import LinearTensorRegressor
 from ..core.approximate import Approximation, bases_from_grams, hooi, hosvd
+from ..core.ranks import RankSpec, check_rank
 from ..core.spectral import Whitened
-from ..core.validation import RankSpec, check_rank
 
 __all__ = ["HOLRR", "holrr"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .._base import LinearTensorRegressor
+from ..base import LinearTensorRegressor
 from ..core.approximate import Approximation, hosvd
+from ..core.ranks import check_matrix_rank
 from ..core.spectral import Whitened
-from ..core.validation import check_matrix_rank
 
 __all__ = ["LRR", "lrr"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._base import LinearTensorRegressor
+from ..base import LinearTensorRegressor
 from ..core.approximate import Approximation, hosvd
 from ..core.spectral import Whitened
 

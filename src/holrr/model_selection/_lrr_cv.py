@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..linear import LRR
-from ._grid import RankGrid, check_ranks
-from ._linear_base import LinearTensorCV
+from .grid import RankGrid, check_ranks
+from .linear_search import LinearTensorCV
 from .selection import Index
 
 __all__ = ["LRRCV"]

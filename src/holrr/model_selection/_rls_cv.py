@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sklearn.utils._param_validation import StrOptions
 
 from ..linear import RLS
-from ._grid import RankGrid
-from ._linear_base import LinearTensorCV
+from .grid import RankGrid
+from .linear_search import LinearTensorCV
 from .selection import Index
 
 __all__ = ["RLSCV"]

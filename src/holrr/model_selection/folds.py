@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from ..core.moments import Moments
 from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
 from ..core.spectral import Spectral
-from ..streaming.source import Source
+from ..data.moments import Moments
+from ..data.source import Source
 from .held_out import HeldOut
 
 __all__ = ["Folds", "Split", "check_splits", "is_consecutive", "is_partition", "merge_others"]

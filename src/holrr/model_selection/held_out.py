@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..core.moments import Moments
+from ..core.finite import check_finite
 from ..core.namespace import Array, device_of, namespace_of, row_blocks, squared_norm
 from ..core.spectral import Spectral
 from ..core.tensor import fold, mode_product, unfold
-from ..core.validation import check_finite
+from ..data.moments import Moments
 
 __all__ = ["HeldOut"]
 

@@ -15,18 +15,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import all_or_nothing, check_features
-from .._final_model import FinalModel
-from ..core.moments import Moments
+from ..base import all_or_nothing, check_features
+from ..core.finite import check_finite
 from ..core.namespace import namespace_of
 from ..core.spectral import Spectral
 from ..core.tensor import mode_product, multi_mode_product
 from ..core.tucker import Tucker
-from ..core.validation import check_finite, check_pair, check_weights
-from ..model_selection._linear_folds import ArrayFolds, MomentFolds, check_fold_moments
+from ..data.arrays import check_pair, check_weights
+from ..data.moments import Moments
+from ..data.source import open_source
+from ..model_selection.final_model import FinalModel
 from ..model_selection.folds import Folds, check_splits, gather_folds
 from ..model_selection.held_out import HeldOut
-from ..streaming.source import open_source
+from ..model_selection.linear_folds import ArrayFolds, MomentFolds, check_fold_moments
 from ._progress import progress
 
 __all__ = ["PenalizedCV", "check_positive", "held_out_mse"]

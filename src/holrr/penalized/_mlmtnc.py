@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..core.approximate import Approximation, hosvd
+from ..core.ranks import check_rank
 from ..core.tucker import Tucker
-from ..core.validation import check_rank
 from ._alternating import Descent, alternate, random_start
 from ._progress import progress
 from ._spectral import ScaledProblem, SpectralRegressor, lift

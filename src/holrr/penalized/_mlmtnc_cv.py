@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..core.namespace import squared_norm
+from ..core.ranks import check_rank
 from ..core.spectral import Spectral
-from ..core.validation import check_rank
-from ..model_selection._grid import RankGrid, default_alphas, parameter_counts
-from ..model_selection._sweep import sweep
 from ..model_selection.folds import Folds
+from ..model_selection.grid import RankGrid, default_alphas, parameter_counts
 from ..model_selection.held_out import HeldOut
 from ..model_selection.selection import best_index
+from ..model_selection.sweep import sweep
 from ._alternating import balance, penalty
 from ._cv import PenalizedCV, check_positive, held_out_mse
 from ._mlmtnc import MLMTNC, least_squares, mlmtnc, start_of, unconverged

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from .._base import LinearTensorRegressor
-from ..core.moments import Moments
+from ..base import LinearTensorRegressor
 from ..core.namespace import Array, namespace_of, squared_norm
 from ..core.spectral import Spectral, spectral_from_arrays, spectral_from_moments
 from ..core.tucker import Tucker
-from ..streaming.source import Source
+from ..data.moments import Moments
+from ..data.source import Source
 
 __all__ = [
     "ScaledProblem",

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.moments import Moments
 from ..core.namespace import is_array, to_numpy
 from ..io import load_moments, save
+from .moments import Moments
 from .running import Running, errors_say_where
 
 __all__ = ["moments_from_batches"]

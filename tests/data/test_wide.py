@@ -12,8 +12,8 @@ from holrr.core import slabs as slabs_module
 from holrr.core.approximate import hooi, hosvd
 from holrr.core.slabs import cut_mode, energy, is_in_file, slabs
 from holrr.core.tensor import gram, multi_mode_product
+from holrr.data.wide import whiten_source
 from holrr.streaming import memory_budget, open_source
-from holrr.streaming.wide import whiten_source
 from problems import toy
 
 TINY = 2**11

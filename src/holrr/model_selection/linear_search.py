@@ -10,15 +10,16 @@ from sklearn.base import _fit_context
 from sklearn.model_selection import KFold
 from sklearn.utils._param_validation import StrOptions
 
-from .._base import all_or_nothing, check_features
-from ..core.moments import Moments
+from ..base import all_or_nothing, check_features
+from ..core.finite import check_finite
 from ..core.namespace import namespace_of
-from ..core.validation import check_finite, check_pair, check_weights
-from ..streaming.source import Source, open_source
-from ._base_cv import BaseTensorCV
-from ._grid import check_alphas, default_alphas, input_energy
-from ._linear_folds import ArrayFolds, MomentFolds, centred, check_fold_moments
+from ..data.arrays import check_pair, check_weights
+from ..data.moments import Moments
+from ..data.source import Source, open_source
 from .folds import Split, check_splits, gather_folds
+from .grid import check_alphas, default_alphas, input_energy
+from .linear_folds import ArrayFolds, MomentFolds, centred, check_fold_moments
+from .search import BaseTensorCV
 
 __all__ = ["LinearTensorCV"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from ._base import TensorRegressor
-from .core.namespace import Array
+from ..base import TensorRegressor
+from ..core.namespace import Array
 
 __all__ = ["FinalModel"]
 

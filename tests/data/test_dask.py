@@ -18,7 +18,7 @@ dask = pytest.importorskip("dask", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
 import dask.array as da  # noqa: E402
 
-from holrr.streaming import dask as our_dask  # noqa: E402
+from holrr.data import dask as our_dask  # noqa: E402
 
 ALPHAS = [0.0, 0.1, 1000.0]
 

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from ..core.moments import Moments
 from ..core.namespace import is_array, is_numpy_array
-from ..core.validation import check_inputs, check_outputs, check_weights
+from .arrays import check_inputs, check_outputs, check_weights
 from .budget import DEFAULT_MAX_BYTES, check_budget
+from .moments import Moments
 from .reading import Box, RowReader, blocks_of_rows, boxes, in_order, is_on_disk
 from .running import Running, add_by_label, errors_say_where
 from .scores import Errors, add_errors

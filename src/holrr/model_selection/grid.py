@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.namespace import Array, namespace_of
-from ..core.validation import check_rank
+from ..core.ranks import check_rank
 
 __all__ = ["RankGrid", "check_alphas", "check_ranks", "default_alphas", "input_energy"]
 __all__ += ["parameter_counts"]

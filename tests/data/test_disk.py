@@ -11,8 +11,8 @@ import pytest
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, Moments, TraceNormRegression
+from holrr.data.reading import RowReader, blocks_of_rows, boxes, in_order, is_on_disk
 from holrr.streaming import DEFAULT_MAX_BYTES, memory_budget, open_source
-from holrr.streaming.reading import RowReader, blocks_of_rows, boxes, in_order, is_on_disk
 from problems import toy
 
 SMALL = 2**15  # bytes: some ten blocks of the toy data

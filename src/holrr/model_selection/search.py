@@ -19,14 +19,14 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._final_model import FinalModel
-from ._average import core_mask, criterion_weights, cross_validated_weights, masked, trimmed
-from ._criteria import CRITERIA, criterion_surface
-from ._grid import RankGrid, parameter_counts
-from ._progress import progress
-from ._sweep import sweep
+from ..progress import progress
+from .average import core_mask, criterion_weights, cross_validated_weights, masked, trimmed
+from .criteria import CRITERIA, criterion_surface
+from .final_model import FinalModel
 from .folds import Folds
+from .grid import RankGrid, parameter_counts
 from .selection import SELECTIONS, Index, select
+from .sweep import sweep
 
 __all__ = ["BaseTensorCV"]
 

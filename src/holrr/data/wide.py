@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..core.moments import Moments
 from ..core.slabs import forget
 from ..core.spectral import Whitened, whiten_moments
+from .moments import Moments
 from .source import Source
 
 __all__ = ["whiten_source"]

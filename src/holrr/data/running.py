@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.moments import Moments
 from ..core.namespace import Array, asarray_like, device_of, is_array, to_numpy
+from .moments import Moments
 
 __all__ = ["Running", "add_by_label", "errors_say_where"]
 

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holrr.core.validation import check_finite, check_inputs, check_outputs, check_pair, check_rank
+from holrr.core.finite import check_finite
+from holrr.core.ranks import check_rank
+from holrr.data.arrays import check_inputs, check_outputs, check_pair
 
 shapes = st.lists(st.integers(1, 5), min_size=1, max_size=4)
 

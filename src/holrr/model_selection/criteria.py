@@ -30,8 +30,8 @@ import numpy as np
 
 from ..core.namespace import to_numpy
 from ..core.spectral import Spectral
-from ._grid import parameter_counts
 from .folds import Folds
+from .grid import parameter_counts
 from .held_out import HeldOut
 from .surface import error_surface
 

@@ -1,35 +1,29 @@
-"""What comes from outside is checked here, once: arrays, weights, ranks.
+"""Arrays and weights that a user passes, checked once, in the library that they came in.
 
 Every message names the argument, what was found and what would be right.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Sequence
-from numbers import Integral, Real
 from typing import Any
 
 import array_api_compat
 import numpy as np
 from sklearn.utils import check_array
 
-from .namespace import Array, detached, device_of, is_array, is_numpy_array, namespace_of, to_numpy
+from ..core.finite import check_finite
+from ..core.namespace import (
+    Array,
+    detached,
+    device_of,
+    is_array,
+    is_numpy_array,
+    namespace_of,
+    to_numpy,
+)
 
-__all__ = [
-    "RankSpec",
-    "check_finite",
-    "check_inputs",
-    "check_matrix_rank",
-    "check_outputs",
-    "check_pair",
-    "check_rank",
-    "check_weights",
-]
-
-# One entry of a rank: a number of directions or a share of the mode's energy.
-RankSpec = int | float
+__all__ = ["check_inputs", "check_outputs", "check_pair", "check_weights"]
 
 
 # ---------------------------------------------------------------- arrays
@@ -93,24 +87,6 @@ def check_pair(X: Any, Y: Any) -> tuple[Array, Array]:
         dtype = xp.result_type(X, Y)
         X, Y = xp.astype(X, dtype, copy=False), xp.astype(Y, dtype, copy=False)
     return X, Y
-
-
-def check_finite(A: Array, name: str) -> None:
-    """Raise a ValueError that says where `A` first holds NaN or infinity."""
-    xp = namespace_of(A)
-    # A sum is finite if all entries are (and their sum does not overflow): one quick pass.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if bool(xp.isfinite(xp.sum(A))):
-            return
-    for row in range(A.shape[0]):
-        bad = ~to_numpy(xp.isfinite(A[row, ...]))
-        if bad.any():
-            where = (row, *(int(i) for i in np.argwhere(bad)[0]))
-            value = "NaN" if math.isnan(float(A[where])) else "infinity"
-            raise ValueError(
-                f"{name} contains {value} at index {where} (the first of them is at sample {row}); "
-                f"every entry must be finite. Drop these samples or fill the gaps first."
-            )
 
 
 def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
@@ -193,67 +169,3 @@ def check_weights(sample_weight: Any, X: Array) -> Array | None:
 
 def _first(mask: np.ndarray) -> int:
     return int(np.flatnonzero(mask)[0])
-
-
-# ---------------------------------------------------------------- ranks
-
-
-def check_rank(rank: Any, shape: Sequence[int]) -> tuple[RankSpec, ...]:
-    """A rank as the user wrote it, as one entry a mode of a tensor of the given shape.
-
-    Parameters
-    ----------
-    rank : None, int or sequence
-        None for full rank; an int for every mode, capped at each mode's size; or a sequence with
-        an entry for each mode, input mode first: an int, None for full, or a float in (0, 1) for
-        the smallest rank that holds that share of the mode's energy.
-    shape : sequence of int
-        ``(n_features, d1, ..., dp)``.
-
-    Examples
-    --------
-    >>> check_rank(3, (10, 2)), check_rank((None, 0.9), (10, 2))
-    ((3, 2), (10, 0.9))
-    """
-    if rank is None:
-        return tuple(shape)
-    if isinstance(rank, Integral) and not isinstance(rank, bool):
-        if rank < 1:
-            raise ValueError(f"rank must be at least 1; got rank={rank}.")
-        return tuple(min(int(rank), d) for d in shape)
-    if isinstance(rank, (str, bytes, bool, Real)) or not isinstance(rank, (Sequence, np.ndarray)):
-        raise TypeError(
-            f"rank must be None, an int, or a tuple with an entry for each mode; got {rank!r}."
-        )
-    if len(rank) != len(shape):
-        raise ValueError(
-            f"rank must have {len(shape)} entries, one for the input mode and one for each of the "
-            f"{len(shape) - 1} output modes of y; got rank={tuple(rank)} with {len(rank)}."
-        )
-    pairs = zip(rank, shape, strict=True)
-    return tuple(_check_rank_entry(R, mode, d) for mode, (R, d) in enumerate(pairs))
-
-
-def check_matrix_rank(rank: Any, size: int) -> RankSpec:
-    """The rank of a matrix as the user wrote it: None, an int (capped at `size`) or a share."""
-    if isinstance(rank, Integral) and not isinstance(rank, bool) and int(rank) > size:
-        return size
-    return _check_rank_entry(rank, 0, size)
-
-
-def _check_rank_entry(R: Any, mode: int, size: int) -> RankSpec:
-    name = f"rank[{mode}] ({'input mode' if mode == 0 else f'output mode {mode}'})"
-    if R is None:
-        return size
-    if isinstance(R, Integral) and not isinstance(R, bool):
-        if not 1 <= int(R) <= size:
-            raise ValueError(f"{name} must be from 1 to the mode's size {size}; got {R}.")
-        return int(R)
-    if isinstance(R, Real) and not isinstance(R, bool):
-        if not 0 < float(R) < 1:
-            raise ValueError(
-                f"{name} as a float is a share of the mode's energy and must lie strictly between "
-                f"0 and 1; got {R}."
-            )
-        return float(R)
-    raise TypeError(f"{name} must be an int, a float in (0, 1) or None; got {R!r}.")

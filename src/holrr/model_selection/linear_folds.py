@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.moments import Moments
+from ..core.finite import check_finite
 from ..core.namespace import Array, namespace_of, to_numpy
 from ..core.spectral import Spectral, keeps_digits, spectral_from_arrays, spectral_from_moments
-from ..core.validation import check_finite
+from ..data.moments import Moments
 from .folds import Folds, Split, is_consecutive, is_partition, merge_others, take
 from .held_out import HeldOut
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ..core.moments import Moments
-from ..core.validation import check_inputs, check_outputs
+from .arrays import check_inputs, check_outputs
 from .budget import DEFAULT_MAX_BYTES
+from .moments import Moments
 from .reading import Box
 from .running import Running, add_by_label, errors_say_where
 from .scores import Errors, add_errors

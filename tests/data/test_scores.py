@@ -7,8 +7,8 @@ import pytest
 from sklearn.metrics import r2_score
 
 from holrr import HOLRR, RLS, RLSCV, KernelRLS
+from holrr.data.scores import Errors
 from holrr.streaming import memory_budget
-from holrr.streaming.scores import Errors
 from problems import toy
 
 

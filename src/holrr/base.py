@@ -17,13 +17,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .core.approximate import Approximation
-from .core.moments import Moments
+from .core.finite import check_finite
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import SOLVERS, Spectral, Whitened, whiten_arrays, whiten_moments
 from .core.tucker import Tucker
-from .core.validation import check_finite, check_inputs, check_outputs, check_pair, check_weights
-from .streaming.source import Source, is_dask, open_source
-from .streaming.wide import whiten_source
+from .data.arrays import check_inputs, check_outputs, check_pair, check_weights
+from .data.moments import Moments
+from .data.source import Source, is_dask, open_source
+from .data.wide import whiten_source
 
 __all__ = ["LinearTensorRegressor", "TensorRegressor", "all_or_nothing", "check_features"]
 
@@ -181,7 +182,7 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
 
     def _predict_lazily(self, X: Any) -> Any:
         """Predictions for a Dask array, as another."""
-        from .streaming.dask import predict_lazily
+        from .data.dask import predict_lazily
 
         check_features(self, X, reset=False)
         return predict_lazily(self, X)
