@@ -123,15 +123,25 @@ class Decoder:
     def _array(self, tree: dict[str, Any]) -> np.ndarray:
         return self._arrays[tree["name"]]
 
+    def _scalar(self, tree: dict[str, Any]) -> Any:
+        array = self._array(tree)
+        if array.ndim != 0:
+            raise ValueError(f"a scalar of shape {array.shape}.")
+        return array[()]
+
     def _objects(self, tree: dict[str, Any]) -> np.ndarray:
-        array = np.empty(math.prod(tree["shape"]), dtype=object)
-        for i, item in enumerate(self._items(tree)):
+        items = self._items(tree)
+        array = np.empty(len(items), dtype=object)
+        for i, item in enumerate(items):
             array[i] = item
         return array.reshape(tree["shape"])
 
     def _masked(self, tree: dict[str, Any]) -> np.ma.MaskedArray:
-        parts = {key: self.decode(tree[key]) for key in ("data", "mask", "fill_value")}
-        return np.ma.MaskedArray(**parts)
+        data, mask, fill = (self.decode(tree[key]) for key in ("data", "mask", "fill_value"))
+        # Any other mask would be stretched: an array for a few bytes of the file.
+        if mask.dtype != bool or type(data) is not np.ndarray or mask.shape != data.shape:
+            raise ValueError("a mask that does not fit its array.")
+        return np.ma.MaskedArray(data, mask, fill_value=fill)
 
     def _record(self, tree: dict[str, Any]) -> Any:
         return _public_class(tree["class"], dataclasses.is_dataclass)(**self._state(tree["state"]))
@@ -231,7 +241,7 @@ _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]
 
 _DECODERS: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
     "float": lambda self, tree: float(tree["value"]),
-    "scalar": lambda self, tree: self._array(tree)[()],
+    "scalar": Decoder._scalar,
     "list": Decoder._items,
     "tuple": lambda self, tree: tuple(self._items(tree)),
     "dict": Decoder._dict,
