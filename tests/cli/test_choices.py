@@ -54,5 +54,5 @@ def test_a_share_is_a_rank_of_every_model_that_has_one(folder, kind):
 def test_a_rank_that_is_none_is_a_wrong_command_line(folder, capfd, rank):
     assert main(["fit", "X.npy", "Y.npy", f"--rank={rank}", "-o", "m"]) == 2
     error = capfd.readouterr().err
-    assert "a rank is a whole number of at least 1" in error
+    assert "not a rank: a whole number of at least 1" in error
     assert len(error.strip().splitlines()) == 1

@@ -81,7 +81,7 @@ def test_predictions_are_written_through_links_and_keep_permissions(folder, name
 def test_pipes_and_folders_are_left_alone(folder, capfd, command):
     os.mkfifo("pipe.npy")
     (folder / "folder.npy").mkdir()
-    for name, told in {"pipe.npy": "not a regular file", "folder.npy": "is a folder"}.items():
+    for name, told in {"pipe.npy": "a pipe, not", "folder.npy": "is a folder"}.items():
         assert main([*command, "-o", name]) == 4
         assert told in capfd.readouterr().err
     assert (folder / "pipe.npy").is_fifo()

@@ -6,7 +6,7 @@ import csv
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
@@ -83,8 +83,9 @@ def check_output(path: Path, inputs: Sequence[Any], *, array: bool = False) -> N
     if array:
         _lookup(_WRITERS, path)
     for source in inputs:
-        if _same_file(_split_name(str(path))[0], _split_name(str(source))[0]):
-            raise CommandError(f"-o {path} would replace the input {source}", EXIT_USAGE)
+        with suppress(OSError):  # one of the two is not there
+            if os.path.samefile(_split_name(str(path))[0], _split_name(str(source))[0]):
+                raise CommandError(f"-o {path} would replace the input {source}", EXIT_USAGE)
     with writing(path):
         check_writable(path)
 
@@ -92,15 +93,7 @@ def check_output(path: Path, inputs: Sequence[Any], *, array: bool = False) -> N
 def check_file(path: Path) -> None:
     """An input must be there."""
     if not path.is_file():
-        kind = "is a folder" if path.is_dir() else "does not exist"
-        raise CommandError(f"{path} {'is no regular file' if path.is_fifo() else kind}")
-
-
-def _same_file(a: Path, b: Path) -> bool:
-    try:
-        return os.path.samefile(a, b)
-    except OSError:
-        return False
+        raise CommandError(f"{path} {'is no regular file' if path.exists() else 'does not exist'}")
 
 
 def _split_name(source: str) -> tuple[Path, str | None]:
@@ -214,10 +207,8 @@ def _is_number(text: str) -> bool:
 
 
 def _read_parquet(path: Path, name: str | None) -> Named:
-    try:
-        frame = _pandas().read_parquet(path)
-    except ImportError as error:
-        raise CommandError(_NEEDS_PARQUET, EXIT_MISSING) from error
+    with _parquet() as pandas:
+        frame = pandas.read_parquet(path)
     names = [str(c) for c in frame.columns]
     texts = [c for c, dtype in zip(names, frame.dtypes, strict=True) if dtype.kind not in "iufb"]
     if texts:
@@ -225,15 +216,15 @@ def _read_parquet(path: Path, name: str | None) -> Named:
     return frame.to_numpy(dtype=float), names
 
 
-_NEEDS_PARQUET = ".parquet files need pandas and pyarrow: pip install holrr[table]"
-
-
-def _pandas() -> Any:
+@contextmanager
+def _parquet() -> Iterator[Any]:
     try:
         import pandas
+
+        yield pandas
     except ImportError as error:
-        raise CommandError(_NEEDS_PARQUET, EXIT_MISSING) from error
-    return pandas
+        needed = ".parquet files need pandas and pyarrow: pip install holrr[table]"
+        raise CommandError(needed, EXIT_MISSING) from error
 
 
 _READERS: dict[str, Callable[[Path, str | None], Named]] = {
@@ -262,11 +253,9 @@ def _write_text(file: BinaryIO, values: np.ndarray, delimiter: str) -> None:
 
 def _write_parquet(file: BinaryIO, values: np.ndarray) -> None:
     flat = _flat(values)
-    frame = _pandas().DataFrame(flat, columns=[f"y{j}" for j in range(flat.shape[1])])
-    try:
+    with _parquet() as pandas:
+        frame = pandas.DataFrame(flat, columns=[f"y{j}" for j in range(flat.shape[1])])
         frame.to_parquet(file, index=False)
-    except ImportError as error:
-        raise CommandError(_NEEDS_PARQUET, EXIT_MISSING) from error
 
 
 def _flat(values: np.ndarray) -> np.ndarray:

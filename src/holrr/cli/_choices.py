@@ -143,17 +143,9 @@ def parse_rank(text: str) -> int | float | tuple[int | float, ...]:
 
 
 def _rank_entry(text: str) -> int | float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if 0 < value < 1:
-        return value
-    if value >= 1 and value.is_integer():
-        return int(value)
-    raise argparse.ArgumentTypeError(
-        f"a rank is a whole number of at least 1, or a share between 0 and 1; got {text!r}"
-    )
+    what = "a rank: a whole number of at least 1, or a share between 0 and 1"
+    value = _number(text, what, float, lambda v: 0 < v < 1 or (v >= 1 and v.is_integer()))
+    return value if value < 1 else int(value)
 
 
 def parse_alphas(text: str) -> list[float]:

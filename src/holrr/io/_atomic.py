@@ -55,14 +55,12 @@ def check_writable(path: PathLike) -> tuple[Path, os.stat_result | None]:
         old = os.stat(path)
     except FileNotFoundError:
         old = None
-    if old is not None and stat.S_ISDIR(old.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "it is a folder", shown)
     if old is not None and not stat.S_ISREG(old.st_mode):
-        raise OSError(errno.EINVAL, "it is a device or a pipe, not a regular file", shown)
-    if old is not None and not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, "it is read-only", shown)
-    if not os.access(target.parent, os.W_OK):
-        raise PermissionError(errno.EACCES, f"the folder {target.parent} is read-only", shown)
+        kind = "a folder" if stat.S_ISDIR(old.st_mode) else "a device or a pipe"
+        raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", shown)
+    for place in [target.parent] if old is None else [target.parent, target]:
+        if not os.access(place, os.W_OK):
+            raise PermissionError(errno.EACCES, f"{place} is read-only", shown)
     return target, old
 
 

@@ -123,12 +123,6 @@ class Decoder:
     def _array(self, tree: dict[str, Any]) -> np.ndarray:
         return self._arrays[tree["name"]]
 
-    def _scalar(self, tree: dict[str, Any]) -> Any:
-        array = self._array(tree)
-        if array.ndim != 0:
-            raise ValueError(f"a scalar of shape {array.shape}.")
-        return array[()]
-
     def _objects(self, tree: dict[str, Any]) -> np.ndarray:
         items = self._items(tree)
         array = np.empty(len(items), dtype=object)
@@ -241,7 +235,7 @@ _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]
 
 _DECODERS: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
     "float": lambda self, tree: float(tree["value"]),
-    "scalar": Decoder._scalar,
+    "scalar": lambda self, tree: self._array(tree)[()],
     "list": Decoder._items,
     "tuple": lambda self, tree: tuple(self._items(tree)),
     "dict": Decoder._dict,
