@@ -182,6 +182,9 @@ def test_scalars_and_empty_arrays_are_refused(folder, capfd):
         np.save(f"{name}.npy", array)
         fails(capfd, 3, "fit", f"{name}.npy", "Y.npy", "-o", "m")
         fails(capfd, 3, "fit", "X.npy", f"{name}.npy", "-o", "m")
+    assert "scalar.npy is a single number" in fails(
+        capfd, 3, "fit", "X.npy", "scalar.npy", "--output-shape", "2", "-o", "m"
+    )
 
 
 @pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", "<i2"])

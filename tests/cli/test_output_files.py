@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import holrr
-from holrr.cli import main
+from holrr.cli import _arrays, main
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix", reason="links, permissions, pipes, limits and signals are those of POSIX"
@@ -120,6 +120,15 @@ def test_a_full_disk_is_said_to_be_one(folder, capfd, name):
     assert len(error.strip().splitlines()) == 1, error
     assert "File too large" in error
     assert contents(folder) == before
+
+
+def test_a_failure_without_a_number_is_told_in_its_own_words(folder, capfd, monkeypatch):
+    def lost(*args):
+        raise OSError("the disk went away")
+
+    monkeypatch.setitem(_arrays._WRITERS, ".npy", lost)
+    assert main(["predict", "m.npy", "X.npy", "-o", "P.npy"]) == 4
+    assert "P.npy cannot be written: the disk went away" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("library", ["numpy", "sklearn", "scipy"])

@@ -83,7 +83,7 @@ def _check_members(archive: zipfile.ZipFile, size: int) -> None:
     members = sorted(archive.infolist(), key=lambda member: member.header_offset)
     ends = [*(member.header_offset for member in members[1:]), size]
     for member, end in zip(members, ends, strict=True):
-        if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:
+        if member.compress_type != zipfile.ZIP_STORED:
             raise ValueError(f"member {member.filename} is compressed.")
         if member.header_offset + _MEMBER_HEADER + member.file_size > end:
             raise ValueError(f"member {member.filename} overlaps with another.")
@@ -135,7 +135,7 @@ def _check_declared(member: IO[bytes], name: str, size: int) -> None:
         raise ValueError(f"the header of array {name} makes no sense.") from error
     if dtype.kind not in _KINDS or dtype.itemsize == 0:
         raise ValueError(f"array {name} is of dtype {dtype}.")
-    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size - member.tell():
+    if math.prod(shape) * dtype.itemsize != size - member.tell():
         raise ValueError(f"array {name} is not of its declared shape {shape}.")
 
 
