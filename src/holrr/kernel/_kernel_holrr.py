@@ -19,10 +19,10 @@ class KernelHOLRR(MultilinearRank, KernelTensorRegressor):
 
     Parameters
     ----------
-    rank : int, tuple or None, default=None
-        None for full rank; an int for every mode, capped at each mode's size; or a tuple
-        ``(R0, ..., Rp)``, input mode first, whose entries are an int, None for full rank, or a
-        float in (0, 1) for the smallest rank that holds that share of the mode's energy.
+    rank : int, float, tuple or None, default=None
+        None for full rank; an int for every mode, capped at each mode's size; a float in (0, 1) for
+        the smallest ranks that hold that share of each mode's energy; or a tuple ``(R0, ..., Rp)``
+        of such entries, input mode first.
     alpha : float, default=1.0
         Ridge penalty, at least 0.
     kernel, gamma, degree, coef0, kernel_params

@@ -88,7 +88,7 @@ class MLMTNC(SpectralRegressor):
 
     Parameters
     ----------
-    rank : int, tuple or None, default=None
+    rank : int, float, tuple or None, default=None
         As in `HOLRR`: shape of the core, input mode first.
     beta : float, default=1.0
         Penalty on the squared norms of the core and the factors, above 0.

@@ -212,7 +212,7 @@ def _check_ranks(ranks: Any, shape: tuple[int, ...]) -> list[Any]:
                 f"ranks must be a list of candidates, each an int or a tuple with {len(shape)} "
                 f"entries; got ranks={ranks!r}: {error}"
             ) from None
-    return [int(R) if isinstance(R, Integral) else R if R is None else tuple(R) for R in found]
+    return [tuple(R) if np.ndim(R) else int(R) if isinstance(R, Integral) else R for R in found]
 
 
 def _holrr_rank(folds: Folds, n_jobs: int | None) -> tuple[int, ...]:
