@@ -10,14 +10,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from ..core.threads import limit_threads
 from .arrays import check_inputs, check_outputs
 from .budget import DEFAULT_MAX_BYTES
 from .moments import Moments
@@ -170,11 +170,8 @@ def _compute(trees: list[Delayed], n_tasks: int) -> list[Any]:
     Threads of this process share the cores with those of the linear algebra: with many tasks each
     has one. Workers of a cluster look after themselves.
     """
-    limits: AbstractContextManager[Any] = nullcontext()
-    if get_scheduler(collections=trees) is threaded_get:
-        cores = dask.system.CPU_COUNT
-        limits = threadpool_limits(max(1, cores // n_tasks), "blas")
-    with limits:
+    here = get_scheduler(collections=trees) is threaded_get
+    with limit_threads(dask.system.CPU_COUNT // n_tasks) if here else nullcontext():
         return list(dask.compute(*trees))
 
 

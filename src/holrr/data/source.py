@@ -7,13 +7,13 @@ import os
 import threading
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from ..core.namespace import is_array, is_numpy_array
+from ..core.threads import limit_threads
 from .arrays import check_inputs, check_outputs, check_weights
 from .budget import DEFAULT_MAX_BYTES, check_budget
 from .moments import Moments
@@ -174,11 +174,6 @@ class DiskSource(Source):
                 total = Running.joined([total, part])
             yield box, total.result()
 
-    @cached_property
-    def _libraries(self) -> ThreadpoolController:
-        """The libraries of this process that have threads of their own; looked for once."""
-        return ThreadpoolController()
-
     def _mapped(self, of_block: Callable[..., T], box: Box = ()) -> Iterator[T]:
         """What `of_block` makes of each block ``(rows, X, Y, weights)``, in order.
 
@@ -200,7 +195,7 @@ class DiskSource(Source):
 
         n_workers = min(_MAX_WORKERS, len(blocks), os.cpu_count() or 1)
         cores = (os.cpu_count() or 1) // n_workers
-        with self._libraries.limit(limits=cores, user_api="blas"):
+        with limit_threads(cores):
             yield from in_order((partial(job, rows) for rows in blocks), n_workers)
 
 

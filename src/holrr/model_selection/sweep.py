@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
-from threadpoolctl import threadpool_limits
 
+from ..core.threads import limit_threads
 from .folds import Folds
 from .surface import error_surface
 
@@ -68,17 +67,10 @@ def sweep(
         return problem.s.shape[0], held_out.yy / held_out.size
 
     n_threads = min(effective_n_jobs(n_jobs), len(tasks))
-    with _shared_cores(n_threads):
+    with limit_threads(cpu_count() // n_threads):  # for each of the folds that run at a time
         done = Parallel(n_jobs=n_threads, require="sharedmem")(delayed(run)(t) for t in tasks)
     if caps:
         supported = max(r for r, _ in done)
         axis = fold_mse.ndim - len(caps)
         fold_mse = fold_mse[(slice(None),) * axis + (slice(supported),)]
     return Sweep(fold_mse, float(np.mean([null for _, null in done])))
-
-
-def _shared_cores(n_threads: int) -> AbstractContextManager:
-    """Fewer threads for each matrix product where several run at a time."""
-    if n_threads == 1:
-        return nullcontext()
-    return threadpool_limits(limits=max(1, cpu_count() // n_threads))
