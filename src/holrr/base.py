@@ -12,17 +12,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
-from sklearn.metrics import r2_score
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .core.approximate import Approximation
-from .core.finite import check_finite
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import SOLVERS, Spectral, Whitened, whiten_arrays, whiten_moments
 from .core.tucker import Tucker
 from .data.arrays import check_inputs, check_outputs, check_pair, check_weights
 from .data.moments import Moments
+from .data.scores import r2
 from .data.source import Source, is_dask, open_source
 from .data.wide import whiten_source
 
@@ -144,21 +143,13 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         float
             The same as scikit-learn's ``r2_score`` on the flattened outputs.
         """
+        check_is_fitted(self)
         source = open_source(X, y, sample_weight)
         if source is not None:
+            check_features(self, X, reset=False)
             return source.score(self)
-        predicted = to_numpy(self.predict(X))
-        Y = to_numpy(check_outputs(y))
-        check_finite(Y, "y")
-        if Y.shape != predicted.shape:
-            raise ValueError(
-                f"y must have shape {predicted.shape} to be scored against the predictions; "
-                f"got {Y.shape}."
-            )
-        flat = (Y.shape[0], math.prod(Y.shape[1:]))
-        return float(
-            r2_score(Y.reshape(flat), predicted.reshape(flat), sample_weight=sample_weight)
-        )
+        predicted, Y = self.predict(X), check_outputs(y)
+        return r2(Y, predicted, check_weights(sample_weight, Y))
 
     def save(self, path: Any) -> None:
         """Save the estimator to a file that holds no code; `holrr.load` brings it back.
@@ -324,12 +315,13 @@ class LinearTensorRegressor(TensorRegressor):
 
     def _problem_of_source(self, source: Source) -> Any:
         """What `_solve` wants, from data beyond memory."""
-        grams = self._wants_response_grams()
-        if source.is_wide and not grams:
-            return whiten_source(
-                source, float(self.alpha), solver=self.solver, fit_intercept=self.fit_intercept
-            )
-        return self._problem_of_moments(source.moments(grams))
+        return whiten_source(
+            source,
+            float(self.alpha),
+            solver=self.solver,
+            fit_intercept=self.fit_intercept,
+            response_grams=self._wants_response_grams(),
+        )
 
     def _problem_of_moments(self, moments: Moments) -> Any:
         """What `_solve` wants, from moments."""

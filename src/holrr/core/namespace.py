@@ -137,7 +137,9 @@ def detached(A: Array) -> Array:
 
 def symmetrise(A: Array) -> Array:
     """The symmetric part, so that rounding cannot make a Gram matrix lopsided."""
-    return 0.5 * (A + A.T)
+    S = A + A.T
+    S *= 0.5
+    return S
 
 
 # ---------------------------------------------------------------- factorisations

@@ -23,7 +23,9 @@ from ..core.namespace import (
     to_numpy,
 )
 
-__all__ = ["check_inputs", "check_outputs", "check_pair", "check_weights"]
+__all__ = ["check_inputs", "check_lengths", "check_outputs", "check_pair", "check_weights"]
+
+MAX_WEIGHT = 1e150
 
 
 # ---------------------------------------------------------------- arrays
@@ -67,11 +69,7 @@ def check_outputs(Y: Any) -> Array:
 def check_pair(X: Any, Y: Any) -> tuple[Array, Array]:
     """Inputs and outputs that belong together, in one library and one floating-point type."""
     X, Y = check_inputs(X), check_outputs(Y)
-    if X.shape[0] != Y.shape[0]:
-        raise ValueError(
-            f"X and y must have the same number of samples; got {X.shape[0]} in X and "
-            f"{Y.shape[0]} in y (inconsistent numbers of samples)."
-        )
+    check_lengths(X, Y)
     try:
         xp = namespace_of(X, Y)
     except TypeError as error:
@@ -87,6 +85,15 @@ def check_pair(X: Any, Y: Any) -> tuple[Array, Array]:
         dtype = xp.result_type(X, Y)
         X, Y = xp.astype(X, dtype, copy=False), xp.astype(Y, dtype, copy=False)
     return X, Y
+
+
+def check_lengths(X: Any, Y: Any) -> None:
+    """Inputs and outputs must have the same number of samples."""
+    if X.shape[0] != Y.shape[0]:
+        raise ValueError(
+            f"X and y must have the same number of samples; got {X.shape[0]} in X and "
+            f"{Y.shape[0]} in y (inconsistent numbers of samples)."
+        )
 
 
 def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
@@ -163,6 +170,11 @@ def check_weights(sample_weight: Any, X: Array) -> Array | None:
         raise ValueError(f"sample_weight must not be negative; got {w[at]} at sample {at}.")
     if not w.any():
         raise ValueError("sample_weight must have a positive entry; got all zeros.")
+    if not w.max() * n < MAX_WEIGHT:
+        raise ValueError(
+            f"sample_weight must add up to less than {MAX_WEIGHT:g}, lest squares overflow; got "
+            f"weights up to {w.max():g}. Divide them, and alpha, by a large number."
+        )
     xp = namespace_of(X)
     return w if is_numpy_array(X) else xp.asarray(w, device=device_of(X))
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.model_selection import KFold
 from sklearn.utils._param_validation import StrOptions
 
 from ..base import all_or_nothing, check_features
@@ -134,8 +133,11 @@ class LinearTensorCV(BaseTensorCV):
     def _fit_source(self, source: Source, groups: Any) -> Any:
         """Data beyond memory: the moments of all folds from one pass over them."""
         names = self.__dict__.get("feature_names_in_")
-        cv = self.cv if self.criterion == "cv" else KFold(2)
-        self.fit_fold_moments(gather_folds(source, cv, groups, self.subspaces == "response"))
+        grams = self.subspaces == "response"
+        folds = self.criterion == "cv"
+        self.fit_fold_moments(
+            gather_folds(source, self.cv, groups, grams) if folds else source.halves(grams)
+        )
         if names is not None:
             self.feature_names_in_ = names
         return self._name_features()

@@ -101,7 +101,11 @@ class PenalizedCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, m
         check_features(self, X, reset=True)
         source = open_source(X, y, sample_weight)
         if source is not None:
-            return self.fit_fold_moments(gather_folds(source, self.cv, groups))
+            names = self.__dict__.get("feature_names_in_")
+            self.fit_fold_moments(gather_folds(source, self.cv, groups))
+            if names is not None:
+                self.feature_names_in_ = self.best_estimator_.feature_names_in_ = names
+            return self
         X, Y = check_pair(X, y)
         check_finite(Y, "y")
         w = check_weights(sample_weight, X)

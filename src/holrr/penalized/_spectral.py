@@ -22,6 +22,7 @@ from ..core.spectral import Spectral, spectral_from_arrays, spectral_from_moment
 from ..core.tucker import Tucker
 from ..data.moments import Moments
 from ..data.source import Source
+from ..data.wide import spectral_from_source
 
 __all__ = [
     "ScaledProblem",
@@ -156,7 +157,9 @@ class SpectralRegressor(LinearTensorRegressor):
         )
 
     def _problem_of_source(self, source: Source) -> Spectral:
-        return self._problem_of_moments(source.moments())
+        return spectral_from_source(
+            source, min_alpha=float(self.alpha), fit_intercept=self.fit_intercept
+        )
 
     def _problem_of_moments(self, moments: Moments) -> Spectral:
         return spectral_of_moments(moments, fit_intercept=self.fit_intercept)
