@@ -170,7 +170,7 @@ def check_weights(sample_weight: Any, X: Array) -> Array | None:
         raise ValueError(f"sample_weight must not be negative; got {w[at]} at sample {at}.")
     if not w.any():
         raise ValueError("sample_weight must have a positive entry; got all zeros.")
-    if not w.max() * n < MAX_WEIGHT:
+    if not w.max() < MAX_WEIGHT / n:
         raise ValueError(
             f"sample_weight must add up to less than {MAX_WEIGHT:g}, lest squares overflow; got "
             f"weights up to {w.max():g}. Divide them, and alpha, by a large number."

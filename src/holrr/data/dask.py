@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.finite import BadEntryError
 from ..core.responses import ResponseSums
 from ..core.threads import limit_threads
 from .arrays import check_inputs, check_lengths, check_outputs
@@ -28,6 +29,7 @@ from .scores import Errors, add_errors
 from .source import (
     Source,
     add_sums,
+    check_kind,
     common_dtype,
     is_dask,
     light,
@@ -103,7 +105,11 @@ class DaskSource(Source):
         return self._inputs_are_small or self._in_memory is not None
 
     def inputs(self) -> np.ndarray:
-        return check_inputs(self._X.compute()) if self._in_memory is None else self._in_memory
+        return (
+            check_inputs(_unmasked(self._X.compute(), "X"))
+            if self._in_memory is None
+            else self._in_memory
+        )
 
     def input_moments(self) -> Moments:
         ((_, tree),) = self._trees(self._X[:, 0], _moments_of_chunk, _merge, n_folds=1)
@@ -162,12 +168,26 @@ class DaskSource(Source):
 
 
 def _at(
-    place: tuple[Any, slice, Box], of_chunk: Callable[..., Any], *args: Any, **more: Any
+    place: tuple[Any, slice, Box],
+    of_chunk: Callable[..., Any],
+    X: Any,
+    Y: Any,
+    w: np.ndarray | None,
+    **more: Any,
 ) -> Any:
+    """What `of_chunk` makes of a chunk; its errors say where they are."""
     chunk, rows, box = place
     where = f"the chunk {chunk} of samples {rows.start} to {rows.stop - 1}"
     with errors_say_where(where, rows, box):
-        return of_chunk(*args, **more)
+        return of_chunk(_unmasked(X, "X"), _unmasked(Y, "y"), w, **more)
+
+
+def _unmasked(A: Any, name: str) -> Any:
+    """A chunk of a masked array without its mask, if nothing is masked."""
+    masked = np.argwhere(np.ma.getmaskarray(A)) if np.ma.isMaskedArray(A) else ()
+    if len(masked):
+        raise BadEntryError(name, "a masked entry", tuple(int(i) for i in masked[0]))
+    return np.ma.getdata(A) if np.ma.isMaskedArray(A) else A
 
 
 def _moments_of_chunk(
@@ -239,8 +259,7 @@ def known(A: Any, name: str) -> Any:
         )
     if A.ndim == 0 or 0 in A.shape:
         raise ValueError(f"{name} must have samples and no empty mode; got shape {A.shape}.")
-    if A.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers; got dtype {A.dtype}.")
+    check_kind(A, name)
     return A.rechunk(tuple(tuple(n for n in sizes if n > 0) for sizes in A.chunks))
 
 
@@ -336,4 +355,4 @@ def predict_lazily(model: Any, X: Any, max_bytes: int = DEFAULT_MAX_BYTES) -> An
 
 def _predict_chunk(X: np.ndarray, model: Any, block_id: tuple[int, ...] | None = None) -> Any:
     with errors_say_where(f"chunk {block_id[0] if block_id else 0} of the samples"):
-        return model.predict(X)
+        return model.predict(_unmasked(X, "X"))

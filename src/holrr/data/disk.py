@@ -22,7 +22,7 @@ from .moments import Moments
 from .reading import Box, RowReader, blocks_of_rows, boxes, in_order, is_on_disk
 from .running import Running, add_by_label, errors_say_where
 from .scores import Errors
-from .source import Source, add_sums, common_dtype, light, sums_of_block, weights_of
+from .source import Source, add_sums, check_kind, common_dtype, light, sums_of_block, weights_of
 
 __all__ = ["DiskSource"]
 
@@ -183,8 +183,7 @@ def _check_on_disk(A: Any, name: str, min_ndim: int) -> Any:
         )
     if 0 in A.shape:
         raise ValueError(f"{name} must not be empty; got shape {tuple(A.shape)}.")
-    if np.dtype(A.dtype).kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers; got dtype {A.dtype}.")
+    check_kind(A, name)
     return A
 
 

@@ -20,7 +20,7 @@ from .moments import Moments
 from .reading import Box, is_on_disk
 from .scores import Errors
 
-__all__ = ["Source", "add_sums", "common_dtype", "is_dask", "light", "open_source"]
+__all__ = ["Source", "add_sums", "check_kind", "common_dtype", "is_dask", "light", "open_source"]
 __all__ += ["sums_of_block", "weights_of"]
 
 
@@ -161,14 +161,23 @@ def open_source(
         from .dask import DaskSource
 
         return DaskSource(X, Y, sample_weight, budget)
-    if not (is_on_disk(X) or is_on_disk(Y)):
+    on_disk = {name: A for name, A in (("X", X), ("y", Y)) if is_on_disk(A)}
+    if not on_disk:
         return None
-    size = sum(8 * math.prod(A.shape) for A in (X, Y) if is_on_disk(A))
+    for name, A in on_disk.items():
+        check_kind(A, name)
+    size = sum(8 * math.prod(A.shape) for A in on_disk.values())
     if size <= budget // 4:
         return None
     from .disk import DiskSource
 
     return DiskSource(X, Y, sample_weight, budget)
+
+
+def check_kind(A: Any, name: str) -> None:
+    """Dates, spans of time and text are no numbers, though NumPy would make some of them."""
+    if np.dtype(A.dtype).kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers; got dtype {A.dtype}.")
 
 
 def is_dask(A: Any) -> bool:
