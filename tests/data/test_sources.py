@@ -185,6 +185,7 @@ def test_the_memory_of_wide_inputs_is_that_of_the_inputs(subspaces, tmp_path):
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:the moments hold")
 def test_few_matrices_as_large_as_the_moments_are_there_at_a_time(tmp_path):
     """Of a long X with many features: those of a block, of the sum and of the merge of both."""
     rng = np.random.default_rng(0)
@@ -196,6 +197,22 @@ def test_few_matrices_as_large_as_the_moments_are_there_at_a_time(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 5.5 * 8 * d0**2
+
+
+@WAYS
+def test_squares_beyond_the_budget_are_warned_of(way, tmp_path):
+    rng = np.random.default_rng(0)
+    data = way(tmp_path, rng.normal(size=(90, 40)), rng.normal(size=(90, 2)))
+    with (
+        memory_budget(8 * 40**2 - 1),
+        pytest.warns(UserWarning, match="one matrix X'X of 40 "),
+    ):
+        RLS().fit(*data)
+    with memory_budget(8 * 40**2), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RLS().fit(*data)
+    with memory_budget(8 * 40**2), pytest.warns(UserWarning, match="3 matrices X'X"):
+        open_source(*data).fold_moments(np.arange(90) % 3, 3)
 
 
 @WAYS
@@ -317,7 +334,7 @@ def test_empty_chunks_are_left_out():
     X, Y = toy(n=60, d0=3, shape=(4, 3))
     chunked = da.from_array(Y, chunks=((20, 0, 40), (0, 3, 1), (2, 0, 1)))
     inputs = da.from_array(X, chunks=((0, 60), (3, 0)))
-    for budget in (2**29, 2**10):
+    for budget in (2**29, 2**12, 2**10):
         with memory_budget(budget):
             found = RLS().fit(inputs, chunked)
             assert found.score(inputs, chunked) == pytest.approx(found.score(X, Y))

@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core.finite import BadEntryError
 from ..core.responses import ResponseSums
 from ..core.threads import limit_threads
 from .arrays import check_inputs, check_lengths, check_outputs
 from .budget import DEFAULT_MAX_BYTES
 from .moments import Moments
 from .reading import Box
-from .running import Running, add_by_label, errors_say_where
+from .running import Running, add_by_label, errors_say_where, unmasked
 from .scores import Errors, add_errors
 from .source import (
     Source,
@@ -89,6 +88,7 @@ class DaskSource(Source):
     def fold_moments(
         self, labels: np.ndarray | None, n_folds: int, response_grams: bool = False
     ) -> list[Moments]:
+        self._warn_of_size(n_folds)
         # The Gram matrix of a mode needs all of the outputs of a sample in one place.
         Y = self._whole_outputs() if response_grams else self._Y
         more: dict[str, Any] = {"n_folds": n_folds, "response_grams": response_grams}
@@ -105,11 +105,9 @@ class DaskSource(Source):
         return self._inputs_are_small or self._in_memory is not None
 
     def inputs(self) -> np.ndarray:
-        return (
-            check_inputs(_unmasked(self._X.compute(), "X"))
-            if self._in_memory is None
-            else self._in_memory
-        )
+        if self._in_memory is not None:
+            return self._in_memory
+        return check_inputs(unmasked(self._X.compute(), "X"))
 
     def input_moments(self) -> Moments:
         ((_, tree),) = self._trees(self._X[:, 0], _moments_of_chunk, _merge, n_folds=1)
@@ -179,15 +177,7 @@ def _at(
     chunk, rows, box = place
     where = f"the chunk {chunk} of samples {rows.start} to {rows.stop - 1}"
     with errors_say_where(where, rows, box):
-        return of_chunk(_unmasked(X, "X"), _unmasked(Y, "y"), w, **more)
-
-
-def _unmasked(A: Any, name: str) -> Any:
-    """A chunk of a masked array without its mask, if nothing is masked."""
-    masked = np.argwhere(np.ma.getmaskarray(A)) if np.ma.isMaskedArray(A) else ()
-    if len(masked):
-        raise BadEntryError(name, "a masked entry", tuple(int(i) for i in masked[0]))
-    return np.ma.getdata(A) if np.ma.isMaskedArray(A) else A
+        return of_chunk(unmasked(X, "X"), unmasked(Y, "y"), w, **more)
 
 
 def _moments_of_chunk(
@@ -355,4 +345,4 @@ def predict_lazily(model: Any, X: Any, max_bytes: int = DEFAULT_MAX_BYTES) -> An
 
 def _predict_chunk(X: np.ndarray, model: Any, block_id: tuple[int, ...] | None = None) -> Any:
     with errors_say_where(f"chunk {block_id[0] if block_id else 0} of the samples"):
-        return model.predict(_unmasked(X, "X"))
+        return model.predict(unmasked(X, "X"))

@@ -67,6 +67,7 @@ class DiskSource(Source):
         def join(a: list[Running], b: list[Running]) -> list[Running]:
             return [Running.joined(pair) for pair in zip(a, b, strict=True)]
 
+        self._warn_of_size(n_folds)
         entries = self.n_features * (self.n_features + math.prod(self.output_shape))
         return [f.result() for f in self._reduced(of_block, join, result=8 * n_folds * entries)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
@@ -111,6 +112,20 @@ class Source(metaclass=ABCMeta):
         m = self.input_moments() if inputs is None else inputs
         for box, sums in self.responses(mean_x=m.mean_x, max_entries=max_entries):
             yield box, replace(m, mean_y=sums.mean, Sxy=sums.products, syy=sums.syy)
+
+    def _warn_of_size(self, n_folds: int) -> None:
+        """Say so where the moments themselves, which no block makes smaller, exceed the budget."""
+        size = 8 * n_folds * self.n_features**2
+        if size > self.max_bytes:
+            of = f"{n_folds} matrices X'X" if n_folds > 1 else "one matrix X'X"
+            warnings.warn(
+                f"the moments hold {of} of {self.n_features} features, {size / 2**20:.3g} MiB in "
+                f"all, and a fit needs a few times as much; the memory budget is "
+                f"{self.max_bytes / 2**20:.3g} MiB. Leave out features, or raise the budget "
+                f"with holrr.streaming.memory_budget.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def halves(self, response_grams: bool = False) -> list[Moments]:
         """Moments of two halves of the samples that have weight, for those who need no folds."""
