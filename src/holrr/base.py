@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from .core.approximate import Approximation
-from .core.finite import check_finite
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import Spectral, Whitened
 from .core.tucker import Tucker
-from .data.arrays import check_inputs, check_outputs
+from .data.arrays import check_inputs, check_outputs, check_weights
 from .data.labels import check_features, check_rows
+from .data.scores import r2
 from .data.source import is_dask, open_source
 
 __all__ = ["Approximating", "TensorRegressor", "all_or_nothing"]
@@ -149,19 +148,10 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         check_rows(X, y=y, sample_weight=sample_weight)
         source = open_source(X, y, sample_weight)
         if source is not None:
+            check_features(self, X, reset=False)
             return source.score(self)
-        predicted = to_numpy(self.predict(X))
-        Y = to_numpy(check_outputs(y))
-        check_finite(Y, "y")
-        if Y.shape != predicted.shape:
-            raise ValueError(
-                f"y must have shape {predicted.shape} to be scored against the predictions; "
-                f"got {Y.shape}."
-            )
-        flat = (Y.shape[0], math.prod(Y.shape[1:]))
-        return float(
-            r2_score(Y.reshape(flat), predicted.reshape(flat), sample_weight=sample_weight)
-        )
+        predicted, Y = self.predict(X), check_outputs(y)
+        return r2(Y, predicted, check_weights(sample_weight, Y))
 
     def save(self, path: Any) -> None:
         """Save the estimator to a file that holds no code; `holrr.load` brings it back.

@@ -51,6 +51,8 @@ class ResponseSums:
         ``sum w ||y - mean||^2``.
     grams : tuple of arrays, or None
         Gram matrices of the output modes of the centred `Y`.
+    weight : float
+        Sum of the weights of the samples.
     """
 
     mean: Array
@@ -58,9 +60,34 @@ class ResponseSums:
     basis_sum: Array
     syy: float
     grams: tuple[Array, ...] | None
+    weight: float
 
-    def about_zero(self, weight: float) -> ResponseSums:
+    def __add__(self, other: ResponseSums) -> ResponseSums:
+        """The sums of all samples, by the pairwise formula (see `Moments`)."""
+        xp, weight = namespace_of(self.products), self.weight + other.weight
+        share, delta = other.weight / weight, other.mean - self.mean
+        shift = (1 - share) * other.basis_sum - share * self.basis_sum
+        products = xp.reshape(
+            xp.linalg.outer(shift, xp.reshape(delta, (-1,))), tuple(self.products.shape)
+        )
+        products += self.products
+        products += other.products
+        spread, grams = self.weight * share, None
+        if self.grams is not None and other.grams is not None:
+            pairs = zip(self.grams, other.grams, strict=True)
+            grams = tuple(G + H + spread * gram(delta, i) for i, (G, H) in enumerate(pairs))
+        return ResponseSums(
+            mean=self.mean + share * delta,
+            products=products,
+            basis_sum=self.basis_sum + other.basis_sum,
+            syy=self.syy + other.syy + spread * float(xp.sum(delta * delta)),
+            grams=grams,
+            weight=weight,
+        )
+
+    def about_zero(self) -> ResponseSums:
         """The same sums about the origin, with zero for the mean."""
+        weight = self.weight
         xp, mean = namespace_of(self.products), self.mean
         outer = xp.linalg.outer(self.basis_sum, xp.reshape(mean, (-1,)))
         grams = self.grams
@@ -72,6 +99,7 @@ class ResponseSums:
             basis_sum=self.basis_sum,
             syy=self.syy + weight * float(xp.sum(mean * mean)),
             grams=grams,
+            weight=weight,
         )
 
 
@@ -149,6 +177,7 @@ def _sum_at_once(basis: Callable[[slice, Array], None], k: int, Y: Array) -> Res
         basis_sum=basis_sum,
         syy=float(syy),
         grams=None,
+        weight=float(n),
     )
 
 
@@ -179,6 +208,7 @@ def _about_mean(
         basis_sum=basis_sum,
         syy=max(squared, 0.0) if not math.isnan(squared) else math.inf,
         grams=None if grams is None else tuple(grams),
+        weight=float(weight),
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from .moments import Moments, weighted_mean
 from .namespace import Array, asarray_like, eigh, namespace_of, svd, symmetrise, to_numpy
-from .responses import sum_responses
+from .responses import ResponseSums, sum_responses
 from .spectral import (
     Spectral,
     Whitened,
@@ -19,7 +21,7 @@ from .spectral import (
     whiten_moments,
 )
 
-__all__ = ["spectral_from_arrays", "spectral_from_samples", "whiten_arrays"]
+__all__ = ["Inputs", "spectral_from_arrays", "spectral_from_samples", "whiten_arrays"]
 
 
 def whiten_arrays(
@@ -115,41 +117,84 @@ def spectral_from_arrays(
     fit_intercept: bool = True,
     response_grams: bool = False,
 ) -> Spectral:
-    """The same by a decomposition of the inputs themselves.
-
-    The Gram matrix ``XX'`` of a wide `X` is decomposed where the smallest penalty hides the
-    squaring of the condition number, and `X` itself otherwise.
-    """
-    xp = namespace_of(X)
-    dtype = "float32" if X.dtype == xp.float32 else "float64"
-    X = xp.astype(X, xp.float64, copy=False)
-    weight = float(X.shape[0]) if w is None else float(xp.sum(w))
-    root = None if w is None else xp.sqrt(w)[:, None]
-    sizes = xp.maximum(xp.abs(xp.max(X, axis=0)), xp.abs(xp.min(X, axis=0)))
-    if root is not None:
-        sizes = sizes * xp.max(root)
-    mean_x, X = _centred(X, w, weight, fit_intercept)
-    s, Q, P, used = _decompose(X if root is None else X * root, sizes, min_alpha, solver)
-
-    B = Q if root is None else Q * root
+    """The same by a decomposition of the inputs themselves (see `Inputs`)."""
+    inputs = Inputs.of(X, w, min_alpha=min_alpha, solver=solver, fit_intercept=fit_intercept)
+    B = inputs.basis
 
     def rows_of_basis(rows: slice, out: Array) -> None:
-        out[...] = xp.astype(B[rows, :].T, out.dtype, copy=False)
+        out[...] = namespace_of(B).astype(B[rows, :].T, out.dtype, copy=False)
 
-    sums = sum_responses(rows_of_basis, B.shape[1], Y, w, response_grams)
-    if not fit_intercept:
-        sums = sums.about_zero(weight)
-    return Spectral(
-        s=s,
-        T=sums.products,
-        basis=P,
-        syy=sums.syy,
-        mean_x=mean_x,
-        mean_y=sums.mean,
-        response_grams=sums.grams,
-        solver=used,
-        dtype=dtype,
-    )
+    return inputs.problem(sum_responses(rows_of_basis, B.shape[1], Y, w, response_grams))
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The inputs of a problem, decomposed: what is left to do is a product with the outputs.
+
+    Parameters
+    ----------
+    s : array of shape (r,)
+    P : array of shape (n_features, r)
+        Of ``X = Q diag(s) P'``, with X centred and weighted.
+    basis : array of shape (n_samples, r)
+        `Q`, its rows multiplied by the roots of the weights, so that ``basis' Y`` is the ``Q'Y`` of
+        weighted outputs.
+    mean_x : array of shape (n_features,)
+    fit_intercept : bool
+    solver, dtype : str
+        As in `Whitened`.
+    """
+
+    s: Array
+    P: Array
+    basis: Array
+    mean_x: Array
+    fit_intercept: bool
+    solver: str
+    dtype: str
+
+    @classmethod
+    def of(
+        cls,
+        X: Array,
+        w: Array | None = None,
+        *,
+        min_alpha: float = 0.0,
+        solver: str = "auto",
+        fit_intercept: bool = True,
+    ) -> Inputs:
+        """Decompose (validated) inputs for penalties of at least `min_alpha`.
+
+        The Gram matrix ``XX'`` of a wide `X` is decomposed where the smallest penalty hides the
+        squaring of the condition number, and `X` itself otherwise.
+        """
+        xp = namespace_of(X)
+        dtype = "float32" if X.dtype == xp.float32 else "float64"
+        X = xp.astype(X, xp.float64, copy=False)
+        weight = float(X.shape[0]) if w is None else float(xp.sum(w))
+        root = None if w is None else xp.sqrt(w)[:, None]
+        sizes = xp.maximum(xp.abs(xp.max(X, axis=0)), xp.abs(xp.min(X, axis=0)))
+        if root is not None:
+            sizes = sizes * xp.max(root)
+        mean_x, X = _centred(X, w, weight, fit_intercept)
+        s, Q, P, used = _decompose(X if root is None else X * root, sizes, min_alpha, solver)
+        return cls(s, P, Q if root is None else Q * root, mean_x, fit_intercept, used, dtype)
+
+    def problem(self, sums: ResponseSums) -> Spectral:
+        """The problem, once the outputs have been multiplied with the basis."""
+        if not self.fit_intercept:
+            sums = sums.about_zero()
+        return Spectral(
+            s=self.s,
+            T=sums.products,
+            basis=self.P,
+            syy=sums.syy,
+            mean_x=self.mean_x,
+            mean_y=sums.mean,
+            response_grams=sums.grams,
+            solver=self.solver,
+            dtype=self.dtype,
+        )
 
 
 def _centred(X: Array, w: Array | None, weight: float, fit_intercept: bool) -> tuple[Array, Array]:

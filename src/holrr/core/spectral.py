@@ -38,7 +38,7 @@ from .tensor import fold, mode_product, unfold
 from .units import ONE, Units
 
 __all__ = ["SOLVERS", "Spectral", "Whitened", "half_of_the_digits", "keeps_digits"]
-__all__ += ["spectral_from_moments", "supported", "whiten_moments"]
+__all__ += ["spectral_from_moments", "squares_keep_digits", "supported", "whiten_moments"]
 
 SOLVERS = ("auto", "cholesky", "eigh", "svd")
 _EPS = float(np.finfo(float).eps)
@@ -218,6 +218,14 @@ def whiten_moments(m: Moments, alpha: float, *, solver: str = "auto") -> Whitene
 def prefers_cholesky(m: Moments) -> bool:
     """Whether an eigendecomposition of ``X'X`` would cost more than it is worth."""
     return m.n_features > NUMPY_LIMIT or not on_host(m.Sxx)
+
+
+def squares_keep_digits(m: Moments, alpha: float) -> bool:
+    """Whether half of the digits survive a solve with the ``X'X + alpha I`` of these moments."""
+    xp = namespace_of(m.Sxx)
+    eye = xp.eye(m.n_features, dtype=m.Sxx.dtype, device=device_of(m.Sxx))
+    safe = 1e-200 < float(xp.linalg.trace(m.Sxx)) < 1e200
+    return safe and cholesky(m.Sxx + alpha * eye)[1] > half_of_the_digits(m.dtype)
 
 
 def _check_moments(m: Moments) -> None:

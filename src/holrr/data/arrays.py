@@ -13,7 +13,7 @@ import array_api_compat
 import numpy as np
 from sklearn.utils import check_array
 
-from ..core.finite import check_finite
+from ..core.finite import BadEntryError, check_finite
 from ..core.namespace import (
     Array,
     detached,
@@ -24,7 +24,10 @@ from ..core.namespace import (
     to_numpy,
 )
 
-__all__ = ["check_inputs", "check_outputs", "check_pair", "check_weights"]
+__all__ = ["check_inputs", "check_lengths", "check_outputs", "check_pair", "check_weights"]
+__all__ += ["unmasked"]
+
+MAX_WEIGHT = 1e150
 
 
 # ---------------------------------------------------------------- arrays
@@ -68,11 +71,7 @@ def check_outputs(Y: Any) -> Array:
 def check_pair(X: Any, Y: Any) -> tuple[Array, Array]:
     """Inputs and outputs that belong together, in one library and one floating-point type."""
     X, Y = check_inputs(X), check_outputs(Y)
-    if X.shape[0] != Y.shape[0]:
-        raise ValueError(
-            f"X and y must have the same number of samples; got {X.shape[0]} in X and "
-            f"{Y.shape[0]} in y (inconsistent numbers of samples)."
-        )
+    check_lengths(X, Y)
     try:
         xp = namespace_of(X, Y)
     except TypeError as error:
@@ -88,6 +87,15 @@ def check_pair(X: Any, Y: Any) -> tuple[Array, Array]:
         dtype = xp.result_type(X, Y)
         X, Y = xp.astype(X, dtype, copy=False), xp.astype(Y, dtype, copy=False)
     return X, Y
+
+
+def check_lengths(X: Any, Y: Any) -> None:
+    """Inputs and outputs must have the same number of samples."""
+    if X.shape[0] != Y.shape[0]:
+        raise ValueError(
+            f"X and y must have the same number of samples; got {X.shape[0]} in X and "
+            f"{Y.shape[0]} in y (inconsistent numbers of samples)."
+        )
 
 
 def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
@@ -113,9 +121,7 @@ def _numbers(A: Any, name: str) -> Any:
     Masked entries have no value, text is no number even where it consists of digits, and the
     numbers behind dates depend on their unit.
     """
-    if isinstance(A, np.ma.MaskedArray):
-        _check_mask(A, name)
-        A = np.ma.getdata(A)
+    A = unmasked(A, name)
     frame = hasattr(A, "dtypes") and hasattr(A, "columns")
     for part in (A[column] for column in A.columns) if frame else (A,):
         kind = getattr(getattr(part, "dtype", None), "kind", None)
@@ -130,14 +136,13 @@ def _numbers(A: Any, name: str) -> Any:
     return A
 
 
-def _check_mask(A: np.ma.MaskedArray, name: str) -> None:
-    masked = np.argwhere(np.ma.getmaskarray(A))
-    if masked.size:
-        where = tuple(int(i) for i in masked[0])
-        raise ValueError(
-            f"{name} contains a masked entry at index {where}, {len(masked)} in all; every entry "
-            f"must be there. Drop these samples or fill the gaps first."
-        )
+def unmasked(A: Any, name: str) -> Any:
+    """A block without its mask, if nothing is masked; masked entries are never read as numbers."""
+    if not np.ma.isMaskedArray(A):
+        return A
+    for where in np.argwhere(np.ma.getmaskarray(A)):
+        raise BadEntryError(name, "a masked entry", tuple(where.tolist()))
+    return np.ma.getdata(A)
 
 
 def _as_objects(A: Any) -> np.ndarray | None:
@@ -219,6 +224,11 @@ def check_weights(sample_weight: Any, X: Array) -> Array | None:
         raise ValueError(f"sample_weight must not be negative; got {w[at]} at sample {at}.")
     if not w.any():
         raise ValueError("sample_weight must have a positive entry; got all zeros.")
+    if not w.max() < MAX_WEIGHT / n:
+        raise ValueError(
+            f"sample_weight must add up to less than {MAX_WEIGHT:g}, lest squares overflow; got "
+            f"weights up to {w.max():g}. Divide them, and alpha, by a large number."
+        )
     xp = namespace_of(X)
     return w if is_numpy_array(X) else xp.asarray(w, device=device_of(X))
 

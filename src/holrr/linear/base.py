@@ -170,11 +170,13 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
         return problem if data.units.is_one else replace(problem, units=data.units)
 
     def _problem_of_source(self, source: Source) -> Whitened:
-        if source.is_wide and not self._wants_response_grams():
-            return whiten_source(
-                source, float(self.alpha), solver=self.solver, fit_intercept=self.fit_intercept
-            )
-        return super()._problem_of_source(source)
+        return whiten_source(
+            source,
+            float(self.alpha),
+            solver=self.solver,
+            fit_intercept=self.fit_intercept,
+            response_grams=self._wants_response_grams(),
+        )
 
     def _problem_of_moments(self, moments: Moments) -> Whitened:
         centred = moments.centred(self.fit_intercept)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.model_selection import KFold
 from sklearn.utils._param_validation import StrOptions
 
 from ..base import all_or_nothing
@@ -73,8 +72,9 @@ class LinearSearchCV(SearchCV):
     def _folds(self, data: Samples | Source, groups: Any) -> ArrayFolds | MomentFolds:
         grams, wants_folds = self.subspaces == "response", self.criterion == "cv"
         if isinstance(data, Source):  # the moments of all folds from one pass over the data
-            cv = self.cv if wants_folds else KFold(2)
-            return self._moment_folds(gather_folds(data, cv, groups, grams))
+            if wants_folds:
+                return self._moment_folds(gather_folds(data, self.cv, groups, grams))
+            return self._moment_folds(data.halves(grams))
         data = data.in_units()
         if data.w is not None:  # samples without weight are not looked at later
             check_finite(data.Y, "y")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
-from threadpoolctl import threadpool_limits
 
 from ..core.spectral import Spectral
+from ..core.threads import limit_threads
 from .folds import Folds
 from .held_out import HeldOut
 from .surface import error_surface
@@ -92,7 +91,7 @@ def sweep(
 
     n_threads = min(effective_n_jobs(n_jobs), folds.n_folds)
     done: list[tuple[float, int]] = []
-    with _shared_cores(n_threads):
+    with limit_threads(cpu_count() // n_threads):  # for each of the folds that run at a time
         for candidate in np.ndindex(*folds.candidates):
             folds.prepare(*candidate)
             work = (delayed(run)(fold, candidate) for fold in range(folds.n_folds))
@@ -110,10 +109,3 @@ def rank_errors(alphas: np.ndarray, caps: tuple[int, ...], subspaces: str = "fit
         error_surface(problem, held_out, alphas, caps, subspaces=subspaces, out=out, tick=tick)
 
     return errors
-
-
-def _shared_cores(n_threads: int) -> AbstractContextManager:
-    """Fewer threads for each matrix product where several run at a time."""
-    if n_threads == 1:
-        return nullcontext()
-    return threadpool_limits(limits=max(1, cpu_count() // n_threads))

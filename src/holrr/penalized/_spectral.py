@@ -20,6 +20,8 @@ from ..core.spectral import Spectral, spectral_from_moments
 from ..core.tucker import Tucker
 from ..data.moments import Moments
 from ..data.samples import Samples
+from ..data.source import Source
+from ..data.wide import spectral_from_source
 from ..linear.base import LinearTensorRegressor
 
 __all__ = ["ScaledProblem", "SpectralRegressor", "lift"]
@@ -114,6 +116,11 @@ class SpectralRegressor(LinearTensorRegressor):
             fit_intercept=self.fit_intercept,
         )
         return replace(problem, units=data.units)
+
+    def _problem_of_source(self, source: Source) -> Spectral:
+        return spectral_from_source(
+            source, min_alpha=float(self.alpha), fit_intercept=self.fit_intercept
+        )
 
     def _problem_of_moments(self, moments: Moments) -> Spectral:
         centred = moments.centred(self.fit_intercept)
