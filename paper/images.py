@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holrr import HOLRR, HOLRRCV, LRR, RLS
+from holrr import HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV
 from holrr.datasets import load_image, make_image_regression
 
 from .running import Experiment, Unit, run, seed_for
@@ -111,7 +111,8 @@ def reconstruct(config: Config, image: str, task: str, trial: int = 0) -> list[R
     Returns
     -------
     list of Reconstruction
-        RLS, then LRR and HOLRR with growing rank, then our own choice.
+        RLS, then LRR and HOLRR with growing rank, then each with penalty and ranks chosen by the
+        same cross-validation.
     """
     X, Y, W = make_image_regression(
         read_image(image, config.max_side),
@@ -124,7 +125,7 @@ def reconstruct(config: Config, image: str, task: str, trial: int = 0) -> list[R
     for method, rank, model in _models(config, task, W.shape):
         coef = model.fit(X, Y).coef_
         error = float(np.sqrt(np.mean((coef - W) ** 2)))
-        words = _in_words(model.rank_) if rank is None else rank
+        words = _in_words(getattr(model, "rank_", ())) if rank is None else rank
         found.append(Reconstruction(method, words, rank is None, coef, error))
     return found
 
@@ -142,11 +143,17 @@ def _models(config: Config, task: str, shape: tuple[int, ...]):
             yield "HOLRR", _in_words(ranks), HOLRR(ranks, subspaces="response", **common)
     # Ranks above this hardly help a picture of this size, and would take long to try.
     caps = tuple(min(d, 40) for d in shape)
-    yield "HOLRR-CV", None, HOLRRCV(ranks=caps, fit_intercept=False)
+    chosen: dict[str, Any] = {"selection": "min", "fit_intercept": False}
+    yield "RLS-CV", None, RLSCV(**chosen)
+    yield "LRR-CV", None, LRRCV(ranks=caps[0], **chosen)
+    yield "HOLRR-CV", None, HOLRRCV(ranks=caps, **chosen)
 
 
-def _in_words(ranks: Sequence[int]) -> str:
-    return f"({','.join(map(str, ranks))})"
+def _in_words(ranks: int | Sequence[int]) -> str:
+    """As the figure says them: nothing for none, a number, or several in brackets."""
+    if isinstance(ranks, Sequence):
+        return f"({','.join(map(str, ranks))})" if ranks else ""
+    return str(ranks)
 
 
 def read_image(image: str, max_side: int = 128) -> NDArray[np.float64]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..meteo_methods import CROSS_VALIDATED
 from ..published import TABLE_2
 from ..tables import Row, Table, summarise
 from .style import COLOURS, THEMES, require_matplotlib
 
-__all__ = ["LABELS", "draw"]
+__all__ = ["LABELS", "PAPER_GRID", "draw"]
 
-# Rows of the table, from top to bottom: (kernel, method) -> label.
-LABELS = {
+# Rows of the table, from top to bottom: (kernel, method) -> label. First those of the paper.
+PAPER_GRID = {
     ("linear", "Trace norm"): "trace norm",
     ("linear", "RLS"): "RLS",
     ("linear", "LRR"): "LRR",
@@ -22,6 +23,15 @@ LABELS = {
     ("poly", "RLS"): "RLS, poly",
     ("poly", "LRR"): "LRR, poly",
     ("poly", "HOLRR"): "HOLRR, poly",
+}
+LABELS = {
+    **PAPER_GRID,
+    **{
+        (f"{kernel}, wide", method): f"{label}, wide grid"
+        for (kernel, method), label in PAPER_GRID.items()
+        if kernel != "poly" and method != "Trace norm"
+    },
+    **{("cross-validated", method): f"{method}, cross-validated" for method in CROSS_VALIDATED},
     ("climatology", "Climatology"): "climatology",
     ("calendar", "HOLRR (ours)"): "HOLRR + calendar",
     ("anomalies", "HOLRR (ours)"): "HOLRR on anomalies",

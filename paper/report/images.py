@@ -43,8 +43,9 @@ def html(config: images.Config, rows: Table) -> str:
     parts.append(
         paragraph(
             "The third picture has slanting edges and so full rank; as in the paper, no low rank "
-            "serves it. HOLRR-CV, ours, has its penalty and ranks from cross-validation: the true "
-            "ranks or nearly so for the first two pictures, high ranks for the third."
+            "serves it. RLS-CV, LRR-CV and HOLRR-CV, ours, have penalty and ranks from the same "
+            "cross-validation: HOLRR-CV has the true ranks or nearly so for the first two "
+            "pictures, high ranks for the third."
         )
     )
     return "".join(parts) + settings(asdict(config))

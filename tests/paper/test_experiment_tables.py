@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tiny import tiny_images, tiny_meteo, tiny_runtime, tiny_synthetic
 
-from holrr import HOLRR, HOLRRCV, RLS
+from holrr import HOLRR, HOLRRCV, RLS, RLSCV, KernelRLSCV, TraceNormRegressionCV
 from paper import images, meteo, runtime, synthetic
 from paper.meteo_methods import (
     ALPHAS,
@@ -77,7 +77,10 @@ def test_images_reconstruct_by_every_method_at_the_papers_ranks():
     found = {(r["task"], r["method"], r["rank"]) for r in rows if not r["chosen"]}
     assert {("channels", "LRR", "1"), ("channels", "HOLRR", "(3,1,1)")} <= found
     assert {("rows", "LRR", "2"), ("rows", "HOLRR", "(4,4,3)"), ("rows", "RLS", "")} <= found
-    assert sum(r["chosen"] for r in rows) == 2
+    chosen = {(r["task"], r["method"]) for r in rows if r["chosen"]}
+    # Not ours alone: the others choose penalty and ranks in the same way.
+    methods = ("RLS-CV", "LRR-CV", "HOLRR-CV")
+    assert chosen == {(task, m) for task in ("channels", "rows") for m in methods}
 
 
 def test_image_errors_are_those_of_the_coefficients():
@@ -158,9 +161,10 @@ def test_climatology_is_the_mean_of_the_known_months(windows):
 @pytest.mark.parametrize("group", METHODS)
 def test_every_group_of_methods_predicts_the_season(windows, group):
     truth = windows.Y[windows.test]
-    for predicted in METHODS[group](windows).values():
-        assert predicted.shape == truth.shape
-        assert np.sqrt(np.mean((predicted - truth) ** 2)) < 0.6 * truth.std()
+    for forecast in METHODS[group](windows).values():
+        assert forecast.predicted.shape == truth.shape
+        assert np.sqrt(np.mean((forecast.predicted - truth) ** 2)) < 0.6 * truth.std()
+        assert (forecast.at_edge is None) == (group == "climatology")
 
 
 @pytest.mark.filterwarnings("ignore:the best penalty")
@@ -177,8 +181,43 @@ def test_protocol_fits_to_the_training_windows_alone(windows):
             if error < best[0]:
                 best = (error, model.predict(windows.X[test]))
     found = by_validation(HOLRRCV(ALPHAS[-2:], subspaces="response"), windows)
-    assert found[0] == pytest.approx(best[0])
-    np.testing.assert_allclose(found[1], best[1], atol=1e-8)
+    assert found.error == pytest.approx(best[0])
+    np.testing.assert_allclose(found.predicted, best[1], atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:the best penalty")
+def test_a_search_that_ends_on_an_edge_of_its_grid_is_seen(windows):
+    """By the penalty, from above and from below, or by the width of the kernel."""
+    search = RLSCV([1e-3, 1e2, 1e7])
+    assert not by_validation(search, windows).at_edge
+    assert search.alpha_ == 1e2
+    assert by_validation(RLSCV([1e2, 1e7]), windows).at_edge
+    assert by_validation(RLSCV([1e-3, 1e2]), windows).at_edge
+    widths = [{"kernel": "rbf", "gamma": g} for g in (1e-9, 1e-3, 1e3)]
+    grid = 10.0 ** np.arange(-8, 5)
+    for kernels, edge in ((widths, False), (widths[1:], True), (widths[1:2], False)):
+        search = KernelRLSCV(grid, kernels=kernels, center_kernel=False)
+        assert by_validation(search, windows).at_edge == edge
+        assert search.best_estimator_.gamma == 1e-3
+    assert by_validation(TraceNormRegressionCV([1e-3, 1e-2], tol=1e-3), windows).at_edge
+
+
+def test_the_summary_counts_searches_on_an_edge_before_and_after_a_file(tmp_path):
+    common = {"k": 1, "n_train": 50}
+    rows = [
+        {**common, "split": 0, "kernel": "linear", "method": "RLS", "rmse": 1.0, "at_edge": 1},
+        {**common, "split": 1, "kernel": "linear", "method": "RLS", "rmse": 3.0, "at_edge": 1},
+        {**common, "split": 0, "kernel": "rbf", "method": "RLS", "rmse": 1.0, "at_edge": 0},
+        {**common, "split": 0, "kernel": "c", "method": "C", "rmse": 1.0, "at_edge": None},
+    ]
+    (tmp_path / "t.csv").write_text(to_csv(rows))
+    for table in (rows, read_csv(tmp_path / "t.csv")):
+        found = meteo.summary(table)
+        assert [(r["mean"], r["n"], r["at_edge"]) for r in found] == [
+            (2.0, 2, 2),
+            (1.0, 1, 0),
+            (1.0, 1, None),
+        ]
 
 
 def test_products_on_the_sphere_are_the_normalised_polynomial_kernel():
@@ -202,6 +241,12 @@ def test_meteo_on_the_real_files(meteo_dir):
         "Trace norm",
     }
     assert all(0.3 < r["rmse"] < 1 for r in rows)
+    # With the paper's penalties the linear searches end at 10, and more would have been better.
+    found = {(r["kernel"], r["method"]): r for r in meteo.summary(rows) if r["k"] == 1}
+    for method in ("RLS", "LRR", "HOLRR"):
+        narrow, wide = found["linear", method], found["linear, wide", method]
+        assert (narrow["at_edge"], wide["at_edge"]) == (narrow["n"], 0)
+        assert wide["mean"] < narrow["mean"] - 0.01
 
 
 def test_splits_are_disjoint_and_nested_in_size(meteo_dir):
