@@ -220,8 +220,8 @@ def _readme_tables(found: Table) -> str:
     return (
         _readme_grid(found, README_PAPER, paper=True)
         + "\nThe penalties that bring the paper's numbers back end at 10, and nearly every linear "
-        f"search ends there, too ({_edges(found, linear)}):\na grid that does not hold the "
-        "optimum. With one that does, penalties up to 1e5, for every method alike:\n\n"
+        f"search ends there, too\n({_edges(found, linear)}): a grid that does not hold the "
+        "optimum.\nWith one that does, penalties up to 1e5, for every method alike:\n\n"
         + _readme_grid(found, README_WIDE)
     )
 
