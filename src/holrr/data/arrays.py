@@ -5,6 +5,7 @@ Every message names the argument, what was found and what would be right.
 
 from __future__ import annotations
 
+import datetime
 import re
 from typing import Any
 
@@ -91,6 +92,7 @@ def check_pair(X: Any, Y: Any) -> tuple[Array, Array]:
 
 def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
     """scikit-learn's check, with the name of the argument in every message."""
+    A = _numbers(A, name)
     try:
         return check_array(
             A,
@@ -103,6 +105,60 @@ def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
         if re.search(rf"\b{name}\b", str(error)):
             raise
         raise type(error)(f"{name} is not as expected. {error}") from error
+
+
+def _numbers(A: Any, name: str) -> Any:
+    """`A` itself, unless it holds what NumPy would make numbers of though it is none.
+
+    Masked entries have no value, text is no number even where it consists of digits, and the
+    numbers behind dates depend on their unit.
+    """
+    if isinstance(A, np.ma.MaskedArray):
+        _check_mask(A, name)
+        A = np.ma.getdata(A)
+    frame = hasattr(A, "dtypes") and hasattr(A, "columns")
+    for part in (A[column] for column in A.columns) if frame else (A,):
+        kind = getattr(getattr(part, "dtype", None), "kind", None)
+        if kind in ("i", "u", "f", "b", "c"):
+            continue
+        values = part if kind in ("m", "M") else _as_objects(part)
+        if values is not None and (bad := _first_other(values)) is not None:
+            raise ValueError(
+                f"{name} must hold numbers; got {bad!r} of type {type(bad).__name__}. Convert text "
+                f"and dates to numbers first, or leave these columns out."
+            )
+    return A
+
+
+def _check_mask(A: np.ma.MaskedArray, name: str) -> None:
+    masked = np.argwhere(np.ma.getmaskarray(A))
+    if masked.size:
+        where = tuple(int(i) for i in masked[0])
+        raise ValueError(
+            f"{name} contains a masked entry at index {where}, {len(masked)} in all; every entry "
+            f"must be there. Drop these samples or fill the gaps first."
+        )
+
+
+def _as_objects(A: Any) -> np.ndarray | None:
+    """`A` as an array, where it is no array of numbers yet; None where it is ragged."""
+    try:
+        values = np.asarray(A)
+    except (TypeError, ValueError):
+        return None  # scikit-learn's check says what is wrong
+    return None if values.dtype.kind in "iufbc" else values
+
+
+def _first_other(values: Any) -> Any:
+    """The first entry that is text, a date or a span of time."""
+    kind = getattr(values.dtype, "kind", "O")
+    flat = np.asarray(values).reshape(-1)
+    if kind in "USmM":
+        return flat[0] if flat.size else None
+    return next((v for v in flat if isinstance(v, _OTHER)), None)
+
+
+_OTHER = (str, bytes, np.datetime64, np.timedelta64, datetime.date, datetime.timedelta)
 
 
 def _is_foreign(A: Any) -> bool:

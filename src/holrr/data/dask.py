@@ -86,6 +86,9 @@ class DaskSource(Source):
             for k in range(n_folds)
         ]
 
+    def input_rows(self, index: np.ndarray) -> np.ndarray:
+        return check_inputs(self._X[index].compute())
+
     def errors(self, model: Any) -> Errors | None:
         Y = self._Y.rechunk((self._Y.chunks[0], *self.output_shape))
         light, rows = delayed(_light(model)), _slices(Y.chunks[0])
@@ -126,6 +129,7 @@ class DaskSource(Source):
                     take(labels, part),
                     n_folds,
                     response_grams,
+                    self.features,
                     f"the chunk {(i, *index)} of samples {part.start} to {part.stop - 1}",
                 )
                 for i, part in enumerate(rows)
@@ -140,10 +144,12 @@ def _moments_of_chunk(
     labels: np.ndarray | None,
     n_folds: int,
     response_grams: bool,
+    features: Callable[[Any], Any] | None,
     where: str,
 ) -> list[Running]:
     running = [Running(response_grams) for _ in range(n_folds)]
     with errors_say_where(where):
+        X = X if features is None else features(check_inputs(X))
         add_by_label(running, labels, X, Y, w)
     return running
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import threading
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -48,6 +49,27 @@ class Source(metaclass=ABCMeta):
     output_shape: tuple[int, ...]
     weights: np.ndarray | None
     max_bytes: int
+    # What the inputs are mapped to as they are read, and how many numbers a row takes for it.
+    features: Callable[[Any], Any] | None = None
+    n_mapped: int = 0
+
+    def mapped(self, features: Callable[[Any], Any], n_mapped: int) -> Self:
+        """The same samples with their inputs mapped to features as they are read.
+
+        Parameters
+        ----------
+        features : callable
+            From inputs, (n, n_features), to features, (n, k).
+        n_mapped : int
+            How many numbers a row takes on the way, for the memory budget.
+        """
+        other = copy.copy(self)
+        other.features, other.n_mapped = features, n_mapped
+        return other
+
+    @abstractmethod
+    def input_rows(self, index: np.ndarray) -> np.ndarray:
+        """Some rows of `X`, in memory."""
 
     @abstractmethod
     def fold_moments(
@@ -156,6 +178,18 @@ class DiskSource(Source):
             total = [Running.joined(pair) for pair in zip(total, folds, strict=True)]
         return [fold.result() for fold in total]
 
+    def input_rows(self, index: np.ndarray) -> np.ndarray:
+        order = np.argsort(index, kind="stable")
+        rows = np.empty((index.size, self.n_features), dtype=self._X.dtype)
+        read, wanted = RowReader(self._X), index[order]
+        step = max(1, self.max_bytes // (64 * self.n_features))
+        for start in range(0, self.n_samples, step):
+            here = slice(*np.searchsorted(wanted, [start, start + step]))
+            if here.start < here.stop:
+                block = read(slice(start, min(start + step, self.n_samples)))
+                rows[order[here]] = block[wanted[here] - start]
+        return check_inputs(rows)
+
     def errors(self, model: Any) -> Errors | None:
         total: Errors | None = None
         for found in self._mapped(lambda rows, X, Y, w: Errors.of(model, X, Y, w)):
@@ -185,7 +219,7 @@ class DiskSource(Source):
         A thread reads a block and computes with it on one core while others do the same, so that
         reading and computing overlap without competing for cores.
         """
-        width = self.n_features + math.prod(_sizes(box, self.output_shape))
+        width = self.n_features + self.n_mapped + math.prod(_sizes(box, self.output_shape))
         chunk = getattr(self._Y, "chunks", None)
         blocks = blocks_of_rows(self.n_samples, 8 * width, self.max_bytes // 8, chunk)
         own = threading.local()
@@ -194,6 +228,8 @@ class DiskSource(Source):
             if not hasattr(own, "readers"):
                 own.readers = RowReader(self._X), RowReader(self._Y, box)
             X, Y = (read(rows) for read in own.readers)
+            if self.features is not None:
+                X = self.features(check_inputs(X))
             w = None if self.weights is None else self.weights[rows]
             with errors_say_where(f"the block of samples {rows.start} to {rows.stop - 1}"):
                 return of_block(rows, X, Y, w)

@@ -30,7 +30,7 @@ def whiten_source(
         first = part if first is None else first
         # One and the same factorisation for all parts, to the last bit.
         part = replace(part, Sxx=first.Sxx, mean_x=first.mean_x, weight=first.weight)
-        problem = whiten_moments(part, alpha, solver=solver, fit_intercept=fit_intercept)
+        problem = whiten_moments(part.centred(fit_intercept), alpha, solver=solver)
         if Z is None:
             Z = _on_disk((problem.Z.shape[0], *source.output_shape))
         Z[(slice(None), *box)] = problem.Z
