@@ -13,9 +13,9 @@ from sklearn.linear_model import Ridge
 
 import reference
 from holrr.core.approximate import hosvd
-from holrr.core.holes import SampleBasis
+from holrr.core.holes import Observed, SampleBasis
 from holrr.core.missing import complete, complete_ridge, low_multilinear_rank
-from holrr.core.spectral import whiten_arrays
+from holrr.core.spectral import spectral_from_arrays, whiten_arrays
 from problems import low_rank_tensor, problems, toy, with_holes
 
 
@@ -45,7 +45,7 @@ def objective(X, Y, W, b, alpha, w=None):
 
 def fit(X, Y, alpha, structure, w=None, fit_intercept=True, **options):
     samples = SampleBasis.from_arrays(X, w, alpha, fit_intercept=fit_intercept)
-    return complete(samples, Y, alpha, structure, **options)
+    return complete(Observed(samples, Y), alpha, structure, **options)
 
 
 # ---------------------------------------------------------------- ridge
@@ -86,7 +86,7 @@ def test_ridge_is_that_of_each_output_on_its_observed_samples(
     Y = holes(Y)
     w = np.random.default_rng(1).uniform(0.5, 2, n) if weighted else None
     samples = SampleBasis.from_arrays(X, w, alpha, fit_intercept=fit_intercept)
-    found = complete_ridge(samples, Y, alpha)
+    found = complete_ridge(Observed(samples, Y), alpha)
     W, b = coefficients(found)
     assert_allclose(found.objective, objective(X, Y, W, np.nan_to_num(b), alpha, w), rtol=1e-9)
     assert_allclose(found.problem.residual + found.found.error, found.objective)
@@ -104,7 +104,7 @@ def test_ridge_is_that_of_each_output_on_its_observed_samples(
 def test_ridge_without_penalty_has_the_solution_of_least_norm():
     X, Y = toy()
     Y = few_observed(Y)
-    W, b = coefficients(complete_ridge(SampleBasis.from_arrays(X, None, 0.0), Y, 0.0))
+    W, b = coefficients(complete_ridge(Observed(SampleBasis.from_arrays(X, None, 0.0), Y), 0.0))
     for j in np.ndindex(*Y.shape[1:]):
         seen = ~np.isnan(Y[(slice(None), *j)])
         Xc, Yc, mx, my = reference.centre(X[seen], Y[(seen, *j)])
@@ -118,8 +118,8 @@ def test_rounds_without_constraint_lead_to_the_direct_answer(share):
     X, Y = toy(n=80)
     Y = with_holes(Y, share)
     samples = SampleBasis.from_arrays(X, None, 0.5)
-    direct = complete_ridge(samples, Y, 0.5)
-    found = complete(samples, Y, 0.5, unconstrained, tol=1e-20)
+    direct = complete_ridge(Observed(samples, Y), 0.5)
+    found = complete(Observed(samples, Y), 0.5, unconstrained, tol=1e-20)
     assert found.converged
     assert_allclose(coefficients(found)[0], coefficients(direct)[0], atol=1e-8)
     assert_allclose(found.objective, direct.objective, rtol=1e-10)
@@ -242,10 +242,10 @@ def test_a_third_less_data_costs_little_and_less_than_other_remedies():
         structure = low_multilinear_rank((3, 3, 2, 2))
         samples = SampleBasis.from_arrays(X, None, 1.0)
         fits = [
-            complete(samples, Y, 1.0, structure),
-            complete(samples, holes, 1.0, structure),
-            complete(samples, filled, 1.0, structure),
-            complete_ridge(samples, holes, 1.0),
+            complete(Observed(samples, Y), 1.0, structure),
+            complete(Observed(samples, holes), 1.0, structure),
+            complete(Observed(samples, filled), 1.0, structure),
+            complete_ridge(Observed(samples, holes), 1.0),
         ]
         errors.append([_error(X, F, *coefficients(found)) for found in fits])
     whole, found, mean_filled, ridge = np.array(errors).T
@@ -259,6 +259,31 @@ def _error(X, F, W, b):
 
 
 # ---------------------------------------------------------------- properties
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("structure", [low_rank(2), None, "mean"])
+def test_the_filled_problem_is_that_of_filled_outputs(structure, fit_intercept, weighted):
+    X, Y = toy()
+    Y = with_holes(Y, 0.3)
+    w = np.random.default_rng(1).uniform(0.5, 2, len(X)) if weighted else None
+    samples = SampleBasis.from_arrays(X, w, 1.0, fit_intercept=fit_intercept)
+    observed = Observed(samples, Y)
+    if structure == "mean":
+        filled, out = observed.spectral(), observed.offset.reshape(Y.shape[1:])
+    else:
+        found = complete_ridge(observed, 1.0)
+        if structure is not None:
+            found = complete(observed, 1.0, structure)
+        W, b = coefficients(found)
+        filled, out = found.filled(), np.tensordot(X, W, 1) + b
+    outputs = np.where(np.isnan(Y), out, Y)
+    expected = spectral_from_arrays(X, outputs, w, solver="svd", fit_intercept=fit_intercept)
+    assert_allclose(filled.s, expected.s)
+    assert_allclose(filled.T, expected.T, atol=1e-10)
+    assert_allclose(filled.syy, expected.syy)
+    assert_allclose(filled.mean_y, expected.mean_y, atol=1e-12)
 
 
 def test_nothing_missing_is_the_complete_fit():
@@ -276,7 +301,7 @@ def test_wide_inputs_and_a_single_output_mode():
     X, Y = toy(n=12, d0=30, shape=(6,))
     Y = with_holes(Y, 0.2)
     found = fit(X, Y, 3.0, low_rank(30), tol=1e-18, max_iter=500)
-    W, b = coefficients(complete_ridge(SampleBasis.from_arrays(X, None, 3.0), Y, 3.0))
+    W, b = coefficients(complete_ridge(Observed(SampleBasis.from_arrays(X, None, 3.0), Y), 3.0))
     assert_allclose(coefficients(found)[0], W, atol=1e-7)
     assert_allclose(coefficients(found)[1], b, atol=1e-7)
 
@@ -319,15 +344,14 @@ def test_a_structure_fills_entries_that_are_never_observed_and_their_error_does_
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-6, 1e6, 1e200])
 @pytest.mark.parametrize("structure", [low_rank(2), low_multilinear_rank((2, 2, 2)), None])
-@np.errstate(over="ignore", under="ignore")  # squares of the outputs themselves
 def test_scaled_outputs_have_scaled_coefficients(structure, scale):
     X, Y = toy()
     Y = with_holes(Y, 0.3)
     samples = SampleBasis.from_arrays(X, None, 1.0)
     if structure is None:
-        one, other = (complete_ridge(samples, Z, 1.0) for Z in (Y, scale * Y))
+        one, other = (complete_ridge(Observed(samples, Z), 1.0) for Z in (Y, scale * Y))
     else:
-        one, other = (complete(samples, Z, 1.0, structure) for Z in (Y, scale * Y))
+        one, other = (complete(Observed(samples, Z), 1.0, structure) for Z in (Y, scale * Y))
     for a, b in zip(coefficients(one), coefficients(other), strict=True):
         assert_allclose(b / scale, a, atol=1e-8)
 

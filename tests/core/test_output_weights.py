@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from holrr.core.approximate import hooi, hosvd
-from holrr.core.holes import SampleBasis
+from holrr.core.holes import Observed, SampleBasis
 from holrr.core.missing import complete, low_multilinear_rank
 from holrr.core.output_weights import check_output_weight, scale_outputs, unscale
 from holrr.core.spectral import whiten_arrays
@@ -93,7 +93,9 @@ def test_holes_stay_holes():
     X, Y = toy(noise=1.0)
     Y = with_holes(Y, 0.3)
     samples = SampleBasis.from_arrays(X, None, 1.0)
-    found = complete(samples, scale_outputs(Y, WEIGHTS), 1.0, low_multilinear_rank((2, 2, 2)))
+    found = complete(
+        Observed(samples, scale_outputs(Y, WEIGHTS)), 1.0, low_multilinear_rank((2, 2, 2))
+    )
     V = found.found.tucker
     coef = Tucker(V.core, (found.problem.lift(V.factors[0]), *V.factors[1:]))
     b = found.problem.mean_y - coef.map_input(found.problem.mean_x[None])[0]

@@ -20,7 +20,7 @@ import scipy.sparse
 
 from .finite import check_finite
 from .namespace import row_blocks
-from .spectral import _centred, _decompose
+from .spectral import Spectral, _centred, _decompose
 
 __all__ = ["Observed", "SampleBasis", "has_observation"]
 
@@ -123,10 +123,13 @@ class Observed:
     ----------
     samples : SampleBasis
     Y : array of shape (n_samples, d1, ..., dp)
-        NaN at the holes. Read twice and not kept.
+        NaN at the holes; every sample has an observed entry. Read twice, and not copied.
 
     Attributes
     ----------
+    Y : array of shape (n_samples, D)
+    shape : tuple of int
+        ``(d1, ..., dp)``.
     A : array of shape (k, D)
         ``B'(Y - offset) / scale``, zero in the holes.
     yy : float
@@ -143,17 +146,17 @@ class Observed:
     @np.errstate(over="ignore", invalid="ignore")  # checked for at the end
     def __init__(self, samples: SampleBasis, Y: np.ndarray):
         self.samples, self.shape = samples, tuple(Y.shape[1:])
-        flat = Y.reshape(Y.shape[0], -1)
-        self.holes = np.empty(flat.shape, dtype=bool)
-        self.offset, self.never = self._find_means(flat)
+        self.Y = Y.reshape(Y.shape[0], -1)
+        self.holes = np.empty(self.Y.shape, dtype=bool)
+        self.offset, self.never = self._find_means()
         self.scale = 1.0
-        self.A, self.yy = self._sum_products(flat)
+        self.A, self.yy = self._sum_products()
         if not 1e-200 < self.yy < 1e200:
-            self.scale = self._largest(flat)
-            self.A, self.yy = self._sum_products(flat)
+            self.scale = self._largest()
+            self.A, self.yy = self._sum_products()
         self._rows: np.ndarray | None = None
         if np.count_nonzero(self.holes) < _SPARSE * self.holes.size:
-            self._rows, self._columns = np.divmod(np.flatnonzero(self.holes), flat.shape[1])
+            self._rows, self._columns = np.divmod(np.flatnonzero(self.holes), self.Y.shape[1])
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Rows that are looked at together, and a place for their outputs."""
@@ -163,26 +166,26 @@ class Observed:
         for rows in parts:
             yield rows, place[: rows.stop - rows.start]
 
-    def _find_means(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _find_means(self) -> tuple[np.ndarray, np.ndarray]:
         """Find the holes, the mean of each output over what is observed, and where nothing is."""
-        n, root = len(Y), self.samples.root
+        n, root = len(self.Y), self.samples.root
         w = np.full(n, 1 / n) if root is None else root[:, 0] ** 2 / self.samples.weight
-        sums, weights = np.zeros((2, Y.shape[1]))
+        sums, weights = np.zeros((2, self.Y.shape[1]))
         for rows, block in self._blocks():
-            np.isnan(Y[rows], out=self.holes[rows])
+            np.isnan(self.Y[rows], out=self.holes[rows])
             np.logical_not(self.holes[rows], out=block)
             weights += w[rows] @ block
-            sums += w[rows] @ _zero_for_nan(Y[rows], block)
+            sums += w[rows] @ _zero_for_nan(self.Y[rows], block)
         never = np.asarray(self.holes.all(axis=0))
         if never.all():
             raise ValueError("y has no observed entry: every one of them is missing.")
         return sums / np.where(never, 1.0, weights) * self.samples.fit_intercept, never
 
-    def _sum_products(self, Y: np.ndarray) -> tuple[np.ndarray, float]:
+    def _sum_products(self) -> tuple[np.ndarray, float]:
         B, root = self.samples.B, self.samples.root
-        A, yy = np.zeros((B.shape[1], Y.shape[1])), 0.0
+        A, yy = np.zeros((B.shape[1], self.Y.shape[1])), 0.0
         for rows, block in self._blocks():
-            np.subtract(Y[rows], self.offset, out=block)
+            np.subtract(self.Y[rows], self.offset, out=block)
             _zero_for_nan(block, block)
             if self.scale != 1.0:
                 block /= self.scale
@@ -192,14 +195,14 @@ class Observed:
             yy += float(np.vdot(block, block))
         return A, yy
 
-    def _largest(self, Y: np.ndarray) -> float:
+    def _largest(self) -> float:
         """Something to divide the outputs by so that their squares are ordinary numbers."""
         largest = 0.0
         for rows, block in self._blocks():
-            _zero_for_nan(Y[rows], block)
-            largest = max(largest, block.max(), -block.min())
+            _zero_for_nan(self.Y[rows], block)
+            largest = max(largest, float(block.max()), -float(block.min()))
         if math.isinf(largest):
-            check_finite(np.where(self.holes, 0.0, Y).reshape(-1, *self.shape), "y")
+            check_finite(np.where(self.holes, 0.0, self.Y).reshape(-1, *self.shape), "y")
         return largest if largest > 0 else 1.0
 
     def mean(self, row: np.ndarray) -> np.ndarray:
@@ -211,6 +214,36 @@ class Observed:
         """
         mean = self.offset + self.scale / math.sqrt(self.samples.weight) * row.sum(axis=0)
         return np.where(self.never, math.nan, mean).reshape(self.shape)
+
+    def spectral(
+        self, products: np.ndarray | None = None, norm: float = 0.0, *, scale: float | None = None
+    ) -> Spectral:
+        """The problem of outputs with filled holes, for all penalties at once.
+
+        Parameters
+        ----------
+        products : array of shape (k, D), optional
+            Products of the filled outputs, as in `A`; by default those of the means in the holes.
+        norm : float
+            Squared (weighted) norm of what fills the holes, about `offset` and over `scale`.
+        scale : float, optional
+            What the products are multiplied by; by default what they were divided by.
+        """
+        scale = self.scale if scale is None else scale
+        samples, r = self.samples, self.samples.s.size
+        products = self.A if products is None else products
+        scatter = self.yy + norm - float(np.sum(products[r:] ** 2))
+        return Spectral(
+            s=samples.s,
+            T=scale * products[:r].reshape(r, *self.shape),
+            basis=samples.basis,
+            syy=max(scatter, 0.0) * scale * scale,
+            mean_x=samples.mean_x,
+            mean_y=self.mean(products[r:]),
+            response_grams=None,
+            solver=samples.solver,
+            dtype=samples.dtype,
+        )
 
     def spread(self, U: np.ndarray, K: np.ndarray) -> np.ndarray:
         """``B'`` times the predictions ``E U K`` in the holes, of shape (k, D).

@@ -32,9 +32,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .approximate import Approximation, hooi, hosvd
-from .holes import Observed, SampleBasis
+from .holes import Observed
 from .namespace import cholesky, solve_triangular
-from .spectral import Whitened, whiten_arrays
+from .spectral import Spectral, Whitened, whiten_arrays
 from .tucker import Tucker
 
 __all__ = ["Completion", "Structure", "complete", "complete_ridge", "low_multilinear_rank"]
@@ -63,6 +63,8 @@ class Completion:
         The fit, in the coordinates of `problem`; their errors add up to the objective.
     objective : float
         Over observed entries.
+    filled : callable
+        Gives the problem of the filled outputs for all penalties.
     n_iter : int
         Number of rounds.
     converged : bool
@@ -71,6 +73,7 @@ class Completion:
     problem: Whitened
     found: Approximation
     objective: float
+    filled: Callable[[], Spectral]
     n_iter: int = 1
     converged: bool = True
 
@@ -87,12 +90,15 @@ class _Round:
     objective : float
     filled : array of shape (k, D)
         Products of the outputs with the holes filled by this fit.
+    norm : float
+        Squared norm of what fills them.
     """
 
     found: Approximation
     mean: np.ndarray
     objective: float
     filled: np.ndarray
+    norm: float
 
 
 def low_multilinear_rank(rank: tuple[int, ...]) -> Structure:
@@ -109,8 +115,7 @@ def low_multilinear_rank(rank: tuple[int, ...]) -> Structure:
 
 
 def complete(
-    samples: SampleBasis,
-    Y: np.ndarray,
+    observed: Observed,
     alpha: float,
     structure: Structure,
     *,
@@ -122,9 +127,7 @@ def complete(
 
     Parameters
     ----------
-    samples : SampleBasis
-    Y : array of shape (n_samples, d1, ..., dp)
-        NaN at the holes; every sample has an observed entry.
+    observed : Observed
     alpha : float
     structure : callable
         Gives the approximation of a whitened problem. It is handed that of the round before, and
@@ -137,9 +140,9 @@ def complete(
     report : callable, optional
         Called after each round with its number and the objective so far.
     """
-    rounds = _Rounds(Observed(samples, Y), alpha, structure)
-    slack = _ROUNDING * rounds.observed.yy
-    path, guess, best = _Path(), rounds.observed.A, None
+    rounds = _Rounds(observed, alpha, structure)
+    slack = _ROUNDING * observed.yy
+    path, guess, best = _Path(), observed.A, None
     for n_iter in range(1, max_iter + 1):
         new = rounds.fit(guess, best)
         converged = False
@@ -152,7 +155,7 @@ def complete(
         else:
             path.forget()
             guess = best.filled
-        report(n_iter, best.objective * rounds.observed.scale**2)
+        report(n_iter, best.objective * observed.scale * observed.scale)
         if converged:
             break
     assert best is not None
@@ -188,66 +191,53 @@ class _Path:
 
 
 class _Rounds:
-    """What the rounds share."""
+    """What the rounds share. The outputs are those of `Observed`, over its scale."""
 
     def __init__(self, observed: Observed, alpha: float, structure: Structure):
         self.observed, self.alpha, self.structure = observed, alpha, structure
         self.s = observed.samples.s
         self.root = np.hypot(self.s, math.sqrt(alpha))
-        self.shrink = (self.s / self.root)[:, None]
 
     def fit(self, products: np.ndarray, before: _Round | None) -> _Round:
         """Refit to filled outputs, given by their products, and fill the holes anew."""
         A, r = self.observed.A, self.s.size
-        residual = self.observed.yy if before is None else before.objective
-        problem = self._problem(self._whitened(products), residual)
+        norm = 0.0 if before is None else before.norm
+        problem = self.observed.spectral(products, norm, scale=1.0).at(self.alpha)
         found = self.structure(problem, None if before is None else before.found)
         U, K = self._coordinates(found.tucker, products[r:])
         C, S = U @ K, self.observed.spread(U, K)
-        # The predictions in the holes have the squared norm <C, S>, all of them <C, C>.
-        error = self.observed.yy - 2 * np.vdot(A, C) + np.vdot(C, C - S)
+        norm = float(np.vdot(C, S))  # of the predictions in the holes; that of all is <C, C>
+        error = self.observed.yy - 2 * np.vdot(A, C) + np.vdot(C, C) - norm
         penalty = self.alpha * np.sum((C[:r] / self.s[:, None]) ** 2)
-        return _Round(found, products[r:], max(float(error + penalty), 0.0), A + S)
+        return _Round(found, products[r:], max(float(error + penalty), 0.0), A + S, norm)
 
     def completion(self, best: _Round, n_iter: int, converged: bool) -> Completion:
         """The result, with the problem that the last fill poses."""
-        scale, Z = self.observed.scale, self._whitened(best.filled)
-        V = best.found.tucker
-        error = float(np.sum((Z - V.to_dense()) ** 2))
-        problem = self._problem(scale * Z, max(best.objective - error, 0.0) * scale**2)
-        mean = self.observed.mean(best.mean)
+        scale, V = self.observed.scale, best.found.tucker
+        problem = self.observed.spectral(best.filled, best.norm, scale=1.0).at(self.alpha)
+        error = float(np.sum((problem.Z - V.to_dense()) ** 2))
+        problem = replace(
+            problem,
+            Z=scale * problem.Z,
+            norm=problem.norm * scale * scale,
+            residual=max(best.objective - error, 0.0) * scale * scale,
+            mean_y=self.observed.mean(best.mean),
+        )
         found = replace(
             best.found,
             tucker=Tucker(scale * V.core, V.factors),
-            error=error * scale**2,
+            error=error * scale * scale,
             # The minimum of an objective that lies above says nothing of that below.
-            tails=(math.nan,) * Z.ndim,
+            tails=(math.nan,) * V.core.ndim,
         )
-        objective = best.objective * scale**2
-        return Completion(replace(problem, mean_y=mean), found, objective, n_iter, converged)
-
-    def _whitened(self, products: np.ndarray) -> np.ndarray:
-        Z = self.shrink * products[: self.s.size]
-        return Z.reshape(-1, *self.observed.shape)
-
-    def _problem(self, Z: np.ndarray, residual: float) -> Whitened:
-        samples = self.observed.samples
-        return Whitened(
-            Z=Z,
-            lift=lambda M: samples.basis @ (M / self.root[:, None]),
-            residual=residual,
-            norm=float(np.vdot(Z, Z)),
-            input_rank=lambda: self.s.size,
-            mean_x=samples.mean_x,
-            mean_y=np.zeros(self.observed.shape),
-            response_grams=None,
-            solver=samples.solver,
-            dtype=samples.dtype,
-        )
+        filled = lambda: self.observed.spectral(best.filled, best.norm)  # noqa: E731
+        objective = best.objective * scale * scale
+        return Completion(problem, found, objective, filled, n_iter, converged)
 
     def _coordinates(self, V: Tucker, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``U, K`` such that the predictions are ``E U K``."""
-        U0 = self.shrink * (np.eye(self.s.size) if V.factors[0] is None else V.factors[0])
+        U0 = np.eye(self.s.size) if V.factors[0] is None else V.factors[0]
+        U0 = (self.s / self.root)[:, None] * U0
         expanded = Tucker(V.core, (None, *V.factors[1:])).to_dense()
         U = np.zeros((U0.shape[0] + len(mean), U0.shape[1] + len(mean)))
         U[: U0.shape[0], : U0.shape[1]] = U0
@@ -255,31 +245,43 @@ class _Rounds:
         return U, np.vstack([expanded.reshape(U0.shape[1], -1), mean])
 
 
-def complete_ridge(samples: SampleBasis, Y: np.ndarray, alpha: float) -> Completion:
+@np.errstate(over="ignore")  # of the norm, which is infinite then
+def complete_ridge(observed: Observed, alpha: float) -> Completion:
     """Ridge regression for outputs with holes: exactly, one problem for each pattern of holes.
 
-    In the coordinates of `samples` the normal equations of an output are the identity less the Gram
-    matrix of the samples that it misses, so that a pattern costs as many operations as it has
-    holes times k^2. Where these equations would lose digits (a few observed samples, or a small
+    In the coordinates of `SampleBasis` the normal equations of an output are the identity less the
+    Gram matrix of the samples that it misses, so that a pattern costs as many operations as it has
+    holes times k^2. Where these equations would lose digits (few observed samples and a small
     penalty), the observed samples are factorised themselves.
 
     Parameters
     ----------
-    samples, Y, alpha
+    observed, alpha
         As in `complete`.
     """
-    observed = Observed(samples, Y)
+    samples, r = observed.samples, observed.samples.s.size
     rounds = _Rounds(observed, alpha, _unconstrained)
     C = np.zeros_like(observed.A)
     for holes, outputs in _patterns(observed.holes):
         if not holes.all():
-            C[:, outputs] = _ridge(rounds, Y, holes, outputs)
-    r = samples.s.size
+            C[:, outputs] = _ridge(rounds, holes, outputs)
     V = (rounds.root / samples.s)[:, None] * C[:r] * observed.scale
     V = V.reshape(-1, *observed.shape)
-    objective = max(observed.yy - float(np.vdot(observed.A, C)), 0.0) * observed.scale**2
-    problem = replace(rounds._problem(V, objective), mean_y=observed.mean(C[r:]))
-    return Completion(problem, _unconstrained(problem, None), objective)
+    objective = max(observed.yy - float(np.vdot(observed.A, C)), 0.0)
+    objective *= observed.scale * observed.scale
+    problem = replace(
+        observed.spectral().at(alpha),
+        Z=V,
+        norm=float(np.vdot(V, V)),
+        residual=objective,
+        mean_y=observed.mean(C[r:]),
+    )
+
+    def filled() -> Spectral:
+        S = observed.spread(np.eye(len(C)), C)
+        return observed.spectral(observed.A + S, float(np.vdot(C, S)))
+
+    return Completion(problem, _unconstrained(problem, None), objective, filled)
 
 
 def _unconstrained(problem: Whitened, before: Approximation | None) -> Approximation:
@@ -297,7 +299,7 @@ def _patterns(holes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield holes[:, column], outputs
 
 
-def _ridge(rounds: _Rounds, Y: np.ndarray, holes: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+def _ridge(rounds: _Rounds, holes: np.ndarray, outputs: np.ndarray) -> np.ndarray:
     """Coordinates `C`, of shape (k, n_outputs), of the outputs that share a pattern of holes."""
     samples, observed, alpha = rounds.observed.samples, rounds.observed, rounds.alpha
     r, k = samples.s.size, samples.Q.shape[1]
@@ -312,7 +314,7 @@ def _ridge(rounds: _Rounds, Y: np.ndarray, holes: np.ndarray, outputs: np.ndarra
     w = None if samples.root is None else samples.root[keep, 0] ** 2
     problem = whiten_arrays(
         samples.E[keep, :r] * samples.s,
-        Y.reshape(len(Y), -1)[np.ix_(keep, outputs)] / observed.scale,
+        observed.Y[np.ix_(keep, outputs)] / observed.scale,
         w,
         alpha,
         fit_intercept=samples.fit_intercept,
