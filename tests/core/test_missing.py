@@ -167,6 +167,22 @@ def test_the_objective_never_increases(problem, kind, share, weighted):
     assert_allclose(found.found.error, np.sum((found.problem.Z - V) ** 2), atol=rounding)
 
 
+def test_a_sweep_forgets_what_was_known_of_another_tensor():
+    """Distances of the round before, small or large, must not decide about this one."""
+    rng = np.random.default_rng(0)
+    X, structure = rng.normal(size=(20, 5)), low_multilinear_rank((2, 2, 2))
+    small, large = rng.normal(size=(20, 4, 4)), 100 * rng.normal(size=(20, 4, 4))
+    exact = np.tensordot(X, low_rank_tensor(rng, (5, 4, 4), (2, 2, 2)), 1)
+    for first, then in ((small, large), (large, exact)):
+        before = structure(whiten_arrays(X, first, None, 0.0), None)
+        Z = whiten_arrays(X, then, None, 0.0).Z
+        found = structure(whiten_arrays(X, then, None, 0.0), before)
+        V, bases = found.tucker.to_dense(), before.tucker.factors
+        assert_allclose(found.error, np.sum((Z - V) ** 2), atol=1e-9 * np.sum(Z**2))
+        assert_allclose(V, reference.project(Z, found.tucker.factors), atol=1e-9)
+        assert found.error <= np.sum((Z - reference.project(Z, bases)) ** 2) * (1 + 1e-12)
+
+
 def alternating(X, Y, R, alpha, rng, n_iter=300):
     """``W = A B`` of rank R with an intercept, block by block, over observed entries only."""
     d0 = X.shape[1]
