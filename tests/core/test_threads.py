@@ -77,6 +77,17 @@ def test_whoever_leaves_last_restores_what_was_before_the_first():
         assert set(counts()) == {2}
 
 
+def test_limit_holds_although_another_thread_has_set_the_number():
+    with threadpool_limits(2, "blas"), ThreadPoolExecutor(1) as pool:
+
+        def within():
+            with limit_threads(1):
+                return set(counts())
+
+        assert pool.submit(within).result() == {1}
+        assert set(counts()) == {2}
+
+
 def test_many_overlapping_limits_leave_the_counts_as_they_were():
     def work(seed):
         rng = np.random.default_rng(seed)
