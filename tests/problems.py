@@ -32,6 +32,28 @@ def low_rank_tensor(rng, shape, rank):
     return T
 
 
+def assert_same_state(a, b):
+    """Equal to the last bit, whatever is inside."""
+    assert type(a) is type(b)
+    if isinstance(a, (list, tuple)):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            assert_same_state(x, y)
+    elif isinstance(a, dict):
+        assert_same_state(list(a), list(b))
+        assert_same_state(list(a.values()), list(b.values()))
+    elif isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(np.ma.getmaskarray(a), np.ma.getmaskarray(b))
+    elif hasattr(a, "__dict__"):
+        assert vars(a).keys() == vars(b).keys()
+        for name, value in vars(a).items():
+            assert_same_state(value, vars(b)[name])
+    else:
+        assert a == b or (a != a and b != b)
+
+
 @dataclass(frozen=True)
 class Problem:
     """A regression problem of any shape, with a rank for each mode."""

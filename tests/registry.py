@@ -160,6 +160,7 @@ ONE_SAMPLE = "one sample cannot be divided into folds"
 SEARCH = {"test_one_sample_is_predicted_by_itself": ONE_SAMPLE}
 ALPHAS = [0.1, 1.0, 10.0]
 GRID = {"alphas": ALPHAS, "cv": 3}
+SEED = {"random_state": 0}
 
 ROWS = [
     Row(RLS()),
@@ -180,28 +181,35 @@ ROWS = [
         },
     ),
     Row(HOLRRCV(**GRID, selection="average"), ridge=False, exempt=SEARCH),
-    Row(KernelRLS(kernel="rbf", gamma=0.1, alpha=0.1), linear=False, streams=False),
-    Row(KernelLRR(rank=2, kernel="poly", gamma=0.1), linear=False, streams=False, shifts=False),
-    Row(KernelHOLRR(rank=2, alpha=0.5), streams=False),
+    Row(KernelRLS(kernel="rbf", gamma=0.1, alpha=0.1, **SEED), linear=False, streams=False),
     Row(
-        KernelHOLRR(rank=2, kernel="rbf", gamma=0.1, alpha=0.1, solver="eigh", refine=True),
+        KernelLRR(rank=2, kernel="poly", gamma=0.1, **SEED),
+        linear=False,
+        streams=False,
+        shifts=False,
+    ),
+    Row(KernelHOLRR(rank=2, alpha=0.5, **SEED), streams=False),
+    Row(
+        KernelHOLRR(rank=2, kernel="rbf", gamma=0.1, alpha=0.1, solver="eigh", refine=True, **SEED),
         linear=False,
         streams=False,
     ),
     Row(
-        KernelHOLRR(rank=2, kernel="rbf", gamma=0.1, alpha=0.1, subspaces="response"),
+        KernelHOLRR(rank=2, kernel="rbf", gamma=0.1, alpha=0.1, subspaces="response", **SEED),
         linear=False,
         streams=False,
     ),
     Row(
-        KernelHOLRR(rank=2, kernel="rbf", gamma=0.1, alpha=0.1, n_components=20, random_state=0),
+        KernelHOLRR(rank=2, kernel="rbf", gamma=0.1, alpha=0.1, n_components=20, **SEED),
         linear=False,
     ),
-    Row(KernelRLSCV(**GRID, gammas=[0.1, 1.0]), linear=False, streams=False, exempt=SEARCH),
-    Row(KernelLRRCV(**GRID, gammas=[0.1]), linear=False, streams=False, exempt=SEARCH),
-    Row(KernelHOLRRCV(**GRID, gammas=[0.1, 1.0]), linear=False, streams=False, exempt=SEARCH),
+    Row(KernelRLSCV(**GRID, gammas=[0.1, 1.0], **SEED), linear=False, streams=False, exempt=SEARCH),
+    Row(KernelLRRCV(**GRID, gammas=[0.1], **SEED), linear=False, streams=False, exempt=SEARCH),
     Row(
-        KernelHOLRRCV(**GRID, gammas=[0.1], n_components=20, random_state=0),
+        KernelHOLRRCV(**GRID, gammas=[0.1, 1.0], **SEED), linear=False, streams=False, exempt=SEARCH
+    ),
+    Row(
+        KernelHOLRRCV(**GRID, gammas=[0.1], n_components=20, **SEED),
         linear=False,
         exempt=SEARCH,
         failing_checks={
@@ -209,7 +217,7 @@ ROWS = [
         },
     ),
     Row(TraceNormRegression(penalty=1.0, tol=1e-9), ridge=False, tol=1e-5),
-    Row(MLMTNC(rank=2, beta=0.1, tol=1e-12), ridge=False, tol=1e-5),
+    Row(MLMTNC(rank=2, beta=0.1, tol=1e-12, random_state=0), ridge=False, tol=1e-5),
     Row(
         TraceNormRegressionCV(penalties=[1.0, 10.0], cv=3, tol=1e-9),
         ridge=False,
@@ -217,7 +225,7 @@ ROWS = [
         exempt=SEARCH,
     ),
     Row(
-        MLMTNCCV(ranks=[1, 2], betas=[0.1, 1.0], cv=3, tol=1e-12),
+        MLMTNCCV(ranks=[1, 2], betas=[0.1, 1.0], cv=3, tol=1e-12, random_state=0),
         ridge=False,
         tol=1e-5,
         exempt=SEARCH,
@@ -261,7 +269,7 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "rank": (1,),
     "ranks": ([1], 1),
     "refine": (True, False),
-    "selection": ("min", "1se"),
+    "selection": ("min", "1se", "average"),
     "solver": ("svd", "cholesky", "eigh"),
     "subspaces": ("response", "fitted"),
     "tol": (1e-2,),
@@ -273,8 +281,32 @@ WITHOUT_ALTERNATIVE = {
     "warm_start": "it is there to go on from the last fit",
 }
 
-# (what is wrong, patterns for the names of the tests that show it); each must fail until mended.
+# (what is wrong, patterns for the names of the tests that show it); each must fail until mended,
+# but for what is wrong by chance.
 KNOWN_FAILURES: list[tuple[str, list[str]]] = [
+    (
+        "landmarks_ is left from the fit before",
+        [
+            r"test_refit_after_set_params.*\[Kernel\w+CV\((?!.*n_components.*n_c).*-(landmarks|n_c)",
+            r"test_refit_after_set_params.*\[Kernel\w+CV\(.*-n_components=None",
+        ],
+    ),
+    (
+        "moments of two kernels are mixed",
+        [r"test_batches_after_set_params.*\[Kernel.*-(gamma|kernel|n_components)="],
+    ),
+    (
+        "the second of two fits at a time leaves the limits of the first",
+        [r"test_threads_are_as_before_after_two_fits_at_a_time"],
+    ),
+    (
+        "by chance: the second of two searches leaves the limits of the first",
+        [r"test_threads_are_as_before_after_two_searches_at_a_time"],
+    ),
+    (
+        "score looks at the data before it looks whether there is a fit",
+        [r"test_unfitted_estimators_say_so_whatever_the_data_are\[(?!\w+CV\()"],
+    ),
     (
         "a core that was not rotated is masked as if it were",
         [r"test_sizes_beyond.*selection='average'\)-outputs-(65|128|129|256|257)"],
