@@ -216,18 +216,18 @@ ROWS = [
             "check_sample_weight_equivalence_on_dense_data": "others are drawn of repeated samples"
         },
     ),
-    Row(TraceNormRegression(penalty=1.0, tol=1e-9), ridge=False, tol=1e-5),
-    Row(MLMTNC(rank=2, beta=0.1, tol=1e-12, random_state=0), ridge=False, tol=1e-5),
+    Row(TraceNormRegression(penalty=1.0, tol=1e-8), ridge=False, tol=1e-4),
+    Row(MLMTNC(rank=2, beta=0.1, tol=1e-10, random_state=0), ridge=False, tol=1e-4),
     Row(
-        TraceNormRegressionCV(penalties=[1.0, 10.0], cv=3, tol=1e-9),
+        TraceNormRegressionCV(penalties=[1.0, 10.0], cv=2, tol=1e-8),
         ridge=False,
-        tol=1e-5,
+        tol=1e-4,
         exempt=SEARCH,
     ),
     Row(
-        MLMTNCCV(ranks=[1, 2], betas=[0.1, 1.0], cv=3, tol=1e-12, random_state=0),
+        MLMTNCCV(ranks=[2], betas=[0.1, 1.0], cv=2, tol=1e-10, random_state=0),
         ridge=False,
-        tol=1e-5,
+        tol=1e-4,
         exempt=SEARCH,
     ),
 ]
@@ -284,6 +284,14 @@ WITHOUT_ALTERNATIVE = {
 # (what is wrong, patterns for the names of the tests that show it); each must fail until mended,
 # but for what is wrong by chance.
 KNOWN_FAILURES: list[tuple[str, list[str]]] = [
+    (
+        "private modules of other packages are imported",
+        [
+            r"test_no_package_imports.*\[holrr\.(cli\._experiments|cli\._models|kernel\._kernel_(holrr|lrr))\]"
+        ],
+    ),
+    ("longer than agreed on", [r"test_modules_are_short\[holrr\.(base|core\.spectral)\]"]),
+    ("the paper's experiments are still in it", [r"test_the_library_is_small"]),
     (
         "landmarks_ is left from the fit before",
         [
