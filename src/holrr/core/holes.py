@@ -20,7 +20,8 @@ import scipy.sparse
 
 from .finite import check_finite
 from .namespace import row_blocks
-from .spectral import Spectral, _centred, _decompose
+from .samples import Inputs
+from .spectral import Spectral
 
 __all__ = ["Observed", "SampleBasis", "has_observation"]
 
@@ -83,17 +84,14 @@ class SampleBasis:
         cls, X: np.ndarray, w: np.ndarray | None, alpha: float, *, fit_intercept: bool = True
     ) -> SampleBasis:
         """Factorise (validated) inputs with positive weights, once for all that follows."""
-        n, dtype = X.shape[0], "float32" if X.dtype == np.float32 else "float64"
-        X = X.astype(np.float64, copy=False)
-        root = None if w is None else np.sqrt(w)[:, None]
+        inputs = Inputs.of(X, w, min_alpha=alpha, fit_intercept=fit_intercept)
+        n, root = X.shape[0], None if w is None else np.sqrt(w)[:, None]
+        Q = inputs.basis if root is None else inputs.basis / root
         weight = float(n) if w is None else float(w.sum())
-        sizes = np.abs(X).max(axis=0) * (1.0 if root is None else root.max())
-        mean_x, X = _centred(X, w, weight, fit_intercept)
-        s, Q, P, used = _decompose(X if root is None else X * root, sizes, alpha, "auto")
         if fit_intercept:
             one = np.full((n, 1), 1 / math.sqrt(n)) if root is None else root / math.sqrt(weight)
             Q = np.hstack([Q, one])
-        return cls(Q, s, P, mean_x, root, used, dtype)
+        return cls(Q, inputs.s, inputs.P, inputs.mean_x, root, inputs.solver, inputs.dtype)
 
     @property
     def fit_intercept(self) -> bool:

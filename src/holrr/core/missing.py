@@ -34,7 +34,8 @@ import numpy as np
 from .approximate import Approximation, hooi, hosvd
 from .holes import Observed
 from .namespace import cholesky, solve_triangular
-from .spectral import Spectral, Whitened, whiten_arrays
+from .samples import whiten_arrays
+from .spectral import Spectral, Whitened
 from .tucker import Tucker
 
 __all__ = ["Completion", "Structure", "complete", "complete_ridge", "low_multilinear_rank"]
