@@ -8,6 +8,7 @@ import pytest
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
 from holrr import HOLRR, LRR
+from holrr.data.samples import Samples
 from holrr.model_selection.grid import parameter_counts
 from holrr.model_selection.hull import nearest_in_hull, squares
 from holrr.model_selection.linear_folds import ArrayFolds
@@ -21,9 +22,8 @@ WHOLE = {"patience": np.inf, "max_blocks": 200}  # the path to its end
 def search_at(X, Y, alpha, *, splits=None, n_modes=None, subspaces="fitted", listed=None):
     """Everything about one penalty: terms, best single rank, candidates and how to fit one."""
     splits = list(KFold(4).split(X)) if splits is None else splits
-    folds = ArrayFolds(
-        (X, Y, None), splits, min_alpha=alpha, response_grams=subspaces == "response"
-    )
+    folds = ArrayFolds(Samples(X, Y), splits, response_grams=subspaces == "response")
+    folds.min_alpha = alpha
     folds.prepare()
     shape = (X.shape[1], *Y.shape[1:])
     caps = (min(shape[0], folds.max_input_rank), *shape[1:])[:n_modes]
