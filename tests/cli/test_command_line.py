@@ -195,7 +195,7 @@ def bad(folder):
     ("words", "code", "told"),
     [
         (["fit", "none.npy", "Y.npy", "-o", "m"], 3, "none.npy does not exist"),
-        (["fit", ".", "Y.npy", "-o", "m"], 3, "is a folder"),
+        (["fit", ".", "Y.npy", "-o", "m"], 3, "is no regular file"),
         (["fit", "X.npy", "junk.npy", "-o", "m"], 3, "junk.npy cannot be read"),
         (["fit", "X.npy", "objects.npy", "-o", "m"], 3, "objects.npy cannot be read"),
         (["fit", "X.npy", "empty.csv", "-o", "m"], 3, "empty"),

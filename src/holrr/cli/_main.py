@@ -12,22 +12,11 @@ from . import _experiments, _models
 from ._errors import EXIT_OK, exit_code_of, one_line
 from ._help import OVERVIEW, OneLineParser
 
-__all__ = ["main"]
+__all__ = ["run"]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        The words after ``holrr``; those of the process by default.
-
-    Returns
-    -------
-    int
-        Exit code, see ``holrr --help``.
-    """
+def run(arguments: Sequence[str] | None) -> int:
+    """Run the command line, see `main`."""
     parser = _parser()
     try:
         options = parser.parse_args(arguments)

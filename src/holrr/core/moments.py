@@ -117,6 +117,17 @@ class Moments:
         xp = namespace_of(self.Sxx)
         return self.about(xp.zeros_like(self.mean_x), xp.zeros_like(self.mean_y))
 
+    def centred(self, fit_intercept: bool = True, *, centre_inputs: bool = True) -> Self:
+        """Moments about what a fit takes off: the means, or nothing where there is no intercept.
+
+        An intercept can also go with inputs that are taken as they are (kernels, say).
+        """
+        if not fit_intercept:
+            return self.about_zero()
+        if centre_inputs:
+            return self
+        return self.about(namespace_of(self.Sxx).zeros_like(self.mean_x), self.mean_y)
+
     def about(self, mean_x: Array, mean_y: Array) -> Self:
         """Moments about other centres than the samples' own means."""
         return self._shifted(

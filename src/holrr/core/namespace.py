@@ -35,6 +35,7 @@ __all__ = [
     "Array",
     "Namespace",
     "asarray_like",
+    "beside",
     "cholesky",
     "detached",
     "device_of",
@@ -85,6 +86,12 @@ def asarray_like(a: np.ndarray, like: Array, dtype: Any = None) -> Array:
         return np.asarray(a, dtype=dtype)
     xp = namespace_of(like)
     return xp.asarray(a, dtype=dtype, device=device_of(like))
+
+
+def beside(a: Array, like: Array) -> Array:
+    """`a` in the array library and on the device of `like`; itself where it is there already."""
+    same = type(a) is type(like) and getattr(a, "device", None) == getattr(like, "device", None)
+    return a if same else asarray_like(to_numpy(a), like)
 
 
 def on_host(a: Array) -> bool:

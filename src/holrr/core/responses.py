@@ -15,6 +15,7 @@ import numpy as np
 from .finite import check_finite
 from .namespace import (
     Array,
+    asarray_like,
     device_of,
     is_numpy_array,
     mean_and_scatter,
@@ -23,6 +24,7 @@ from .namespace import (
     row_blocks,
     squared_norm,
     symmetrise,
+    to_numpy,
 )
 from .tensor import gram
 
@@ -134,7 +136,7 @@ def sum_responses(
     if not on_host(Y) and Y.dtype == xp.float64 and w is None and not want_grams:
         return _sum_at_once(basis, k, Y)
     zeros = lambda *dims: xp.zeros(dims, dtype=xp.float64, device=device)  # noqa: E731
-    shift = _shift(Y)
+    shift = _shift(Y, w)
     products, basis_sum, weight, syy = zeros(k + 1, size), zeros(k), zeros(), zeros()
     grams = [zeros(d, d) for d in shape] if want_grams else None
 
@@ -210,21 +212,29 @@ def _about_mean(
     )
 
 
-def _shift(Y: Array) -> Array | None:
+def _shift(Y: Array, w: Array | None) -> Array | None:
     """A rough mean to take off before squaring, or None where squaring is safe without.
 
-    The squared norm about the mean is the one about the shift less a correction. With the first
-    rows' mean as shift the correction is at most n / n_first times the result, so few digits
-    cancel. Without a shift they cancel only where the mean dwarfs the spread.
+    The squared norm about the mean is the one about the shift less a correction. With the mean of
+    a few rows as shift (the first, or those of largest weight) the correction is at most as many
+    times the result as all the weight is that of these rows, so few digits cancel. Without a shift
+    they cancel only where the mean dwarfs the spread.
     """
     xp = namespace_of(Y)
-    head = Y[: min(Y.shape[0], 64, 8 + Y.shape[0] // 100), ...]
-    head = xp.astype(xp.reshape(head, (head.shape[0], -1)), xp.float64, copy=False)
-    mean = xp.mean(head, axis=0)
+    n = min(Y.shape[0], 64, 8 + Y.shape[0] // 100)
+    head, v = Y[:n, ...], None
+    if w is not None:
+        heaviest = np.argsort(-to_numpy(w), kind="stable")[:n]
+        head = xp.take(Y, asarray_like(heaviest, Y), axis=0)
+        v = xp.take(w, asarray_like(heaviest, w))
+        v = v / xp.sum(v)
+    head = xp.astype(xp.reshape(head, (n, -1)), xp.float64, copy=False)
+    mean = xp.mean(head, axis=0) if v is None else v @ head
     with np.errstate(over="ignore", invalid="ignore"):
+        squares = xp.sum(head * head) / n if v is None else xp.sum(v @ (head * head))
         # 0.99: a spread of a tenth of the mean, two digits.
-        dwarfs = xp.sum(mean * mean) * head.shape[0] > 0.99 * xp.sum(head * head)
-    if head.shape[0] < 2 or not bool(dwarfs):
+        dwarfs = xp.sum(mean * mean) > 0.99 * squares
+    if n < 2 or not bool(dwarfs):
         return None
     return xp.astype(mean, Y.dtype, copy=False)
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import product
 from typing import Any
 
@@ -19,11 +19,11 @@ import numpy as np
 
 from ..core.responses import ResponseSums
 from ..core.threads import limit_threads
-from .arrays import check_inputs, check_lengths, check_outputs
+from .arrays import check_inputs, check_lengths, check_outputs, unmasked
 from .budget import DEFAULT_MAX_BYTES
 from .moments import Moments
 from .reading import Box
-from .running import Running, add_by_label, errors_say_where, unmasked
+from .running import Running, add_by_label, errors_say_where
 from .scores import Errors, add_errors
 from .source import (
     Source,
@@ -92,6 +92,7 @@ class DaskSource(Source):
         # The Gram matrix of a mode needs all of the outputs of a sample in one place.
         Y = self._whole_outputs() if response_grams else self._Y
         more: dict[str, Any] = {"n_folds": n_folds, "response_grams": response_grams}
+        more |= {"features": self.features}
         trees = list(self._trees(Y, _moments_of_chunk, _merge, labels=labels, **more))
         found = _compute([tree for _, tree in trees], Y.npartitions)
         boxes = [box for box, _ in trees]
@@ -99,6 +100,9 @@ class DaskSource(Source):
             _joined(boxes, [part[k].result() for part in found], self.output_shape)
             for k in range(n_folds)
         ]
+
+    def input_rows(self, index: np.ndarray) -> np.ndarray:
+        return check_inputs(unmasked(self._X[index].compute(), "X"))
 
     @property
     def has_inputs(self) -> bool:
@@ -129,7 +133,7 @@ class DaskSource(Source):
         whole = max_entries is None
         Y = self._whole_outputs() if whole else _cut(self._Y, max_entries // X.shape[1])
         more: dict[str, Any] = {"mean_x": mean_x, "response_grams": response_grams}
-        for box, tree in self._trees(Y, sums_of_block, _add_sums, X=X, **more):
+        for box, tree in self._trees(Y, sums_of_block, partial(reduce, add_sums), X=X, **more):
             yield () if whole else box, _compute([tree], Y.numblocks[0])[0]
 
     def errors(self, model: Any) -> Errors:
@@ -187,18 +191,16 @@ def _moments_of_chunk(
     labels: np.ndarray | None = None,
     n_folds: int = 1,
     response_grams: bool = False,
+    features: Callable[[Any], Any] | None = None,
 ) -> list[Running]:
     running = [Running(response_grams) for _ in range(n_folds)]
+    X = X if features is None else features(check_inputs(X))
     add_by_label(running, labels, X, Y, w)
     return running
 
 
 def _merge(parts: Sequence[list[Running]]) -> list[Running]:
     return [Running.joined(folds) for folds in zip(*parts, strict=True)]
-
-
-def _add_sums(parts: Sequence[ResponseSums | None]) -> ResponseSums | None:
-    return reduce(add_sums, parts)
 
 
 def _errors_of_chunk(X: Any, Y: Any, w: np.ndarray | None, model: Any) -> Errors:

@@ -61,6 +61,7 @@ class DiskSource(Source):
     ) -> list[Moments]:
         def of_block(rows: slice, X: np.ndarray, Y: np.ndarray, w: Any) -> list[Running]:
             folds = [Running(response_grams) for _ in range(n_folds)]
+            X = X if self.features is None else self.features(check_inputs(X))
             add_by_label(folds, None if labels is None else labels[rows], X, Y, w)
             return folds
 
@@ -68,8 +69,21 @@ class DiskSource(Source):
             return [Running.joined(pair) for pair in zip(a, b, strict=True)]
 
         self._warn_of_size(n_folds)
-        entries = self.n_features * (self.n_features + math.prod(self.output_shape))
+        k = self.n_mapped or self.n_features
+        entries = k * (k + math.prod(self.output_shape))
         return [f.result() for f in self._reduced(of_block, join, result=8 * n_folds * entries)]
+
+    def input_rows(self, index: np.ndarray) -> np.ndarray:
+        order = np.argsort(index, kind="stable")
+        rows, wanted = np.empty((index.size, self.n_features), self._X.dtype), index[order]
+        step = max(1, self.max_bytes // (64 * self.n_features))
+        with closing(RowReader(self._X)) as read:
+            for start in range(0, self.n_samples, step):
+                here = slice(*np.searchsorted(wanted, [start, start + step]))
+                if here.start < here.stop:
+                    block = read(slice(start, min(start + step, self.n_samples)))
+                    rows[order[here]] = block[wanted[here] - start]
+        return check_inputs(rows)
 
     @property
     def has_inputs(self) -> bool:
@@ -139,7 +153,7 @@ class DiskSource(Source):
         this one, where the results, of `result` bytes each, would exceed the budget.
         """
         X, Y = (self._X if X is None else X), (self._Y if Y is None else Y)
-        width = X.shape[1] + math.prod(_sizes(box, Y.shape[1:]))
+        width = X.shape[1] + self.n_mapped + math.prod(_sizes(box, Y.shape[1:]))
         chunk = getattr(Y, "chunks", None)
         blocks = blocks_of_rows(self.n_samples, 8 * width, self.max_bytes // 8, chunk)
         n_workers = min(_MAX_WORKERS, len(blocks), os.cpu_count() or 1)

@@ -15,7 +15,7 @@ from .arrays import check_pair
 from .moments import Moments
 from .reading import Box
 
-__all__ = ["Running", "add_by_label", "errors_say_where", "unmasked"]
+__all__ = ["Running", "add_by_label", "errors_say_where"]
 
 
 class Running:
@@ -101,15 +101,6 @@ def add_by_label(
             running[label].add(X[rows], Y[rows], None if w is None else w[rows])
         except BadEntryError as error:
             raise error.moved(rows) from None
-
-
-def unmasked(A: Any, name: str) -> Any:
-    """A block without its mask, if nothing is masked; masked entries are never read as numbers."""
-    if not np.ma.isMaskedArray(A):
-        return A
-    for where in np.argwhere(np.ma.getmaskarray(A)):
-        raise BadEntryError(name, "a masked entry", tuple(where.tolist()))
-    return np.ma.getdata(A)
 
 
 def _as_slice(index: np.ndarray) -> Any:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..core.caution import warn
 from ..core.finite import check_finite
 from ..core.responses import ResponseSums, sum_responses
 from .arrays import check_outputs, check_weights
@@ -46,6 +46,27 @@ class Source(metaclass=ABCMeta):
     weights: np.ndarray | None
     dtype: str
     max_bytes: int
+    # What the inputs are mapped to as they are read, and how many numbers a row takes for it.
+    features: Callable[[Any], Any] | None = None
+    n_mapped: int = 0
+
+    def mapped(self, features: Callable[[Any], Any], n_mapped: int) -> Self:
+        """The same samples with their inputs mapped to features as they are read.
+
+        Parameters
+        ----------
+        features : callable
+            From inputs, (n, n_features), to features, (n, k).
+        n_mapped : int
+            How many numbers a row takes on the way, for the memory budget.
+        """
+        other = copy.copy(self)
+        other.features, other.n_mapped = features, n_mapped
+        return other
+
+    @abstractmethod
+    def input_rows(self, index: np.ndarray) -> np.ndarray:
+        """Some rows of `X`, in memory."""
 
     @abstractmethod
     def fold_moments(
@@ -116,15 +137,13 @@ class Source(metaclass=ABCMeta):
     def _warn_of_size(self, n_folds: int) -> None:
         """Say so where the moments themselves, which no block makes smaller, exceed the budget."""
         size = 8 * n_folds * self.n_features**2
-        if size > self.max_bytes:
+        if size > self.max_bytes and self.features is None:
             of = f"{n_folds} matrices X'X" if n_folds > 1 else "one matrix X'X"
-            warnings.warn(
+            warn(
                 f"the moments hold {of} of {self.n_features} features, {size / 2**20:.3g} MiB in "
                 f"all, and a fit needs a few times as much; the memory budget is "
                 f"{self.max_bytes / 2**20:.3g} MiB. Leave out features, or raise the budget "
-                f"with holrr.streaming.memory_budget.",
-                UserWarning,
-                stacklevel=3,
+                f"with holrr.streaming.memory_budget."
             )
 
     def halves(self, response_grams: bool = False) -> list[Moments]:

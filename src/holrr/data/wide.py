@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..core.samples import Inputs
 from ..core.slabs import forget
 from ..core.spectral import (
-    Inputs,
     Spectral,
     Whitened,
     spectral_from_moments,
@@ -46,7 +46,7 @@ def whiten_source(
         return _joined(source, _parts(source, moments, alpha, solver, fit_intercept))
     if moments is None:
         return _problem_of(source, alpha, solver, fit_intercept, response_grams).at(alpha)
-    return whiten_moments(moments, alpha, solver=solver, fit_intercept=fit_intercept)
+    return whiten_moments(moments.centred(fit_intercept), alpha, solver=solver)
 
 
 def spectral_from_source(
@@ -61,7 +61,7 @@ def spectral_from_source(
     moments = _moments_of(source, min_alpha, solver, fit_intercept, response_grams)
     if moments is None:
         return _problem_of(source, min_alpha, solver, fit_intercept, response_grams)
-    return spectral_from_moments(_about(moments, fit_intercept))
+    return spectral_from_moments(moments.centred(fit_intercept), warn_below=min_alpha)
 
 
 def _moments_of(
@@ -83,13 +83,9 @@ def _moments_of(
     if can_decompose and (solver == "svd" or source.n_samples < source.n_features):
         return None
     moments = source.input_moments() if alone else source.moments(response_grams)
-    if can_decompose and not squares_keep_digits(_about(moments, fit_intercept), alpha):
+    if can_decompose and not squares_keep_digits(moments.centred(fit_intercept), alpha):
         return None
     return moments
-
-
-def _about(moments: Moments, fit_intercept: bool) -> Moments:
-    return moments if fit_intercept else moments.about_zero()
 
 
 def _inputs_of(source: Source, alpha: float, solver: str, fit_intercept: bool) -> Inputs:
@@ -122,7 +118,7 @@ def _parts(
             yield box, inputs.problem(sums).at(alpha)
         return
     for box, part in source.output_blocks(max_entries, moments):
-        yield box, whiten_moments(part, alpha, solver=solver, fit_intercept=fit_intercept)
+        yield box, whiten_moments(part.centred(fit_intercept), alpha, solver=solver)
 
 
 def _joined(source: Source, parts: Iterator[tuple[Box, Whitened]]) -> Whitened:

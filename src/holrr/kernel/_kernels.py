@@ -11,7 +11,11 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
 
-from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
+from ..core.namespace import Array, to_numpy
+from ..data.samples import Samples
+from ..data.source import Source
+from ..model_selection.folds import take
+from ..model_selection.penalties import check_penalties
 from ._gram import KernelFunction, centred_gram
 
 __all__ = ["KernelSpec", "check_kernels", "kernel_alphas", "kernel_function"]
@@ -107,29 +111,18 @@ def _gammas(spec: KernelSpec, gammas: Any, X: Array, w: Array | None) -> list[fl
     if "gamma" in spec or "gamma" not in KERNEL_PARAMS.get(name, ()):
         return [spec.get("gamma")]
     if gammas is not None:
-        return [float(g) for g in _check_gammas(gammas)]
+        given = check_penalties(gammas, "gammas")
+        assert given is not None
+        return [float(g) for g in given]
     if name in _WIDTHS:
         return [float(g) for g in _RELATIVE_GAMMAS * median_gamma(X, w, name)]
     return [None]
 
 
-def _check_gammas(gammas: Any) -> np.ndarray:
-    try:
-        found = np.atleast_1d(np.asarray(gammas, dtype=float))
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"gammas must be numbers; got {gammas!r}.") from error
-    if found.ndim != 1 or found.size == 0:
-        raise ValueError(f"gammas must be a list of at least one number; got {gammas!r}.")
-    if not np.isfinite(found).all() or (found < 0).any():
-        raise ValueError(f"gammas must be finite and not negative; got {gammas!r}.")
-    return found
-
-
 def median_gamma(X: Array, w: Array | None = None, kernel: str = "rbf") -> float:
     """One over the median distance (for "rbf", its square) between samples that do not coincide.
 
-    Of at most 500 of them; a pair weighs as much as its samples together, so that weights are
-    repetitions.
+    A pair weighs as much as its samples together, so that weights are repetitions.
 
     Examples
     --------
@@ -137,10 +130,9 @@ def median_gamma(X: Array, w: Array | None = None, kernel: str = "rbf") -> float
     >>> median_gamma(np.array([[0.0], [1.0], [3.0]]))
     0.25
     """
-    some, weights = some_samples(X, w)
-    distances = pdist(some, _WIDTHS[kernel])
-    i, j = np.triu_indices(len(some), 1)
-    pairs = weights[i] * weights[j]
+    distances = pdist(X, _WIDTHS[kernel])
+    i, j = np.triu_indices(len(X), 1)
+    pairs = np.ones(i.size) if w is None else w[i] * w[j]
     usable = (distances > 0) & np.isfinite(distances) & (pairs > 0)
     if not usable.any():
         return 1.0
@@ -149,20 +141,27 @@ def median_gamma(X: Array, w: Array | None = None, kernel: str = "rbf") -> float
     return 1.0 / float(distances[usable][order][np.searchsorted(total, 0.5 * total[-1])])
 
 
-def some_samples(X: Array, w: Array | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """At most 500 rows of `X`, in equal steps, and their weights, on the host."""
-    rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], _SOME)).astype(int)
-    some = to_numpy(namespace_of(X).take(X, asarray_like(rows, X), axis=0)).astype(np.float64)
-    return some, np.ones(len(rows)) if w is None else to_numpy(w)[rows]
+def some_samples(data: Samples | Source) -> tuple[np.ndarray, np.ndarray]:
+    """At most 500 inputs, in equal steps, and their weights, on the host."""
+    rows = _steps(data.n_samples)
+    if isinstance(data, Samples):
+        some, w = take(data.X, rows), data.w
+    else:
+        some, w = data.input_rows(rows), data.weights
+    weights = np.ones(len(rows)) if w is None else to_numpy(w)[rows]
+    return to_numpy(some).astype(np.float64), weights
+
+
+def _steps(n: int) -> np.ndarray:
+    return np.linspace(0, n - 1, min(n, _SOME)).astype(int)
 
 
 def mean_eigenvalue(
-    spec: KernelSpec, X: Array, w: Array | None = None, *, center: bool = True
+    spec: KernelSpec, some: np.ndarray, weights: np.ndarray, *, center: bool = True
 ) -> float:
-    """Of the Gram matrix of some samples, those counted once that are repetitions of others."""
-    some, weights = some_samples(X, w)
+    """Of the Gram matrix of `some_samples`, counted once where they repeat each other."""
     if spec["kernel"] == "precomputed":
-        some = some_samples(some.T)[0]  # the same columns
+        some = some[:, _steps(some.shape[1])]  # the same columns as rows
     K = centred_gram(kernel_function(spec), some, weights, center=center).K
     n_distinct = len(np.unique(some[weights > 0], axis=0))
     return float(np.trace(K)) / n_distinct

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
 from sklearn.base import _fit_context
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import TensorRegressor, all_or_nothing, check_features
-from ..core.namespace import Array, asarray_like, namespace_of, row_blocks, to_numpy
+from ..base import Approximating, all_or_nothing
+from ..core.namespace import Array, beside, namespace_of, row_blocks
 from ..core.spectral import Whitened, whiten_moments
 from ..core.tucker import Tucker
-from ..data.arrays import check_pair, check_weights
 from ..data.moments import Moments
-from ..data.source import is_dask
-from ._candidates import kernel_function
+from ..data.samples import Samples, ingest
+from ..data.source import Source
+from ..linear.base import check_batch, moments_so_far
 from ._gram import Gram, KernelFunction, centred_gram
-from ._landmarks import Landmarks, about_centres, beside, choose_landmarks, copy_of
+from ._kernels import KernelSpec, kernel_function
+from ._landmarks import Landmarks, choose_landmarks, copy_of
 from ._problem import SOLVERS, whiten_gram
 from ._responses import Responses, centre_responses
 
@@ -54,11 +56,12 @@ def _has_landmarks(estimator: Any) -> bool:
     return True
 
 
-class KernelTensorRegressor(TensorRegressor):
+class KernelTensorRegressor(Approximating):
     """Estimators that are linear in the features of a kernel.
 
     The coefficients are those of the kernel values with the training samples, or with the
-    landmarks that stand for them.
+    landmarks that stand for them. With landmarks the kernel is a feature map in front of a linear
+    problem, which is all that is new: data of every kind and batches come with it.
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012
@@ -90,7 +93,8 @@ class KernelTensorRegressor(TensorRegressor):
         X : array of shape (n_samples, n_features)
             With ``kernel="precomputed"``, the Gram matrix (n_samples, n_samples). The kernels that
             need no more than products of the inputs ("linear", "poly", "rbf", "sigmoid") take
-            arrays of any library that follows the array API standard, too.
+            arrays of any library that follows the array API standard, too. With landmarks memory
+            maps, HDF5 and Zarr arrays are read in blocks, and Dask arrays reduced where they are.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0; p = 0 are scalar targets.
         sample_weight : array of shape (n_samples,), optional
@@ -100,19 +104,7 @@ class KernelTensorRegressor(TensorRegressor):
         -------
         self
         """
-        X, Y = self._check_data(X, y, reset=True)
-        w = check_weights(sample_weight, Y)
-        if self.n_components is not None or self.landmarks is not None:
-            features = self._draw_features(X)
-            return self._fit_moments(features, features.moments(X, Y, w, self._wants_grams()))
-        outputs = centre_responses(
-            Y, w, fit_intercept=self.fit_intercept, grams=self._wants_grams()
-        )
-        self._solve(self._whiten(lambda: self._gram(X, w), outputs), X.shape[0])
-        self.X_fit_ = None if self.kernel == "precomputed" else copy_of(X)
-        for name in ("moments_", "_landmark_spectrum"):
-            self.__dict__.pop(name, None)
-        return self
+        return self._fit_data(ingest(self, X, y, sample_weight, stream=self._uses_landmarks))
 
     @available_if(_has_landmarks)
     @all_or_nothing
@@ -132,42 +124,28 @@ class KernelTensorRegressor(TensorRegressor):
         -------
         self
         """
-        first = not hasattr(self, "moments_")
-        if first and hasattr(self, "tucker_"):
-            raise ValueError(
-                "partial_fit cannot go on from an exact fit, which has no landmarks; clone the "
-                "estimator first."
-            )
-        X, Y = self._check_data(X, y, reset=first)
-        if first:
-            features = self._draw_features(X)
+        seen = moments_so_far(self)
+        data = ingest(self, X, y, sample_weight, reset=seen is None)
+        if seen is None:
+            features = self._draw_features(data)
         else:
-            features = Landmarks(self._kernel_function(), self.X_fit_, *self._landmark_spectrum)
-            self._check_batch(Y)
-        batch = features.moments(X, Y, check_weights(sample_weight, Y), self._wants_grams())
-        return self._fit_moments(features, batch if first else self.moments_ + batch)
+            features = self._features_so_far()
+            check_batch(data, seen)
+        batch = features.moments(data, self._wants_response_grams())
+        moments = batch if seen is None else seen + batch
+        self._fit_features(features, moments)
+        self.moments_ = moments
+        return self
 
-    def predict(self, X: Any) -> Array:
-        """Predict the outputs, never building the dense coefficients.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            With ``kernel="precomputed"``, the kernel values (n_samples, n_samples_fitted) with the
-            training samples.
-
-        Returns
-        -------
-        array of shape (n_samples, d1, ..., dp)
-            In the array library and on the device of `X`.
-        """
-        check_is_fitted(self)
-        if is_dask(X):
-            return self._predict_lazily(X)
-        X = self._check_inputs(X)
+    def _predict_checked(self, X: Array) -> Array:
         blocks = row_blocks(X.shape[0], 8 * self.tucker_.shape[0], _BLOCK)
-        parts = [self._predict_checked(X[rows, :]) for rows in blocks]
+        parts = [self._map(self._kernel_values(X[rows, :])) for rows in blocks]
         return parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat(parts, axis=0)
+
+    def _kernel_values(self, X: Array) -> Array:
+        """With the training samples or landmarks; `X` itself where they are precomputed."""
+        fitted = self.X_fit_
+        return self._kernel_function()(X, X if fitted is None else beside(fitted, X))
 
     @property
     def dual_coef_(self) -> Array:
@@ -187,18 +165,48 @@ class KernelTensorRegressor(TensorRegressor):
         core, factors = self.tucker_.core, self.tucker_.factors
         return Tucker(core, (None, *factors[1:])).map_input(self._input_map())
 
-    # ------------------------------------------------------------ helpers
+    # ------------------------------------------------------------ from data to fitted attributes
 
-    def _kernel_function(self) -> KernelFunction:
-        return kernel_function(
-            {
-                "kernel": self.kernel,
-                "gamma": self.gamma,
-                "degree": self.degree,
-                "coef0": self.coef0,
-                "kernel_params": self.kernel_params,
-            }
+    @property
+    def _uses_landmarks(self) -> bool:
+        return self.n_components is not None or self.landmarks is not None
+
+    def _fit_data(self, data: Samples | Source, **options: Any) -> Any:
+        """Fit to data that came through the door; `options` are those of `_solve`."""
+        if isinstance(data, Samples):
+            data = data.in_units(inputs=False)
+        if self._uses_landmarks:
+            features = self._draw_features(data)
+            moments = features.moments(data, self._wants_response_grams())
+            return self._fit_features(features, moments, data, **options)
+        assert isinstance(data, Samples)
+        X, w = data.X, data.w
+        outputs = centre_responses(
+            data.Y, w, fit_intercept=self.fit_intercept, grams=self._wants_response_grams()
         )
+        problem = self._whiten(lambda: self._gram(X, w), outputs)
+        self._forget()
+        self._solve(replace(problem, units=data.units), X.shape[0], **options)
+        self.X_fit_ = None if self.kernel == "precomputed" else copy_of(X)
+        return self
+
+    def _fit_features(
+        self, features: Landmarks, moments: Moments, data: Any = None, **options: Any
+    ) -> Any:
+        """Fit to the moments of the features of landmarks."""
+        centred = moments.centred(self.fit_intercept, centre_inputs=self.center_kernel)
+        problem = whiten_moments(centred, float(self.alpha), solver=self.solver)
+        problem = features.on_kernel_values(problem)
+        if isinstance(data, Samples):
+            problem = replace(problem, units=data.units)
+        self._forget()
+        self._solve(problem, features.points.shape[0], **options)
+        self.X_fit_ = features.points
+        self._fitted_features = (self._kernel_spec(), features.s, features.Q)
+        return self
+
+    def _n_directions(self, n_features: int, output_shape: Sequence[int]) -> int:
+        return min(n_features, math.prod(output_shape))  # more directions than outputs add nothing
 
     def _gram(self, X: Array, w: Array | None) -> Gram:
         center = self.fit_intercept and self.center_kernel
@@ -207,55 +215,31 @@ class KernelTensorRegressor(TensorRegressor):
     def _whiten(self, build: Callable[[], Gram], outputs: Responses) -> Whitened:
         return whiten_gram(build, outputs, float(self.alpha), solver=self.solver)
 
-    def _wants_grams(self) -> bool:
-        return False
+    # ------------------------------------------------------------ kernel and landmarks
 
-    # ------------------------------------------------------------ landmarks
+    def _kernel_spec(self) -> KernelSpec:
+        names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
+        return {name: getattr(self, name) for name in names}
 
-    def _draw_features(self, X: Array) -> Landmarks:
+    def _kernel_function(self) -> KernelFunction:
+        return kernel_function(self._kernel_spec())
+
+    def _draw_features(self, data: Samples | Source) -> Landmarks:
         points = choose_landmarks(
-            X, self.kernel, self.n_components, self.landmarks, self.random_state
+            data, self.kernel, self.n_components, self.landmarks, self.random_state
         )
         return Landmarks.of(self._kernel_function(), points)
 
-    def _check_batch(self, Y: Array) -> None:
-        if tuple(Y.shape[1:]) != self.moments_.output_shape:
-            raise ValueError(
-                f"y of this batch has outputs of shape {tuple(Y.shape[1:])}; the batches before "
-                f"had {self.moments_.output_shape}."
-            )
-
-    def _fit_moments(self, features: Landmarks, moments: Moments) -> Any:
-        about = about_centres(
-            moments, fit_intercept=self.fit_intercept, center_kernel=self.center_kernel
-        )
-        problem = whiten_moments(about, float(self.alpha), solver=self.solver)
-        self._solve(features.on_kernel_values(problem), features.points.shape[0])
-        self.X_fit_, self.moments_ = features.points, moments
-        self._landmark_spectrum = (features.s, features.Q)
-        return self
-
-    # ------------------------------------------------------------ data
-
-    def _check_data(self, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
-        checked = check_pair(X, y)
-        check_features(self, X, reset=reset)
-        return checked
-
-    def _predict_checked(self, X: Array) -> Array:
-        K = self._kernel_function()(X, self._fitted_inputs_beside(X))
-        dtype = self._dtype_name()
-        xp = namespace_of(K)
-        out = self._beside(K).map_input(xp.astype(K, getattr(xp, dtype), copy=False))
-        out += asarray_like(np.asarray(to_numpy(self.intercept_)), out, dtype=out.dtype)
-        return out
-
-    def _fitted_inputs_beside(self, X: Array) -> Array:
-        """The training samples or landmarks in the array library of `X`."""
-        fitted = self.X_fit_
-        if fitted is None:
-            return X  # precomputed kernel values
-        return beside(fitted, X)
+    def _features_so_far(self) -> Landmarks:
+        """The features of the batches before, whose kernel must still be the same."""
+        spec, s, Q = self._fitted_features
+        for name, value in self._kernel_spec().items():
+            if value is not spec[name] and value != spec[name]:
+                raise ValueError(
+                    f"partial_fit cannot go on with {name}={value!r}: the batches before were seen "
+                    f"with {name}={spec[name]!r}. Set it back, or start anew with fit or a clone."
+                )
+        return Landmarks(self._kernel_function(), self.X_fit_, s, Q)
 
     def _input_map(self) -> Array:
         """``X_fit' factors[0]``, of shape (n_features, R0)."""
