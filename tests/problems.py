@@ -18,12 +18,40 @@ def toy(n=40, d0=5, shape=(3, 4), *, noise=0.3, rank=2, offset=1.0, seed=0):
     return X, Y
 
 
+def on_disk(folder, name, A):
+    """A memory map of the array, which is read in blocks where the budget is small."""
+    np.save(folder / f"{name}.npy", A)
+    return np.load(folder / f"{name}.npy", mmap_mode="r")
+
+
 def low_rank_tensor(rng, shape, rank):
     """A Gaussian core with Gaussian factors."""
     T = rng.normal(size=rank)
     for i, d in enumerate(shape):
         T = np.moveaxis(np.tensordot(rng.normal(size=(d, T.shape[i])), T, (1, i)), 0, i)
     return T
+
+
+def assert_same_state(a, b):
+    """Equal to the last bit, whatever is inside."""
+    assert type(a) is type(b)
+    if isinstance(a, (list, tuple)):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            assert_same_state(x, y)
+    elif isinstance(a, dict):
+        assert_same_state(list(a), list(b))
+        assert_same_state(list(a.values()), list(b.values()))
+    elif isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(np.ma.getmaskarray(a), np.ma.getmaskarray(b))
+    elif hasattr(a, "__dict__"):
+        assert vars(a).keys() == vars(b).keys()
+        for name, value in vars(a).items():
+            assert_same_state(value, vars(b)[name])
+    else:
+        assert a == b or (a != a and b != b)
 
 
 @dataclass(frozen=True)
@@ -82,3 +110,12 @@ def batchings(draw, n):
     cuts = draw(st.lists(st.integers(1, n - 1), unique=True, max_size=5)) if n > 1 else []
     edges = [0, *sorted(cuts), n]
     return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def with_holes(Y, share, seed=0):
+    """A copy of `Y` with NaN at random places; every sample keeps an entry."""
+    rng = np.random.default_rng(seed)
+    flat = Y.reshape(len(Y), -1)
+    holes = rng.random(flat.shape) < share
+    holes[np.arange(len(Y)), rng.integers(flat.shape[1], size=len(Y))] = False
+    return np.where(holes, np.nan, flat).reshape(Y.shape)

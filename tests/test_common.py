@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import os
-import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from numpy.testing import assert_allclose
 from sklearn.metrics import r2_score
-from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from holrr import Moments, Tucker
+from holrr.core.namespace import FULL_SPECTRUM_LIMIT, HOST_LIMIT, NUMPY_LIMIT
 from problems import batchings, toy
-from registry import ROWS
+from registry import PUBLIC, ROWS, certificate, same_certificate
+
+pytestmark = pytest.mark.filterwarnings("ignore:the best penalty", "ignore:n_components")
 
 SHAPES = [(), (1,), (3,), (1, 1), (3, 4), (4, 1, 2), (2, 3, 2, 2)]
+
+
+def test_every_public_estimator_has_a_row():
+    assert {type(row.estimator) for row in ROWS} == set(PUBLIC)
+    assert len(PUBLIC) >= 16
+    assert len({row.id for row in ROWS}) == len(ROWS)
+
+
+def test_exemptions_name_checks_that_are_there():
+    """An exemption from a test that has been renamed exempts from nothing."""
+    files = [path.read_text() for path in Path(__file__).parent.rglob("test_*.py")]
+    there = set(re.findall(r"^def (test_\w+)\(.*\brow\b", "\n".join(files), re.M))
+    for row in ROWS:
+        assert set(row.exempt) <= there
 
 
 def expected_failed_checks(estimator):
@@ -66,17 +80,9 @@ def test_scikit_learn_array_api_checks():
     assert done.stdout.split() == ["checked"] * len(ROWS)
 
 
-def certificate(model):
-    """Objective and bound, of those estimators that have them."""
-    names = ("objective_", "lower_bound_")
-    return {name: getattr(model, name) for name in names if hasattr(model, name)}
-
-
-def assert_same_certificate(model, other, tol=1e-9, scale=1.0):
-    found, expected = certificate(model), certificate(other)
-    assert found.keys() == expected.keys()
-    for name in expected:
-        assert_allclose(found[name], scale * expected[name], rtol=tol)
+def linear(row):
+    if not row.linear:
+        pytest.skip("not linear in the inputs")
 
 
 # ---------------------------------------------------------------- shapes and attributes
@@ -88,13 +94,15 @@ def test_prediction_has_the_shape_of_y_for_every_order(row, shape):
     model = row.make().fit(X, Y)
     assert model.predict(X[:7]).shape == (7, *shape)
     assert model.predict(X[:1]).shape == (1, *shape)
-    assert model.coef_.shape == (X.shape[1], *shape)
+    if row.linear:
+        assert model.coef_.shape == (X.shape[1], *shape)
     assert np.shape(model.intercept_) == shape
     assert model.n_features_in_ == X.shape[1]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_prediction_is_the_dense_linear_map(row, shape):
+    linear(row)
     X, Y = toy(shape=shape)
     model = row.make().fit(X, Y)
     dense = np.tensordot(X, model.coef_, axes=1) + model.intercept_
@@ -105,7 +113,7 @@ def test_prediction_is_the_dense_linear_map(row, shape):
 def test_prediction_never_builds_the_dense_coefficients(row, n, monkeypatch):
     X, Y = toy(shape=(3, 4, 2))
     model = row.make().fit(X, Y)
-    expected = np.tensordot(np.resize(X, (n, 5)), model.coef_, axes=1) + model.intercept_
+    expected = np.resize(model.predict(X), (n, 3, 4, 2))
     monkeypatch.setattr(Tucker, "to_dense", lambda self: pytest.fail("built the dense tensor"))
     assert_allclose(model.predict(np.resize(X, (n, 5))), expected, rtol=1e-10)
     model.fit(X, Y).score(X, Y)
@@ -114,16 +122,19 @@ def test_prediction_never_builds_the_dense_coefficients(row, n, monkeypatch):
 def test_vector_targets_agree_with_one_column(row):
     X, y = toy(shape=())
     one, column = row.make().fit(X, y), row.make().fit(X, y[:, None])
-    assert_allclose(one.predict(X), column.predict(X)[:, 0], rtol=1e-12)
+    assert_allclose(one.predict(X), column.predict(X)[:, 0], rtol=max(1e-12, 1e-3 * row.tol))
     assert one.predict(X).shape == y.shape
 
 
 def test_objective_is_the_brute_force_objective(row):
+    if not (row.linear and row.ridge):
+        pytest.skip("another objective, which the tests of its own family compute")
     X, Y = toy()
     w = np.random.default_rng(1).uniform(0.1, 3, len(X))
     for weights in (None, w):
         model = row.make().fit(X, Y, weights)
-        expected = reference.objective(X, Y, model.coef_, model.alpha, model.intercept_, weights)
+        alpha = model.alpha_ if row.searches else model.alpha
+        expected = reference.objective(X, Y, model.coef_, alpha, model.intercept_, weights)
         assert_allclose(model.objective_, expected, rtol=1e-9)
         assert model.lower_bound_ <= model.objective_ * (1 + 1e-12)
 
@@ -143,12 +154,17 @@ def test_score_is_r2_of_the_flattened_outputs(row):
 # ---------------------------------------------------------------- invariances
 
 
+def labels(n):
+    """A fold for each sample, that goes with it where the samples are moved."""
+    return np.arange(n) % 3
+
+
 def test_order_of_the_samples_does_not_matter(row):
     X, Y = toy()
     order = np.random.default_rng(1).permutation(len(X))
-    model, shuffled = row.make().fit(X, Y), row.make().fit(X[order], Y[order])
-    assert_allclose(shuffled.coef_, model.coef_, rtol=1e-9, atol=1e-10)
-    assert_allclose(shuffled.intercept_, model.intercept_, rtol=1e-9, atol=1e-10)
+    model = row.make(**row.pinned(X, labels(40))).fit(X, Y)
+    shuffled = row.make(**row.pinned(X, labels(40)[order])).fit(X[order], Y[order])
+    row.same_fit(shuffled, model, X)
 
 
 @pytest.mark.parametrize("mode", [1, 2, 3])
@@ -157,39 +173,68 @@ def test_rotation_of_an_output_mode_rotates_the_prediction(row, mode):
     Q = reference.random_orthonormal(np.random.default_rng(1), Y.shape[mode], Y.shape[mode])
     model = row.make().fit(X, Y)
     rotated = row.make().fit(X, reference.mode_product(Y, Q, mode))
-    expected = reference.mode_product(model.predict(X), Q, mode)
-    assert_allclose(rotated.predict(X), expected, rtol=1e-9, atol=1e-9)
-    assert_same_certificate(rotated, model)
+    row.near(rotated.predict(X), reference.mode_product(model.predict(X), Q, mode))
+    same_certificate(rotated, model, row.tol)
 
 
 def test_rotation_of_the_inputs_leaves_the_prediction(row):
+    """Linear models and all kernels of the registry know the inputs by their products only."""
     X, Y = toy()
     Q = reference.random_orthonormal(np.random.default_rng(1), X.shape[1], X.shape[1])
     model, rotated = row.make().fit(X, Y), row.make().fit(X @ Q, Y)
-    assert_allclose(rotated.predict(X @ Q), model.predict(X), rtol=1e-9, atol=1e-9)
+    row.near(rotated.predict(X @ Q), model.predict(X))
 
 
 def test_permutation_of_output_modes_permutes_the_prediction(row):
     X, Y = toy(shape=(3, 4, 2))
     model, moved = row.make().fit(X, Y), row.make().fit(X, Y.transpose(0, 3, 1, 2))
-    assert_allclose(moved.predict(X), model.predict(X).transpose(0, 3, 1, 2), rtol=1e-7, atol=1e-7)
+    row.near(moved.predict(X), model.predict(X).transpose(0, 3, 1, 2), max(1.0, 1e-7 / row.tol))
 
 
 @pytest.mark.parametrize("scale", [-2.5, 1e-3, 1e4])
 def test_scale_of_the_outputs_scales_the_prediction(row, scale):
     X, Y = toy()
-    model, scaled = row.make().fit(X, Y), row.make().fit(X, scale * Y)
-    assert_allclose(scaled.predict(X), scale * model.predict(X), rtol=1e-8, atol=1e-9 * abs(scale))
-    assert_same_certificate(scaled, model, scale=scale**2)
+    model, scaled = row.make().fit(X, Y), row.make(**row.scaled(scale, Y.ndim)).fit(X, scale * Y)
+    row.near(scaled.predict(X), scale * model.predict(X))
+    if row.ridge:
+        same_certificate(scaled, model, row.tol, scale=scale**2)
 
 
 def test_shift_of_the_data_moves_only_the_intercept(row):
     if not row.estimator.fit_intercept:
         pytest.skip("without intercept a shift is another problem")
     X, Y = toy()
-    model, shifted = row.make().fit(X, Y), row.make().fit(X + 100.0, Y - 30.0)
-    assert_allclose(shifted.coef_, model.coef_, rtol=1e-8, atol=1e-10)
-    assert_allclose(shifted.predict(X + 100.0), model.predict(X) - 30.0, rtol=1e-9, atol=1e-9)
+    model, moved = row.make().fit(X, Y), row.make().fit(X, Y - 30.0)
+    row.near(moved.predict(X), model.predict(X) - 30.0)
+    if not row.shifts:
+        pytest.skip("a kernel that knows where zero is")
+    shifted = row.make().fit(X + 100.0, Y - 30.0)
+    if row.linear:
+        row.near(shifted.coef_, model.coef_, 10)
+    row.near(shifted.predict(X + 100.0), model.predict(X) - 30.0)
+
+
+LIMITS = (FULL_SPECTRUM_LIMIT, HOST_LIMIT, NUMPY_LIMIT)
+
+
+@pytest.mark.parametrize("size", [n for limit in LIMITS for n in (limit, limit + 1)])
+@pytest.mark.parametrize("where", ["features", "outputs"])
+def test_sizes_beyond_internal_limits_change_nothing_else(row, where, size):
+    """The same problem turned: whatever is done otherwise from some size on must be the same."""
+    d0, shape = (size, (2,)) if where == "features" else (3, (size,))
+    X, Y = toy(n=50, d0=d0, shape=shape, noise=0.1)
+    rng = np.random.default_rng(1)
+    Q, R = (reference.random_orthonormal(rng, d, d) for d in (d0, shape[0]))
+    widths = {"gamma": 0.5 / size, "gammas": [0.5 / size]}
+    params = {name: value for name, value in widths.items() if name in row.params}
+    model = row.make(**params).fit(X, Y)
+    turned = row.make(**params).fit(X @ Q, reference.mode_product(Y, R, 1))
+    expected = reference.mode_product(model.predict(X), R, 1)
+    row.near(turned.predict(X @ Q), expected, max(1.0, 1e-7 / row.tol))
+    same_certificate(turned, model, max(1e-7, row.tol), floor=1e-12 * (Y**2).sum())
+    if row.takes_moments:
+        moments = Moments.from_arrays(X, Y, response_grams=True)
+        row.near(row.make().fit_moments(moments).predict(X), model.predict(X), 1e-6 / row.tol)
 
 
 # ---------------------------------------------------------------- weights
@@ -198,41 +243,46 @@ def test_shift_of_the_data_moves_only_the_intercept(row):
 def test_integer_weights_are_repeated_rows(row):
     X, Y = toy()
     w = np.random.default_rng(1).integers(0, 4, len(X))
-    weighted, repeated = row.make().fit(X, Y, w), row.make().fit(X.repeat(w, 0), Y.repeat(w, 0))
-    assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-9, atol=1e-10)
-    assert_allclose(weighted.intercept_, repeated.intercept_, rtol=1e-9, atol=1e-10)
-    assert_same_certificate(weighted, repeated)
+    weighted = row.make(**row.pinned(X, labels(40))).fit(X, Y, w)
+    repeated = row.make(**row.pinned(X, labels(40).repeat(w))).fit(X.repeat(w, 0), Y.repeat(w, 0))
+    row.same_fit(weighted, repeated, X)
 
 
 def test_unit_weights_are_no_weights(row):
     X, Y = toy()
     plain = row.make().fit(X, Y)
     for ones in (np.ones(len(X)), [1] * len(X), 1.0):
-        weighted = row.make().fit(X, Y, sample_weight=ones)
-        assert_allclose(weighted.coef_, plain.coef_, rtol=1e-10, atol=1e-12)
+        row.same_fit(row.make().fit(X, Y, sample_weight=ones), plain, X, 0.1)
 
 
 def test_samples_of_weight_zero_are_ignored(row):
     X, Y = toy()
     w = np.r_[np.zeros(10), np.random.default_rng(1).uniform(0.5, 2, 30)]
     wild = np.r_[1e3 * np.ones((10, *Y.shape[1:])), Y[10:]]
-    weighted, without = row.make().fit(X, wild, w), row.make().fit(X[10:], Y[10:], w[10:])
-    assert_allclose(weighted.coef_, without.coef_, rtol=1e-8, atol=1e-9)
+    weighted = row.make(**row.pinned(X, labels(40))).fit(X, wild, w)
+    without = row.make(**row.pinned(X, labels(40)[10:])).fit(X[10:], Y[10:], w[10:])
+    row.same_fit(weighted, without, X, 10)
 
 
 def test_weights_work_with_fewer_samples_than_features(row):
     X, Y = toy(n=6, d0=9)
     w = np.array([1, 2, 0, 3, 1, 2])
-    weighted, repeated = row.make().fit(X, Y, w), row.make().fit(X.repeat(w, 0), Y.repeat(w, 0))
-    assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-7, atol=1e-8)
+    weighted = row.make(**row.pinned(X, labels(6))).fit(X, Y, w)
+    repeated = row.make(**row.pinned(X, labels(6).repeat(w))).fit(X.repeat(w, 0), Y.repeat(w, 0))
+    row.near(weighted.predict(X), repeated.predict(X), max(1.0, 1e-7 / row.tol))
 
 
 # ---------------------------------------------------------------- batches
 
 
 def incremental(row):
-    if not hasattr(row.estimator, "partial_fit"):
+    if not row.batches:
         pytest.skip("no partial_fit")
+
+
+def from_moments(row):
+    if not row.takes_moments:
+        pytest.skip("no fit_moments")
 
 
 @given(slices=batchings(40), weighted=st.booleans(), shape=st.sampled_from([(), (3,), (3, 4)]))
@@ -241,16 +291,16 @@ def test_partial_fit_over_any_batching_is_fit(row, slices, weighted, shape):
     incremental(row)
     X, Y = toy(shape=shape)
     w = np.random.default_rng(1).uniform(size=40) if weighted else None
-    whole, parts = row.make().fit(X, Y, w), row.make()
+    whole, parts = row.make(**row.pinned(X)).fit(X, Y, w), row.make(**row.pinned(X))
     for rows in slices:
         parts.partial_fit(X[rows], Y[rows], None if w is None else w[rows])
-    assert_same_fit(parts, whole)
+    row.same_fit(parts, whole, X, 0.1)
 
 
 @given(slices=batchings(40), weighted=st.booleans(), seed=st.integers(0, 999))
 @settings(max_examples=12)
 def test_merged_moments_in_any_order_give_the_fit(row, slices, weighted, seed):
-    incremental(row)
+    from_moments(row)
     X, Y = toy()
     rng = np.random.default_rng(seed)
     w = rng.uniform(size=40) if weighted else None
@@ -260,29 +310,36 @@ def test_merged_moments_in_any_order_give_the_fit(row, slices, weighted, seed):
     ]
     order = rng.permutation(len(parts))
     merged = parts[order[0]].merge(*(parts[i] for i in order[1:]))
-    assert_same_fit(row.make().fit_moments(merged), row.make().fit(X, Y, w))
+    row.same_fit(row.make().fit_moments(merged), row.make().fit(X, Y, w), X, 0.1)
 
 
-def assert_same_fit(a, b, tol=1e-10):
-    scale = np.abs(b.coef_).max()
-    assert_allclose(a.coef_, b.coef_, rtol=tol, atol=tol * scale)
-    assert_allclose(a.intercept_, b.intercept_, rtol=tol, atol=tol * scale)
-    assert_same_certificate(a, b, tol)
-    assert getattr(a, "rank_", None) == getattr(b, "rank_", None)
+def test_moments_of_the_folds_give_the_search(row):
+    if not row.takes_fold_moments or row.params.get("criterion", "cv") != "cv":
+        pytest.skip("no fit_fold_moments, or no folds")
+    X, Y = toy()
+    expected = row.make().fit(X, Y)
+    parts = [
+        Moments.from_arrays(X[test], Y[test], response_grams=True)
+        for _, test in KFold(row.params["cv"]).split(X)
+    ]
+    found = row.make().fit_fold_moments(parts)
+    row.near(found.cv_results_["mean_mse"], expected.cv_results_["mean_mse"])
+    assert found.best_index_ == expected.best_index_
+    row.same_fit(found, expected, X)
 
 
 def test_partial_fit_goes_on_from_fit_moments(row):
-    incremental(row)
+    from_moments(row)
     X, Y = toy()
     model = row.make().fit_moments(Moments.from_arrays(X[:9], Y[:9], response_grams=True))
-    assert_same_fit(model.partial_fit(X[9:], Y[9:]), row.make().fit(X, Y))
+    row.same_fit(model.partial_fit(X[9:], Y[9:]), row.make().fit(X, Y), X, 0.1)
 
 
 def test_fit_after_partial_fit_starts_anew(row):
     incremental(row)
     X, Y = toy()
     model = row.make().partial_fit(X[:9], Y[:9]).fit(X[9:], Y[9:])
-    assert_same_fit(model, row.make().fit(X[9:], Y[9:]))
+    row.same_fit(model, row.make().fit(X[9:], Y[9:]), X, 0.1)
 
 
 def test_partial_fit_after_fit_says_that_it_starts_anew(row):
@@ -292,66 +349,17 @@ def test_partial_fit_after_fit_says_that_it_starts_anew(row):
     model = row.make().fit(X[:9], Y[:9])
     with pytest.warns(UserWarning, match="partial_fit starts anew"):
         model.partial_fit(X[9:], Y[9:])
-    assert_same_fit(model, row.make().fit(X[9:], Y[9:]))
+    row.same_fit(model, row.make().fit(X[9:], Y[9:]), X, 0.1)
 
 
 # ---------------------------------------------------------------- scikit-learn's machinery
-
-
-def test_refit_forgets_the_last_fit(row):
-    X, Y = toy()
-    other = toy(n=20, d0=3, shape=(2, 2, 2))
-    again, fresh = row.make().fit(*other).fit(X, Y), row.make().fit(X, Y)
-    assert joblib.hash(vars(again)) == joblib.hash(vars(fresh))
-
-
-def test_fit_is_deterministic(row):
-    X, Y = toy()
-    assert joblib.hash(vars(row.make().fit(X, Y))) == joblib.hash(vars(row.make().fit(X, Y)))
-
-
-def test_fit_leaves_data_and_parameters_alone(row):
-    X, Y = toy()
-    w = np.ones(len(X))
-    before = joblib.hash([X, Y, w])
-    model = row.make()
-    params = joblib.hash(model.get_params())
-    model.fit(X, Y, w).predict(X)
-    assert joblib.hash([X, Y, w]) == before
-    assert joblib.hash(model.get_params()) == params
-
-
-def test_clone_pickle_and_set_params(row):
-    X, Y = toy()
-    model = row.make().fit(X, Y)
-    copied = pickle.loads(pickle.dumps(model))
-    assert_array_equal(copied.predict(X), model.predict(X))
-    assert_array_equal(copied.coef_, model.coef_)
-    assert set(vars(copied)) == set(vars(model))
-    fresh = clone(model)
-    assert fresh.get_params() == model.get_params()
-    with pytest.raises(NotFittedError):
-        fresh.predict(X)
-    assert_array_equal(fresh.set_params(**model.get_params()).fit(X, Y).coef_, model.coef_)
-
-
-def test_unfitted_estimators_say_so(row):
-    X, Y = toy()
-    for use in (
-        lambda m: m.predict(X),
-        lambda m: m.score(X, Y),
-        lambda m: m.coef_,
-        lambda m: m.n_parameters_,
-    ):
-        with pytest.raises(NotFittedError):
-            use(row.make())
 
 
 def test_pipeline_with_scaled_inputs(row):
     X, Y = toy()
     piped = make_pipeline(StandardScaler(), row.make()).fit(X, Y)
     scaled = StandardScaler().fit_transform(X)
-    assert_allclose(piped.predict(X), row.make().fit(scaled, Y).predict(scaled), rtol=1e-10)
+    row.near(piped.predict(X), row.make().fit(scaled, Y).predict(scaled), 0.1)
     assert piped.score(X, Y) == pytest.approx(row.make().fit(scaled, Y).score(scaled, Y))
 
 
@@ -384,8 +392,8 @@ def test_one_sample_is_predicted_by_itself(row, shape):
     model = row.make().fit(X, Y)
     assert np.isfinite(model.predict(X)).all()
     if row.estimator.fit_intercept:
-        assert_allclose(model.predict(X), Y, rtol=1e-12)
-        assert_allclose(model.predict(X + 5), Y, rtol=1e-12)
+        for inputs in (X, X + 5):
+            assert_allclose(model.predict(inputs), Y, rtol=1e-12)
     assert np.isfinite(list(certificate(model).values())).all()
 
 
@@ -405,7 +413,8 @@ def test_constant_inputs_predict_the_mean(row, value, n):
     X = np.full((n, 5), value)
     model = row.make().fit(X, Y)
     assert_allclose(model.predict(X), np.broadcast_to(Y.mean(0), Y.shape), rtol=1e-9)
-    assert_allclose(model.coef_, 0, atol=1e-9)
+    if row.linear:
+        assert_allclose(model.coef_, 0, atol=1e-9)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e8])
@@ -413,7 +422,7 @@ def test_constant_outputs_are_predicted(row, value):
     X, Y = toy()
     Y = np.full_like(Y, value)
     model = row.make().fit(X, Y)
-    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.predict(3 * X)).all()
     if row.estimator.fit_intercept:
         assert_allclose(model.predict(X), Y, rtol=1e-12)
         assert certificate(model).get("objective_", 0.0) <= 1e-20 * max(1.0, value**2)
@@ -424,14 +433,22 @@ def test_constant_feature_and_constant_output_entry(row):
     X[:, 2], Y[:, 1, 2] = 3.0, -7.0
     model = row.make().fit(X, Y)
     assert np.isfinite(model.predict(X)).all()
-    if row.estimator.fit_intercept:
+    if row.estimator.fit_intercept and row.linear:
         assert_allclose(model.coef_[2], 0, atol=1e-10)
         X[:, 2] = 1e3  # an input that never varied has no say
         assert np.abs(model.predict(X)).max() < 10 * np.abs(Y).max()
+
+
+def test_constant_slice_of_the_outputs_is_predicted(row):
+    if not row.estimator.fit_intercept:
+        pytest.skip("without intercept there is nothing that predicts a constant")
+    X, Y = toy()
+    Y[:, 1] = -7.0
+    row.near(row.make().fit(X, Y).predict(X)[:, 1], Y[:, 1])
 
 
 def test_fewer_samples_than_features(row):
     X, Y = toy(n=6, d0=30)
     model = row.make().fit(X, Y)
     assert model.score(X, Y) > 0.5
-    assert model.coef_.shape == (30, 3, 4)
+    assert model.predict(X).shape == Y.shape

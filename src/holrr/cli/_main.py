@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 
 from .._version import __version__
-from . import _experiments, _models
+from . import _demo, _models
 from ._errors import EXIT_OK, exit_code_of, one_line
 from ._help import OVERVIEW, OneLineParser
 
@@ -51,8 +51,7 @@ def _parser() -> OneLineParser:
         _models.add_fit,
         _models.add_predict,
         _models.add_info,
-        _experiments.add_demo,
-        _experiments.add_reproduce,
+        _demo.add_demo,
     ):
         command = add(commands)
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")

@@ -92,7 +92,7 @@ class DaskSource(Source):
         # The Gram matrix of a mode needs all of the outputs of a sample in one place.
         Y = self._whole_outputs() if response_grams else self._Y
         more: dict[str, Any] = {"n_folds": n_folds, "response_grams": response_grams}
-        more |= {"features": self.features}
+        more["features"] = self.features
         trees = list(self._trees(Y, _moments_of_chunk, _merge, labels=labels, **more))
         found = _compute([tree for _, tree in trees], Y.npartitions)
         boxes = [box for box, _ in trees]

@@ -69,8 +69,8 @@ class DiskSource(Source):
             return [Running.joined(pair) for pair in zip(a, b, strict=True)]
 
         self._warn_of_size(n_folds)
-        k = self.n_mapped or self.n_features
-        entries = k * (k + math.prod(self.output_shape))
+        n_features = max(self.n_features, self.n_mapped // 2)
+        entries = n_features * (n_features + math.prod(self.output_shape))
         return [f.result() for f in self._reduced(of_block, join, result=8 * n_folds * entries)]
 
     def input_rows(self, index: np.ndarray) -> np.ndarray:

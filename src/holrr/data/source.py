@@ -51,7 +51,7 @@ class Source(metaclass=ABCMeta):
     n_mapped: int = 0
 
     def mapped(self, features: Callable[[Any], Any], n_mapped: int) -> Self:
-        """The same samples with their inputs mapped to features as they are read.
+        """The same samples with their inputs mapped to features when moments are gathered.
 
         Parameters
         ----------

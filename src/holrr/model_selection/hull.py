@@ -16,8 +16,8 @@ __all__ = ["nearest_in_hull", "squares"]
 
 
 def squares(B: np.ndarray, w: np.ndarray) -> float:
-    """``w' B w``, of which rounding can leave less than nothing."""
-    return max(float(w @ B @ w), 0.0)
+    """``w' B w``, no smaller than what rounding leaves where long vectors cancel each other."""
+    return max(float(w @ B @ w), 1e-14 * float(w @ np.abs(B) @ w))
 
 
 def nearest_in_hull(B: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -37,14 +37,16 @@ def nearest_in_hull(B: np.ndarray, w: np.ndarray) -> np.ndarray:
     """
     w = np.append(w, 0.0 if w.size else 1.0)
     active = np.flatnonzero(w).tolist()
+    slope = B @ w
     while True:
-        slope = B @ w
         j, error = int(np.argmin(slope)), w @ slope
-        if j in active or not slope[j] < error:
+        rounding = np.finfo(float).eps * (w @ np.abs(B) @ w)
+        if j in active or not slope[j] < error - rounding:
             return w
         active.append(j)
         v = _least_within(B, w, active)
-        if not v @ B @ v < error:  # rounding has the last word
+        slope = B @ v
+        if not v @ slope < error - rounding:  # so that it ends
             return w
         w = v
 
@@ -65,7 +67,11 @@ def _least_within(B: np.ndarray, w: np.ndarray, active: list[int]) -> np.ndarray
 
 def _affine(B: np.ndarray) -> np.ndarray:
     """Weights of any sign that add up to one, with the least ``w' B w``."""
-    # About the first corner: w = e_0 + sum_i z_i (e_i - e_0).
-    C = B[1:, 1:] - B[1:, :1] - B[:1, 1:] + B[0, 0]
-    z = np.linalg.lstsq(C, B[0, 0] - B[1:, 0], rcond=None)[0]
-    return np.concatenate([[1 - z.sum()], z])
+    # About the shortest corner, in units of the distances: w = e_j + sum_i z_i (e_i - e_j) / d_i.
+    j = int(np.argmin(np.diagonal(B)))
+    C = B - B[:, [j]] - B[[j], :] + B[j, j]
+    d = np.sqrt(np.maximum(np.diagonal(C), 0.0))
+    d[d == 0] = 1.0
+    z = np.linalg.lstsq(C / d / d[:, None], (B[j, j] - B[:, j]) / d, rcond=None)[0] / d
+    z[j] += 1 - z.sum()
+    return z

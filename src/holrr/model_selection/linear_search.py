@@ -72,10 +72,9 @@ class LinearSearchCV(SearchCV):
     def _folds(self, data: Samples | Source, groups: Any) -> ArrayFolds | MomentFolds:
         grams, wants_folds = self.subspaces == "response", self.criterion == "cv"
         if isinstance(data, Source):  # the moments of all folds from one pass over the data
-            folds = (
-                gather_folds(data, self.cv, groups, grams) if wants_folds else data.halves(grams)
-            )
-            return self._moment_folds(folds)
+            if wants_folds:
+                return self._moment_folds(gather_folds(data, self.cv, groups, grams))
+            return self._moment_folds(data.halves(grams))
         data = data.in_units()
         if data.w is not None:  # samples without weight are not looked at later
             check_finite(data.Y, "y")

@@ -1,0 +1,532 @@
+"""Families of random cases: each is a function of a generator that raises where something is wrong.
+
+A case compares two ways to the same answer (another scale, source, layout, turn, a naive loop), or
+asks for a clear refusal. All estimators come from the registry.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io as streams
+import math
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from brute_force import brute_force
+from numpy.testing import assert_allclose
+from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, ShuffleSplit
+
+import holrr
+import reference
+from holrr import HOLRR, HOLRRCV, LRRCV, RLSCV, Moments
+from holrr.cli import main
+from holrr.streaming import memory_budget
+from problems import low_rank_tensor, on_disk
+from registry import ROWS, Row
+
+FAMILIES: dict[str, Callable[[np.random.Generator], None]] = {}
+
+# Sizes from which on something is done otherwise, and their neighbours.
+LIMITS = [n + d for n in (64, 128, 256) for d in (-1, 0, 1)]
+
+
+def family(case: Callable[[np.random.Generator], None]) -> Callable[[np.random.Generator], None]:
+    FAMILIES[case.__name__] = case
+    return case
+
+
+# ---------------------------------------------------------------- what the cases share
+
+
+def a_row(rng: np.random.Generator, wanted: Callable[[Row], bool] = lambda row: True) -> Row:
+    rows = [row for row in ROWS if wanted(row)]
+    return rows[rng.integers(len(rows))]
+
+
+def a_problem(rng, n=None, d0=None, shape=None) -> tuple[np.ndarray, np.ndarray]:
+    """Low-rank outputs of any order, with noise and means."""
+    n = int(rng.integers(12, 60)) if n is None else n
+    d0 = int(rng.integers(1, 9)) if d0 is None else d0
+    if shape is None:
+        shape = tuple(int(d) for d in rng.integers(1, 6, size=rng.integers(0, 4)))
+    X = rng.normal(size=(n, d0)) + rng.normal()
+    W = low_rank_tensor(rng, (d0, *shape), [min(2, d) for d in (d0, *shape)])
+    Y = np.tensordot(X, W / max(np.abs(W).max(), 1e-3), 1) + rng.normal()
+    return X, Y + 0.2 * rng.normal(size=Y.shape)
+
+
+def some_weights(rng, n: int) -> np.ndarray:
+    """Not all positive, and no fold of three without any."""
+    w = rng.uniform(0.2, 3.0, n) * (rng.uniform(size=n) < 0.7)
+    w[:9] = np.maximum(w[:9], 0.5)
+    return w
+
+
+def folds_of(row: Row, X: np.ndarray) -> dict[str, Any]:
+    return row.pinned(X, np.arange(len(X)) % 3)
+
+
+def close(row: Row, found: Any, expected: Any, tol: float = 1e-6) -> None:
+    """Predictions are the same, relative to the largest; those of iterative rows more roughly."""
+    tol = max(tol, 30 * row.tol)
+    expected = np.asarray(expected)
+    assert np.isfinite(found).all()
+    assert_allclose(found, expected, rtol=0, atol=tol * np.abs(expected).max(initial=1e-300))
+
+
+def tied(found: Any, expected: Any) -> bool:
+    """Whether two searches chose different candidates that rounding can hardly tell apart."""
+    if not hasattr(expected, "best_index_") or found.best_index_ == expected.best_index_:
+        return False
+    results = expected.cv_results_
+    surface = results.get("mean_mse", results.get(getattr(expected, "criterion", "")))
+    if surface is None or np.shape(surface) != np.shape(found.cv_results_.get("mean_mse", surface)):
+        return False
+    a, b = surface[found.best_index_], surface[expected.best_index_]
+    return bool(abs(a - b) <= 1e-6 * abs(b)) or getattr(expected, "selection", "") == "1se"
+
+
+def fit(row: Row, X: Any, Y: Any, w: Any = None, **params: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return row.make(**params).fit(X, Y, w)
+
+
+# ---------------------------------------------------------------- scales, sizes, layouts, weights
+
+
+def times(params: dict[str, Any], name: str, many: str, factor: float) -> dict[str, Any]:
+    """A penalty, or all candidates for one, times a factor."""
+    if params.get(name) is not None:
+        return {name: params[name] * factor}
+    if params.get(many) is not None:
+        return {many: [value * factor for value in params[many]]}
+    return {}
+
+
+@family
+def scale_of_the_outputs(rng) -> None:
+    row, (X, Y) = a_row(rng), a_problem(rng)
+    scale = 10.0 ** rng.uniform(-150, 150)
+    expected = fit(row, X, Y)
+    found = fit(row, X, scale * Y, **row.scaled(scale, Y.ndim))
+    if not tied(found, expected):
+        close(row, found.predict(X) / scale, expected.predict(X))
+
+
+@family
+def scale_of_the_inputs(rng) -> None:
+    row, (X, Y) = a_row(rng), a_problem(rng)
+    scale = 10.0 ** rng.uniform(-150, 150)
+    params = row.params
+    other: dict[str, Any] = {}
+    if params.get("kernel", "linear") == "linear":
+        other |= times(params, "alpha", "alphas", scale**2)
+        other |= times(params, "penalty", "penalties", scale)
+        other |= times(params, "beta", "betas", scale ** (2 / (Y.ndim + 1)))
+    other |= times(params, "gamma", "gammas", scale**-2)
+    expected, found = fit(row, X, Y), fit(row, scale * X, Y, **other)
+    if not tied(found, expected):
+        close(row, found.predict(scale * X), expected.predict(X))
+
+
+@family
+def single_precision(rng) -> None:
+    row, (X, Y) = a_row(rng), a_problem(rng)
+    scale = 10.0 ** rng.uniform(-12, 12)
+    single = X.astype(np.float32), (scale * Y).astype(np.float32)
+    double = tuple(a.astype(float) for a in single)
+    params = row.scaled(scale, Y.ndim)
+    expected, found = fit(row, *double, **params), fit(row, *single, **params)
+    predicted = found.predict(single[0])
+    assert predicted.dtype == np.float32
+    if getattr(found, "best_index_", 0) == getattr(expected, "best_index_", 0):
+        close(row, predicted / scale, expected.predict(double[0]) / scale, 2e-3)
+
+
+def strided(rng, a):
+    wide = np.full([2 * n for n in a.shape], np.nan)
+    every = tuple(slice(None, None, 2) for _ in a.shape)
+    wide[every] = a
+    return wide[every]
+
+
+LAYOUTS: list[Callable[[Any, np.ndarray], np.ndarray]] = [
+    lambda rng, a: np.asfortranarray(a),
+    strided,
+    lambda rng, a: np.flip(np.flip(a, axis=0).copy(), axis=0),
+    lambda rng, a: np.moveaxis(np.moveaxis(a, 0, -1).copy(), -1, 0),
+    lambda rng, a: a.astype(">f8"),
+    lambda rng, a: a[:, None][:, 0],
+    lambda rng, a: np.ma.masked_array(a),
+    lambda rng, a: a.tolist(),
+    lambda rng, a: a.astype(object),
+]
+
+
+@family
+def layouts(rng) -> None:
+    row, (X, Y) = a_row(rng), a_problem(rng)
+    lay_x, lay_y = (LAYOUTS[rng.integers(len(LAYOUTS))] for _ in range(2))
+    expected, found = fit(row, X, Y), fit(row, lay_x(rng, X), lay_y(rng, Y))
+    if not tied(found, expected):
+        close(row, found.predict(lay_x(rng, X)), expected.predict(X))
+
+
+@family
+def sizes(rng) -> None:
+    """Turned inputs and outputs give turned predictions, on both sides of every limit."""
+    row = a_row(rng)
+    size, small = int(rng.choice(LIMITS)), int(rng.integers(2, 5))
+    d0, shape = [(size, (small,)), (small, (size,)), (small, (2, size))][rng.integers(3)]
+    X, Y = a_problem(rng, n=int(rng.integers(20, 90)), d0=d0, shape=shape)
+    Q, R = (reference.random_orthonormal(rng, d, d) for d in (d0, shape[-1]))
+    widths = {"gamma": 0.5 / size, "gammas": [0.5 / size]}
+    params = {name: value for name, value in widths.items() if name in row.params}
+    expected = fit(row, X, Y, **params)
+    found = fit(row, X @ Q, reference.mode_product(Y, R, Y.ndim - 1), **params)
+    if not tied(found, expected):
+        turned = reference.mode_product(expected.predict(X), R, Y.ndim - 1)
+        close(row, found.predict(X @ Q), turned, 1e-5)
+
+
+@family
+def weights(rng) -> None:
+    """Repeated samples are weights, and samples without weight are not there, however wild."""
+    row, (X, Y) = a_row(rng), a_problem(rng)
+    w = rng.integers(0, 4, len(X))
+    w[:9] = np.maximum(w[:9], 1)
+    wild_x, wild_y = X.copy(), Y.copy()
+    wild_x[w == 0] += 10.0 ** rng.uniform(0, 8)
+    wild_y[w == 0] -= 10.0 ** rng.uniform(0, 8)
+    labels = np.arange(len(X)) % 3
+    expected = fit(row, X.repeat(w, 0), Y.repeat(w, 0), **row.pinned(X, labels.repeat(w)))
+    found = fit(row, wild_x, wild_y, w, **row.pinned(X, labels))
+    if not tied(found, expected):
+        close(row, found.predict(X), expected.predict(X))
+        if row.linear and row.ridge:
+            size = float((w.reshape(-1, *[1] * (Y.ndim - 1)) * Y**2).sum())
+            assert_allclose(found.objective_, expected.objective_, rtol=1e-6, atol=1e-9 * size)
+            assert_allclose(found.lower_bound_, expected.lower_bound_, rtol=1e-6, atol=1e-9 * size)
+
+
+# ---------------------------------------------------------------- sources
+
+
+def from_disk(row, X, Y, w, params, folder) -> Any:
+    with memory_budget(2**11):
+        return fit(row, on_disk(folder, "X", X), on_disk(folder, "Y", Y), w, **params)
+
+
+def from_hdf5(row, X, Y, w, params, folder) -> Any:
+    import h5py
+
+    with h5py.File(folder / "data.h5", "w") as file, memory_budget(2**11):
+        return fit(
+            row, file.create_dataset("X", data=X), file.create_dataset("Y", data=Y), w, **params
+        )
+
+
+def from_dask(row, X, Y, w, params, folder) -> Any:
+    import dask.array as da
+
+    chunks = len(X) // 3 + 1
+    lazy = (
+        da.from_array(a, chunks=(chunks, *[max(1, d // 2) for d in a.shape[1:]])) for a in (X, Y)
+    )
+    return fit(row, *lazy, w, **params)
+
+
+def from_batches(row, X, Y, w, params, folder) -> Any:
+    model = row.make(**params)
+    for part in np.array_split(np.arange(len(X)), 4):
+        if w[part].any():
+            model.partial_fit(X[part], Y[part], w[part])
+    return model
+
+
+def from_moments(row, X, Y, w, params, folder) -> Any:
+    parts = [p for p in np.array_split(np.arange(len(X)), 3) if w[p].any()]
+    found = [Moments.from_arrays(X[p], Y[p], w[p], response_grams=True) for p in parts]
+    return row.make(**params).fit_moments(found[0].merge(*found[1:]))
+
+
+@family
+def sources(rng) -> None:
+    """Disk, Dask, batches and moments give what memory gives."""
+    row = a_row(rng, lambda row: row.streams)
+    X, Y = a_problem(rng, n=int(rng.integers(60, 150)), d0=int(rng.choice([1, 3, 7, 20, 64, 65])))
+    w = some_weights(rng, len(X))
+    ways = [from_disk, from_hdf5, from_dask]
+    ways += [from_batches] * row.batches + [from_moments] * row.takes_moments
+    params = folds_of(row, X) if row.params.get("criterion", "cv") == "cv" else {}
+    expected = fit(row, X, Y, w, **params)
+    way = ways[rng.integers(len(ways))]
+    with tempfile.TemporaryDirectory() as folder:
+        found = way(row, X, Y, w, params, Path(folder))
+    if not tied(found, expected):
+        close(row, found.predict(X), expected.predict(X))
+
+
+@family
+def badly_scaled_features(rng) -> None:
+    """Without a penalty the units of the features do not matter, wherever the data come from."""
+    X, Y = a_problem(rng, n=80, d0=4)
+    row = next(
+        row for row in ROWS if row.params == holrr.RLS(alpha=0, fit_intercept=False).get_params()
+    )
+    units = 10.0 ** rng.uniform(-4.5, 4.5, size=4)
+    expected = fit(row, X, Y).predict(X)
+    way = [from_disk, from_dask, from_batches, from_moments][rng.integers(4)]
+    with tempfile.TemporaryDirectory() as folder:
+        found = way(row, X * units, Y, np.ones(len(X)), {}, Path(folder))
+    close(row, found.predict(X * units), expected, 1e-5)
+
+
+# ---------------------------------------------------------------- searches against naive loops
+
+
+def a_splitter(rng, n: int) -> Any:
+    seed = int(rng.integers(1000))
+    return [
+        KFold(3),
+        KFold(4, shuffle=True, random_state=seed),
+        ShuffleSplit(3, test_size=0.3, random_state=seed),
+        RepeatedKFold(n_splits=2, n_repeats=2, random_state=seed),
+        PredefinedSplit(rng.integers(-1, 3, n)),
+    ][rng.integers(5)]
+
+
+def degrees(shape, rank) -> int:
+    """Dimension of the tensors of a multilinear rank that can be attained."""
+    rank = list(rank)
+    for _ in rank:
+        rank = [min(R, math.prod(rank[:i] + rank[i + 1 :])) for i, R in enumerate(rank)]
+    return math.prod(rank) + sum(R * (d - R) for R, d in zip(rank, shape, strict=True))
+
+
+@family
+def selections(rng) -> None:
+    """Errors of all candidates and the choice among them, as a loop of fits has them."""
+    n, d0 = int(rng.integers(14, 26)), int(rng.integers(1, 4))
+    shape = tuple(int(d) for d in rng.integers(1, 4, size=rng.integers(1, 3)))
+    X, Y = a_problem(rng, n, d0, shape)
+    w = some_weights(rng, n) if rng.uniform() < 0.5 else None
+    alphas = list(10.0 ** rng.uniform(-3, 2, size=2))
+    options = {
+        "fit_intercept": bool(rng.integers(2)),
+        "subspaces": ["fitted", "response"][rng.integers(2)],
+    }
+    cv, selection = a_splitter(rng, n), ["min", "1se"][rng.integers(2)]
+    splits = [(a, b) for a, b in cv.split(X) if w is None or (w[a].any() and w[b].any())]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = HOLRRCV(alphas, cv=splits, selection=selection, **options).fit(X, Y, w)
+    shape = model.cv_results_["mean_mse"].shape[1:]
+    errors = brute_force(X, Y, splits, alphas, shape, w, **options)
+    assert_allclose(model.cv_results_["fold_mse"], errors, rtol=1e-6, atol=1e-9 * errors.max())
+    mean = errors.mean(axis=0)
+    best, bound = mean.min(), mean.min() * (1 + 1e-9)
+    if selection == "1se":
+        at = np.unravel_index(mean.argmin(), mean.shape)
+        bound = best + errors[(slice(None), *at)].std(ddof=1) / math.sqrt(len(splits))
+        count = np.empty(mean.shape[1:])
+        for index in np.ndindex(*count.shape):
+            count[index] = degrees((d0, *Y.shape[1:]), [i + 1 for i in index])
+        allowed = np.broadcast_to(count, mean.shape)[mean <= bound * (1 - 1e-9)]
+        assert count[model.best_index_[1:]] <= allowed.min(initial=np.inf)
+    assert mean[model.best_index_] <= bound * (1 + 1e-9)
+    final = HOLRR(model.rank_, model.alpha_, **options).fit(X, Y, w)
+    assert_allclose(model.predict(X), final.predict(X), rtol=1e-7, atol=1e-8)
+
+
+@family
+def criteria(rng) -> None:
+    """Information criteria from the training errors of separate fits, and the best of them."""
+    n, d0 = int(rng.integers(14, 26)), int(rng.integers(1, 4))
+    X, Y = a_problem(rng, n, d0)
+    w = some_weights(rng, n) if rng.uniform() < 0.5 else None
+    each = np.ones(n) if w is None else w
+    alphas = list(10.0 ** rng.uniform(-3, 2, size=3))
+    criterion = ["aic", "bic", "gcv"][rng.integers(3)]
+    make = [RLSCV, LRRCV, HOLRRCV][rng.integers(3)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = make(alphas, criterion=criterion).fit(X, Y, w)
+    found = model.cv_results_
+    assert found[criterion][model.best_index_] <= np.nanmin(found[criterion]) + 1e-9 * abs(
+        np.nanmin(found[criterion])
+    )
+    predicted = model.predict(X)
+    squares = ((predicted - Y) ** 2).reshape(n, -1).mean(axis=1)
+    mse = (each * squares).sum() / each.sum()
+    size = each.sum() * math.prod(Y.shape[1:])
+    assert_allclose(found["train_mse"][model.best_index_], mse, rtol=1e-6)
+    assert_allclose(found["n_observations"], size, rtol=1e-12)
+    df = found["degrees_of_freedom"][model.best_index_]
+    value = {
+        "aic": size * math.log(mse) + 2 * df,
+        "bic": size * math.log(mse) + math.log(size) * df,
+        "gcv": mse / (1 - df / size) ** 2,
+    }[criterion]
+    assert_allclose(found[criterion][model.best_index_], value, rtol=1e-6)
+
+
+# ---------------------------------------------------------------- what must be refused
+
+
+@family
+def bad_entries(rng) -> None:
+    """NaN or infinity anywhere is refused by its place, and a fitted model stays as it was."""
+    row, (X, Y) = a_row(rng), a_problem(rng)
+    model = fit(row, X, Y)
+    before = model.predict(X)
+    where, A = [("X", X), ("y", Y)][rng.integers(2)]
+    at = tuple(int(rng.integers(d)) for d in A.shape)
+    A = A.copy()
+    A[at] = [np.nan, np.inf, -np.inf][rng.integers(3)]
+    data = (A, Y) if where == "X" else (X, A)
+    w = None if rng.uniform() < 0.5 else some_weights(rng, len(X))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            model.fit(*data, w)
+    except ValueError as error:
+        assert where in str(error)  # noqa: PT017
+        assert str(at) in str(error), (str(at), str(error))  # noqa: PT017
+    else:
+        raise AssertionError(f"{row.id} took {A[at]} at {at} of {where}")
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def damaged(rng, content: bytes) -> bytes:
+    """Some bytes changed, cut off, left out, doubled or put in."""
+    a, b = sorted(int(i) for i in rng.integers(0, len(content) + 1, size=2))
+    b = min(b, a + 64)
+    kind = rng.integers(6)
+    if kind == 0:
+        changed = bytearray(content)
+        for i in rng.integers(0, len(content), size=rng.integers(1, 4)):
+            changed[i] ^= int(rng.integers(1, 256))
+        return bytes(changed)
+    noise = rng.bytes(int(rng.integers(1, 40)))
+    return [
+        content[:a],
+        content[:a] + content[b:],
+        content[:b] + content[a:b] + content[b:],
+        content[:a] + noise + content[a:],
+        content + noise,
+    ][kind - 1]
+
+
+@family
+def damaged_files(rng) -> None:
+    """A ValueError, or the very same model: never another one, never another exception."""
+    row, (X, Y) = a_row(rng), a_problem(rng)
+    model = fit(row, X, Y)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        model.save(path)
+        content = path.read_bytes()
+        for _ in range(20):
+            path.write_bytes(damaged(rng, content))
+            try:
+                loaded = holrr.load(path)
+            except ValueError:
+                continue
+            np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+WORDS = [
+    "0.5",
+    "2",
+    "1,2",
+    "0",
+    "-1",
+    "nan",
+    "inf",
+    "1e400",
+    "",
+    "x",
+    "0.1,1",
+    "3,3,3",
+    "99999999999",
+]
+OPTIONS = ["--rank", "--alpha", "--cv", "--gamma", "--kernel", "--output-shape", "--model"]
+KINDS = ["holrr", "lrr", "rls", "kernel-holrr", "kernel-lrr", "kernel-rls", "trace-norm", "mlmt-nc"]
+
+
+def run(*words: str) -> tuple[int, str]:
+    """Exit code and complaints of a command line."""
+    said = streams.StringIO()
+    with (
+        contextlib.redirect_stderr(said),
+        contextlib.redirect_stdout(streams.StringIO()),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", UserWarning)
+        code = main(list(words))
+    return code, said.getvalue()
+
+
+@family
+def command_lines(rng) -> None:
+    """Any words: success and a model that predicts, or one line that says why not."""
+    X, Y = a_problem(rng, n=24)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        np.save(place / "X.npy", X)
+        np.save(place / "Y.npy", Y)
+        words = ["fit", str(place / "X.npy"), str(place / "Y.npy"), "-o", str(place / "model")]
+        words += ["--model", KINDS[rng.integers(len(KINDS))]]
+        for name in rng.choice(OPTIONS[:5], size=rng.integers(0, 3), replace=False):
+            words += [str(name), WORDS[rng.integers(len(WORDS))]]
+        code, said = run(*words)
+        assert "Traceback" not in said
+        if code != 0:
+            assert len(said.strip().splitlines()) == 1, said
+            assert not (place / "model").exists()
+            return
+        model = holrr.load(place / "model")
+        code, said = run("predict", str(place / "model"), words[1], "-o", str(place / "P.npy"))
+        assert code == 0, said
+        np.testing.assert_allclose(np.load(place / "P.npy"), model.predict(X), rtol=1e-12)
+        assert run("info", str(place / "model"))[0] == 0
+
+
+@family
+def foreign_tables(rng) -> None:
+    """Text files with gaps, headers and odd numbers: all rows are read, or a line says why not."""
+    X, Y = a_problem(rng, n=20, shape=(3,))
+    rows = [",".join(f"{v:.17g}" for v in row) for row in X]
+    at = int(rng.integers(len(rows)))
+    bad = ["NA", "", "nan", "inf", "one", "1;2", "0x10"][rng.integers(7)]
+    cells = rows[at].split(",")
+    cells[rng.integers(len(cells))] = bad
+    rows[at] = ",".join(cells)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "X.csv").write_text("\n".join(rows) + "\n")
+        np.save(place / "Y.npy", Y)
+        np.save(place / "good.npy", X)
+        code, _ = run(
+            "fit",
+            str(place / "good.npy"),
+            str(place / "Y.npy"),
+            "-o",
+            str(place / "m"),
+            "--rank",
+            "1",
+        )
+        assert code == 0
+        code, said = run(
+            "predict", str(place / "m"), str(place / "X.csv"), "-o", str(place / "P.npy")
+        )
+        assert "Traceback" not in said
+        if code == 0:  # only a first line that is all words may be taken for a header
+            assert at == 0
+            assert len(np.load(place / "P.npy")) == len(X), f"a row with {bad!r} was left out"

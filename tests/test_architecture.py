@@ -1,0 +1,111 @@
+"""The rooms of the library and the doors between them, read from the source itself."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "holrr"
+FILES = sorted(SOURCE.rglob("*.py"))
+# Lines of src/ in all, as they stand in the files: 12,500 for the library with one door, one
+# search and one registry. What a later capability needs is added here, by name.
+MAX_LINES = 12_500
+MAX_LINES_OF_A_MODULE = 350
+# The build reads the version from a module of its own; everybody may.
+FOR_EVERYBODY = {"holrr._version"}
+
+
+def name_of(path: Path) -> str:
+    parts = ("holrr", *path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in FILES}
+
+
+def package_of(module: str) -> str:
+    """The package that a module lives in; ``holrr`` itself for what lies beside the packages."""
+    parts = module.split(".")
+    return ".".join(parts[:2]) if len(parts) > 2 or (SOURCE / parts[-1]).is_dir() else parts[0]
+
+
+def for_types_only(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes, those inside functions too, but what is there for type checkers only."""
+    for child in ast.iter_child_nodes(node):
+        if for_types_only(child):
+            yield from (n for other in child.orelse for n in (other, *statements(other)))
+        else:
+            yield child
+            yield from statements(child)
+
+
+def imported(module: str, path: Path) -> set[str]:
+    """Modules of the library that a module imports, at once or later."""
+    is_package = path.name == "__init__.py"
+    found: set[str] = set()
+    for node in statements(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = module.split(".")
+            base = base[: len(base) - node.level + is_package] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {origin, *(f"{origin}.{alias.name}" for alias in node.names)}
+    return {name for name in found if name in MODULES}
+
+
+IMPORTS = {module: imported(module, path) for module, path in MODULES.items()}
+
+
+def test_imports_are_seen_wherever_they_are(tmp_path):
+    """The walk itself: lazy, relative and absolute ones, but none for types only."""
+    path = tmp_path / "some.py"
+    path.write_text(
+        "from typing import TYPE_CHECKING\n"
+        "import holrr.io._files\n"
+        "if TYPE_CHECKING:\n    from .linear import _rls\n"
+        "def f():\n    from ..data import arrays\n    from .tensor import unfold\n"
+    )
+    expected = {"holrr.io._files", "holrr.data", "holrr.data.arrays", "holrr.core.tensor"}
+    assert imported("holrr.core.some", path) == expected
+
+
+def test_every_module_was_read():
+    assert len(MODULES) > 50
+    assert IMPORTS["holrr.core.tucker"] >= {"holrr.core.namespace"}
+    assert package_of("holrr.core") == package_of("holrr.core.tucker") == "holrr.core"
+    assert package_of("holrr.base") == package_of("holrr") == "holrr"
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if package_of(m) == "holrr.core"])
+def test_the_core_imports_nothing_but_itself(module):
+    assert {m for m in IMPORTS[module] if package_of(m) != "holrr.core"} == set()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_package_imports_a_private_module_of_another(module):
+    private = {
+        other
+        for other in IMPORTS[module] - FOR_EVERYBODY
+        if package_of(other) != package_of(module)
+        and any(part.startswith("_") for part in other.split("."))
+    }
+    assert private == set()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_modules_are_short(module):
+    assert len(MODULES[module].read_text().splitlines()) <= MAX_LINES_OF_A_MODULE
+
+
+def test_the_library_is_small(record_property):
+    lines = sum(len(path.read_text().splitlines()) for path in FILES)
+    record_property("lines", lines)
+    assert lines <= MAX_LINES, f"{lines} lines under src/; at most {MAX_LINES} are agreed on"
