@@ -285,6 +285,14 @@ WITHOUT_ALTERNATIVE = {
 # but for what is wrong by chance.
 KNOWN_FAILURES: list[tuple[str, list[str]]] = [
     (
+        "weights of ranks that torch cannot read: their strides are negative",
+        [r"test_arrays\.py.*torch.*selection='average'"],
+    ),
+    (
+        "the final model of a kernel search does not know the names of the features",
+        [r"test_column_names_are_kept_and_compared\[Kernel\w+CV"],
+    ),
+    (
         "private modules of other packages are imported",
         [
             r"test_no_package_imports.*\[holrr\.(cli\._experiments|cli\._models|kernel\._kernel_(holrr|lrr))\]"
