@@ -1,13 +1,18 @@
 # Two commands are all that a newcomer needs: `make demo` and `make test`.
 # Each makes its own virtual environment beside the project on first use.
+# `make reproduce` runs the experiments of the paper; ARGS are the words after `python -m paper`.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+ARGS   ?= all --quick
 
-.PHONY: demo test lint typecheck format bench clean
+.PHONY: demo reproduce test lint typecheck format bench clean
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/python -m holrr.demo
+
+reproduce: $(VENV)/.paper-installed
+	$(BIN)/python -m paper $(ARGS)
 
 test: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest
@@ -35,6 +40,10 @@ $(BIN)/python:
 
 $(VENV)/.demo-installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plot,progress]"
+	touch $@
+
+$(VENV)/.paper-installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plot,progress,data]"
 	touch $@
 
 $(VENV)/.dev-installed: pyproject.toml | $(BIN)/python

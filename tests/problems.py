@@ -110,3 +110,12 @@ def batchings(draw, n):
     cuts = draw(st.lists(st.integers(1, n - 1), unique=True, max_size=5)) if n > 1 else []
     edges = [0, *sorted(cuts), n]
     return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def with_holes(Y, share, seed=0):
+    """A copy of `Y` with NaN at random places; every sample keeps an entry."""
+    rng = np.random.default_rng(seed)
+    flat = Y.reshape(len(Y), -1)
+    holes = rng.random(flat.shape) < share
+    holes[np.arange(len(Y)), rng.integers(flat.shape[1], size=len(Y))] = False
+    return np.where(holes, np.nan, flat).reshape(Y.shape)

@@ -1,32 +1,27 @@
-"""The skeleton that every estimator shares: validate, whiten, approximate, map back, predict."""
+"""What every estimator shares: coefficients in Tucker form, predictions, scores, files."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from functools import wraps
-from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
-from sklearn.metrics import r2_score
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from .core.approximate import Approximation
-from .core.finite import check_finite
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
-from .core.spectral import SOLVERS, Spectral, Whitened, whiten_arrays, whiten_moments
+from .core.spectral import Spectral, Whitened
 from .core.tucker import Tucker
-from .data.arrays import check_inputs, check_outputs, check_pair, check_weights
-from .data.moments import Moments
-from .data.source import Source, is_dask, open_source
-from .data.wide import whiten_source
+from .data.arrays import check_inputs, check_outputs, check_weights
+from .data.labels import check_features, check_rows
+from .data.scores import r2
+from .data.source import is_dask, open_source
 
-__all__ = ["LinearTensorRegressor", "TensorRegressor", "all_or_nothing", "check_features"]
+__all__ = ["Approximating", "TensorRegressor", "all_or_nothing"]
 
 
 def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,44 +40,32 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> None:
-    """Remember number and names of the features, or compare them with those of the fit."""
-    if isinstance(X, Mapping) and not hasattr(X, "shape"):
-        raise TypeError(f"X must be an array of numbers; got a {type(X).__name__}.")
-    validate_data(estimator, X, skip_check_array=True, reset=reset)
-
-
 class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
     """Regression from vectors to tensors with coefficients in Tucker form.
 
-    A subclass says how the whitened tensor is approximated (`_approximate`) and how the data
-    become a whitened problem (`fit`).
+    A subclass says how data become a problem (`fit`) and how the problem is solved (`_solve`).
     """
 
-    @abstractmethod
-    def _approximate(self, problem: Whitened, n_features: int) -> Approximation:
-        """The constrained tensor near ``problem.Z``."""
+    tucker_: Tucker
 
-    def _solve(self, problem: Whitened, n_features: int) -> None:
-        """Approximate, map back to coefficients and set the fitted attributes."""
-        found = self._approximate(problem, n_features)
-        self._set_coefficients(_lift(found.tucker, problem), problem)
-        self.objective_ = problem.residual + found.error
-        self.lower_bound_ = problem.residual + found.lower_bound
-        self.spectra_ = list(found.spectra)
-        self._set_rank(found)
+    @abstractmethod
+    def _solve(self, problem: Any, n_features: int) -> None:
+        """Solve the problem and set the fitted attributes."""
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit has left: a refit has no other attributes than a first fit."""
+        for name in [n for n in vars(self) if n.endswith("_") or n.startswith("_fitted")]:
+            if name not in ("n_features_in_", "feature_names_in_"):
+                delattr(self, name)
 
     def _set_coefficients(self, coef: Tucker, problem: Whitened | Spectral) -> None:
-        """Set the attributes that predictions need, in the type of the data."""
-        xp = namespace_of(coef.core)
+        """Set the attributes that predictions need, in the type and the units of the data."""
+        xp, units = namespace_of(coef.core), problem.units
         dtype = getattr(xp, problem.dtype)
         intercept = problem.mean_y - coef.map_input(problem.mean_x[None, :])[0, ...]
-        self.tucker_ = coef.astype(dtype)
-        self.intercept_ = _scalar_if_0d(xp.astype(intercept, dtype))
+        self.tucker_ = units.coefficients(coef).astype(dtype)
+        self.intercept_ = _scalar_if_0d(xp.astype(intercept * units.y, dtype))
         self.solver_ = problem.solver
-
-    def _set_rank(self, found: Approximation) -> None:
-        """Set what the kind of model says of its rank."""
 
     @property
     def coef_(self) -> Array:
@@ -123,12 +106,29 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         """
         check_is_fitted(self)
         if is_dask(X):
-            return self._predict_lazily(X)
-        X = self._check_inputs(X)
-        xp = namespace_of(X)
-        out = self._beside(X).map_input(xp.astype(X, getattr(xp, self._dtype_name()), copy=False))
-        out += asarray_like(to_numpy_or_scalar(self.intercept_), out, dtype=out.dtype)
+            from .data.dask import predict_lazily
+
+            check_features(self, X, reset=False)
+            return predict_lazily(self, X)
+        checked = check_inputs(X)
+        check_features(self, X, reset=False)
+        return self._predict_checked(checked)
+
+    def _predict_checked(self, X: Array) -> Array:
+        return self._map(X)
+
+    def _map(self, F: Array) -> Array:
+        """The outputs for features, of shape (n_samples, n_features), that were checked."""
+        xp = namespace_of(F)
+        dtype = getattr(xp, self._dtype_name())
+        out = self.tucker_.beside(F).map_input(xp.astype(F, dtype, copy=False))
+        intercept = self.intercept_
+        host = np.asarray(intercept) if isinstance(intercept, float) else to_numpy(intercept)
+        out += asarray_like(host, out, dtype=out.dtype)
         return out
+
+    def _dtype_name(self) -> str:
+        return "float32" if str(self.tucker_.core.dtype).endswith("float32") else "float64"
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R2, averaged over all outputs with equal weights.
@@ -144,21 +144,14 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         float
             The same as scikit-learn's ``r2_score`` on the flattened outputs.
         """
+        check_is_fitted(self)
+        check_rows(X, y=y, sample_weight=sample_weight)
         source = open_source(X, y, sample_weight)
         if source is not None:
+            check_features(self, X, reset=False)
             return source.score(self)
-        predicted = to_numpy(self.predict(X))
-        Y = to_numpy(check_outputs(y))
-        check_finite(Y, "y")
-        if Y.shape != predicted.shape:
-            raise ValueError(
-                f"y must have shape {predicted.shape} to be scored against the predictions; "
-                f"got {Y.shape}."
-            )
-        flat = (Y.shape[0], math.prod(Y.shape[1:]))
-        return float(
-            r2_score(Y.reshape(flat), predicted.reshape(flat), sample_weight=sample_weight)
-        )
+        predicted, Y = self.predict(X), check_outputs(y)
+        return r2(Y, predicted, check_weights(sample_weight, Y))
 
     def save(self, path: Any) -> None:
         """Save the estimator to a file that holds no code; `holrr.load` brings it back.
@@ -172,198 +165,60 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
 
         save(self, path)
 
-    # ------------------------------------------------------------ helpers
 
-    def _check_inputs(self, X: Any) -> Array:
-        """Inputs to predict for, checked against those of the fit."""
-        checked = check_inputs(X)
-        check_features(self, X, reset=False)
-        return checked
+class Approximating(TensorRegressor):
+    """Estimators that approximate a whitened tensor (see `core.spectral`).
 
-    def _predict_lazily(self, X: Any) -> Any:
-        """Predictions for a Dask array, as another."""
-        from .data.dask import predict_lazily
+    A subclass says how (`_approximate`), and what the result says of its rank (`_set_rank`).
+    """
 
-        check_features(self, X, reset=False)
-        return predict_lazily(self, X)
+    @abstractmethod
+    def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
+        """The constrained tensor near ``problem.Z``; rotated, all its modes can be masked."""
 
-    def _dtype_name(self) -> str:
-        return "float32" if str(self.tucker_.core.dtype).endswith("float32") else "float64"
-
-    def _beside(self, X: Array) -> Tucker:
-        """The coefficients in the array library and on the device of `X`."""
-        core = self.tucker_.core
-        if type(core) is type(X) and getattr(core, "device", None) == getattr(X, "device", None):
-            return self.tucker_
-        move = lambda a: asarray_like(to_numpy(a), X)  # noqa: E731
-        return Tucker(
-            move(core), tuple(None if U is None else move(U) for U in self.tucker_.factors)
-        )
-
-
-class LinearTensorRegressor(TensorRegressor):
-    """Estimators that are linear in the inputs and so need the data only through their moments."""
-
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "solver": [StrOptions(set(SOLVERS))],
-    }
-
-    alpha: float
-    fit_intercept: bool
-    solver: str
-
-    @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            NumPy, or any library that follows the array API standard (torch, cupy, ...); the fit
-            is computed where the arrays live. Memory maps, HDF5 and Zarr arrays are read in blocks,
-            Dask arrays are reduced on the active scheduler (see docs/streaming.md).
-        y : array of shape (n_samples, d1, ..., dp)
-            Outputs of any order p >= 0; p = 0 are scalar targets.
-        sample_weight : array of shape (n_samples,), optional
-            Weights of the samples in the squared error.
-
-        Returns
-        -------
-        self
-        """
-        check_features(self, X, reset=True)
-        source = open_source(X, y, sample_weight)
-        if source is None:
-            X, Y = check_pair(X, y)
-            problem = self._problem_of_arrays(X, Y, check_weights(sample_weight, X))
-        else:
-            problem = self._problem_of_source(source)
-        self._solve(problem, self.n_features_in_)
-        self.__dict__.pop("moments_", None)
-        return self
-
-    @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Add a batch of samples to those seen so far and fit the model to all of them.
-
-        The data are kept as moments, whose size does not depend on the number of samples, and
-        every call solves the problem anew: with many small batches it is quicker to merge
-        `Moments` and to call `fit_moments` once. After `fit`, which keeps no moments, it starts
-        anew and says so in a warning.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-        y : array of shape (n_samples, d1, ..., dp)
-        sample_weight : array of shape (n_samples,), optional
-
-        Returns
-        -------
-        self
-        """
-        first = not hasattr(self, "moments_")
-        if first and hasattr(self, "tucker_"):
-            warnings.warn(
-                "partial_fit starts anew: fit keeps no moments of its data to go on from. To add "
-                "batches to earlier data, start with partial_fit or fit_moments.",
-                UserWarning,
-                stacklevel=4,
-            )
-        check_features(self, X, reset=first)
-        if first:
-            grams = self._wants_response_grams()
-            return self._fit_moments(Moments.from_arrays(X, y, sample_weight, grams))
-        grams = self.moments_.response_grams is not None
-        batch = Moments.from_arrays(X, y, sample_weight, grams)
-        _check_batch(batch, self.moments_)
-        return self._fit_moments(self.moments_ + batch)
-
-    @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_moments(self, moments: Moments) -> Any:
-        """Fit the model to moments, gathered here or elsewhere.
-
-        Parameters
-        ----------
-        moments : Moments
-
-        Returns
-        -------
-        self
-        """
-        if not isinstance(moments, Moments):
-            raise TypeError(f"moments must be a Moments object; got {type(moments).__name__}.")
-        self.__dict__.pop("feature_names_in_", None)
-        self.n_features_in_ = moments.n_features
-        return self._fit_moments(moments)
-
-    def _fit_moments(self, moments: Moments) -> Any:
-        if self._wants_response_grams() and moments.response_grams is None:
-            raise ValueError(
-                "subspaces='response' needs moments that were gathered with response_grams=True."
-            )
-        self._solve(self._problem_of_moments(moments), moments.n_features)
-        self.moments_ = moments
-        return self
-
-    def _problem_of_arrays(self, X: Array, Y: Array, w: Array | None) -> Any:
-        """What `_solve` wants, from (validated) data."""
-        return whiten_arrays(
-            X,
-            Y,
-            w,
-            float(self.alpha),
-            solver=self.solver,
-            fit_intercept=self.fit_intercept,
-            response_grams=self._wants_response_grams(),
-        )
-
-    def _problem_of_source(self, source: Source) -> Any:
-        """What `_solve` wants, from data beyond memory."""
-        grams = self._wants_response_grams()
-        if source.is_wide and not grams:
-            return whiten_source(
-                source, float(self.alpha), solver=self.solver, fit_intercept=self.fit_intercept
-            )
-        return self._problem_of_moments(source.moments(grams))
-
-    def _problem_of_moments(self, moments: Moments) -> Any:
-        """What `_solve` wants, from moments."""
-        return whiten_moments(
-            moments, float(self.alpha), solver=self.solver, fit_intercept=self.fit_intercept
-        )
+    def _n_directions(self, n_features: int, output_shape: Sequence[int]) -> int:
+        """How many input directions there can be."""
+        return n_features
 
     def _wants_response_grams(self) -> bool:
+        """Whether the Gram matrices of the raw outputs are needed."""
         return False
 
+    def _set_rank(self, found: Approximation) -> None:
+        """Set what the kind of model says of its rank."""
 
-def _check_batch(batch: Moments, seen: Moments) -> None:
-    if batch.output_shape != seen.output_shape:
-        raise ValueError(
-            f"y of this batch has outputs of shape {batch.output_shape}; the batches before had "
-            f"{seen.output_shape}."
-        )
+    def _solve(self, problem: Whitened, n_features: int, mask: np.ndarray | None = None) -> None:
+        """Approximate, map back to coefficients and set the fitted attributes.
+
+        Parameters
+        ----------
+        problem : Whitened
+        n_features : int
+        mask : array of shape (R0, ...), optional
+            What the core is multiplied by: a mixture of the fits of many ranks.
+        """
+        found = self._approximate(problem, n_features, mask is not None)
+        if mask is not None:
+            found = found.masked(mask)
+        units = problem.units
+        self._set_coefficients(_lift(found.tucker, problem), problem)
+        self.objective_ = units.energy(problem.residual + found.error)
+        self.lower_bound_ = units.energy(problem.residual + found.lower_bound)
+        self.energy_ = units.energy(problem.norm)
+        self.spectra_ = [spectrum * units.energy(1.0) for spectrum in found.spectra]
+        self._set_rank(found)
 
 
 def _lift(V: Tucker, problem: Whitened) -> Tucker:
     """From whitened coordinates of mode 0 to coefficients."""
     if V.factors[0] is not None:
-        return Tucker(V.core, (problem.lift(V.factors[0]), *V.factors[1:]))
+        return Tucker(V.core, (problem.lift(V.factors[0]), *V.factors[1:]), V.leading)
     xp = namespace_of(V.core)
     flat = xp.reshape(V.core, (V.core.shape[0], math.prod(V.core.shape[1:])))
     core = problem.lift(flat)
-    return Tucker(xp.reshape(core, (core.shape[0], *V.core.shape[1:])), V.factors)
+    return Tucker(xp.reshape(core, (core.shape[0], *V.core.shape[1:])), V.factors, V.leading)
 
 
 def _scalar_if_0d(a: Array) -> Any:
     """Scalar targets have a scalar intercept, as in scikit-learn."""
     return float(a) if a.ndim == 0 else a
-
-
-def to_numpy_or_scalar(a: Any) -> np.ndarray:
-    """An intercept, of any library or a float, as a NumPy array."""
-    return np.asarray(a) if isinstance(a, float) else to_numpy(a)

@@ -1,10 +1,200 @@
-"""``python -m holrr.demo``: the same as ``holrr demo``."""
+"""A first look (``holrr demo``, ``python -m holrr.demo``): fit, compare, draw, a small report."""
 
 from __future__ import annotations
 
+import base64
+import io
 import sys
+import textwrap
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from .cli import main
+import numpy as np
+from sklearn.model_selection import train_test_split
+from threadpoolctl import threadpool_limits
+
+from .datasets import image_from_coef, load_image, make_image_regression, make_tensor_regression
+from .model_selection import HOLRRCV, LRRCV, RLSCV
+
+__all__ = ["run_demo"]
+
+N_TRAIN, N_FEATURES, OUTPUT_SHAPE, RANK, SNR = 50, 10, (10, 10, 10), (6, 4, 4, 8), 1.0
+IMAGES, N_SAMPLES = ("cross", "painting"), 200
+HEADER = ("method", "ranks", "parameters", "held-out RMSE", "seconds")
+# All with the same folds and the same penalties.
+METHODS: dict[str, type] = {
+    "ridge regression": RLSCV,
+    "low-rank regression": LRRCV,
+    "HOLRR": HOLRRCV,
+}
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>holrr at a glance</title>
+<style>
+body {{ max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 sans-serif }}
+td, th {{ padding: .3rem .8rem; border-bottom: 1px solid #d8dee4; text-align: right }}
+td:first-child, th:first-child {{ text-align: left }}
+img {{ width: 100%; height: auto }}
+</style>
+<h1>holrr at a glance</h1>
+<p>{data}</p>
+<table>{table}</table>
+<p>{picture}</p>
+<img src="data:image/png;base64,{png}" alt="Two pictures and their reconstructions">
+"""
+DATA = (
+    f"{N_TRAIN} samples, {N_FEATURES} inputs, outputs of {' x '.join(map(str, OUTPUT_SHAPE))}, "
+    f"coefficients of rank {' x '.join(map(str, RANK))}, noise as strong as the signal. Penalty "
+    "and ranks by 5-fold cross-validation, which tries all 10,000 ranks:"
+)
+PICTURE = (
+    f"A picture as coefficients, each row of pixels an input, recovered from {N_SAMPLES} samples:"
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One row of the table."""
+
+    method: str
+    rank: str
+    parameters: int
+    rmse: float
+    seconds: float
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The cells of the row."""
+        numbers = (f"{self.parameters:,}", f"{self.rmse:.4f}", f"{self.seconds:.3f}")
+        return (self.method, self.rank, *numbers)
+
+
+def compare(seed: int = 0) -> tuple[list[Result], float]:
+    """Three methods on data made on the spot, and the noise that none of them can predict."""
+    X, Y, W = make_tensor_regression(
+        N_TRAIN + 500,
+        N_FEATURES,
+        OUTPUT_SHAPE,
+        rank=RANK,
+        snr=SNR,
+        normalize=True,
+        return_coef=True,
+        random_state=seed,
+    )
+    noise = _rms(Y - np.tensordot(X, W, axes=1))
+    X_train, X_test, Y_train, Y_test = train_test_split(X, Y, train_size=N_TRAIN, random_state=seed)
+    results = []
+    for name, method in METHODS.items():
+        start = time.perf_counter()
+        model = method(cv=5).fit(X_train, Y_train)
+        seconds = time.perf_counter() - start
+        rmse = _rms(model.predict(X_test) - Y_test)
+        parameters = model.best_estimator_.n_parameters_
+        results.append(Result(name, _ranks(model), parameters, rmse, seconds))
+    return results, noise
+
+
+def _rms(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def _ranks(model: Any) -> str:
+    return " x ".join(map(str, np.atleast_1d(getattr(model, "rank_", "full"))))
+
+
+def draw(seed: int = 0) -> Any:
+    """True pictures, and what each method makes of them, as a matplotlib Figure."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.6, 5.8), layout="constrained")
+    heights = [np.divide(*load_image(image).shape[:2]) for image in IMAGES]
+    grid = figure.subplots(len(IMAGES), 1 + len(METHODS), height_ratios=heights)
+    for axes, image in zip(grid, IMAGES, strict=True):
+        X, Y, W = make_image_regression(image, "rows", N_SAMPLES, random_state=seed)
+        _show(axes[0], load_image(image), f"{image}\n")
+        for ax, (name, method) in zip(axes[1:], METHODS.items(), strict=True):
+            model = method(cv=5, fit_intercept=False).fit(X, Y)
+            title = f"{name}, {_ranks(model)}\nerror {_rms(model.coef_ - W):.3f}"
+            _show(ax, image_from_coef(model.coef_, "rows"), title)
+    return figure
+
+
+def _show(ax: Any, picture: np.ndarray, title: str) -> None:
+    ax.imshow(picture, interpolation="nearest")
+    ax.set_title(title, fontsize=9)
+    ax.set_axis_off()
+
+
+def run_demo(out: Path, say: Callable[[str], None] = print) -> list[Path]:
+    """Compare the methods, draw a reconstruction and write a small report.
+
+    Parameters
+    ----------
+    out : Path
+        Folder for the files, made where there is none.
+    say : callable
+        Told what happens.
+
+    Returns
+    -------
+    list of Path
+        The files written.
+    """
+    _require_matplotlib()
+    out.mkdir(parents=True, exist_ok=True)
+    say(textwrap.fill(DATA, 88) + "\n")
+    with threadpool_limits(1):
+        results, noise = compare()
+        rows = [HEADER, *(r.words for r in results), ("(the noise alone)", "", "", f"{noise:.4f}")]
+        table = "\n".join(_line(row) for row in rows) + "\n"
+        say(table)
+        say(PICTURE[:-1] + " ...")
+        figure = draw()
+    files = {
+        "reconstruction.png": _rendered(figure, "png"),
+        "reconstruction.svg": _rendered(figure, "svg"),
+        "table.txt": table.encode(),
+    }
+    files["report.html"] = _page(rows, files["reconstruction.png"]).encode()
+    for name, content in files.items():
+        (out / name).write_bytes(content)
+    say("\nYour files:")
+    for name in files:
+        say(f"  {out / name}")
+    say("\nNext: holrr fit X.npy Y.npy -o model.holrr")
+    return [out / name for name in files]
+
+
+def _require_matplotlib() -> None:
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError("the demo draws with matplotlib: pip install holrr[plot]") from error
+
+
+def _line(row: tuple[str, ...]) -> str:
+    widths = ("<22", "<16", ">10", ">16", ">10")
+    return "".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=False))
+
+
+def _rendered(figure: Any, kind: str) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, dpi=150)
+    return buffer.getvalue()
+
+
+def _page(rows: list[tuple[str, ...]], png: bytes) -> str:
+    table = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    picture = base64.b64encode(png).decode()
+    return PAGE.format(data=DATA, table=table, picture=PICTURE, png=picture)
+
 
 if __name__ == "__main__":
+    from .cli import main
+
     sys.exit(main(["demo", *sys.argv[1:]]))

@@ -1,26 +1,78 @@
-"""A progress bar for those who ask for one; the library that draws it is imported only then."""
+"""Progress for those who ask for it; the library that draws it is imported only then."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-__all__ = ["progress"]
+__all__ = ["Progress", "progress", "status_line"]
+
+
+class Progress:
+    """A count of steps done; this one is not shown.
+
+    `tick` is called, from any thread, after each step, and `expect` when there are more to come.
+    """
+
+    def tick(self) -> None:
+        """One step more is done."""
+
+    def expect(self, n_steps: int) -> None:
+        """So many steps more are to come."""
+
+
+class _Bar(Progress):
+    def __init__(self, bar: Any, what: str):
+        self._bar, self._task, self._total = bar, bar.add_task(what, total=0), 0
+
+    def tick(self) -> None:
+        self._bar.advance(self._task)
+
+    def expect(self, n_steps: int) -> None:
+        self._total += n_steps
+        self._bar.update(self._task, total=self._total)
 
 
 @contextmanager
-def progress(total: int, what: str, verbose: bool | int) -> Iterator[Callable[[], object]]:
-    """Give a function to be called, from any thread, after each of `total` steps."""
+def progress(what: str, verbose: bool | int | str = True) -> Iterator[Progress]:
+    """A progress bar on the standard error, or nothing where none is wanted."""
     if not verbose:
-        yield lambda: None
+        yield Progress()
         return
+    console = _console("verbose")
+    from rich.progress import Progress as Bar
+
+    with Bar(console=console) as bar:
+        yield _Bar(bar, what)
+
+
+@contextmanager
+def status_line(title: str, verbose: bool | int | str) -> Iterator[Callable[[str], object] | None]:
+    """A function that shows one line of progress, or None where none is wanted.
+
+    Parameters
+    ----------
+    title : str
+        What each line begins with.
+    verbose : bool, int or "rich"
+        False or 0 for nothing, True or a positive number for lines on the standard output, "rich"
+        for one line that is kept up to date.
+    """
+    if not verbose:
+        yield None
+    elif verbose == "rich":
+        with _console("verbose='rich'").status(title) as status:
+            yield lambda line: status.update(f"{title}: {line}")
+    else:
+        yield lambda line: print(f"{title}: {line}", flush=True)
+
+
+def _console(argument: str) -> Any:
     try:
         from rich.console import Console
-        from rich.progress import Progress
     except ImportError as error:
         raise ImportError(
-            "verbose needs rich, which draws the progress bar: pip install holrr[progress]"
+            f"{argument} needs rich, which draws the progress: pip install holrr[progress]"
         ) from error
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)
+    return Console(stderr=True)

@@ -1,11 +1,8 @@
 """The command line as a subprocess: results, messages, exit codes."""
 
-import json
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -55,7 +52,7 @@ def folder(tmp_path_factory):
 def test_help_shows_commands_examples_and_exit_codes():
     done = call("--help")
     assert done.returncode == 0
-    for words in ("fit", "predict", "info", "demo", "reproduce", "exit codes", "examples"):
+    for words in ("fit", "predict", "info", "demo", "exit codes", "examples"):
         assert words in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 88
 
@@ -76,10 +73,6 @@ def test_version_and_no_words_at_all(capsys):
         (["fit"], "required"),
         (["fit", "X", "Y", "-o", "m", "--rank", "0"], "rank"),
         (["fit", "X", "Y", "-o", "m", "--model", "magic"], "magic"),
-        (["reproduce", "everything"], "everything"),
-        (["reproduce", "images", "--quick", "--full"], "not allowed"),
-        (["reproduce", "images", "--jobs", "0"], "--jobs"),
-        (["reproduce", "runtime", "--image", "a.png"], "--image"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_and_exit_code_2(capfd, words, told):
@@ -195,7 +188,7 @@ def bad(folder):
     ("words", "code", "told"),
     [
         (["fit", "none.npy", "Y.npy", "-o", "m"], 3, "none.npy does not exist"),
-        (["fit", ".", "Y.npy", "-o", "m"], 3, "is a folder"),
+        (["fit", ".", "Y.npy", "-o", "m"], 3, "is no regular file"),
         (["fit", "X.npy", "junk.npy", "-o", "m"], 3, "junk.npy cannot be read"),
         (["fit", "X.npy", "objects.npy", "-o", "m"], 3, "objects.npy cannot be read"),
         (["fit", "X.npy", "empty.csv", "-o", "m"], 3, "empty"),
@@ -220,10 +213,7 @@ def bad(folder):
         (["info", "none.holrr"], 3, "does not exist"),
         (["predict", "junk.holrr", "X.npy", "-o", "P.npy"], 3, "not a holrr file"),
         (["predict", "m.holrr", "X.npy", "-o", "nowhere/P.npy"], 4, "nowhere"),
-        (["reproduce", "images", "--image", "none.png"], 3, "none.png does not exist"),
-        (["reproduce", "meteo", "--data-dir", "nowhere"], 3, "nowhere does not exist"),
         (["demo", "--out", "X.npy"], 4, "cannot be made"),
-        (["reproduce", "runtime", "--out", "X.npy/sub"], 4, "cannot be made"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -255,19 +245,6 @@ def test_a_full_disk_is_exit_code_4(folder, monkeypatch, capfd, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["m.holrr"]
 
 
-def test_without_network_the_weather_is_missing_and_the_exit_code_5(tmp_path, monkeypatch, capfd):
-    from holrr.cli import main
-    from holrr.experiments import meteo
-
-    def offline(data_home):
-        raise OSError("could not download: no network")
-
-    monkeypatch.setattr(meteo, "load_weather", offline)
-    words = ["--data-dir", str(tmp_path), "--out", str(tmp_path / "out")]
-    assert main(["reproduce", "meteo", *words]) == 5
-    assert "no network" in capfd.readouterr().err
-
-
 def test_debug_adds_the_traceback(folder):
     words = ("fit", folder / "X.npy", folder / "none.npy", "-o", folder / "m")
     plain = call(*words)
@@ -276,63 +253,7 @@ def test_debug_adds_the_traceback(folder):
     assert "Traceback" in call(*words, "--debug").stderr
 
 
-# ---------------------------------------------------------------- experiments
-
-
-def test_reproduce_with_a_picture_of_ones_own(tmp_path):
-    from matplotlib.image import imsave
-
-    imsave(tmp_path / "mine.png", np.random.default_rng(0).random((9, 12, 3)))
-    done = call(
-        "reproduce",
-        "images",
-        "--quick",
-        "--image",
-        "mine.png",
-        "--out",
-        "r",
-        "--jobs",
-        1,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "report.html" in done.stdout
-    assert "Warning" not in done.stderr
-    page = (tmp_path / "r" / "report.html").read_text()
-    assert "mine" in page
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
-def test_control_c_keeps_the_finished_units_and_resume_uses_them(tmp_path):
-    command = [sys.executable, "-m", "holrr", "reproduce", "synthetic", "--full", "--jobs", "1"]
-    units = tmp_path / "r" / "parts" / "synthetic.jsonl"
-    process = subprocess.Popen(
-        [*command, "--out", str(tmp_path / "r")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-        # A runner in the background has its children ignore SIGINT.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    try:
-        deadline = time.monotonic() + 90
-        while not (units.exists() and len(units.read_text().splitlines()) > 2):
-            assert time.monotonic() < deadline
-            assert process.poll() is None
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == 130
-    assert error.strip().splitlines()[-1].endswith("--resume goes on from there")
-    assert "Traceback" not in error
-    lines = units.read_text().splitlines()
-    assert all(json.loads(line) for line in lines)
-    other = call("reproduce", "synthetic", "--quick", "--resume", "--out", tmp_path / "r")
-    assert other.returncode == 3
-    assert "other settings" in complaint(other)
+# ---------------------------------------------------------------- demo
 
 
 def test_demo_says_where_its_files_are(tmp_path):

@@ -10,12 +10,8 @@ from numpy.testing import assert_allclose
 
 import reference
 from holrr import Moments
-from holrr.core.spectral import (
-    spectral_from_arrays,
-    spectral_from_moments,
-    whiten_arrays,
-    whiten_moments,
-)
+from holrr.core.samples import spectral_from_arrays, spectral_from_samples, whiten_arrays
+from holrr.core.spectral import spectral_from_moments, whiten_moments
 from problems import problems, toy
 
 
@@ -26,7 +22,8 @@ def builds(problem, w=None):
     yield whiten_arrays(X, Y, w, alpha, fit_intercept=icpt)
     yield whiten_arrays(X, Y, w, alpha, solver="svd", fit_intercept=icpt)
     yield whiten_arrays(X, Y, w, alpha, solver="eigh", fit_intercept=icpt)
-    yield whiten_moments(m, alpha, fit_intercept=icpt)
+    yield whiten_moments(m.centred(icpt), alpha)
+    yield spectral_from_samples(X, Y, w, min_alpha=alpha, fit_intercept=icpt).at(alpha)
     yield spectral_from_arrays(X, Y, w, fit_intercept=icpt).at(alpha)
     yield spectral_from_moments(m if icpt else m.about_zero()).at(alpha)
 

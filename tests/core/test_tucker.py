@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
 import reference
 from holrr import HOLRR, LRR, Tucker
@@ -52,6 +53,8 @@ def test_dense_factors_write_the_identities_out(T):
 
 @given(tuckers(), st.data())
 def test_truncation_keeps_the_leading_block(T, data):
+    factors = tuple(T.dense_factors())
+    T = Tucker(T.core, factors, leading=tuple(range(len(factors))))
     rank = [data.draw(st.integers(1, R)) for R in T.rank]
     small = T.truncate(rank)
     masked = np.zeros_like(T.core)
@@ -60,6 +63,27 @@ def test_truncation_keeps_the_leading_block(T, data):
     assert small.rank == tuple(rank)
     assert small.shape == T.shape
     assert_allclose(small.to_dense(), dense(Tucker(masked, T.factors)), atol=1e-11)
+
+
+@pytest.mark.parametrize("d", [64, 65, 120])
+@pytest.mark.parametrize("estimator", [HOLRR(), LRR(), HOLRR(subspaces="response")], ids=str)
+def test_truncation_is_a_fit_of_lower_rank_or_refused(estimator, d):
+    """Modes of more than 64 entries that are kept in full are not in leading directions."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(150, 4)), rng.normal(size=(150, d, 2)) * 0.9 ** np.arange(d)[:, None]
+    full = clone(estimator).fit(X, Y)
+    matrix = isinstance(estimator, LRR)
+    for rank in [(2, d, 2), (4, 3, 2), (4, d, 1)]:
+        if all(
+            R == f or i in full.tucker_.leading
+            for i, (R, f) in enumerate(zip(rank, full.tucker_.rank, strict=True))
+        ):
+            lower = clone(estimator).set_params(rank=rank[0] if matrix else rank).fit(X, Y)
+            assert_allclose(full.tucker_.truncate(rank).to_dense(), lower.coef_, atol=1e-10)
+        else:
+            with pytest.raises(ValueError, match="not in leading directions"):
+                full.tucker_.truncate(rank)
+    assert (1 in full.tucker_.leading) == (d <= 64 and not matrix)
 
 
 @given(tuckers())

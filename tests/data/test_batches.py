@@ -129,6 +129,78 @@ def test_other_data_than_those_of_the_checkpoint_are_refused(data, tmp_path):
         Moments.from_batches(batches, checkpoint=path)
 
 
+@pytest.mark.parametrize("as_list", [False, True])
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("number", [0, 4])
+def test_other_inputs_outputs_or_weights_are_refused(as_list, which, number, data, tmp_path):
+    """Also where X of the first batch is the same."""
+    batches = list(batches_of(*data, np.ones(100)))
+    Moments.from_batches(batches[:5], checkpoint=tmp_path / "moments")
+    changed = list(batches[number])
+    changed[which] = changed[which].copy()
+    changed[which][-1] += 1.0
+    batches[number] = tuple(changed)
+    again = batches if as_list else iter(batches)
+    with pytest.raises(ValueError, match="belongs to other data"):
+        Moments.from_batches(again, checkpoint=tmp_path / "moments")
+
+
+def test_a_stream_is_compared_in_the_middle_too(data, tmp_path):
+    batches = list(batches_of(*data))
+    Moments.from_batches(batches[:5], checkpoint=tmp_path / "moments")
+    batches[2] = (batches[2][0], batches[2][1] + 1)
+    with pytest.raises(ValueError, match="belongs to other data"):
+        Moments.from_batches(iter(batches), checkpoint=tmp_path / "moments")
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_batches_of_other_sizes_are_refused(as_list, tmp_path):
+    """The same samples cut elsewhere would be counted twice or never."""
+    X, Y = toy(n=120, d0=3, shape=(2,))
+    cut = lambda ends: [(X[a:b], Y[a:b]) for a, b in pairwise(ends)]  # noqa: E731
+    Moments.from_batches(cut([0, 30, 60, 90]), checkpoint=tmp_path / "moments")
+    again = cut([0, 30, 40, 50, 120])
+    with pytest.raises(ValueError, match="belongs to other data"):
+        Moments.from_batches(again if as_list else iter(again), checkpoint=tmp_path / "moments")
+
+
+def test_weights_that_were_not_there_before_are_refused(data, tmp_path):
+    Moments.from_batches(list(batches_of(*data)), checkpoint=tmp_path / "moments")
+    with pytest.raises(ValueError, match="belongs to other data"):
+        Moments.from_batches(batches_of(*data, np.ones(100)), checkpoint=tmp_path / "moments")
+
+
+def test_tables_of_objects_resume(data, tmp_path):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, Y = data
+    # New objects for each pass: it is their values that count.
+    make = lambda: [(pd.DataFrame(x).astype(object), y) for x, y in batches_of(X, Y)]  # noqa: E731
+    Moments.from_batches(make()[:5], checkpoint=tmp_path / "moments")
+    found = Moments.from_batches(make(), checkpoint=tmp_path / "moments")
+    assert_equal(found, Moments.from_batches(make()))
+
+
+def test_a_pass_that_a_bad_batch_ended_goes_on_when_it_is_mended(data, tmp_path):
+    batches = list(batches_of(*data))
+    bad = batches[3][0], np.full_like(batches[3][1], np.nan)
+    with pytest.raises(ValueError, match="in batch 3: y contains NaN"):
+        Moments.from_batches([*batches[:3], bad], checkpoint=tmp_path / "moments")
+    found = Moments.from_batches(batches, checkpoint=tmp_path / "moments")
+    assert_equal(found, Moments.from_batches(batches))
+
+
+@pytest.mark.parametrize("path", ["nowhere/moments", ""])
+def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_pass(path, data, tmp_path):
+    def never():
+        raise AssertionError("a batch was read")
+        yield
+
+    with pytest.raises(OSError, match="checkpoint cannot be written") as caught:
+        Moments.from_batches(never(), checkpoint=tmp_path / path)
+    assert str(tmp_path) in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("batches", "message"),
     [

@@ -147,7 +147,7 @@ def test_small_data_are_simply_read(data, tmp_path):
     assert open_source(data[0], on_disk) is None
     assert RLS(solver="svd").fit(data[0], on_disk).solver_ == "svd"
     with memory_budget(SMALL), pytest.raises(ValueError, match="solver='svd'"):
-        RLS(solver="svd").fit(data[0], on_disk)
+        RLS(solver="svd").fit(npy(tmp_path, "X", data[0]), on_disk)
 
 
 def test_the_budget_can_be_given_in_the_call(data, tmp_path):

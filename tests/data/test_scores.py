@@ -49,8 +49,8 @@ def test_scores_from_disk_and_from_dask_are_those_from_memory(model, weighted, d
 
 def test_a_constant_output_that_is_met_counts_one():
     ones, zeros = np.ones(2), np.zeros(2)
-    assert Errors(1.0, ones, zeros, zeros).r2() == 1.0
-    assert Errors(1.0, ones, zeros, np.array([0.0, 3.0])).r2() == 0.5
+    assert Errors(2, 1.0, ones, zeros, zeros).r2() == 1.0
+    assert Errors(2, 1.0, ones, zeros, np.array([0.0, 3.0])).r2() == 0.5
 
 
 def test_wrong_shapes_and_bad_values_are_named(data, tmp_path):

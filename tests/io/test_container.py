@@ -8,13 +8,17 @@ import json
 import os
 import pickle
 import stat
+import struct
+import tracemalloc
 import zipfile
+import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from holrr import HOLRR, RLS, Moments
-from holrr.io import load, save
+from holrr.io import _atomic, load, save, write_atomically
 from holrr.io._container import VERSION, read_container, write_container
 
 
@@ -30,17 +34,29 @@ def path(tmp_path, model):
     return tmp_path / "model"
 
 
-def rewrite(path, **changes):
-    """The same file with another header, its checksum made to fit."""
+def rewrite(path, arrays=None, **changes):
+    """The same file with another header and other arrays (as bytes), all checksums made to fit."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    header = json.loads(members["header.json"])
+    header = json.loads(members.pop("header.json"))
+    for name, data in (arrays or {}).items():
+        members[f"{name}.npy"] = data
+        header["sha256"][name] = hashlib.sha256(data).hexdigest()
     header.update(changes)
     text = json.dumps(header).encode()
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in {**members, "header.json": text}.items():
             archive.writestr(name, data)
         archive.comment = hashlib.sha256(text).hexdigest().encode()
+
+
+def npy(text: str, data: bytes = b"") -> bytes:
+    """An array of NumPy's format whose header is any text at all."""
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + data
+
+
+def declared(shape: str, descr: str = "'<f8'") -> str:
+    return f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}"
 
 
 def test_numpy_opens_the_file_without_pickle(path):
@@ -145,12 +161,157 @@ def test_pickled_arrays_inside_are_not_unpickled(tmp_path):
     buffer = io.BytesIO()
     np.save(buffer, np.array([Owned()], dtype=object), allow_pickle=True)
     save(RLS(), tmp_path / "file")
-    rewrite(tmp_path / "file", sha256={"0": hashlib.sha256(buffer.getvalue()).hexdigest()})
-    with zipfile.ZipFile(tmp_path / "file", "a") as archive:
-        archive.writestr("0.npy", buffer.getvalue())
+    rewrite(tmp_path / "file", arrays={"0": buffer.getvalue()})
     with pytest.raises(ValueError, match="damaged"):
         load(tmp_path / "file")
     assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        [],
+        None,
+        "HOLRR",
+        {"$": "list", "items": []},
+        {"$": "array", "name": "0"},
+        {"$": "splitter", "class": "KFold", "state": {}},
+        {"$": "float", "value": 10**400},
+        {"$": "scalar", "name": "0"},
+    ],
+    ids=range(8),
+)
+def test_only_estimators_moments_and_tucker_tensors_are_loaded(path, tree):
+    for changes in ({"object": tree}, {"object": inside(tree), "notes": []}):
+        rewrite(path, **changes)
+        with pytest.raises(ValueError, match="cannot read"):
+            load(path)
+
+
+def inside(tree):
+    return {"$": "estimator", "class": "RLS", "params": {}, "state": {"coef_": tree}}
+
+
+@pytest.mark.parametrize("value", [[1], None, np.ones(2), "model", HOLRR], ids=str)
+def test_nothing_else_is_saved(value, tmp_path):
+    with pytest.raises(TypeError, match="save takes an estimator"):
+        save(value, tmp_path / "file")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_tucker_tensor_is_saved_and_loaded(model, tmp_path):
+    save(model.tucker_, tmp_path / "file")
+    np.testing.assert_array_equal(load(tmp_path / "file").to_dense(), model.coef_)
+
+
+# ---------------------------------------------------------------- files that claim to be vast
+
+
+def assert_refused_in_little_memory(path):
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"damaged|cannot read"):
+            load(path)
+        assert tracemalloc.get_traced_memory()[1] < 20 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        npy(declared("(4294967296,)")),
+        npy(declared("(300000000,)"), bytes(8)),
+        npy(declared("(-1,)"), bytes(8)),
+        npy(declared("(-1, -1)"), bytes(8)),
+        npy(declared("(4294967296, 4294967296, 0, 9223372036854775808)")),
+        npy(declared("(1000000000,)", "'|S0'")),
+        npy(declared("(1,)", "('<f8', (1,))"), bytes(8)),
+        npy(declared("(1,)", "[('a', '<f8')]"), bytes(8)),
+        npy(declared("-" * 9000 + "1")),
+        npy(declared("[" * 5000)),
+        npy(declared("1" + "+1j" * 3000)),
+        b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**32 - 1),
+        b"\x93NUMPY\x03\x00" + struct.pack("<I", 2**32 - 1),
+    ],
+    ids=range(13),
+)
+def test_an_array_is_no_larger_than_its_bytes(path, array):
+    rewrite(path, arrays={"0": array})
+    assert_refused_in_little_memory(path)
+
+
+MASKED = {"$": "masked", "data": {"$": "array", "name": "data"}, "fill_value": 0}
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"$": "objects", "shape": [300_000_000], "items": []},
+        {"$": "objects", "shape": [2**40], "items": []},
+        {"$": "list", "items": 50 * [{**MASKED, "mask": {"$": "array", "name": "mask"}}]},
+        {"$": "list", "items": 50 * [{**MASKED, "mask": True}]},
+        {"$": "list", "items": 50 * [{**MASKED, "mask": MASKED["data"]}]},
+    ],
+    ids=range(5),
+)
+def test_an_object_is_no_larger_than_its_text(path, tree):
+    def saved(array):
+        buffer = io.BytesIO()
+        np.save(buffer, array)
+        return buffer.getvalue()
+
+    arrays = {"data": saved(np.zeros(2**20, dtype="u1")), "mask": saved(np.array(True))}
+    rewrite(path, arrays=arrays, object=inside(tree))
+    assert_refused_in_little_memory(path)
+
+
+@pytest.mark.parametrize("text", [b"[" * 10**5, b'{"a":' * 10**5, b"1" * 10**5, b"\xff" * 9])
+def test_a_header_that_is_no_json_of_ours_is_refused(path, text):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", text)
+        archive.comment = hashlib.sha256(text).hexdigest().encode()
+    assert_refused_in_little_memory(path)
+
+
+@pytest.mark.parametrize("sums", [5, ["0"], {"0": 1}, {"../0": "a"}, None, "0"], ids=str)
+def test_checksums_that_are_none_are_refused(path, sums):
+    rewrite(path, sha256=sums)
+    assert_refused_in_little_memory(path)
+
+
+def test_members_that_share_their_bytes_are_refused(path):
+    """Each array holds the next one: their sizes add up to the square of the file's."""
+    rewrite(path, object={"$": "list", "items": []}, sha256={})
+    content, starts = b"", []
+    for number in reversed(range(50)):
+        name = f"{number}.npy".encode()
+        data = npy(declared(f"({len(content)},)", "'|u1'"), content)
+        sizes = (len(data), len(data), len(name))
+        head = struct.pack("<4s5H3I2H", b"PK\3\4", 45, 0, 0, 0, 33, zlib.crc32(data), *sizes, 0)
+        content = head + name + data
+        starts = [(n, d, len(content) - len(d)) for n, d, _ in [(name, data, 0), *starts]]
+    forged = io.BytesIO()
+    with zipfile.ZipFile(forged, "w") as archive:
+        archive.fp.write(content)
+        for name, data, begin in starts:
+            info = zipfile.ZipInfo(name.decode())
+            info.header_offset = begin - 30 - len(name)
+            info.file_size = info.compress_size = len(data)
+            info.CRC = zlib.crc32(data)
+            archive.filelist.append(info)
+            archive.NameToInfo[info.filename] = info
+        archive.start_dir = archive.fp.tell()
+        sums = {n.decode()[:-4]: hashlib.sha256(d).hexdigest() for n, d, _ in starts}
+        header = {"format": "holrr", "version": 1, "holrr": "1", "notes": {}, "sha256": sums}
+        text = json.dumps({**header, "object": inside(None)}).encode()
+        archive.writestr("header.json", text)
+        archive.comment = hashlib.sha256(text).hexdigest().encode()
+    with zipfile.ZipFile(forged) as archive:
+        assert archive.read("3.npy") == starts[3][1], "the file is not as the test wants it"
+    path.write_bytes(forged.getvalue())
+    with pytest.raises(ValueError, match="overlaps"):
+        load(path)
 
 
 def test_compressed_members_are_refused(path):
@@ -160,7 +321,7 @@ def test_compressed_members_are_refused(path):
         for name, data in members.items():
             archive.writestr(name, data)
         archive.comment = comment
-    with pytest.raises(ValueError, match="compressed"):
+    with pytest.raises(ValueError, match="is compressed"):
         load(path)
 
 
@@ -170,12 +331,77 @@ def test_arrays_of_objects_are_never_written(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_keeps_usual_permissions_and_links(tmp_path):
+# ---------------------------------------------------------------- where a file is written
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_file_has_the_usual_permissions_and_a_link_stays_one(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real" / "model")
     save(RLS(), tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
     (tmp_path / "plain").touch()
-    mode = lambda p: stat.S_IMODE(p.stat().st_mode)  # noqa: E731
     assert mode(tmp_path / "real" / "model") == mode(tmp_path / "plain")
     assert read_container(tmp_path / "real" / "model")[0]["format"] == "holrr"
+
+
+@pytest.mark.parametrize("before", [0o600, 0o666, 0o640])
+def test_an_old_file_leaves_its_permissions_to_the_new_one(before, tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "file").chmod(before)
+    (tmp_path / "link").symlink_to("file")
+    for name in ("file", "link"):
+        save(RLS(), tmp_path / name)
+        assert mode(tmp_path / "file") == before
+
+
+def test_the_file_is_private_from_the_beginning(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    (tmp_path / "file").chmod(0o600)
+    modes = []
+    monkeypatch.setattr(_atomic, "_inherit", lambda path, old: modes.append(mode(path)))
+    write_atomically(tmp_path / "file", lambda file: modes.append(mode(Path(file.name))))
+    assert modes == [0o600, 0o600]
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root may give files away")
+def test_an_old_file_leaves_its_owner_to_the_new_one(tmp_path):
+    (tmp_path / "file").touch()
+    os.chown(tmp_path / "file", 12345, 23456)
+    save(RLS(), tmp_path / "file")
+    found = (tmp_path / "file").stat()
+    assert (found.st_uid, found.st_gid) == (12345, 23456)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names on this system")
+def test_what_is_not_a_regular_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "folder").mkdir()
+    before = sorted(tmp_path.iterdir())
+    for name in ("pipe", "link"):
+        with pytest.raises(OSError, match="not a regular file"):
+            save(RLS(), tmp_path / name)
+    for name in ("folder", "loop", "pipe/file", "none/file"):
+        with pytest.raises(OSError):
+            save(RLS(), tmp_path / name)
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_file_is_not_replaced(tmp_path):
+    (tmp_path / "file").touch(mode=0o400)
+    with pytest.raises(PermissionError, match="read-only"):
+        save(RLS(), tmp_path / "file")
+
+
+@pytest.mark.parametrize("name", ["a" * 255, "ü" * 127])
+def test_the_longest_names_will_do(name, tmp_path):
+    save(RLS(), tmp_path / name)
+    assert isinstance(load(tmp_path / name), RLS)
+    assert [p.name for p in tmp_path.iterdir()] == [name]

@@ -20,7 +20,7 @@ from holrr.kernel import (
     KernelRLS,
     KernelRLSCV,
 )
-from holrr.kernel._candidates import check_kernels, kernel_alphas, median_gamma
+from holrr.kernel._kernels import check_kernels, kernel_alphas, median_gamma
 from holrr.model_selection import HOLRRCV
 from problems import toy
 
@@ -229,13 +229,13 @@ def test_ranks_are_found():
     assert search.rank_ == (2, 2, 2)
 
 
-@pytest.mark.parametrize("selection", ["min", "1se", "average"])
+@pytest.mark.parametrize("selection", ["min", "1se", "stack"])
 def test_final_model_is_the_estimator_at_the_best_place(selection):
     X, Y = smooth()
     search = KernelHOLRRCV(ALPHAS, gammas=[0.1, 1.0], selection=selection).fit(X, Y)
     k, a, *rank = search.best_index_
     assert (search.alpha_, search.gamma_) == (ALPHAS[a], [0.1, 1.0][k])
-    if selection != "average":
+    if selection != "stack":
         params = {"alpha": ALPHAS[a], "gamma": search.gamma_, "kernel": "rbf"}
         expected = KernelHOLRR(tuple(R + 1 for R in rank), **params).fit(X, Y)
         assert_allclose(search.predict(X), expected.predict(X), rtol=1e-9)

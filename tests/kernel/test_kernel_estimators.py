@@ -247,7 +247,7 @@ def test_predictions_in_blocks_are_the_predictions(monkeypatch):
     X, Y = toy(n=200)
     model = KernelHOLRR(2, kernel="rbf").fit(X, Y)
     whole = model.predict(X)
-    monkeypatch.setattr("holrr.kernel._base._BLOCK", 64 * 8 * 200)
+    monkeypatch.setattr("holrr.kernel.base._BLOCK", 64 * 8 * 200)
     assert_allclose(model.predict(X), whole, rtol=1e-13)
 
 

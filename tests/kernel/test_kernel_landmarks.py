@@ -76,11 +76,11 @@ def test_batches_give_the_fit_of_all_samples(estimator, weighted):
         parts.partial_fit(X[rows], Y[rows], None if w is None else w[rows])
     assert_allclose(parts.predict(X), expected, rtol=1e-8, atol=1e-9)
     assert_allclose(parts.objective_, objective, rtol=1e-9)
-    # It goes on from a fit, too, whose moments are kept.
-    more = type(estimator)(**estimator.get_params())
-    more.fit(X[:12], Y[:12], None if w is None else w[:12])
-    more.partial_fit(X[12:], Y[12:], None if w is None else w[12:])
-    assert_allclose(more.predict(X), expected, rtol=1e-8, atol=1e-9)
+    # After a fit, which keeps no moments, it starts anew, as in the linear family.
+    again = type(estimator)(**estimator.get_params()).fit(X[:12], Y[:12])
+    with pytest.warns(UserWarning, match="partial_fit starts anew"):
+        again.partial_fit(X, Y, w)
+    assert_allclose(again.predict(X), expected, rtol=1e-8, atol=1e-9)
 
 
 def test_landmarks_come_from_the_first_batch():
@@ -91,7 +91,19 @@ def test_landmarks_come_from_the_first_batch():
     assert all((X[:10] == row).all(axis=1).any() for row in model.X_fit_)
     given = KernelHOLRR(2, kernel="rbf", landmarks=model.X_fit_).fit(X, Y)
     assert_allclose(model.predict(X), given.predict(X), rtol=1e-8)
-    assert model.fit(X, Y).moments_.n_samples == 40
+    assert model.moments_.n_samples == 40
+    assert not hasattr(model.fit(X, Y), "moments_")
+
+
+def test_batches_do_not_mix_kernels():
+    """Moments of the features of one kernel say nothing of another."""
+    X, Y = toy()
+    model = KernelHOLRR(2, kernel="rbf", gamma=0.1, landmarks=X[:6]).partial_fit(X[:20], Y[:20])
+    with pytest.raises(ValueError, match=r"gamma=2\.0.*gamma=0\.1"):
+        model.set_params(gamma=2.0).partial_fit(X[20:], Y[20:])
+    model.set_params(gamma=0.1).partial_fit(X[20:], Y[20:])
+    whole = KernelHOLRR(2, kernel="rbf", gamma=0.1, landmarks=X[:6]).fit(X, Y)
+    assert_allclose(model.predict(X), whole.predict(X), rtol=1e-8)
 
 
 def test_a_batch_that_does_not_fit_changes_nothing():
@@ -120,7 +132,7 @@ def test_an_exact_fit_forgets_the_landmarks():
     fresh = KernelRLS(kernel="rbf").fit(X, Y)
     model.set_params(n_components=None).fit(X, Y)
     assert joblib.hash(vars(model)) == joblib.hash(vars(fresh))
-    with pytest.raises(ValueError, match="cannot go on from an exact fit"):
+    with pytest.warns(UserWarning, match="partial_fit starts anew"):
         model.set_params(n_components=5).partial_fit(X, Y)
 
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import reference
-from holrr import HOLRR
+from holrr import HOLRR, MLMTNC, MLMTNCCV, KernelHOLRR
 from problems import low_rank_tensor, toy
 
 
@@ -85,6 +85,23 @@ def test_shares_find_the_true_rank():
     assert_allclose(model.coef_, W, atol=1e-9 * np.abs(W).max())
 
 
+@pytest.mark.parametrize("cls", [HOLRR, KernelHOLRR, MLMTNC])
+def test_a_single_share_is_that_share_of_every_mode(cls):
+    X, Y = data()
+    one, each = cls(rank=0.9).fit(X, Y), cls(rank=(0.9,) * 3).fit(X, Y)
+    assert one.rank_ == each.rank_ < (6, 3, 5)
+    np.testing.assert_array_equal(one.predict(X), each.predict(X))
+    for rank in (0.0, 1.0, 1.5, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="rank as a float is a share"):
+            cls(rank=rank).fit(X, Y)
+
+
+def test_a_share_is_a_candidate_of_mlmtnc():
+    X, Y = data()
+    found = MLMTNCCV(ranks=[0.9, 2], betas=[0.1], cv=2).fit(X, Y)
+    assert found.ranks_ == [0.9, 2]
+
+
 def test_shares_with_response_subspaces_are_shares_of_z():
     X, Y = data()
     rank = (0.9, 0.8, 0.7)
@@ -145,8 +162,8 @@ def test_constant_data_leave_a_rank_of_one():
         ((True, 1, 1), TypeError, r"rank\[0\].*True"),
         (("2", 1, 1), TypeError, r"rank\[0\].*'2'"),
         ((1, 1, (1, 2)), TypeError, r"rank\[2\]"),
-        (2.0, TypeError, r"rank.*2\.0"),
-        (0.5, TypeError, r"rank.*0\.5"),
+        (2.0, ValueError, r"rank.*2\.0"),
+        (-0.5, ValueError, r"rank.*-0\.5"),
         (True, TypeError, r"rank.*True"),
         ("full", TypeError, r"rank.*full"),
         ({2, 3}, TypeError, r"rank"),

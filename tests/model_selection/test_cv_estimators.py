@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from holrr import HOLRR, LRR, RLS, Moments
+from holrr import HOLRR, LRR, MLMTNCCV, RLS, KernelRLSCV, Moments, TraceNormRegressionCV
 from holrr.datasets import make_tensor_regression
 from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
 
@@ -21,9 +21,7 @@ quiet = pytest.mark.filterwarnings("ignore:the best penalty")
 
 
 @quiet
-@parametrize_with_checks(
-    [RLSCV(), LRRCV(), HOLRRCV(), HOLRRCV(selection="average"), LRRCV(criterion="bic")]
-)
+@parametrize_with_checks([RLSCV(), LRRCV(), HOLRRCV(), LRRCV(criterion="bic")])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -175,15 +173,46 @@ def test_exact_fits_choose_the_true_rank_in_spite_of_rounding():
 # ---------------------------------------------------------------- warnings
 
 
-@pytest.mark.parametrize(("alphas", "edge"), [([1e-9, 1e-8], "largest"), ([1e5, 1e6], "smallest")])
-def test_penalty_at_the_edge_of_the_grid_is_told(make_data, alphas, edge):
-    X, Y = make_data(noise=5.0)
+@pytest.mark.parametrize(
+    ("alphas", "edge", "noise"),
+    [([0.01, 0.1, 1.0], "largest", 5.0), ([1e2, 1e3, 1e4], "smallest", 0.1)],
+)
+def test_penalty_at_the_edge_of_the_grid_is_told(make_data, alphas, edge, noise):
+    X, Y = make_data(noise=noise)
     with pytest.warns(UserWarning, match=f"is the {edge} of the grid") as caught:
         RLSCV(alphas).fit(X, Y)
     assert caught[0].filename == __file__
 
 
-@pytest.mark.parametrize("alphas", [[1.0], [0.0, 1e6, 1e7]])
+@pytest.mark.parametrize("make", [RLSCV, HOLRRCV, TraceNormRegressionCV, MLMTNCCV, KernelRLSCV])
+def test_the_default_grid_is_widened_as_long_as_its_edge_is_best(make):
+    """Without a word where that ends. Inputs that say nothing ask for ever larger penalties."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30, 3)), rng.normal(size=(30, 2, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        model = make(cv=3).fit(X, Y)
+    name = {"TraceNormRegressionCV": "penalties", "MLMTNCCV": "betas"}.get(make.__name__, "alphas")
+    grid, mse = getattr(model, f"{name}_"), model.cv_results_["mean_mse"]
+    assert grid.size >= 13
+    assert model.cv_results_[name] is grid
+    assert grid.size in mse.shape
+    np.testing.assert_allclose(np.diff(np.log(grid), n=2), 0, atol=1e-9)
+
+
+def test_widening_goes_on_where_less_is_better():
+    """Twelve directions of ever smaller variance and no noise: the least penalty is best."""
+    rng = np.random.default_rng(1)
+    sizes = np.logspace(0, -3, 12)
+    X = rng.normal(size=(60, 12)) * sizes
+    Y = X @ (rng.normal(size=(12, 4)) / sizes[:, None]) + 0.3 * rng.normal(size=(60, 4))
+    model = RLSCV().fit(X, Y)
+    assert model.alphas_.size > 13
+    assert model.best_score_ > RLSCV(model.alphas_[-13:]).fit(X, Y).best_score_
+    assert model.alphas_[0] < model.alpha_
+
+
+@pytest.mark.parametrize("alphas", [[1.0], [1.0, 2.0], [0.0, 1e6, 1e7]])
 def test_no_warning_where_nothing_lies_beyond_the_edge(make_data, alphas):
     X, Y = make_data(noise=0.01)
     with warnings.catch_warnings():
@@ -214,12 +243,12 @@ def test_ranks_are_capped_where_the_surfaces_exceed_the_budget(make_data):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"alphas": []}, "alphas must hold at least one"),
-        ({"alphas": [1, -1]}, "alphas must not be negative; got -1"),
+        ({"alphas": []}, "alphas must be a list of at least one number"),
+        ({"alphas": [1, -1]}, "alphas must be finite and at least 0; got -1"),
         ({"alphas": [1, np.nan]}, "alphas must be finite"),
         ({"alphas": [1, np.inf]}, "alphas must be finite"),
         ({"alphas": [2, 1, 2]}, "alphas must differ.*2.0 comes twice"),
-        ({"alphas": [[1, 2]]}, r"shape \(1, 2\)"),
+        ({"alphas": [[1, 2]]}, r"got \[\[1, 2\]\]"),
         ({"ranks": (9, 1, 1)}, "size 3; got 9"),
         ({"ranks": (0, 1, 1)}, "got 0"),
         ({"ranks": (1, 1)}, "must have 3 entries"),
@@ -238,7 +267,6 @@ def test_ranks_are_capped_where_the_surfaces_exceed_the_budget(make_data):
         ({"criterion": "dic"}, "criterion"),
         ({"selection": "1se", "criterion": "bic"}, "1se.*needs folds"),
         ({"selection": "1se", "cv": ShuffleSplit(1, random_state=0)}, "two folds at least"),
-        ({"selection": "average", "refine": True}, "refine=False"),
         ({"selection": lambda results: (0, 99, 0, 0)}, "must return an int or a tuple"),
         ({"selection": lambda results: None}, "must return an int or a tuple"),
         ({"selection": lambda results: 10**9}, "must return an int or a tuple"),
@@ -315,7 +343,7 @@ def test_fold_moments_must_belong_together(make_data):
 @quiet
 def test_clone_pickle_pipeline_and_nested_cross_validation(make_data):
     X, Y = make_data()
-    model = pickle.loads(pickle.dumps(HOLRRCV(ALPHAS, selection="average").fit(X, Y)))
+    model = pickle.loads(pickle.dumps(HOLRRCV(ALPHAS).fit(X, Y)))
     fresh = clone(model).fit(X, Y)
     np.testing.assert_array_equal(model.predict(X), fresh.predict(X))
     pipe = make_pipeline(StandardScaler(), HOLRRCV(ALPHAS, cv=3)).fit(X, Y)

@@ -1,13 +1,11 @@
-"""Selection rules, parameter counts, information criteria and averages, each by its definition."""
+"""Selection rules, parameter counts and information criteria, each by its definition."""
 
 import numpy as np
 import pytest
 
-from holrr import HOLRR, LRR, RLS
+from holrr import HOLRR, RLS
 from holrr.core.tucker import n_parameters
-from holrr.datasets import make_tensor_regression
-from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
-from holrr.model_selection.average import core_mask, rank_weights
+from holrr.model_selection import HOLRRCV, RLSCV
 from holrr.model_selection.folds import is_partition, merge_others
 from holrr.model_selection.grid import parameter_counts
 
@@ -137,95 +135,6 @@ def test_criteria_need_neither_folds_nor_samples(make_data):
     b = HOLRRCV(ALPHAS, criterion="bic", cv=10**6).fit(X, Y)
     np.testing.assert_allclose(a.cv_results_["bic"], b.cv_results_["bic"], rtol=1e-9)
     assert a.rank_ == b.rank_
-
-
-# ---------------------------------------------------------------- averages
-
-
-def test_mask_is_the_weighted_mean_of_nested_cores():
-    rng = np.random.default_rng(0)
-    weights, core = rng.uniform(size=(3, 4, 2)), rng.normal(size=(3, 4, 2))
-    expected = np.zeros_like(core)
-    for index in np.ndindex(*core.shape):
-        block = tuple(slice(i + 1) for i in index)
-        expected[block] += weights[index] * core[block]
-    np.testing.assert_allclose(core_mask(weights) * core, expected)
-
-
-def test_weights_fall_with_the_error_and_leave_out_what_is_no_candidate():
-    mse = np.array([1.0, 1.1, np.nan, 3.0])
-    weights = rank_weights(mse, 0.1)
-    assert weights[2] == 0
-    assert weights.sum() == pytest.approx(1)
-    np.testing.assert_allclose(weights[1] / weights[0], np.exp(-1))
-    np.testing.assert_array_equal(rank_weights(mse, 0.0), [1, 0, 0, 0])
-    np.testing.assert_array_equal(rank_weights(np.array([0.0, 1.0]), 0.1), [1, 0])
-
-
-@pytest.mark.parametrize(("n", "d0"), [(30, 4), (7, 9)])
-@pytest.mark.parametrize("parameters", [{}, {"criterion": "aic"}, {"subspaces": "response"}])
-def test_average_predicts_the_weighted_mean_of_all_ranks(make_data, parameters, n, d0):
-    X, Y = make_data(n, d0, (3, 2), noise=5.0)
-    model = HOLRRCV(ALPHAS, selection="average", cv=3, **parameters).fit(X, Y)
-    weights = model.rank_weights_
-    assert (weights > 1e-3).sum() > 1 or "criterion" in parameters
-    expected = 0.0
-    subspaces = parameters.get("subspaces", "fitted")
-    for index in np.ndindex(*weights.shape):
-        rank = tuple(i + 1 for i in index)
-        fit = HOLRR(rank=rank, alpha=model.alpha_, subspaces=subspaces).fit(X, Y)
-        expected = expected + weights[index] * fit.predict(X)
-    np.testing.assert_allclose(model.predict(X), expected, atol=1e-4 * np.abs(Y).max())
-    residual = ((model.predict(X) - Y) ** 2).sum() + model.alpha_ * (model.coef_**2).sum()
-    assert model.best_estimator_.objective_ == pytest.approx(residual, rel=1e-6)
-
-
-def test_average_of_lrr_predicts_the_weighted_mean_of_all_ranks(make_data):
-    X, Y = make_data(30, 5, (3, 2), noise=5.0)
-    model = LRRCV(ALPHAS, selection="average").fit(X, Y)
-    fits = [LRR(i + 1, model.alpha_).fit(X, Y).predict(X) for i in range(5)]
-    expected = sum(w * fit for w, fit in zip(model.rank_weights_, fits, strict=True))
-    np.testing.assert_allclose(model.predict(X), expected, atol=1e-4 * np.abs(Y).max())
-
-
-def test_score_of_an_average_is_its_exact_held_out_error(make_data):
-    """Each fold judges the average whose weights come from the other folds."""
-    X, Y = make_data(24, 3, (2, 2), noise=5.0)
-    model = HOLRRCV(ALPHAS, selection="average", cv=3).fit(X, Y)
-    at_alpha = model.cv_results_["fold_mse"][:, model.best_index_[0]]
-    errors = []
-    for t in (0.0, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2):
-        total = 0.0
-        for k in range(3):
-            test = np.arange(24) // 8 == k
-            others = np.delete(at_alpha, k, axis=0).mean(axis=0)
-            weights, predicted = rank_weights(others, t), 0.0
-            for index in np.ndindex(*weights.shape):
-                fit = HOLRR(tuple(i + 1 for i in index), model.alpha_).fit(X[~test], Y[~test])
-                predicted = predicted + weights[index] * fit.predict(X[test])
-            total += ((predicted - Y[test]) ** 2).mean() / 3
-        errors.append(total)
-    assert -model.best_score_ == pytest.approx(min(errors), rel=1e-9)
-
-
-def test_average_beats_the_best_rank_where_there_is_much_noise():
-    ratios = []
-    for seed in range(8):
-        X, Y, coef = make_tensor_regression(
-            50,
-            n_features=8,
-            output_shape=(8, 8),
-            rank=(4, 3, 3),
-            snr=0.5,
-            return_coef=True,
-            random_state=seed,
-        )
-        error = [
-            np.linalg.norm(HOLRRCV(selection=s).fit(X, Y).coef_ - coef) for s in ("average", "min")
-        ]
-        ratios.append(error[0] / error[1])
-    assert np.mean(ratios) < 0.99
-    assert max(ratios) < 1.03
 
 
 def test_final_ridge_model_has_no_rank(make_data):

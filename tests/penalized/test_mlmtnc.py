@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from holrr import RLS, Moments, Tucker
+from holrr.core.samples import spectral_from_samples
 from holrr.penalized import MLMTNC, TraceNormRegression
 from holrr.penalized._alternating import (
     alternate,
@@ -21,7 +22,7 @@ from holrr.penalized._alternating import (
     penalty,
     random_start,
 )
-from holrr.penalized._spectral import ScaledProblem, spectral_of_arrays
+from holrr.penalized._spectral import ScaledProblem
 from problems import toy
 
 
@@ -32,7 +33,7 @@ def test_scikit_learn_estimator_checks(estimator, check):
 
 def scaled(n=40, d0=5, shape=(3, 4)):
     X, Y = toy(n=n, d0=d0, shape=shape)
-    return ScaledProblem.of(spectral_of_arrays(X, Y, None, min_alpha=0.0, fit_intercept=True))
+    return ScaledProblem.of(spectral_from_samples(X, Y))
 
 
 def start(problem, rank=2, seed=0):

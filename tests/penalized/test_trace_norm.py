@@ -13,9 +13,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from holrr import RLS, Moments
+from holrr.core.samples import spectral_from_samples
 from holrr.penalized import TraceNormRegression
 from holrr.penalized._admm import trace_norm
-from holrr.penalized._spectral import ScaledProblem, spectral_of_arrays
+from holrr.penalized._spectral import ScaledProblem
 from holrr.penalized._trace_norm_problem import Penalized
 from problems import toy
 
@@ -72,7 +73,7 @@ def test_objective_and_bound_enclose_the_minimum(shape, fit_intercept):
 def test_optimality_conditions_hold_at_the_solution():
     """The multipliers add up to minus the gradient, are bounded, and are aligned with W."""
     X, Y = toy(shape=(3, 4))
-    problem = spectral_of_arrays(X, Y, None, min_alpha=0.0, fit_intercept=True)
+    problem = spectral_from_samples(X, Y)
     data = ScaledProblem.of(problem)
     weights = (1.0, 0.5, 2.0)
     scaled = Penalized(data, 0.1, weights)

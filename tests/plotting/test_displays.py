@@ -49,11 +49,11 @@ def test_rank_surface_has_a_profile_for_each_mode_and_a_map_for_each_pair(shape)
         HOLRRCV([1.0]),
         HOLRRCV(ALPHAS, criterion="bic"),
         HOLRRCV(ALPHAS, selection="1se"),
-        HOLRRCV(ALPHAS, selection="average"),
+        HOLRRCV(ALPHAS, selection="stack"),
         HOLRRCV(ALPHAS, ranks=[(1, 1, 1), (3, 2, 1)]),
         HOLRRCV(ALPHAS[::-1], cv=[(np.arange(20), np.arange(20, 30))]),
     ],
-    ids=["lrr", "rls", "rls with zero", "one penalty", "bic", "1se", "average", "list", "one fold"],
+    ids=["lrr", "rls", "rls with zero", "one penalty", "bic", "1se", "stack", "list", "one fold"],
 )
 def test_rank_surface_of_every_kind_of_search(model):
     display = RankSurfaceDisplay.from_estimator(model.fit(*data()))

@@ -49,14 +49,14 @@ KINDS = {
 }
 
 
-def make_estimator(options: argparse.Namespace, shape: tuple[int, ...]) -> Any:
+def make_estimator(options: argparse.Namespace, X: tuple[int, ...], Y: tuple[int, ...]) -> Any:
     """The estimator that the options of ``holrr fit`` describe, not fitted yet.
 
     Parameters
     ----------
     options : Namespace
-    shape : tuple of int
-        Shape of the coefficients, input mode first.
+    X, Y : tuple of int
+        Shapes of the data.
     """
     import holrr
 
@@ -66,6 +66,7 @@ def make_estimator(options: argparse.Namespace, shape: tuple[int, ...]) -> Any:
     if kind.has_kernel:
         common["kernel"] = options.kernel or "rbf"
     if _wants_search(options):
+        shape = (X[0] if kind.has_kernel else X[1], *Y[1:])
         return getattr(holrr, kind.searching)(**_search_space(options, kind, shape), **common)
     return getattr(holrr, kind.plain)(**_fixed(options, kind), **common)
 
@@ -103,7 +104,10 @@ def _fixed(options: argparse.Namespace, kind: Kind) -> dict[str, Any]:
 def _search_space(
     options: argparse.Namespace, kind: Kind, shape: tuple[int, ...]
 ) -> dict[str, Any]:
-    """The parameters of a search, which tries all that was not said."""
+    """The parameters of a search, which tries all that was not said.
+
+    `shape` has the largest rank of each mode: a kernel has as many input directions as samples.
+    """
     space: dict[str, Any] = {"cv": options.cv or 5}
     if options.alpha is not None:
         space[_plural(kind.penalty)] = options.alpha
@@ -119,9 +123,10 @@ def _one_rank(rank: Any, kind: Kind, shape: tuple[int, ...]) -> Any:
     entries = rank if isinstance(rank, tuple) else (rank,)
     if any(isinstance(R, float) for R in entries):
         raise CommandError("--rank as a share of the energy does not go with --cv", EXIT_USAGE)
-    if isinstance(rank, tuple) or kind.cuts_inputs_only:
+    if isinstance(rank, tuple):
         return rank
-    return tuple(min(rank, d) for d in shape)
+    capped = tuple(min(rank, d) for d in shape)
+    return capped[0] if kind.cuts_inputs_only else capped
 
 
 def _plural(word: str) -> str:
@@ -138,17 +143,9 @@ def parse_rank(text: str) -> int | float | tuple[int | float, ...]:
 
 
 def _rank_entry(text: str) -> int | float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if 0 < value < 1:
-        return value
-    if value >= 1 and value == int(value):
-        return int(value)
-    raise argparse.ArgumentTypeError(
-        f"a rank is a whole number of at least 1, or a share between 0 and 1; got {text!r}"
-    )
+    what = "a rank: a whole number of at least 1, or a share between 0 and 1"
+    value = _number(text, what, float, lambda v: 0 < v < 1 or (v >= 1 and v.is_integer()))
+    return value if value < 1 else int(value)
 
 
 def parse_alphas(text: str) -> list[float]:

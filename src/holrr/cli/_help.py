@@ -20,15 +20,13 @@ your own data
   predict     predict with a saved model
   info        say what a saved model is and how good it is
 
-the paper
-  demo        a first look, in under a minute, without a network
-  reproduce   every figure and table of the paper beside ours
+a first look
+  demo        fit, compare, draw: in under a minute, without a network
 
 examples
   holrr demo
   holrr fit X.npy Y.npy -o model.holrr
   holrr predict model.holrr X_new.npy -o Y_new.npy
-  holrr reproduce all --quick
 
 holrr COMMAND --help     the options of a command
 holrr --version          the version

@@ -8,26 +8,15 @@ import traceback
 from collections.abc import Sequence
 
 from .._version import __version__
-from . import _experiments, _models
+from . import _demo, _models
 from ._errors import EXIT_OK, exit_code_of, one_line
 from ._help import OVERVIEW, OneLineParser
 
-__all__ = ["main"]
+__all__ = ["run"]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        The words after ``holrr``; those of the process by default.
-
-    Returns
-    -------
-    int
-        Exit code, see ``holrr --help``.
-    """
+def run(arguments: Sequence[str] | None) -> int:
+    """Run the command line, see `main`."""
     parser = _parser()
     try:
         options = parser.parse_args(arguments)
@@ -62,8 +51,7 @@ def _parser() -> OneLineParser:
         _models.add_fit,
         _models.add_predict,
         _models.add_info,
-        _experiments.add_demo,
-        _experiments.add_reproduce,
+        _demo.add_demo,
     ):
         command = add(commands)
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")

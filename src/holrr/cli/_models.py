@@ -6,14 +6,17 @@ import argparse
 import math
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ._arrays import FORMATS, check_writable, read_array, write_array
+from ._arrays import FORMATS, check_file, check_output, read_array, write_array, writing
 from ._choices import KINDS, make_estimator, parse_alphas, parse_rank, parse_shape
-from ._errors import EXIT_OK, EXIT_OUTPUT, CommandError
+from ._errors import EXIT_OK, CommandError
 
 __all__ = ["add_fit", "add_info", "add_predict"]
 
@@ -119,26 +122,23 @@ def add_info(commands: Any) -> argparse.ArgumentParser:
 def _fit(options: argparse.Namespace) -> int:
     from ..io import save
 
-    check_writable(options.output)
-    X, Y = read_array(options.X), read_array(options.Y)
+    check_output(options.output, [options.X, options.Y])
+    (X, names), (Y, _) = read_array(options.X), read_array(options.Y)
+    if Y.ndim < 1:
+        raise CommandError(f"Y must have samples first; {options.Y} is a single number")
     if options.output_shape is not None:
         Y = _shaped(Y, options.output_shape, options.Y)
-    if X.ndim != 2 or Y.ndim < 1:
+    if X.ndim != 2:
         raise CommandError(f"X must be a matrix, samples by features; {options.X} is of {X.shape}")
-    estimator = make_estimator(options, (X.shape[1], *Y.shape[1:]))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    estimator = make_estimator(options, X.shape, Y.shape)
+    with _warnings_as_lines("fit"):
         estimator.fit(X, Y)
-    for text in dict.fromkeys(str(w.message) for w in caught):
-        _warn(text)
     model, notes = _final(estimator)
     notes["n_samples"] = len(X)
-    try:
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+    with writing(options.output):
         save(model, options.output, notes=notes)
-    except OSError as error:
-        raise CommandError(
-            f"{options.output} cannot be written: {error.strerror or error}", EXIT_OUTPUT
-        ) from error
     print(_description(model, notes))
     print(f"saved to {options.output}")
     return EXIT_OK
@@ -161,22 +161,44 @@ def _final(estimator: Any) -> tuple[Any, dict[str, Any]]:
     return best, {"cv_mse": -float(estimator.best_score_), "cv": str(estimator.cv)}
 
 
-def _warn(text: str) -> None:
-    print(f"holrr fit: warning: {' '.join(text.split())}", file=sys.stderr)
+@contextmanager
+def _warnings_as_lines(command: str) -> Iterator[None]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for text in dict.fromkeys(" ".join(str(w.message).split()) for w in caught):
+        print(f"holrr {command}: warning: {text}", file=sys.stderr)
 
 
 # ---------------------------------------------------------------- predict and info
 
 
 def _predict(options: argparse.Namespace) -> int:
-    check_writable(options.output)
+    check_output(options.output, [options.MODEL, options.X], array=True)
     model, _ = _load(options.MODEL)
     if not hasattr(model, "predict"):
         raise CommandError(f"{options.MODEL} holds no model but {type(model).__name__}")
-    predicted = model.predict(read_array(options.X))
+    X, names = read_array(options.X)
+    _check_names(names, model, options.X)
+    with _warnings_as_lines("predict"):
+        predicted = model.predict(X)
     write_array(options.output, np.asarray(predicted))
     print(f"{len(predicted)} predictions of shape {predicted.shape[1:]} saved to {options.output}")
     return EXIT_OK
+
+
+def _check_names(names: list[str] | None, model: Any, source: str) -> None:
+    """Columns in another order, or others, are not those of the fit."""
+    known = getattr(model, "feature_names_in_", None)
+    if names is None or known is None:
+        return
+    for number, (name, fitted) in enumerate(zip_longest(names, map(str, known)), 1):
+        if name != fitted:
+            raise CommandError(
+                f"the columns of {source} are not those that the model was fitted with: column "
+                f"{number} is {name!r}, and was {fitted!r}"
+            )
+    del model.feature_names_in_  # compared; the array that it gets has none
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -188,10 +210,9 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _load(path: Path) -> tuple[Any, dict[str, Any]]:
-    from ..io._files import load_with_notes
+    from ..io import load_with_notes
 
-    if not path.is_file():
-        raise CommandError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}")
+    check_file(path)
     return load_with_notes(path)
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from .namespace import (
     FULL_SPECTRUM_LIMIT,
     Array,
+    asarray_like,
     device_of,
     eigh_top,
     namespace_of,
@@ -66,6 +67,15 @@ class Approximation:
     spectra: tuple[np.ndarray, ...]
     n_iter: int = 0
 
+    def masked(self, mask: np.ndarray) -> Approximation:
+        """The same with the core multiplied by a mask: a mixture of the fits of many ranks."""
+        core = self.tucker.core
+        tucker = self.tucker.masked(asarray_like(mask, core))
+        norms = [float(squared_norm(C)) for C in (core, tucker.core)]
+        cross = core[tuple(slice(R) for R in tucker.rank)] * tucker.core
+        lost = norms[0] + norms[1] - 2 * float(namespace_of(core).sum(cross))
+        return replace(self, tucker=tucker, error=self.error + max(lost, 0.0))
+
     @property
     def lower_bound(self) -> float:
         """No tensor of the same multilinear rank has a smaller error than this."""
@@ -87,8 +97,9 @@ def hosvd(
     rank: Sequence[RankSpec],
     *,
     input_rank: Callable[[], int] | None = None,
-    output_bases: Sequence[Callable[[int], Array | None]] | None = None,
+    output_bases: Sequence[Callable[[int, bool], Array | None]] | None = None,
     modes: Sequence[int] | None = None,
+    rotate: bool = False,
 ) -> Approximation:
     """Truncated higher-order singular value decomposition.
 
@@ -101,10 +112,14 @@ def hosvd(
         Gives the number of input directions that the data support. It is asked only where the
         input mode of Z does not itself have the wanted rank.
     output_bases : sequence of p callables, optional
-        Each gives the basis, (d_i, R_i), onto which output mode i is projected, for a rank R_i.
+        Each gives the basis, (d_i, R_i), onto which output mode i is projected, for a rank R_i
+        and `rotate`.
         By default that of the leading singular vectors of Z.
     modes : sequence of int, optional
         The modes to project; all by default. The others are left as they are.
+    rotate : bool
+        Whether long modes that are kept in full are expressed in their singular directions, too,
+        so that every projected mode is in leading directions.
 
     Returns
     -------
@@ -112,7 +127,7 @@ def hosvd(
     """
     scale = safe_scale(Z)
     found = [
-        _mode(Z / scale if scale != 1.0 else Z, mode, R, input_rank if mode == 0 else None)
+        _mode(Z / scale if scale != 1.0 else Z, mode, R, input_rank if mode == 0 else None, rotate)
         if modes is None or mode in modes
         else _Mode(None, np.empty(0), 0.0)
         for mode, R in enumerate(rank)
@@ -120,10 +135,11 @@ def hosvd(
     bases = [m.basis for m in found]
     if output_bases is not None:
         ranks = [Z.shape[i] if U is None else U.shape[1] for i, U in enumerate(bases)]
-        bases[1:] = [basis(R) for basis, R in zip(output_bases, ranks[1:], strict=True)]
+        bases[1:] = [basis(R, rotate) for basis, R in zip(output_bases, ranks[1:], strict=True)]
     return _project(
         Z,
         bases,
+        leading=tuple(i for i, U in enumerate(bases) if U is not None),
         tails=tuple(m.tail * scale * scale for m in found),
         spectra=tuple(m.spectrum * scale * scale for m in found),
     )
@@ -159,7 +175,7 @@ def hooi(
             if U is not None:
                 reduced = multi_mode_product(Z, bases, skip=mode, transposed=True)
                 bases[mode] = _leading(reduced, mode, U.shape[1])[1]
-        new = _project(Z, bases, start.tails, start.spectra, n_iter)
+        new = _project(Z, bases, (), start.tails, start.spectra, n_iter)
         gain = best.error - new.error
         # Rounding can undo a vanishing gain: the better of the two is kept.
         best = new if gain >= 0 else replace(best, n_iter=n_iter)
@@ -171,6 +187,7 @@ def hooi(
 def _project(
     Z: Array,
     bases: Sequence[Array | None],
+    leading: tuple[int, ...],
     tails: tuple[float, ...],
     spectra: tuple[np.ndarray, ...],
     n_iter: int = 0,
@@ -180,16 +197,21 @@ def _project(
     error = energy(Z) - float(squared_norm(core))
     # The difference is rounded; max(tails) is a bound that it cannot truly fall below.
     error = max(error, *tails, 0.0) if not math.isnan(error) else math.inf
-    return Approximation(Tucker(core, tuple(bases)), error, tails, spectra, n_iter)
+    return Approximation(Tucker(core, tuple(bases), leading), error, tails, spectra, n_iter)
 
 
-def _mode(Z: Array, mode: int, R: RankSpec, input_rank: Callable[[], int] | None) -> _Mode:
+def _mode(
+    Z: Array, mode: int, R: RankSpec, input_rank: Callable[[], int] | None, rotate: bool
+) -> _Mode:
     """Spectrum and leading basis of one mode of Z."""
     size = Z.shape[mode]
     everything = not isinstance(R, float) and size <= R
-    if everything and size > FULL_SPECTRUM_LIMIT and (mode > 0 or input_rank is None):
+    long = size > FULL_SPECTRUM_LIMIT and not rotate
+    if everything and long and (mode > 0 or input_rank is None):
         return _Mode(None, np.empty(0), 0.0)
-    lam, U = _leading(Z, mode, size if isinstance(R, float) else min(R, size))
+    # No share of the energy takes more directions than an unfolding has columns.
+    columns = max(1, math.prod(Z.shape) // max(size, 1))
+    lam, U = _leading(Z, mode, min(size, columns) if isinstance(R, float) else min(R, size))
     R = _rank_of_share(lam, R) if isinstance(R, float) else min(R, size)
     if input_rank is not None and R > _numerical_rank(lam):
         R = max(1, min(R, input_rank()))
@@ -248,11 +270,11 @@ def safe_scale(Z: Array) -> float:
     return largest if largest > 0 and not 1e-120 < largest < 1e120 else 1.0
 
 
-def bases_from_grams(grams: Sequence[Array]) -> list[Callable[[int], Array | None]]:
+def bases_from_grams(grams: Sequence[Array]) -> list[Callable[[int, bool], Array | None]]:
     """For each Gram matrix the function from a rank to its leading eigenvectors."""
 
-    def basis(G: Array, R: int) -> Array | None:
-        everything = R == G.shape[0] > FULL_SPECTRUM_LIMIT
+    def basis(G: Array, R: int, rotate: bool) -> Array | None:
+        everything = R == G.shape[0] > FULL_SPECTRUM_LIMIT and not rotate
         return None if everything else eigh_top(G, R)[1]
 
     return [partial(basis, G) for G in grams]

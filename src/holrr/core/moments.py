@@ -81,12 +81,14 @@ class Moments:
         sums = sum_responses(inputs, X.shape[1], Y, w, response_grams, unit=inputs.unit)
         # The mean is rounded, so the centred inputs add up to nearly zero only.
         drift = sums.basis_sum
+        Sxx = inputs.Sxx
+        Sxx -= xp.linalg.outer(drift, drift / weight)
         return cls(
             n_samples=X.shape[0],
             weight=weight,
             mean_x=inputs.mean + drift / weight,
             mean_y=sums.mean,
-            Sxx=symmetrise(inputs.Sxx - xp.linalg.outer(drift, drift) / weight),
+            Sxx=symmetrise(Sxx),
             Sxy=sums.products,
             syy=sums.syy,
             response_grams=sums.grams,
@@ -115,6 +117,17 @@ class Moments:
         xp = namespace_of(self.Sxx)
         return self.about(xp.zeros_like(self.mean_x), xp.zeros_like(self.mean_y))
 
+    def centred(self, fit_intercept: bool = True, *, centre_inputs: bool = True) -> Self:
+        """Moments about what a fit takes off: the means, or nothing where there is no intercept.
+
+        An intercept can also go with inputs that are taken as they are (kernels, say).
+        """
+        if not fit_intercept:
+            return self.about_zero()
+        if centre_inputs:
+            return self
+        return self.about(namespace_of(self.Sxx).zeros_like(self.mean_x), self.mean_y)
+
     def about(self, mean_x: Array, mean_y: Array) -> Self:
         """Moments about other centres than the samples' own means."""
         return self._shifted(
@@ -128,6 +141,8 @@ class Moments:
             xp.linalg.outer(weight * dx, xp.reshape(dy, (-1,))), tuple(self.Sxy.shape)
         )
         outer += self.Sxy  # in place: these are the largest arrays of a stream
+        squares = xp.linalg.outer(weight * dx, dx)
+        squares += self.Sxx
         grams = self.response_grams
         if grams is not None:
             grams = tuple(G + weight * gram(dy, i) for i, G in enumerate(grams))
@@ -135,7 +150,7 @@ class Moments:
             self,
             mean_x=mean_x,
             mean_y=mean_y,
-            Sxx=self.Sxx + xp.linalg.outer(weight * dx, dx),
+            Sxx=squares,
             Sxy=outer,
             syy=self.syy + weight * float(xp.sum(dy * dy)),
             response_grams=grams,
@@ -159,8 +174,9 @@ def _merge(a: M, b: Moments) -> M:
     dx, dy = b.mean_x - a.mean_x, b.mean_y - a.mean_y
     share = b.weight / weight
     both = a._shifted(dx, dy, a.weight * share, a.mean_x + share * dx, a.mean_y + share * dy)
-    Sxy = both.Sxy
-    Sxy += b.Sxy  # both's own, made a moment ago
+    Sxx, Sxy = both.Sxx, both.Sxy
+    Sxx += b.Sxx  # both's own, made a moment ago
+    Sxy += b.Sxy
     grams = both.response_grams
     if grams is not None and b.response_grams is not None:
         grams = tuple(G + H for G, H in zip(grams, b.response_grams, strict=True))
@@ -168,7 +184,7 @@ def _merge(a: M, b: Moments) -> M:
         both,
         n_samples=a.n_samples + b.n_samples,
         weight=weight,
-        Sxx=both.Sxx + b.Sxx,
+        Sxx=Sxx,
         Sxy=Sxy,
         syy=both.syy + b.syy,
         response_grams=grams,

@@ -7,7 +7,6 @@ found by LAPACK on the host, which beats an accelerator at that up to a hundred 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
 from typing import Any
 
 import array_api_compat
@@ -18,7 +17,8 @@ from array_api_compat import device as device_of
 from array_api_compat import is_numpy_array, is_torch_array
 from scipy.linalg.blas import get_blas_funcs, snrm2
 from scipy.linalg.lapack import get_lapack_funcs
-from threadpoolctl import ThreadpoolController
+
+from .threads import limit_threads
 
 Array = Any
 Namespace = Any
@@ -35,6 +35,7 @@ __all__ = [
     "Array",
     "Namespace",
     "asarray_like",
+    "beside",
     "cholesky",
     "detached",
     "device_of",
@@ -87,6 +88,12 @@ def asarray_like(a: np.ndarray, like: Array, dtype: Any = None) -> Array:
     return xp.asarray(a, dtype=dtype, device=device_of(like))
 
 
+def beside(a: Array, like: Array) -> Array:
+    """`a` in the array library and on the device of `like`; itself where it is there already."""
+    same = type(a) is type(like) and getattr(a, "device", None) == getattr(like, "device", None)
+    return a if same else asarray_like(to_numpy(a), like)
+
+
 def on_host(a: Array) -> bool:
     """Whether `a` lies in the host's memory, where NumPy and LAPACK can work on it."""
     if is_torch_array(a):
@@ -137,15 +144,12 @@ def detached(A: Array) -> Array:
 
 def symmetrise(A: Array) -> Array:
     """The symmetric part, so that rounding cannot make a Gram matrix lopsided."""
-    return 0.5 * (A + A.T)
+    S = A + A.T
+    S *= 0.5
+    return S
 
 
 # ---------------------------------------------------------------- factorisations
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def _few_threads(A: Array) -> AbstractContextManager:
@@ -154,7 +158,7 @@ def _few_threads(A: Array) -> AbstractContextManager:
     The host of an accelerator has many cores, and waking them all for a small matrix has been seen
     to take a hundred times as long as the factorisation.
     """
-    return nullcontext() if on_host(A) else _threads().limit(limits=1, user_api="blas")
+    return nullcontext() if on_host(A) else limit_threads(1)
 
 
 def cholesky(A: Array) -> tuple[Array | None, float]:

@@ -22,17 +22,17 @@ def check_rank(rank: Any, shape: Sequence[int]) -> tuple[RankSpec, ...]:
 
     Parameters
     ----------
-    rank : None, int or sequence
-        None for full rank; an int for every mode, capped at each mode's size; or a sequence with
-        an entry for each mode, input mode first: an int, None for full, or a float in (0, 1) for
-        the smallest rank that holds that share of the mode's energy.
+    rank : None, int, float or sequence
+        None for full rank; an int for every mode, capped at each mode's size; a float in (0, 1) for
+        the smallest ranks that hold that share of each mode's energy; or a sequence with such an
+        entry for each mode, input mode first.
     shape : sequence of int
         ``(n_features, d1, ..., dp)``.
 
     Examples
     --------
-    >>> check_rank(3, (10, 2)), check_rank((None, 0.9), (10, 2))
-    ((3, 2), (10, 0.9))
+    >>> check_rank(3, (10, 2)), check_rank((None, 0.9), (10, 2)), check_rank(0.9, (10, 2))
+    ((3, 2), (10, 0.9), (0.9, 0.9))
     """
     if rank is None:
         return tuple(shape)
@@ -40,9 +40,12 @@ def check_rank(rank: Any, shape: Sequence[int]) -> tuple[RankSpec, ...]:
         if rank < 1:
             raise ValueError(f"rank must be at least 1; got rank={rank}.")
         return tuple(min(int(rank), d) for d in shape)
-    if isinstance(rank, (str, bytes, bool, Real)) or not isinstance(rank, (Sequence, np.ndarray)):
+    if isinstance(rank, Real) and not isinstance(rank, bool):
+        return (_check_share(rank, "rank"),) * len(shape)
+    if isinstance(rank, (str, bytes, bool)) or not isinstance(rank, (Sequence, np.ndarray)):
         raise TypeError(
-            f"rank must be None, an int, or a tuple with an entry for each mode; got {rank!r}."
+            f"rank must be None, an int, a share in (0, 1), or a tuple with an entry for each mode;"
+            f" got {rank!r}."
         )
     if len(rank) != len(shape):
         raise ValueError(
@@ -69,10 +72,14 @@ def _check_rank_entry(R: Any, mode: int, size: int) -> RankSpec:
             raise ValueError(f"{name} must be from 1 to the mode's size {size}; got {R}.")
         return int(R)
     if isinstance(R, Real) and not isinstance(R, bool):
-        if not 0 < float(R) < 1:
-            raise ValueError(
-                f"{name} as a float is a share of the mode's energy and must lie strictly between "
-                f"0 and 1; got {R}."
-            )
-        return float(R)
+        return _check_share(R, name)
     raise TypeError(f"{name} must be an int, a float in (0, 1) or None; got {R!r}.")
+
+
+def _check_share(R: Any, name: str) -> float:
+    if not 0 < float(R) < 1:
+        raise ValueError(
+            f"{name} as a float is a share of the mode's energy and must lie strictly between 0 "
+            f"and 1; got {R}."
+        )
+    return float(R)

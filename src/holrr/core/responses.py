@@ -15,6 +15,7 @@ import numpy as np
 from .finite import check_finite
 from .namespace import (
     Array,
+    asarray_like,
     device_of,
     is_numpy_array,
     mean_and_scatter,
@@ -23,6 +24,7 @@ from .namespace import (
     row_blocks,
     squared_norm,
     symmetrise,
+    to_numpy,
 )
 from .tensor import gram
 
@@ -49,6 +51,8 @@ class ResponseSums:
         ``sum w ||y - mean||^2``.
     grams : tuple of arrays, or None
         Gram matrices of the output modes of the centred `Y`.
+    weight : float
+        Sum of the weights of the samples.
     """
 
     mean: Array
@@ -56,9 +60,34 @@ class ResponseSums:
     basis_sum: Array
     syy: float
     grams: tuple[Array, ...] | None
+    weight: float
 
-    def about_zero(self, weight: float) -> ResponseSums:
+    def __add__(self, other: ResponseSums) -> ResponseSums:
+        """The sums of all samples, by the pairwise formula (see `Moments`)."""
+        xp, weight = namespace_of(self.products), self.weight + other.weight
+        share, delta = other.weight / weight, other.mean - self.mean
+        shift = (1 - share) * other.basis_sum - share * self.basis_sum
+        products = xp.reshape(
+            xp.linalg.outer(shift, xp.reshape(delta, (-1,))), tuple(self.products.shape)
+        )
+        products += self.products
+        products += other.products
+        spread, grams = self.weight * share, None
+        if self.grams is not None and other.grams is not None:
+            pairs = zip(self.grams, other.grams, strict=True)
+            grams = tuple(G + H + spread * gram(delta, i) for i, (G, H) in enumerate(pairs))
+        return ResponseSums(
+            mean=self.mean + share * delta,
+            products=products,
+            basis_sum=self.basis_sum + other.basis_sum,
+            syy=self.syy + other.syy + spread * float(xp.sum(delta * delta)),
+            grams=grams,
+            weight=weight,
+        )
+
+    def about_zero(self) -> ResponseSums:
         """The same sums about the origin, with zero for the mean."""
+        weight = self.weight
         xp, mean = namespace_of(self.products), self.mean
         outer = xp.linalg.outer(self.basis_sum, xp.reshape(mean, (-1,)))
         grams = self.grams
@@ -70,6 +99,7 @@ class ResponseSums:
             basis_sum=self.basis_sum,
             syy=self.syy + weight * float(xp.sum(mean * mean)),
             grams=grams,
+            weight=weight,
         )
 
 
@@ -106,7 +136,7 @@ def sum_responses(
     if not on_host(Y) and Y.dtype == xp.float64 and w is None and not want_grams:
         return _sum_at_once(basis, k, Y)
     zeros = lambda *dims: xp.zeros(dims, dtype=xp.float64, device=device)  # noqa: E731
-    shift = _shift(Y)
+    shift = _shift(Y, w)
     products, basis_sum, weight, syy = zeros(k + 1, size), zeros(k), zeros(), zeros()
     grams = [zeros(d, d) for d in shape] if want_grams else None
 
@@ -147,6 +177,7 @@ def _sum_at_once(basis: Callable[[slice, Array], None], k: int, Y: Array) -> Res
         basis_sum=basis_sum,
         syy=float(syy),
         grams=None,
+        weight=float(n),
     )
 
 
@@ -177,24 +208,33 @@ def _about_mean(
         basis_sum=basis_sum,
         syy=max(squared, 0.0) if not math.isnan(squared) else math.inf,
         grams=None if grams is None else tuple(grams),
+        weight=float(weight),
     )
 
 
-def _shift(Y: Array) -> Array | None:
+def _shift(Y: Array, w: Array | None) -> Array | None:
     """A rough mean to take off before squaring, or None where squaring is safe without.
 
-    The squared norm about the mean is the one about the shift less a correction. With the first
-    rows' mean as shift the correction is at most n / n_first times the result, so few digits
-    cancel. Without a shift they cancel only where the mean dwarfs the spread.
+    The squared norm about the mean is the one about the shift less a correction. With the mean of
+    a few rows as shift (the first, or those of largest weight) the correction is at most as many
+    times the result as all the weight is that of these rows, so few digits cancel. Without a shift
+    they cancel only where the mean dwarfs the spread.
     """
     xp = namespace_of(Y)
-    head = Y[: min(Y.shape[0], 64, 8 + Y.shape[0] // 100), ...]
-    head = xp.astype(xp.reshape(head, (head.shape[0], -1)), xp.float64, copy=False)
-    mean = xp.mean(head, axis=0)
+    n = min(Y.shape[0], 64, 8 + Y.shape[0] // 100)
+    head, v = Y[:n, ...], None
+    if w is not None:
+        heaviest = np.argsort(-to_numpy(w), kind="stable")[:n]
+        head = xp.take(Y, asarray_like(heaviest, Y), axis=0)
+        v = xp.take(w, asarray_like(heaviest, w))
+        v = v / xp.sum(v)
+    head = xp.astype(xp.reshape(head, (n, -1)), xp.float64, copy=False)
+    mean = xp.mean(head, axis=0) if v is None else v @ head
     with np.errstate(over="ignore", invalid="ignore"):
+        squares = xp.sum(head * head) / n if v is None else xp.sum(v @ (head * head))
         # 0.99: a spread of a tenth of the mean, two digits.
-        dwarfs = xp.sum(mean * mean) * head.shape[0] > 0.99 * xp.sum(head * head)
-    if head.shape[0] < 2 or not bool(dwarfs):
+        dwarfs = xp.sum(mean * mean) > 0.99 * squares
+    if n < 2 or not bool(dwarfs):
         return None
     return xp.astype(mean, Y.dtype, copy=False)
 

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .moments import Moments, weighted_mean
+from .caution import warn
+from .moments import Moments
 from .namespace import (
     NUMPY_LIMIT,
     Array,
-    asarray_like,
     cholesky,
     device_of,
     eigh,
@@ -32,16 +32,18 @@ from .namespace import (
     solve_triangular,
     squared_norm,
     svd,
-    symmetrise,
     to_numpy,
 )
-from .responses import sum_responses
 from .tensor import fold, mode_product, unfold
+from .units import ONE, Units
 
-__all__ = ["Spectral", "Whitened", "spectral_from_arrays", "spectral_from_moments"]
-__all__ += ["keeps_digits", "whiten_arrays", "whiten_moments"]
+__all__ = ["SOLVERS", "Spectral", "Whitened", "half_of_the_digits", "keeps_digits"]
+__all__ += ["spectral_from_moments", "squares_keep_digits", "supported", "whiten_moments"]
 
 SOLVERS = ("auto", "cholesky", "eigh", "svd")
+_EPS = float(np.finfo(float).eps)
+# Inputs whose variances differ by more than this are brought to a common scale first.
+_GRADED = 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +68,8 @@ class Whitened:
         The factorisation that was used: "cholesky", "eigh" or "svd".
     dtype : str
         Floating-point type of the data.
+    units : Units
+        What the data of this problem were divided by.
     """
 
     Z: Array
@@ -78,6 +82,7 @@ class Whitened:
     response_grams: tuple[Array, ...] | None
     solver: str
     dtype: str
+    units: Units = ONE
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +100,7 @@ class Spectral:
         where the coefficients are those of a kernel expansion.
     syy : float
         ``||Y||^2``.
-    mean_x, mean_y, response_grams, solver, dtype
+    mean_x, mean_y, response_grams, solver, dtype, units
         As in `Whitened`.
     """
 
@@ -108,14 +113,13 @@ class Spectral:
     response_grams: tuple[Array, ...] | None
     solver: str
     dtype: str
+    units: Units = ONE
 
     def at(self, alpha: float) -> Whitened:
         """The problem for one penalty: a scaling of the rows of `T`."""
-        xp = namespace_of(self.T)
-        # hypot: the squares of very large and very small singular values are never formed.
-        root = xp.hypot(self.s, xp.full_like(self.s, math.sqrt(alpha)))
+        root = self.root(alpha)
         Z = fold(unfold(self.T, 0) * (self.s / root)[:, None], 0, self.T.shape)
-        return _whitened(
+        problem = _whitened(
             Z,
             lambda M: self.basis @ (M / root[:, None]),
             self.syy,
@@ -126,6 +130,13 @@ class Spectral:
             solver=self.solver,
             dtype=self.dtype,
         )
+        return replace(problem, units=self.units)
+
+    def root(self, alpha: float) -> Array:
+        """``sqrt(lam + alpha)``, without the squares of very large and very small ``s``."""
+        return namespace_of(self.s).hypot(
+            self.s, namespace_of(self.s).full_like(self.s, math.sqrt(alpha))
+        )
 
 
 def _whitened(Z: Array, lift: Callable[[Array], Array], syy: float, **rest: object) -> Whitened:
@@ -134,51 +145,12 @@ def _whitened(Z: Array, lift: Callable[[Array], Array], syy: float, **rest: obje
     return Whitened(Z, lift, residual, norm, **rest)  # type: ignore[arg-type]
 
 
-# ---------------------------------------------------------------- from moments
+# ---------------------------------------------------------------- digits
 
 
-def whiten_moments(
-    m: Moments, alpha: float, *, solver: str = "auto", fit_intercept: bool = True
-) -> Whitened:
-    """The problem for one penalty from moments alone.
-
-    "auto" takes a Cholesky factorisation of many features where it keeps half of the digits, and
-    else the spectral form.
-    """
-    if solver == "svd":
-        raise ValueError(
-            "solver='svd' factorises the samples themselves, which moments do not hold; use "
-            "solver='auto', 'cholesky' or 'eigh' with partial_fit and moments."
-        )
-    if not fit_intercept:
-        m = m.about_zero()
-    _check_moments(m)
-    if solver == "cholesky" or (solver == "auto" and _prefers_cholesky(m)):
-        least = np.finfo(float).eps if solver == "cholesky" else _half(m.dtype)
-        problem = _cholesky_problem(m, alpha, float(least))
-        if problem is not None:
-            return problem
-        if solver == "cholesky":
-            raise ValueError(
-                f"solver='cholesky' needs X'X + alpha I to be positive definite, which it is not "
-                f"with alpha={alpha}; use solver='auto' or 'svd', or a larger alpha."
-            )
-    return spectral_from_moments(m).at(alpha)
-
-
-def _prefers_cholesky(m: Moments) -> bool:
-    """Whether an eigendecomposition of ``X'X`` would cost more than it is worth."""
-    return m.n_features > NUMPY_LIMIT or not on_host(m.Sxx)
-
-
-def _accurate_problem(m: Moments, alpha: float) -> Whitened | None:
-    """The problem, or None where fewer than half of the digits survive ``X'X``."""
-    if not _squares_are_safe(m):
-        return None
-    if _prefers_cholesky(m):
-        return _cholesky_problem(m, alpha, _half(m.dtype))
-    problem = spectral_from_moments(m)
-    return problem.at(alpha) if keeps_digits(problem.s, alpha, m.n_features, m.dtype) else None
+def half_of_the_digits(dtype: str) -> float:
+    """Smallest 1 / condition number at which half of the digits survive a solve."""
+    return float(np.sqrt(np.finfo(dtype).eps))
 
 
 def keeps_digits(s: Array, alpha: float, n_features: int, dtype: str) -> bool:
@@ -195,7 +167,65 @@ def keeps_digits(s: Array, alpha: float, n_features: int, dtype: str) -> bool:
     """
     s = to_numpy(s)
     smallest = s[-1] ** 2 if s.size == n_features else 0.0
-    return bool(smallest + alpha > _half(dtype) * (s[0] ** 2 + alpha))
+    return bool(smallest + alpha > half_of_the_digits(dtype) * (s[0] ** 2 + alpha))
+
+
+def _keep(lam: np.ndarray) -> np.ndarray:
+    """Which eigenvalues of a Gram matrix are above its rounding noise."""
+    return lam > max(lam.max(initial=0.0), 0.0) * np.finfo(float).eps * lam.size
+
+
+def supported(lam: Array, U: Array) -> tuple[Array, Array]:
+    """Singular values from the eigenvalues of a Gram matrix, with the vectors that they leave.
+
+    Inputs without any variance are stood for by one direction that contributes nothing.
+    """
+    r = int(_keep(to_numpy(lam)).sum())
+    xp = namespace_of(lam)
+    if r > 0:
+        return xp.sqrt(lam[:r]), U[:, :r]
+    return xp.ones_like(lam[:1]), xp.zeros_like(U[:, :1])
+
+
+# ---------------------------------------------------------------- from moments
+
+
+def whiten_moments(m: Moments, alpha: float, *, solver: str = "auto") -> Whitened:
+    """The problem for one penalty from moments, about the centres that these have.
+
+    "auto" takes a Cholesky factorisation of many features where it keeps half of the digits, and
+    else the spectral form.
+    """
+    if solver == "svd":
+        raise ValueError(
+            "solver='svd' factorises the samples themselves, which moments do not hold; use "
+            "solver='auto', 'cholesky' or 'eigh' with partial_fit and moments."
+        )
+    _check_moments(m)
+    if solver == "cholesky" or (solver == "auto" and prefers_cholesky(m)):
+        least = np.finfo(float).eps if solver == "cholesky" else half_of_the_digits(m.dtype)
+        problem = cholesky_problem(m, alpha, float(least))
+        if problem is not None:
+            return problem
+        if solver == "cholesky":
+            raise ValueError(
+                f"solver='cholesky' needs X'X + alpha I to be positive definite, which it is not "
+                f"with alpha={alpha}; use solver='auto' or 'svd', or a larger alpha."
+            )
+    return spectral_from_moments(m, warn_below=alpha).at(alpha)
+
+
+def prefers_cholesky(m: Moments) -> bool:
+    """Whether an eigendecomposition of ``X'X`` would cost more than it is worth."""
+    return m.n_features > NUMPY_LIMIT or not on_host(m.Sxx)
+
+
+def squares_keep_digits(m: Moments, alpha: float) -> bool:
+    """Whether half of the digits survive a solve with the ``X'X + alpha I`` of these moments."""
+    xp = namespace_of(m.Sxx)
+    eye = xp.eye(m.n_features, dtype=m.Sxx.dtype, device=device_of(m.Sxx))
+    safe = 1e-200 < float(xp.linalg.trace(m.Sxx)) < 1e200
+    return safe and cholesky(m.Sxx + alpha * eye)[1] > half_of_the_digits(m.dtype)
 
 
 def _check_moments(m: Moments) -> None:
@@ -206,18 +236,8 @@ def _check_moments(m: Moments) -> None:
         raise ValueError("the products of X and y overflow; scale them down, or use fit instead.")
 
 
-def _half(dtype: str) -> float:
-    """Smallest 1 / condition number at which half of the digits survive the solve."""
-    return float(np.sqrt(np.finfo(dtype).eps))
-
-
-def _squares_are_safe(m: Moments) -> bool:
-    """Whether no product of the data can have overflowed or vanished."""
-    trace = float(namespace_of(m.Sxx).linalg.trace(m.Sxx))
-    return 1e-200 < trace < 1e200 and 1e-200 < m.syy < 1e200
-
-
-def _cholesky_problem(m: Moments, alpha: float, min_rcond: float) -> Whitened | None:
+def cholesky_problem(m: Moments, alpha: float, min_rcond: float) -> Whitened | None:
+    """The problem by a Cholesky factorisation; None where too few digits survive it."""
     xp = namespace_of(m.Sxx)
     eye = xp.eye(m.n_features, dtype=m.Sxx.dtype, device=device_of(m.Sxx))
     L, rcond = cholesky(m.Sxx + alpha * eye)
@@ -237,15 +257,30 @@ def _cholesky_problem(m: Moments, alpha: float, min_rcond: float) -> Whitened | 
     )
 
 
-def spectral_from_moments(m: Moments) -> Spectral:
+def spectral_from_moments(m: Moments, *, warn_below: float | None = None) -> Spectral:
     """The problem for all penalties from moments, about the centres that these have.
 
     Directions of the inputs without variance are dropped, which gives the solution of least norm.
+
+    Parameters
+    ----------
+    m : Moments
+    warn_below : float, optional
+        A penalty: warn where so small a one does not hide that ``X'X`` has lost the digits of a
+        direction.
     """
-    s, P = _supported(*eigh(m.Sxx))
+    s, P, T, lost = _decomposed(m)
+    # A penalty hides rounding that is far smaller than itself.
+    if lost and warn_below is not None and warn_below <= 1e4 * _EPS * float(s[0]) ** 2:
+        warn(
+            f"X'X holds the inputs to half of their digits only, and some of their directions are "
+            f"lost in its rounding: what is fitted there is uncertain or zero. With alpha="
+            f"{warn_below:g} use fit with X in memory, whose condition number is not squared, or a "
+            f"larger alpha, or leave out inputs that depend on each other."
+        )
     return Spectral(
         s=s,
-        T=mode_product(m.Sxy, (P / s).T, 0),
+        T=T,
         basis=P,
         syy=m.syy,
         mean_x=m.mean_x,
@@ -256,145 +291,35 @@ def spectral_from_moments(m: Moments) -> Spectral:
     )
 
 
-def _keep(lam: np.ndarray) -> np.ndarray:
-    """Which eigenvalues of a Gram matrix are above its rounding noise."""
-    return lam > max(lam.max(initial=0.0), 0.0) * np.finfo(float).eps * lam.size
+def _decomposed(m: Moments) -> tuple[Array, Array, Array, bool]:
+    """Singular values and right vectors of the inputs, and ``Q'Y``, from ``X'X`` and ``X'Y``.
 
+    Also whether directions that the samples may well have are lost in rounding.
 
-def _supported(lam: Array, U: Array) -> tuple[Array, Array]:
-    """Singular values from the eigenvalues of a Gram matrix, with the vectors that they leave."""
-    r = int(_keep(to_numpy(lam)).sum())
-    return _at_least_one(namespace_of(lam).sqrt(lam[:r]), U[:, :r])
-
-
-def _at_least_one(s: Array, U: Array) -> tuple[Array, Array]:
-    """Inputs without any variance are stood for by one direction that contributes nothing."""
-    if s.shape[0] > 0:
-        return s, U
-    xp, device = namespace_of(s), device_of(s)
-    return xp.ones(1, dtype=s.dtype, device=device), xp.zeros(
-        (U.shape[0], 1), dtype=U.dtype, device=device
-    )
-
-
-# ---------------------------------------------------------------- from arrays
-
-
-def whiten_arrays(
-    X: Array,
-    Y: Array,
-    w: Array | None,
-    alpha: float,
-    *,
-    solver: str = "auto",
-    fit_intercept: bool = True,
-    response_grams: bool = False,
-) -> Whitened:
-    """The problem for one penalty from (validated) data.
-
-    "auto" goes through the moments where there are more samples than features and the normal
-    equations keep half of the digits; a wide or ill-conditioned `X` is decomposed itself.
+    An eigendecomposition has the precision of the largest eigenvalue. So inputs of very different
+    scales, ``X = X_1 D``, are brought to one scale first: with ``X_1'X_1 = U diag(mu) U'`` and the
+    singular value decomposition ``D U diag(sqrt(mu)) = P diag(s) V'`` it is
+    ``Q'Y = V' diag(1 / sqrt(mu)) U' D^-1 X'Y``, and only ``X_1'X_1`` has to keep its digits.
     """
-    if solver in ("cholesky", "eigh") or (solver == "auto" and X.shape[0] >= X.shape[1]):
-        m = Moments.from_checked(X, Y, w, response_grams)
-        if solver != "auto":
-            return whiten_moments(m, alpha, solver=solver, fit_intercept=fit_intercept)
-        if not fit_intercept:
-            m = m.about_zero()
-        problem = _accurate_problem(m, alpha)
-        if problem is not None:
-            return problem
-    return spectral_from_arrays(
-        X,
-        Y,
-        w,
-        min_alpha=alpha,
-        solver=solver,
-        fit_intercept=fit_intercept,
-        response_grams=response_grams,
-    ).at(alpha)
+    xp = namespace_of(m.Sxx)
+    scale = xp.sqrt(xp.clip(xp.linalg.diagonal(m.Sxx), 0.0, None))
+    # A feature that varies by no more than the rounding of its mean does not vary.
+    noise = 16 * _EPS * math.sqrt(m.weight) * xp.abs(m.mean_x)
+    scale = xp.where(scale > noise, scale, xp.zeros_like(scale))
+    sizes = to_numpy(scale)
+    positive = sizes[sizes > 0]
+    n_directions = min(positive.size, m.n_samples - 1)
+    if positive.size < 2 or positive.max() ** 2 <= _GRADED * positive.min() ** 2:
+        s, P = supported(*eigh(m.Sxx))
+        return s, P, mode_product(m.Sxy, (P / s).T, 0), _lost(s, n_directions)
+    scale = xp.where(scale > 0, scale, xp.ones_like(scale))
+    root, U = supported(*eigh(m.Sxx / scale[:, None] / scale))
+    P, s, V = svd(scale[:, None] * U * root)
+    T = mode_product(m.Sxy, (((U / root) / scale[:, None]) @ V).T, 0)
+    return s, P, T, _lost(root, n_directions)
 
 
-def spectral_from_arrays(
-    X: Array,
-    Y: Array,
-    w: Array | None = None,
-    *,
-    min_alpha: float = 0.0,
-    solver: str = "auto",
-    fit_intercept: bool = True,
-    response_grams: bool = False,
-) -> Spectral:
-    """The problem for all penalties of at least `min_alpha` from (validated) data.
-
-    The Gram matrix ``XX'`` of a wide `X` is decomposed where the smallest penalty hides the
-    squaring of the condition number, and `X` itself otherwise.
-    """
-    xp = namespace_of(X)
-    dtype = "float32" if X.dtype == xp.float32 else "float64"
-    X = xp.astype(X, xp.float64, copy=False)
-    weight = float(X.shape[0]) if w is None else float(xp.sum(w))
-    root = None if w is None else xp.sqrt(w)[:, None]
-    sizes = xp.maximum(xp.abs(xp.max(X, axis=0)), xp.abs(xp.min(X, axis=0)))
-    if root is not None:
-        sizes = sizes * xp.max(root)
-    mean_x, X = _centred(X, w, weight, fit_intercept)
-    s, Q, P, used = _decompose(X if root is None else X * root, sizes, min_alpha, solver)
-
-    B = Q if root is None else Q * root
-
-    def rows_of_basis(rows: slice, out: Array) -> None:
-        out[...] = xp.astype(B[rows, :].T, out.dtype, copy=False)
-
-    sums = sum_responses(rows_of_basis, B.shape[1], Y, w, response_grams)
-    if not fit_intercept:
-        sums = sums.about_zero(weight)
-    return Spectral(
-        s=s,
-        T=sums.products,
-        basis=P,
-        syy=sums.syy,
-        mean_x=mean_x,
-        mean_y=sums.mean,
-        response_grams=sums.grams,
-        solver=used,
-        dtype=dtype,
-    )
-
-
-def _centred(X: Array, w: Array | None, weight: float, fit_intercept: bool) -> tuple[Array, Array]:
-    """The centre of `X` and `X` about it; both as they are without an intercept."""
-    if not fit_intercept:
-        return namespace_of(X).zeros_like(X[0, :]), X
-    mean = weighted_mean(X, w, weight)
-    X = X - mean
-    # Twice: a rounded mean leaves a constant, which would pass for variance where there is none.
-    drift = weighted_mean(X, w, weight)
-    X -= drift
-    return mean + drift, X
-
-
-def _decompose(
-    X: Array, sizes: Array, min_alpha: float, solver: str
-) -> tuple[Array, Array, Array, str]:
-    """``X = Q diag(s) P'``, without the directions that hold rounding noise only.
-
-    The entries of column j carry the rounding of numbers as large as ``sizes[j]``, which is more
-    than that of the centred ones.
-    """
-    if solver == "auto" and X.shape[0] < X.shape[1]:
-        K = symmetrise(X @ X.T)
-        if min_alpha > _half("float64") * float(namespace_of(X).linalg.trace(K)):
-            s, Q = _supported(*eigh(K))
-            return s, Q, X.T @ (Q / s), "eigh"
-    Q, s, P = svd(X)
-    sigma, eps = to_numpy(s), np.finfo(float).eps
-    largest = max(float(to_numpy(sizes).max()), np.finfo(float).tiny)
-    shares = to_numpy(P) * (to_numpy(sizes) / largest)[:, None]
-    noise = np.sqrt(X.shape[0]) * largest * np.linalg.norm(shares, axis=0)
-    keep = np.flatnonzero(sigma > eps * np.maximum(max(X.shape) * sigma[0], noise))
-    if keep.size == sigma.size:
-        return s, Q, P, "svd"
-    xp, index = namespace_of(s), asarray_like(keep, s)
-    s, Q = _at_least_one(xp.take(s, index), xp.take(Q, index, axis=1))
-    return s, Q, xp.take(P, index, axis=1) if keep.size else P[:, :1], "svd"
+def _lost(root: Array, n_directions: int) -> bool:
+    """Whether eigenvalues of a Gram matrix, of roots `root`, are missing or have few digits."""
+    root = to_numpy(root)
+    return root.size < n_directions or bool(root[-1] ** 2 < 1e5 * _EPS * root[0] ** 2)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .namespace import Array, device_of, namespace_of
+from .namespace import Array, beside, device_of, namespace_of
 from .tensor import multi_mode_product
 
 __all__ = ["Tucker", "n_parameters"]
@@ -21,6 +21,9 @@ class Tucker:
     core : array of shape (R0, ..., Rp)
     factors : tuple of p + 1 arrays of shape (d_i, R_i)
         None stands for the identity of size R_i, which is never stored.
+    leading : tuple of int
+        The modes whose factors hold leading directions, in their order: of these `truncate` keeps
+        the first, which is the fit of the lower rank. Other modes cannot be cut.
 
     Examples
     --------
@@ -32,6 +35,7 @@ class Tucker:
 
     core: Array
     factors: tuple[Array | None, ...]
+    leading: tuple[int, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -64,16 +68,45 @@ class Tucker:
         ]
 
     def truncate(self, rank: Sequence[int]) -> Tucker:
-        """The leading block of the core and the leading columns of the factors."""
+        """The leading block of the core and the leading columns of the factors.
+
+        Parameters
+        ----------
+        rank : sequence of p + 1 ints
+            Lower than the present one only in modes that are in leading directions.
+        """
+        self._check_cut(rank)
         core = self.core[tuple(slice(R) for R in rank)]
         factors = tuple(
-            # An identity that is cut is no identity any more.
-            None if U is None and R == full else dense[:, :R]
-            for U, dense, R, full in zip(
-                self.factors, self.dense_factors(), rank, self.core.shape, strict=True
-            )
+            None if U is None else U[:, :R] for U, R in zip(self.factors, rank, strict=True)
         )
-        return Tucker(core, factors)
+        return Tucker(core, factors, self.leading)
+
+    def masked(self, mask: Array) -> Tucker:
+        """The core multiplied by a mask of its leading modes, and cut to the size of it.
+
+        Parameters
+        ----------
+        mask : array of shape (R0, ...)
+            With fewer modes than the core, or smaller than it: the core beyond it is dropped, the
+            modes that it does not have are kept as they are.
+        """
+        xp, order = namespace_of(self.core), self.core.ndim
+        rank = [*map(min, mask.shape, self.rank), *self.rank[mask.ndim :]]
+        self._check_cut([0] * mask.ndim + rank[mask.ndim :])
+        short = self.truncate(rank)
+        mask = mask[tuple(slice(R) for R in rank[: mask.ndim])]
+        mask = xp.reshape(mask, tuple(mask.shape) + (1,) * (order - mask.ndim))
+        return Tucker(short.core * mask, short.factors, short.leading)
+
+    def _check_cut(self, rank: Sequence[int]) -> None:
+        for mode, (R, full) in enumerate(zip(rank, self.rank, strict=True)):
+            if R < full and mode not in self.leading:
+                raise ValueError(
+                    f"mode {mode} of this tensor cannot be cut from rank {full} to {R}: its factor "
+                    f"is not in leading directions, so that the first columns are no fit of lower "
+                    f"rank. Fit again with the lower rank."
+                )
 
     def map_input(self, M: Array) -> Array:
         """Mode-0 product with the rows of `M`, of shape (n, d0): the tensor (n, d1, ..., dp).
@@ -107,7 +140,15 @@ class Tucker:
         return Tucker(
             xp.astype(self.core, dtype, copy=False),
             tuple(None if U is None else xp.astype(U, dtype, copy=False) for U in self.factors),
+            self.leading,
         )
+
+    def beside(self, like: Array) -> Tucker:
+        """The same tensor in the array library and on the device of `like`."""
+        if beside(self.core, like) is self.core:
+            return self
+        factors = tuple(None if U is None else beside(U, like) for U in self.factors)
+        return Tucker(beside(self.core, like), factors, self.leading)
 
 
 def _expansion_cost(rank: Sequence[int], shape: Sequence[int]) -> int:

@@ -5,6 +5,7 @@ Every message names the argument, what was found and what would be right.
 
 from __future__ import annotations
 
+import datetime
 import re
 from typing import Any
 
@@ -12,7 +13,7 @@ import array_api_compat
 import numpy as np
 from sklearn.utils import check_array
 
-from ..core.finite import check_finite
+from ..core.finite import BadEntryError, check_finite
 from ..core.namespace import (
     Array,
     detached,
@@ -23,7 +24,10 @@ from ..core.namespace import (
     to_numpy,
 )
 
-__all__ = ["check_inputs", "check_outputs", "check_pair", "check_weights"]
+__all__ = ["check_inputs", "check_lengths", "check_outputs", "check_pair", "check_weights"]
+__all__ += ["unmasked"]
+
+MAX_WEIGHT = 1e150
 
 
 # ---------------------------------------------------------------- arrays
@@ -67,11 +71,7 @@ def check_outputs(Y: Any) -> Array:
 def check_pair(X: Any, Y: Any) -> tuple[Array, Array]:
     """Inputs and outputs that belong together, in one library and one floating-point type."""
     X, Y = check_inputs(X), check_outputs(Y)
-    if X.shape[0] != Y.shape[0]:
-        raise ValueError(
-            f"X and y must have the same number of samples; got {X.shape[0]} in X and "
-            f"{Y.shape[0]} in y (inconsistent numbers of samples)."
-        )
+    check_lengths(X, Y)
     try:
         xp = namespace_of(X, Y)
     except TypeError as error:
@@ -89,8 +89,18 @@ def check_pair(X: Any, Y: Any) -> tuple[Array, Array]:
     return X, Y
 
 
+def check_lengths(X: Any, Y: Any) -> None:
+    """Inputs and outputs must have the same number of samples."""
+    if X.shape[0] != Y.shape[0]:
+        raise ValueError(
+            f"X and y must have the same number of samples; got {X.shape[0]} in X and "
+            f"{Y.shape[0]} in y (inconsistent numbers of samples)."
+        )
+
+
 def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
     """scikit-learn's check, with the name of the argument in every message."""
+    A = _numbers(A, name)
     try:
         return check_array(
             A,
@@ -103,6 +113,57 @@ def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
         if re.search(rf"\b{name}\b", str(error)):
             raise
         raise type(error)(f"{name} is not as expected. {error}") from error
+
+
+def _numbers(A: Any, name: str) -> Any:
+    """`A` itself, unless it holds what NumPy would make numbers of though it is none.
+
+    Masked entries have no value, text is no number even where it consists of digits, and the
+    numbers behind dates depend on their unit.
+    """
+    A = unmasked(A, name)
+    frame = hasattr(A, "dtypes") and hasattr(A, "columns")
+    for part in (A[column] for column in A.columns) if frame else (A,):
+        kind = getattr(getattr(part, "dtype", None), "kind", None)
+        if kind in ("i", "u", "f", "b", "c"):
+            continue
+        values = part if kind in ("m", "M") else _as_objects(part)
+        if values is not None and (bad := _first_other(values)) is not None:
+            raise ValueError(
+                f"{name} must hold numbers; got {bad!r} of type {type(bad).__name__}. Convert text "
+                f"and dates to numbers first, or leave these columns out."
+            )
+    return A
+
+
+def unmasked(A: Any, name: str) -> Any:
+    """A block without its mask, if nothing is masked; masked entries are never read as numbers."""
+    if not np.ma.isMaskedArray(A):
+        return A
+    for where in np.argwhere(np.ma.getmaskarray(A)):
+        raise BadEntryError(name, "a masked entry", tuple(where.tolist()))
+    return np.ma.getdata(A)
+
+
+def _as_objects(A: Any) -> np.ndarray | None:
+    """`A` as an array, where it is no array of numbers yet; None where it is ragged."""
+    try:
+        values = np.asarray(A)
+    except (TypeError, ValueError):
+        return None  # scikit-learn's check says what is wrong
+    return None if values.dtype.kind in "iufbc" else values
+
+
+def _first_other(values: Any) -> Any:
+    """The first entry that is text, a date or a span of time."""
+    kind = getattr(values.dtype, "kind", "O")
+    flat = np.asarray(values).reshape(-1)
+    if kind in "USmM":
+        return flat[0] if flat.size else None
+    return next((v for v in flat if isinstance(v, _OTHER)), None)
+
+
+_OTHER = (str, bytes, np.datetime64, np.timedelta64, datetime.date, datetime.timedelta)
 
 
 def _is_foreign(A: Any) -> bool:
@@ -163,6 +224,11 @@ def check_weights(sample_weight: Any, X: Array) -> Array | None:
         raise ValueError(f"sample_weight must not be negative; got {w[at]} at sample {at}.")
     if not w.any():
         raise ValueError("sample_weight must have a positive entry; got all zeros.")
+    if not w.max() < MAX_WEIGHT / n:
+        raise ValueError(
+            f"sample_weight must add up to less than {MAX_WEIGHT:g}, lest squares overflow; got "
+            f"weights up to {w.max():g}. Divide them, and alpha, by a large number."
+        )
     xp = namespace_of(X)
     return w if is_numpy_array(X) else xp.asarray(w, device=device_of(X))
 

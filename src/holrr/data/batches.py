@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from numbers import Integral
 from typing import Any
 
@@ -54,39 +58,52 @@ class _Pass:
     """
 
     def __init__(self, response_grams: bool, path: str | os.PathLike[str] | None) -> None:
-        self.path, self.done, self.first, self.seen = path, 0, "", 0
+        self.path, self.done, self.seen = path, 0, 0
+        self.marks, self.again = _Marks(), _Marks()
         moments: Moments | None = None
-        if path is not None and os.path.exists(path):
-            moments, notes = load_moments(path)
-            self.done, self.first = _check_notes(notes, moments, response_grams, path)
+        if path is not None:
+            _check_writable(path)
+            if os.path.exists(path):
+                moments, notes = load_moments(path)
+                self.done, self.marks = _check_notes(notes, moments, response_grams, path)
         self.saved = self.done
         self.running = Running(response_grams, moments)
 
     def take(self, number: int, batch: Batch) -> None:
         """Add a batch, unless the checkpoint has it already."""
         X, Y, w = _check_batch(batch)
-        if number == 0:
-            self._recognise(X)
-        self.seen = number + 1
+        digest = "" if self.path is None else _digest(X, Y, w)
         if number >= self.done:
             self.running.go_to(X)
             self.running.add(X, Y, w)
-            self.done = number + 1
+            self.done, self.marks = number + 1, self.marks.followed_by(digest)
+        elif self.path is not None:
+            self._compare(number, digest)
+        self.seen = number + 1
 
-    def _recognise(self, X: Any) -> None:
-        """The pass cannot go on with other data unnoticed: the first batch must be the same."""
-        found = _digest(X)
-        if self.first and found != self.first:
+    def _compare(self, number: int, found: str) -> None:
+        """The pass cannot go on with other data unnoticed: what is in the file must be the same.
+
+        All batches that come again are compared: all of a stream, two of a sequence.
+        """
+        self.again = self.again.followed_by(found)
+        here, there = self.again, self.marks
+        last = number == self.done - 1
+        if (
+            here.first != there.first
+            or (last and found != there.last)
+            or (last and here.n == there.n and here.chain != there.chain)
+        ):
             raise ValueError(
-                f"the checkpoint {os.fspath(self.path or '')!r} belongs to other data: X of the "
-                f"first batch differs. Give the same batches in the same order, or another file."
+                f"the checkpoint {os.fspath(self.path or '')!r} belongs to other data: X, y or "
+                f"sample_weight of a batch differ. Give the same batches in the same order, or "
+                f"another file."
             )
-        self.first = found
 
     def save(self) -> None:
         """Write the checkpoint, if there is one and something new for it."""
         if self.path is not None and self.done > self.saved and not self.running.is_empty:
-            notes = {"n_batches": self.done, "first_batch": self.first}
+            notes = {"n_batches": self.done, "batches": asdict(self.marks)}
             save(self.running.result(), self.path, notes=notes)
             self.saved = self.done
 
@@ -103,8 +120,8 @@ class _Pass:
 
 def _check_notes(
     notes: dict[str, Any], moments: Moments, response_grams: bool, path: str | os.PathLike[str]
-) -> tuple[int, str]:
-    if "n_batches" not in notes:
+) -> tuple[int, _Marks]:
+    if "batches" not in notes:
         raise ValueError(
             f"{os.fspath(path)!r} holds moments, but is no checkpoint of from_batches; give "
             f"another file, and merge the two with Moments.load."
@@ -114,7 +131,7 @@ def _check_notes(
             f"the checkpoint {os.fspath(path)!r} was begun with response_grams="
             f"{not response_grams}; go on with the same, or give another file."
         )
-    return int(notes["n_batches"]), str(notes["first_batch"])
+    return int(notes["n_batches"]), _Marks(**notes["batches"])
 
 
 def _check_batch(batch: Any) -> tuple[Any, Any, Any]:
@@ -127,11 +144,47 @@ def _check_batch(batch: Any) -> tuple[Any, Any, Any]:
     return X, Y, None if w is None else np.asarray(to_numpy(w) if is_array(w) else w)
 
 
-def _digest(X: Any) -> str:
-    values = np.ascontiguousarray(to_numpy(X) if is_array(X) else np.asarray(X))
-    return hashlib.sha256(
-        repr((values.shape, values.dtype)).encode() + values.tobytes()
-    ).hexdigest()
+def _digest(*arrays: Any) -> str:
+    """What tells a batch from others: all entries of its inputs, outputs and weights."""
+    found = []
+    for A in arrays:
+        values = None if A is None else np.asarray(to_numpy(A) if is_array(A) else A)
+        if values is None:
+            found.append("None")
+            continue
+        if values.dtype.hasobject:  # of a table, say: the entries, not where they are in memory
+            values = values.astype(np.float64)
+        entries = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+        found.append(f"{values.shape} {values.dtype.str} {zlib.crc32(entries.data):08x}")
+    return hashlib.sha256("; ".join(found).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Marks:
+    """What is known of some batches: the digests of the first, of the last and of all together."""
+
+    n: int = 0
+    first: str = ""
+    last: str = ""
+    chain: str = ""
+
+    def followed_by(self, digest: str) -> _Marks:
+        chain = hashlib.sha256((self.chain + digest).encode()).hexdigest()
+        return _Marks(self.n + 1, self.first or digest, digest, chain)
+
+
+def _check_writable(path: str | os.PathLike[str]) -> None:
+    """Rather now than after a hundred batches."""
+    folder = os.path.dirname(os.path.realpath(path))
+    try:
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OSError(
+            error.errno, f"checkpoint cannot be written: {error.strerror}", os.fspath(path)
+        ) from error
 
 
 def _numbered(batches: Iterable[Batch], done: int) -> Iterator[tuple[int, Batch]]:

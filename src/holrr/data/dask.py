@@ -7,24 +7,34 @@ machines do the work is up to the active Dask scheduler.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import reduce
 from itertools import product
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from .arrays import check_inputs, check_outputs
+from ..core.responses import ResponseSums
+from ..core.threads import limit_threads
+from .arrays import check_inputs, check_lengths, check_outputs, unmasked
 from .budget import DEFAULT_MAX_BYTES
 from .moments import Moments
 from .reading import Box
 from .running import Running, add_by_label, errors_say_where
 from .scores import Errors, add_errors
-from .source import Source, check_lengths, is_dask, weights_of
+from .source import (
+    Source,
+    add_sums,
+    check_kind,
+    common_dtype,
+    is_dask,
+    light,
+    sums_of_block,
+    weights_of,
+)
 
 try:
     import dask
@@ -60,8 +70,8 @@ class DaskSource(Source):
         self, X: Any, Y: Any, sample_weight: Any = None, max_bytes: int = DEFAULT_MAX_BYTES
     ) -> None:
         self.max_bytes = max_bytes
-        X = _known(X, "X") if is_dask(X) else check_inputs(X)
-        Y = _known(Y, "y") if is_dask(Y) else check_outputs(Y)
+        X = known(X, "X") if is_dask(X) else check_inputs(X)
+        Y = known(Y, "y") if is_dask(Y) else check_outputs(Y)
         if X.ndim != 2:
             raise ValueError(f"X must have shape (n_samples, n_features); got {X.shape}.")
         check_lengths(X, Y)
@@ -70,15 +80,20 @@ class DaskSource(Source):
         if is_dask(sample_weight):
             sample_weight = sample_weight.compute()
         self.weights = weights_of(sample_weight, self.n_samples)
+        self.dtype = common_dtype(X, Y)
+        self._in_memory = None if is_dask(X) else X
         self._Y = _chunked(da.asarray(Y), X, self.n_features, max_bytes)
         self._X = da.asarray(X).rechunk((self._Y.chunks[0], -1))
 
     def fold_moments(
         self, labels: np.ndarray | None, n_folds: int, response_grams: bool = False
     ) -> list[Moments]:
+        self._warn_of_size(n_folds)
         # The Gram matrix of a mode needs all of the outputs of a sample in one place.
-        Y = self._Y.rechunk((self._Y.chunks[0], *self.output_shape)) if response_grams else self._Y
-        trees = list(self._trees(Y, labels, n_folds, response_grams))
+        Y = self._whole_outputs() if response_grams else self._Y
+        more: dict[str, Any] = {"n_folds": n_folds, "response_grams": response_grams}
+        more["features"] = self.features
+        trees = list(self._trees(Y, _moments_of_chunk, _merge, labels=labels, **more))
         found = _compute([tree for _, tree in trees], Y.npartitions)
         boxes = [box for box, _ in trees]
         return [
@@ -86,65 +101,101 @@ class DaskSource(Source):
             for k in range(n_folds)
         ]
 
-    def errors(self, model: Any) -> Errors | None:
-        Y = self._Y.rechunk((self._Y.chunks[0], *self.output_shape))
-        light, rows = delayed(_light(model)), _slices(Y.chunks[0])
-        parts = zip(self._X.to_delayed().reshape(-1), Y.to_delayed().reshape(-1), rows, strict=True)
-        leaves = [
-            delayed(_errors_of_chunk)(
-                light,
-                X,
-                Yb,
-                None if self.weights is None else self.weights[part],
-                f"the chunk {i} of samples {part.start} to {part.stop - 1}",
-            )
-            for i, (X, Yb, part) in enumerate(parts)
-        ]
-        return _compute([_tree(leaves, add_errors)], len(leaves))[0]
+    def input_rows(self, index: np.ndarray) -> np.ndarray:
+        return check_inputs(unmasked(self._X[index].compute(), "X"))
 
-    def output_blocks(self, max_entries: int) -> Iterator[tuple[Box, Moments]]:
+    @property
+    def has_inputs(self) -> bool:
+        return self._inputs_are_small or self._in_memory is not None
+
+    def inputs(self) -> np.ndarray:
+        if self._in_memory is not None:
+            return self._in_memory
+        return check_inputs(unmasked(self._X.compute(), "X"))
+
+    def input_moments(self) -> Moments:
+        ((_, tree),) = self._trees(self._X[:, 0], _moments_of_chunk, _merge, n_folds=1)
+        ((total,),) = _compute([tree], self._X.numblocks[0])
+        return replace(total.result(), dtype=self.dtype)
+
+    def responses(
+        self,
+        basis: np.ndarray | None = None,
+        mean_x: np.ndarray | None = None,
+        *,
+        max_entries: int | None = None,
+        response_grams: bool = False,
+    ) -> Iterator[tuple[Box, ResponseSums]]:
         """One part for each chunk of the outputs, cut further where it is too large."""
-        Y = _cut(self._Y, max_entries // self.n_features)
-        for box, tree in self._trees(Y, None, 1, False):
-            ((part,),) = _compute([tree], Y.numblocks[0])
-            yield box, part.result()
+        X = self._X
+        if basis is not None:
+            X = da.from_array(basis, chunks=(self._Y.chunks[0], -1))
+        whole = max_entries is None
+        Y = self._whole_outputs() if whole else _cut(self._Y, max_entries // X.shape[1])
+        more: dict[str, Any] = {"mean_x": mean_x, "response_grams": response_grams}
+        for box, tree in self._trees(Y, sums_of_block, _add_sums, X=X, **more):
+            yield () if whole else box, _compute([tree], Y.numblocks[0])[0]
+
+    def errors(self, model: Any) -> Errors:
+        tree = self._trees(
+            self._whole_outputs(), _errors_of_chunk, add_errors, model=delayed(light(model))
+        )
+        return _compute([next(tree)[1]], self._Y.numblocks[0])[0]
+
+    def _whole_outputs(self) -> Any:
+        """`Y` with all outputs of a sample in one chunk."""
+        return self._Y.rechunk((self._Y.chunks[0], *self.output_shape))
 
     def _trees(
-        self, Y: Any, labels: np.ndarray | None, n_folds: int, response_grams: bool
+        self,
+        Y: Any,
+        of_chunk: Callable[..., Any],
+        merge: Callable[..., Any],
+        *,
+        X: Any = None,
+        labels: np.ndarray | None = None,
+        **options: Any,
     ) -> Iterator[tuple[Box, Delayed]]:
-        """For each chunk of the outputs the moments of the folds, yet to be computed."""
-        X, grid = self._X.to_delayed().reshape(-1), Y.to_delayed()
-        rows = _slices(Y.chunks[0])
-        take = lambda a, part: None if a is None else a[part]  # noqa: E731
+        """For each chunk of the outputs what `of_chunk` makes of it, yet to be computed."""
+        inputs, grid = (self._X if X is None else X).to_delayed().reshape(-1), Y.to_delayed()
         for index in product(*(range(n) for n in grid.shape[1:])):
             box = tuple(_slices(sizes)[i] for sizes, i in zip(Y.chunks[1:], index, strict=True))
-            leaves = [
-                delayed(_moments_of_chunk)(
-                    X[i],
-                    grid[(i, *index)],
-                    take(self.weights, part),
-                    take(labels, part),
-                    n_folds,
-                    response_grams,
-                    f"the chunk {(i, *index)} of samples {part.start} to {part.stop - 1}",
-                )
-                for i, part in enumerate(rows)
-            ]
-            yield box, _tree(leaves, _merge)
+            leaves = []
+            for i, rows in enumerate(_slices(Y.chunks[0])):
+                w = None if self.weights is None else self.weights[rows]
+                more = options if labels is None else {**options, "labels": labels[rows]}
+                place = (i, *index), rows, box
+                leaves.append(delayed(_at)(place, of_chunk, inputs[i], grid[place[0]], w, **more))
+            yield box, _tree(leaves, merge)
+
+
+def _at(
+    place: tuple[Any, slice, Box],
+    of_chunk: Callable[..., Any],
+    X: Any,
+    Y: Any,
+    w: np.ndarray | None,
+    **more: Any,
+) -> Any:
+    """What `of_chunk` makes of a chunk; its errors say where they are."""
+    chunk, rows, box = place
+    where = f"the chunk {chunk} of samples {rows.start} to {rows.stop - 1}"
+    with errors_say_where(where, rows, box):
+        return of_chunk(unmasked(X, "X"), unmasked(Y, "y"), w, **more)
 
 
 def _moments_of_chunk(
     X: Any,
     Y: Any,
     w: np.ndarray | None,
-    labels: np.ndarray | None,
-    n_folds: int,
-    response_grams: bool,
-    where: str,
+    labels: np.ndarray | None = None,
+    n_folds: int = 1,
+    response_grams: bool = False,
+    features: Callable[[Any], Any] | None = None,
 ) -> list[Running]:
     running = [Running(response_grams) for _ in range(n_folds)]
-    with errors_say_where(where):
-        add_by_label(running, labels, X, Y, w)
+    X = X if features is None else features(check_inputs(X))
+    add_by_label(running, labels, X, Y, w)
     return running
 
 
@@ -152,9 +203,12 @@ def _merge(parts: Sequence[list[Running]]) -> list[Running]:
     return [Running.joined(folds) for folds in zip(*parts, strict=True)]
 
 
-def _errors_of_chunk(model: Any, X: Any, Y: Any, w: np.ndarray | None, where: str) -> Errors | None:
-    with errors_say_where(where):
-        return Errors.of(model, X, Y, w)
+def _add_sums(parts: Sequence[ResponseSums | None]) -> ResponseSums | None:
+    return reduce(add_sums, parts)
+
+
+def _errors_of_chunk(X: Any, Y: Any, w: np.ndarray | None, model: Any) -> Errors:
+    return Errors.of(check_outputs(Y), model.predict(X), w)
 
 
 def _tree(leaves: list[Delayed], merge: Callable[..., Any]) -> Delayed:
@@ -170,11 +224,8 @@ def _compute(trees: list[Delayed], n_tasks: int) -> list[Any]:
     Threads of this process share the cores with those of the linear algebra: with many tasks each
     has one. Workers of a cluster look after themselves.
     """
-    limits: AbstractContextManager[Any] = nullcontext()
-    if get_scheduler(collections=trees) is threaded_get:
-        cores = dask.system.CPU_COUNT
-        limits = threadpool_limits(max(1, cores // n_tasks), "blas")
-    with limits:
+    here = get_scheduler(collections=trees) is threaded_get
+    with limit_threads(dask.system.CPU_COUNT // n_tasks) if here else nullcontext():
         return list(dask.compute(*trees))
 
 
@@ -193,8 +244,10 @@ def _joined(boxes: list[Box], parts: list[Moments], shape: tuple[int, ...]) -> M
 # ---------------------------------------------------------------- chunks
 
 
-def _known(A: Any, name: str) -> Any:
-    """A Dask array of real numbers whose chunk sizes are known."""
+def known(A: Any, name: str) -> Any:
+    """A Dask array or table of real numbers as an array of known chunks, of which none is empty."""
+    if hasattr(A, "to_dask_array"):
+        A = A.to_dask_array(lengths=True)
     if any(math.isnan(d) for d in A.shape):
         raise ValueError(
             f"{name} is a Dask array of unknown chunk sizes; call {name}.compute_chunk_sizes() "
@@ -202,9 +255,8 @@ def _known(A: Any, name: str) -> Any:
         )
     if A.ndim == 0 or 0 in A.shape:
         raise ValueError(f"{name} must have samples and no empty mode; got shape {A.shape}.")
-    if A.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers; got dtype {A.dtype}.")
-    return A
+    check_kind(A, name)
+    return A.rechunk(tuple(tuple(n for n in sizes if n > 0) for sizes in A.chunks))
 
 
 def _chunked(Y: Any, X: Any, n_features: int, max_bytes: int) -> Any:
@@ -282,12 +334,13 @@ def predict_lazily(model: Any, X: Any, max_bytes: int = DEFAULT_MAX_BYTES) -> An
     """
     shape = np.shape(model.intercept_)
     most = max(1, max_bytes // (32 * max(1, math.prod(shape))))
-    samples = tuple(n for whole in _known(X, "X").chunks[0] for n in _pieces(whole, most))
+    X = known(X, "X")
+    samples = tuple(n for whole in X.chunks[0] for n in _pieces(whole, most))
     dtype = np.dtype(model._dtype_name())
     return da.map_blocks(
         _predict_chunk,
         X.rechunk((samples, -1)),
-        model=delayed(_light(model)),
+        model=delayed(light(model)),
         dtype=dtype,
         chunks=(samples, *((d,) for d in shape)),
         drop_axis=1,
@@ -296,13 +349,6 @@ def predict_lazily(model: Any, X: Any, max_bytes: int = DEFAULT_MAX_BYTES) -> An
     )
 
 
-def _light(model: Any) -> Any:
-    """The model without what predictions do not need."""
-    light = copy.copy(model)
-    vars(light).pop("moments_", None)
-    return light
-
-
 def _predict_chunk(X: np.ndarray, model: Any, block_id: tuple[int, ...] | None = None) -> Any:
     with errors_say_where(f"chunk {block_id[0] if block_id else 0} of the samples"):
-        return model.predict(X)
+        return model.predict(unmasked(X, "X"))

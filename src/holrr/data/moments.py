@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core import moments as core
-from .arrays import check_pair, check_weights
 
 __all__ = ["Moments"]
 
@@ -77,13 +76,9 @@ class Moments(core.Moments):
             default. Memory maps, HDF5 and Zarr arrays are read in blocks, Dask arrays are reduced
             on the active scheduler.
         """
-        from .source import open_source
+        from .samples import open_data
 
-        source = open_source(X, Y, sample_weight, max_bytes)
-        if source is not None:
-            return source.moments(response_grams)
-        X, Y = check_pair(X, Y)
-        return Moments.from_checked(X, Y, check_weights(sample_weight, X), response_grams)
+        return open_data(X, Y, sample_weight, max_bytes=max_bytes).moments(response_grams)
 
     @staticmethod
     def from_batches(

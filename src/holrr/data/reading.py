@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import math
 import mmap
 import os
-import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -33,7 +33,7 @@ def is_on_disk(A: Any) -> bool:
 class RowReader:
     """Reads consecutive rows of one array into memory, for one thread.
 
-    A block is valid until the next one is read.
+    A block is valid until the next one is read. Closed after use, lest files stay open.
 
     Parameters
     ----------
@@ -44,30 +44,33 @@ class RowReader:
 
     def __init__(self, A: Any, box: Box = ()) -> None:
         self._A, self._box = A, box
-        self._read: Callable[[slice], np.ndarray] = self._slice
-        if not is_on_disk(A):
-            self._read = self._view
-        elif isinstance(A, np.memmap):
-            start = None if box else _position_in_file(A)
-            if start is not None:
-                self._start, self._file = start, _Opened(str(A.filename))
-                self._read = self._read_file
-        elif hasattr(A, "read_direct") and not box:
-            self._read = self._read_hdf5
         self._space: np.ndarray | None = None
+        self._on_disk = is_on_disk(A)
+        self._file: io.FileIO | None = None
+        if self._on_disk and isinstance(A, np.memmap) and not box:
+            start = _position_in_file(A)
+            if start is not None:
+                self._start, self._file = start, io.FileIO(str(A.filename))
+
+    def close(self) -> None:
+        """Close the file, if one was opened."""
+        if self._file is not None:
+            self._file.close()
 
     def __call__(self, rows: slice) -> np.ndarray:
         """The block of some rows."""
-        return self._read(rows)
+        if self._file is not None:
+            return self._read_file(rows)
+        if not self._on_disk:
+            return self._A[(rows, *self._box)]
+        whole = not self._box and hasattr(self._A, "read_direct")
+        return self._read_hdf5(rows) if whole else self._slice(rows)
 
     def _buffer(self, n: int) -> np.ndarray:
         """Space for `n` rows, used again and again: new memory costs as much as reading."""
         if self._space is None or n > self._space.shape[0]:
             self._space = np.empty((n, *self._A.shape[1:]), dtype=self._A.dtype)
         return self._space[:n]
-
-    def _view(self, rows: slice) -> np.ndarray:
-        return self._A[(rows, *self._box)]
 
     def _slice(self, rows: slice) -> np.ndarray:
         block = np.array(self._A[(rows, *self._box)])
@@ -82,26 +85,16 @@ class RowReader:
 
     def _read_file(self, rows: slice) -> np.ndarray:
         """Plain reads: quicker than page faults, and the pages do not count as ours."""
+        assert self._file is not None
         out = self._buffer(rows.stop - rows.start)
-        self._file.read_into(out, self._start + rows.start * (out.nbytes // out.shape[0]))
-        return out
-
-
-class _Opened:
-    """A file that is read at given positions."""
-
-    def __init__(self, path: str) -> None:
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed by the finalizer)
-        weakref.finalize(self, self._file.close)
-
-    def read_into(self, out: np.ndarray, position: int) -> None:
         view = memoryview(out.reshape(-1).view(np.uint8).data)
-        self._file.seek(position)
+        self._file.seek(self._start + rows.start * (out.nbytes // out.shape[0]))
         while len(view) > 0:
             n = self._file.readinto(view)
             if not n:
                 raise ValueError(f"{self._file.name!r} ended before all of its rows were read.")
             view = view[n:]
+        return out
 
 
 def _position_in_file(A: np.memmap) -> int | None:
@@ -137,7 +130,7 @@ def _same_ends(A: np.memmap, start: int) -> bool:
     return True
 
 
-def in_order(jobs: Iterable[Callable[[], T]], n_workers: int) -> Iterator[T]:
+def in_order(jobs: Iterable[Callable[[], T]], n_workers: int) -> Generator[T, None, None]:
     """The results of `jobs` in their order, computed by several threads.
 
     A job starts at the earliest when all but `n_workers` of those before it have been used up.

@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..core.finite import BadEntryError, check_finite
 from ..core.namespace import Array, asarray_like, device_of, is_array, to_numpy
+from .arrays import check_pair
 from .moments import Moments
+from .reading import Box
 
 __all__ = ["Running", "add_by_label", "errors_say_where"]
 
@@ -31,6 +34,8 @@ class Running:
     def add(self, X: Any, Y: Any, w: Any = None) -> None:
         """Add a block; a block without weight only counts its samples."""
         if w is not None and not np.any(np.asarray(w)):
+            X, Y = check_pair(X, Y)
+            check_finite(Y, "y")
             self._weightless += len(X)
             return
         self.merge(Moments.from_arrays(X, Y, w, self._grams))
@@ -92,7 +97,10 @@ def add_by_label(
         return
     for label in np.unique(labels[labels >= 0]):
         rows = _as_slice(np.flatnonzero(labels == label))
-        running[label].add(X[rows], Y[rows], None if w is None else w[rows])
+        try:
+            running[label].add(X[rows], Y[rows], None if w is None else w[rows])
+        except BadEntryError as error:
+            raise error.moved(rows) from None
 
 
 def _as_slice(index: np.ndarray) -> Any:
@@ -102,10 +110,18 @@ def _as_slice(index: np.ndarray) -> Any:
 
 
 @contextmanager
-def errors_say_where(where: str) -> Iterator[None]:
-    """Errors about the values of a block say which block it was."""
+def errors_say_where(where: str, rows: slice | None = None, box: Box = ()) -> Iterator[None]:
+    """Errors about the values of a block say which block it was.
+
+    Where it is known which samples (`rows`) and outputs (`box`) it held, the place of a bad entry
+    is that in all the data.
+    """
     try:
         yield
+    except BadEntryError as error:
+        if rows is not None:
+            error = error.moved(rows, box if error.name == "y" else ())
+        raise ValueError(f"in {where}: {error}") from None
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"in {where}: {error}") from error

@@ -1,15 +1,22 @@
-"""The coefficient of determination of data that are looked at in blocks."""
+"""The coefficient of determination, of data in memory as of those that are looked at in blocks."""
 
 from __future__ import annotations
 
+import math
+import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
 
-from ..core.namespace import to_numpy
+from ..core.finite import check_finite
+from ..core.namespace import row_blocks, to_numpy
 
-__all__ = ["Errors", "add_errors"]
+__all__ = ["Errors", "add_errors", "r2"]
+
+_BLOCK = 2**24  # bytes of outputs that are looked at at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +25,8 @@ class Errors:
 
     Parameters
     ----------
+    n_samples : int
+        Those without weight included.
     weight : float
     mean : array of shape (d1, ..., dp)
         Mean of each output.
@@ -27,46 +36,73 @@ class Errors:
         ``sum w (y - prediction)^2``.
     """
 
+    n_samples: int
     weight: float
     mean: np.ndarray
     scatter: np.ndarray
     error: np.ndarray
 
     @classmethod
-    def of(cls, model: Any, X: Any, Y: Any, w: np.ndarray | None) -> Errors | None:
-        """Those of a block of samples; None where it has no weight."""
-        w = np.ones(len(X)) if w is None else w
-        if not w.any():
-            return None
+    def of(cls, Y: Any, predicted: Any, w: np.ndarray | None) -> Errors:
+        """Those of a block of samples."""
         Y = to_numpy(Y).astype(np.float64, copy=False)
-        wanted = to_numpy(model.predict(X))
-        if not np.isfinite(Y).all():
-            raise ValueError("y contains NaN or infinity; every entry must be finite.")
+        check_finite(Y, "y")
+        w = np.ones(len(Y)) if w is None else w
         weight = float(w.sum())
-        mean = np.tensordot(w, Y, 1) / weight
+        # About the first sample: where an output is constant, no rounding makes a spread of it.
+        mean = Y[0] + np.tensordot(w, Y - Y[0], 1) / (weight or 1.0)
         squares = lambda D: np.tensordot(w, np.square(D), 1)  # noqa: E731
-        return cls(weight, mean, squares(Y - mean), squares(Y - wanted))
+        return cls(len(Y), weight, mean, squares(Y - mean), squares(Y - to_numpy(predicted)))
 
     def __add__(self, other: Errors) -> Errors:
         """All samples together, by the pairwise formula (see `Moments`)."""
         weight = self.weight + other.weight
-        delta = other.mean - self.mean
-        share = other.weight / weight
+        delta = other.mean - self.mean if self.weight and other.weight else 0.0 * self.mean
+        share = other.weight / (weight or 1.0)
         return Errors(
+            self.n_samples + other.n_samples,
             weight,
-            self.mean + share * delta,
+            (self.mean if self.weight else other.mean) + share * delta,
             self.scatter + other.scatter + self.weight * share * np.square(delta),
             self.error + other.error,
         )
 
     def r2(self) -> float:
-        """R2 averaged over the outputs; a constant output counts 1 if it is met and else 0."""
+        """R2 averaged over the outputs, as scikit-learn's `r2_score` has it.
+
+        A constant output counts 1 if it is met and else 0; a single sample has no R2.
+        """
+        if self.n_samples < 2:
+            message = "R^2 score is not well-defined with less than two samples."
+            warnings.warn(message, UndefinedMetricWarning, stacklevel=2)
+            return math.nan
         constant = self.scatter == 0
         r2 = 1 - self.error / np.where(constant, 1, self.scatter)
         return float(np.mean(np.where(constant, self.error == 0, r2)))
 
 
-def add_errors(parts: Any) -> Errors | None:
-    """All of them together; None stands for samples without weight."""
-    found = [part for part in parts if part is not None]
-    return sum(found[1:], start=found[0]) if found else None
+def add_errors(parts: Iterable[Errors]) -> Errors:
+    """All of them together."""
+    first, *rest = parts
+    return sum(rest, start=first)
+
+
+def r2(Y: Any, predicted: Any, w: Any = None) -> float:
+    """R2 of predictions of (validated) outputs in memory, with no further array as large as `Y`.
+
+    Parameters
+    ----------
+    Y, predicted : arrays of shape (n_samples, d1, ..., dp)
+    w : array of shape (n_samples,), optional
+    """
+    if tuple(Y.shape) != tuple(predicted.shape):
+        raise ValueError(
+            f"y must have shape {tuple(predicted.shape)} to be scored against the predictions; "
+            f"got {tuple(Y.shape)}."
+        )
+    Y, predicted, w = to_numpy(Y), to_numpy(predicted), None if w is None else to_numpy(w)
+    check_finite(Y, "y")
+    return add_errors(
+        Errors.of(Y[rows], predicted[rows], None if w is None else w[rows])
+        for rows in row_blocks(len(Y), 8 * math.prod(Y.shape[1:]), _BLOCK)
+    ).r2()

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import math
-import os
-import threading
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
+from sklearn.utils.validation import check_is_fitted
 
-from ..core.namespace import is_array, is_numpy_array
-from .arrays import check_inputs, check_outputs, check_weights
-from .budget import DEFAULT_MAX_BYTES, check_budget
+from ..core.caution import warn
+from ..core.finite import check_finite
+from ..core.responses import ResponseSums, sum_responses
+from .arrays import check_outputs, check_weights
+from .budget import check_budget
 from .moments import Moments
-from .reading import Box, RowReader, blocks_of_rows, boxes, in_order, is_on_disk
-from .running import Running, add_by_label, errors_say_where
-from .scores import Errors, add_errors
+from .reading import Box, is_on_disk
+from .scores import Errors
 
-__all__ = ["DiskSource", "Source", "check_lengths", "is_dask", "open_source", "weights_of"]
-
-
-T = TypeVar("T")
-
-# Threads that read and compute: each takes an eighth of the memory budget for its block.
-_MAX_WORKERS = 4
+__all__ = ["Source", "add_sums", "check_kind", "common_dtype", "is_dask", "light", "open_source"]
+__all__ += ["sums_of_block", "weights_of"]
 
 
 class Source(metaclass=ABCMeta):
@@ -39,6 +34,8 @@ class Source(metaclass=ABCMeta):
     output_shape : tuple of int
         ``(d1, ..., dp)``.
     weights : array of shape (n_samples,), or None
+    dtype : str
+        Floating-point type of the data, "float64" or "float32".
     max_bytes : int
         The memory budget.
     """
@@ -47,7 +44,29 @@ class Source(metaclass=ABCMeta):
     n_features: int
     output_shape: tuple[int, ...]
     weights: np.ndarray | None
+    dtype: str
     max_bytes: int
+    # What the inputs are mapped to as they are read, and how many numbers a row takes for it.
+    features: Callable[[Any], Any] | None = None
+    n_mapped: int = 0
+
+    def mapped(self, features: Callable[[Any], Any], n_mapped: int) -> Self:
+        """The same samples with their inputs mapped to features when moments are gathered.
+
+        Parameters
+        ----------
+        features : callable
+            From inputs, (n, n_features), to features, (n, k).
+        n_mapped : int
+            How many numbers a row takes on the way, for the memory budget.
+        """
+        other = copy.copy(self)
+        other.features, other.n_mapped = features, n_mapped
+        return other
+
+    @abstractmethod
+    def input_rows(self, index: np.ndarray) -> np.ndarray:
+        """Some rows of `X`, in memory."""
 
     @abstractmethod
     def fold_moments(
@@ -64,28 +83,90 @@ class Source(metaclass=ABCMeta):
         response_grams : bool
         """
 
+    @property
     @abstractmethod
-    def output_blocks(self, max_entries: int) -> Iterator[tuple[Box, Moments]]:
-        """Parts of the outputs, as slices of modes 1 to p, with the moments of each.
+    def has_inputs(self) -> bool:
+        """Whether `X` itself is at hand: in memory, small, or smaller than ``X'X``."""
 
-        ``X'Y`` of a part has `max_entries` entries or fewer where the data allow it.
+    @abstractmethod
+    def inputs(self) -> np.ndarray:
+        """`X` itself, read whole."""
+
+    @abstractmethod
+    def input_moments(self) -> Moments:
+        """Moments of the inputs alone: what they say of the outputs means nothing."""
+
+    @abstractmethod
+    def responses(
+        self,
+        basis: np.ndarray | None = None,
+        mean_x: np.ndarray | None = None,
+        *,
+        max_entries: int | None = None,
+        response_grams: bool = False,
+    ) -> Iterator[tuple[Box, ResponseSums]]:
+        """Products of the outputs with a basis of the inputs, by parts of the outputs.
+
+        Parameters
+        ----------
+        basis : array of shape (n_samples, k), optional
+            Weights included; by default the inputs about `mean_x`, with their weights.
+        mean_x : array of shape (n_features,), optional
+        max_entries : int, optional
+            The products of a part have so many entries or fewer, where the data allow it. By
+            default all outputs are one part, whose box is ``()``.
+        response_grams : bool
         """
 
     @abstractmethod
-    def errors(self, model: Any) -> Errors | None:
+    def errors(self, model: Any) -> Errors:
         """What the score of a fitted model needs, from one pass over the data."""
+
+    def output_blocks(
+        self, max_entries: int, inputs: Moments | None = None
+    ) -> Iterator[tuple[Box, Moments]]:
+        """Parts of the outputs, as slices of modes 1 to p, with the moments of each.
+
+        ``X'Y`` of a part has `max_entries` entries or fewer where the data allow it; ``X'X`` is
+        found once, or taken from `inputs`, the moments of the inputs alone.
+        """
+        m = self.input_moments() if inputs is None else inputs
+        for box, sums in self.responses(mean_x=m.mean_x, max_entries=max_entries):
+            yield box, replace(m, mean_y=sums.mean, Sxy=sums.products, syy=sums.syy)
+
+    def _warn_of_size(self, n_folds: int) -> None:
+        """Say so where the moments themselves, which no block makes smaller, exceed the budget."""
+        size = 8 * n_folds * self.n_features**2
+        if size > self.max_bytes:
+            of = f"{n_folds} matrices X'X" if n_folds > 1 else "one matrix X'X"
+            warn(
+                f"the moments hold {of} of {self.n_features} features, {size / 2**20:.3g} MiB in "
+                f"all, and a fit needs a few times as much; the memory budget is "
+                f"{self.max_bytes / 2**20:.3g} MiB. Leave out features, or raise the budget "
+                f"with holrr.streaming.memory_budget."
+            )
+
+    def halves(self, response_grams: bool = False) -> list[Moments]:
+        """Moments of two halves of the samples that have weight, for those who need no folds."""
+        has_weight = np.ones(self.n_samples) if self.weights is None else self.weights > 0
+        count = np.cumsum(has_weight)
+        if count[-1] < 2:
+            raise ValueError(
+                f"two samples of positive weight are needed at least; got {int(count[-1])}."
+            )
+        labels = (2 * count > count[-1] + 1).astype(np.intp)
+        return self.fold_moments(labels, 2, response_grams)
 
     def score(self, model: Any) -> float:
         """R2 of a fitted model, averaged over the outputs."""
+        check_is_fitted(model)
         expected = np.shape(model.intercept_)
         if self.output_shape != expected:
             raise ValueError(
                 f"y must have shape {(self.n_samples, *expected)} to be scored against the "
                 f"predictions; got {(self.n_samples, *self.output_shape)}."
             )
-        found = self.errors(model)
-        assert found is not None  # some weight is positive, see check_weights
-        return found.r2()
+        return self.errors(model).r2()
 
     def moments(self, response_grams: bool = False) -> Moments:
         """Moments of all samples."""
@@ -95,6 +176,11 @@ class Source(metaclass=ABCMeta):
     def is_wide(self) -> bool:
         """Whether ``X'Y`` itself is too large to be held and merged in memory."""
         return 8 * self.n_features * math.prod(self.output_shape) > self.max_bytes // 4
+
+    @property
+    def _inputs_are_small(self) -> bool:
+        small = 8 * self.n_samples * self.n_features <= self.max_bytes // 4
+        return small or self.n_samples < self.n_features
 
 
 def open_source(
@@ -109,10 +195,23 @@ def open_source(
         from .dask import DaskSource
 
         return DaskSource(X, Y, sample_weight, budget)
-    if not (is_on_disk(X) or is_on_disk(Y)):
+    on_disk = {name: A for name, A in (("X", X), ("y", Y)) if is_on_disk(A)}
+    if not on_disk:
         return None
-    size = sum(8 * math.prod(A.shape) for A in (X, Y) if is_on_disk(A))
-    return DiskSource(X, Y, sample_weight, budget) if size > budget // 4 else None
+    for name, A in on_disk.items():
+        check_kind(A, name)
+    size = sum(8 * math.prod(A.shape) for A in on_disk.values())
+    if size <= budget // 4:
+        return None
+    from .disk import DiskSource
+
+    return DiskSource(X, Y, sample_weight, budget)
+
+
+def check_kind(A: Any, name: str) -> None:
+    """Dates, spans of time and text are no numbers, though NumPy would make some of them."""
+    if np.dtype(A.dtype).kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers; got dtype {A.dtype}.")
 
 
 def is_dask(A: Any) -> bool:
@@ -120,127 +219,47 @@ def is_dask(A: Any) -> bool:
     return type(A).__module__.partition(".")[0] == "dask" and hasattr(A, "__dask_graph__")
 
 
-class DiskSource(Source):
-    """Memory maps, HDF5 datasets and Zarr arrays; one of `X` and `Y` may be in memory.
+def sums_of_block(
+    B: np.ndarray,
+    Y: np.ndarray,
+    w: np.ndarray | None,
+    mean_x: np.ndarray | None,
+    response_grams: bool,
+) -> ResponseSums | None:
+    """Products of a block of outputs with a basis, or with the inputs about `mean_x`.
 
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-    Y : array of shape (n_samples, d1, ..., dp)
-    sample_weight : array of shape (n_samples,), optional
-    max_bytes : int
-        The memory budget.
+    None where the block has no weight.
     """
+    Y = check_outputs(Y).astype(np.float64, copy=False)
+    if w is not None and not w.any():
+        check_finite(Y, "y")
+        return None
+    if mean_x is not None:
+        B = B - mean_x
+        B = B if w is None else B * w[:, None]
 
-    def __init__(
-        self, X: Any, Y: Any, sample_weight: Any = None, max_bytes: int = DEFAULT_MAX_BYTES
-    ) -> None:
-        self.max_bytes = max_bytes
-        self._X = _check_on_disk(X, "X", 2) if is_on_disk(X) else _in_memory(check_inputs(X), "X")
-        self._Y = _check_on_disk(Y, "y", 1) if is_on_disk(Y) else _in_memory(check_outputs(Y), "y")
-        check_lengths(self._X, self._Y)
-        self.n_samples, self.n_features = self._X.shape
-        self.output_shape = tuple(self._Y.shape[1:])
-        self.weights = weights_of(sample_weight, self.n_samples)
+    def rows_of_basis(rows: slice, out: np.ndarray) -> None:
+        out[...] = B[rows].T
 
-    def fold_moments(
-        self, labels: np.ndarray | None, n_folds: int, response_grams: bool = False
-    ) -> list[Moments]:
-        def of_block(rows: slice, X: np.ndarray, Y: np.ndarray, w: Any) -> list[Running]:
-            folds = [Running(response_grams) for _ in range(n_folds)]
-            add_by_label(folds, None if labels is None else labels[rows], X, Y, w)
-            return folds
-
-        total = [Running(response_grams) for _ in range(n_folds)]
-        for folds in self._mapped(of_block):
-            total = [Running.joined(pair) for pair in zip(total, folds, strict=True)]
-        return [fold.result() for fold in total]
-
-    def errors(self, model: Any) -> Errors | None:
-        total: Errors | None = None
-        for found in self._mapped(lambda rows, X, Y, w: Errors.of(model, X, Y, w)):
-            total = add_errors([total, found])
-        return total
-
-    def output_blocks(self, max_entries: int) -> Iterator[tuple[Box, Moments]]:
-        def of_block(rows: slice, X: np.ndarray, Y: np.ndarray, w: Any) -> Running:
-            part = Running()
-            part.add(X, Y, w)
-            return part
-
-        for box in boxes(self.output_shape, max_entries // self.n_features):
-            total = Running()
-            for part in self._mapped(of_block, box):
-                total = Running.joined([total, part])
-            yield box, total.result()
-
-    @cached_property
-    def _libraries(self) -> ThreadpoolController:
-        """The libraries of this process that have threads of their own; looked for once."""
-        return ThreadpoolController()
-
-    def _mapped(self, of_block: Callable[..., T], box: Box = ()) -> Iterator[T]:
-        """What `of_block` makes of each block ``(rows, X, Y, weights)``, in order.
-
-        A thread reads a block and computes with it on one core while others do the same, so that
-        reading and computing overlap without competing for cores.
-        """
-        width = self.n_features + math.prod(_sizes(box, self.output_shape))
-        chunk = getattr(self._Y, "chunks", None)
-        blocks = blocks_of_rows(self.n_samples, 8 * width, self.max_bytes // 8, chunk)
-        own = threading.local()
-
-        def job(rows: slice) -> T:
-            if not hasattr(own, "readers"):
-                own.readers = RowReader(self._X), RowReader(self._Y, box)
-            X, Y = (read(rows) for read in own.readers)
-            w = None if self.weights is None else self.weights[rows]
-            with errors_say_where(f"the block of samples {rows.start} to {rows.stop - 1}"):
-                return of_block(rows, X, Y, w)
-
-        n_workers = min(_MAX_WORKERS, len(blocks), os.cpu_count() or 1)
-        cores = (os.cpu_count() or 1) // n_workers
-        with self._libraries.limit(limits=cores, user_api="blas"):
-            yield from in_order((partial(job, rows) for rows in blocks), n_workers)
+    return sum_responses(rows_of_basis, B.shape[1], Y, w, response_grams)
 
 
-def _sizes(box: Box, shape: tuple[int, ...]) -> list[int]:
-    return [s.stop - s.start for s in box] + list(shape[len(box) :])
+def add_sums(a: ResponseSums | None, b: ResponseSums | None) -> ResponseSums | None:
+    """Both together; None stands for samples without weight."""
+    return b if a is None else a if b is None else a + b
 
 
-# ---------------------------------------------------------------- validation
+def light(model: Any) -> Any:
+    """The model without what predictions of nameless blocks do not need."""
+    found = copy.copy(model)
+    for name in ("moments_", "feature_names_in_"):
+        vars(found).pop(name, None)
+    return found
 
 
-def _check_on_disk(A: Any, name: str, min_ndim: int) -> Any:
-    """Shape and type of an array on disk; its values are checked when they are read."""
-    if len(A.shape) < min_ndim or (name == "X" and len(A.shape) != 2):
-        raise ValueError(
-            f"{name} must have shape (n_samples, {'n_features' if name == 'X' else 'd1, ..., dp'});"
-            f" got {tuple(A.shape)}."
-        )
-    if 0 in A.shape:
-        raise ValueError(f"{name} must not be empty; got shape {tuple(A.shape)}.")
-    if np.dtype(A.dtype).kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers; got dtype {A.dtype}.")
-    return A
-
-
-def _in_memory(A: Any, name: str) -> np.ndarray:
-    if is_array(A) and not is_numpy_array(A):
-        raise TypeError(
-            f"{name} must be a NumPy array or on disk, too, where the other one is on disk; got "
-            f"{type(A).__module__}.{type(A).__name__}."
-        )
-    return A
-
-
-def check_lengths(X: Any, Y: Any) -> None:
-    """Inputs and outputs must have the same number of samples."""
-    if X.shape[0] != Y.shape[0]:
-        raise ValueError(
-            f"X and y must have the same number of samples; got {X.shape[0]} in X and "
-            f"{Y.shape[0]} in y (inconsistent numbers of samples)."
-        )
+def common_dtype(*arrays: Any) -> str:
+    """The floating-point type in which arrays are fitted."""
+    return "float32" if all(np.dtype(A.dtype) == np.float32 for A in arrays) else "float64"
 
 
 def weights_of(sample_weight: Any, n_samples: int) -> np.ndarray | None:

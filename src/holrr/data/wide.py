@@ -1,45 +1,139 @@
-"""Problems whose ``X'Y`` does not fit in memory: whitened part by part, Z kept on disk."""
+"""Problems of data beyond memory, from moments or from the inputs where these are at hand.
+
+Where ``X'Y`` does not fit in memory, it is whitened part by part, and Z is kept on disk.
+"""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
+from ..core.samples import Inputs
 from ..core.slabs import forget
-from ..core.spectral import Whitened, whiten_moments
+from ..core.spectral import (
+    Spectral,
+    Whitened,
+    spectral_from_moments,
+    squares_keep_digits,
+    whiten_moments,
+)
 from .moments import Moments
+from .reading import Box
 from .source import Source
 
-__all__ = ["whiten_source"]
+__all__ = ["spectral_from_source", "whiten_source"]
 
 
 def whiten_source(
-    source: Source, alpha: float, *, solver: str = "auto", fit_intercept: bool = True
+    source: Source,
+    alpha: float,
+    *,
+    solver: str = "auto",
+    fit_intercept: bool = True,
+    response_grams: bool = False,
 ) -> Whitened:
-    """The problem of all outputs from those of parts of them, with Z in a temporary file.
+    """The problem for one penalty.
 
-    Each part is whitened by itself: the columns of ``Z = L^-1 X'Y`` do not know of each other. The
-    file has no name and goes with the last reference to Z.
+    Z is in a temporary file where ``X'Y`` does not fit in memory. The file has no name and goes
+    with the last reference to Z.
     """
-    first: Moments | None = None
+    wide = source.is_wide and not response_grams
+    moments = _moments_of(source, alpha, solver, fit_intercept, response_grams, alone=wide)
+    if wide:
+        return _joined(source, _parts(source, moments, alpha, solver, fit_intercept))
+    if moments is None:
+        return _problem_of(source, alpha, solver, fit_intercept, response_grams).at(alpha)
+    return whiten_moments(moments.centred(fit_intercept), alpha, solver=solver)
+
+
+def spectral_from_source(
+    source: Source,
+    *,
+    min_alpha: float = 0.0,
+    solver: str = "auto",
+    fit_intercept: bool = True,
+    response_grams: bool = False,
+) -> Spectral:
+    """The problem for all penalties of at least `min_alpha`, with ``X'Y`` in memory."""
+    moments = _moments_of(source, min_alpha, solver, fit_intercept, response_grams)
+    if moments is None:
+        return _problem_of(source, min_alpha, solver, fit_intercept, response_grams)
+    return spectral_from_moments(moments.centred(fit_intercept), warn_below=min_alpha)
+
+
+def _moments_of(
+    source: Source,
+    alpha: float,
+    solver: str,
+    fit_intercept: bool,
+    response_grams: bool,
+    *,
+    alone: bool = False,
+) -> Moments | None:
+    """The moments (of the inputs alone, where the outputs are wide) that the problem comes from.
+
+    None where the inputs are at hand and are decomposed themselves: on request, where there are
+    more of them than samples, and where ``X'X`` would lose too many digits, which costs one more
+    pass over the outputs.
+    """
+    can_decompose = source.has_inputs and solver in ("auto", "svd")
+    if can_decompose and (solver == "svd" or source.n_samples < source.n_features):
+        return None
+    moments = source.input_moments() if alone else source.moments(response_grams)
+    if can_decompose and not squares_keep_digits(moments.centred(fit_intercept), alpha):
+        return None
+    return moments
+
+
+def _inputs_of(source: Source, alpha: float, solver: str, fit_intercept: bool) -> Inputs:
+    inputs = Inputs.of(
+        source.inputs(),
+        source.weights,
+        min_alpha=alpha,
+        solver=solver,
+        fit_intercept=fit_intercept,
+    )
+    return replace(inputs, dtype=source.dtype)
+
+
+def _problem_of(
+    source: Source, alpha: float, solver: str, fit_intercept: bool, response_grams: bool
+) -> Spectral:
+    inputs = _inputs_of(source, alpha, solver, fit_intercept)
+    ((_, sums),) = source.responses(inputs.basis, response_grams=response_grams)
+    return inputs.problem(sums)
+
+
+def _parts(
+    source: Source, moments: Moments | None, alpha: float, solver: str, fit_intercept: bool
+) -> Iterator[tuple[Box, Whitened]]:
+    """Problems of parts of the outputs: columns of ``Z = L^-1 X'Y`` do not know of each other."""
+    max_entries = source.max_bytes // 128
+    if moments is None:
+        inputs = _inputs_of(source, alpha, solver, fit_intercept)
+        for box, sums in source.responses(inputs.basis, max_entries=max_entries):
+            yield box, inputs.problem(sums).at(alpha)
+        return
+    for box, part in source.output_blocks(max_entries, moments):
+        yield box, whiten_moments(part.centred(fit_intercept), alpha, solver=solver)
+
+
+def _joined(source: Source, parts: Iterator[tuple[Box, Whitened]]) -> Whitened:
     Z, mean_y = None, np.empty(source.output_shape)
     residual = norm = 0.0
-    for box, part in source.output_blocks(source.max_bytes // 128):
-        first = part if first is None else first
-        # One and the same factorisation for all parts, to the last bit.
-        part = replace(part, Sxx=first.Sxx, mean_x=first.mean_x, weight=first.weight)
-        problem = whiten_moments(part, alpha, solver=solver, fit_intercept=fit_intercept)
+    for box, part in parts:
         if Z is None:
-            Z = _on_disk((problem.Z.shape[0], *source.output_shape))
-        Z[(slice(None), *box)] = problem.Z
+            Z = _on_disk((part.Z.shape[0], *source.output_shape))
+        Z[(slice(None), *box)] = part.Z
         forget(Z)
-        mean_y[box] = problem.mean_y
-        residual, norm = residual + problem.residual, norm + problem.norm
-    return replace(problem, Z=Z, mean_y=mean_y, residual=residual, norm=norm)
+        mean_y[box] = part.mean_y
+        residual, norm = residual + part.residual, norm + part.norm
+    return replace(part, Z=Z, mean_y=mean_y, residual=residual, norm=norm)
 
 
 def _on_disk(shape: tuple[int, ...]) -> np.memmap:
-    file = tempfile.TemporaryFile(prefix="holrr-")  # noqa: SIM115 (lives as long as the array)
-    return np.memmap(file, dtype=np.float64, mode="w+", shape=shape)
+    with tempfile.TemporaryFile(prefix="holrr-") as file:  # the memory map keeps it alive
+        return np.memmap(file, dtype=np.float64, mode="w+", shape=shape)

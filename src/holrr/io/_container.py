@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-import struct
 import zipfile
 from collections.abc import Mapping
 from typing import IO, Any, BinaryIO
@@ -23,17 +23,11 @@ FORMAT, VERSION = "holrr", 1
 _HEADER = "header.json"
 # Numbers, truth values, text of fixed width, dates: what NumPy stores without pickle.
 _KINDS = "biufcUSmM"
-# What the zip and the array readers raise for bytes that are not what they should be.
-_DAMAGE = (
-    zipfile.BadZipFile,
-    ValueError,
-    EOFError,
-    KeyError,
-    OSError,
-    OverflowError,
-    RuntimeError,
-    struct.error,
-)
+_MEMBER_HEADER = 30  # bytes in front of a member of a zip archive, at least
+_NPY_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 def write_container(
@@ -56,6 +50,9 @@ def write_container(
 def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Header and arrays of a file, each checked against its checksum.
 
+    Sizes that the file declares are compared with what is there before anything is made of that
+    size, so that reading takes about as much memory as the file is long.
+
     Raises
     ------
     ValueError
@@ -66,12 +63,13 @@ def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[s
             raise ValueError(f"{_name(path)} is not a holrr file.")
         try:
             with zipfile.ZipFile(file) as archive:
+                _check_members(archive, os.fstat(file.fileno()).st_size)
                 header = _read_header(archive, path)
                 sums = header["sha256"]
                 arrays = {name: _read_array(archive, name, sums[name]) for name in sums}
-        except _Refused:
+        except (_Refused, MemoryError):
             raise
-        except _DAMAGE as error:
+        except Exception as error:  # bytes that are not what they should be can raise anything
             raise ValueError(f"{_name(path)} is damaged or cut off: {error}") from error
     return header, arrays
 
@@ -80,10 +78,21 @@ class _Refused(ValueError):
     """A file that is whole and yet not for us."""
 
 
+def _check_members(archive: zipfile.ZipFile, size: int) -> None:
+    """Members that are neither compressed nor share their bytes: no small file grows vast."""
+    members = sorted(archive.infolist(), key=lambda member: member.header_offset)
+    ends = [*(member.header_offset for member in members[1:]), size]
+    for member, end in zip(members, ends, strict=True):
+        if member.compress_type != zipfile.ZIP_STORED:
+            raise ValueError(f"member {member.filename} is compressed.")
+        if member.header_offset + _MEMBER_HEADER + member.file_size > end:
+            raise ValueError(f"member {member.filename} overlaps with another.")
+
+
 def _read_header(archive: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict[str, Any]:
     if _HEADER not in archive.namelist():
         raise _Refused(f"{_name(path)} is not a holrr file: it has no {_HEADER}.")
-    text = _stored(archive, _HEADER).read()
+    text = archive.read(_HEADER)
     header = json.loads(text)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _Refused(f"{_name(path)} is not a holrr file: its header names no such format.")
@@ -98,13 +107,6 @@ def _read_header(archive: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict
     return header
 
 
-def _stored(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
-    # Compressed members are never written; refusing them keeps small files from growing vast.
-    if archive.getinfo(name).compress_type != zipfile.ZIP_STORED:
-        raise ValueError(f"member {name} is compressed.")
-    return archive.open(name)
-
-
 def _write_array(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> str:
     if array.dtype.kind not in _KINDS:
         raise TypeError(f"an array of dtype {array.dtype} cannot be saved.")
@@ -115,11 +117,26 @@ def _write_array(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> str:
 
 
 def _read_array(archive: zipfile.ZipFile, name: str, expected: str) -> np.ndarray:
-    with _stored(archive, f"{name}.npy") as member:
+    info = archive.getinfo(f"{name}.npy")
+    with archive.open(info) as member:
         if _digest(member) != expected:
             raise ValueError(f"the checksum of array {name} is wrong.")
         member.seek(0)
+        _check_declared(member, name, info.file_size)
+        member.seek(0)
         return np.lib.format.read_array(member, allow_pickle=False)
+
+
+def _check_declared(member: IO[bytes], name: str, size: int) -> None:
+    """Whether what the header of an array says comes to the size of its member."""
+    try:
+        shape, _, dtype = _NPY_HEADERS[np.lib.format.read_magic(member)](member)
+    except MemoryError as error:  # of the parser, at a loss with many brackets or signs
+        raise ValueError(f"the header of array {name} makes no sense.") from error
+    if dtype.kind not in _KINDS or dtype.itemsize == 0:
+        raise ValueError(f"array {name} is of dtype {dtype}.")
+    if math.prod(shape) * dtype.itemsize != size - member.tell():
+        raise ValueError(f"array {name} is not of its declared shape {shape}.")
 
 
 def _digest(file: IO[bytes]) -> str:

@@ -124,14 +124,18 @@ class Decoder:
         return self._arrays[tree["name"]]
 
     def _objects(self, tree: dict[str, Any]) -> np.ndarray:
-        array = np.empty(math.prod(tree["shape"]), dtype=object)
-        for i, item in enumerate(self._items(tree)):
+        items = self._items(tree)
+        array = np.empty(len(items), dtype=object)
+        for i, item in enumerate(items):
             array[i] = item
         return array.reshape(tree["shape"])
 
     def _masked(self, tree: dict[str, Any]) -> np.ma.MaskedArray:
-        parts = {key: self.decode(tree[key]) for key in ("data", "mask", "fill_value")}
-        return np.ma.MaskedArray(**parts)
+        data, mask, fill = (self.decode(tree[key]) for key in ("data", "mask", "fill_value"))
+        # Any other mask would be stretched: an array for a few bytes of the file.
+        if mask.dtype != bool or type(data) is not np.ndarray or mask.shape != data.shape:
+            raise ValueError("a mask that does not fit its array.")
+        return np.ma.MaskedArray(data, mask, fill_value=fill)
 
     def _record(self, tree: dict[str, Any]) -> Any:
         return _public_class(tree["class"], dataclasses.is_dataclass)(**self._state(tree["state"]))

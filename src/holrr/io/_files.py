@@ -6,21 +6,28 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from .._version import __version__
+from ..core.tucker import Tucker
 from ..data.moments import Moments
 from ._container import read_container, write_container
 from ._encode import Decoder, Encoder
 
 __all__ = ["load", "load_moments", "load_with_notes", "save"]
 
+# What a file may be of; other values have a form only as a part of one of these.
+_KINDS = (BaseEstimator, Moments, Tucker)
+
 
 def save(
     value: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None
 ) -> None:
-    """Save an estimator, fitted or not, or moments to a file.
+    """Save an estimator, fitted or not, moments or a Tucker tensor to a file.
 
     The file holds no code and is written atomically: a crash at any moment leaves the old file or
-    the new one. Arrays on a device, or of another library than NumPy, are saved as NumPy arrays.
+    the new one. Symbolic links are followed and permissions kept. Arrays on a device, or of
+    another library than NumPy, are saved as NumPy arrays.
 
     Parameters
     ----------
@@ -35,7 +42,14 @@ def save(
     TypeError
         Where a parameter or attribute, say a function as kernel, has no safe form; the message
         names it.
+    OSError
+        Where the file cannot be written, or is a device or a pipe.
     """
+    if not isinstance(value, _KINDS):
+        raise TypeError(
+            f"save takes an estimator of this library, Moments or a Tucker tensor; got an object "
+            f"of {type(value).__module__}.{type(value).__qualname__}."
+        )
     encoder = Encoder()
     header = {
         "holrr": __version__,
@@ -46,7 +60,7 @@ def save(
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load what `save` wrote: an estimator, or moments.
+    """Load what `save` wrote: an estimator, moments or a Tucker tensor.
 
     Only classes of this library are built, and every byte is checked against a checksum first.
     Arrays come back as NumPy arrays.
@@ -86,8 +100,13 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     """What `load` gives, and the notes beside it."""
     header, arrays = read_container(path)
     try:
-        return Decoder(arrays).decode(header["object"]), header["notes"]
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        value, notes = Decoder(arrays).decode(header["object"]), header["notes"]
+        if not isinstance(value, _KINDS) or not isinstance(notes, dict):
+            raise ValueError(f"an object of {type(value).__name__}.")
+        return value, notes
+    except MemoryError:
+        raise
+    except Exception as error:  # a tree that nobody here wrote can raise anything
         raise ValueError(
             f"{os.fspath(path)!r}, written by holrr {header.get('holrr')}, holds what holrr "
             f"{__version__} cannot read: {error}"

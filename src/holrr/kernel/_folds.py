@@ -9,20 +9,22 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.namespace import Array, namespace_of
+from ..core.namespace import Array
 from ..core.spectral import Spectral, spectral_from_moments
+from ..core.units import Units
 from ..data.moments import Moments
-from ..model_selection.folds import Folds, Split, is_partition, merge_others, take
+from ..data.samples import Samples
+from ..data.source import Source
+from ..model_selection.folds import Folds, Split, is_partition, labels_of, merge_others, take
 from ..model_selection.held_out import HeldOut
 from ._gram import KernelFunction, centred_gram
-from ._landmarks import Landmarks, about_centres
+from ._kernels import KernelSpec, kernel_function
+from ._landmarks import Landmarks
 from ._problem import spectral_from_gram
 from ._responses import centre_responses
 from ._tall import HeldOutSamples
 
 __all__ = ["KernelFolds", "LandmarkFolds"]
-
-Data = tuple[Array, Array, Array | None]
 
 
 class KernelFolds(Folds):
@@ -30,37 +32,37 @@ class KernelFolds(Folds):
 
     Parameters
     ----------
-    data : tuple (X, Y, sample_weight)
-        Validated arrays; the weights may be None.
+    data : Samples
     splits : list of index pairs
         Empty where only the problems of all the data are asked for.
-    kernels : list of KernelFunction
+    specs : list of KernelSpec
     fit_intercept, center_kernel, response_grams : bool
     """
 
     def __init__(
         self,
-        data: Data,
+        data: Samples,
         splits: Sequence[Split],
-        kernels: Sequence[KernelFunction],
+        specs: Sequence[KernelSpec],
         *,
         fit_intercept: bool = True,
         center_kernel: bool = True,
         response_grams: bool = False,
     ):
-        self.data, self.splits, self.kernels = data, list(splits), list(kernels)
+        self.data, self.splits, self.specs = data, list(splits), list(specs)
+        self.kernels = [kernel_function(spec) for spec in self.specs]
         self.fit_intercept, self.response_grams = fit_intercept, response_grams
         self.center = fit_intercept and center_kernel
-        X, Y, _ = data
+        self.units = data.units
         self.n_folds, self.candidates = len(self.splits), (len(self.kernels),)
-        self.output_shape = tuple(Y.shape[1:])
-        self.n_inputs = X.shape[0]
-        largest = max((train.size for train, _ in self.splits), default=X.shape[0])
+        self.output_shape = data.output_shape
+        self.n_inputs = data.n_samples
+        largest = max((train.size for train, _ in self.splits), default=data.n_samples)
         # More input directions than outputs add nothing.
         self.max_input_rank = min(largest, math.prod(self.output_shape))
 
     def problem(self, fold: int, *candidate: int) -> tuple[Spectral, Any]:
-        X, Y, w = self.data
+        X, Y, w = self.data.X, self.data.Y, self.data.w
         train, test = self.splits[fold]
         kernel = self.kernels[candidate[0]]
         Xt, Xv = take(X, train), take(X, test)
@@ -74,12 +76,12 @@ class KernelFolds(Folds):
         return problem, HeldOut.from_features(F, Yv, problem.mean_y, wv)
 
     def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
-        X, Y, w = self.data
-        return self._spectral(self.kernels[candidate[0]], X, Y, w), _total_weight(Y, w)
+        data = self.data
+        problem = self._spectral(self.kernels[candidate[0]], data.X, data.Y, data.w)
+        return problem, data.weight
 
-    def refit(self, estimator: Any) -> Any:
-        X, Y, w = self.data
-        return estimator.fit(X, Y, w)
+    def refit(self, estimator: Any, **options: Any) -> Any:
+        return estimator._fit_data(self.data, **options)
 
     def _spectral(self, kernel: KernelFunction, X: Array, Y: Array, w: Array | None) -> Spectral:
         outputs = centre_responses(
@@ -89,81 +91,80 @@ class KernelFolds(Folds):
 
 
 class LandmarkFolds(Folds):
-    """Folds of the Nystroem approximation, in which samples are seen through moments only.
+    """Folds of linear problems in the features of landmarks, of which the moments suffice.
 
     Parameters
     ----------
-    data : tuple (X, Y, sample_weight)
+    data : Samples or Source
     splits : list of index pairs
-    features : list of Landmarks
-        One for each kernel.
+        Of a source, a partition.
+    specs : list of KernelSpec
+    points : array of shape (n_landmarks, n_features)
     fit_intercept, center_kernel, response_grams : bool
     """
 
     def __init__(
         self,
-        data: Data,
+        data: Samples | Source,
         splits: Sequence[Split],
-        features: Sequence[Landmarks],
+        specs: Sequence[KernelSpec],
+        points: Array,
         *,
         fit_intercept: bool = True,
         center_kernel: bool = True,
         response_grams: bool = False,
     ):
-        self.data, self.splits, self.features = data, list(splits), list(features)
+        self.data, self.splits, self.specs = data, list(splits), list(specs)
+        self.points = points
+        self.features = [Landmarks.of(kernel_function(spec), points) for spec in self.specs]
         self.fit_intercept, self.center_kernel = fit_intercept, center_kernel
         self.response_grams = response_grams
-        X, Y, _ = data
+        self.units = data.units if isinstance(data, Samples) else Units()
         self.n_folds, self.candidates = len(self.splits), (len(self.features),)
-        self.output_shape = tuple(Y.shape[1:])
-        self.n_inputs = self.features[0].points.shape[0]
-        largest = max((train.size for train, _ in self.splits), default=X.shape[0])
+        self.output_shape = data.output_shape
+        self.n_inputs = points.shape[0]
+        largest = max((train.size for train, _ in self.splits), default=data.n_samples)
         self.max_input_rank = min(self.n_inputs, largest, math.prod(self.output_shape))
-        self.parts: list[list[Moments]] = []
+        self.partition = is_partition(self.splits, data.n_samples)
+        self.parts: list[tuple[Moments, Moments]] = []
 
-    def prepare(self) -> None:
-        """Where the folds partition the data, each sample's features are computed once."""
-        if is_partition(self.splits, self.data[0].shape[0]):
-            self.parts = [
-                [self._moments(features, test) for _, test in self.splits]
-                for features in self.features
-            ]
+    def prepare(self, *candidate: int) -> None:
+        """Training and test moments of each fold, for one kernel at a time."""
+        self.parts = []
+        if self.partition:
+            labels = labels_of(self.splits, self.data.n_samples)
+            parts = self._moments(candidate, labels, self.n_folds)
+            self.parts = list(zip(merge_others(parts), parts, strict=True))
 
     def problem(self, fold: int, *candidate: int) -> tuple[Spectral, HeldOut]:
-        if self.parts:
-            parts = self.parts[candidate[0]]
-            train, test = merge_others(parts)[fold], parts[fold]
+        if self.partition:
+            train, test = self.parts[fold]
         else:
-            train, test = (self._moments(self.features[candidate[0]], i) for i in self.splits[fold])
-        problem = self._spectral(train)
+            train, test = (self._moments_at(candidate, i) for i in self.splits[fold])
+        problem = spectral_from_moments(self._centred(train))
         return problem, HeldOut.from_moments(problem, test)
 
     def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
-        X, Y, w = self.data
-        total = self.features[candidate[0]].moments(X, Y, w, self.response_grams)
-        return self._spectral(total), total.weight
+        (total,) = self._moments(candidate, None, 1)
+        return spectral_from_moments(self._centred(total)), total.weight
 
-    def refit(self, estimator: Any) -> Any:
-        X, Y, w = self.data
-        return estimator.fit(X, Y, w)
+    def refit(self, estimator: Any, **options: Any) -> Any:
+        self.parts = []
+        return estimator._fit_data(self.data, **options)
 
-    def _moments(self, features: Landmarks, index: Array) -> Moments:
-        X, Y, w = self.data
-        return features.moments(
-            take(X, index), take(Y, index), _take_weights(w, index), self.response_grams
-        )
+    def _moments(
+        self, candidate: tuple[int, ...], labels: Array | None, n_folds: int
+    ) -> list[Moments]:
+        features = self.features[candidate[0]]
+        return features.fold_moments(self.data, labels, n_folds, self.response_grams)
 
-    def _spectral(self, moments: Moments) -> Spectral:
-        return spectral_from_moments(
-            about_centres(
-                moments, fit_intercept=self.fit_intercept, center_kernel=self.center_kernel
-            )
-        )
+    def _moments_at(self, candidate: tuple[int, ...], index: Array) -> Moments:
+        assert isinstance(self.data, Samples)
+        return self.features[candidate[0]].moments_of(self.data, index, self.response_grams)
+
+    def _centred(self, moments: Moments) -> Moments:
+        return moments.centred(self.fit_intercept, centre_inputs=self.center_kernel)
 
 
 def _take_weights(w: Array | None, index: Array) -> Array | None:
     return None if w is None else take(w, index)
-
-
-def _total_weight(Y: Array, w: Array | None) -> float:
-    return float(Y.shape[0]) if w is None else float(namespace_of(w).sum(w))

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
-from ..core.approximate import Approximation
-from ..core.ranks import RankSpec, check_rank
-from ..core.spectral import Whitened
-from ..linear import HOLRR
-from ..linear._holrr import holrr
-from ._base import KernelTensorRegressor
+from ..structures import MultilinearRank
+from .base import KernelTensorRegressor
 
 __all__ = ["KernelHOLRR"]
 
 
-class KernelHOLRR(KernelTensorRegressor):
+class KernelHOLRR(MultilinearRank, KernelTensorRegressor):
     r"""Higher-order low-rank kernel regression.
 
     Minimises :math:`\sum_n \|f(x_n) - \mathcal{Y}_n\|^2 + \alpha \|f\|^2` over the functions
@@ -25,10 +19,10 @@ class KernelHOLRR(KernelTensorRegressor):
 
     Parameters
     ----------
-    rank : int, tuple or None, default=None
-        None for full rank; an int for every mode, capped at each mode's size; or a tuple
-        ``(R0, ..., Rp)``, input mode first, whose entries are an int, None for full rank, or a
-        float in (0, 1) for the smallest rank that holds that share of the mode's energy.
+    rank : int, float, tuple or None, default=None
+        None for full rank; an int for every mode, capped at each mode's size; a float in (0, 1) for
+        the smallest ranks that hold that share of each mode's energy; or a tuple ``(R0, ..., Rp)``
+        of such entries, input mode first.
     alpha : float, default=1.0
         Ridge penalty, at least 0.
     kernel, gamma, degree, coef0, kernel_params
@@ -87,10 +81,7 @@ class KernelHOLRR(KernelTensorRegressor):
 
     _parameter_constraints: dict = {  # noqa: RUF012
         **KernelTensorRegressor._parameter_constraints,
-        **{
-            name: HOLRR._parameter_constraints[name]
-            for name in ("subspaces", "refine", "max_iter", "tol")
-        },
+        **MultilinearRank._structure_constraints,
     }
 
     def __init__(
@@ -131,26 +122,3 @@ class KernelHOLRR(KernelTensorRegressor):
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
-
-    def _approximate(self, problem: Whitened, n_features: int) -> Approximation:
-        return holrr(
-            problem,
-            self._usable_rank(n_features, problem.Z.shape[1:]),
-            subspaces=self.subspaces,
-            refine=self.refine,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-
-    def _usable_rank(self, n_features: int, output_shape: tuple[int, ...]) -> tuple[RankSpec, ...]:
-        """More input directions than outputs add nothing."""
-        first, *others = check_rank(self.rank, (n_features, *output_shape))
-        capped = first if isinstance(first, float) else min(first, math.prod(output_shape))
-        return (capped, *others)
-
-    def _set_rank(self, found: Approximation) -> None:
-        self.rank_ = found.tucker.rank
-        self.n_iter_ = 1 + found.n_iter
-
-    def _wants_grams(self) -> bool:
-        return self.subspaces == "response"

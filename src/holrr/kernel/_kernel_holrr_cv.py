@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from sklearn.utils._param_validation import StrOptions
 
 from ..model_selection.grid import RankGrid, check_ranks
-from ..model_selection.selection import Index
-from ._cv_base import KernelTensorCV
+from ..model_selection.search import Index
 from ._kernel_holrr import KernelHOLRR
+from .search import KernelSearchCV
 
 __all__ = ["KernelHOLRRCV"]
 
 
-class KernelHOLRRCV(KernelTensorCV):
+class KernelHOLRRCV(KernelSearchCV):
     """Higher-order low-rank kernel regression; kernel, penalty and all ranks cross-validated.
 
     The held-out error of *every* multilinear rank and penalty is computed exactly, from one
@@ -116,7 +116,7 @@ class KernelHOLRRCV(KernelTensorCV):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **KernelTensorCV._parameter_constraints,
+        **KernelSearchCV._parameter_constraints,
         "subspaces": [StrOptions({"fitted", "response"})],
         "refine": ["boolean"],
     }
@@ -171,7 +171,7 @@ class KernelHOLRRCV(KernelTensorCV):
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         return check_ranks(self.ranks, shape)
 
-    def _candidate(self, index: Index, rank: tuple[int, ...]) -> KernelHOLRR:
+    def _model(self, index: Index, rank: tuple[int, ...]) -> KernelHOLRR:
         return KernelHOLRR(
             rank=rank, subspaces=self.subspaces, refine=self.refine, **self._shared(index)
         )

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
-from ..core.approximate import Approximation
-from ..core.ranks import check_matrix_rank
-from ..core.spectral import Whitened
-from ..linear._lrr import lrr
-from ._base import KernelTensorRegressor
+from ..structures import LowRank
+from .base import KernelTensorRegressor
 
 __all__ = ["KernelLRR"]
 
 
-class KernelLRR(KernelTensorRegressor):
+class KernelLRR(LowRank, KernelTensorRegressor):
     r"""Low-rank (reduced-rank) kernel ridge regression for tensor outputs.
 
     Minimises :math:`\sum_n \|f(x_n) - \mathcal{Y}_n\|^2 + \alpha \|f\|^2` over the functions whose
@@ -98,11 +93,3 @@ class KernelLRR(KernelTensorRegressor):
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
-
-    def _approximate(self, problem: Whitened, n_features: int) -> Approximation:
-        # More input directions than outputs add nothing.
-        largest = min(n_features, math.prod(problem.Z.shape[1:]))
-        return lrr(problem, check_matrix_rank(self.rank, largest))
-
-    def _set_rank(self, found: Approximation) -> None:
-        self.rank_ = found.tucker.rank[0]

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..model_selection.grid import RankGrid, check_ranks
-from ..model_selection.selection import Index
-from ._cv_base import KernelTensorCV
+from ..model_selection.search import Index
 from ._kernel_lrr import KernelLRR
+from .search import KernelSearchCV
 
 __all__ = ["KernelLRRCV"]
 
 
-class KernelLRRCV(KernelTensorCV):
+class KernelLRRCV(KernelSearchCV):
     """Low-rank kernel regression; kernel, penalty and rank cross-validated.
 
     The held-out errors of all ranks and penalties come from one eigendecomposition for each fold
@@ -151,5 +151,5 @@ class KernelLRRCV(KernelTensorCV):
             return check_ranks(ranks, shape[:1])
         return check_ranks([(R,) for R in ranks], shape[:1])
 
-    def _candidate(self, index: Index, rank: tuple[int, ...]) -> KernelLRR:
+    def _model(self, index: Index, rank: tuple[int, ...]) -> KernelLRR:
         return KernelLRR(rank=rank[0], **self._shared(index))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..core.approximate import Approximation, hosvd
 from ..core.spectral import Whitened
-from ._base import KernelTensorRegressor
+from ..structures import Unconstrained
 from ._gram import Gram
 from ._problem import ridge_gram
 from ._responses import Responses
+from .base import KernelTensorRegressor
 
 __all__ = ["KernelRLS"]
 
 
-class KernelRLS(KernelTensorRegressor):
+class KernelRLS(Unconstrained, KernelTensorRegressor):
     r"""Kernel ridge regression for tensor outputs.
 
     Minimises :math:`\sum_n \|f(x_n) - \mathcal{Y}_n\|^2 + \alpha \|f\|^2` over all functions of
@@ -122,6 +122,3 @@ class KernelRLS(KernelTensorRegressor):
 
     def _whiten(self, build: Callable[[], Gram], outputs: Responses) -> Whitened:
         return ridge_gram(build, outputs, float(self.alpha), solver=self.solver)
-
-    def _approximate(self, problem: Whitened, n_features: int) -> Approximation:
-        return hosvd(problem.Z, problem.Z.shape, modes=())

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from sklearn.utils._param_validation import StrOptions
 
 from ..model_selection.grid import RankGrid
-from ..model_selection.selection import Index
-from ._cv_base import KernelTensorCV
+from ..model_selection.search import Index
 from ._kernel_rls import KernelRLS
+from .search import KernelSearchCV
 
 __all__ = ["KernelRLSCV"]
 
 
-class KernelRLSCV(KernelTensorCV):
+class KernelRLSCV(KernelSearchCV):
     """Kernel ridge regression for tensor outputs; kernel and penalty cross-validated.
 
     One eigendecomposition for each fold and kernel serves all penalties.
@@ -92,7 +92,7 @@ class KernelRLSCV(KernelTensorCV):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **KernelTensorCV._parameter_constraints,
+        **KernelSearchCV._parameter_constraints,
         "selection": [StrOptions({"min", "1se"}), callable],
     }
 
@@ -140,5 +140,5 @@ class KernelRLSCV(KernelTensorCV):
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         return RankGrid(())
 
-    def _candidate(self, index: Index, rank: tuple[int, ...]) -> KernelRLS:
+    def _model(self, index: Index, rank: tuple[int, ...]) -> KernelRLS:
         return KernelRLS(**self._shared(index))

@@ -16,22 +16,24 @@ Advances in Neural Information Processing Systems 13, 682-688.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 from typing import Any
 
+import numpy as np
 from sklearn.utils import check_random_state
 
-from ..core.namespace import Array, asarray_like, namespace_of, row_blocks, to_numpy
+from ..core.caution import warn
+from ..core.namespace import Array, beside, namespace_of, row_blocks, to_numpy
 from ..core.spectral import Whitened
 from ..data.arrays import check_inputs
 from ..data.moments import Moments
+from ..data.samples import Samples
+from ..data.source import Source
+from ..model_selection.folds import take
 from ._gram import KernelFunction, centred_gram
 from ._problem import positive_part
 
-__all__ = ["Landmarks", "about_centres", "beside", "choose_landmarks", "copy_of"]
+__all__ = ["Landmarks", "choose_landmarks", "copy_of"]
 
 # Bytes of the kernel values and features of one block of samples.
 _BLOCK = 2**26
@@ -65,26 +67,48 @@ class Landmarks:
         """``phi(x)`` for each row of `X`, of shape (n_samples, r)."""
         return self.kernel(X, self.points) @ (self.Q / self.s)
 
-    def moments(self, X: Array, Y: Array, w: Array | None, response_grams: bool) -> Moments:
+    def moments(self, data: Samples | Source, response_grams: bool = False) -> Moments:
         """Moments of the features and the outputs, in blocks of rows."""
-        row_bytes = 8 * (2 * self.points.shape[0] + math.prod(Y.shape[1:]))
-        return reduce(
-            add,
-            (
-                Moments.from_checked(
-                    self._features_like(X[rows, :], Y),
-                    Y[rows, ...],
-                    None if w is None else w[rows],
-                    response_grams,
-                )
-                for rows in row_blocks(X.shape[0], row_bytes, _BLOCK)
-                if w is None or bool(namespace_of(w).any(w[rows] > 0))
-            ),
-        )
+        return self.fold_moments(data, None, 1, response_grams)[0]
 
-    def _features_like(self, X: Array, Y: Array) -> Array:
-        """Features in the floating-point type of `Y`."""
-        return namespace_of(Y).astype(self.features(X), Y.dtype, copy=False)
+    def fold_moments(
+        self,
+        data: Samples | Source,
+        labels: np.ndarray | None,
+        n_folds: int,
+        response_grams: bool = False,
+    ) -> list[Moments]:
+        """The same of the samples of each label (see `Source.fold_moments`)."""
+        if isinstance(data, Source):
+            source = data.mapped(self.features_like, 2 * self.points.shape[0])
+            return source.fold_moments(labels, n_folds, response_grams)
+        labels = np.zeros(data.n_samples, dtype=int) if labels is None else labels
+        return [
+            self.moments_of(data, np.flatnonzero(labels == k), response_grams)
+            for k in range(n_folds)
+        ]
+
+    def moments_of(self, data: Samples, index: np.ndarray, response_grams: bool) -> Moments:
+        """Moments of some of the samples, a block at a time."""
+        if data.w is not None:  # samples without weight do not count
+            index = index[to_numpy(data.w)[index] > 0]
+        row_bytes = 8 * (2 * self.points.shape[0] + math.prod(data.output_shape))
+        found = [
+            Moments.from_checked(
+                self.features_like(take(data.X, i)),
+                take(data.Y, i),
+                None if data.w is None else take(data.w, i),
+                response_grams,
+            )
+            for i in (index[rows] for rows in row_blocks(index.size, row_bytes, _BLOCK))
+        ]
+        return found[0].merge(*found[1:])
+
+    def features_like(self, X: Array) -> Array:
+        """Features in the floating-point type of the inputs."""
+        xp = namespace_of(X)
+        dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
+        return xp.astype(self.features(X), dtype, copy=False)
 
     def on_kernel_values(self, problem: Whitened) -> Whitened:
         """A problem in the features as one in the kernel values with the landmarks."""
@@ -95,17 +119,8 @@ class Landmarks:
         )
 
 
-def about_centres(moments: Moments, *, fit_intercept: bool, center_kernel: bool) -> Moments:
-    """Moments of features and outputs about what is taken off each of them."""
-    if not fit_intercept:
-        return moments.about_zero()
-    if center_kernel:
-        return moments
-    return moments.about(0.0 * moments.mean_x, moments.mean_y)
-
-
 def choose_landmarks(
-    X: Array, kernel: Any, n_components: int | None, landmarks: Any, random_state: Any
+    data: Samples | Source, kernel: Any, n_components: int | None, landmarks: Any, random_state: Any
 ) -> Array:
     """The landmarks that were given, checked, or rows of `X`, drawn without replacement."""
     if kernel == "precomputed":
@@ -115,11 +130,12 @@ def choose_landmarks(
         )
     if landmarks is None:
         assert n_components is not None
-        return _draw(X, int(n_components), random_state)
-    points = copy_of(beside(check_inputs(landmarks), X))
-    if points.shape[1] != X.shape[1]:
+        return _draw(data, int(n_components), random_state)
+    points = check_inputs(landmarks)
+    points = copy_of(beside(points, data.X) if isinstance(data, Samples) else points)
+    if points.shape[1] != data.n_features:
         raise ValueError(
-            f"landmarks must have as many columns as X, {X.shape[1]}; got {points.shape[1]}."
+            f"landmarks must have as many columns as X, {data.n_features}; got {points.shape[1]}."
         )
     if n_components not in (None, points.shape[0]):
         raise ValueError(
@@ -129,27 +145,19 @@ def choose_landmarks(
     return points
 
 
-def _draw(X: Array, n_components: int, random_state: Any) -> Array:
-    n = X.shape[0]
+def _draw(data: Samples | Source, n_components: int, random_state: Any) -> Array:
+    n = data.n_samples
     if n_components > n:
-        warnings.warn(
+        warn(
             f"n_components={n_components} is more than the {n} samples to draw landmarks from; "
-            f"all of these are taken.",
-            UserWarning,
-            stacklevel=2,
+            f"all of these are taken."
         )
-    if n_components >= n:
-        return copy_of(X)
-    rows = check_random_state(random_state).permutation(n)[:n_components]
-    return namespace_of(X).take(X, asarray_like(rows, X), axis=0)
+    rows = np.arange(n)
+    if n_components < n:
+        rows = check_random_state(random_state).permutation(n)[:n_components]
+    return copy_of(take(data.X, rows)) if isinstance(data, Samples) else data.input_rows(rows)
 
 
 def copy_of(X: Array) -> Array:
     """The same array in memory of its own."""
     return namespace_of(X).asarray(X, copy=True)
-
-
-def beside(A: Array, X: Array) -> Array:
-    """`A` in the array library and on the device of `X`."""
-    same = type(A) is type(X) and getattr(A, "device", None) == getattr(X, "device", None)
-    return A if same else asarray_like(to_numpy(A), X)

@@ -15,13 +15,13 @@ input mode, and ``C R^-1`` maps coordinates of that mode to dual coefficients, s
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dlange, dpocon, dpotrf, dpstrf
 
+from ..core.caution import warn
 from ..core.namespace import (
     Array,
     asarray_like,
@@ -34,7 +34,7 @@ from ..core.namespace import (
     symmetrise,
     to_numpy,
 )
-from ..core.spectral import Spectral, Whitened
+from ..core.spectral import Spectral, Whitened, half_of_the_digits
 from ._gram import Gram
 from ._responses import Responses
 
@@ -42,8 +42,7 @@ __all__ = ["SOLVERS", "positive_part", "ridge_gram", "spectral_from_gram", "whit
 
 SOLVERS = ("auto", "cholesky", "eigh")
 _EPS = float(np.finfo(float).eps)
-# Smallest 1 / condition number at which half of the digits survive a solve.
-_HALF = math.sqrt(_EPS)
+_HALF = half_of_the_digits("float64")
 _TINY = 1e-200
 
 
@@ -267,12 +266,10 @@ def positive_part(G: Gram) -> tuple[Array, Array]:
     if G.positive:
         noise = max(noise, -float(host[-1]))
     elif host[-1] < -8 * noise:
-        warnings.warn(
+        warn(
             f"The kernel is not positive semidefinite on these data: its Gram matrix has an "
             f"eigenvalue of {host[-1]:.3g} beside the largest of {host[0]:.3g}. It is replaced by "
-            f"the nearest positive semidefinite one (negative eigenvalues become zero).",
-            UserWarning,
-            stacklevel=2,
+            f"the nearest positive semidefinite one (negative eigenvalues become zero)."
         )
     r = int((host > noise).sum())
     if r == 0:

@@ -12,7 +12,6 @@ core and ``1 / sigma`` of the others cancel in every term.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +34,7 @@ class TallPath(RankPath):
 
     def terms(self, alpha: float) -> Terms:
         xp = namespace_of(self.T)
-        root = self._root(alpha)
+        root = self.root(alpha)
         Z = self.T0 * (self.s / root)[:, None]
         V = eigh_top(Z.T @ Z, self.ranks[0])[1]
         PV = self._predictions(root, V)
@@ -52,12 +51,8 @@ class TallPath(RankPath):
         return Terms(both[:R0, ...], both[R0:, ...], xp.tril(G) + xp.tril(G, k=-1))
 
     def ridge_error(self, alpha: float) -> float:
-        P = self._predictions(self._root(alpha), None)
+        P = self._predictions(self.root(alpha), None)
         return float(namespace_of(P).sum((P - 2 * self.Y) * P))
-
-    def _root(self, alpha: float) -> Array:
-        xp = namespace_of(self.s)
-        return xp.hypot(self.s, xp.full_like(self.s, math.sqrt(alpha)))
 
     def _predictions(self, root: Array, V: Array | None) -> Array:
         """``P V``, or the ridge predictions ``P = F diag(s / (s^2 + alpha)) T`` themselves."""

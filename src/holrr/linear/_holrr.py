@@ -2,50 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from numbers import Integral, Real
+from ..structures import MultilinearRank
+from .base import LinearApproximating
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
-from ..base import LinearTensorRegressor
-from ..core.approximate import Approximation, bases_from_grams, hooi, hosvd
-from ..core.ranks import RankSpec, check_rank
-from ..core.spectral import Whitened
-
-__all__ = ["HOLRR", "holrr"]
+__all__ = ["HOLRR"]
 
 
-def holrr(
-    problem: Whitened,
-    rank: Sequence[RankSpec],
-    *,
-    subspaces: str = "fitted",
-    refine: bool = False,
-    max_iter: int = 100,
-    tol: float = 1e-6,
-) -> Approximation:
-    """A tensor of the given multilinear rank near Z: Algorithm 1 of the paper and its kin.
-
-    Parameters
-    ----------
-    problem : Whitened
-    rank : sequence of p + 1 ints or floats
-    subspaces : {"fitted", "response"}
-        Whether the output subspaces come from Z or, as in the paper, from the raw outputs.
-    refine, max_iter, tol
-        Whether, how long and to which relative decrease alternating least squares go on.
-    """
-    bases = None
-    if subspaces == "response":
-        assert problem.response_grams is not None
-        bases = bases_from_grams(problem.response_grams)
-    found = hosvd(problem.Z, rank, input_rank=problem.input_rank, output_bases=bases)
-    if refine:
-        found = hooi(problem.Z, found, residual=problem.residual, max_iter=max_iter, tol=tol)
-    return found
-
-
-class HOLRR(LinearTensorRegressor):
+class HOLRR(MultilinearRank, LinearApproximating):
     r"""Higher-order low-rank regression.
 
     Minimises :math:`\|\mathcal{W} \times_0 X - \mathcal{Y}\|^2 + \alpha \|\mathcal{W}\|^2` over
@@ -55,10 +18,10 @@ class HOLRR(LinearTensorRegressor):
 
     Parameters
     ----------
-    rank : int, tuple or None, default=None
-        None for full rank; an int for every mode, capped at each mode's size; or a tuple
-        ``(R0, ..., Rp)``, input mode first, whose entries are an int, None for full rank, or a
-        float in (0, 1) for the smallest rank that holds that share of the mode's energy.
+    rank : int, float, tuple or None, default=None
+        None for full rank; an int for every mode, capped at each mode's size; a float in (0, 1) for
+        the smallest ranks that hold that share of each mode's energy; or a tuple ``(R0, ..., Rp)``
+        of such entries, input mode first.
     alpha : float, default=1.0
         Ridge penalty, at least 0.
     subspaces : {"fitted", "response"}, default="fitted"
@@ -123,11 +86,8 @@ class HOLRR(LinearTensorRegressor):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **LinearTensorRegressor._parameter_constraints,
-        "subspaces": [StrOptions({"fitted", "response"})],
-        "refine": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        **LinearApproximating._parameter_constraints,
+        **MultilinearRank._structure_constraints,
     }
 
     def __init__(
@@ -150,20 +110,3 @@ class HOLRR(LinearTensorRegressor):
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.solver = solver
-
-    def _approximate(self, problem: Whitened, n_features: int) -> Approximation:
-        return holrr(
-            problem,
-            check_rank(self.rank, (n_features, *problem.Z.shape[1:])),
-            subspaces=self.subspaces,
-            refine=self.refine,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-
-    def _set_rank(self, found: Approximation) -> None:
-        self.rank_ = found.tucker.rank
-        self.n_iter_ = 1 + found.n_iter
-
-    def _wants_response_grams(self) -> bool:
-        return self.subspaces == "response"

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from ..base import LinearTensorRegressor
-from ..core.approximate import Approximation, hosvd
-from ..core.ranks import check_matrix_rank
-from ..core.spectral import Whitened
+from ..structures import LowRank
+from .base import LinearApproximating
 
-__all__ = ["LRR", "lrr"]
+__all__ = ["LRR"]
 
 
-def lrr(problem: Whitened, rank: int | float) -> Approximation:
-    """The nearest tensor to Z whose mode-0 unfolding has the given rank (Eckart and Young)."""
-    return hosvd(problem.Z, (rank, *problem.Z.shape[1:]), input_rank=problem.input_rank, modes=(0,))
-
-
-class LRR(LinearTensorRegressor):
+class LRR(LowRank, LinearApproximating):
     r"""Low-rank (reduced-rank) ridge regression for tensor outputs.
 
     Minimises :math:`\|\mathcal{W} \times_0 X - \mathcal{Y}\|^2 + \alpha \|\mathcal{W}\|^2` over
@@ -80,9 +73,3 @@ class LRR(LinearTensorRegressor):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.solver = solver
-
-    def _approximate(self, problem: Whitened, n_features: int) -> Approximation:
-        return lrr(problem, check_matrix_rank(self.rank, n_features))
-
-    def _set_rank(self, found: Approximation) -> None:
-        self.rank_ = found.tucker.rank[0]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from ..base import LinearTensorRegressor
-from ..core.approximate import Approximation, hosvd
-from ..core.spectral import Whitened
+from ..structures import Unconstrained
+from .base import LinearApproximating
 
 __all__ = ["RLS"]
 
 
-class RLS(LinearTensorRegressor):
+class RLS(Unconstrained, LinearApproximating):
     r"""Regularised least squares (ridge regression) for tensor outputs.
 
     Minimises :math:`\|\mathcal{W} \times_0 X - \mathcal{Y}\|^2 + \alpha \|\mathcal{W}\|^2` over
@@ -63,6 +62,3 @@ class RLS(LinearTensorRegressor):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.solver = solver
-
-    def _approximate(self, problem: Whitened, n_features: int) -> Approximation:
-        return hosvd(problem.Z, problem.Z.shape, modes=())

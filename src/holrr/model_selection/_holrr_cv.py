@@ -8,13 +8,13 @@ from sklearn.utils._param_validation import StrOptions
 
 from ..linear import HOLRR
 from .grid import RankGrid, check_ranks
-from .linear_search import LinearTensorCV
-from .selection import Index
+from .linear_search import LinearSurfaceSearchCV
+from .search import Index
 
 __all__ = ["HOLRRCV"]
 
 
-class HOLRRCV(LinearTensorCV):
+class HOLRRCV(LinearSurfaceSearchCV):
     """Higher-order low-rank regression, penalty and ranks chosen by cross-validation.
 
     The held-out error of *every* multilinear rank and penalty is computed exactly, without a refit
@@ -120,7 +120,7 @@ class HOLRRCV(LinearTensorCV):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **LinearTensorCV._parameter_constraints,
+        **LinearSurfaceSearchCV._parameter_constraints,
         "subspaces": [StrOptions({"fitted", "response"})],
         "refine": ["boolean"],
     }
@@ -157,7 +157,7 @@ class HOLRRCV(LinearTensorCV):
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         return check_ranks(self.ranks, shape)
 
-    def _candidate(self, index: Index, rank: tuple[int, ...]) -> HOLRR:
+    def _model(self, index: Index, rank: tuple[int, ...]) -> HOLRR:
         return HOLRR(
             rank=rank,
             alpha=float(self.alphas_[index[0]]),

@@ -8,13 +8,13 @@ import numpy as np
 
 from ..linear import LRR
 from .grid import RankGrid, check_ranks
-from .linear_search import LinearTensorCV
-from .selection import Index
+from .linear_search import LinearSurfaceSearchCV
+from .search import Index
 
 __all__ = ["LRRCV"]
 
 
-class LRRCV(LinearTensorCV):
+class LRRCV(LinearSurfaceSearchCV):
     """Low-rank regression, penalty and rank chosen by cross-validation.
 
     The held-out errors of all ranks and penalties are exact, and nothing is refitted: they are
@@ -131,7 +131,7 @@ class LRRCV(LinearTensorCV):
             return check_ranks(ranks, shape[:1])
         return check_ranks([(R,) for R in ranks], shape[:1])
 
-    def _candidate(self, index: Index, rank: tuple[int, ...]) -> LRR:
+    def _model(self, index: Index, rank: tuple[int, ...]) -> LRR:
         return LRR(
             rank=rank[0],
             alpha=float(self.alphas_[index[0]]),

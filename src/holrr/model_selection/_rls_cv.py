@@ -8,13 +8,13 @@ from sklearn.utils._param_validation import StrOptions
 
 from ..linear import RLS
 from .grid import RankGrid
-from .linear_search import LinearTensorCV
-from .selection import Index
+from .linear_search import LinearSurfaceSearchCV
+from .search import Index
 
 __all__ = ["RLSCV"]
 
 
-class RLSCV(LinearTensorCV):
+class RLSCV(LinearSurfaceSearchCV):
     """Ridge regression for tensor outputs, the penalty chosen by cross-validation.
 
     One decomposition of each training fold serves all penalties, and their held-out errors are
@@ -90,7 +90,7 @@ class RLSCV(LinearTensorCV):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **LinearTensorCV._parameter_constraints,
+        **LinearSurfaceSearchCV._parameter_constraints,
         "selection": [StrOptions({"min", "1se"}), callable],
     }
 
@@ -120,7 +120,7 @@ class RLSCV(LinearTensorCV):
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         return RankGrid(())
 
-    def _candidate(self, index: Index, rank: tuple[int, ...]) -> RLS:
+    def _model(self, index: Index, rank: tuple[int, ...]) -> RLS:
         return RLS(
             alpha=float(self.alphas_[index[0]]),
             fit_intercept=self.fit_intercept,

@@ -65,7 +65,6 @@ def criterion_surface(
     *,
     fit_intercept: bool,
     subspaces: str = "fitted",
-    tick: Callable[[], object] = lambda: None,
 ) -> dict[str, Any]:
     """The criterion, the training error and the degrees of freedom of every candidate.
 
@@ -73,7 +72,8 @@ def criterion_surface(
     -------
     dict
         Three arrays of shape (*candidates, n_alphas, R0, ..., Rp), named by the criterion,
-        ``train_mse`` and ``degrees_of_freedom``; and ``n_observations``.
+        ``train_mse`` and ``degrees_of_freedom``; ``n_observations``; and ``n_supported``, the most
+        input directions that a candidate's problem has.
     """
     mse = np.empty((*folds.candidates, len(alphas), *caps))
     df = np.empty_like(mse)
@@ -82,9 +82,7 @@ def criterion_surface(
         problem, weight = folds.full_problem(*candidate)
         data = HeldOut.of_training(problem, weight)
         n, floor = data.size, np.finfo(float).eps * data.yy / data.size
-        error_surface(
-            problem, data, alphas, caps, subspaces=subspaces, out=mse[candidate], tick=tick
-        )
+        error_surface(problem, data, alphas, caps, subspaces=subspaces, out=mse[candidate])
         # A fit that is exact up to rounding has no logarithm: its error is that of the rounding.
         np.maximum(mse[candidate], max(floor, np.finfo(float).tiny), out=mse[candidate])
         df[candidate] = degrees_of_freedom(problem, alphas, caps, fit_intercept)
@@ -97,6 +95,7 @@ def criterion_surface(
         "train_mse": mse[cut],
         "degrees_of_freedom": df[cut],
         "n_observations": n,
+        "n_supported": supported,
     }
 
 

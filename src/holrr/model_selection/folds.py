@@ -1,8 +1,8 @@
 """Folds: checked splits, merged moments, and what a family of models must supply.
 
-A cross-validated estimator asks its `Folds` for the training problem and the held-out data of each
-fold, and for a fit to all the data at the end. A family of models (linear, kernel, ...) is
-cross-validated by writing one such class; `_linear_folds` is the one of the linear family.
+A search asks its `Folds` for the training problem and the held-out data of each fold, and for a fit
+to all the data at the end. A family of models (linear, kernel, ...) is cross-validated by writing
+one such class; `linear_folds` has those of the linear family.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from sklearn.model_selection import check_cv
 
 from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
 from ..core.spectral import Spectral
+from ..core.units import Units
 from ..data.moments import Moments
 from ..data.source import Source
 from .held_out import HeldOut
 
 __all__ = ["Folds", "Split", "check_splits", "is_consecutive", "is_partition", "merge_others"]
-__all__ += ["gather_folds", "take"]
+__all__ += ["gather_folds", "labels_of", "partition_of", "take"]
 
 Split = tuple[np.ndarray, np.ndarray]
 
@@ -112,18 +113,28 @@ def gather_folds(
     groups : array of shape (n_samples,), optional
     response_grams : bool
     """
-    n = source.n_samples
-    samples = np.empty((n, 0))  # splitters ask for the number of samples only
+    splits = partition_of(source, cv, groups)
+    return source.fold_moments(labels_of(splits, source.n_samples), len(splits), response_grams)
+
+
+def partition_of(source: Source, cv: Any, groups: Any = None) -> list[Split]:
+    """The splits of data beyond memory, which are read once."""
+    samples = np.empty((source.n_samples, 0))  # splitters ask for the number of samples only
     splits = check_splits(cv, samples, samples, groups, source.weights)
-    if not is_partition(splits, n):
+    if not is_partition(splits, source.n_samples):
         raise ValueError(
             f"data beyond memory are read once, so cv must test every sample once and train on all "
             f"others, as KFold and GroupKFold do; cv={cv!r} does not."
         )
-    labels = np.empty(n, dtype=np.intp)
+    return splits
+
+
+def labels_of(splits: Sequence[Split], n_samples: int) -> np.ndarray:
+    """For each sample the number of the split that tests it."""
+    labels = np.empty(n_samples, dtype=np.intp)
     for fold, (_, test) in enumerate(splits):
         labels[test] = fold
-    return source.fold_moments(labels, len(splits), response_grams)
+    return labels
 
 
 def merge_others(parts: Sequence[Moments]) -> list[Moments]:
@@ -161,7 +172,7 @@ def take(A: Array, index: np.ndarray) -> Array:
 
 
 class Folds(metaclass=ABCMeta):
-    """What `BaseTensorCV` asks: the problem of every fold and candidate.
+    """What a search asks: the problem of every fold and candidate.
 
     Attributes
     ----------
@@ -175,6 +186,10 @@ class Folds(metaclass=ABCMeta):
         No fold supports more input directions than this.
     output_shape : tuple of int
         ``(d1, ..., dp)``.
+    min_alpha : float
+        The smallest penalty that will be asked for, which decides how a problem is decomposed.
+    units : Units
+        What the data of the problems were divided by.
     """
 
     n_folds: int
@@ -182,18 +197,25 @@ class Folds(metaclass=ABCMeta):
     n_inputs: int
     max_input_rank: int
     output_shape: tuple[int, ...]
+    min_alpha: float = 0.0
+    units: Units = Units()
 
-    def prepare(self) -> None:  # noqa: B027 (nothing is shared, by default)
-        """Gather what the folds share; called once, before any problem is asked for."""
+    def prepare(self, *candidate: int) -> None:  # noqa: B027 (nothing is shared, by default)
+        """Gather what the folds of a candidate share; called before its problems are asked for."""
 
     @abstractmethod
     def problem(self, fold: int, *candidate: int) -> tuple[Spectral, HeldOut]:
-        """Training problem and held-out data. Called from several threads, once for each."""
+        """Training problem and held-out data. Called from several threads."""
 
     @abstractmethod
     def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
         """The problem of all the data, and the sum of their weights."""
 
     @abstractmethod
-    def refit(self, estimator: Any) -> Any:
-        """Fit the chosen estimator to all the data."""
+    def refit(self, estimator: Any, **options: Any) -> Any:
+        """Fit the chosen estimator to all the data; `options` are those of its `_solve`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the coefficients, input mode first."""
+        return (self.n_inputs, *self.output_shape)

@@ -1,9 +1,8 @@
-"""The candidates: penalties, ranks, and how many of them fit into memory."""
+"""The ranks to try, and how many of them fit into memory."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -11,68 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.namespace import Array, namespace_of
+from ..core.caution import warn
 from ..core.ranks import check_rank
 
-__all__ = ["RankGrid", "check_alphas", "check_ranks", "default_alphas", "input_energy"]
-__all__ += ["parameter_counts"]
-
-# Relative to the mean eigenvalue of X'X: from hardly any shrinkage to hardly any signal left.
-_RELATIVE_ALPHAS = np.logspace(-4, 2, 13)
-
-
-# ---------------------------------------------------------------- penalties
-
-
-def check_alphas(alphas: Any) -> np.ndarray | None:
-    """Penalties as a vector in the order given, or None for those scaled to the data."""
-    if alphas is None:
-        return None
-    try:
-        found = np.atleast_1d(np.asarray(alphas, dtype=float))
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"alphas must be numbers; got {alphas!r}.") from error
-    if found.ndim != 1:
-        raise ValueError(f"alphas must be a list of numbers; got an array of shape {found.shape}.")
-    if found.size == 0:
-        raise ValueError("alphas must hold at least one penalty; got none.")
-    if not np.isfinite(found).all():
-        raise ValueError(f"alphas must be finite; got {found[~np.isfinite(found)][0]}.")
-    if (found < 0).any():
-        raise ValueError(f"alphas must not be negative; got {found[found < 0][0]}.")
-    values, counts = np.unique(found, return_counts=True)
-    if (counts > 1).any():
-        raise ValueError(
-            f"alphas must differ from each other; {values[counts > 1][0]} comes twice."
-        )
-    return found
-
-
-def default_alphas(energy: float, n_directions: int) -> np.ndarray:
-    """Thirteen penalties in half decades, from 1e-4 to 1e2 times the mean eigenvalue of X'X.
-
-    Parameters
-    ----------
-    energy : float
-        Trace of ``X'X``, of the centred inputs where an intercept is fitted.
-    n_directions : int
-        The smaller of the numbers of samples and features.
-    """
-    mean = energy / n_directions
-    return _RELATIVE_ALPHAS * (mean if mean > 0 and math.isfinite(mean) else 1.0)
-
-
-def input_energy(X: Array, w: Array | None, fit_intercept: bool) -> float:
-    """``sum w ||x - mean||^2``, the trace of ``X'X``."""
-    xp = namespace_of(X)
-    X = xp.astype(X, xp.float64, copy=False)
-    w = xp.ones_like(X[:, 0]) if w is None else w
-    if fit_intercept:
-        X = X - (w @ X) / xp.sum(w)
-    return float(xp.sum(w @ (X * X)))
-
-
-# ---------------------------------------------------------------- ranks
+__all__ = ["RankGrid", "check_ranks", "parameter_counts"]
 
 
 @dataclass(frozen=True)
@@ -118,12 +59,10 @@ class RankGrid:
                 f"max_bytes={max_bytes:,.0f} leaves no room for any of the candidates; raise "
                 f"max_bytes, or lower the ranks or the number of alphas."
             )
-        warnings.warn(
+        warn(
             f"the error surfaces of ranks up to {self.caps} would take {needed:,} bytes, more than "
             f"max_bytes={max_bytes:,.0f}: the rank of each mode is capped at {cap}, the largest "
-            f"common cap that fits, which leaves {caps}. Raise max_bytes, or set `ranks`.",
-            UserWarning,
-            stacklevel=6,  # past the search and the decorators of fit
+            f"common cap that fits, which leaves {caps}. Raise max_bytes, or set `ranks`."
         )
         return RankGrid(caps, listed)
 

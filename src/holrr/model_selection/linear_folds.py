@@ -1,4 +1,4 @@
-"""Folds of linear problems, from arrays or from moments alone.
+"""Folds of linear problems, from samples or from moments alone.
 
 Where the folds partition the data, each fold's moments are gathered once and the training moments
 are merged from those of the other folds, never found by subtraction; other splits are gathered one
@@ -17,12 +17,14 @@ import numpy as np
 
 from ..core.finite import check_finite
 from ..core.namespace import Array, namespace_of, to_numpy
-from ..core.spectral import Spectral, keeps_digits, spectral_from_arrays, spectral_from_moments
+from ..core.samples import spectral_from_arrays, spectral_from_samples
+from ..core.spectral import Spectral, keeps_digits, spectral_from_moments
 from ..data.moments import Moments
+from ..data.samples import Samples
 from .folds import Folds, Split, is_consecutive, is_partition, merge_others, take
 from .held_out import HeldOut
 
-__all__ = ["ArrayFolds", "MomentFolds", "check_fold_moments"]
+__all__ = ["ArrayFolds", "MomentFolds", "check_fold_moments", "input_energy"]
 
 _BLOCK = 2**26  # bytes of scattered outputs that are copied at a time
 
@@ -43,12 +45,13 @@ class MomentFolds(Folds):
         self.n_inputs = self.parts[0].n_features
         n = [part.n_samples for part in self.parts]
         self.max_input_rank = min(self.n_inputs, sum(n) - min(n))
+        self.others: list[Moments] = []
 
-    def prepare(self) -> None:
-        self.others = merge_others(self.parts)
+    def prepare(self, *candidate: int) -> None:
+        self.others = self.others or merge_others(self.parts)
 
     def problem(self, fold: int, *candidate: int) -> tuple[Spectral, HeldOut]:
-        problem = spectral_from_moments(centred(self.others[fold], self.fit_intercept))
+        problem = spectral_from_moments(self.others[fold].centred(self.fit_intercept))
         return problem, HeldOut.from_moments(problem, self.parts[fold])
 
     def total(self) -> Moments:
@@ -57,10 +60,16 @@ class MomentFolds(Folds):
 
     def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
         total = self.total()
-        return spectral_from_moments(centred(total, self.fit_intercept)), total.weight
+        return spectral_from_moments(total.centred(self.fit_intercept)), total.weight
 
-    def refit(self, estimator: Any) -> Any:
-        return _fit_moments(estimator, self.total())
+    def energy(self) -> tuple[float, int]:
+        """Trace of ``X'X`` of all the data, and over how many directions it is spread."""
+        total = self.total().centred(self.fit_intercept)
+        trace = float(namespace_of(total.Sxx).linalg.trace(total.Sxx))
+        return trace, min(total.n_samples, self.n_inputs)
+
+    def refit(self, estimator: Any, **options: Any) -> Any:
+        return estimator._fit_moments(self.total(), keep=False, **options)
 
 
 class ArrayFolds(Folds):
@@ -68,12 +77,9 @@ class ArrayFolds(Folds):
 
     Parameters
     ----------
-    data : tuple (X, Y, sample_weight)
-        Validated arrays; the weights may be None.
+    data : Samples
     splits : list of index pairs
         Empty where only the problem of all the data is asked for.
-    min_alpha : float
-        The smallest penalty that will be asked for.
     fit_intercept, response_grams : bool
     solver : {"auto", "eigh", "svd"}
     max_bytes : float
@@ -82,27 +88,25 @@ class ArrayFolds(Folds):
 
     def __init__(
         self,
-        data: tuple[Array, Array, Array | None],
+        data: Samples,
         splits: Sequence[Split],
         *,
-        min_alpha: float = 0.0,
         fit_intercept: bool = True,
         response_grams: bool = False,
         solver: str = "auto",
         max_bytes: float = math.inf,
     ):
-        self.data, self.splits = data, list(splits)
-        self.min_alpha, self.solver, self.max_bytes = min_alpha, solver, max_bytes
+        self.data, self.splits, self.units = data, list(splits), data.units
+        self.solver, self.max_bytes = solver, max_bytes
         self.fit_intercept, self.response_grams = fit_intercept, response_grams
-        X, Y, _ = data
-        self.n_folds, self.output_shape = len(self.splits), tuple(Y.shape[1:])
-        sizes = [train.size for train, _ in self.splits] or [X.shape[0]]
-        self.n_inputs = X.shape[1]
+        self.n_folds, self.output_shape = len(self.splits), data.output_shape
+        sizes = [train.size for train, _ in self.splits] or [data.n_samples]
+        self.n_inputs = data.n_features
         self.max_input_rank = min(self.n_inputs, max(sizes))
         self.merged: MomentFolds | None = None
 
-    def prepare(self) -> None:
-        if self._can_merge():
+    def prepare(self, *candidate: int) -> None:
+        if self.merged is None and self._can_merge():
             with self._whole_data():
                 parts = [self._moments(test) for _, test in self.splits]
             self.merged = MomentFolds(parts, fit_intercept=self.fit_intercept)
@@ -117,29 +121,29 @@ class ArrayFolds(Folds):
             if self.merged is not None:
                 problem, held_out = self.merged.problem(fold)
             else:
-                problem = spectral_from_moments(centred(self._moments(train), self.fit_intercept))
+                moments = self._moments(train).centred(self.fit_intercept)
+                problem = spectral_from_moments(moments)
                 held_out = HeldOut.from_moments(problem, self._moments(test))
             if self._keeps_digits(problem.s, self.min_alpha):
                 return problem, held_out
         return self._from_arrays(train, test)
 
     def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
-        X, Y, w = self.data
-        if not self._is_wide(X.shape[0]):
-            total = Moments.from_checked(X, Y, w, self.response_grams)
-            problem = spectral_from_moments(centred(total, self.fit_intercept))
-            if self._keeps_digits(problem.s, self.min_alpha):
-                return problem, total.weight
-        return self._spectral(X, Y, w), _weight(X, w)
+        data = self.data
+        return spectral_from_samples(data.X, data.Y, data.w, **self._options()), data.weight
 
-    def refit(self, estimator: Any) -> Any:
-        X, Y, w = self.data
-        if self.merged is not None:
+    def energy(self) -> tuple[float, int]:
+        """As in `MomentFolds`."""
+        data = self.data
+        return input_energy(data.X, data.w, self.fit_intercept), min(data.X.shape)
+
+    def refit(self, estimator: Any, **options: Any) -> Any:
+        if self.merged is not None and self.units.is_one:
             total = self.merged.total()
-            lam = np.linalg.eigvalsh(to_numpy(centred(total, self.fit_intercept).Sxx))
+            lam = np.linalg.eigvalsh(to_numpy(total.centred(self.fit_intercept).Sxx))
             if self._keeps_digits(np.sqrt(np.maximum(lam[::-1], 0.0)), float(estimator.alpha)):
-                return _fit_moments(estimator, total)
-        return estimator.fit(X, Y, w)
+                return estimator._fit_moments(total, keep=False, **options)
+        return estimator._fit_data(self.data, **options)
 
     # ------------------------------------------------------------ helpers
 
@@ -149,81 +153,68 @@ class ArrayFolds(Folds):
         try:
             yield
         except ValueError:
-            check_finite(self.data[1], "y")
+            check_finite(self.data.Y, "y")
             raise
 
     def _can_merge(self) -> bool:
-        X, n = self.data[0], self.data[0].shape[0]
+        data = self.data
         # Moments of the folds, of what precedes each of them and of their complements.
-        held = 3 * len(self.splits) * 8 * X.shape[1] * math.prod(self.output_shape)
+        held = 3 * len(self.splits) * 8 * data.n_features * math.prod(self.output_shape)
         tall = any(not self._is_wide(train.size) for train, _ in self.splits)
-        return tall and held <= self.max_bytes and is_partition(self.splits, n)
+        return tall and held <= self.max_bytes and is_partition(self.splits, data.n_samples)
 
     def _is_wide(self, n_samples: int) -> bool:
         """Whether the samples themselves are decomposed rather than ``X'X``."""
-        return self.solver == "svd" or (self.solver == "auto" and n_samples < self.data[0].shape[1])
+        return self.solver == "svd" or (self.solver == "auto" and n_samples < self.n_inputs)
 
     def _keeps_digits(self, s: Array, alpha: float) -> bool:
         """Whether half of the digits survive the squared condition number (as in a single fit)."""
         if self.solver != "auto":
             return True
-        X = self.data[0]
+        X = self.data.X
         dtype = "float32" if X.dtype == namespace_of(X).float32 else "float64"
         return keeps_digits(s, alpha, X.shape[1], dtype)
 
     def _moments(self, index: np.ndarray) -> Moments:
         """Moments of some samples; scattered ones are copied a block at a time."""
-        X, Y, w = self.data
+        w = self.data.w
         if w is not None:  # samples without weight do not count, and a block of them has no mean
             index = index[to_numpy(w)[index] > 0]
         # Merging costs as much as some samples do: blocks have more samples than features.
-        step = max(_BLOCK // (8 * math.prod(self.output_shape)), 4 * X.shape[1], 64)
+        step = max(_BLOCK // (8 * math.prod(self.output_shape)), 4 * self.n_inputs, 64)
         step = index.size if is_consecutive(index) else step
-        found = [
-            Moments.from_checked(
-                take(X, i), take(Y, i), None if w is None else take(w, i), self.response_grams
-            )
-            for i in (index[start : start + step] for start in range(0, index.size, step))
-        ]
+        blocks = (index[start : start + step] for start in range(0, index.size, step))
+        found = [Moments.from_checked(*self._rows(i), self.response_grams) for i in blocks]
         return found[0].merge(*found[1:])
 
+    def _rows(self, index: np.ndarray) -> tuple[Array, Array, Array | None]:
+        X, Y, w = self.data.X, self.data.Y, self.data.w
+        return take(X, index), take(Y, index), None if w is None else take(w, index)
+
     def _from_arrays(self, train: np.ndarray, test: np.ndarray) -> tuple[Spectral, HeldOut]:
-        X, Y, w = self.data
-        xp = namespace_of(X)
-        problem = self._spectral(
-            take(X, train), take(Y, train), None if w is None else take(w, train)
-        )
-        F = (xp.astype(take(X, test), xp.float64, copy=False) - problem.mean_x) @ problem.basis
-        wv = None if w is None else take(w, test)
-        return problem, HeldOut.from_features(F, take(Y, test), problem.mean_y, wv)
+        Xv, Yv, wv = self._rows(test)
+        problem = spectral_from_arrays(*self._rows(train), **self._options())
+        xp = namespace_of(Xv)
+        F = (xp.astype(Xv, xp.float64, copy=False) - problem.mean_x) @ problem.basis
+        return problem, HeldOut.from_features(F, Yv, problem.mean_y, wv)
 
-    def _spectral(self, X: Array, Y: Array, w: Array | None) -> Spectral:
-        return spectral_from_arrays(
-            X,
-            Y,
-            w,
-            min_alpha=self.min_alpha,
-            solver=self.solver,
-            fit_intercept=self.fit_intercept,
-            response_grams=self.response_grams,
-        )
+    def _options(self) -> dict[str, Any]:
+        return {
+            "min_alpha": self.min_alpha,
+            "solver": self.solver,
+            "fit_intercept": self.fit_intercept,
+            "response_grams": self.response_grams,
+        }
 
 
-def centred(m: Moments, fit_intercept: bool) -> Moments:
-    """Moments about the means, or about the origin where there is no intercept."""
-    return m if fit_intercept else m.about_zero()
-
-
-def _fit_moments(estimator: Any, moments: Moments) -> Any:
-    estimator.fit_moments(moments)
-    del (
-        estimator.moments_
-    )  # as large as the coefficients; a fit to arrays does not keep them either
-    return estimator
-
-
-def _weight(X: Array, w: Array | None) -> float:
-    return float(X.shape[0]) if w is None else float(namespace_of(w).sum(w))
+def input_energy(X: Array, w: Array | None, fit_intercept: bool) -> float:
+    """``sum w ||x - mean||^2``, the trace of ``X'X``."""
+    xp = namespace_of(X)
+    X = xp.astype(X, xp.float64, copy=False)
+    w = xp.ones_like(X[:, 0]) if w is None else w
+    if fit_intercept:
+        X = X - (w @ X) / xp.sum(w)
+    return float(xp.sum(w @ (X * X)))
 
 
 def check_fold_moments(moments: Any, response_grams: bool) -> list[Moments]:

@@ -1,212 +1,230 @@
-"""The skeleton of the cross-validated estimators: candidates, surfaces, selection, refit.
+"""The one search: folds x candidates -> errors -> selection -> refit.
 
-A family of models adds three things: `Folds` with the problems of its candidates, the modes whose
-ranks are chosen (`_rank_grid`), and the estimator that stands at a place of the grid
-(`_candidate`). `fit` of the family checks its data, builds the folds and calls `_search`.
+A family of models says how its data become folds (`_folds`), which candidates there are beside the
+penalties (`_plan`), what their held-out errors are (`_errors`), and which estimator stands at a
+place of the grid (`_candidate`). Everything else is here.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
 
-from ..progress import progress
-from .average import core_mask, criterion_weights, cross_validated_weights, masked, trimmed
-from .criteria import CRITERIA, criterion_surface
+from ..base import all_or_nothing
+from ..data.moments import Moments
+from ..data.samples import Samples, ingest
+from ..data.source import Source
+from ..progress import Progress, progress
 from .final_model import FinalModel
 from .folds import Folds
-from .grid import RankGrid, parameter_counts
-from .selection import SELECTIONS, Index, select
-from .sweep import sweep
+from .penalties import check_penalties, warn_at_edge, widened
+from .sweep import Errors, Sweep, sweep
 
-__all__ = ["BaseTensorCV"]
+__all__ = ["Data", "Index", "SearchCV"]
+
+Index = tuple[int, ...]
+# All of them know the numbers of samples and features, and the shape of the outputs.
+Data = Samples | Source | Moments
 
 
-class BaseTensorCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
-    """Choose penalty and ranks, then predict like the chosen model refitted to all the data."""
+class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
+    """Choose among candidates by held-out error; predict like the chosen one, refitted to all."""
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
-        "alphas": ["array-like", Interval(Real, 0, None, closed="left"), None],
         "cv": ["cv_object"],
-        "criterion": [StrOptions({"cv", *CRITERIA})],
-        "selection": [StrOptions(set(SELECTIONS)), callable],
         "fit_intercept": ["boolean"],
-        "max_bytes": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
 
-    alphas: Any
-    criterion: str
-    selection: str | Callable[..., Any]
+    # The parameter with the penalties; whether zero is one; whether data may be beyond memory.
+    _penalties = "alphas"
+    _zero_is_a_penalty = True
+    _streams = True
+
+    cv: Any
     fit_intercept: bool
-    max_bytes: float
     n_jobs: int | None
-    verbose: bool | int
-    subspaces: str = "fitted"
-    refine: bool = False
+    verbose: bool | int | str
+
+    @all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
+        """Choose by cross-validation, and fit the chosen model to all the data.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            As in the estimator that is chosen among.
+        y : array of shape (n_samples, d1, ..., dp)
+            Outputs of any order p >= 0.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples, in the fits and in the held-out errors.
+        groups : array of shape (n_samples,), optional
+            Groups of the samples, for splitters that ask for them.
+
+        Returns
+        -------
+        self
+        """
+        data = ingest(self, X, y, sample_weight, stream=self._streams)
+        self._check_grid(data)
+        return self._search(self._folds(data, groups))
 
     # ------------------------------------------------------------ what a family of models adds
 
     @abstractmethod
-    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
-        """The ranks to try of a tensor of the given shape, input mode first."""
+    def _folds(self, data: Samples | Source, groups: Any) -> Folds:
+        """The folds of data that came through the door."""
 
     @abstractmethod
-    def _candidate(self, index: Index, rank: tuple[int, ...]) -> Any:
-        """The unfitted estimator for a place ``(*candidate, alpha)`` of the grid and a rank."""
+    def _default_penalties(self, folds: Folds) -> np.ndarray:
+        """Penalties scaled to the data, in equal ratios, in the units of the folds."""
+
+    @abstractmethod
+    def _plan(self, folds: Folds, n_penalties: int) -> Any:
+        """The candidates beside the penalties, in whatever form `_errors` wants."""
+
+    @abstractmethod
+    def _errors(
+        self, plan: Any, penalties: np.ndarray, folds: Folds
+    ) -> tuple[Errors, tuple[int, ...]]:
+        """What fills in the errors of one fold for some penalties, and their shape."""
+
+    @abstractmethod
+    def _candidate(self, index: Index) -> Any:
+        """The unfitted estimator at a place of the grid."""
+
+    def _check_grid(self, data: Data) -> None:
+        """Refuse bad candidates before any work is done."""
+        self._given_penalties()
+
+    def _prepare(self, folds: Folds) -> None:
+        """Whatever has to be known before the candidates are."""
+
+    def _penalty_axis(self, folds: Folds) -> int:
+        """Where the penalties are in an array of errors."""
+        return len(folds.candidates)
+
+    def _largest_penalty(self, folds: Folds) -> float:
+        """Penalties beyond this are all the same."""
+        return math.inf
+
+    def _min_alpha(self, penalties: np.ndarray) -> float:
+        """The least ridge penalty of a fit with these penalties."""
+        return float(penalties.min())
+
+    def _to_units(self, penalties: np.ndarray, folds: Folds) -> np.ndarray:
+        """Penalties of the data as those of the folds, whose data were divided by their units."""
+        return np.array([folds.units.alpha(a) for a in penalties])
 
     # ------------------------------------------------------------ the search
 
-    def _search(self, folds: Folds, alphas: np.ndarray) -> Any:
-        """Compute the surface, select, and refit to all the data."""
-        self._check_combination()
-        shape = (folds.n_inputs, *folds.output_shape)
-        n_surfaces = math.prod(folds.candidates) * len(alphas) * self._surfaces_kept(folds)
-        grid = self._rank_grid(shape).within_input_rank(folds.max_input_rank)
-        grid = grid.within_budget(n_surfaces, self.max_bytes)
-        self.alphas_ = alphas
-        self.cv_results_ = self._results(folds, grid)
-        self.best_index_ = select(
-            self.cv_results_, self.selection, folds.n_folds, key=self._surface_key()
-        )
-        self.best_score_ = -float(self.cv_results_[self._surface_key()][self.best_index_])
-        self.best_estimator_ = self._refitted(folds, len(grid.caps))
-        self._warn_at_edge()
+    def _given_penalties(self) -> np.ndarray | None:
+        given = getattr(self, self._penalties)
+        return check_penalties(given, self._penalties, zero=self._zero_is_a_penalty)
+
+    def _search(self, folds: Folds) -> Any:
+        """Find all errors, choose, and refit to all the data."""
+        self._forget()
+        self._prepare(folds)
+        found, plan = self._swept(folds)
+        self.cv_results_ = self._results(found, plan, folds)
+        self.best_index_ = self._select(folds)
+        self.best_score_ = -float(self._surface()[self.best_index_])
+        self._refit(folds, plan)
+        self._restore_units(folds)
         return self
 
-    def _check_combination(self) -> None:
-        if self.selection == "1se" and self.criterion != "cv":
-            raise ValueError(
-                f"selection='1se' needs folds, whose spread is the standard error; got "
-                f"criterion={self.criterion!r}. Use criterion='cv'."
-            )
-        if self.selection == "average" and self.refine:
-            raise ValueError(
-                "selection='average' is a mean of nested models, which refined ones are not; use "
-                "refine=False with it."
-            )
+    def _swept(self, folds: Folds) -> tuple[Sweep, Any]:
+        """The errors of all folds and candidates; the grid is widened where it is our own."""
+        given, axis = self._given_penalties(), self._penalty_axis(folds)
+        penalties = self._to_data(self._default_penalties(folds), folds) if given is None else given
+        plan, largest = self._plan(folds, penalties.size), self._largest_penalty(folds)
 
-    def _surface_key(self) -> str:
-        return "mean_mse" if self.criterion == "cv" else self.criterion
+        with progress(type(self).__name__, self.verbose) as bar:
+            run = lambda more: self._sweep(folds, plan, more, bar)  # noqa: E731
+            if given is not None:
+                found = run(penalties)
+            else:
+                found, penalties = widened(
+                    run,
+                    penalties,
+                    axis,
+                    largest=largest,
+                    room=self._room(folds, plan, penalties.size),
+                )
+        setattr(self, f"{self._penalties}_", penalties)
+        warn_at_edge(found, penalties, axis, self._penalties, largest=largest)
+        return found, plan
 
-    def _surfaces_kept(self, folds: Folds) -> int:
-        """How many arrays of the size of the surface the results hold."""
-        return folds.n_folds + 2 if self.criterion == "cv" else 3
+    def _sweep(self, folds: Folds, plan: Any, penalties: np.ndarray, bar: Progress) -> Sweep:
+        folds.min_alpha = self._min_alpha(self._to_units(penalties, folds))
+        errors, shape = self._errors(plan, penalties, folds)
+        bar.expect(folds.n_folds * math.prod(folds.candidates) * penalties.size)
+        return sweep(folds, errors, shape, n_jobs=self.n_jobs, tick=bar.tick)
 
-    def _results(self, folds: Folds, grid: RankGrid) -> dict[str, Any]:
-        n_folds = folds.n_folds if self.criterion == "cv" else 1
-        total = n_folds * math.prod(folds.candidates) * len(self.alphas_)
-        with progress(total, type(self).__name__, self.verbose) as tick:
-            found = self._surfaces(folds, grid.caps, tick)
-        surface = found[self._surface_key()]
-        caps = surface.shape[surface.ndim - len(grid.caps) :]
-        if caps:
-            _leave_candidates(found, grid.within_input_rank(caps[0]).mask())
-        if not np.isfinite(np.nanmin(surface)):
-            raise ValueError(
-                f"no candidate has a finite {self._surface_key()}; the outputs are too large to be "
-                f"squared, or all models have more degrees of freedom than there are observations."
-            )
-        shape = (folds.n_inputs, *folds.output_shape)
-        return {**found, "n_parameters": parameter_counts(shape, caps), "alphas": self.alphas_}
+    def _room(self, folds: Folds, plan: Any, n_penalties: int) -> int:
+        """How many penalties more there is memory for."""
+        return 2**31
 
-    def _surfaces(
-        self, folds: Folds, caps: tuple[int, ...], tick: Callable[[], object]
-    ) -> dict[str, Any]:
-        if self.criterion != "cv":
-            return criterion_surface(
-                self.criterion,
-                folds,
-                self.alphas_,
-                caps,
-                fit_intercept=self.fit_intercept,
-                subspaces=self.subspaces,
-                tick=tick,
-            )
-        found = sweep(
-            folds, self.alphas_, caps, subspaces=self.subspaces, n_jobs=self.n_jobs, tick=tick
-        )
-        mean, std = _mean_and_std(found.fold_mse)
+    def _to_data(self, penalties: np.ndarray, folds: Folds) -> np.ndarray:
+        """Penalties in the units of the folds as those of the data, as far as floats go."""
+        if folds.units.is_one:
+            return penalties
+        one = self._to_units(np.ones(1), folds)[0]
+        with np.errstate(over="ignore", divide="ignore"):
+            found = np.minimum(np.divide(penalties, one), np.finfo(float).max)
+        return np.unique(np.where(found < np.finfo(float).tiny, 0.0, found))
+
+    def _results(self, found: Sweep, plan: Any, folds: Folds) -> dict[str, Any]:
         return {
-            "mean_mse": mean,
-            "std_mse": std,
+            "mean_mse": found.mean_mse,
+            "std_mse": found.std_mse,
             "fold_mse": found.fold_mse,
             "null_mse": found.null_mse,
+            self._penalties: getattr(self, f"{self._penalties}_"),
         }
 
-    def _refitted(self, folds: Folds, n_ranks: int) -> Any:
-        """The chosen model, or the weighted mean of many, fitted to all the data."""
-        split = len(self.best_index_) - n_ranks
-        index, rank = self.best_index_[:split], tuple(i + 1 for i in self.best_index_[split:])
-        if self.selection != "average":
-            self.__dict__.pop("rank_weights_", None)
-            return folds.refit(self._candidate(index, rank))
-        self.rank_weights_ = self._average(folds, index)
-        mask = trimmed(core_mask(self.rank_weights_))
-        model = self._candidate(index, mask.shape)
-        # For the time of the fit: the approximation, then the mask on its core.
-        model._approximate = masked(model._approximate, mask)
-        folds.refit(model)
-        del model._approximate
-        return model
+    def _surface(self) -> np.ndarray:
+        """What is minimised."""
+        return self.cv_results_["mean_mse"]
 
-    def _average(self, folds: Folds, index: Index) -> np.ndarray:
-        """Weights of all ranks at the chosen penalty."""
-        results = self.cv_results_
-        if self.criterion != "cv":
-            surface, n = results[self.criterion][index], results["n_observations"]
-            return criterion_weights(surface, self.criterion, n)
-        alpha, fold_mse = float(self.alphas_[index[-1]]), results["fold_mse"][:, *index]
-        weights, mse = cross_validated_weights(folds, fold_mse, index[:-1], alpha, self.subspaces)
-        self.best_score_ = -mse
-        return weights
+    def _select(self, folds: Folds) -> Index:
+        surface = self._surface()
+        return tuple(int(i) for i in np.unravel_index(np.nanargmin(surface), surface.shape))
 
-    def _warn_at_edge(self) -> None:
-        """Tell where the best penalty may lie beyond the grid."""
-        if self.alphas_.size < 2:
+    def _refit(self, folds: Folds, plan: Any) -> None:
+        """Fit the chosen model to all the data."""
+        self.best_estimator_ = folds.refit(self._named(self._candidate(self.best_index_)))
+
+    def _named(self, estimator: Any) -> Any:
+        """The same estimator, which knows the features as the search does."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(estimator, name, getattr(self, name))
+        return estimator
+
+    def _restore_units(self, folds: Folds) -> None:
+        """Errors in the units of the data."""
+        if folds.units.is_one:
             return
-        alpha, lowest, highest = self.alpha_, self.alphas_.min(), self.alphas_.max()
-        if alpha == highest or alpha == lowest > 0:
-            edge = "largest" if alpha == highest else "smallest"
-            warnings.warn(
-                f"the best penalty, alpha={alpha:.6g}, is the {edge} of the grid, which goes from "
-                f"{lowest:.6g} to {highest:.6g}; a better one may lie beyond. Widen `alphas`.",
-                UserWarning,
-                stacklevel=6,  # past the decorators of fit
-            )
+        with np.errstate(over="ignore", under="ignore"):
+            for name in self._squares():
+                self.cv_results_[name] = folds.units.energy(self.cv_results_[name])
+            self.best_score_ = folds.units.energy(self.best_score_)
 
-    # ------------------------------------------------------------ the chosen model
+    def _squares(self) -> tuple[str, ...]:
+        """The results that are mean squares of outputs."""
+        return ("mean_mse", "std_mse", "fold_mse", "null_mse")
 
-    @property
-    def alpha_(self) -> float:
-        """The chosen penalty."""
-        check_is_fitted(self)
-        return float(self.best_estimator_.alpha)
-
-
-def _mean_and_std(folds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation over the first axis, with no copy of the size of all folds."""
-    mean, std = np.empty(folds.shape[1:]), np.empty(folds.shape[1:])
-    for a in range(folds.shape[1]):
-        mean[a] = folds[:, a].mean(axis=0)
-        peak = float(np.max(mean[a])) or 1.0  # so that no square overflows
-        std[a] = (folds[:, a] / peak).std(axis=0) * peak
-    return mean, std
-
-
-def _leave_candidates(results: dict[str, Any], mask: np.ndarray | None) -> None:
-    """Set what is no candidate to NaN, in every surface."""
-    if mask is not None:
-        for value in results.values():
-            if isinstance(value, np.ndarray):
-                value[..., ~mask] = np.nan
+    def _forget(self) -> None:
+        """Drop what an earlier fit has left: a refit has no other attributes than a first fit."""
+        for name in [n for n in vars(self) if n.endswith("_")]:
+            if name not in ("n_features_in_", "feature_names_in_"):
+                delattr(self, name)

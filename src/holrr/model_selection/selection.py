@@ -1,4 +1,4 @@
-"""From an error surface to a model: the best, the simplest good one, a mean of many, or one's own.
+"""From an error surface to a model: the best, the simplest good one, or one's own.
 
 The results are a dictionary with at least ``mean_mse`` and ``std_mse``, of shape (..., n_alphas,
 R0, ..., Rp), ``n_parameters``, of shape (R0, ..., Rp), ``alphas``, and ``null_mse``, the error of
@@ -17,7 +17,7 @@ __all__ = ["SELECTIONS", "best_index", "one_standard_error", "select"]
 
 Index = tuple[int, ...]
 
-SELECTIONS = ("min", "1se", "average")
+SELECTIONS = ("stack", "min", "1se")
 
 
 def select(
@@ -31,9 +31,9 @@ def select(
     Parameters
     ----------
     results : dict
-    selection : {"min", "1se", "average"} or callable
+    selection : {"stack", "min", "1se"} or callable
         A callable gets the results and returns an index into the surface: a tuple, or an int
-        into its flattened form. "average" has the place of "min".
+        into its flattened form. The place of a stack is that of "min", the best single model.
     n_folds : int
     key : str
         Which of the results is the surface to be minimised.

@@ -26,7 +26,6 @@ import numpy as np
 from ..core.approximate import hosvd, safe_scale
 from ..core.namespace import (
     Array,
-    asarray_like,
     device_of,
     eigh_top,
     is_numpy_array,
@@ -37,7 +36,7 @@ from ..core.spectral import Spectral
 from ..core.tensor import gram, unfold
 from .held_out import HeldOut
 
-__all__ = ["RankPath", "Terms", "error_surface", "masked_errors"]
+__all__ = ["RankPath", "Terms", "cumulative_sum", "error_surface", "rank_path"]
 
 
 def error_surface(
@@ -77,7 +76,7 @@ def error_surface(
     """
     alphas, ranks = list(alphas), tuple(ranks)
     surface = np.empty((len(alphas), *ranks)) if out is None else out
-    path = _path(problem, held_out, ranks, subspaces)
+    path = rank_path(problem, held_out, ranks, subspaces)
     for a, alpha in enumerate(alphas):
         block = path.errors(alpha)
         # Rounding leaves errors of nearly exact fits a little below zero.
@@ -87,41 +86,15 @@ def error_surface(
     return surface
 
 
-def masked_errors(
-    problem: Spectral,
-    held_out: HeldOut,
-    alpha: float,
-    masks: Iterable[np.ndarray],
-    *,
-    subspaces: str = "fitted",
-) -> list[float]:
-    """Held-out mean squared errors of the fit with its core multiplied by masks.
-
-    Parameters
-    ----------
-    problem, held_out, subspaces
-        As in `error_surface`.
-    alpha : float
-    masks : iterable of arrays of one shape (R0, ...)
-        The core beyond them is dropped.
-    """
-    masks = list(masks)
-    terms = _path(problem, held_out, masks[0].shape, subspaces).terms(alpha)
-    xp, errors = namespace_of(terms.S), []
-    for mask in masks:
-        block = asarray_like(mask[tuple(slice(R) for R in terms.S.shape)], terms.S)
-        error = held_out.yy + float(xp.sum(terms.increments(block)))
-        errors.append(max(error, 0.0) / held_out.size)
-    return errors
-
-
-def _path(problem: Spectral, held_out: HeldOut, ranks: tuple[int, ...], subspaces: str) -> RankPath:
+def rank_path(
+    problem: Spectral, held_out: HeldOut, ranks: tuple[int, ...], subspaces: str
+) -> RankPath:
     """The terms of all penalties; held-out data of another form bring their own way to them."""
     make: type[RankPath] = getattr(held_out, "path", RankPath)
     return make(problem, held_out, ranks, subspaces)
 
 
-def _cumulative_sum(A: Array, axis: int) -> Array:
+def cumulative_sum(A: Array, axis: int) -> Array:
     """Running sums along an axis; in place, slice by slice, where that is quicker."""
     n, rest = A.shape[axis], math.prod(A.shape[axis + 1 :])
     if not is_numpy_array(A) or (rest < 16 and n > 32):
@@ -155,10 +128,9 @@ class Terms:
     H: Array
     M: Array
 
-    def increments(self, mask: Array | None = None) -> Array:
-        """``inc``, for the core multiplied by a mask: their sum is that core's excess error."""
-        xp = namespace_of(self.S)
-        S = self.S if mask is None else self.S * mask
+    def increments(self) -> Array:
+        """``inc``: the sum over a leading block is the excess error of the fit of that rank."""
+        xp, S = namespace_of(self.S), self.S
         inc = xp.reshape(self.M @ xp.reshape(S, (S.shape[0], -1)), tuple(S.shape))
         inc -= 2 * self.H
         inc *= S
@@ -171,7 +143,7 @@ class RankPath:
     def __init__(
         self, problem: Spectral, held_out: HeldOut, ranks: tuple[int, ...], subspaces: str
     ):
-        self.s, self.scale = problem.s, safe_scale(problem.T)
+        self.s, self.root, self.scale = problem.s, problem.root, safe_scale(problem.T)
         self.T = problem.T if self.scale == 1.0 else problem.T / self.scale
         self.C, self.B, self.yy = held_out.C, held_out.B, held_out.yy
         # Energies above the product of the other modes' sizes are zero: nothing to decompose.
@@ -194,13 +166,13 @@ class RankPath:
         block = self.terms(alpha).increments()
         block[(0,) * block.ndim] += self.yy  # which every sum begins with
         for axis in reversed(range(block.ndim)):
-            block = _cumulative_sum(block, axis)
+            block = cumulative_sum(block, axis)
         return to_numpy(block)
 
     def terms(self, alpha: float) -> Terms:
         """Core, held-out products and Gram matrix for one penalty."""
         xp = namespace_of(self.T)
-        root = xp.hypot(self.s, xp.full_like(self.s, math.sqrt(alpha)))
+        root = self.root(alpha)
         U0 = self._input_basis(root)
         A = U0 / root[:, None]  # feature coordinates to core coordinates
         G = A.T @ self.C @ A
@@ -213,7 +185,7 @@ class RankPath:
     def ridge_error(self, alpha: float) -> float:
         """The sum of all increments; the weights `c` turn rows of `T` into coefficients."""
         xp = namespace_of(self.T)
-        root = xp.hypot(self.s, xp.full_like(self.s, math.sqrt(alpha)))
+        root = self.root(alpha)
         c = self.s / root / root * self.scale
         squares = c @ ((self.C * self._input_gram) @ c)
         return float(squares - 2 * xp.sum(c * xp.linalg.diagonal(self._cross)))

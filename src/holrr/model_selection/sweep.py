@@ -1,84 +1,111 @@
-"""The error surfaces of all folds and candidates, in parallel where asked for."""
+"""All folds of all candidates, in parallel where asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
-from threadpoolctl import threadpool_limits
 
+from ..core.spectral import Spectral
+from ..core.threads import limit_threads
 from .folds import Folds
+from .held_out import HeldOut
 from .surface import error_surface
 
-__all__ = ["Sweep", "sweep"]
+__all__ = ["Errors", "Sweep", "rank_errors", "sweep"]
+
+# What fills in the held-out errors of one fold: ``errors(problem, held_out, out, tick)``.
+Errors = Callable[[Spectral, HeldOut, np.ndarray, Callable[[], object]], object]
 
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """The surfaces of all folds.
+    """The held-out errors of all folds and candidates.
 
     Parameters
     ----------
-    fold_mse : array of shape (n_folds, *candidates, n_alphas, R0, ..., Rp)
+    fold_mse : array of shape (n_folds, *candidates, *shape)
     null_mse : float
         Mean over the folds of the error of predicting the training mean (or zero, where there is
         no intercept).
+    n_supported : int
+        The most input directions that a training fold supports.
     """
 
     fold_mse: np.ndarray
     null_mse: float
+    n_supported: int
+
+    def joined(self, other: Sweep, axis: int, *, before: bool) -> Sweep:
+        """With the errors of more candidates along an axis (that of the mean), before or after."""
+        pair = (other, self) if before else (self, other)
+        both = np.concatenate([part.fold_mse for part in pair], axis=1 + axis)
+        return replace(self, fold_mse=both)
+
+    @cached_property
+    def mean_mse(self) -> np.ndarray:
+        """Mean over the folds."""
+        return self.fold_mse.mean(axis=0)
+
+    @cached_property
+    def std_mse(self) -> np.ndarray:
+        """Standard deviation over the folds, with no copy of the size of all folds."""
+        std = np.empty(self.fold_mse.shape[1:])
+        for index in np.ndindex(*std.shape[:1]):
+            part = self.fold_mse[:, *index]
+            peak = float(np.max(part, initial=0.0, where=np.isfinite(part))) or 1.0
+            std[index] = (part / peak).std(axis=0) * peak  # no square overflows
+        return std
 
 
 def sweep(
     folds: Folds,
-    alphas: np.ndarray,
-    caps: tuple[int, ...],
+    errors: Errors,
+    shape: tuple[int, ...],
     *,
-    subspaces: str = "fitted",
     n_jobs: int | None = None,
     tick: Callable[[], object] = lambda: None,
 ) -> Sweep:
-    """Error surfaces of all folds and candidates.
+    """Held-out errors of all folds and candidates.
 
     Parameters
     ----------
     folds : Folds
-    alphas : array of shape (n_alphas,)
-    caps : tuple of int
-        The largest rank of each mode that is cut. The input rank of the result goes no further
-        than what some fold supports.
-    subspaces : {"fitted", "response"}
+    errors : callable
+        Fills in the errors, of the given shape, of one fold.
+    shape : tuple of int
     n_jobs : int, optional
-        Number of threads.
+        Number of folds that are worked on at a time.
     tick : callable
-        Called after each fold, candidate and penalty.
+        Passed on to `errors`, to be called after each step.
     """
-    folds.prepare()
-    tasks = list(np.ndindex(folds.n_folds, *folds.candidates))
-    fold_mse = np.empty((folds.n_folds, *folds.candidates, len(alphas), *caps))
+    fold_mse = np.empty((folds.n_folds, *folds.candidates, *shape))
 
-    def run(task: tuple[int, ...]) -> tuple[int, float]:
-        problem, held_out = folds.problem(*task)
-        error_surface(
-            problem, held_out, alphas, caps, subspaces=subspaces, out=fold_mse[task], tick=tick
-        )
-        return problem.s.shape[0], held_out.yy / held_out.size
+    def run(fold: int, candidate: tuple[int, ...]) -> tuple[float, int]:
+        problem, held_out = folds.problem(fold, *candidate)
+        errors(problem, held_out, fold_mse[(fold, *candidate)], tick)
+        return held_out.yy / held_out.size, problem.s.shape[0]
 
-    n_threads = min(effective_n_jobs(n_jobs), len(tasks))
-    with _shared_cores(n_threads):
-        done = Parallel(n_jobs=n_threads, require="sharedmem")(delayed(run)(t) for t in tasks)
-    if caps:
-        supported = max(r for r, _ in done)
-        axis = fold_mse.ndim - len(caps)
-        fold_mse = fold_mse[(slice(None),) * axis + (slice(supported),)]
-    return Sweep(fold_mse, float(np.mean([null for _, null in done])))
+    n_threads = min(effective_n_jobs(n_jobs), folds.n_folds)
+    done: list[tuple[float, int]] = []
+    with limit_threads(cpu_count() // n_threads):  # for each of the folds that run at a time
+        for candidate in np.ndindex(*folds.candidates):
+            folds.prepare(*candidate)
+            work = (delayed(run)(fold, candidate) for fold in range(folds.n_folds))
+            done += Parallel(n_jobs=n_threads, require="sharedmem")(work)
+    nulls, supported = zip(*done, strict=True)
+    return Sweep(fold_mse, float(np.mean(nulls)), max(supported))
 
 
-def _shared_cores(n_threads: int) -> AbstractContextManager:
-    """Fewer threads for each matrix product where several run at a time."""
-    if n_threads == 1:
-        return nullcontext()
-    return threadpool_limits(limits=max(1, cpu_count() // n_threads))
+def rank_errors(alphas: np.ndarray, caps: tuple[int, ...], subspaces: str = "fitted") -> Errors:
+    """The errors of all ranks up to the caps, for all penalties (see `error_surface`)."""
+
+    def errors(
+        problem: Spectral, held_out: HeldOut, out: np.ndarray, tick: Callable[[], object]
+    ) -> None:
+        error_surface(problem, held_out, alphas, caps, subspaces=subspaces, out=out, tick=tick)
+
+    return errors

@@ -51,7 +51,7 @@ _BALANCE, _MAX_CHANGES = 1.5, 50
 # Curvatures of the loss below this share of the largest do not set the start.
 _CONDITION = 1e-3
 
-Report = Callable[[int, float, float], None]
+Report = Callable[[int, float, float], object]
 
 
 def trace_norm(

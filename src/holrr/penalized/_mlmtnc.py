@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,13 +11,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..core.approximate import Approximation, hosvd
+from ..core.caution import warn
 from ..core.ranks import check_rank
 from ..core.tucker import Tucker
+from ..core.units import Units
+from ..progress import status_line
 from ._alternating import Descent, alternate, random_start
-from ._progress import progress
 from ._spectral import ScaledProblem, SpectralRegressor, lift
 
-__all__ = ["MLMTNC", "least_squares", "mlmtnc", "start_of", "unconverged"]
+__all__ = ["MLMTNC", "beta_in_units", "least_squares", "mlmtnc", "start_of", "unconverged"]
 
 
 def mlmtnc(
@@ -87,7 +88,7 @@ class MLMTNC(SpectralRegressor):
 
     Parameters
     ----------
-    rank : int, tuple or None, default=None
+    rank : int, float, tuple or None, default=None
         As in `HOLRR`: shape of the core, input mode first.
     beta : float, default=1.0
         Penalty on the squared norms of the core and the factors, above 0.
@@ -191,11 +192,11 @@ class MLMTNC(SpectralRegressor):
     def _solve(self, problem: Any, n_features: int) -> None:
         data = ScaledProblem.of(problem)
         spectral = start_of(data, self.rank, n_features)
-        with progress(self.verbose, type(self).__name__) as show:
+        with status_line(type(self).__name__, self.verbose) as show:
             found = mlmtnc(
                 data,
                 spectral,
-                float(self.beta),
+                beta_in_units(float(self.beta), problem.units, data.T.ndim),
                 init=self.init,
                 n_init=self.n_init,
                 rng=check_random_state(self.random_state),
@@ -204,17 +205,23 @@ class MLMTNC(SpectralRegressor):
                 report=None if show is None else lambda *look: show(_line(*look)),
             )
         self._set_coefficients(lift(found.tucker, problem), problem)
-        energy = data.unit_t * data.unit_t
+        energy = problem.units.energy(data.unit_t * data.unit_t)
         self.lower_bound_ = (data.rest + spectral.lower_bound) * energy
-        self._set_descent(found)
-
-    def _set_descent(self, found: Descent) -> None:
-        self.objective_ = found.objective
+        self.objective_ = problem.units.energy(found.objective)
         self.rank_ = found.tucker.rank
         self.n_iter_ = len(found.objectives) - 1
-        self.history_ = np.asarray(found.objectives)
+        self.history_ = problem.units.energy(np.asarray(found.objectives))
         if not found.converged:
-            warnings.warn(unconverged(self.max_iter, self.tol), ConvergenceWarning, stacklevel=3)
+            warn(unconverged(self.max_iter, self.tol), ConvergenceWarning)
+
+
+def beta_in_units(beta: float, units: Units, order: int) -> float:
+    """The penalty that does to the divided data what `beta` does to those of the user.
+
+    The core and the factors of the modes, `order` of them, all change by the same factor.
+    """
+    factor = (units.y / units.x) ** (2 / (order + 1))
+    return beta / units.y * factor / units.y
 
 
 def start_of(data: ScaledProblem, rank: Any, n_features: int) -> Approximation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -13,13 +12,15 @@ from ..core.namespace import squared_norm
 from ..core.ranks import check_rank
 from ..core.spectral import Spectral
 from ..model_selection.folds import Folds
-from ..model_selection.grid import RankGrid, default_alphas, parameter_counts
+from ..model_selection.grid import RankGrid, parameter_counts
 from ..model_selection.held_out import HeldOut
+from ..model_selection.penalties import default_alphas
+from ..model_selection.search import Index
 from ..model_selection.selection import best_index
-from ..model_selection.sweep import sweep
+from ..model_selection.sweep import Sweep, rank_errors, sweep
 from ._alternating import balance, penalty
-from ._cv import PenalizedCV, check_positive, held_out_mse
-from ._mlmtnc import MLMTNC, least_squares, mlmtnc, start_of, unconverged
+from ._cv import Complain, PenalizedCV, held_out_mse
+from ._mlmtnc import MLMTNC, beta_in_units, least_squares, mlmtnc, start_of, unconverged
 from ._spectral import ScaledProblem
 
 __all__ = ["MLMTNCCV"]
@@ -88,6 +89,9 @@ class MLMTNCCV(PenalizedCV):
         "betas": ["array-like", None],
     }
 
+    _penalties = "betas"
+    _zero_is_a_penalty = False
+
     def __init__(
         self,
         ranks=None,
@@ -120,40 +124,57 @@ class MLMTNCCV(PenalizedCV):
         """The chosen penalty."""
         return float(self.best_estimator_.beta)
 
-    def _candidates(self, folds: Folds) -> dict[str, Any]:
-        shape = (folds.n_inputs, *folds.output_shape)
-        betas = None if self.betas is None else check_positive(self.betas, "betas", zero=False)
-        ranks = None if self.ranks is None else _check_ranks(self.ranks, shape)
-        problem, _ = folds.full_problem()
-        if ranks is None:
-            ranks = [_holrr_rank(folds, problem, self.n_jobs)]
-        if betas is None:
-            betas = _default_betas(ScaledProblem.of(problem), ranks[-1], folds.n_inputs)
+    def _check_grid(self, data: Any) -> None:
+        super()._check_grid(data)
+        if self.ranks is not None:
+            _check_ranks(self.ranks, (data.n_features, *data.output_shape))
+
+    def _prepare(self, folds: Folds) -> None:
         # One seed for all candidates and the final fit: a generator would not repeat itself.
-        self._seed = self.random_state
-        if isinstance(self._seed, np.random.RandomState):
-            self._seed = self._seed.randint(np.iinfo(np.int32).max)
-        return {"ranks": ranks, "betas": betas}
+        seed = self.random_state
+        if not isinstance(seed, Integral):
+            seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
+        self.seed_ = seed
+        given = None if self.ranks is None else _check_ranks(self.ranks, folds.shape)
+        self.ranks_ = given or [_holrr_rank(folds, self.n_jobs)]
+
+    def _default_penalties(self, folds: Folds) -> np.ndarray:
+        data = ScaledProblem.of(folds.full_problem()[0])
+        return _default_betas(data, self.ranks_[-1], folds.n_inputs)
+
+    def _penalty_axis(self, folds: Folds) -> int:
+        return 1
+
+    def _to_units(self, penalties: np.ndarray, folds: Folds) -> np.ndarray:
+        order = 1 + sum(d > 1 for d in folds.output_shape)
+        return np.array([beta_in_units(float(beta), folds.units, order) for beta in penalties])
+
+    def _plan(self, folds: Folds, n_penalties: int) -> int:
+        return folds.n_inputs
+
+    def _shape(self, plan: int, n_penalties: int) -> tuple[int, ...]:
+        return (len(self.ranks_), n_penalties)
 
     def _fold_errors(
         self,
+        plan: int,
+        penalties: np.ndarray,
         problem: Spectral,
         held_out: HeldOut,
-        n_features: int,
-        complain: Callable[[str], None],
+        complain: Complain,
     ) -> np.ndarray:
         data = ScaledProblem.of(problem)
-        errors = np.empty((len(self.ranks_), self.betas_.size))
+        errors = np.empty((len(self.ranks_), penalties.size))
         for i, rank in enumerate(self.ranks_):
-            spectral = start_of(data, rank, n_features)
-            for k, beta in enumerate(self.betas_):
+            spectral = start_of(data, rank, plan)
+            for k, beta in enumerate(penalties):
                 found = mlmtnc(
                     data,
                     spectral,
                     float(beta),
                     init=self.init,
                     n_init=self.n_init,
-                    rng=check_random_state(self._seed),
+                    rng=check_random_state(self.seed_),
                     max_iter=self.max_iter,
                     tol=self.tol,
                 )
@@ -162,7 +183,10 @@ class MLMTNCCV(PenalizedCV):
                 errors[i, k] = held_out_mse(held_out, found.tucker)
         return errors
 
-    def _candidate(self, index: tuple[int, ...]) -> MLMTNC:
+    def _results(self, found: Sweep, plan: int, folds: Folds) -> dict[str, Any]:
+        return {**super()._results(found, plan, folds), "ranks": self.ranks_}
+
+    def _candidate(self, index: Index) -> MLMTNC:
         return MLMTNC(
             self.ranks_[index[0]],
             float(self.betas_[index[1]]),
@@ -170,7 +194,7 @@ class MLMTNCCV(PenalizedCV):
             tol=self.tol,
             init=self.init,
             n_init=self.n_init,
-            random_state=self._seed,
+            random_state=self.seed_,
             fit_intercept=self.fit_intercept,
         )
 
@@ -188,17 +212,17 @@ def _check_ranks(ranks: Any, shape: tuple[int, ...]) -> list[Any]:
                 f"ranks must be a list of candidates, each an int or a tuple with {len(shape)} "
                 f"entries; got ranks={ranks!r}: {error}"
             ) from None
-    return [int(R) if isinstance(R, Integral) else R if R is None else tuple(R) for R in found]
+    return [tuple(R) if np.ndim(R) else int(R) if isinstance(R, Integral) else R for R in found]
 
 
-def _holrr_rank(folds: Folds, problem: Spectral, n_jobs: int | None) -> tuple[int, ...]:
+def _holrr_rank(folds: Folds, n_jobs: int | None) -> tuple[int, ...]:
     """The rank that HOLRR predicts held-out data best with, for the best of its penalties."""
-    shape = (folds.n_inputs, *folds.output_shape)
-    alphas = default_alphas(float(squared_norm(problem.s)), problem.s.shape[0])
-    grid = RankGrid(shape).within_input_rank(folds.max_input_rank)
+    s = folds.full_problem()[0].s
+    alphas = default_alphas(float(squared_norm(s)), s.shape[0])
+    grid = RankGrid(folds.shape).within_input_rank(folds.max_input_rank)
     grid = grid.within_budget(folds.n_folds * len(alphas), _SURFACE_BYTES)
-    surface = sweep(folds, alphas, grid.caps, n_jobs=n_jobs).fold_mse.mean(axis=0)
-    index = best_index(surface, parameter_counts(shape, surface.shape[1:]))
+    found = sweep(folds, rank_errors(alphas, grid.caps), (len(alphas), *grid.caps), n_jobs=n_jobs)
+    index = best_index(found.mean_mse, parameter_counts(folds.shape, grid.caps))
     return tuple(i + 1 for i in index[1:])
 
 

@@ -8,28 +8,23 @@ in `V`, of shape (r, d1, ..., dp), with the diagonal matrix ``diag(s)^2`` in pla
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from ..base import LinearTensorRegressor
 from ..core.namespace import Array, namespace_of, squared_norm
-from ..core.spectral import Spectral, spectral_from_arrays, spectral_from_moments
+from ..core.samples import spectral_from_samples
+from ..core.spectral import Spectral, spectral_from_moments
 from ..core.tucker import Tucker
 from ..data.moments import Moments
+from ..data.samples import Samples
 from ..data.source import Source
+from ..data.wide import spectral_from_source
+from ..linear.base import LinearTensorRegressor
 
-__all__ = [
-    "ScaledProblem",
-    "SpectralRegressor",
-    "lift",
-    "spectral_of_arrays",
-    "spectral_of_moments",
-]
+__all__ = ["ScaledProblem", "SpectralRegressor", "lift"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,35 +90,6 @@ class ScaledProblem:
         return float(squared_norm(self.rows(self.s) * V - self.T)) + self.rest
 
 
-def spectral_of_arrays(
-    X: Array, Y: Array, w: Array | None, *, min_alpha: float, fit_intercept: bool
-) -> Spectral:
-    """The spectral form of (validated) data, by the quickest way that keeps half of the digits.
-
-    Through ``X'X`` where there are more samples than features and its condition allows it, and
-    else from `X` itself.
-    """
-    if X.shape[0] >= X.shape[1]:
-        problem = spectral_of_moments(Moments.from_checked(X, Y, w), fit_intercept=fit_intercept)
-        if _keeps_half_of_the_digits(problem, X.shape[1], min_alpha):
-            return problem
-    return spectral_from_arrays(X, Y, w, min_alpha=min_alpha, fit_intercept=fit_intercept)
-
-
-def spectral_of_moments(m: Moments, *, fit_intercept: bool) -> Spectral:
-    """The spectral form from moments alone."""
-    return spectral_from_moments(m if fit_intercept else m.about_zero())
-
-
-def _keeps_half_of_the_digits(problem: Spectral, n_features: int, alpha: float) -> bool:
-    largest, smallest = float(problem.s[0]), float(problem.s[-1])
-    if problem.s.shape[0] < n_features:  # dropped directions have the singular value zero
-        smallest = 0.0
-    # Beyond these bounds some square may have overflowed or vanished.
-    safe = 1e-100 < largest < 1e100 and 1e-200 < problem.syy < 1e200
-    return safe and smallest**2 + alpha > np.sqrt(np.finfo(problem.dtype).eps) * largest**2
-
-
 def lift(V: Tucker, problem: Spectral) -> Tucker:
     """From spectral coordinates of mode 0 to coefficients."""
     U = V.factors[0]
@@ -138,25 +104,24 @@ class SpectralRegressor(LinearTensorRegressor):
         "verbose": ["verbose", StrOptions({"rich"})],
     }
 
-    # Both choose their factorisation themselves; `fit` of the base class never asks.
-    solver = "auto"
     alpha = 0.0
     rank_: tuple[int, ...]
 
-    @abstractmethod
-    def _solve(self, problem: Any, n_features: int) -> None:
-        """Solve the spectral problem and set the fitted attributes."""
-
-    def _approximate(self, problem: Any, n_features: int) -> Any:
-        raise NotImplementedError("solved in spectral coordinates, see _solve")
-
-    def _problem_of_arrays(self, X: Array, Y: Array, w: Array | None) -> Spectral:
-        return spectral_of_arrays(
-            X, Y, w, min_alpha=float(self.alpha), fit_intercept=self.fit_intercept
+    def _problem_of_samples(self, data: Samples) -> Spectral:
+        problem = spectral_from_samples(
+            data.X,
+            data.Y,
+            data.w,
+            min_alpha=data.units.alpha(float(self.alpha)),
+            fit_intercept=self.fit_intercept,
         )
+        return replace(problem, units=data.units)
 
     def _problem_of_source(self, source: Source) -> Spectral:
-        return self._problem_of_moments(source.moments())
+        return spectral_from_source(
+            source, min_alpha=float(self.alpha), fit_intercept=self.fit_intercept
+        )
 
     def _problem_of_moments(self, moments: Moments) -> Spectral:
-        return spectral_of_moments(moments, fit_intercept=self.fit_intercept)
+        centred = moments.centred(self.fit_intercept)
+        return spectral_from_moments(centred, warn_below=float(self.alpha))

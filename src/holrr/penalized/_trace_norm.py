@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -12,11 +11,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
+from ..core.caution import warn
 from ..core.namespace import Array
 from ..core.spectral import Spectral
 from ..core.tensor import mode_product
+from ..progress import status_line
 from ._admm import trace_norm
-from ._progress import progress
 from ._spectral import ScaledProblem, SpectralRegressor, lift
 from ._trace_norm_problem import Penalized, Solution, State
 
@@ -35,7 +35,7 @@ class _TraceNorm(SpectralRegressor):
 
     def _penalized(self, problem: Spectral) -> Penalized:
         data = ScaledProblem.of(problem)
-        alpha = float(self.alpha) / data.unit_s / data.unit_s
+        alpha = problem.units.alpha(float(self.alpha)) / data.unit_s / data.unit_s
         weights = check_mode_weights(self.mode_weights, problem.T.ndim)
         return Penalized(data, alpha, data.pick(weights))
 
@@ -43,24 +43,24 @@ class _TraceNorm(SpectralRegressor):
         self, problem: Spectral, penalty: float, start: State | None = None
     ) -> State | None:
         """Solve for one penalty and set the fitted attributes; returns where the solver stopped."""
-        scaled = self._penalized(problem)
+        scaled, units = self._penalized(problem), problem.units
         unit = scaled.data.unit_s * scaled.data.unit_t
-        with progress(self.verbose, type(self).__name__) as show:
+        with status_line(type(self).__name__, self.verbose) as show:
             found = trace_norm(
                 scaled,
-                penalty / unit,
+                penalty / units.x / units.y / unit,
                 start=start,
                 max_iter=self.max_iter,
                 tol=self.tol,
                 report=None if show is None else lambda *look: show(_line(*look)),
             )
         self._set_solution(found, scaled.data, problem)
-        self.penalty_max_ = scaled.penalty_max() * unit
+        self.penalty_max_ = scaled.penalty_max() * unit * units.x * units.y
         return found.state
 
     def _set_solution(self, found: Solution, data: ScaledProblem, problem: Spectral) -> None:
         self._set_coefficients(lift(found.coefficients(data), problem), problem)
-        energy = data.unit_t * data.unit_t
+        energy = problem.units.energy(data.unit_t * data.unit_t)
         self.objective_ = found.objective * energy
         self.lower_bound_ = min(found.lower_bound, found.objective) * energy
         self.rank_ = (0,) * len(data.shape) if found.is_zero else self.tucker_.rank
@@ -68,10 +68,10 @@ class _TraceNorm(SpectralRegressor):
         self.history_ = {name: np.asarray(values) for name, values in found.history.items()}
         for name in ("objective", "lower_bound"):
             self.history_[name] = self.history_[name] * energy
-        self.history_["rho"] = self.history_["rho"] * data.unit_s * data.unit_s
+        unit_s = data.unit_s * problem.units.x
+        self.history_["rho"] = self.history_["rho"] * unit_s * unit_s
         if not found.converged:
-            message = unconverged(found, self.max_iter, self.tol)
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+            warn(unconverged(found, self.max_iter, self.tol), ConvergenceWarning)
 
 
 def _line(n_iter: int, objective: float, bound: float) -> str:
@@ -255,27 +255,32 @@ class TraceNormRegression(_TraceNorm):
 
 def _to_features(state: State, problem: Spectral) -> dict[str, Any]:
     """A state in coordinates and units that do not depend on the data of one fit."""
-    data = ScaledProblem.of(problem)
-    unit_w, unit_m = data.unit_t / data.unit_s, data.unit_t * data.unit_s
+    unit_s, unit_w, unit_m = _units(problem)
     up = lambda A, unit: mode_product(A, problem.basis, 0) * unit  # noqa: E731
     return {
         "W": up(state.W, unit_w),
         "copies": [up(Z, unit_w) for Z in state.copies],
         "multipliers": [up(M, unit_m) for M in state.multipliers],
-        "rho": state.rho * data.unit_s**2,
+        "rho": state.rho * unit_s**2,
         "penalty": state.penalty * unit_m,
     }
 
 
 def _to_spectral(warm: dict[str, Any], problem: Spectral) -> State:
-    data = ScaledProblem.of(problem)
-    unit_w, unit_m = data.unit_t / data.unit_s, data.unit_t * data.unit_s
+    unit_s, unit_w, unit_m = _units(problem)
     down: Any = lambda A, unit: mode_product(A, problem.basis.T, 0) / unit  # noqa: E731
     copies: list[Array] = [down(Z, unit_w) for Z in warm["copies"]]
     return State(
         down(warm["W"], unit_w),
         tuple(copies),
         tuple(down(M, unit_m) for M in warm["multipliers"]),
-        warm["rho"] / data.unit_s**2,
+        warm["rho"] / unit_s**2,
         warm["penalty"] / unit_m,
     )
+
+
+def _units(problem: Spectral) -> tuple[float, float, float]:
+    """Units of singular values, coefficients and multipliers, in those of the user's data."""
+    data = ScaledProblem.of(problem)
+    unit_s, unit_t = data.unit_s * problem.units.x, data.unit_t * problem.units.y
+    return unit_s, unit_t / unit_s, unit_t * unit_s

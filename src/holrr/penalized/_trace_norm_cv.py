@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from ..core.spectral import Spectral
 from ..model_selection.folds import Folds
 from ..model_selection.held_out import HeldOut
+from ..model_selection.search import Index
 from ._admm import trace_norm
-from ._cv import PenalizedCV, check_positive, held_out_mse
+from ._cv import Complain, PenalizedCV, held_out_mse
 from ._trace_norm import TraceNormRegression, _TraceNorm, unconverged
 from ._trace_norm_problem import State
 
@@ -78,6 +76,8 @@ class TraceNormRegressionCV(PenalizedCV):
         "penalties": ["array-like", None],
     }
 
+    _penalties = "penalties"
+
     def __init__(
         self,
         penalties=None,
@@ -106,35 +106,48 @@ class TraceNormRegressionCV(PenalizedCV):
         """The chosen penalty."""
         return float(self.best_estimator_.penalty)
 
-    def _candidates(self, folds: Folds) -> dict[str, Any]:
-        if self.penalties is not None:
-            return {"penalties": check_positive(self.penalties, "penalties", zero=True)}
-        scaled = self._model(0.0)._penalized(folds.full_problem()[0])
+    def _default_penalties(self, folds: Folds) -> np.ndarray:
+        return _RELATIVE_PENALTIES * self._zeroing(folds)
+
+    def _largest_penalty(self, folds: Folds) -> float:
+        return float(self._to_data(np.array([self._zeroing(folds)]), folds)[0])
+
+    def _zeroing(self, folds: Folds) -> float:
+        """The penalty, in the units of the folds, that makes all coefficients zero."""
+        folds.min_alpha = folds.units.alpha(float(self.alpha))
+        scaled = self._plan(folds, 1)._penalized(folds.full_problem()[0])
         largest = scaled.penalty_max() * scaled.data.unit_s * scaled.data.unit_t
-        if not 0 < largest < np.inf:  # nothing to explain, or nothing that is penalised
-            largest = 1.0
-        return {"penalties": largest * _RELATIVE_PENALTIES}
+        # Otherwise there is nothing to explain, or nothing that is penalised.
+        return largest if 0 < largest < np.inf else 1.0
+
+    def _to_units(self, penalties: np.ndarray, folds: Folds) -> np.ndarray:
+        return penalties / folds.units.x / folds.units.y
+
+    def _plan(self, folds: Folds, n_penalties: int) -> TraceNormRegression:
+        """The model whose penalty is varied, with a ridge penalty in the units of the folds."""
+        return self._model(0.0).set_params(alpha=folds.units.alpha(float(self.alpha)))
 
     def _fold_errors(
         self,
+        plan: TraceNormRegression,
+        penalties: np.ndarray,
         problem: Spectral,
         held_out: HeldOut,
-        n_features: int,
-        complain: Callable[[str], None],
+        complain: Complain,
     ) -> np.ndarray:
-        scaled = self._model(0.0)._penalized(problem)
+        scaled = plan._penalized(problem)
         data = scaled.data
         state: State | None = None
-        errors = np.empty(self.penalties_.size)
-        for k in np.argsort(-self.penalties_):
-            penalty = float(self.penalties_[k]) / (data.unit_s * data.unit_t)
+        errors = np.empty(penalties.size)
+        for k in np.argsort(-penalties):
+            penalty = float(penalties[k]) / (data.unit_s * data.unit_t)
             found = trace_norm(scaled, penalty, start=state, max_iter=self.max_iter, tol=self.tol)
             if not found.converged:
                 complain(unconverged(found, self.max_iter, self.tol))
             errors[k], state = held_out_mse(held_out, found.coefficients(data)), found.state
         return errors
 
-    def _candidate(self, index: tuple[int, ...]) -> TraceNormRegression:
+    def _candidate(self, index: Index) -> TraceNormRegression:
         return self._model(float(self.penalties_[index]))
 
     def _model(self, penalty: float) -> TraceNormRegression:

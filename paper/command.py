@@ -1,0 +1,214 @@
+"""The command line of the experiments: settings in words, errors in one line, an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from joblib import cpu_count
+
+from . import meteo, reproduce
+
+__all__ = ["main"]
+
+# As the command line of the library has them.
+EXIT_OK, EXIT_USAGE, EXIT_INPUT, EXIT_OUTPUT, EXIT_MISSING, EXIT_INTERRUPTED = 0, 2, 3, 4, 5, 130
+
+DESCRIPTION = """\
+Run the experiments of the paper and set its numbers beside ours.
+
+  synthetic  Figure 1: error against the size of the training set
+  images     Figure 2: pictures recovered from noisy measurements
+  runtime    Table 1: seconds of every method
+  meteo      Table 2: weather forecasts
+  all        all of them
+
+Each writes a table (CSV), figures (PNG, SVG) and its part of report.html.
+"""
+
+
+class CommandError(Exception):
+    """An error whose message is meant for the user as it is, with its exit code."""
+
+    def __init__(self, message: object, code: int):
+        super().__init__(" ".join(str(message).split()))
+        self.code = code
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that complains in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise CommandError(f"{message} (see {self.prog} --help)", EXIT_USAGE)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after ``python -m paper``; those of the process by default.
+
+    Returns
+    -------
+    int
+        0 done, 2 wrong command line, 3 input missing or not usable, 4 output cannot be written,
+        5 package or download missing, 130 interrupted.
+    """
+    try:
+        return _run(_parser().parse_args(arguments))
+    except SystemExit as stop:  # --help
+        return int(stop.code or EXIT_OK)
+    except CommandError as error:
+        return _complain(error, error.code)
+    except ImportError as error:
+        return _complain(error, EXIT_MISSING)
+    except (ValueError, OSError) as error:
+        return _complain(error, EXIT_INPUT)
+
+
+def _complain(error: Exception, code: int) -> int:
+    print(f"paper: {' '.join(str(error).split())}", file=sys.stderr)
+    return code
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="python -m paper",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "what",
+        choices=(*reproduce.EXPERIMENTS, "all"),
+        metavar="EXPERIMENT",
+        help="synthetic, images, runtime, meteo or all",
+    )
+    size = parser.add_mutually_exclusive_group()
+    for name, words in (
+        ("quick", "few trials: all in a few minutes on two cores"),
+        ("full", "many trials: all in less than an hour on two cores"),
+    ):
+        size.add_argument(f"--{name}", action="store_const", const=name, dest="size", help=words)
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the same seed gives the same numbers (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="processes (default: one for each core); no number depends on it",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("holrr-report"),
+        metavar="DIR",
+        help="folder for the files (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on from where an interrupted run with the same settings stopped",
+    )
+    parser.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        default=os.environ.get("HOLRR_METEO_DIR") or None,
+        help="folder of the Met Office files; by default $HOLRR_METEO_DIR, or "
+        "scikit-learn's data folder, to which missing files are downloaded",
+    )
+    parser.add_argument(
+        "--image",
+        metavar="FILE",
+        action="append",
+        help="a picture of your own for the images experiment; may be repeated",
+    )
+    parser.set_defaults(size="default")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    _check(options)
+    names = list(reproduce.EXPERIMENTS) if options.what == "all" else [options.what]
+    missing = _missing_weather(options) if "meteo" in names else None
+    if missing is not None:
+        if options.what == "meteo":
+            raise missing
+        names.remove("meteo")
+        print(f"paper: without meteo: {missing}", file=sys.stderr)
+    changes = {"meteo": {"data_home": options.data_dir}}
+    if options.image:
+        changes["images"] = {"images": tuple(options.image)}
+    configs = reproduce.configs_for(names, options.size, options.seed, changes)
+    _make_folder(options.out)
+    try:
+        reproduce.reproduce(
+            configs, options.out, n_jobs=options.jobs or cpu_count(), resume=options.resume
+        )
+    except KeyboardInterrupt as stop:
+        raise CommandError(
+            f"interrupted; what was finished is kept in {options.out}, and the same command with "
+            "--resume goes on from there",
+            EXIT_INTERRUPTED,
+        ) from stop
+    except OSError as error:
+        if error.filename is None or options.out not in Path(error.filename).parents:
+            raise
+        message = f"{error.filename} cannot be written: {error.strerror}"
+        raise CommandError(message, EXIT_OUTPUT) from error
+    print(f"The report is {options.out / 'report.html'}, tables and figures are beside it.")
+    return EXIT_OK if missing is None else missing.code
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.jobs is not None and options.jobs < 1:
+        raise CommandError(f"--jobs must be at least 1; got {options.jobs}", EXIT_USAGE)
+    if options.seed < 0:
+        raise CommandError(f"--seed must not be negative; got {options.seed}", EXIT_USAGE)
+    if options.image and options.what not in ("images", "all"):
+        raise CommandError("--image is for the images experiment", EXIT_USAGE)
+    for image in options.image or ():
+        if not Path(image).is_file():
+            raise CommandError(f"{image} does not exist", EXIT_INPUT)
+
+
+def _missing_weather(options: argparse.Namespace) -> CommandError | None:
+    """Why the weather cannot be had; None when it is there."""
+    if options.data_dir is not None and not Path(options.data_dir).is_dir():
+        raise CommandError(f"--data-dir: the folder {options.data_dir} does not exist", EXIT_INPUT)
+    _quieten_downloads()
+    try:
+        meteo.load_weather(options.data_dir)
+    except (ImportError, OSError) as error:
+        return CommandError(error, EXIT_MISSING)
+    return None
+
+
+def _quieten_downloads() -> None:
+    """A failure is told once, by us."""
+    try:
+        import pooch
+    except ImportError:  # then nothing is downloaded
+        return
+    pooch.get_logger().setLevel("ERROR")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"the folder {folder} cannot be made: {error.strerror}"
+        raise CommandError(message, EXIT_OUTPUT) from error
+    if not os.access(folder, os.W_OK):
+        raise CommandError(f"the folder {folder} cannot be written to", EXIT_OUTPUT)

@@ -1,0 +1,103 @@
+"""Figure 1: error against the size of the training set, one panel for each kind of data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..synthetic import Config
+from ..tables import Table, summarise
+from .style import COLOURS, require_matplotlib
+
+__all__ = ["PANELS", "VALUES", "draw"]
+
+PANELS = {
+    "linear": "Linear data of the paper",
+    "nonlinear": "Nonlinear data of the paper",
+    "noisy": "Linear, noise as strong as the signal",
+    "anisotropic": "Linear, noise in a few directions",
+}
+# Against noisy test outputs, as in the paper; against those without noise where it is strong.
+VALUES = {
+    "linear": "rmse",
+    "nonlinear": "rmse",
+    "noisy": "rmse_to_signal",
+    "anisotropic": "rmse_to_signal",
+}
+# Lines may coincide: marks of different size, some hollow, are all seen.
+MARKS: dict[str, dict[str, Any]] = {
+    "RLS": {"marker": "s"},
+    "LRR": {"marker": "^"},
+    "Trace norm": {"marker": "v"},
+    "MLMT-NC": {"marker": "D", "markersize": 9.5, "markerfacecolor": "none"},
+    "HOLRR (paper)": {"marker": "o", "markersize": 7, "markerfacecolor": "none", "linestyle": "--"},
+    "HOLRR (ours)": {"marker": "o", "markersize": 4},
+    "HOLRR (refined)": {"marker": "x", "markersize": 7, "linestyle": ":"},
+}
+
+
+def draw(config: Config, rows: Table) -> Any:
+    """The panels of the config.
+
+    Parameters
+    ----------
+    config : Config
+    rows : list of dict
+        The table of the experiment.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    n_rows = math.ceil(len(config.panels) / 2)
+    n_columns = min(2, len(config.panels))
+    figure = Figure(figsize=(4.9 * n_columns, 3.3 * n_rows + 0.5), layout="constrained")
+    grid = figure.subplots(n_rows, n_columns, squeeze=False)
+    handles: dict[str, Any] = {}
+    for ax, panel in zip(grid.flat, config.panels, strict=False):
+        handles |= _draw_panel(ax, config, panel, [r for r in rows if r["panel"] == panel])
+    for ax in grid.flat[len(config.panels) :]:
+        ax.set_axis_off()
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
+    return figure
+
+
+def _draw_panel(ax: Any, config: Config, panel: str, rows: Table) -> dict[str, Any]:
+    value = VALUES[panel]
+    found = summarise(rows, ["method", "n_train"], value)
+    handles = {}
+    for method in dict.fromkeys(row["method"] for row in found):
+        line = [row for row in found if row["method"] == method]
+        handles[method] = ax.errorbar(
+            [row["n_train"] for row in line],
+            [row["mean"] for row in line],
+            yerr=[0.0 if math.isnan(row["error"]) else row["error"] for row in line],
+            color=COLOURS[method],
+            capsize=2,
+            zorder=4 if method.startswith("HOLRR") else 2,
+            **MARKS[method],
+        )
+    if panel in ("linear", "nonlinear"):
+        # The noise is the same in every trial: no prediction can be better.
+        handles["noise"] = ax.axhline(config.noise_level, color="#8b949e", lw=1, ls=":")
+    _set_scales(ax, config.sizes, "linear" if value == "rmse" else "log")
+    ax.set_title(PANELS[panel], loc="left")
+    ax.set_xlabel("size of the training set")
+    ax.set_ylabel("RMSE on the test set" if value == "rmse" else "RMSE to the noiseless test set")
+    return handles
+
+
+def _set_scales(ax: Any, sizes: tuple[int, ...], scale: str) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    ax.set_xscale("log")
+    ax.set_xticks(sizes, [str(n) for n in sizes])
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_yscale(scale)
+    if scale == "log":
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+        ax.yaxis.set_minor_formatter(NullFormatter())

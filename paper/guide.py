@@ -1,0 +1,279 @@
+"""Carry the results of a run into the guides: ``python -m paper.guide REPORT DOCS``.
+
+The pictures go to ``images/reproduce_*.png``, the summaries to ``results/*.csv``. For each
+experiment that was run the tables of ``reproduce.md`` are written anew between its two markers, and
+those of the weather in the README, too.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from . import meteo, runtime
+from .drawing.meteo import LABELS, PAPER_GRID
+from .drawing.synthetic import PANELS, VALUES
+from .published import TABLE_1, TABLE_2
+from .tables import Row, Table, read_csv, summarise, to_csv, write_text
+
+__all__ = ["refresh"]
+
+
+def refresh(report: Path, docs: Path) -> None:
+    """Write pictures, summaries and tables of the experiments that a report holds.
+
+    Parameters
+    ----------
+    report : Path
+        Folder that ``python -m paper`` wrote.
+    docs : Path
+        Folder of the guides, beside the README.
+    """
+    for picture in sorted(report.glob("*_*.png")):
+        _copy_small(picture, docs / "images" / f"reproduce_{picture.name}")
+    for name, (title, summary, tables) in SECTIONS.items():
+        if not (report / f"{name}.csv").exists():
+            continue
+        found = summary(read_csv(report / f"{name}.csv"))
+        write_text(docs / "results" / f"{name}.csv", to_csv(found))
+        text = f"### {title}\n\n{_claims(report, name)}\n{tables(found)}"
+        _replace(docs / "reproduce.md", name, text)
+        if name == "meteo":
+            _replace(docs.parent / "README.md", "weather", _readme_tables(found))
+
+
+def _replace(page: Path, name: str, text: str) -> None:
+    """Write what stands between the two markers of a page anew."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"{page} must have a line {begin} and, after it, a line {end}.")
+    write_text(page, f"{before}{begin}\n\n{text}\n{end}{after}")
+
+
+def _copy_small(source: Path, target: Path, colours: int = 256) -> None:
+    """The picture with fewer colours, which nobody sees and a repository is glad of."""
+    from PIL import Image
+
+    with Image.open(source) as image:
+        image.convert("RGB").quantize(colours, dither=Image.Dither.NONE).save(target, optimize=True)
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table, the first column a label and the others numbers."""
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in (header, rule, *rows))
+
+
+def _claims(report: Path, name: str) -> str:
+    lines = []
+    section = json.loads((report / "parts" / f"{name}.json").read_text(encoding="utf-8"))
+    for check in section["checks"]:
+        found = "; ".join(check["found"].split("\n"))
+        lines.append(f"- {'Held' if check['holds'] else '**Did not hold**'}: {check['claim']}.")
+        lines.append(f"  ({found})")
+    return "\n".join(lines) + "\n"
+
+
+# ---------------------------------------------------------------- one experiment each
+
+
+def _synthetic_summary(rows: Table) -> Table:
+    found: Table = []
+    for panel in dict.fromkeys(row["panel"] for row in rows):
+        chosen = [row for row in rows if row["panel"] == panel]
+        found += [
+            {"panel": panel, "value": VALUES[panel], **row}
+            for row in summarise(chosen, ["method", "n_train"], VALUES[panel])
+        ]
+    return found
+
+
+def _synthetic_tables(found: Table) -> str:
+    text = "![Error against the size of the training set](images/reproduce_synthetic_rmse.png)\n"
+    for panel in dict.fromkeys(row["panel"] for row in found):
+        cells = {(r["method"], r["n_train"]): r for r in found if r["panel"] == panel}
+        trials = f"mean of {next(iter(cells.values()))['n']} trials"
+        text += (
+            f"\n{PANELS[panel]}, {_words(VALUES[panel])}, {trials}:\n\n{_grid(cells, 'N = ', 4)}"
+        )
+    return text
+
+
+def _words(value: str) -> str:
+    return "RMSE" if value == "rmse" else "RMSE to the outputs without noise"
+
+
+def _images_summary(rows: Table) -> Table:
+    labelled = [
+        {**row, "label": row["method"] + ("" if row["chosen"] == "True" else f" {row['rank']}")}
+        for row in rows
+    ]
+    return summarise(labelled, ["task", "label", "image"], "rmse")
+
+
+def _images_tables(found: Table) -> str:
+    parts = []
+    for task in ("channels", "rows"):
+        cells = {(r["label"], r["image"]): r for r in found if r["task"] == task}
+        parts.append(f"![Pictures and reconstructions](images/reproduce_images_{task}.png)\n")
+        parts.append(f"Mean of {next(iter(cells.values()))['n']} draws:\n\n{_grid(cells, '', 4)}")
+    return "\n".join(parts)
+
+
+def _runtime_summary(rows: Table) -> Table:
+    paper = {" x ".join(map(str, size)): times for size, times in TABLE_1.items()}
+    return [
+        {
+            "size": size,
+            "method": method,
+            "seconds": seconds,
+            "ratio": seconds / times["HOLRR"],
+            "paper": paper.get(size, {}).get(method),
+        }
+        for size, times in runtime.medians(rows).items()
+        for method, seconds in times.items()
+    ]
+
+
+def _runtime_tables(found: Table) -> str:
+    sizes = list(dict.fromkeys(row["size"] for row in found))
+    body = []
+    for method in dict.fromkeys(row["method"] for row in found):
+        of_method = {row["size"]: row for row in found if row["method"] == method}
+        body.append([method, *(_seconds(of_method[size]) for size in sizes)])
+    return (
+        "Seconds to learn from 100 samples, the paper's in brackets, and the ratio "
+        "to HOLRR:\n\n"
+        + markdown(["", *sizes], body)
+        + "\n![Seconds of every method](images/reproduce_runtime_seconds.png)\n"
+    )
+
+
+def _seconds(row: Row) -> str:
+    paper = "" if row["paper"] is None else f" ({row['paper']:g})"
+    return f"{row['seconds']:.2g}{paper}, {row['ratio']:.2g}"
+
+
+def _meteo_summary(rows: Table) -> Table:
+    found = meteo.summary(rows)
+    for row in found:
+        paper = TABLE_2.get((row["k"], row["n_train"]), {})
+        row["paper"] = paper.get((row["kernel"], row["method"]))
+    return found
+
+
+def _meteo_tables(found: Table) -> str:
+    others = {key: label for key, label in LABELS.items() if key not in PAPER_GRID}
+    return (
+        f"RMSE, mean of {max(r['n'] for r in found)} splits (trace norm "
+        f"{min(r['n'] for r in found)}), the paper's in brackets:\n\n"
+        + _meteo_grid(found, PAPER_GRID)
+        + f"\nSearches that ended on an edge of this grid: {_edges(found, PAPER_GRID)}. With grids "
+        "that hold the optimum, with cross-validation and a refit, and with the calendar:\n\n"
+        + _meteo_grid(found, others)
+        + f"\nSearches that ended on an edge: {_edges(found, others)}.\n"
+        + "\n![Errors of the forecasts](images/reproduce_meteo_rmse.png)\n"
+    )
+
+
+def _meteo_grid(found: Table, labels: dict[tuple[str, str], str]) -> str:
+    cells = list(dict.fromkeys((row["k"], row["n_train"]) for row in found))
+    body = []
+    for key, label in labels.items():
+        of_method = {(r["k"], r["n_train"]): r for r in found if (r["kernel"], r["method"]) == key}
+        if of_method:
+            body.append([label, *(_beside_paper(of_method[cell]) for cell in cells)])
+    return markdown(["", *(f"k={k}, N={n}" for k, n in cells)], body)
+
+
+def _edges(found: Table, labels: dict[tuple[str, str], str]) -> str:
+    """How many of the searches of each method, in all cells, ended on an edge."""
+    words = []
+    for key, label in labels.items():
+        rows = [r for r in found if (r["kernel"], r["method"]) == key and r["at_edge"] is not None]
+        if rows:
+            count, n = sum(r["at_edge"] for r in rows), sum(r["n"] for r in rows)
+            words.append(f"{label.replace(', ', ' ')} {count} of {n}")
+    return ", ".join(words)
+
+
+# Columns of the README's two tables, in the order of the experiment.
+README_PAPER = {
+    ("linear", "RLS"): "RLS",
+    ("linear", "HOLRR"): "HOLRR",
+    ("rbf", "HOLRR"): "HOLRR rbf",
+}
+README_WIDE = {
+    (f"{kernel}, wide", method): method + words
+    for kernel, words in (("linear", ""), ("rbf", " rbf"))
+    for method in ("RLS", "LRR", "HOLRR")
+}
+
+
+def _readme_tables(found: Table) -> str:
+    linear = {key: label for key, label in PAPER_GRID.items() if key[0] == "linear"}
+    linear.pop(("linear", "Trace norm"))
+    return (
+        _readme_grid(found, README_PAPER, paper=True)
+        + "\nThe penalties that bring the paper's numbers back end at 10, and nearly every linear "
+        f"search ends there, too\n({_edges(found, linear)}): a grid that does not hold the "
+        "optimum.\nWith one that does, penalties up to 1e5, for every method alike:\n\n"
+        + _readme_grid(found, README_WIDE)
+    )
+
+
+def _readme_grid(found: Table, labels: dict[tuple[str, str], str], paper: bool = False) -> str:
+    """One row a cell of the paper's table; its own numbers before ours where asked for."""
+    header = ["months ahead, training samples"]
+    for label in labels.values():
+        header += [f"{label}, paper", "ours"] if paper else [label]
+    rows: dict[str, list[str]] = {}
+    for row in found:
+        if (row["kernel"], row["method"]) in labels:
+            values = [row["paper"], row["mean"]] if paper else [row["mean"]]
+            cells = rows.setdefault(f"{row['k']}, {row['n_train']}", [])
+            cells += [f"{value:.3f}" for value in values]
+    return markdown(header, [[cell, *values] for cell, values in rows.items()])
+
+
+def _beside_paper(row: Row) -> str:
+    paper = "" if row["paper"] is None else f" ({row['paper']:.4f})"
+    return f"{row['mean']:.4f}±{row['error']:.4f}{paper}"
+
+
+def _grid(cells: dict[tuple[str, object], Row], prefix: str, digits: int) -> str:
+    """Methods down, the other key across, the least of each column in bold."""
+    columns = list(dict.fromkeys(column for _, column in cells))
+    least = {
+        c: min(row["mean"] for (_, other), row in cells.items() if other == c) for c in columns
+    }
+    body = [
+        [method.strip(), *(_number(cells.get((method, c)), least[c], digits) for c in columns)]
+        for method in dict.fromkeys(method for method, _ in cells)
+    ]
+    return markdown(["", *(f"{prefix}{column}" for column in columns)], body)
+
+
+def _number(row: Row | None, least: float, digits: int) -> str:
+    if row is None:
+        return ""
+    mean = f"{row['mean']:.{digits}f}"
+    words = f"{mean}±{row['error']:.{digits}f}"
+    return f"**{words}**" if mean == f"{least:.{digits}f}" else words
+
+
+# Title in the guide, from rows to a summary, from that to tables.
+SECTIONS: dict[str, tuple[str, Callable[[Table], Table], Callable[[Table], str]]] = {
+    "synthetic": ("Figure 1", _synthetic_summary, _synthetic_tables),
+    "images": ("Figure 2", _images_summary, _images_tables),
+    "runtime": ("Table 1", _runtime_summary, _runtime_tables),
+    "meteo": ("Table 2", _meteo_summary, _meteo_tables),
+}
+
+
+if __name__ == "__main__":
+    refresh(Path(sys.argv[1]), Path(sys.argv[2]))

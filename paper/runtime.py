@@ -1,0 +1,162 @@
+"""Table 1 of the paper: seconds to learn one model from 100 samples.
+
+All methods run in this process, on one thread, in turn, so that a slow moment of the machine
+hits all of them alike; the ratio to HOLRR is what can be set beside the paper's machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from holrr import HOLRR, LRR, MLMTNC, RLS, TraceNormRegression
+from holrr.datasets import make_tensor_regression
+
+from .published import TABLE_1
+from .running import Experiment, Unit, run, seed_for
+from .tables import Table
+
+__all__ = ["EXPERIMENT", "Config", "table"]
+
+RANKS = {(10, 10, 10, 10): (6, 4, 4, 8), (3, 70, 70): (3, 8, 8), (160, 5, 16, 5): (10, 3, 6, 4)}
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of the runtime experiment.
+
+    Parameters
+    ----------
+    sizes : tuple of tuple of int
+        Shapes of the coefficients.
+    n_samples : int
+        Size of the training set.
+    n_repeats : int
+        Fits of each direct method.
+    n_repeats_slow : int
+        Fits of each iterative method.
+    alpha, penalty, beta : float
+        Penalties of the direct methods, of the trace norm and of MLMT-NC.
+    seed : int
+    """
+
+    sizes: tuple[tuple[int, ...], ...] = tuple(TABLE_1)
+    n_samples: int = 100
+    n_repeats: int = 20
+    n_repeats_slow: int = 2
+    alpha: float = 1.0
+    penalty: float = 10.0
+    beta: float = 1.0
+    seed: int = 0
+
+    @classmethod
+    def quick(cls, **changes: Any) -> Config:
+        """A minute at most."""
+        return cls(**{"n_repeats": 10, "n_repeats_slow": 1, **changes})
+
+    @classmethod
+    def full(cls, **changes: Any) -> Config:
+        """As often as the committed results were measured."""
+        return cls(**{"n_repeats": 50, "n_repeats_slow": 5, **changes})
+
+
+def _models(config: Config, rank: tuple[int, ...]) -> dict[str, tuple[Any, int]]:
+    """Estimator and number of fits by method; the iterative methods as they come."""
+    few, many = config.n_repeats_slow, config.n_repeats
+    return {
+        "RLS": (RLS(config.alpha, fit_intercept=False), many),
+        "LRR": (LRR(rank[0], config.alpha, fit_intercept=False), many),
+        "Trace norm": (TraceNormRegression(config.penalty, fit_intercept=False), few),
+        "MLMT-NC": (MLMTNC(rank, config.beta, fit_intercept=False), few),
+        "HOLRR": (HOLRR(rank, config.alpha, fit_intercept=False), many),
+        "HOLRR (paper)": (
+            HOLRR(rank, config.alpha, subspaces="response", fit_intercept=False),
+            many,
+        ),
+    }
+
+
+def _rank_for(size: tuple[int, ...]) -> tuple[int, ...]:
+    return RANKS.get(size, tuple((d + 1) // 2 for d in size))
+
+
+def _units(config: Config) -> list[Unit]:
+    return [tuple(size) for size in config.sizes]
+
+
+def _run_unit(config: Config, unit: Unit) -> Table:
+    rank = _rank_for(unit)
+    X, Y = make_tensor_regression(
+        config.n_samples,
+        unit[0],
+        unit[1:],
+        rank=rank,
+        snr=1.0,
+        normalize=True,
+        random_state=seed_for(config.seed, "runtime"),
+    )
+    models = _models(config, rank)
+    for name, (model, _) in models.items():
+        if name not in ("Trace norm", "MLMT-NC"):
+            model.fit(X, Y)  # the first call pays for loading code
+    rows = []
+    for repeat in range(max(n for _, n in models.values())):
+        for name, (model, n) in models.items():
+            if repeat < n:
+                seconds = _seconds(partial(model.fit, X, Y))
+                rows.append(
+                    {"size": _words(unit), "method": name, "repeat": repeat, "seconds": seconds}
+                )
+    return rows
+
+
+def _words(size: tuple[int, ...]) -> str:
+    return " x ".join(map(str, size))
+
+
+def _seconds(action: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def medians(rows: Table) -> dict[str, dict[str, float]]:
+    """Median seconds by size and method."""
+    times: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        times.setdefault(row["size"], {}).setdefault(row["method"], []).append(row["seconds"])
+    return {
+        size: {method: float(np.median(t)) for method, t in methods.items()}
+        for size, methods in times.items()
+    }
+
+
+EXPERIMENT = Experiment("runtime", Config, _units, _run_unit, serial=True)
+
+
+def table(config: Config | None = None) -> Table:
+    """The seconds of every fit.
+
+    Parameters
+    ----------
+    config : Config, optional
+        Settings; the paper's sizes by default.
+
+    Returns
+    -------
+    list of dict
+        Columns size, method, repeat, seconds.
+
+    Examples
+    --------
+    >>> from paper import runtime
+    >>> rows = runtime.table(runtime.Config(sizes=((4, 3, 3),), n_repeats=2, n_repeats_slow=1))
+    >>> sorted({row["method"] for row in rows})
+    ['HOLRR', 'HOLRR (paper)', 'LRR', 'MLMT-NC', 'RLS', 'Trace norm']
+    """
+    return run(EXPERIMENT, config or Config())

@@ -1,0 +1,171 @@
+"""Weights of outputs that are a product over the output modes.
+
+With a weight ``v = v_1 x ... x v_p`` for every entry the objective is
+
+    sum_j v_j ( sum_n w_n (y_nj - b_j - <x_n, W_j>)^2 + alpha ||W_j||^2 ) ,
+
+that of the outputs and coefficients times ``sqrt(v_i)`` along each mode i. Scaling keeps every
+rank, so the fit to scaled outputs, scaled back, is exact. Ridge regression, whose outputs are
+independent of each other, stays as it is.
+
+An output of weight zero is no part of the problem: whatever it holds, it influences nothing, and
+its prediction is NaN, as that of one never observed. A small weight in its place makes it follow
+the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from .namespace import Array, asarray_like, namespace_of, to_numpy
+from .tucker import Tucker
+
+__all__ = ["check_output_weight", "scale_outputs", "unscale"]
+
+
+def check_output_weight(output_weight: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """Weights of outputs as the user wrote them, as one vector for each output mode.
+
+    Parameters
+    ----------
+    output_weight : array of shape (d1, ..., dp), or list or tuple of p vectors
+        The array must be a product over the modes. In a sequence, None stands for ones.
+    shape : sequence of int
+        ``(d1, ..., dp)``.
+
+    Returns
+    -------
+    tuple of p arrays of shape (d_i,)
+
+    Examples
+    --------
+    >>> check_output_weight([[1, 2], None], (2, 3))
+    (array([1., 2.]), array([1., 1., 1.]))
+    >>> check_output_weight(np.array([[1.0, 2.0], [3.0, 6.0]]), (2, 2))
+    (array([2., 6.]), array([0.5, 1. ]))
+    """
+    shape = tuple(shape)
+    if not shape:
+        raise ValueError("output_weight needs outputs with at least one mode; y has scalars only.")
+    if _is_one_vector(output_weight, len(shape)):
+        output_weight = [output_weight]
+    if not isinstance(output_weight, (list, tuple)):
+        return _factorised(_numbers(output_weight, "output_weight"), shape)
+    if len(output_weight) != len(shape):
+        raise ValueError(
+            f"output_weight must have {len(shape)} entries, one vector for each output mode; got "
+            f"{len(output_weight)}."
+        )
+    pairs = zip(output_weight, shape, strict=True)
+    return tuple(_vector(v, d, f"output_weight[{i}]") for i, (v, d) in enumerate(pairs))
+
+
+def _is_one_vector(output_weight: Any, p: int) -> bool:
+    """Whether a single mode was given its weights without a list around them."""
+    if p != 1:
+        return False
+    return not isinstance(output_weight, (list, tuple)) or (
+        len(output_weight) > 0 and np.ndim(output_weight[0]) == 0 and output_weight[0] is not None
+    )
+
+
+def _vector(v: Any, size: int, name: str) -> np.ndarray:
+    if v is None:
+        return np.ones(size)
+    v = _numbers(v, name)
+    if v.shape != (size,):
+        raise ValueError(f"{name} must have shape ({size},), the size of its mode; got {v.shape}.")
+    return v
+
+
+def _numbers(v: Any, name: str) -> np.ndarray:
+    try:
+        v = np.asarray(to_numpy(v) if hasattr(v, "shape") else v)
+        single = v.dtype == np.float32
+        v = v.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must hold numbers; got {v!r}.") from error
+    if not np.isfinite(v).all() or (v < 0).any():
+        bad = v[~(np.isfinite(v) & (v >= 0))][0]
+        raise ValueError(f"{name} must be finite and at least 0 everywhere; found {bad}.")
+    if not v.any():
+        raise ValueError(f"{name} is zero everywhere: no output would count.")
+    return v.astype(np.float32) if single else v
+
+
+def _factorised(V: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """The vectors whose product over the modes is `V`, the first with the scale of all."""
+    if V.shape != shape:
+        raise ValueError(
+            f"output_weight as an array must have the shape {shape} of the outputs; got {V.shape}."
+        )
+    rtol, V = math.sqrt(np.finfo(V.dtype).eps), V.astype(np.float64)
+    top: tuple[Any, ...] = np.unravel_index(np.argmax(V), shape)
+    fibres = [V[(*top[:i], slice(None), *top[i + 1 :])] for i in range(len(shape))]
+    vectors = [fibres[0], *(v / V[top] for v in fibres[1:])]
+    product = reduce(np.multiply.outer, vectors)
+    if not np.allclose(product, V, rtol=rtol, atol=0.0):
+        at = tuple(int(i) for i in np.unravel_index(np.argmax(np.abs(product - V)), shape))
+        raise ValueError(
+            f"output_weight must be a product over the output modes, one vector for each, which "
+            f"this array is not: at index {at} it is {V[at]:g}, and the product that fits its "
+            f"largest entry is {product[at]:g}."
+        )
+    return tuple(vectors)
+
+
+def scale_outputs(T: Array, weights: Sequence[np.ndarray]) -> Array:
+    """`T` times the square roots of the weights along its last modes; zero where they are zero.
+
+    Parameters
+    ----------
+    T : array of shape (..., d1, ..., dp)
+        Outputs, their mean, or their products with inputs. NaN stays NaN.
+    weights : sequence of p arrays of shape (d_i,)
+    """
+    xp = namespace_of(T)
+    root = asarray_like(reduce(np.multiply.outer, map(np.sqrt, weights)), T, dtype=T.dtype)
+    if bool(xp.all(root > 0)):
+        return T * root
+    # What does not count may be infinite or NaN, which zero times it would not heal.
+    return xp.where(root > 0, T, xp.zeros_like(T)) * root
+
+
+def unscale(coef: Tucker, intercept: Array, weights: Sequence[np.ndarray]) -> tuple[Tucker, Array]:
+    """Coefficients and intercept of the outputs from those of the scaled outputs.
+
+    Parameters
+    ----------
+    coef : Tucker
+        Of shape (d0, d1, ..., dp).
+    intercept : array of shape (d1, ..., dp)
+    weights : sequence of p arrays of shape (d_i,)
+
+    Returns
+    -------
+    coef : Tucker
+        Zero for outputs of weight zero.
+    intercept : array of shape (d1, ..., dp)
+        NaN for outputs of weight zero.
+    """
+    inverse = [np.divide(1.0, v, out=np.zeros_like(v, float), where=v > 0) for v in weights]
+    core, factors = coef.core, list(coef.factors[1:])
+    for mode, (U, v) in enumerate(zip(factors, inverse, strict=True)):
+        if U is not None:
+            factors[mode] = scale_outputs(U.T, [v]).T
+    own = [
+        v if U is None else np.ones(R)
+        for U, v, R in zip(factors, inverse, core.shape[1:], strict=True)
+    ]
+    xp = namespace_of(intercept)
+    counts = asarray_like(reduce(np.multiply.outer, weights) > 0, intercept)
+    nan = xp.full_like(intercept, math.nan)
+    return (
+        Tucker(scale_outputs(core, own), (coef.factors[0], *factors)),
+        xp.where(counts, scale_outputs(intercept, inverse), nan),
+    )

@@ -1,0 +1,84 @@
+"""Units in which squares of the data neither overflow nor vanish."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .namespace import Array, namespace_of
+from .tucker import Tucker
+
+__all__ = ["ONE", "Units"]
+
+# Sizes of data within which all that a fit forms of them stays in the range of floats.
+_ORDINARY = {"float64": (1e-60, 1e60), "float32": (1e-12, 1e12)}
+
+
+@dataclass(frozen=True)
+class Units:
+    """What inputs and outputs were divided by: powers of two, so that nothing is rounded.
+
+    Parameters
+    ----------
+    x, y : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Units.of(np.ones((3, 2)), 1e-170 * np.ones((3, 4))) == Units(1.0, 2.0**-565)
+    True
+    """
+
+    x: float = 1.0
+    y: float = 1.0
+
+    @classmethod
+    def of(cls, X: Array, Y: Array) -> Units:
+        """Units that suit the data: one, unless these are very large or very small."""
+        return cls(_unit(X), _unit(Y))
+
+    @property
+    def is_one(self) -> bool:
+        """Whether nothing was divided."""
+        return self.x == self.y == 1.0
+
+    def alpha(self, alpha: float) -> float:
+        """The ridge penalty that does to the divided data what `alpha` does to the data."""
+        return alpha / self.x / self.x
+
+    def energy(self, energy: float) -> float:
+        """A sum of squares of outputs as one of the data themselves."""
+        return energy * self.y * self.y
+
+    def coefficients(self, W: Tucker) -> Tucker:
+        """Coefficients of the data themselves."""
+        first, *others = W.factors
+        if self.is_one:
+            return W
+        if first is None:
+            return Tucker(W.core * self.y / self.x, W.factors, W.leading)
+        # Core and factor apart: their product may leave the range of single precision.
+        return Tucker(W.core * self.y, (first / self.x, *others), W.leading)
+
+
+def _unit(A: Array) -> float:
+    """A power of two near the largest entry, or one where that is of ordinary size.
+
+    A few entries are looked at first: a pass over all of them costs as much as a fit.
+    """
+    low, high = _ORDINARY["float32" if A.dtype == namespace_of(A).float32 else "float64"]
+    some = A[tuple(slice(None, None, max(1, d // 8)) for d in A.shape)]
+    if low < _largest(some) < high:
+        return 1.0
+    largest = _largest(A)
+    ordinary = low < largest < high or largest == 0 or not math.isfinite(largest)
+    return 1.0 if ordinary else 2.0 ** round(math.log2(largest))
+
+
+def _largest(A: Array) -> float:
+    xp = namespace_of(A)
+    return max(abs(float(xp.max(A))), abs(float(xp.min(A))))
+
+
+# Those of ordinary data.
+ONE = Units()

@@ -1,0 +1,211 @@
+"""Arrays on disk as a source: read in blocks of samples, by several threads."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from functools import partial, reduce
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..core.namespace import is_array, is_numpy_array
+from ..core.responses import ResponseSums
+from ..core.threads import limit_threads
+from .arrays import check_inputs, check_lengths, check_outputs
+from .budget import DEFAULT_MAX_BYTES
+from .moments import Moments
+from .reading import Box, RowReader, blocks_of_rows, boxes, in_order, is_on_disk
+from .running import Running, add_by_label, errors_say_where
+from .scores import Errors
+from .source import Source, add_sums, check_kind, common_dtype, light, sums_of_block, weights_of
+
+__all__ = ["DiskSource"]
+
+T = TypeVar("T")
+
+# Threads that read and compute: each takes an eighth of the memory budget for its block.
+_MAX_WORKERS = 4
+
+
+class DiskSource(Source):
+    """Memory maps, HDF5 datasets and Zarr arrays; one of `X` and `Y` may be in memory.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+    Y : array of shape (n_samples, d1, ..., dp)
+    sample_weight : array of shape (n_samples,), optional
+    max_bytes : int
+        The memory budget.
+    """
+
+    def __init__(
+        self, X: Any, Y: Any, sample_weight: Any = None, max_bytes: int = DEFAULT_MAX_BYTES
+    ) -> None:
+        self.max_bytes = max_bytes
+        self._X = _check_on_disk(X, "X", 2) if is_on_disk(X) else _in_memory(check_inputs(X), "X")
+        self._Y = _check_on_disk(Y, "y", 1) if is_on_disk(Y) else _in_memory(check_outputs(Y), "y")
+        check_lengths(self._X, self._Y)
+        self.n_samples, self.n_features = self._X.shape
+        self.output_shape = tuple(self._Y.shape[1:])
+        self.weights = weights_of(sample_weight, self.n_samples)
+        self.dtype = common_dtype(self._X, self._Y)
+
+    def fold_moments(
+        self, labels: np.ndarray | None, n_folds: int, response_grams: bool = False
+    ) -> list[Moments]:
+        def of_block(rows: slice, X: np.ndarray, Y: np.ndarray, w: Any) -> list[Running]:
+            folds = [Running(response_grams) for _ in range(n_folds)]
+            X = X if self.features is None else self.features(check_inputs(X))
+            add_by_label(folds, None if labels is None else labels[rows], X, Y, w)
+            return folds
+
+        def join(a: list[Running], b: list[Running]) -> list[Running]:
+            return [Running.joined(pair) for pair in zip(a, b, strict=True)]
+
+        self._warn_of_size(n_folds)
+        n_features = max(self.n_features, self.n_mapped // 2)
+        entries = n_features * (n_features + math.prod(self.output_shape))
+        return [f.result() for f in self._reduced(of_block, join, result=8 * n_folds * entries)]
+
+    def input_rows(self, index: np.ndarray) -> np.ndarray:
+        order = np.argsort(index, kind="stable")
+        rows, wanted = np.empty((index.size, self.n_features), self._X.dtype), index[order]
+        step = max(1, self.max_bytes // (64 * self.n_features))
+        with closing(RowReader(self._X)) as read:
+            for start in range(0, self.n_samples, step):
+                here = slice(*np.searchsorted(wanted, [start, start + step]))
+                if here.start < here.stop:
+                    block = read(slice(start, min(start + step, self.n_samples)))
+                    rows[order[here]] = block[wanted[here] - start]
+        return check_inputs(rows)
+
+    @property
+    def has_inputs(self) -> bool:
+        return self._inputs_are_small or not is_on_disk(self._X)
+
+    def inputs(self) -> np.ndarray:
+        if not is_on_disk(self._X):
+            return self._X
+        with closing(RowReader(self._X)) as read:
+            return check_inputs(read(slice(0, self.n_samples)))
+
+    def input_moments(self) -> Moments:
+        def of_block(rows: slice, X: np.ndarray, Y: np.ndarray, w: Any) -> Running:
+            part = Running()
+            part.add(X, X[:, 0], w)
+            return part
+
+        join = lambda a, b: Running.joined([a, b])  # noqa: E731
+        nothing, result = np.empty((self.n_samples, 0)), 8 * self.n_features**2
+        total = self._reduced(of_block, join, Y=nothing, result=result)
+        return replace(total.result(), dtype=self.dtype)
+
+    def responses(
+        self,
+        basis: np.ndarray | None = None,
+        mean_x: np.ndarray | None = None,
+        *,
+        max_entries: int | None = None,
+        response_grams: bool = False,
+    ) -> Iterator[tuple[Box, ResponseSums]]:
+        def of_block(rows: slice, X: np.ndarray, Y: np.ndarray, w: Any) -> ResponseSums | None:
+            return sums_of_block(X, Y, w, mean_x, response_grams)
+
+        X = self._X if basis is None else basis
+        parts: Any = [()]
+        if max_entries is not None:
+            parts = boxes(self.output_shape, max_entries // X.shape[1])
+        for box in parts:
+            entries = X.shape[1] * math.prod(_sizes(box, self.output_shape))
+            sums = self._reduced(of_block, add_sums, X=X, box=box, result=8 * entries)
+            assert sums is not None  # some weight is positive, see check_weights
+            yield box, sums
+
+    def errors(self, model: Any) -> Errors:
+        model = light(model)
+
+        def of_block(rows: slice, X: np.ndarray, Y: np.ndarray, w: Any) -> Errors:
+            return Errors.of(check_outputs(Y), model.predict(X), w)
+
+        result = 24 * math.prod(self.output_shape)
+        return self._reduced(of_block, lambda a, b: a + b, result=result)
+
+    def _reduced(
+        self,
+        of_block: Callable[..., T],
+        join: Callable[[T, T], T],
+        *,
+        X: Any = None,
+        Y: Any = None,
+        box: Box = (),
+        result: int,
+    ) -> T:
+        """What `of_block` makes of each block ``(rows, X, Y, weights)``, joined in their order.
+
+        A thread reads a block and computes with it on one core while others do the same, so that
+        reading and computing overlap without competing for cores. There are fewer threads, or only
+        this one, where the results, of `result` bytes each, would exceed the budget.
+        """
+        X, Y = (self._X if X is None else X), (self._Y if Y is None else Y)
+        width = X.shape[1] + self.n_mapped + math.prod(_sizes(box, Y.shape[1:]))
+        chunk = getattr(Y, "chunks", None)
+        blocks = blocks_of_rows(self.n_samples, 8 * width, self.max_bytes // 8, chunk)
+        n_workers = min(_MAX_WORKERS, len(blocks), os.cpu_count() or 1)
+        n_workers = min(n_workers, self.max_bytes // (4 * result))
+        cores = (os.cpu_count() or 1) // max(n_workers, 1)
+        own, readers = threading.local(), []
+
+        def job(rows: slice) -> T:
+            if not hasattr(own, "readers"):
+                own.readers = RowReader(X), RowReader(Y, box)
+                readers.extend(own.readers)
+            parts = [read(rows) for read in own.readers]
+            w = None if self.weights is None else self.weights[rows]
+            where = f"the block of samples {rows.start} to {rows.stop - 1}"
+            with limit_threads(cores), errors_say_where(where, rows, box):
+                return of_block(rows, *parts, w)
+
+        try:
+            if n_workers < 1:
+                return reduce(join, map(job, blocks))
+            jobs = (partial(job, rows) for rows in blocks)
+            with closing(in_order(jobs, n_workers)) as results:
+                return reduce(join, results)
+        finally:
+            for reader in readers:
+                reader.close()
+
+
+def _sizes(box: Box, shape: tuple[int, ...]) -> list[int]:
+    return [s.stop - s.start for s in box] + list(shape[len(box) :])
+
+
+# ---------------------------------------------------------------- validation
+
+
+def _check_on_disk(A: Any, name: str, min_ndim: int) -> Any:
+    """Shape and type of an array on disk; its values are checked when they are read."""
+    if len(A.shape) < min_ndim or (name == "X" and len(A.shape) != 2):
+        raise ValueError(
+            f"{name} must have shape (n_samples, {'n_features' if name == 'X' else 'd1, ..., dp'});"
+            f" got {tuple(A.shape)}."
+        )
+    if 0 in A.shape:
+        raise ValueError(f"{name} must not be empty; got shape {tuple(A.shape)}.")
+    check_kind(A, name)
+    return A
+
+
+def _in_memory(A: Any, name: str) -> np.ndarray:
+    if is_array(A) and not is_numpy_array(A):
+        raise TypeError(
+            f"{name} must be a NumPy array or on disk, too, where the other one is on disk; got "
+            f"{type(A).__module__}.{type(A).__name__}."
+        )
+    return A

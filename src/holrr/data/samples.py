@@ -1,0 +1,133 @@
+"""The door of every fit: checked samples in memory, or a source that is read in blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from ..core.namespace import Array, namespace_of
+from ..core.units import ONE, Units
+from .arrays import check_pair, check_weights
+from .labels import check_features, check_rows
+from .moments import Moments
+from .source import Source, open_source
+
+__all__ = ["Samples", "ingest", "open_data", "open_samples"]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Checked samples in memory.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+    Y : array of shape (n_samples, d1, ..., dp)
+        In the library, on the device and of the floating-point type of `X`. Whether it is finite
+        is found out by the first pass over it, since a pass of its own would cost as much as a fit.
+    w : array of shape (n_samples,), or None
+        Weights, in float64.
+    units : Units
+        What the user's data were divided by.
+    """
+
+    X: Array
+    Y: Array
+    w: Array | None = None
+    units: Units = ONE
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, those without weight included."""
+        return self.X.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of `X`."""
+        return self.X.shape[1]
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """``(d1, ..., dp)``."""
+        return tuple(self.Y.shape[1:])
+
+    @property
+    def weight(self) -> float:
+        """Sum of the weights."""
+        return float(self.n_samples) if self.w is None else float(namespace_of(self.w).sum(self.w))
+
+    def moments(self, response_grams: bool = False) -> Moments:
+        """Moments of all samples."""
+        return Moments.from_checked(self.X, self.Y, self.w, response_grams)
+
+    def in_units(self, *, inputs: bool = True) -> Samples:
+        """The samples in units in which no square overflows or vanishes: mostly themselves.
+
+        Parameters
+        ----------
+        inputs : bool
+            Whether the inputs may be divided, too; a kernel has its own idea of their scale.
+        """
+        found = Units.of(self.X, self.Y)
+        units = found if inputs else Units(1.0, found.y)
+        if units.is_one:
+            return self
+        X = self.X if units.x == 1.0 else self.X / units.x
+        return replace(self, X=X, Y=self.Y / units.y, units=units)
+
+
+def open_data(
+    X: Any, y: Any, sample_weight: Any = None, *, max_bytes: int | None = None
+) -> Samples | Source:
+    """Whatever a user has as checked samples, or as a source where it must not be read whole.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        NumPy, lists, tables, arrays of other libraries; memory maps, HDF5, Zarr, Dask.
+    y : array-like of shape (n_samples, d1, ..., dp)
+    sample_weight : array-like of shape (n_samples,), optional
+    max_bytes : int, optional
+        The memory budget of a source; the one in force by default.
+    """
+    check_rows(X, y=y, sample_weight=sample_weight)
+    source = open_source(X, y, sample_weight, max_bytes)
+    return open_samples(X, y, sample_weight) if source is None else source
+
+
+def open_samples(X: Any, y: Any, sample_weight: Any = None) -> Samples:
+    """The same for those who need all samples in memory."""
+    check_rows(X, y=y, sample_weight=sample_weight)
+    X, Y = check_pair(X, y)
+    return Samples(X, Y, check_weights(sample_weight, X))
+
+
+def ingest(
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    reset: bool = True,
+    stream: bool = True,
+) -> Any:
+    """The data of a fit; the estimator remembers number and names of the features.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X, y, sample_weight
+        As in `open_data`.
+    reset : bool
+        False for a batch, whose features are compared with those seen before.
+    stream : bool
+        Whether the estimator can take a source; if not, data on disk are read whole.
+
+    Returns
+    -------
+    Samples or Source
+    """
+    check_features(estimator, X, reset=reset)
+    return (open_data if stream else open_samples)(X, y, sample_weight)

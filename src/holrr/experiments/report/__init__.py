@@ -1,5 +1,0 @@
-"""The report: one self-contained page, a section an experiment."""
-
-from ._page import Check, Section, build_report, save_section
-
-__all__ = ["Check", "Section", "build_report", "save_section"]

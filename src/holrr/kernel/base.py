@@ -1,0 +1,253 @@
+"""The skeleton of the kernel estimators: kernel values in place of features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+from sklearn.base import _fit_context
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from ..base import Approximating, all_or_nothing
+from ..core.namespace import Array, beside, namespace_of, row_blocks
+from ..core.spectral import Whitened, whiten_moments
+from ..core.tucker import Tucker
+from ..data.moments import Moments
+from ..data.samples import Samples, ingest
+from ..data.source import Source
+from ..linear.base import check_batch, moments_so_far
+from ._gram import Gram, KernelFunction, centred_gram
+from ._kernels import KernelSpec, kernel_function
+from ._landmarks import Landmarks, choose_landmarks, copy_of
+from ._problem import SOLVERS, whiten_gram
+from ._responses import Responses, centre_responses
+
+__all__ = ["KernelTensorRegressor", "kernel_constraints"]
+
+# Bytes of the kernel values of one block of samples to predict for.
+_BLOCK = 2**27
+
+kernel_constraints: dict[str, list[Any]] = {
+    "kernel": [StrOptions({*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}), callable],
+    "gamma": [Interval(Real, 0, None, closed="left"), None],
+    "degree": [Interval(Real, 0, None, closed="left")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+    "kernel_params": [dict, None],
+    "fit_intercept": ["boolean"],
+    "center_kernel": ["boolean"],
+    "n_components": [Interval(Integral, 1, None, closed="left"), None],
+    "landmarks": ["array-like", None],
+    "random_state": ["random_state"],
+}
+
+
+def _has_landmarks(estimator: Any) -> bool:
+    if estimator.n_components is None and estimator.landmarks is None:
+        raise AttributeError(
+            "partial_fit needs landmarks, since the exact fit has a coefficient for every sample: "
+            "set n_components or landmarks."
+        )
+    return True
+
+
+class KernelTensorRegressor(Approximating):
+    """Estimators that are linear in the features of a kernel.
+
+    The coefficients are those of the kernel values with the training samples, or with the
+    landmarks that stand for them. With landmarks the kernel is a feature map in front of a linear
+    problem, which is all that is new: data of every kind and batches come with it.
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "solver": [StrOptions(set(SOLVERS))],
+        **kernel_constraints,
+    }
+
+    alpha: float
+    kernel: str | Callable[..., float]
+    gamma: float | None
+    degree: float
+    coef0: float
+    kernel_params: dict[str, Any] | None
+    fit_intercept: bool
+    center_kernel: bool
+    solver: str
+    n_components: int | None
+    landmarks: Any
+    random_state: Any
+
+    @all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            With ``kernel="precomputed"``, the Gram matrix (n_samples, n_samples). The kernels that
+            need no more than products of the inputs ("linear", "poly", "rbf", "sigmoid") take
+            arrays of any library that follows the array API standard, too. With landmarks memory
+            maps, HDF5 and Zarr arrays are read in blocks, and Dask arrays reduced where they are.
+        y : array of shape (n_samples, d1, ..., dp)
+            Outputs of any order p >= 0; p = 0 are scalar targets.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples in the squared error.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_data(ingest(self, X, y, sample_weight, stream=self._uses_landmarks))
+
+    @available_if(_has_landmarks)
+    @all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Add a batch of samples to those seen so far and fit the model to all of them.
+
+        Only with landmarks: those given, or drawn from the first batch.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : array of shape (n_samples, d1, ..., dp)
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        seen = moments_so_far(self)
+        data = ingest(self, X, y, sample_weight, reset=seen is None)
+        if seen is None:
+            features = self._draw_features(data)
+        else:
+            features = self._features_so_far()
+            check_batch(data, seen)
+        batch = features.moments(data, self._wants_response_grams())
+        moments = batch if seen is None else seen + batch
+        self._fit_features(features, moments)
+        self.moments_ = moments
+        return self
+
+    def _predict_checked(self, X: Array) -> Array:
+        blocks = row_blocks(X.shape[0], 8 * self.tucker_.shape[0], _BLOCK)
+        parts = [self._map(self._kernel_values(X[rows, :])) for rows in blocks]
+        return parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat(parts, axis=0)
+
+    def _kernel_values(self, X: Array) -> Array:
+        """With the training samples or landmarks; `X` itself where they are precomputed."""
+        fitted = self.X_fit_
+        return self._kernel_function()(X, X if fitted is None else beside(fitted, X))
+
+    @property
+    def dual_coef_(self) -> Array:
+        """Dense dual coefficients, of shape (n_samples or n_landmarks, d1, ..., dp)."""
+        check_is_fitted(self)
+        return self.tucker_.to_dense()
+
+    @property
+    def coef_(self) -> Array:
+        """Dense coefficients of the inputs, (n_features, d1, ..., dp); of a linear kernel only."""
+        check_is_fitted(self)
+        if self.kernel != "linear":
+            raise AttributeError(
+                f"coef_ is there with kernel='linear' only; with kernel={self.kernel!r} the model "
+                f"is linear in the kernel values, with coefficients dual_coef_."
+            )
+        core, factors = self.tucker_.core, self.tucker_.factors
+        return Tucker(core, (None, *factors[1:])).map_input(self._input_map())
+
+    # ------------------------------------------------------------ from data to fitted attributes
+
+    @property
+    def _uses_landmarks(self) -> bool:
+        return self.n_components is not None or self.landmarks is not None
+
+    def _fit_data(self, data: Samples | Source, **options: Any) -> Any:
+        """Fit to data that came through the door; `options` are those of `_solve`."""
+        if isinstance(data, Samples):
+            data = data.in_units(inputs=False)
+        if self._uses_landmarks:
+            features = self._draw_features(data)
+            moments = features.moments(data, self._wants_response_grams())
+            return self._fit_features(features, moments, data, **options)
+        assert isinstance(data, Samples)
+        X, w = data.X, data.w
+        outputs = centre_responses(
+            data.Y, w, fit_intercept=self.fit_intercept, grams=self._wants_response_grams()
+        )
+        problem = self._whiten(lambda: self._gram(X, w), outputs)
+        self._forget()
+        self._solve(replace(problem, units=data.units), X.shape[0], **options)
+        self.X_fit_ = None if self.kernel == "precomputed" else copy_of(X)
+        return self
+
+    def _fit_features(
+        self, features: Landmarks, moments: Moments, data: Any = None, **options: Any
+    ) -> Any:
+        """Fit to the moments of the features of landmarks."""
+        centred = moments.centred(self.fit_intercept, centre_inputs=self.center_kernel)
+        problem = whiten_moments(centred, float(self.alpha), solver=self.solver)
+        problem = features.on_kernel_values(problem)
+        if isinstance(data, Samples):
+            problem = replace(problem, units=data.units)
+        self._forget()
+        self._solve(problem, features.points.shape[0], **options)
+        self.X_fit_ = features.points
+        self._fitted_features = (self._kernel_spec(), features.s, features.Q)
+        return self
+
+    def _n_directions(self, n_features: int, output_shape: Sequence[int]) -> int:
+        return min(n_features, math.prod(output_shape))  # more directions than outputs add nothing
+
+    def _gram(self, X: Array, w: Array | None) -> Gram:
+        center = self.fit_intercept and self.center_kernel
+        return centred_gram(self._kernel_function(), X, w, center=center)
+
+    def _whiten(self, build: Callable[[], Gram], outputs: Responses) -> Whitened:
+        return whiten_gram(build, outputs, float(self.alpha), solver=self.solver)
+
+    # ------------------------------------------------------------ kernel and landmarks
+
+    def _kernel_spec(self) -> KernelSpec:
+        names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
+        return {name: getattr(self, name) for name in names}
+
+    def _kernel_function(self) -> KernelFunction:
+        return kernel_function(self._kernel_spec())
+
+    def _draw_features(self, data: Samples | Source) -> Landmarks:
+        points = choose_landmarks(
+            data, self.kernel, self.n_components, self.landmarks, self.random_state
+        )
+        return Landmarks.of(self._kernel_function(), points)
+
+    def _features_so_far(self) -> Landmarks:
+        """The features of the batches before, whose kernel must still be the same."""
+        spec, s, Q = self._fitted_features
+        for name, value in self._kernel_spec().items():
+            if value is not spec[name] and value != spec[name]:
+                raise ValueError(
+                    f"partial_fit cannot go on with {name}={value!r}: the batches before were seen "
+                    f"with {name}={spec[name]!r}. Set it back, or start anew with fit or a clone."
+                )
+        return Landmarks(self._kernel_function(), self.X_fit_, s, Q)
+
+    def _input_map(self) -> Array:
+        """``X_fit' factors[0]``, of shape (n_features, R0)."""
+        U, X = self.tucker_.factors[0], self.X_fit_
+        assert X is not None
+        return X.T if U is None else X.T @ U
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags

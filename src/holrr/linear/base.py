@@ -1,0 +1,203 @@
+"""The skeleton of the estimators that are linear in the inputs: they need moments only."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from numbers import Real
+from typing import Any
+
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..base import Approximating, TensorRegressor, all_or_nothing
+from ..core.caution import warn
+from ..core.samples import whiten_arrays
+from ..core.spectral import SOLVERS, Whitened, whiten_moments
+from ..data.moments import Moments
+from ..data.samples import Samples, ingest
+from ..data.source import Source
+from ..data.wide import whiten_source
+
+__all__ = ["LinearApproximating", "LinearTensorRegressor", "check_batch", "moments_so_far"]
+
+
+class LinearTensorRegressor(TensorRegressor):
+    """Estimators that are linear in the inputs and so need the data only through their moments.
+
+    A subclass says what its problem is, from samples, from a source and from moments.
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "fit_intercept": ["boolean"],
+    }
+
+    alpha: float
+    fit_intercept: bool
+
+    @all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            NumPy, or any library that follows the array API standard (torch, cupy, ...); the fit
+            is computed where the arrays live. Memory maps, HDF5 and Zarr arrays are read in blocks,
+            Dask arrays are reduced on the active scheduler (see docs/streaming.md).
+        y : array of shape (n_samples, d1, ..., dp)
+            Outputs of any order p >= 0; p = 0 are scalar targets.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples in the squared error.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_data(ingest(self, X, y, sample_weight))
+
+    @all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Add a batch of samples to those seen so far and fit the model to all of them.
+
+        The data are kept as moments, whose size does not depend on the number of samples, and
+        every call solves the problem anew: with many small batches it is quicker to merge
+        `Moments` and to call `fit_moments` once. After `fit`, which keeps no moments, it starts
+        anew and says so in a warning.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : array of shape (n_samples, d1, ..., dp)
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        seen = moments_so_far(self)
+        data = ingest(self, X, y, sample_weight, reset=seen is None)
+        if seen is None:
+            return self._fit_moments(data.moments(self._wants_response_grams()))
+        check_batch(data, seen)
+        return self._fit_moments(seen + data.moments(seen.response_grams is not None))
+
+    @all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_moments(self, moments: Moments) -> Any:
+        """Fit the model to moments, gathered here or elsewhere.
+
+        Parameters
+        ----------
+        moments : Moments
+
+        Returns
+        -------
+        self
+        """
+        if not isinstance(moments, Moments):
+            raise TypeError(f"moments must be a Moments object; got {type(moments).__name__}.")
+        self.__dict__.pop("feature_names_in_", None)
+        self.n_features_in_ = moments.n_features
+        return self._fit_moments(moments)
+
+    # ------------------------------------------------------------ what a kind of model adds
+
+    @abstractmethod
+    def _problem_of_samples(self, data: Samples) -> Any:
+        """What `_solve` wants, from samples in memory."""
+
+    @abstractmethod
+    def _problem_of_moments(self, moments: Moments) -> Any:
+        """What `_solve` wants, from moments."""
+
+    def _problem_of_source(self, source: Source) -> Any:
+        """What `_solve` wants, from data beyond memory."""
+        return self._problem_of_moments(source.moments(self._wants_response_grams()))
+
+    def _wants_response_grams(self) -> bool:
+        return False
+
+    # ------------------------------------------------------------ from data to fitted attributes
+
+    def _fit_data(self, data: Samples | Source, **options: Any) -> Any:
+        """Fit to data that came through the door; `options` are those of `_solve`."""
+        if isinstance(data, Samples):
+            problem = self._problem_of_samples(data.in_units())
+        else:
+            problem = self._problem_of_source(data)
+        self._forget()
+        self._solve(problem, data.n_features, **options)
+        return self
+
+    def _fit_moments(self, moments: Moments, *, keep: bool = True, **options: Any) -> Any:
+        """Fit to moments, which are kept for later batches unless nobody will add any."""
+        if self._wants_response_grams() and moments.response_grams is None:
+            raise ValueError(
+                "subspaces='response' needs moments that were gathered with response_grams=True."
+            )
+        problem = self._problem_of_moments(moments)
+        self._forget()
+        self._solve(problem, moments.n_features, **options)
+        if keep:
+            self.moments_ = moments
+        return self
+
+
+class LinearApproximating(Approximating, LinearTensorRegressor):
+    """Linear estimators that approximate the whitened tensor of one penalty."""
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **LinearTensorRegressor._parameter_constraints,
+        "solver": [StrOptions(set(SOLVERS))],
+    }
+
+    solver: str
+
+    def _problem_of_samples(self, data: Samples) -> Whitened:
+        problem = whiten_arrays(
+            data.X,
+            data.Y,
+            data.w,
+            data.units.alpha(float(self.alpha)),
+            solver=self.solver,
+            fit_intercept=self.fit_intercept,
+            response_grams=self._wants_response_grams(),
+        )
+        return problem if data.units.is_one else replace(problem, units=data.units)
+
+    def _problem_of_source(self, source: Source) -> Whitened:
+        return whiten_source(
+            source,
+            float(self.alpha),
+            solver=self.solver,
+            fit_intercept=self.fit_intercept,
+            response_grams=self._wants_response_grams(),
+        )
+
+    def _problem_of_moments(self, moments: Moments) -> Whitened:
+        centred = moments.centred(self.fit_intercept)
+        return whiten_moments(centred, float(self.alpha), solver=self.solver)
+
+
+def moments_so_far(estimator: Any) -> Moments | None:
+    """The moments that a batch is added to; None, perhaps with a warning, for a new start."""
+    seen = vars(estimator).get("moments_")
+    if seen is None and hasattr(estimator, "tucker_"):
+        warn(
+            "partial_fit starts anew: fit keeps no moments of its data to go on from. To add "
+            "batches to earlier data, start with partial_fit or fit_moments."
+        )
+    return seen
+
+
+def check_batch(data: Samples | Source, seen: Moments) -> None:
+    """A batch must have outputs of the shape that the batches before had."""
+    if data.output_shape != seen.output_shape:
+        raise ValueError(
+            f"y of this batch has outputs of shape {data.output_shape}; the batches before had "
+            f"{seen.output_shape}."
+        )

@@ -1,0 +1,301 @@
+"""The best mixture of all ranks at one penalty, exactly, from the terms of the error surface.
+
+The fits of all ranks at one penalty are leading blocks of one core. So a mixture of them is a mask
+`m` on that core, and its held-out error is convex in `m`. With the terms of `surface.RankPath`,
+
+    E(m)  =  mean over the folds of  (||Yv||^2 + <S m, G (S m)> - 2 <S m, H>) / size .
+
+Over the mixtures of all ranks and the null model, the linear step of Frank-Wolfe asks which block
+has the least sum of the gradient: a cumulative sum along every axis, as for the surface. The blocks
+found are kept and their weights are solved for again (fully corrective). The gradient is linear in
+these weights, so that a block costs one product with the core of each fold.
+
+How many blocks to use is chosen by cross-fitting: each fold judges the mixture of the first L
+blocks with the weights that the other folds give it. The first block is the best single rank, so
+that nothing worse is chosen.
+
+References
+----------
+M. Jaggi (2013). Revisiting Frank-Wolfe: projection-free sparse convex optimization. ICML.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.namespace import to_numpy
+from .held_out import HeldOut
+from .hull import nearest_in_hull, squares
+from .surface import Terms, cumulative_sum
+
+__all__ = ["FoldTerms", "Stack", "best_stack", "stack_ranks"]
+
+Index = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class FoldTerms:
+    """The terms of one fold at one penalty, on the host.
+
+    Parameters
+    ----------
+    S, H : arrays of shape (R0, ...)
+        Folds may support different ranks; what one lacks counts as zero.
+    G : array of shape (R0, R0)
+        Symmetric.
+    yy, size : float
+        Squared norm of the held-out outputs, and what sums of squares are divided by.
+    """
+
+    S: np.ndarray
+    H: np.ndarray
+    G: np.ndarray
+    yy: float
+    size: float
+
+    @classmethod
+    def of(cls, terms: Terms, held_out: HeldOut) -> FoldTerms:
+        """From what `RankPath.terms` gives."""
+        S, H, M = (to_numpy(A) for A in (terms.S, terms.H, terms.M))
+        return cls(S, H, (M + M.T) / 2, held_out.yy, held_out.size)  # M = diag(G) + 2 tril(G, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """A mixture of ranks.
+
+    Parameters
+    ----------
+    blocks : tuple of ranks
+    weights : array of shape (n_blocks,)
+        Positive; what their sum lacks of one is the weight of the null model.
+    mask : array
+        For each entry of the core the sum of the weights of the blocks that keep it, up to the
+        largest rank in use.
+    mse : float
+        Mean over the folds of the error of this mixture.
+    cross_fitted_mse : float
+        The same for mixtures of as many blocks whose weights come from the other folds.
+    path_mse, path_cross_fitted_mse : arrays of shape (n_path,)
+        Both for every number of blocks, where the null model counts as one.
+    gap : float
+        No mixture has an error below ``path_mse[-1] - gap``.
+    """
+
+    blocks: tuple[Index, ...]
+    weights: np.ndarray
+    mask: np.ndarray
+    mse: float
+    cross_fitted_mse: float
+    path_mse: np.ndarray
+    path_cross_fitted_mse: np.ndarray
+    gap: float
+
+
+def best_stack(
+    places: Iterable[tuple[Index, Sequence[FoldTerms], Index]],
+    *,
+    candidates: np.ndarray | None = None,
+    exhaustive: bool = False,
+) -> tuple[Index, Stack]:
+    """The penalty (and kernel) whose stack has the least cross-fitted error, and that stack.
+
+    Parameters
+    ----------
+    places : iterable of (place, folds, start)
+        What `stack_ranks` takes, the most promising first if possible: a place is given up as soon
+        as it is certain not to be the best.
+    candidates : bool array of shape (R0, ...), optional
+    exhaustive : bool
+        Give nothing up. The choice is the same.
+    """
+    found, best = None, math.inf
+    for place, folds, start in places:
+        bound = math.inf if exhaustive else best
+        stack = stack_ranks(folds, start, candidates=candidates, bound=bound)
+        if stack is not None and stack.cross_fitted_mse < best:
+            found, best = (place, stack), stack.cross_fitted_mse
+    if found is None:
+        raise ValueError("no mixture of ranks has a finite held-out error.")
+    return found
+
+
+def stack_ranks(
+    folds: Sequence[FoldTerms],
+    start: Index,
+    *,
+    candidates: np.ndarray | None = None,
+    bound: float = math.inf,
+    tol: float = 1e-6,
+    patience: float = 5,
+    max_blocks: float = 20,
+) -> Stack | None:
+    """The best mixture of ranks at one penalty, or None if its error must exceed a bound.
+
+    Parameters
+    ----------
+    folds : sequence of FoldTerms
+        A single fold has to judge its own weights, so that the longest path is taken.
+    start : tuple of int
+        The best single rank.
+    candidates : bool array of shape (R0, ...), optional
+        Which ranks may be used; all by default.
+    bound : float
+        Give up once it is certain that the cross-fitted error is larger.
+    tol, patience, max_blocks : float
+        Stop where the gap is at most `tol` times the error, where the last `patience` blocks have
+        not lowered the cross-fitted error any further, or with so many blocks.
+    """
+    path = _Path(folds, candidates)
+    path.add(tuple(int(R) for R in start))
+    while True:
+        block, gap = path.step()
+        # The cross-fitted error is not below the least error: see `_Path.cross_fit`.
+        if not path.mse[-1] - gap <= bound + path.rounding:
+            return None
+        n, best = len(path.blocks), int(np.argmin(path.cross_fitted)) + 1
+        converged = gap <= tol * path.mse[-1] + path.rounding or block in path.blocks
+        if converged or n >= max_blocks or n >= best + patience:
+            return path.stack(best, gap)
+        path.add(block)
+
+
+# ---------------------------------------------------------------- the path of blocks
+
+
+class _Path:
+    """The blocks found so far, and all that their mixtures need.
+
+    The weights add up to one, so that the residual of a mixture is that mixture of the residuals of
+    its blocks, and its error is ``w' B w`` with the Gram matrix `B` of these. The null model is the
+    block that keeps nothing.
+    """
+
+    def __init__(self, folds: Sequence[FoldTerms], candidates: np.ndarray | None):
+        K, self.folds, self.candidates = len(folds), folds, candidates
+        self.shares = np.array([1 / (K * fold.size) for fold in folds])
+        self.yy = self.shares * np.array([fold.yy for fold in folds])
+        self.rounding = 1e-14 * float(self.yy.sum())  # of differences of sums of this size
+        self.others = np.ones((K, K)) - np.eye(K) if K > 1 else np.ones((1, 1))
+        # <S b, H> for every block b, summed over the folds.
+        caps = np.max([fold.S.shape for fold in folds], axis=0)
+        self.linear_sums = np.zeros(caps if candidates is None else candidates.shape)
+        for share, fold in zip(self.shares, folds, strict=True):
+            self.linear_sums[_leading(fold.S.shape)] += share * fold.S * fold.H
+        self.linear_sums = _block_sums(self.linear_sums)
+        self.blocks: list[Index] = []
+        self.products: list[np.ndarray | None] = []  # S * G(S b), summed over the folds
+        self.linear = np.empty((K, 0))  # <S b, H> for each fold
+        self.grams = np.empty((K, 0, 0))  # B for each fold
+        self.weights = [np.empty(0)]  # for each number of blocks
+        self.fold_weights = [np.empty(0)] * K
+        self.mse: list[float] = []
+        self.cross_fitted: list[float] = []
+
+    def add(self, block: Index) -> None:
+        """Add a block and solve for the weights."""
+        self.blocks.append(block)
+        (K, n), product = self.linear.shape, None
+        inner, linear = np.zeros((K, n + 1)), np.zeros((K, 1))
+        if all(block):
+            product = np.zeros((self.linear_sums.shape[0], *block[1:]))
+            for k, (share, fold) in enumerate(zip(self.shares, self.folds, strict=True)):
+                part, linear[k] = _products(fold, block, share)
+                product[_leading(part.shape)] += part
+                inner[k] = _corner_sums(part, self.blocks)
+        self.products.append(product)
+        self.linear = np.append(self.linear, linear, axis=1)
+        self.grams = np.pad(self.grams, ((0, 0), (0, 1), (0, 1)))
+        row = inner - self.linear - linear + self.yy[:, None]
+        self.grams[:, n, :] = self.grams[:, :, n] = row
+        B = self.grams.sum(axis=0)
+        self.weights.append(nearest_in_hull(B, self.weights[-1]))
+        self.mse.append(squares(B, self.weights[-1]))
+        self.cross_fitted.append(self.cross_fit())
+
+    def cross_fit(self) -> float:
+        """The error with the weights for each fold from the others.
+
+        It is not below that of the best mixture `m` of these blocks. With `F` the sum of all errors
+        and `v` the best mixture for the others, whose sum is ``F - E_k``:
+        E_k(v) = F(v) - (F - E_k)(v) >= F(m) - (F - E_k)(m) = E_k(m).
+        """
+        B = np.tensordot(self.others, self.grams, 1)
+        self.fold_weights = list(map(nearest_in_hull, B, self.fold_weights))
+        return sum(map(squares, self.grams, self.fold_weights))
+
+    def step(self) -> tuple[Index, float]:
+        """The block that the gradient points to, and the Frank-Wolfe gap."""
+        slope = self._slope()
+        if self.candidates is not None:
+            slope[~self.candidates] = np.inf
+        least = np.unravel_index(np.argmin(slope), slope.shape)
+        here = self.mse[-1] - self.yy.sum() + self.linear.sum(axis=0) @ self.weights[-1]
+        gap = 2 * max(float(here - min(slope[least], 0.0)), 0.0)
+        return tuple(int(i) + 1 if slope[least] < 0 else 0 for i in least), gap
+
+    def _slope(self) -> np.ndarray:
+        """For every block its product with half of the gradient."""
+        pairs = zip(self.weights[-1], self.products, strict=True)
+        used = [(w, product) for w, product in pairs if w > 0 and product is not None]
+        if not used:
+            return -self.linear_sums
+        sums = np.zeros(tuple(np.max([product.shape for _, product in used], axis=0)))
+        for w, product in used:
+            sums[_leading(product.shape)] += w * product
+        sums = _block_sums(sums)
+        # Beyond the largest rank in use the quadratic part is constant.
+        slope = np.empty_like(self.linear_sums)
+        sides = [((slice(n), slice(n)), (slice(n - 1, n), slice(n, None))) for n in sums.shape]
+        for parts in itertools.product(*sides):
+            here, there = zip(*parts, strict=True)
+            np.subtract(sums[here], self.linear_sums[there], out=slope[there])
+        return slope
+
+    def stack(self, n: int, gap: float) -> Stack:
+        """The mixture of the first `n` blocks."""
+        pairs = zip(self.blocks[:n], self.weights[n], strict=True)
+        kept = [(block, float(w)) for block, w in pairs if w > 0 and all(block)]
+        blocks, weights = tuple(block for block, _ in kept), np.array([w for _, w in kept])
+        mask = np.zeros(np.max(blocks, axis=0) if kept else (1,) * self.linear_sums.ndim)
+        for block, w in kept:
+            mask[_leading(block)] += w
+        paths = np.array(self.mse), np.array(self.cross_fitted)
+        return Stack(blocks, weights, mask, self.mse[n - 1], self.cross_fitted[n - 1], *paths, gap)
+
+
+def _leading(shape: Iterable[int]) -> tuple[slice, ...]:
+    return tuple(slice(int(R)) for R in shape)
+
+
+def _block_sums(A: np.ndarray) -> np.ndarray:
+    """Sum of every leading block of `A`, which is overwritten."""
+    for axis in reversed(range(A.ndim)):
+        A = cumulative_sum(A, axis)
+    return A
+
+
+def _corner_sums(A: np.ndarray, blocks: Sequence[Index]) -> np.ndarray:
+    """Sum of some leading blocks of `A`: one matrix product, then small ones."""
+    inside = [
+        (np.arange(d) < np.reshape(R, (-1, 1))).astype(float)
+        for d, R in zip(A.shape, zip(*blocks, strict=True), strict=True)
+    ]
+    sums = inside[0] @ A.reshape(len(A), -1)
+    for ones in reversed(inside[1:]):
+        sums = (sums.reshape(len(blocks), -1, ones.shape[1]) @ ones[:, :, None])[..., 0]
+    return sums[:, 0]
+
+
+def _products(fold: FoldTerms, block: Index, share: float) -> tuple[np.ndarray, float]:
+    """``S * G(S b)``, which vanishes beyond the block but for the input mode, and ``<S b, H>``."""
+    H = fold.H[_leading(block)]
+    S = fold.S[_leading(block)].reshape(len(H), -1)
+    product = ((share * fold.G[:, : len(H)]) @ S).reshape(-1, *H.shape[1:])
+    product *= fold.S[:, *_leading(block[1:])]
+    return product, share * float(np.vdot(S, H))

@@ -1,0 +1,204 @@
+"""Searches over penalties and all ranks at once: the surfaces of the linear and kernel families."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .criteria import CRITERIA, criterion_surface
+from .folds import Folds
+from .grid import RankGrid, parameter_counts
+from .search import Data, Index, SearchCV
+from .selection import SELECTIONS, select
+from .stacking import search_stack
+from .sweep import Errors, Sweep, rank_errors
+
+__all__ = ["SurfaceSearchCV"]
+
+
+class SurfaceSearchCV(SearchCV):
+    """Choose penalty and ranks, then predict like the chosen model refitted to all the data."""
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        **SearchCV._parameter_constraints,
+        "alphas": ["array-like", Interval(Real, 0, None, closed="left"), None],
+        "criterion": [StrOptions({"cv", *CRITERIA})],
+        "selection": [StrOptions(set(SELECTIONS)), callable],
+        "max_bytes": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    alphas: Any
+    criterion: str
+    selection: str | Callable[..., Any]
+    max_bytes: float
+    subspaces: str = "fitted"
+    refine: bool = False
+
+    # ------------------------------------------------------------ what a family of models adds
+
+    @abstractmethod
+    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
+        """The ranks to try of a tensor of the given shape, input mode first."""
+
+    @abstractmethod
+    def _model(self, index: Index, rank: tuple[int, ...]) -> Any:
+        """The unfitted estimator for a place ``(*candidate, alpha)`` of the grid and a rank."""
+
+    def _n_inputs(self, data: Data) -> int:
+        """Size of the input mode of the coefficients."""
+        return data.n_features
+
+    # ------------------------------------------------------------ the search
+
+    def _check_grid(self, data: Data) -> None:
+        super()._check_grid(data)
+        if self.selection == "1se" and self.criterion != "cv":
+            raise ValueError(
+                f"selection='1se' needs folds, whose spread is the standard error; got "
+                f"criterion={self.criterion!r}. Use criterion='cv'."
+            )
+        if self.criterion != "cv" and data.n_samples < 2:
+            raise ValueError(
+                f"criterion={self.criterion!r} needs two samples at least; got 1 sample."
+            )
+        self._rank_grid((self._n_inputs(data), *data.output_shape))
+
+    def _plan(self, folds: Folds, n_penalties: int) -> RankGrid:
+        n_surfaces = math.prod(folds.candidates) * n_penalties * self._surfaces_kept(folds)
+        grid = self._rank_grid(folds.shape).within_input_rank(folds.max_input_rank)
+        return grid.within_budget(n_surfaces, self.max_bytes)
+
+    def _room(self, folds: Folds, plan: RankGrid, n_penalties: int) -> int:
+        one = 8 * math.prod(folds.candidates) * self._surfaces_kept(folds) * math.prod(plan.caps)
+        return int(self.max_bytes // one) - n_penalties
+
+    def _surfaces_kept(self, folds: Folds) -> int:
+        """How many arrays of the size of the surface the results hold."""
+        return folds.n_folds + 2 if self.criterion == "cv" else 3
+
+    def _errors(
+        self, plan: RankGrid, penalties: np.ndarray, folds: Folds
+    ) -> tuple[Errors, tuple[int, ...]]:
+        alphas = self._to_units(penalties, folds)
+        return rank_errors(alphas, plan.caps, self.subspaces), (penalties.size, *plan.caps)
+
+    def _swept(self, folds: Folds) -> tuple[Any, RankGrid]:
+        if self.criterion == "cv":
+            found, plan = super()._swept(folds)
+            return self._candidates_only(found, plan)
+        given = self._given_penalties()
+        self.alphas_ = (
+            self._to_data(self._default_penalties(folds), folds) if given is None else given
+        )
+        alphas = self._to_units(self.alphas_, folds)
+        folds.min_alpha = float(alphas.min())
+        plan = self._plan(folds, alphas.size)
+        values = criterion_surface(
+            self.criterion,
+            folds,
+            alphas,
+            plan.caps,
+            fit_intercept=self.fit_intercept,
+            subspaces=self.subspaces,
+        )
+        return values, plan.within_input_rank(values.pop("n_supported"))
+
+    def _candidates_only(self, found: Sweep, plan: RankGrid) -> tuple[Sweep, RankGrid]:
+        """Ranks that some fold supports; NaN where a rank is no candidate."""
+        if not plan.caps:
+            return found, plan
+        plan = plan.within_input_rank(found.n_supported)
+        axis = found.fold_mse.ndim - len(plan.caps)
+        fold_mse = found.fold_mse[(slice(None),) * axis + (slice(plan.caps[0]),)]
+        mask = plan.mask()
+        if mask is not None:
+            fold_mse[..., ~mask] = np.nan
+        return replace(found, fold_mse=fold_mse), plan
+
+    def _results(self, found: Any, plan: RankGrid, folds: Folds) -> dict[str, Any]:
+        if self.criterion == "cv":
+            results = super()._results(found, plan, folds)
+        else:
+            results = {**found, "alphas": self.alphas_}
+            if (mask := plan.mask()) is not None:
+                for name in (self.criterion, "train_mse", "degrees_of_freedom"):
+                    results[name][..., ~mask] = np.nan
+        key = self._key()
+        if not np.isfinite(np.nanmin(results[key])):
+            raise ValueError(
+                f"no candidate has a finite {key}; the outputs are too large to be squared, or all "
+                f"models have more degrees of freedom than there are observations."
+            )
+        return {**results, "n_parameters": parameter_counts(folds.shape, plan.caps)}
+
+    def _key(self) -> str:
+        return "mean_mse" if self.criterion == "cv" else self.criterion
+
+    def _surface(self) -> np.ndarray:
+        return self.cv_results_[self._key()]
+
+    def _squares(self) -> tuple[str, ...]:
+        if self.criterion == "cv":
+            stacked = ("stack_path_mse",) if "stack_path_mse" in self.cv_results_ else ()
+            return (*super()._squares(), *stacked)
+        return ("train_mse", "gcv") if self.criterion == "gcv" else ("train_mse",)
+
+    def _select(self, folds: Folds) -> Index:
+        return select(self.cv_results_, self.selection, folds.n_folds, key=self._key())
+
+    def _candidate(self, index: Index) -> Any:
+        place, rank = self._parted(index)
+        return self._model(place, rank)
+
+    def _parted(self, index: Index) -> tuple[Index, tuple[int, ...]]:
+        """A place of the surface as penalty (and kernel), and rank."""
+        split = len(index) - self.cv_results_["n_parameters"].ndim
+        return index[:split], tuple(i + 1 for i in index[split:])
+
+    def _refit(self, folds: Folds, plan: RankGrid) -> None:
+        """Fit the chosen model, or the stack of many, to all the data."""
+        if self.selection != "stack" or self.criterion != "cv" or self.refine or not plan.caps:
+            super()._refit(folds, plan)
+            return
+        results = self.cv_results_
+        place, stack = search_stack(
+            folds,
+            self._to_units(self.alphas_, folds),
+            results["mean_mse"],
+            results["n_parameters"],
+            subspaces=self.subspaces,
+            candidates=plan.mask(),
+        )
+        model = self._named(self._model(place, stack.mask.shape))
+        self.best_estimator_ = folds.refit(model, mask=stack.mask)
+        self.best_score_ = -stack.cross_fitted_mse
+        self.stack_place_ = place
+        self.stack_ranks_, self.stack_weights_ = list(stack.blocks), stack.weights
+        self.stack_mse_, self.stack_gap_ = stack.mse, stack.gap
+        results["stack_path_mse"] = stack.path_cross_fitted_mse
+
+    # ------------------------------------------------------------ the chosen model
+
+    @property
+    def rank_(self) -> Any:
+        """The best single rank (also of a stack, which has many)."""
+        check_is_fitted(self)
+        final = self.best_estimator_.rank_
+        if not hasattr(self, "stack_ranks_"):
+            return final
+        best = self._parted(self.best_index_)[1]
+        return best if isinstance(final, tuple) else best[0]
+
+    @property
+    def alpha_(self) -> float:
+        """The chosen penalty."""
+        check_is_fitted(self)
+        return float(self.best_estimator_.alpha)

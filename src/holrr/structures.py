@@ -1,0 +1,120 @@
+"""The structures that coefficients can have, for linear and kernel estimators alike.
+
+Each is a way to approximate a whitened tensor: not at all, by a matrix of low rank, or by a tensor
+of low multilinear rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .base import Approximating
+from .core.approximate import Approximation, bases_from_grams, hooi, hosvd
+from .core.ranks import RankSpec, check_matrix_rank, check_rank
+from .core.spectral import Whitened
+
+__all__ = ["LowRank", "MultilinearRank", "Unconstrained", "low_rank", "multilinear_rank"]
+
+
+def low_rank(problem: Whitened, rank: RankSpec, *, rotate: bool = False) -> Approximation:
+    """The nearest tensor to Z whose mode-0 unfolding has the given rank (Eckart and Young)."""
+    ranks = (rank, *problem.Z.shape[1:])
+    return hosvd(problem.Z, ranks, input_rank=problem.input_rank, modes=(0,), rotate=rotate)
+
+
+def multilinear_rank(
+    problem: Whitened,
+    rank: Sequence[RankSpec],
+    *,
+    subspaces: str = "fitted",
+    refine: bool = False,
+    max_iter: int = 100,
+    tol: float = 1e-6,
+    rotate: bool = False,
+) -> Approximation:
+    """A tensor of the given multilinear rank near Z: Algorithm 1 of the paper and its kin.
+
+    Parameters
+    ----------
+    problem : Whitened
+    rank : sequence of p + 1 ints or floats
+    subspaces : {"fitted", "response"}
+        Whether the output subspaces come from Z or, as in the paper, from the raw outputs.
+    refine, max_iter, tol
+        Whether, how long and to which relative decrease alternating least squares go on.
+    rotate : bool
+        Whether modes that are kept in full are rotated, too, as in `hosvd`.
+    """
+    bases = None
+    if subspaces == "response":
+        assert problem.response_grams is not None
+        bases = bases_from_grams(problem.response_grams)
+    found = hosvd(problem.Z, rank, input_rank=problem.input_rank, output_bases=bases, rotate=rotate)
+    if refine:
+        found = hooi(problem.Z, found, residual=problem.residual, max_iter=max_iter, tol=tol)
+    return found
+
+
+class Unconstrained(Approximating):
+    """All tensors: ridge regression."""
+
+    def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
+        return hosvd(problem.Z, problem.Z.shape, modes=())
+
+
+class LowRank(Approximating):
+    """Tensors whose unfolding, inputs by all outputs, has a low rank."""
+
+    rank: Any
+
+    def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
+        size = self._n_directions(n_features, problem.Z.shape[1:])
+        return low_rank(problem, check_matrix_rank(self.rank, size), rotate=rotate)
+
+    def _set_rank(self, found: Approximation) -> None:
+        self.rank_ = found.tucker.rank[0]
+
+
+class MultilinearRank(Approximating):
+    """Tensors of low multilinear rank."""
+
+    _structure_constraints: dict = {  # noqa: RUF012
+        "subspaces": [StrOptions({"fitted", "response"})],
+        "refine": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
+
+    rank: Any
+    subspaces: str
+    refine: bool
+    max_iter: int
+    tol: float
+
+    def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
+        return multilinear_rank(
+            problem,
+            self._usable_rank(n_features, problem.Z.shape[1:]),
+            subspaces=self.subspaces,
+            refine=self.refine,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rotate=rotate,
+        )
+
+    def _usable_rank(self, n_features: int, output_shape: Sequence[int]) -> Sequence[RankSpec]:
+        first, *others = check_rank(self.rank, (n_features, *output_shape))
+        if not isinstance(first, float):
+            first = min(first, self._n_directions(n_features, output_shape))
+        return (first, *others)
+
+    def _set_rank(self, found: Approximation) -> None:
+        self.rank_ = found.tucker.rank
+        self.n_iter_ = 1 + found.n_iter
+
+    def _wants_response_grams(self) -> bool:
+        return self.subspaces == "response"

@@ -1,0 +1,207 @@
+"""What the command line makes of files: names, numbers and what is neither."""
+
+import io
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+import holrr
+from holrr.cli import main
+from holrr.streaming import memory_budget
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with X of four named columns and Y, which tells the columns apart."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4))
+    Y = X @ np.array([[1.0, 0], [10, 1], [100, 2], [1000, 3]])
+    np.save("X.npy", X)
+    np.save("Y.npy", Y)
+    write("X.csv", X, names="a,b,c,d")
+    write("Y.csv", Y)
+    return tmp_path
+
+
+def write(name, A, names=""):
+    np.savetxt(name, A, delimiter=",", header=names, comments="", fmt="%.17g")
+
+
+def fails(capfd, code, *words):
+    """The one line that a command that must fail has to say."""
+    capfd.readouterr()
+    assert main(list(words)) == code
+    lines = capfd.readouterr().err.strip().splitlines()
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+# ---------------------------------------------------------------- names of columns
+
+
+@pytest.mark.parametrize("cv", [[], ["--cv", "3"]])
+def test_columns_in_another_order_are_refused_by_name(folder, capfd, cv):
+    assert main(["fit", "X.csv", "Y.csv", *cv, "--alpha", "1", "-o", "m"]) == 0
+    assert list(holrr.load("m").feature_names_in_) == list("abcd")
+    write("reversed.csv", np.load("X.npy")[:, ::-1], names="d,c,b,a")
+    error = fails(capfd, 3, "predict", "m", "reversed.csv", "-o", "P.npy")
+    assert "column 1 is 'd', and was 'a'" in error
+    write("fewer.csv", np.load("X.npy")[:, :3], names="a,b,c")
+    assert "column 4 is None" in fails(capfd, 3, "predict", "m", "fewer.csv", "-o", "P.npy")
+    assert not (folder / "P.npy").exists()
+    assert main(["predict", "m", "X.csv", "-o", "P.npy"]) == 0
+    assert capfd.readouterr().err == ""
+
+
+def test_names_are_compared_with_those_of_a_table_in_python(folder, capfd):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pandas.DataFrame(np.load("X.npy"), columns=list("abcd"))
+    holrr.RLS().fit(frame, np.load("Y.npy")).save("m")
+    assert main(["predict", "m", "X.csv", "-o", "P.npy"]) == 0
+    write("other.csv", np.load("X.npy"), names="a,c,b,d")
+    assert "'c', and was 'b'" in fails(capfd, 3, "predict", "m", "other.csv", "-o", "P.npy")
+
+
+def test_parquet_files_have_names(folder, capfd):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    frame = pandas.DataFrame(np.load("X.npy"), columns=list("abcd"))
+    frame.to_parquet("x.parquet")
+    frame[list("dcba")].to_parquet("r.parquet")
+    assert main(["fit", "x.parquet", "Y.npy", "--alpha", "1", "-o", "m"]) == 0
+    assert "'d', and was 'a'" in fails(capfd, 3, "predict", "m", "r.parquet", "-o", "P.npy")
+    frame.assign(a=pandas.Timestamp("2020-01-01")).to_parquet("dates.parquet")
+    assert "not numbers: a" in fails(capfd, 3, "predict", "m", "dates.parquet", "-o", "P.npy")
+    frame.assign(b="1").to_parquet("texts.parquet")
+    assert "not numbers: b" in fails(capfd, 3, "predict", "m", "texts.parquet", "-o", "P.npy")
+
+
+def test_a_file_without_names_can_only_be_taken_as_it_is(folder, capfd):
+    assert main(["fit", "X.csv", "Y.csv", "--alpha", "1", "-o", "m"]) == 0
+    assert main(["predict", "m", "X.npy", "-o", "P.npy"]) == 0
+    assert "warning: X does not have valid feature names" in capfd.readouterr().err
+    assert main(["fit", "X.npy", "Y.csv", "--alpha", "1", "-o", "m"]) == 0
+    assert main(["predict", "m", "X.csv", "-o", "P.npy"]) == 0
+    assert capfd.readouterr().err == ""
+
+
+# ---------------------------------------------------------------- lines of text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("1,NA,3,4\n", "line 1, column 2"),
+        ("1,,3,4\n", "line 1, column 2"),
+        (",,,\n", "line 1, column 1"),
+        ("NA,NA,NA,NA\n1,2,3,4\n", "line 1, column 1"),
+        ("1,2,x,4\n1,2,3,4\n", "neither numbers nor names: it has 'x'"),
+        ("2020-01-01,2,3,4\n", "neither numbers nor names"),
+        ("a,b,c,d\n1,2,NA,4\n", "line 2, column 3"),
+        ("a,b,c,d\n1,2,3,4\n1,2,3\n", "line 3: the number of columns changed"),
+        ('a,b,c,d\n1,2,"3",4\n', "line 2, column 3"),
+        ("a,b,c\n1,2,3,4\n", "3 names, and line 2 4 columns"),
+        ("a,b,c,d\n", "names and no numbers"),
+        ("a,b,c,d\n\n\n", "names and no numbers"),
+        ("1,2,3,4\n\n1,2,3,4\n", "line 2 is blank"),
+        ("\n1,2,3,4\n", "line 1 is blank"),
+        ("\n", "empty"),
+        ("\ufeff", "empty"),
+    ],
+)
+def test_lines_that_are_neither_names_nor_numbers_are_refused(folder, capfd, text, told):
+    assert main(["fit", "X.npy", "Y.npy", "--alpha", "1", "-o", "m"]) == 0
+    (folder / "new.csv").write_text(text, encoding="utf-8")
+    assert told in fails(capfd, 3, "predict", "m", "new.csv", "-o", "P.npy")
+    assert not (folder / "P.npy").exists()
+
+
+@pytest.mark.parametrize(
+    "text", ['"a, or b",b,,d\n1,2,3,4\n', "a,b,NA,d\n1,2,3,4\n\n\n", "1,2,3,4\n", "1,2,3,4"]
+)
+def test_names_may_be_quoted_or_blank_and_the_end_too(folder, text):
+    assert main(["fit", "X.npy", "Y.npy", "--alpha", "1", "-o", "m"]) == 0
+    (folder / "new.csv").write_text(text)
+    assert main(["predict", "m", "new.csv", "-o", "P.npy"]) == 0
+    assert np.load("P.npy").shape == (1, 2)
+
+
+# ---------------------------------------------------------------- arrays
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.full((30, 4), "1.5"),
+        np.full((30, 4), b"1.5"),
+        np.full((30, 4), "2020-01-01", dtype="M8[D]"),
+        np.full((30, 4), 5, dtype="m8[s]"),
+        np.ones((30, 4), dtype=complex),
+        np.ones((30, 4), dtype=[("x", float)]),
+        np.full((30, 4), None),
+    ],
+    ids=lambda a: str(a.dtype),
+)
+def test_what_is_not_real_numbers_is_refused(folder, capfd, array):
+    np.save("A.npy", array, allow_pickle=True)
+    np.savez("A.npz", array, allow_pickle=True)
+    for name in ("A.npy", "A.npz"):
+        assert f"{name} cannot be read" in fails(capfd, 3, "fit", name, "Y.npy", "-o", "m")
+        assert f"{name} cannot be read" in fails(capfd, 3, "fit", "X.npy", name, "-o", "m")
+
+
+def damaged_archives():
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, X=np.random.default_rng(0).normal(size=(30, 4)))
+    whole = buffer.getvalue()
+    yield b"PK\3\4 and no more"
+    yield whole[: len(whole) // 2]
+    yield whole[:200] + b"\xff" * 20 + whole[220:]
+    yield whole[:100] + b"\0" * 600 + whole[700:]
+    for header in (b"{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999999,)}", b"{-"):
+        other = io.BytesIO()
+        with zipfile.ZipFile(other, "w") as archive:
+            archive.writestr("X.npy", b"\x93NUMPY\1\0" + bytes([len(header), 0]) + header)
+        yield other.getvalue()
+    with zipfile.ZipFile(other, "w") as archive:
+        archive.writestr("X", "text")
+    yield other.getvalue()
+
+
+@pytest.mark.parametrize("content", list(damaged_archives()), ids=range(7))
+def test_a_damaged_archive_is_exit_code_3(folder, capfd, content):
+    (folder / "X.npz").write_bytes(content)
+    assert "X.npz cannot be read" in fails(capfd, 3, "fit", "X.npz", "Y.npy", "-o", "m")
+
+
+def test_scalars_and_empty_arrays_are_refused(folder, capfd):
+    for name, array in {"scalar": np.array(1.0), "empty": np.ones((0, 4))}.items():
+        np.save(f"{name}.npy", array)
+        fails(capfd, 3, "fit", f"{name}.npy", "Y.npy", "-o", "m")
+        fails(capfd, 3, "fit", "X.npy", f"{name}.npy", "-o", "m")
+    assert "scalar.npy is a single number" in fails(
+        capfd, 3, "fit", "X.npy", "scalar.npy", "--output-shape", "2", "-o", "m"
+    )
+
+
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", "<i2"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_on_disk_are_fitted_without_being_read_whole(folder, dtype, order):
+    rng = np.random.default_rng(0)
+    X = np.asarray(100 * rng.normal(size=(40_000, 20)), dtype=dtype, order=order)
+    Y = np.asarray(X[:, :6] + rng.normal(size=(40_000, 6)), dtype="f8").reshape(-1, 2, 3)
+    np.save("X.npy", X)
+    np.save("Y.npy", np.asarray(Y, order=order))
+    expected = holrr.HOLRR(2).fit(X, Y).predict(X[:5])
+    fit = ["fit", "X.npy", "Y.npy", "--rank", "2", "-o", "m"]
+    assert main(fit) == 0  # and all is imported
+    tracemalloc.start()
+    with memory_budget(2**20):
+        assert main(fit) == 0
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < Y.nbytes
+    np.testing.assert_allclose(holrr.load("m").predict(X[:5]), expected, rtol=1e-5)

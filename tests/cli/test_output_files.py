@@ -1,0 +1,153 @@
+"""Where the command line writes, and what it does not write over."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import holrr
+from holrr.cli import _arrays, main
+
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="links, permissions, pipes, limits and signals are those of POSIX"
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(400, 4)), rng.normal(size=(400, 2, 3))
+    np.save("X.npy", X)
+    np.save("Y.npy", Y)
+    np.savez("both.npz", X=X, Y=Y)
+    holrr.RLS().fit(X, Y).save("m.npy")
+    os.symlink("X.npy", "symbolic.npy")
+    os.link("Y.npy", "hard.npy")
+    (tmp_path / "sub").mkdir()
+    return tmp_path
+
+
+def contents(folder):
+    return {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.is_file()}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fit", "X.npy", "Y.npy", "-o", "X.npy"],
+        ["fit", "X.npy", "Y.npy", "-o", "./sub/../Y.npy"],
+        ["fit", "X.npy", "Y.npy", "-o", "symbolic.npy"],
+        ["fit", "symbolic.npy", "Y.npy", "-o", "X.npy"],
+        ["fit", "X.npy", "Y.npy", "-o", "hard.npy"],
+        ["fit", "X.npy", "both.npz:Y", "-o", "both.npz"],
+        ["fit", "X.npy", "both.npz:Y", "-o", "both.npz:X"],
+        ["predict", "m.npy", "X.npy", "-o", "X.npy"],
+        ["predict", "m.npy", "X.npy", "-o", "m.npy"],
+        ["predict", "m.npy", "both.npz:X", "-o", "sub/../both.npz"],
+    ],
+    ids=" ".join,
+)
+def test_an_output_that_is_an_input_is_refused(folder, capfd, words):
+    before = contents(folder)
+    assert main(words) == 2
+    assert "would replace the input" in capfd.readouterr().err
+    assert contents(folder) == before
+
+
+PREDICTIONS = ["P.npy", "P.npz", "P.csv", "P.tsv", "P.parquet"]
+
+
+@pytest.mark.parametrize("name", PREDICTIONS)
+def test_predictions_are_written_through_links_and_keep_permissions(folder, name):
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    real = folder / "sub" / name
+    real.touch()
+    real.chmod(0o600)
+    (folder / name).symlink_to(real)
+    assert main(["predict", "m.npy", "X.npy", "-o", name]) == 0
+    assert (folder / name).is_symlink()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+    assert real.stat().st_size > 400 * 8
+    assert [p.name for p in (folder / "sub").iterdir()] == [name]
+
+
+@pytest.mark.parametrize("command", [["fit", "X.npy", "Y.npy"], ["predict", "m.npy", "X.npy"]])
+def test_pipes_and_folders_are_left_alone(folder, capfd, command):
+    os.mkfifo("pipe.npy")
+    (folder / "folder.npy").mkdir()
+    for name, told in {"pipe.npy": "a pipe, not", "folder.npy": "is a folder"}.items():
+        assert main([*command, "-o", name]) == 4
+        assert told in capfd.readouterr().err
+    assert (folder / "pipe.npy").is_fifo()
+
+
+def test_an_unknown_format_is_said_before_the_work(folder, capfd):
+    assert main(["predict", "none.holrr", "X.npy", "-o", "P.txt"]) == 2
+    assert "unknown format '.txt'" in capfd.readouterr().err
+
+
+def test_the_longest_names_will_do(folder):
+    model, output = "m" * 255, "P" * 251 + ".npy"
+    assert main(["fit", "X.npy", "Y.npy", "--alpha", "1", "-o", model]) == 0
+    assert main(["predict", model, "X.npy", "-o", output]) == 0
+    assert np.load(output).shape == (400, 2, 3)
+
+
+@pytest.mark.parametrize("name", ["m", *PREDICTIONS])
+def test_a_full_disk_is_said_to_be_one(folder, capfd, name):
+    """The limit on the size of files stands for the disk: the system refuses in the same way."""
+    import resource
+
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    words = ["predict", "m.npy", "X.npy", "-o", name]
+    if name == "m":
+        words = ["fit", "X.npy", "Y.npy", "--model", "kernel-rls", "--alpha", "1", "-o", "m"]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = contents(folder)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8000, limits[1]))
+    try:
+        assert main(words) == 4
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    error = capfd.readouterr().err
+    assert len(error.strip().splitlines()) == 1, error
+    assert "File too large" in error
+    assert contents(folder) == before
+
+
+def test_a_failure_without_a_number_is_told_in_its_own_words(folder, capfd, monkeypatch):
+    def lost(*args):
+        raise OSError("the disk went away")
+
+    monkeypatch.setitem(_arrays._WRITERS, ".npy", lost)
+    assert main(["predict", "m.npy", "X.npy", "-o", "P.npy"]) == 4
+    assert "P.npy cannot be written: the disk went away" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("library", ["numpy", "sklearn", "scipy"])
+@pytest.mark.parametrize("words", [["--version"], ["info", "m.npy"]])
+def test_control_c_during_the_start_is_one_line(folder, tmp_path, library, words):
+    """An interrupt while a library is imported, which is what a start consists of."""
+    (tmp_path / "slow" / library).mkdir(parents=True)
+    (tmp_path / "slow" / library / "__init__.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
+    )
+    path = os.pathsep.join([str(tmp_path / "slow"), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-m", "holrr", *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        timeout=50,
+        check=False,
+        # A runner in the background has its children ignore SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (130, "holrr: interrupted\n", "")

@@ -1,0 +1,195 @@
+"""Limits on the threads of the linear algebra: they overlap, and leave nothing behind."""
+
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
+
+from holrr import HOLRRCV, RLS
+from holrr.core import threads
+from holrr.core.threads import few_threads_for, limit_threads
+from holrr.data.running import Running
+from holrr.model_selection import sweep
+from holrr.streaming import memory_budget
+
+
+def counts():
+    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+
+@pytest.fixture(autouse=True)
+def three_threads():
+    """Several threads, whatever the machine and its settings are."""
+    with threadpool_limits(3, "blas"):
+        for library in ThreadpoolController().select(user_api="blas").lib_controllers:
+            if hasattr(library, "clear_controlling_thread"):  # or no other thread could set it
+                library.clear_controlling_thread(force=True)
+        assert set(counts()) == {3}
+        yield
+
+
+def test_limit_holds_within_and_goes_with_the_context():
+    with limit_threads(2):
+        assert set(counts()) == {2}
+        with limit_threads(1):
+            assert set(counts()) == {1}
+        assert set(counts()) == {2}
+        with limit_threads(64):
+            assert set(counts()) == {2}
+    assert set(counts()) == {3}
+
+
+def test_limit_goes_with_an_exception():
+    with pytest.raises(ZeroDivisionError), limit_threads(1):
+        1 / 0  # noqa: B018
+    assert set(counts()) == {3}
+
+
+def test_whoever_leaves_last_restores_what_was_before_the_first():
+    """The first one leaves while the second is inside, each in its own thread, both alive."""
+    inside, first_left, found = threading.Barrier(2), threading.Event(), {}
+
+    def first():
+        with limit_threads(2):
+            inside.wait()
+            inside.wait()
+        found["after the first"] = set(counts())
+        first_left.set()
+        inside.wait()
+
+    def second():
+        inside.wait()
+        with limit_threads(1):
+            inside.wait()
+            first_left.wait()
+        found["after the second"] = set(counts())
+        inside.wait()
+
+    with ThreadPoolExecutor(2) as pool:
+        for job in [pool.submit(first), pool.submit(second)]:
+            job.result(30)
+    assert found == {"after the first": {1}, "after the second": {3}}
+    with threadpool_limits(2, "blas"):  # nobody else is locked out either
+        assert set(counts()) == {2}
+
+
+def test_limit_holds_although_another_thread_has_set_the_number():
+    with threadpool_limits(2, "blas"), ThreadPoolExecutor(1) as pool:
+
+        def within():
+            with limit_threads(1):
+                return set(counts())
+
+        assert pool.submit(within).result() == {1}
+        assert set(counts()) == {2}
+
+
+def test_many_overlapping_limits_leave_the_counts_as_they_were():
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for n in rng.integers(1, 4, size=200):
+            with limit_threads(n):
+                if n == 1:
+                    assert set(counts()) == {1}
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert set(counts()) == {3}
+    assert not threads._of_process.in_force
+    assert not threads._of_process.before
+
+
+def test_libraries_that_are_loaded_later_are_limited_too(monkeypatch):
+    late = SimpleNamespace(
+        filepath="late.so", internal_api="mkl", user_api="blas", num_threads=8, set_to=[]
+    )
+    late.set_num_threads = late.set_to.append
+    found = []
+    controller = SimpleNamespace(select=lambda user_api: SimpleNamespace(lib_controllers=found))
+    monkeypatch.setattr(threads, "_libraries", threads._Libraries())
+    monkeypatch.setattr(threads, "ThreadpoolController", lambda: controller)
+    with limit_threads(1):
+        pass
+    found.append(late)
+    monkeypatch.setitem(sys.modules, "holrr_test_late_module", SimpleNamespace())
+    with limit_threads(2):
+        assert late.set_to == [2]
+    assert late.set_to == [2, 8]
+
+
+def test_small_work_is_done_by_one_thread():
+    with few_threads_for(1e5):
+        assert set(counts()) == {1}
+    with few_threads_for(1e14):
+        assert set(counts()) == {3}
+
+
+def on_disk(tmp_path, A, name):
+    np.save(tmp_path / name, A)
+    return np.load(tmp_path / name, mmap_mode="r")
+
+
+def problem(seed):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(400, 4)), rng.normal(size=(400, 3, 2))
+
+
+def run_disk(X, Y, tmp_path):
+    name = f"{X[0, 0]}.npy"
+    with memory_budget(4000):
+        RLS().fit(on_disk(tmp_path, X, "X" + name), on_disk(tmp_path, Y, "Y" + name))
+
+
+def run_dask(X, Y, tmp_path):
+    da = pytest.importorskip("dask.array")
+    RLS().fit(da.from_array(X, chunks=(40, 4)), da.from_array(Y, chunks=(40, 3, 2)))
+
+
+def run_search(X, Y, tmp_path):
+    HOLRRCV(alphas=[1e-2, 1, 1e5], cv=4, n_jobs=2).fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.parametrize("fit", [run_disk, run_dask, run_search])
+def test_fits_that_overlap_leave_the_thread_counts_as_they_were(fit, tmp_path, monkeypatch):
+    """The second begins while the first is at work and ends after it; one as well as the other."""
+    first_works, second_works, first_done = (threading.Event() for _ in range(3))
+
+    def gate(is_second):
+        (second_works if is_second else first_works).set()
+        (first_done if is_second else second_works).wait(30)
+
+    def watched_surface(problem, *args, **kwargs):
+        gate(problem.mean_x[0] > 50)
+        return surface(problem, *args, **kwargs)
+
+    def watched_add(self, X, *args):
+        gate(X[0, 0] > 50)
+        return add(self, X, *args)
+
+    surface, add = sweep.error_surface, Running.add
+    monkeypatch.setattr(sweep, "error_surface", watched_surface)
+    monkeypatch.setattr(Running, "add", watched_add)
+    X, Y = problem(0)
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(fit, X, Y, tmp_path)
+        assert first_works.wait(30)
+        other = pool.submit(fit, X + 100, Y, tmp_path)
+        one.result(30)
+        first_done.set()
+        other.result(30)
+        assert set(counts()) == {3}
+
+
+def test_fit_that_fails_leaves_the_thread_counts_as_they_were(tmp_path):
+    X, Y = problem(0)
+    Y[333, 1, 1] = np.nan
+    with memory_budget(4000):
+        with pytest.raises(ValueError, match="NaN") as caught:
+            RLS().fit(on_disk(tmp_path, X, "X.npy"), on_disk(tmp_path, Y, "Y.npy"))
+        assert set(counts()) == {3}
+    del caught

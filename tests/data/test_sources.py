@@ -1,0 +1,422 @@
+"""What must hold for every way in which data beyond memory come: on disk and as Dask arrays."""
+
+from __future__ import annotations
+
+import gc
+import os
+import tracemalloc
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
+from sklearn.metrics import r2_score
+from sklearn.model_selection import KFold
+
+from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, Moments, TraceNormRegression
+from holrr.core.moments import _CentredInputs
+from holrr.penalized import TraceNormRegressionCV
+from holrr.streaming import memory_budget, open_source
+from problems import toy
+
+da = pytest.importorskip("dask.array", reason="dask is not installed")
+
+SMALL = 2**13
+
+
+def on_disk(folder, **arrays):
+    for name, A in arrays.items():
+        np.save(folder / f"{name}.npy", A)
+    return [np.load(folder / f"{name}.npy", mmap_mode="r") for name in arrays]
+
+
+def from_disk(folder, X, Y):
+    return on_disk(folder, X=X, Y=Y)
+
+
+def in_chunks(folder, X, Y):
+    whole = (41, *(max(1, d // 2) for d in Y.shape[1:]))
+    return da.from_array(X, chunks=(30, -1)), da.from_array(Y, chunks=whole)
+
+
+WAYS = pytest.mark.parametrize("way", [from_disk, in_chunks])
+
+
+@pytest.fixture(autouse=True)
+def _threads():
+    import dask
+
+    with dask.config.set(scheduler="threads", num_workers=2):
+        yield
+
+
+# ---------------------------------------------------------------- scores
+
+
+@WAYS
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("met", [False, True])
+def test_constant_outputs_count_as_in_memory(way, weighted, met, tmp_path):
+    """0.1 has no exact mean of its own: rounding must not make a spread of a constant."""
+    X, Y = toy(n=137, d0=3, shape=(4,))
+    Y[:, 1] = 0.1
+    w = np.random.default_rng(0).uniform(size=137) if weighted else None
+    model = RLS().fit(X, Y)
+    model.tucker_.core[:, 1], model.intercept_[1] = 0.0, 0.1 if met else 0.2
+    r2 = r2_score(Y, model.predict(X), sample_weight=w, multioutput="raw_values")
+    r2[1] = float(met)
+    assert model.score(X, Y, w) == pytest.approx(r2.mean(), rel=1e-12)
+    with memory_budget(SMALL):
+        assert model.score(*way(tmp_path, X, Y), w) == pytest.approx(r2.mean(), rel=1e-12)
+
+
+@WAYS
+def test_a_single_sample_has_no_score(way, tmp_path):
+    X, Y = toy(n=30, d0=3, shape=(2,))
+    model = RLS().fit(X, Y)
+    with memory_budget(8):
+        for data in [(X[:1], Y[:1]), way(tmp_path, X[:1], Y[:1])]:
+            with pytest.warns(UndefinedMetricWarning, match="less than two samples"):
+                assert np.isnan(model.score(*data))
+
+
+@WAYS
+def test_score_before_fit_says_not_fitted(way, tmp_path):
+    X, Y = toy(n=60, d0=3, shape=(2,))
+    for model in (RLS(), HOLRRCV(), TraceNormRegression()):
+        with memory_budget(SMALL // 8), pytest.raises(NotFittedError):
+            model.score(*way(tmp_path, X, Y))
+
+
+# ---------------------------------------------------------------- positions
+
+
+@WAYS
+@pytest.mark.parametrize("which", ["X", "y"])
+@pytest.mark.parametrize(
+    "estimator",
+    [RLS(), RLSCV(alphas=[1.0, 2.0], cv=KFold(3, shuffle=True, random_state=0))],
+    ids=["fit", "shuffled folds"],
+)
+@pytest.mark.parametrize("budget", [SMALL, 256], ids=["usual", "wide"])
+def test_the_place_of_a_bad_entry_is_that_in_all_the_data(way, which, estimator, budget, tmp_path):
+    X, Y = toy(n=200, d0=4, shape=(5, 6))
+    if which == "X":
+        X[123, 2] = np.nan
+    else:
+        Y[123, 3, 4] = np.inf
+    place = r"\(123, 2\)" if which == "X" else r"\(123, 3, 4\)"
+    value = "NaN" if which == "X" else "infinity"
+    with memory_budget(budget):
+        data = way(tmp_path, X, Y)
+        with pytest.raises(ValueError, match=f"{which} contains {value} at index {place}"):
+            estimator.fit(*data)
+        if which == "y":
+            model = RLS().fit(X, np.zeros_like(Y))
+            with pytest.raises(ValueError, match=f"y contains infinity at index {place}"):
+                model.score(*data)
+
+
+# ---------------------------------------------------------------- inputs at hand
+
+
+def ill_conditioned(n, d0, shape, condition=1e9):
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.normal(size=(n, d0)))[0]
+    P = np.linalg.qr(rng.normal(size=(d0, d0)))[0]
+    X = (Q * np.geomspace(1, 1 / condition, d0)) @ P.T
+    W = rng.normal(size=(d0, *shape))
+    return X, np.tensordot(X, W, 1), W
+
+
+@pytest.mark.parametrize("budget", [2**15, 2**11], ids=["usual", "wide"])
+@pytest.mark.parametrize("inputs", ["in memory", "on disk"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ill_conditioned_inputs_keep_their_digits(budget, inputs, weighted, tmp_path):
+    X, Y, W = ill_conditioned(120, 5, (6, 7))
+    w = np.random.default_rng(1).uniform(0.5, 2, size=120) if weighted else None
+    for fit_intercept in (False, True):
+        for way in (from_disk, in_chunks):
+            A, B = way(tmp_path, X, Y)
+            A = X if inputs == "in memory" else A
+            with memory_budget(budget if inputs == "in memory" else 2**15):
+                model = RLS(alpha=0, fit_intercept=fit_intercept).fit(A, B, w)
+            assert model.solver_ == "svd"
+            assert np.abs(model.coef_ - W).max() < 1e-5
+
+
+@pytest.mark.filterwarnings("ignore:The trace norm solver stopped")
+def test_the_penalised_estimators_decompose_the_inputs_too(tmp_path):
+    X, Y, _ = ill_conditioned(120, 5, (6,))
+    expected = TraceNormRegression(penalty=1e-8, max_iter=50).fit(X, Y)
+    with memory_budget(2**12):
+        found = TraceNormRegression(penalty=1e-8, max_iter=50).fit(X, on_disk(tmp_path, Y=Y)[0])
+    assert found.solver_ == expected.solver_ == "svd"
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), atol=1e-6)
+
+
+@WAYS
+@pytest.mark.parametrize("estimator", [RLS(alpha=0), RLS(solver="svd"), LRR(2), HOLRR(2)], ids=repr)
+@pytest.mark.parametrize("budget", [2**14, 2**10], ids=["usual", "wide"])
+def test_more_features_than_samples(way, estimator, budget, tmp_path):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(40, 90)), rng.normal(size=(40, 6, 5))
+    w = rng.uniform(size=40)
+    w[10:22] = 0
+    expected = estimator.fit(X, Y, w).coef_
+    with memory_budget(budget):
+        found = estimator.fit(*way(tmp_path, X, Y), w).coef_
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("subspaces", ["fitted", "response"])
+def test_the_memory_of_wide_inputs_is_that_of_the_inputs(subspaces, tmp_path):
+    """X'X, which would take 32 MB, is never formed."""
+    rng = np.random.default_rng(0)
+    X, Y = on_disk(tmp_path, X=rng.normal(size=(60, 2000)), Y=rng.normal(size=(60, 5, 4)))
+    tracemalloc.start()
+    with memory_budget(2**18):
+        model = HOLRR(rank=2, subspaces=subspaces).fit(X, Y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * X.nbytes
+    expected = HOLRR(rank=2, subspaces=subspaces).fit(np.array(X), np.array(Y))
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:the moments hold")
+def test_few_matrices_as_large_as_the_moments_are_there_at_a_time(tmp_path):
+    """Of a long X with many features: those of a block, of the sum and of the merge of both."""
+    rng = np.random.default_rng(0)
+    d0 = 400
+    X, Y = on_disk(tmp_path, X=rng.normal(size=(1200, d0)), Y=rng.normal(size=(1200, 2)))
+    tracemalloc.start()
+    with memory_budget(2**18):
+        open_source(X, Y).moments()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5.5 * 8 * d0**2
+
+
+@WAYS
+def test_squares_beyond_the_budget_are_warned_of(way, tmp_path):
+    rng = np.random.default_rng(0)
+    data = way(tmp_path, rng.normal(size=(90, 40)), rng.normal(size=(90, 2)))
+    with (
+        memory_budget(8 * 40**2 - 1),
+        pytest.warns(UserWarning, match="one matrix X'X of 40 "),
+    ):
+        RLS().fit(*data)
+    with memory_budget(8 * 40**2), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RLS().fit(*data)
+    with memory_budget(8 * 40**2), pytest.warns(UserWarning, match="3 matrices X'X"):
+        open_source(*data).fold_moments(np.arange(90) % 3, 3)
+
+
+@WAYS
+def test_the_squares_of_the_inputs_are_summed_once_for_all_parts(way, tmp_path, monkeypatch):
+    X, Y = toy(n=90, d0=4, shape=(9, 8))
+    rows = []
+    step = _CentredInputs.__call__
+
+    def counted(self, part, out):
+        rows.append(part.stop - part.start)
+        return step(self, part, out)
+
+    monkeypatch.setattr(_CentredInputs, "__call__", counted)
+    with memory_budget(2**10):
+        source = open_source(*way(tmp_path, X, Y))
+        parts = list(source.output_blocks(4 * 10))
+    assert len(parts) > 4
+    assert sum(rows) == 90
+    expected = Moments.from_arrays(X, Y)
+    for box, part in parts:
+        np.testing.assert_allclose(part.Sxx, expected.Sxx, rtol=1e-12)
+        np.testing.assert_allclose(part.Sxy, expected.Sxy[:, *box], rtol=1e-9, atol=1e-9)
+
+
+# ---------------------------------------------------------------- files and memory
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="no list of open files")
+def test_files_are_closed_without_the_help_of_the_collector(tmp_path):
+    X, Y = toy(n=100, d0=3, shape=(6,))
+    data = on_disk(tmp_path, X=X, Y=Y)
+    bad = Y.copy()
+    bad[50] = np.nan
+    (bad,) = on_disk(tmp_path, bad=bad)
+    gc.collect()
+    gc.disable()
+    try:
+        before, errors = len(os.listdir("/proc/self/fd")), []
+        for budget in (2**12, 2**7):
+            with memory_budget(budget):
+                model = HOLRR(rank=2).fit(*data)
+                model.score(*data)
+                with pytest.raises(ValueError, match="NaN") as caught:
+                    model.fit(data[0], bad)
+                errors.append(caught)  # with all that was there when it was raised
+        assert len(os.listdir("/proc/self/fd")) <= before
+    finally:
+        gc.enable()
+
+
+def test_the_budget_holds_in_the_threads_of_a_pool(tmp_path):
+    X, Y = toy(n=100, d0=3, shape=(6,))
+    (Y,) = on_disk(tmp_path, Y=Y)
+
+    def own(budget):
+        with memory_budget(budget):
+            return open_source(X, Y).max_bytes
+
+    with ThreadPoolExecutor(2) as pool:
+        with memory_budget(SMALL // 4):
+            assert pool.submit(lambda: open_source(X, Y).max_bytes).result() == SMALL // 4
+            with memory_budget(2**29):  # as large as the default
+                pass
+            assert pool.submit(lambda: open_source(X, Y).max_bytes).result() == SMALL // 4
+            assert list(pool.map(own, [100, 200, 300])) == [100, 200, 300]
+            assert open_source(X, Y).max_bytes == SMALL // 4
+        assert pool.submit(open_source, X, Y).result() is None
+
+
+def test_a_budget_without_limit_reads_all(tmp_path):
+    X, Y = toy(n=100, d0=3, shape=(6,))
+    (disk,) = on_disk(tmp_path, Y=Y)
+    with memory_budget(np.inf):
+        assert open_source(X, disk) is None
+        found = RLS().fit(da.from_array(X, chunks=(20, 3)), disk)
+    np.testing.assert_allclose(found.coef_, RLS().fit(X, Y).coef_, rtol=1e-9)
+    for bad in (0, -1, np.nan, "much"):
+        with pytest.raises(ValueError, match="max_bytes must be a positive"), memory_budget(bad):
+            pass
+
+
+# ---------------------------------------------------------------- weights and searches
+
+
+@WAYS
+@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.parametrize("criterion", ["gcv", "bic"])
+def test_a_criterion_does_not_mind_a_half_without_weight(way, criterion, tmp_path):
+    X, Y = toy(n=100, d0=3, shape=(4,))
+    w = np.r_[np.zeros(60), np.random.default_rng(0).uniform(size=40)]
+    make = lambda: RLSCV(alphas=[0.01, 1.0, 1000.0], criterion=criterion)  # noqa: E731
+    with memory_budget(SMALL // 8):
+        found = make().fit(*way(tmp_path, X, Y), w)
+        with pytest.raises(ValueError, match="two samples of positive weight"):
+            make().fit(*way(tmp_path, X, Y), np.r_[np.zeros(99), 1.0])
+    np.testing.assert_allclose(found.coef_, make().fit(X, Y, w).coef_, rtol=1e-8)
+
+
+@WAYS
+def test_weights_beyond_all_measure_are_named(way, tmp_path):
+    X, Y = toy(n=100, d0=3, shape=(4,))
+    with memory_budget(SMALL // 8):
+        for data in [(X, Y), way(tmp_path, X, Y)]:
+            with pytest.raises(ValueError, match=r"sample_weight must add up.*1e\+308"):
+                RLS().fit(*data, np.full(100, 1e308))
+
+
+def test_values_of_samples_without_weight_are_checked_in_every_block(tmp_path):
+    X, Y = toy(n=100, d0=3, shape=(4,))
+    Y[20, 1] = np.nan
+    w = np.r_[np.zeros(60), np.ones(40)]
+    with memory_budget(SMALL // 8), pytest.raises(ValueError, match=r"NaN at index \(20, 1\)"):
+        RLS().fit(X, on_disk(tmp_path, Y=Y)[0], w)
+
+
+# ---------------------------------------------------------------- Dask
+
+
+def test_empty_chunks_are_left_out():
+    X, Y = toy(n=60, d0=3, shape=(4, 3))
+    chunked = da.from_array(Y, chunks=((20, 0, 40), (0, 3, 1), (2, 0, 1)))
+    inputs = da.from_array(X, chunks=((0, 60), (3, 0)))
+    for budget in (2**29, 2**12, 2**10):
+        with memory_budget(budget):
+            found = RLS().fit(inputs, chunked)
+            assert found.score(inputs, chunked) == pytest.approx(found.score(X, Y))
+        np.testing.assert_allclose(found.coef_, RLS().fit(X, Y).coef_, rtol=1e-9)
+    np.testing.assert_allclose(found.predict(inputs).compute(), found.predict(X))
+
+
+def test_tables_of_dask_are_read_as_arrays():
+    dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, Y = toy(n=60, d0=3, shape=(4,))
+    tables = [dd.from_pandas(pd.DataFrame(A), npartitions=3) for A in (X, Y)]
+    found = RLS().fit(*tables)
+    np.testing.assert_allclose(found.coef_, RLS().fit(X, Y).coef_, rtol=1e-9)
+    np.testing.assert_allclose(found.predict(tables[0]).compute(), found.predict(X))
+
+
+# ---------------------------------------------------------------- kinds of entries
+
+
+NO_NUMBERS = {
+    "dates": np.arange(240).astype("datetime64[D]"),
+    "spans": np.arange(240).astype("timedelta64[s]"),
+    "digits": np.arange(240).astype("U4"),
+    "bytes": np.arange(240).astype("S4"),
+}
+
+
+@WAYS
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+@pytest.mark.parametrize("which", ["X", "y"])
+@pytest.mark.parametrize("budget", [2**8, 2**20], ids=["in blocks", "read whole"])
+def test_what_is_no_number_is_refused(way, kind, which, budget, tmp_path):
+    X, Y = toy(n=60, d0=4, shape=(4,))
+    bad = NO_NUMBERS[kind].reshape(60, 4)
+    with memory_budget(budget):
+        data = way(tmp_path, bad, Y) if which == "X" else way(tmp_path, X, bad)
+        with pytest.raises((TypeError, ValueError), match=rf"\b{which}\b"):
+            RLS().fit(*data)
+
+
+def test_masked_entries_of_dask_arrays_are_refused():
+    X, Y = toy(n=60, d0=4, shape=(4,))
+    mask = np.zeros((60, 4), dtype=bool)
+    masked = lambda A: da.ma.masked_array(  # noqa: E731
+        da.from_array(A, chunks=(20, 4)), mask=da.from_array(mask, chunks=(20, 4))
+    )
+    np.testing.assert_allclose(RLS().fit(masked(X), masked(Y)).coef_, RLS().fit(X, Y).coef_)
+    mask[41, 2] = True
+    model = RLS().fit(X, Y)
+    for name, data in [("X", (masked(X), Y)), ("y", (X, masked(Y)))]:
+        with pytest.raises(ValueError, match=rf"{name} contains a masked entry at index \(41, 2\)"):
+            RLS().fit(*data)
+        with pytest.raises(ValueError, match=f"{name} contains a masked entry"):
+            model.score(*data)
+
+
+# ---------------------------------------------------------------- names
+
+
+@pytest.mark.filterwarnings("ignore:the best")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RLS(),
+        HOLRR(rank=2),
+        TraceNormRegression(),
+        RLSCV(alphas=[0.1, 1.0]),
+        RLSCV(alphas=[0.1, 1.0], criterion="gcv"),
+        TraceNormRegressionCV(penalties=[0.1, 1.0], cv=2),
+    ],
+    ids=repr,
+)
+def test_the_names_of_a_table_are_kept_where_the_outputs_are_on_disk(estimator, tmp_path):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, Y = toy(n=60, d0=3, shape=(4,))
+    table, (disk,) = pd.DataFrame(X, columns=["a", "b", "c"]), on_disk(tmp_path, Y=Y)
+    with memory_budget(SMALL // 8), warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*feature names")
+        model = estimator.fit(table, disk)
+        assert list(model.feature_names_in_) == ["a", "b", "c"]
+        assert model.score(table, disk) == pytest.approx(model.score(table, Y))
+        with pytest.raises(ValueError, match="feature names"):
+            model.score(table[["c", "b", "a"]], disk)
