@@ -290,6 +290,8 @@ def test_every_parameter_has_a_bad_value(row):
     ],
 )
 def test_bad_parameters_are_refused_and_change_nothing(owner, name, value):
+    if name == "cv" and owner.params.get("criterion", "cv") != "cv":
+        pytest.skip("no folds, no cv")
     X, Y = toy()
     model = fitted(owner).set_params(**{name: value})
     before = model.predict(X) if name in NOT_USED_TO_PREDICT else None
