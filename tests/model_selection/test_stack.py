@@ -8,12 +8,15 @@ import pytest
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
 from holrr import HOLRR, LRR
+from holrr.data.samples import Samples
 from holrr.model_selection.grid import parameter_counts
 from holrr.model_selection.hull import nearest_in_hull, squares
 from holrr.model_selection.linear_folds import ArrayFolds
 from holrr.model_selection.selection import best_index
-from holrr.model_selection.stack import FoldTerms, _Path, best_stack, stack_ranks
+from holrr.model_selection.stack import FoldTerms, _Path, stack_ranks
+from holrr.model_selection.stacking import search_stack
 from holrr.model_selection.surface import RankPath, error_surface
+from holrr.model_selection.sweep import rank_errors, sweep
 
 WHOLE = {"patience": np.inf, "max_blocks": 200}  # the path to its end
 
@@ -21,9 +24,8 @@ WHOLE = {"patience": np.inf, "max_blocks": 200}  # the path to its end
 def search_at(X, Y, alpha, *, splits=None, n_modes=None, subspaces="fitted", listed=None):
     """Everything about one penalty: terms, best single rank, candidates and how to fit one."""
     splits = list(KFold(4).split(X)) if splits is None else splits
-    folds = ArrayFolds(
-        (X, Y, None), splits, min_alpha=alpha, response_grams=subspaces == "response"
-    )
+    folds = ArrayFolds(Samples(X, Y), splits, response_grams=subspaces == "response")
+    folds.min_alpha = alpha
     folds.prepare()
     shape = (X.shape[1], *Y.shape[1:])
     caps = (min(shape[0], folds.max_input_rank), *shape[1:])[:n_modes]
@@ -301,11 +303,7 @@ def test_what_is_not_finite_is_given_up():
     bad = FoldTerms(np.full((1, 1), np.nan), np.ones((1, 1)), np.ones((1, 1)), 1.0, 1.0)
     good = FoldTerms(np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1)), 2.0, 1.0)
     assert stack_ranks([bad, good], (1, 1)) is None
-    place, stack = best_stack([((0,), [bad, good], (1, 1)), ((1,), [good, good], (1, 1))])
-    assert place == (1,)
-    assert stack.mse == pytest.approx(1.0)
-    with pytest.raises(ValueError, match="no mixture of ranks has a finite held-out error"):
-        best_stack([((0,), [bad, bad], (1, 1))])
+    assert stack_ranks([good, good], (1, 1)).mse == pytest.approx(1.0)
 
 
 # ---------------------------------------------------------------- the choice of the penalty
@@ -314,16 +312,19 @@ def test_what_is_not_finite_is_given_up():
 @pytest.mark.parametrize("noise", [0.3, 1.5, 6.0])
 @pytest.mark.parametrize("backwards", [False, True])
 def test_giving_up_early_does_not_change_the_choice(make_data, noise, backwards):
+    """Neither the bound nor the walk along the penalties loses the best of them."""
     X, Y = make_data(16, 4, (3, 4), noise, seed=1)
     alphas = np.logspace(-2, 3, 11)[:: -1 if backwards else 1]
-    places = [(a, search_at(X, Y, float(alpha))) for a, alpha in enumerate(alphas)]
-    given = [((a,), at.folds, at.start) for a, at in places]
-    place, stack = best_stack(given)
-    same_place, same = best_stack(given, exhaustive=True)
+    folds = ArrayFolds(Samples(X, Y), list(KFold(4).split(X)))
+    folds.min_alpha, caps = 0.01, (4, 3, 4)
+    mse = sweep(folds, rank_errors(alphas, caps), (11, *caps)).mean_mse
+    count = parameter_counts((4, 3, 4), caps)
+    place, stack = search_stack(folds, alphas, mse, count)
+    same_place, same = search_stack(folds, alphas, mse, count, exhaustive=True)
     assert place == same_place
     assert stack.blocks == same.blocks
     assert stack.cross_fitted_mse == same.cross_fitted_mse
-    assert stack.cross_fitted_mse <= min(at.error for _, at in places) * (1 + 1e-12)
+    assert stack.cross_fitted_mse <= mse.min() * (1 + 1e-12)
 
 
 def test_a_bound_below_the_optimum_gives_up_and_one_above_does_not(make_data):
@@ -340,8 +341,8 @@ def test_hopeless_penalties_cost_one_step(make_data, monkeypatch):
     good, bad = search_at(X, Y, 0.5), search_at(X, Y, 1e5)
     steps, step = [], _Path.step
     monkeypatch.setattr(_Path, "step", lambda self: steps.append(self) or step(self))
-    place, _ = best_stack([((0,), good.folds, good.start), ((1,), bad.folds, bad.start)])
-    assert place == (0,)
+    bound = stack_ranks(good.folds, good.start).cross_fitted_mse
+    assert stack_ranks(bad.folds, bad.start, bound=bound) is None
     assert sum(path.folds is bad.folds for path in steps) == 1
 
 

@@ -33,7 +33,7 @@ from .held_out import HeldOut
 from .hull import nearest_in_hull, squares
 from .surface import Terms, cumulative_sum
 
-__all__ = ["FoldTerms", "Stack", "best_stack", "stack_ranks"]
+__all__ = ["FoldTerms", "Stack", "stack_ranks"]
 
 Index = tuple[int, ...]
 
@@ -95,34 +95,6 @@ class Stack:
     path_mse: np.ndarray
     path_cross_fitted_mse: np.ndarray
     gap: float
-
-
-def best_stack(
-    places: Iterable[tuple[Index, Sequence[FoldTerms], Index]],
-    *,
-    candidates: np.ndarray | None = None,
-    exhaustive: bool = False,
-) -> tuple[Index, Stack]:
-    """The penalty (and kernel) whose stack has the least cross-fitted error, and that stack.
-
-    Parameters
-    ----------
-    places : iterable of (place, folds, start)
-        What `stack_ranks` takes, the most promising first if possible: a place is given up as soon
-        as it is certain not to be the best.
-    candidates : bool array of shape (R0, ...), optional
-    exhaustive : bool
-        Give nothing up. The choice is the same.
-    """
-    found, best = None, math.inf
-    for place, folds, start in places:
-        bound = math.inf if exhaustive else best
-        stack = stack_ranks(folds, start, candidates=candidates, bound=bound)
-        if stack is not None and stack.cross_fitted_mse < best:
-            found, best = (place, stack), stack.cross_fitted_mse
-    if found is None:
-        raise ValueError("no mixture of ranks has a finite held-out error.")
-    return found
 
 
 def stack_ranks(
