@@ -127,8 +127,7 @@ def test_mixture_is_the_weighted_sum_of_separate_fits(case):
 
 
 def test_cross_fitted_weights_come_from_the_other_folds(case):
-    path = _Path(case.folds, case.candidates)
-    path.add(case.start)
+    path = _Path(case.folds, case.start, case.candidates)
     for _ in range(3):
         block, _ = path.step()
         if block not in path.blocks:
@@ -289,6 +288,13 @@ def test_exact_fits_end_in_rounding():
     assert stack.blocks[0] == at.start
 
 
+def test_a_start_beyond_what_the_folds_support_is_what_they_support(make_data):
+    X, Y = make_data(24, 3, (3, 4), 3.0)
+    at = search_at(X, Y, 0.5)
+    stack, same = stack_ranks(at.folds, (9, 9, 9)), stack_ranks(at.folds, (3, 3, 4))
+    np.testing.assert_allclose(stack.path_mse, same.path_mse, rtol=1e-12)
+
+
 def test_listed_ranks_are_the_only_ones(make_data):
     X, Y = make_data(24, 3, (3, 4), 3.0)
     listed = [(1, 2, 1), (3, 2, 2)]
@@ -304,6 +310,26 @@ def test_what_is_not_finite_is_given_up():
     good = FoldTerms(np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1)), 2.0, 1.0)
     assert stack_ranks([bad, good], (1, 1)) is None
     assert stack_ranks([good, good], (1, 1)).mse == pytest.approx(1.0)
+
+
+def random_terms(rng, shape):
+    """Inputs of very different sizes, some of them twice, and a core of any size."""
+    n, D = int(rng.integers(1, 10)), int(np.prod(shape[1:]))
+    F = rng.normal(size=(n, shape[0])) * 10.0 ** rng.uniform(-3, 3, size=shape[0])
+    F[:, -1] = F[:, 0]
+    Y = rng.normal(size=(n, D))
+    S = rng.normal(size=shape) * 10.0 ** rng.uniform(-6, 6)
+    return FoldTerms(S, (F.T @ Y).reshape(shape), F.T @ F, float(np.sum(Y * Y)), float(n * D))
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_converges_whatever_the_scales(seed):
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(d) for d in rng.integers(1, 6, size=rng.integers(1, 4)))
+    folds = [random_terms(rng, shape) for _ in range(int(rng.integers(1, 5)))]
+    stack = stack_ranks(folds, (1,) * len(shape), **WHOLE)
+    assert (np.diff(stack.path_mse) < 0).all()
+    assert stack.gap <= 1e-6 * stack.path_mse[-1] + 1e-15 * stack.path_mse[0]
 
 
 # ---------------------------------------------------------------- the choice of the penalty

@@ -123,8 +123,7 @@ def stack_ranks(
         Stop where the gap is at most `tol` times the error, where the last `patience` blocks have
         not lowered the cross-fitted error any further, or with so many blocks.
     """
-    path = _Path(folds, candidates)
-    path.add(tuple(int(R) for R in start))
+    path = _Path(folds, start, candidates)
     while True:
         block, gap = path.step()
         # The cross-fitted error is not below the least error: see `_Path.cross_fit`.
@@ -148,14 +147,14 @@ class _Path:
     block that keeps nothing.
     """
 
-    def __init__(self, folds: Sequence[FoldTerms], candidates: np.ndarray | None):
+    def __init__(self, folds: Sequence[FoldTerms], start: Index, candidates: np.ndarray | None):
         K, self.folds, self.candidates = len(folds), folds, candidates
         self.shares = np.array([1 / (K * fold.size) for fold in folds])
         self.yy = self.shares * np.array([fold.yy for fold in folds])
         self.rounding = 1e-14 * float(self.yy.sum())  # of differences of sums of this size
         self.others = np.ones((K, K)) - np.eye(K) if K > 1 else np.ones((1, 1))
         # <S b, H> for every block b, summed over the folds.
-        caps = np.max([fold.S.shape for fold in folds], axis=0)
+        caps = np.max([start, *(fold.S.shape for fold in folds)], axis=0)
         self.linear_sums = np.zeros(caps if candidates is None else candidates.shape)
         for share, fold in zip(self.shares, folds, strict=True):
             self.linear_sums[_leading(fold.S.shape)] += share * fold.S * fold.H
@@ -168,6 +167,7 @@ class _Path:
         self.fold_weights = [np.empty(0)] * K
         self.mse: list[float] = []
         self.cross_fitted: list[float] = []
+        self.add(tuple(int(R) for R in start))
 
     def add(self, block: Index) -> None:
         """Add a block and solve for the weights."""
