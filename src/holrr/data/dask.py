@@ -24,7 +24,7 @@ from .budget import DEFAULT_MAX_BYTES
 from .moments import Moments
 from .reading import Box
 from .running import Running, add_by_label, errors_say_where
-from .scores import Errors, add_errors
+from .scores import Errors, add_errors, errors_of
 from .source import (
     Source,
     add_sums,
@@ -208,7 +208,7 @@ def _add_sums(parts: Sequence[ResponseSums | None]) -> ResponseSums | None:
 
 
 def _errors_of_chunk(X: Any, Y: Any, w: np.ndarray | None, model: Any) -> Errors:
-    return Errors.of(check_outputs(Y), model.predict(X), w)
+    return errors_of(model, X, check_outputs(Y), w)
 
 
 def _tree(leaves: list[Delayed], merge: Callable[..., Any]) -> Delayed:
