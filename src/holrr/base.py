@@ -24,7 +24,7 @@ from .data.labels import check_features, check_rows
 from .data.scores import r2
 from .data.source import is_dask, open_source
 
-__all__ = ["Approximating", "TensorRegressor", "all_or_nothing"]
+__all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "lift"]
 
 
 # What to do about missing outputs, for each value of the parameter `missing`.
@@ -242,7 +242,7 @@ class Approximating(TensorRegressor):
     def _set_fit(self, problem: Whitened, found: Approximation) -> None:
         """Map an approximation back to coefficients and set the fitted attributes."""
         units = problem.units
-        self._set_coefficients(_lift(found.tucker, problem), problem)
+        self._set_coefficients(lift(found.tucker, problem), problem)
         self.objective_ = units.energy(problem.residual + found.error)
         self.lower_bound_ = units.energy(problem.residual + found.lower_bound)
         self.energy_ = units.energy(problem.norm)
@@ -250,7 +250,7 @@ class Approximating(TensorRegressor):
         self._set_rank(found)
 
 
-def _lift(V: Tucker, problem: Whitened) -> Tucker:
+def lift(V: Tucker, problem: Whitened) -> Tucker:
     """From whitened coordinates of mode 0 to coefficients."""
     if V.factors[0] is not None:
         return Tucker(V.core, (problem.lift(V.factors[0]), *V.factors[1:]), V.leading)

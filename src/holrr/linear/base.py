@@ -13,14 +13,21 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..base import Approximating, TensorRegressor, all_or_nothing
 from ..core.caution import warn
 from ..core.namespace import Array
-from ..core.output_weights import check_output_weight
 from ..core.samples import whiten_arrays
 from ..core.spectral import SOLVERS, Whitened, whiten_moments
 from ..data.moments import Moments
 from ..data.samples import Samples, ingest
 from ..data.source import Source
 from ..data.wide import whiten_source
-from .holes import complete_samples, has_holes, observe, set_completion, unscale_fit, weighted
+from .holes import (
+    complete_samples,
+    has_holes,
+    observe,
+    output_weights,
+    set_completion,
+    unscale_fit,
+    weighted,
+)
 
 __all__ = ["LinearApproximating", "LinearTensorRegressor", "check_batch", "moments_so_far"]
 __all__ += ["output_constraints", "refuse_output_weight"]
@@ -174,9 +181,7 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
         if not isinstance(data, Samples):
             refuse_output_weight(self, "data beyond memory")
             return super()._fit_data(data, **options)
-        weights = None
-        if self.output_weight is not None:
-            weights = check_output_weight(self.output_weight, data.output_shape)
+        weights = output_weights(self, data.output_shape)
         self._fit_samples(weighted(data, weights), **options)
         unscale_fit(self, weights)
         return self

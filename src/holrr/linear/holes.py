@@ -18,10 +18,11 @@ from ..core.finite import check_finite
 from ..core.holes import Observed, SampleBasis, has_observation
 from ..core.missing import Completion
 from ..core.namespace import is_numpy_array, namespace_of
-from ..core.output_weights import scale_outputs, unscale
+from ..core.output_weights import check_output_weight, scale_outputs, unscale
 from ..data.samples import Samples
 
-__all__ = ["complete_samples", "has_holes", "observe", "set_completion", "unscale_fit", "weighted"]
+__all__ = ["complete_samples", "has_holes", "observe", "output_weights", "set_completion"]
+__all__ += ["unscale_fit", "weighted"]
 
 
 # ---------------------------------------------------------------- missing outputs
@@ -82,6 +83,16 @@ def set_completion(estimator: Any, found: Completion) -> None:
 
 
 # ---------------------------------------------------------------- weights of outputs
+
+
+def output_weights(estimator: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...] | None:
+    """The weights of an estimator's outputs, one vector of mean one for each mode, or None.
+
+    A common factor of error and penalty has no effect.
+    """
+    if estimator.output_weight is None:
+        return None
+    return tuple(v / v.mean() for v in check_output_weight(estimator.output_weight, shape))
 
 
 def weighted(data: Samples, weights: Sequence[np.ndarray] | None) -> Samples:
