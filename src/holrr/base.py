@@ -18,6 +18,7 @@ from .core.holes import Observed
 from .core.missing import Completion
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import Spectral, Whitened
+from .core.threads import few_threads_for
 from .core.tucker import Tucker
 from .data.arrays import check_inputs, check_outputs, check_weights, nan_for_masked
 from .data.labels import check_features, check_rows
@@ -142,7 +143,11 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
             return predict_lazily(self, X)
         checked = check_inputs(X)
         check_features(self, X, reset=False)
-        return self._predict_checked(checked)
+        n_inputs, *outputs = self.tucker_.shape
+        with few_threads_for(
+            checked.shape[0] * (n_inputs + self.tucker_.rank[0] * math.prod(outputs))
+        ):
+            return self._predict_checked(checked)
 
     def _predict_checked(self, X: Array) -> Array:
         return self._map(X)

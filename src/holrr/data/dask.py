@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import product
 from typing import Any
 
@@ -133,7 +133,7 @@ class DaskSource(Source):
         whole = max_entries is None
         Y = self._whole_outputs() if whole else _cut(self._Y, max_entries // X.shape[1])
         more: dict[str, Any] = {"mean_x": mean_x, "response_grams": response_grams}
-        for box, tree in self._trees(Y, sums_of_block, _add_sums, X=X, **more):
+        for box, tree in self._trees(Y, sums_of_block, partial(reduce, add_sums), X=X, **more):
             yield () if whole else box, _compute([tree], Y.numblocks[0])[0]
 
     def errors(self, model: Any) -> Errors:
@@ -201,10 +201,6 @@ def _moments_of_chunk(
 
 def _merge(parts: Sequence[list[Running]]) -> list[Running]:
     return [Running.joined(folds) for folds in zip(*parts, strict=True)]
-
-
-def _add_sums(parts: Sequence[ResponseSums | None]) -> ResponseSums | None:
-    return reduce(add_sums, parts)
 
 
 def _errors_of_chunk(X: Any, Y: Any, w: np.ndarray | None, model: Any) -> Errors:

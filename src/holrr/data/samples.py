@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,6 +58,11 @@ class Samples:
     def weight(self) -> float:
         """Sum of the weights."""
         return float(self.n_samples) if self.w is None else float(namespace_of(self.w).sum(self.w))
+
+    @property
+    def work(self) -> float:
+        """About how many multiply-adds a linear fit takes, which decides on the threads."""
+        return self.n_samples * self.n_features * (self.n_features + math.prod(self.output_shape))
 
     def moments(self, response_grams: bool = False) -> Moments:
         """Moments of all samples."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
+from ..core.caution import warn
 from ..core.finite import check_finite
 from ..core.namespace import row_blocks, to_numpy
 
@@ -92,7 +92,7 @@ class Errors:
         counts = np.broadcast_to(np.asarray(self.n_samples) >= 2, np.shape(self.scatter))
         if not counts.any():
             message = "R^2 score is not well-defined with less than two samples."
-            warnings.warn(message, UndefinedMetricWarning, stacklevel=2)
+            warn(message, UndefinedMetricWarning)
             return math.nan
         constant = self.scatter == 0
         r2 = 1 - self.error / np.where(constant, 1, self.scatter)

@@ -137,7 +137,7 @@ class Source(metaclass=ABCMeta):
     def _warn_of_size(self, n_folds: int) -> None:
         """Say so where the moments themselves, which no block makes smaller, exceed the budget."""
         size = 8 * n_folds * self.n_features**2
-        if size > self.max_bytes:
+        if size > self.max_bytes and self.features is None:
             of = f"{n_folds} matrices X'X" if n_folds > 1 else "one matrix X'X"
             warn(
                 f"the moments hold {of} of {self.n_features} features, {size / 2**20:.3g} MiB in "

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..base import Approximating, all_or_nothing
 from ..core.namespace import Array, beside, namespace_of, row_blocks
 from ..core.spectral import Whitened, whiten_moments
+from ..core.threads import few_threads_for
 from ..core.tucker import Tucker
 from ..data.moments import Moments
 from ..data.samples import Samples, ingest
@@ -184,9 +185,11 @@ class KernelTensorRegressor(Approximating):
         outputs = centre_responses(
             data.Y, w, fit_intercept=self.fit_intercept, grams=self._wants_response_grams()
         )
-        problem = self._whiten(lambda: self._gram(X, w), outputs)
-        self._forget()
-        self._solve(replace(problem, units=data.units), X.shape[0], **options)
+        n, D = outputs.values.shape
+        with few_threads_for(n * n * (n + D + data.n_features)):
+            problem = self._whiten(lambda: self._gram(X, w), outputs)
+            self._forget()
+            self._solve(replace(problem, units=data.units), n, **options)
         self.X_fit_ = None if self.kernel == "precomputed" else copy_of(X)
         return self
 

@@ -64,6 +64,8 @@ class HOLRR(MultilinearRank, LinearApproximating):
         A number that the minimum over all tensors of these ranks is not below.
     spectra_ : list of p + 1 arrays
         Leading squared singular values of each unfolding of Z.
+    energy_ : float
+        Squared norm of Z: what the model without a constraint on the ranks explains.
     n_iter_ : int
         Number of rounds, of which the spectral one is the first.
     n_dropped_ : int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import replace
 from numbers import Real
@@ -15,6 +16,7 @@ from ..core.caution import warn
 from ..core.namespace import Array
 from ..core.samples import whiten_arrays
 from ..core.spectral import SOLVERS, Whitened, whiten_moments
+from ..core.threads import few_threads_for
 from ..data.moments import Moments
 from ..data.samples import Samples, ingest
 from ..data.source import Source
@@ -142,12 +144,13 @@ class LinearTensorRegressor(TensorRegressor):
 
     def _fit_data(self, data: Samples | Source, **options: Any) -> Any:
         """Fit to data that came through the door; `options` are those of `_solve`."""
-        if isinstance(data, Samples):
-            problem = self._problem_of_samples(data.in_units())
-        else:
-            problem = self._problem_of_source(data)
-        self._forget()
-        self._solve(problem, data.n_features, **options)
+        with few_threads_for(data.work if isinstance(data, Samples) else math.inf):
+            if isinstance(data, Samples):
+                problem = self._problem_of_samples(data.in_units())
+            else:
+                problem = self._problem_of_source(data)
+            self._forget()
+            self._solve(problem, data.n_features, **options)
         return self
 
     def _fit_moments(self, moments: Moments, *, keep: bool = True, **options: Any) -> Any:
@@ -156,9 +159,10 @@ class LinearTensorRegressor(TensorRegressor):
             raise ValueError(
                 "subspaces='response' needs moments that were gathered with response_grams=True."
             )
-        problem = self._problem_of_moments(moments)
-        self._forget()
-        self._solve(problem, moments.n_features, **options)
+        with few_threads_for(moments.n_features * math.prod(moments.Sxy.shape)):
+            problem = self._problem_of_moments(moments)
+            self._forget()
+            self._solve(problem, moments.n_features, **options)
         if keep:
             self.moments_ = moments
         return self

@@ -7,6 +7,7 @@ one such class; `linear_folds` has those of the linear family.
 
 from __future__ import annotations
 
+import math
 from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -221,6 +222,13 @@ class Folds(metaclass=ABCMeta):
     def judge(self, stack: Any, model: Any) -> Any:
         """A stack with its held-out error; None where a single model is to be taken instead."""
         return stack
+
+    @property
+    def work(self) -> float:
+        """About how many multiply-adds one penalty takes, which decides on the threads."""
+        r, D = self.max_input_rank, math.prod(self.output_shape)
+        rotations = 2 * r * D * (r + sum(self.output_shape))
+        return max(self.n_folds, 1) * math.prod(self.candidates) * rotations
 
     @property
     def shape(self) -> tuple[int, ...]:

