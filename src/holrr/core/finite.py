@@ -24,6 +24,11 @@ class BadEntryError(ValueError):
     index : tuple of int
     hint : str
         What can be done about it.
+
+    Attributes
+    ----------
+    prefix : str
+        What the message begins with: where the data are that the index belongs to.
     """
 
     def __init__(
@@ -35,10 +40,11 @@ class BadEntryError(ValueError):
     ) -> None:
         super().__init__(name, what, index, hint)  # so that it can be pickled
         self.name, self.what, self.index, self.hint = name, what, index, hint
+        self.prefix = ""
 
     def __str__(self) -> str:
         return (
-            f"{self.name} contains {self.what} at index {self.index} (the first of them is at "
+            f"{self.prefix}{self.name} contains {self.what} at index {self.index} (the first of them is at "
             f"sample {self.index[0]}); every entry must be finite. {self.hint}"
         )
 
