@@ -44,8 +44,8 @@ class BadEntryError(ValueError):
 
     def __str__(self) -> str:
         return (
-            f"{self.prefix}{self.name} contains {self.what} at index {self.index} (the first of them is at "
-            f"sample {self.index[0]}); every entry must be finite. {self.hint}"
+            f"{self.prefix}{self.name} contains {self.what} at index {self.index} (the first of "
+            f"them is at sample {self.index[0]}); every entry must be finite. {self.hint}"
         )
 
     def moved(self, rows: slice | np.ndarray, box: Sequence[slice] = ()) -> BadEntryError:

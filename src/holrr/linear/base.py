@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..base import Approximating, TensorRegressor, all_or_nothing
 from ..core.caution import warn
+from ..core.finite import BadEntryError
 from ..core.namespace import Array
 from ..core.samples import whiten_arrays
 from ..core.spectral import SOLVERS, Whitened, whiten_moments
@@ -22,6 +23,7 @@ from ..data.samples import Samples, ingest
 from ..data.source import Source
 from ..data.wide import whiten_source
 from .holes import (
+    check_no_infinity,
     complete_samples,
     has_holes,
     observe,
@@ -209,12 +211,16 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
         if self.missing == "raise":
             super()._fit_data(data, mask=mask)
             return
-        n_dropped = 0
+        n_dropped, given = 0, data
         if has_holes(data):
             data, n_dropped = observe(data)
         if has_holes(data):
             data = data.in_units()
-            found = complete_samples(self if pilot is None else pilot, data)
+            try:
+                found = complete_samples(self if pilot is None else pilot, data)
+            except BadEntryError:
+                check_no_infinity(given)  # its place among all samples, dropped ones included
+                raise
             self._forget()
             set_completion(self, found)
             if mask is not None:

@@ -6,6 +6,7 @@ are scaled by the roots of their weights, and what is fitted is scaled back.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,27 +18,34 @@ from ..core.caution import warn
 from ..core.finite import check_finite
 from ..core.holes import Observed, SampleBasis, has_observation
 from ..core.missing import Completion
-from ..core.namespace import is_numpy_array, namespace_of
+from ..core.namespace import is_numpy_array, namespace_of, row_blocks
 from ..core.output_weights import check_output_weight, scale_outputs, unscale
 from ..data.samples import Samples
 
-__all__ = ["complete_samples", "has_holes", "observe", "output_weights", "set_completion"]
+__all__ = [
+    "check_no_infinity",
+    "complete_samples",
+    "has_holes",
+    "observe",
+    "output_weights",
+    "set_completion",
+]
 __all__ += ["unscale_fit", "weighted"]
+
+_BLOCK = 2**22  # bytes of outputs that are looked at at a time
 
 
 # ---------------------------------------------------------------- missing outputs
 
 
 def has_holes(data: Samples) -> bool:
-    """Whether any output is NaN; an error where one is infinite, or NaN not in NumPy arrays."""
+    """Whether any output is NaN, as far as has to be looked; an error where NumPy has it not."""
     xp, Y = namespace_of(data.Y), data.Y
+    rows = row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), _BLOCK)
     with np.errstate(over="ignore", invalid="ignore"):
-        if bool(xp.isfinite(xp.sum(Y))):
+        doubtful = (part for part in rows if not bool(xp.isfinite(xp.sum(Y[part, ...]))))
+        if not any(bool(xp.any(xp.isnan(Y[part, ...]))) for part in doubtful):
             return False
-    missing = xp.isnan(Y)
-    check_finite(xp.where(missing, xp.zeros_like(Y), Y), "y")
-    if not bool(xp.any(missing)):
-        return False
     if not is_numpy_array(Y):
         raise TypeError(
             f"missing='fill' needs NumPy arrays where outputs are missing; y is a "
@@ -46,12 +54,19 @@ def has_holes(data: Samples) -> bool:
     return True
 
 
+def check_no_infinity(data: Samples) -> None:
+    """An error that says where an output is infinite."""
+    check_finite(np.where(np.isnan(data.Y), 0.0, data.Y), "y")
+
+
 def observe(data: Samples) -> tuple[Samples, int]:
     """The samples that have a weight and an observed output, and how many have no such output."""
-    n_dropped = data.n_samples - int(has_observation(data.Y).sum())
+    keep = has_observation(data.Y)
+    n_dropped = data.n_samples - int(keep.sum())
     if n_dropped == data.n_samples:
         raise ValueError("y has no observed entry: every one of them is missing.")
-    keep = has_observation(data.Y, data.w)
+    if data.w is not None:
+        keep &= data.w > 0
     if not keep.any():
         raise ValueError("sample_weight is zero for every sample of y with an observed entry.")
     if keep.all():

@@ -15,7 +15,7 @@ from ..data.moments import Moments
 from ..data.samples import Samples
 from ..data.source import Source
 from ..linear.base import output_constraints, refuse_output_weight
-from ..linear.holes import has_holes, output_weights, unscale_fit, weighted
+from ..linear.holes import check_no_infinity, has_holes, output_weights, unscale_fit, weighted
 from ..progress import progress
 from .folds import Folds, check_splits, gather_folds
 from .holes import HoleFolds, Visit, settle, unweighted_error
@@ -146,6 +146,7 @@ class LinearSurfaceSearchCV(LinearSearchCV, SurfaceSearchCV):
                 "subspaces='response' takes the subspaces from complete outputs, and entries of y "
                 "are missing; use subspaces='fitted'."
             )
+        check_no_infinity(data)
         wants_folds = self.criterion == "cv"
         splits = check_splits(self.cv, data.X, data.Y, groups, data.w) if wants_folds else []
         return HoleFolds(data, splits, fit_intercept=self.fit_intercept)
