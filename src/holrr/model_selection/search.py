@@ -206,7 +206,12 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
 
     def _refit(self, folds: Folds, plan: Any) -> None:
         """Fit the chosen model to all the data."""
-        self.best_estimator_ = folds.refit(self._named(self._candidate(self.best_index_)))
+        model = self._named(self._candidate(self.best_index_))
+        self.best_estimator_ = self._fit_choice(folds, model)
+
+    def _fit_choice(self, folds: Folds, model: Any, **options: Any) -> Any:
+        """Fit a model to all the data; `options` are those of its `_solve`."""
+        return folds.refit(model, **options)
 
     def _named(self, estimator: Any) -> Any:
         """The same estimator, which knows the features as the search does."""
