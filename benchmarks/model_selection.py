@@ -1,7 +1,7 @@
 """Cross-validation of all ranks against single fits, grid search and ridge regression alone.
 
     python benchmarks/model_selection.py [--quick] [--threads 2]
-    python benchmarks/model_selection.py --averaging [--quick] [--meteo FOLDER]
+    python benchmarks/model_selection.py --stacking [--quick] [--meteo FOLDER]
 
 The first form prints what HOLRRCV takes for every rank and 13 penalties beside
 
@@ -9,7 +9,7 @@ The first form prints what HOLRRCV takes for every rank and 13 penalties beside
 - scikit-learn's GridSearchCV over a sample of the same candidates, as a ratio per candidate;
 - scikit-learn's and himalaya's RidgeCV on the flattened outputs, which choose the penalty alone.
 
-The methods take turns and medians are compared. The second form prints what selection="average"
+The methods take turns and medians are compared. The second form prints what selection="stack"
 gains over selection="min" on fresh data: new coefficients, samples and noise for each seed, errors
 against the noiseless outputs; or with FOLDER, where the Met Office files lie, new random splits.
 Without --quick the first takes about two minutes and the second about three on two cores.
@@ -120,7 +120,7 @@ def compare_with_ridge(X, Y, repeats: int) -> None:
         print(f"| {name} | {t:.2f} | {times[0] / t:.2f} |")
 
 
-# ---------------------------------------------------------------- averaging
+# ---------------------------------------------------------------- stacking
 
 
 def synthetic(n: int, snr: float, seed: int):
@@ -145,44 +145,45 @@ def weather(folder: str, n: int, seed: int):
     return X[order[:n]], Y[order[:n]], X[order[n:]], Y[order[n:]]
 
 
-def gain_of_averaging(name: str, make, n_seeds: int) -> None:
+def gain_of_stacking(name: str, make, n_seeds: int) -> None:
     errors = []
     for seed in range(n_seeds):
         X, Y, X_test, Y_test = make(seed)
-        models = [HOLRRCV(selection=s).fit(X, Y) for s in ("min", "average")]
+        models = [HOLRRCV(selection=s).fit(X, Y) for s in ("min", "stack")]
         errors.append([math.sqrt(np.mean((m.predict(X_test) - Y_test) ** 2)) for m in models])
-    best, average = np.array(errors).T
-    ratio = average / best
+    best, stack = np.array(errors).T
+    ratio = stack / best
     wins = int((ratio < 1).sum())
     print(
-        f"| {name} | {best.mean():.4f} | {average.mean():.4f} | {ratio.mean():.4f} | "
+        f"| {name} | {best.mean():.4f} | {stack.mean():.4f} | {ratio.mean():.4f} "
+        f"+- {ratio.std(ddof=1) / math.sqrt(n_seeds):.4f} | "
         f"{ratio.max():.4f} | {wins} of {n_seeds} |",
         flush=True,
     )
 
 
-def averaging(n_seeds: int, folder: str | None) -> None:
-    print("| data | RMSE, best rank | RMSE, average | ratio | worst ratio | better |")
+def stacking(n_seeds: int, folder: str | None) -> None:
+    print("| data | RMSE, best rank | RMSE, stack | ratio | worst ratio | better |")
     print("|---|--:|--:|--:|--:|--:|")
-    for n, snr in [(20, 1.0), (50, 0.3), (50, 1.0), (200, 1.0), (50, 3.0)]:
+    for n, snr in [(20, 1.0), (50, 1.0), (100, 1.0), (50, 0.3), (200, 1.0), (50, 3.0)]:
         name = f"synthetic, {n} samples, signal to noise {snr:g}"
-        gain_of_averaging(name, lambda seed, n=n, snr=snr: synthetic(n, snr, seed), n_seeds)
+        gain_of_stacking(name, lambda seed, n=n, snr=snr: synthetic(n, snr, seed), n_seeds)
     for n in (100, 200) if folder else ():
         make = lambda seed, n=n: weather(folder, n, seed)  # noqa: E731
-        gain_of_averaging(f"weather, {n} samples", make, max(n_seeds // 2, 2))
+        gain_of_stacking(f"weather, {n} samples", make, max(n_seeds // 2, 2))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small data, one repeat")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--averaging", action="store_true")
-    parser.add_argument("--meteo", help="folder of the Met Office files, for --averaging")
+    parser.add_argument("--stacking", action="store_true")
+    parser.add_argument("--meteo", help="folder of the Met Office files, for --stacking")
     args = parser.parse_args()
     warnings.filterwarnings("ignore", message="the best penalty")
     with threadpool_limits(args.threads):
-        if args.averaging:
-            averaging(3 if args.quick else 20, args.meteo)
+        if args.stacking:
+            stacking(3 if args.quick else 20, args.meteo)
             return
         n, shape = (500, (10, 10, 10)) if args.quick else (2000, (20, 20, 20))
         X, Y = data(n, 50, shape)

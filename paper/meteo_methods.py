@@ -233,6 +233,7 @@ CROSS_VALIDATED: dict[str, Any] = {
     "RLS": RLSCV(_OUR_ALPHAS, cv=5, selection="min"),
     "LRR": LRRCV(_OUR_ALPHAS, cv=5, selection="min"),
     "HOLRR": HOLRRCV(_OUR_ALPHAS, cv=5, selection="min"),
+    "HOLRR, stack": HOLRRCV(_OUR_ALPHAS, cv=5, selection="stack"),
 }
 
 

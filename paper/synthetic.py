@@ -103,7 +103,8 @@ class Config:
 
 # The data have no intercept, and no method fits one.
 _ALPHAS = tuple(float(10.0**e) for e in np.arange(-6, 3.5, 0.5))
-_RLS_GRID: dict[str, Any] = {"alphas": _ALPHAS, "fit_intercept": False}
+# The paper chooses one rank.
+_RLS_GRID: dict[str, Any] = {"alphas": _ALPHAS, "fit_intercept": False, "selection": "min"}
 
 LINEAR_METHODS: dict[str, Callable[[int], Any]] = {
     "RLS": lambda cv: RLSCV(cv=cv, **_RLS_GRID),
@@ -122,6 +123,7 @@ _KERNELS = [
     *({"kernel": "rbf", "gamma": g} for g in (0.003, 0.01, 0.03, 0.1)),
 ]
 _KERNEL_GRID: dict[str, Any] = {
+    "selection": "min",
     "alphas": tuple(float(10.0**e) for e in range(-4, 4)),
     "kernels": _KERNELS,
     "fit_intercept": False,

@@ -44,6 +44,8 @@ def test_other_array_libraries_take_every_path(row, xp, kind):
     w = np.random.default_rng(1).uniform(size=len(X)) if kind == "weighted" else None
     params = {}
     if kind == "ill-conditioned":
+        if not row.ridge or "kernel" in row.params:
+            pytest.skip("products of the inputs have lost what this is about")
         X = X * 10.0 ** -np.arange(0, 10, 2)
         params = {"alpha": 0.0} if "alpha" in row.estimator.get_params() else {}
     model = row.make(**params).fit(

@@ -106,6 +106,8 @@ def test_batches_after_set_params_are_those_of_the_new_parameters(owner, name, o
         pytest.skip("this estimator does not take this value in batches")
     if name == "solver" and other == "svd":
         pytest.skip("svd wants the samples")
+    if name == "output_weight":
+        pytest.skip("moments have sums over all outputs, which cannot be weighted")
     fresh.partial_fit(X[:25], Y[:25]).partial_fit(X[25:], Y[25:])
     changed = owner.make(**pinned).partial_fit(X[:25], Y[:25]).set_params(**params)
     try:

@@ -145,3 +145,17 @@ def test_only_one_module_names_other_libraries():
         or "is_cupy" in line
     ]
     assert set(guilty) <= {"core/namespace.py"}
+
+
+def test_only_matrices_that_are_not_positive_definite_have_no_cholesky_factor(monkeypatch):
+    """An accelerator that is out of memory says nothing about the matrix."""
+    xp = pytest.importorskip("array_api_strict")
+    device = xp.Device("device1")
+    assert ns.cholesky(xp.asarray(-np.eye(2), device=device)) == (None, 0.0)
+
+    def out_of_memory(A):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(xp.linalg, "cholesky", out_of_memory)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        ns.cholesky(xp.asarray(np.eye(2), device=device))

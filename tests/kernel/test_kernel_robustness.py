@@ -192,25 +192,6 @@ def test_kernels_that_overflow_are_named():
         KernelRLS(kernel="poly", degree=5).fit(1e100 * X, Y)
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"kernel": "triangle"}, "kernel"),
-        ({"gamma": -1.0}, "gamma"),
-        ({"alpha": -0.1}, "alpha"),
-        ({"solver": "svd"}, "solver"),
-        ({"n_components": 0}, "n_components"),
-        ({"kernel_params": 3}, "kernel_params"),
-        ({"center_kernel": "yes"}, "center_kernel"),
-    ],
-)
-def test_bad_parameters_are_named(estimator, params, message):
-    X, Y = toy()
-    fresh = type(estimator)(**params)
-    with pytest.raises(ValueError, match=message):
-        fresh.fit(X, Y)
-
-
 def test_nothing_of_a_matrix_without_eigenvalues():
     s, Q = positive_part(Gram(np.zeros((3, 3)), np.zeros(3), 0.0, 0.0, True, None, False))
     assert s.shape == (1,)

@@ -13,8 +13,10 @@ from holrr.model_selection.grid import parameter_counts
 from holrr.model_selection.hull import nearest_in_hull, squares
 from holrr.model_selection.linear_folds import ArrayFolds
 from holrr.model_selection.selection import best_index
-from holrr.model_selection.stack import FoldTerms, _Path, best_stack, stack_ranks
+from holrr.model_selection.stack import FoldTerms, _Path, stack_ranks
+from holrr.model_selection.stacking import search_stack
 from holrr.model_selection.surface import RankPath, error_surface
+from holrr.model_selection.sweep import rank_errors, sweep
 
 WHOLE = {"patience": np.inf, "max_blocks": 200}  # the path to its end
 
@@ -125,8 +127,7 @@ def test_mixture_is_the_weighted_sum_of_separate_fits(case):
 
 
 def test_cross_fitted_weights_come_from_the_other_folds(case):
-    path = _Path(case.folds, case.candidates)
-    path.add(case.start)
+    path = _Path(case.folds, case.start, case.candidates)
     for _ in range(3):
         block, _ = path.step()
         if block not in path.blocks:
@@ -287,6 +288,13 @@ def test_exact_fits_end_in_rounding():
     assert stack.blocks[0] == at.start
 
 
+def test_a_start_beyond_what_the_folds_support_is_what_they_support(make_data):
+    X, Y = make_data(24, 3, (3, 4), 3.0)
+    at = search_at(X, Y, 0.5)
+    stack, same = stack_ranks(at.folds, (9, 9, 9)), stack_ranks(at.folds, (3, 3, 4))
+    np.testing.assert_allclose(stack.path_mse, same.path_mse, rtol=1e-12)
+
+
 def test_listed_ranks_are_the_only_ones(make_data):
     X, Y = make_data(24, 3, (3, 4), 3.0)
     listed = [(1, 2, 1), (3, 2, 2)]
@@ -301,11 +309,27 @@ def test_what_is_not_finite_is_given_up():
     bad = FoldTerms(np.full((1, 1), np.nan), np.ones((1, 1)), np.ones((1, 1)), 1.0, 1.0)
     good = FoldTerms(np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1)), 2.0, 1.0)
     assert stack_ranks([bad, good], (1, 1)) is None
-    place, stack = best_stack([((0,), [bad, good], (1, 1)), ((1,), [good, good], (1, 1))])
-    assert place == (1,)
-    assert stack.mse == pytest.approx(1.0)
-    with pytest.raises(ValueError, match="no mixture of ranks has a finite held-out error"):
-        best_stack([((0,), [bad, bad], (1, 1))])
+    assert stack_ranks([good, good], (1, 1)).mse == pytest.approx(1.0)
+
+
+def random_terms(rng, shape):
+    """Inputs of very different sizes, some of them twice, and a core of any size."""
+    n, D = int(rng.integers(1, 10)), int(np.prod(shape[1:]))
+    F = rng.normal(size=(n, shape[0])) * 10.0 ** rng.uniform(-3, 3, size=shape[0])
+    F[:, -1] = F[:, 0]
+    Y = rng.normal(size=(n, D))
+    S = rng.normal(size=shape) * 10.0 ** rng.uniform(-6, 6)
+    return FoldTerms(S, (F.T @ Y).reshape(shape), F.T @ F, float(np.sum(Y * Y)), float(n * D))
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_converges_whatever_the_scales(seed):
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(d) for d in rng.integers(1, 6, size=rng.integers(1, 4)))
+    folds = [random_terms(rng, shape) for _ in range(int(rng.integers(1, 5)))]
+    stack = stack_ranks(folds, (1,) * len(shape), **WHOLE)
+    assert (np.diff(stack.path_mse) < 0).all()
+    assert stack.gap <= 1e-6 * stack.path_mse[-1] + 1e-15 * stack.path_mse[0]
 
 
 # ---------------------------------------------------------------- the choice of the penalty
@@ -314,16 +338,19 @@ def test_what_is_not_finite_is_given_up():
 @pytest.mark.parametrize("noise", [0.3, 1.5, 6.0])
 @pytest.mark.parametrize("backwards", [False, True])
 def test_giving_up_early_does_not_change_the_choice(make_data, noise, backwards):
+    """Neither the bound nor the walk along the penalties loses the best of them."""
     X, Y = make_data(16, 4, (3, 4), noise, seed=1)
     alphas = np.logspace(-2, 3, 11)[:: -1 if backwards else 1]
-    places = [(a, search_at(X, Y, float(alpha))) for a, alpha in enumerate(alphas)]
-    given = [((a,), at.folds, at.start) for a, at in places]
-    place, stack = best_stack(given)
-    same_place, same = best_stack(given, exhaustive=True)
+    folds = ArrayFolds(Samples(X, Y), list(KFold(4).split(X)))
+    folds.min_alpha, caps = 0.01, (4, 3, 4)
+    mse = sweep(folds, rank_errors(alphas, caps), (11, *caps)).mean_mse
+    count = parameter_counts((4, 3, 4), caps)
+    place, stack = search_stack(folds, alphas, mse, count)
+    same_place, same = search_stack(folds, alphas, mse, count, exhaustive=True)
     assert place == same_place
     assert stack.blocks == same.blocks
     assert stack.cross_fitted_mse == same.cross_fitted_mse
-    assert stack.cross_fitted_mse <= min(at.error for _, at in places) * (1 + 1e-12)
+    assert stack.cross_fitted_mse <= mse.min() * (1 + 1e-12)
 
 
 def test_a_bound_below_the_optimum_gives_up_and_one_above_does_not(make_data):
@@ -340,8 +367,8 @@ def test_hopeless_penalties_cost_one_step(make_data, monkeypatch):
     good, bad = search_at(X, Y, 0.5), search_at(X, Y, 1e5)
     steps, step = [], _Path.step
     monkeypatch.setattr(_Path, "step", lambda self: steps.append(self) or step(self))
-    place, _ = best_stack([((0,), good.folds, good.start), ((1,), bad.folds, bad.start)])
-    assert place == (0,)
+    bound = stack_ranks(good.folds, good.start).cross_fitted_mse
+    assert stack_ranks(bad.folds, bad.start, bound=bound) is None
     assert sum(path.folds is bad.folds for path in steps) == 1
 
 

@@ -7,7 +7,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from penalized_reference import mlmtnc_objective
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from holrr import RLS, Moments, Tucker
@@ -24,11 +23,6 @@ from holrr.penalized._alternating import (
 )
 from holrr.penalized._spectral import ScaledProblem
 from problems import toy
-
-
-@parametrize_with_checks([MLMTNC(rank=2)])
-def test_scikit_learn_estimator_checks(estimator, check):
-    check(estimator)
 
 
 def scaled(n=40, d0=5, shape=(3, 4)):

@@ -7,17 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from holrr import Moments
 from holrr.model_selection import HOLRRCV
 from holrr.penalized import MLMTNC, MLMTNCCV, TraceNormRegression, TraceNormRegressionCV
 from problems import toy
-
-
-@parametrize_with_checks([TraceNormRegressionCV(cv=2), MLMTNCCV(cv=2)])
-def test_scikit_learn_estimator_checks(estimator, check):
-    check(estimator)
 
 
 def separate_errors(make, candidates, splits, X, Y, w=None):
@@ -99,19 +92,6 @@ def test_default_rank_is_that_of_holrr():
     assert model.ranks_ == [HOLRRCV(cv=KFold(4)).fit(X, Y).rank_]
 
 
-@pytest.mark.parametrize(
-    "model", [TraceNormRegressionCV(cv=3), MLMTNCCV(betas=[0.1, 1.0], cv=3)], ids=str
-)
-def test_moments_of_the_folds_suffice(model):
-    X, Y = toy()
-    model.fit(X, Y)
-    expected = model.coef_, model.cv_results_["mean_mse"]
-    parts = [Moments.from_arrays(X[test], Y[test]) for _, test in KFold(3).split(X)]
-    model.fit_fold_moments(parts)
-    assert_allclose(model.cv_results_["mean_mse"], expected[1], rtol=1e-6)
-    assert_allclose(model.coef_, expected[0], rtol=1e-6, atol=1e-7)
-
-
 @pytest.mark.parametrize("make", [TraceNormRegressionCV, MLMTNCCV])
 def test_number_of_jobs_and_groups(make):
     X, Y = toy()
@@ -128,13 +108,6 @@ def test_fits_that_do_not_converge_make_one_warning():
         TraceNormRegressionCV([1.0, 2.0], cv=3, max_iter=1, tol=0.0).fit(X, Y)
     with pytest.warns(ConvergenceWarning, match=r"3 fits .*max_iter=1"):
         MLMTNCCV([2], [1.0], cv=3, max_iter=1, tol=0.0).fit(X, Y)
-
-
-def test_constant_outputs():
-    X, Y = toy()
-    for model in (TraceNormRegressionCV(cv=3), MLMTNCCV(cv=3)):
-        model.fit(X, np.ones_like(Y))
-        assert_allclose(model.predict(X), 1.0)
 
 
 def test_other_array_libraries_give_the_same_choice(xp):

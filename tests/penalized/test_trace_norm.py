@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from penalized_reference import nuclear, solve_with_cvxpy, trace_norm_objective
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from holrr import RLS, Moments
@@ -19,11 +18,6 @@ from holrr.penalized._admm import trace_norm
 from holrr.penalized._spectral import ScaledProblem
 from holrr.penalized._trace_norm_problem import Penalized
 from problems import toy
-
-
-@parametrize_with_checks([TraceNormRegression()])
-def test_scikit_learn_estimator_checks(estimator, check):
-    check(estimator)
 
 
 def tight(penalty, **params):
@@ -293,13 +287,6 @@ def test_constant_data_have_zero_coefficients():
         assert_allclose(model.coef_, 0.0, atol=1e-12)
         assert np.isfinite(model.objective_)
         assert model.objective_ >= model.lower_bound_
-
-
-def test_single_precision_is_kept():
-    X, Y = toy()
-    model = TraceNormRegression(2.0).fit(X.astype(np.float32), Y.astype(np.float32))
-    assert model.coef_.dtype == model.predict(X).dtype == np.float32
-    assert_allclose(model.coef_, TraceNormRegression(2.0).fit(X, Y).coef_, atol=1e-4)
 
 
 def test_other_array_libraries_give_the_same_fit(xp):

@@ -4,6 +4,7 @@ import builtins
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -11,9 +12,10 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from holrr import HOLRR, LRR, RLS  # noqa: E402
+from holrr import HOLRR, LRR, MLMTNCCV, RLS, TraceNormRegressionCV  # noqa: E402
 from holrr.model_selection import HOLRRCV, LRRCV, RLSCV  # noqa: E402
 from holrr.plotting import RankSurfaceDisplay, SpectrumDisplay  # noqa: E402
+from problems import toy  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
 
@@ -151,3 +153,32 @@ def test_names_figures_and_refusals(Display, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_matplotlib)
     with pytest.raises(ImportError, match=r"pip install holrr\[plot\]"):
         Display.from_estimator(model)
+
+
+@pytest.mark.parametrize("search", [TraceNormRegressionCV(cv=3), MLMTNCCV(cv=3)], ids=str)
+def test_error_along_the_penalties_of_a_penalised_search(search):
+    display = RankSurfaceDisplay.from_estimator(search.fit(*toy()))
+    assert display.surface.ndim == 1
+    assert display.surface[display.best_index] == display.surface.min()
+
+
+def test_spectra_that_are_cut_short_say_how_much_is_kept():
+    """Two of 300 directions hold little, though only the first few energies are known."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(400, 10)), rng.normal(size=(400, 300, 40))
+    model = HOLRR((10, 2, 40)).fit(X, Y)
+    assert model.spectra_[1].size < 300
+    display = SpectrumDisplay.from_estimator(model)
+    full = np.linalg.eigvalsh(np.tensordot(model_z(X, Y), model_z(X, Y), ((0, 2), (0, 2))))[::-1]
+    share = 100 * full[:2].sum() / full.sum()
+    title = next(ax.get_title() for ax in display.axes_ if "mode 1" in ax.get_title())
+    assert f"2 of 300, {share:.3g} % kept" in title
+    assert_allclose(model.energy_, full.sum())
+
+
+def model_z(X, Y, alpha=1.0):
+    """The whitened tensor."""
+    X, Y = X - X.mean(0), Y - Y.mean(0)
+    L = np.linalg.cholesky(X.T @ X + alpha * np.eye(X.shape[1]))
+    Z = np.linalg.solve(L, np.tensordot(X.T, Y, 1).reshape(X.shape[1], -1))
+    return Z.reshape(-1, *Y.shape[1:])

@@ -172,7 +172,10 @@ def cholesky(A: Array) -> tuple[Array | None, float]:
     xp = namespace_of(A)
     try:
         L = xp.linalg.cholesky(A)
-    except Exception:  # each library raises its own class where A is not positive definite
+    except Exception as error:
+        # Each library has its own class for matrices that are not positive definite, of this name.
+        if not any("LinAlgError" in cls.__name__ for cls in type(error).__mro__):
+            raise
         return None, 0.0
     d = xp.linalg.diagonal(L)
     # The diagonal bounds the condition number from below; the size makes up for most of the rest.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from ..core.namespace import Array, namespace_of
 from ..core.units import ONE, Units
-from .arrays import check_pair, check_weights
+from .arrays import check_pair, check_weights, nan_for_masked
 from .labels import check_features, check_rows
 from .moments import Moments
 from .source import Source, open_source
@@ -57,6 +58,11 @@ class Samples:
     def weight(self) -> float:
         """Sum of the weights."""
         return float(self.n_samples) if self.w is None else float(namespace_of(self.w).sum(self.w))
+
+    @property
+    def work(self) -> float:
+        """About how many multiply-adds a linear fit takes, which decides on the threads."""
+        return self.n_samples * self.n_features * (self.n_features + math.prod(self.output_shape))
 
     def moments(self, response_grams: bool = False) -> Moments:
         """Moments of all samples."""
@@ -130,4 +136,6 @@ def ingest(
     Samples or Source
     """
     check_features(estimator, X, reset=reset)
+    if getattr(estimator, "missing", "raise") == "fill":
+        y = nan_for_masked(y)
     return (open_data if stream else open_samples)(X, y, sample_weight)

@@ -49,7 +49,7 @@ class KernelHOLRRCV(KernelSearchCV):
         Whether the final fit is refined; the errors are those of the fits before refinement.
     criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
         As in `HOLRRCV`.
-    selection : {"min", "1se", "average"} or callable, default="min"
+    selection : {"stack", "min", "1se"} or callable, default="stack"
         As in `HOLRRCV`.
     fit_intercept, center_kernel : bool, default=True
         As in `KernelRLS`.
@@ -136,7 +136,7 @@ class KernelHOLRRCV(KernelSearchCV):
         subspaces="fitted",
         refine=False,
         criterion="cv",
-        selection="min",
+        selection="stack",
         fit_intercept=True,
         center_kernel=True,
         n_components=None,

@@ -44,7 +44,7 @@ class KernelLRRCV(KernelSearchCV):
         out is filled in from the parameters above; `gammas` are tried with each that has no own.
     criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
         As in `HOLRRCV`.
-    selection : {"min", "1se", "average"} or callable, default="min"
+    selection : {"stack", "min", "1se"} or callable, default="stack"
         As in `HOLRRCV`.
     fit_intercept, center_kernel : bool, default=True
         As in `KernelRLS`.
@@ -115,7 +115,7 @@ class KernelLRRCV(KernelSearchCV):
         kernel_params=None,
         kernels=None,
         criterion="cv",
-        selection="min",
+        selection="stack",
         fit_intercept=True,
         center_kernel=True,
         n_components=None,

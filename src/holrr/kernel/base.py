@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..base import Approximating, all_or_nothing
 from ..core.namespace import Array, beside, namespace_of, row_blocks
 from ..core.spectral import Whitened, whiten_moments
+from ..core.threads import few_threads_for
 from ..core.tucker import Tucker
 from ..data.moments import Moments
 from ..data.samples import Samples, ingest
@@ -184,9 +185,11 @@ class KernelTensorRegressor(Approximating):
         outputs = centre_responses(
             data.Y, w, fit_intercept=self.fit_intercept, grams=self._wants_response_grams()
         )
-        problem = self._whiten(lambda: self._gram(X, w), outputs)
-        self._forget()
-        self._solve(replace(problem, units=data.units), X.shape[0], **options)
+        n, D = outputs.values.shape
+        with few_threads_for(n * n * (n + D + data.n_features)):
+            problem = self._whiten(lambda: self._gram(X, w), outputs)
+            self._forget()
+            self._solve(replace(problem, units=data.units), n, **options)
         self.X_fit_ = None if self.kernel == "precomputed" else copy_of(X)
         return self
 
@@ -202,7 +205,8 @@ class KernelTensorRegressor(Approximating):
         self._forget()
         self._solve(problem, features.points.shape[0], **options)
         self.X_fit_ = features.points
-        self._fitted_features = (self._kernel_spec(), features.s, features.Q)
+        chosen = {**self._kernel_spec(), "n_components": self.n_components}
+        self._fitted_features = (chosen, features.s, features.Q)
         return self
 
     def _n_directions(self, n_features: int, output_shape: Sequence[int]) -> int:
@@ -233,11 +237,12 @@ class KernelTensorRegressor(Approximating):
     def _features_so_far(self) -> Landmarks:
         """The features of the batches before, whose kernel must still be the same."""
         spec, s, Q = self._fitted_features
-        for name, value in self._kernel_spec().items():
-            if value is not spec[name] and value != spec[name]:
+        for name, before in spec.items():
+            value = getattr(self, name)
+            if value is not before and value != before:
                 raise ValueError(
                     f"partial_fit cannot go on with {name}={value!r}: the batches before were seen "
-                    f"with {name}={spec[name]!r}. Set it back, or start anew with fit or a clone."
+                    f"with {name}={before!r}. Set it back, or start anew with fit or a clone."
                 )
         return Landmarks(self._kernel_function(), self.X_fit_, s, Q)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import replace
 from numbers import Real
@@ -12,14 +13,34 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..base import Approximating, TensorRegressor, all_or_nothing
 from ..core.caution import warn
+from ..core.finite import BadEntryError
+from ..core.namespace import Array
 from ..core.samples import whiten_arrays
 from ..core.spectral import SOLVERS, Whitened, whiten_moments
+from ..core.threads import few_threads_for
 from ..data.moments import Moments
 from ..data.samples import Samples, ingest
 from ..data.source import Source
 from ..data.wide import whiten_source
+from .holes import (
+    check_no_infinity,
+    complete_samples,
+    has_holes,
+    observe,
+    output_weights,
+    set_completion,
+    unscale_fit,
+    weighted,
+)
 
 __all__ = ["LinearApproximating", "LinearTensorRegressor", "check_batch", "moments_so_far"]
+__all__ += ["output_constraints", "refuse_output_weight"]
+
+
+output_constraints: dict[str, list[Any]] = {
+    "missing": [StrOptions({"raise", "fill"})],
+    "output_weight": ["array-like", None],
+}
 
 
 class LinearTensorRegressor(TensorRegressor):
@@ -125,12 +146,13 @@ class LinearTensorRegressor(TensorRegressor):
 
     def _fit_data(self, data: Samples | Source, **options: Any) -> Any:
         """Fit to data that came through the door; `options` are those of `_solve`."""
-        if isinstance(data, Samples):
-            problem = self._problem_of_samples(data.in_units())
-        else:
-            problem = self._problem_of_source(data)
-        self._forget()
-        self._solve(problem, data.n_features, **options)
+        with few_threads_for(data.work if isinstance(data, Samples) else math.inf):
+            if isinstance(data, Samples):
+                problem = self._problem_of_samples(data.in_units())
+            else:
+                problem = self._problem_of_source(data)
+            self._forget()
+            self._solve(problem, data.n_features, **options)
         return self
 
     def _fit_moments(self, moments: Moments, *, keep: bool = True, **options: Any) -> Any:
@@ -139,9 +161,10 @@ class LinearTensorRegressor(TensorRegressor):
             raise ValueError(
                 "subspaces='response' needs moments that were gathered with response_grams=True."
             )
-        problem = self._problem_of_moments(moments)
-        self._forget()
-        self._solve(problem, moments.n_features, **options)
+        with few_threads_for(moments.n_features * math.prod(moments.Sxy.shape)):
+            problem = self._problem_of_moments(moments)
+            self._forget()
+            self._solve(problem, moments.n_features, **options)
         if keep:
             self.moments_ = moments
         return self
@@ -153,9 +176,64 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
     _parameter_constraints: dict = {  # noqa: RUF012
         **LinearTensorRegressor._parameter_constraints,
         "solver": [StrOptions(set(SOLVERS))],
+        **output_constraints,
     }
 
     solver: str
+    missing: str
+    output_weight: Any
+
+    def _fit_data(self, data: Samples | Source, **options: Any) -> Any:
+        if not isinstance(data, Samples):
+            refuse_output_weight(self, "data beyond memory")
+            return super()._fit_data(data, **options)
+        weights = output_weights(self, data.output_shape)
+        self._fit_samples(weighted(data, weights), **options)
+        unscale_fit(self, weights)
+        return self
+
+    def _fit_samples(
+        self,
+        data: Samples,
+        mask: Array | None = None,
+        pilot: LinearApproximating | None = None,
+    ) -> None:
+        """Fit to samples in memory, of which outputs may be missing.
+
+        Parameters
+        ----------
+        data : Samples
+        mask : array of shape (R0, ...), optional
+            As in `_solve`.
+        pilot : LinearApproximating, optional
+            The model that fills the holes where there is a mask.
+        """
+        if self.missing == "raise":
+            super()._fit_data(data, mask=mask)
+            return
+        n_dropped, given = 0, data
+        if has_holes(data):
+            data, n_dropped = observe(data)
+        if has_holes(data):
+            data = data.in_units()
+            try:
+                found = complete_samples(self if pilot is None else pilot, data)
+            except BadEntryError:
+                check_no_infinity(given)  # its place among all samples, dropped ones included
+                raise
+            self._forget()
+            set_completion(self, found)
+            if mask is not None:
+                filled = found.filled().at(data.units.alpha(float(self.alpha)))
+                self._solve(replace(filled, units=data.units), data.n_features, mask)
+        else:
+            super()._fit_data(data, mask=mask)
+        self.n_iter_ = getattr(self, "n_iter_", 1)
+        self.n_dropped_ = n_dropped
+
+    def _fit_moments(self, moments: Moments, **options: Any) -> Any:
+        refuse_output_weight(self, "moments")
+        return super()._fit_moments(moments, **options)
 
     def _problem_of_samples(self, data: Samples) -> Whitened:
         problem = whiten_arrays(
@@ -181,6 +259,15 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
     def _problem_of_moments(self, moments: Moments) -> Whitened:
         centred = moments.centred(self.fit_intercept)
         return whiten_moments(centred, float(self.alpha), solver=self.solver)
+
+
+def refuse_output_weight(estimator: Any, what: str) -> None:
+    """Sums of squares over all outputs cannot be weighted any more."""
+    if estimator.output_weight is not None:
+        raise ValueError(
+            f"output_weight needs samples in memory, and cannot be used with {what}; scale y by "
+            f"the square roots of the weights before, and the predictions back."
+        )
 
 
 def moments_so_far(estimator: Any) -> Moments | None:

@@ -7,6 +7,7 @@ one such class; `linear_folds` has those of the linear family.
 
 from __future__ import annotations
 
+import math
 from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -190,6 +191,8 @@ class Folds(metaclass=ABCMeta):
         The smallest penalty that will be asked for, which decides how a problem is decomposed.
     units : Units
         What the data of the problems were divided by.
+    output_weights : tuple of arrays of shape (d_i,), or None
+        Weights whose roots the outputs were multiplied by.
     """
 
     n_folds: int
@@ -199,6 +202,7 @@ class Folds(metaclass=ABCMeta):
     output_shape: tuple[int, ...]
     min_alpha: float = 0.0
     units: Units = Units()
+    output_weights: tuple[np.ndarray, ...] | None = None
 
     def prepare(self, *candidate: int) -> None:  # noqa: B027 (nothing is shared, by default)
         """Gather what the folds of a candidate share; called before its problems are asked for."""
@@ -214,6 +218,17 @@ class Folds(metaclass=ABCMeta):
     @abstractmethod
     def refit(self, estimator: Any, **options: Any) -> Any:
         """Fit the chosen estimator to all the data; `options` are those of its `_solve`."""
+
+    def judge(self, stack: Any, model: Any) -> Any:
+        """A stack with its held-out error; None where a single model is to be taken instead."""
+        return stack
+
+    @property
+    def work(self) -> float:
+        """About how many multiply-adds one penalty takes, which decides on the threads."""
+        r, D = self.max_input_rank, math.prod(self.output_shape)
+        rotations = 2 * r * D * (r + sum(self.output_shape))
+        return max(self.n_folds, 1) * math.prod(self.candidates) * rotations
 
     @property
     def shape(self) -> tuple[int, ...]:

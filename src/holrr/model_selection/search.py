@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
 
 from ..base import all_or_nothing
+from ..core.threads import few_threads_for
 from ..data.moments import Moments
 from ..data.samples import Samples, ingest
 from ..data.source import Source
@@ -26,6 +27,9 @@ from .penalties import check_penalties, warn_at_edge, widened
 from .sweep import Errors, Sweep, sweep
 
 __all__ = ["Data", "Index", "SearchCV"]
+
+# About how many penalties a search tries, for an estimate of its work.
+_N_CANDIDATES = 13
 
 Index = tuple[int, ...]
 # All of them know the numbers of samples and features, and the shape of the outputs.
@@ -132,12 +136,13 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
     def _search(self, folds: Folds) -> Any:
         """Find all errors, choose, and refit to all the data."""
         self._forget()
-        self._prepare(folds)
-        found, plan = self._swept(folds)
-        self.cv_results_ = self._results(found, plan, folds)
-        self.best_index_ = self._select(folds)
-        self.best_score_ = -float(self._surface()[self.best_index_])
-        self._refit(folds, plan)
+        with few_threads_for(_N_CANDIDATES * folds.work):
+            self._prepare(folds)
+            found, plan = self._swept(folds)
+            self.cv_results_ = self._results(found, plan, folds)
+            self.best_index_ = self._select(folds)
+            self.best_score_ = -float(self._surface()[self.best_index_])
+            self._refit(folds, plan)
         self._restore_units(folds)
         return self
 
@@ -201,7 +206,12 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
 
     def _refit(self, folds: Folds, plan: Any) -> None:
         """Fit the chosen model to all the data."""
-        self.best_estimator_ = folds.refit(self._named(self._candidate(self.best_index_)))
+        model = self._named(self._candidate(self.best_index_))
+        self.best_estimator_ = self._fit_choice(folds, model)
+
+    def _fit_choice(self, folds: Folds, model: Any, **options: Any) -> Any:
+        """Fit a model to all the data; `options` are those of its `_solve`."""
+        return folds.refit(model, **options)
 
     def _named(self, estimator: Any) -> Any:
         """The same estimator, which knows the features as the search does."""

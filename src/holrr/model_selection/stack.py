@@ -33,7 +33,7 @@ from .held_out import HeldOut
 from .hull import nearest_in_hull, squares
 from .surface import Terms, cumulative_sum
 
-__all__ = ["FoldTerms", "Stack", "best_stack", "stack_ranks"]
+__all__ = ["FoldTerms", "Stack", "stack_ranks"]
 
 Index = tuple[int, ...]
 
@@ -97,34 +97,6 @@ class Stack:
     gap: float
 
 
-def best_stack(
-    places: Iterable[tuple[Index, Sequence[FoldTerms], Index]],
-    *,
-    candidates: np.ndarray | None = None,
-    exhaustive: bool = False,
-) -> tuple[Index, Stack]:
-    """The penalty (and kernel) whose stack has the least cross-fitted error, and that stack.
-
-    Parameters
-    ----------
-    places : iterable of (place, folds, start)
-        What `stack_ranks` takes, the most promising first if possible: a place is given up as soon
-        as it is certain not to be the best.
-    candidates : bool array of shape (R0, ...), optional
-    exhaustive : bool
-        Give nothing up. The choice is the same.
-    """
-    found, best = None, math.inf
-    for place, folds, start in places:
-        bound = math.inf if exhaustive else best
-        stack = stack_ranks(folds, start, candidates=candidates, bound=bound)
-        if stack is not None and stack.cross_fitted_mse < best:
-            found, best = (place, stack), stack.cross_fitted_mse
-    if found is None:
-        raise ValueError("no mixture of ranks has a finite held-out error.")
-    return found
-
-
 def stack_ranks(
     folds: Sequence[FoldTerms],
     start: Index,
@@ -151,8 +123,7 @@ def stack_ranks(
         Stop where the gap is at most `tol` times the error, where the last `patience` blocks have
         not lowered the cross-fitted error any further, or with so many blocks.
     """
-    path = _Path(folds, candidates)
-    path.add(tuple(int(R) for R in start))
+    path = _Path(folds, start, candidates)
     while True:
         block, gap = path.step()
         # The cross-fitted error is not below the least error: see `_Path.cross_fit`.
@@ -176,14 +147,14 @@ class _Path:
     block that keeps nothing.
     """
 
-    def __init__(self, folds: Sequence[FoldTerms], candidates: np.ndarray | None):
+    def __init__(self, folds: Sequence[FoldTerms], start: Index, candidates: np.ndarray | None):
         K, self.folds, self.candidates = len(folds), folds, candidates
         self.shares = np.array([1 / (K * fold.size) for fold in folds])
         self.yy = self.shares * np.array([fold.yy for fold in folds])
         self.rounding = 1e-14 * float(self.yy.sum())  # of differences of sums of this size
         self.others = np.ones((K, K)) - np.eye(K) if K > 1 else np.ones((1, 1))
         # <S b, H> for every block b, summed over the folds.
-        caps = np.max([fold.S.shape for fold in folds], axis=0)
+        caps = np.max([start, *(fold.S.shape for fold in folds)], axis=0)
         self.linear_sums = np.zeros(caps if candidates is None else candidates.shape)
         for share, fold in zip(self.shares, folds, strict=True):
             self.linear_sums[_leading(fold.S.shape)] += share * fold.S * fold.H
@@ -196,6 +167,7 @@ class _Path:
         self.fold_weights = [np.empty(0)] * K
         self.mse: list[float] = []
         self.cross_fitted: list[float] = []
+        self.add(tuple(int(R) for R in start))
 
     def add(self, block: Index) -> None:
         """Add a block and solve for the weights."""

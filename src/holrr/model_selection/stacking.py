@@ -7,13 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from .folds import Folds
+from .held_out import HeldOut
 from .selection import best_index
-from .stack import FoldTerms, Stack, best_stack
-from .surface import rank_path
+from .stack import FoldTerms, Stack, stack_ranks
+from .surface import RankPath, rank_path
 
 __all__ = ["search_stack"]
 
 Index = tuple[int, ...]
+
+# Penalties that are worse than a neighbour, in a row, before a search along them ends.
+_PATIENCE = 2
 
 
 def search_stack(
@@ -28,42 +32,67 @@ def search_stack(
 ) -> tuple[Index, Stack]:
     """The place ``(*candidate, alpha)`` of the best stack, and that stack.
 
+    For each kernel the search goes from the penalty of the best single rank in both directions, as
+    long as stacks get better.
+
     Parameters
     ----------
     folds : Folds
     alphas : array of shape (n_alphas,)
         In the units of the folds.
     mean_mse : array of shape (*candidates, n_alphas, R0, ...)
-        The error surfaces, which say where to look first.
+        The error surfaces, which say where to start.
     n_parameters : array of shape (R0, ...)
     subspaces : {"fitted", "response"}
     candidates : bool array of shape (R0, ...), optional
         Which ranks may be used; all by default.
     exhaustive : bool
-        Look at all places, also where the stack is certain not to be the best.
+        Look at all penalties.
     """
-    places = _most_promising_first(folds, alphas, mean_mse, n_parameters, subspaces)
-    return best_stack(places, candidates=candidates, exhaustive=exhaustive)
-
-
-def _most_promising_first(
-    folds: Folds,
-    alphas: np.ndarray,
-    mean_mse: np.ndarray,
-    n_parameters: np.ndarray,
-    subspaces: str,
-) -> Iterator[tuple[Index, list[FoldTerms], Index]]:
-    """What a stack is made of, one kernel after the other, so that each is decomposed once."""
-    caps, n = n_parameters.shape, len(folds.candidates)
-    least = np.nanmin(mean_mse, axis=tuple(range(n + 1, mean_mse.ndim)))
-    kernels = sorted(np.ndindex(*folds.candidates), key=lambda c: float(np.min(least[c])))
-    for candidate in kernels:
-        folds.prepare(*candidate)
-        problems = [folds.problem(fold, *candidate) for fold in range(folds.n_folds)]
-        paths = [(rank_path(*pair, caps, subspaces), pair[1]) for pair in problems]
-        del problems
-        for a in np.argsort(least[candidate]):
-            place = (*candidate, int(a))
-            start = best_index(mean_mse[place], n_parameters)
+    least = np.nanmin(mean_mse, axis=tuple(range(len(folds.candidates) + 1, mean_mse.ndim)))
+    best: tuple[Index, Stack] | None = None
+    for candidate in sorted(np.ndindex(*folds.candidates), key=lambda c: float(np.min(least[c]))):
+        paths = list(_paths(folds, candidate, n_parameters.shape, subspaces))
+        errors: dict[int, float] = {}
+        for a in _around(alphas, int(np.argmin(least[candidate])), errors, exhaustive):
+            place = (*candidate, a)
+            start = tuple(i + 1 for i in best_index(mean_mse[place], n_parameters))
             terms = [FoldTerms.of(path.terms(float(alphas[a])), held) for path, held in paths]
-            yield place, terms, tuple(i + 1 for i in start)
+            bound = np.inf if best is None or exhaustive else best[1].cross_fitted_mse
+            stack = stack_ranks(terms, start, candidates=candidates, bound=bound)
+            errors[a] = np.inf if stack is None else stack.cross_fitted_mse
+            if stack is not None and (best is None or errors[a] < best[1].cross_fitted_mse):
+                best = place, stack
+    if best is None:
+        raise ValueError("no mixture of ranks has a finite held-out error.")
+    return best
+
+
+def _paths(
+    folds: Folds, candidate: Index, caps: tuple[int, ...], subspaces: str
+) -> Iterator[tuple[RankPath, HeldOut]]:
+    """For each fold what all penalties share."""
+    folds.prepare(*candidate)
+    for fold in range(folds.n_folds):
+        problem, held_out = folds.problem(fold, *candidate)
+        yield rank_path(problem, held_out, caps, subspaces), held_out
+
+
+def _around(
+    alphas: np.ndarray, start: int, errors: dict[int, float], exhaustive: bool
+) -> Iterator[int]:
+    """The start, then its neighbours one by one, in both directions while they get better.
+
+    Whoever iterates puts the error of each into `errors`.
+    """
+    order = np.argsort(alphas)
+    middle = int(np.flatnonzero(order == start)[0])
+    yield start
+    for side in (order[middle + 1 :], order[:middle][::-1]):
+        least, worse = errors[start], 0
+        for a in map(int, side):
+            if worse >= _PATIENCE and not exhaustive:
+                break
+            yield a
+            worse = 0 if errors[a] < least else worse + 1
+            least = min(least, errors[a])

@@ -178,7 +178,12 @@ class SurfaceSearchCV(SearchCV):
             candidates=plan.mask(),
         )
         model = self._named(self._model(place, stack.mask.shape))
-        self.best_estimator_ = folds.refit(model, mask=stack.mask)
+        judged = folds.judge(stack, model)
+        if judged is None:
+            super()._refit(folds, plan)
+            return
+        stack = judged
+        self.best_estimator_ = self._fit_choice(folds, model, mask=stack.mask)
         self.best_score_ = -stack.cross_fitted_mse
         self.stack_place_ = place
         self.stack_ranks_, self.stack_weights_ = list(stack.blocks), stack.weights

@@ -77,7 +77,7 @@ class RankSurfaceDisplay:
 
         Parameters
         ----------
-        estimator : HOLRRCV, LRRCV, RLSCV or kin
+        estimator : HOLRRCV, TraceNormRegressionCV or any other of the searches
         mode_names : sequence of p + 1 strings, optional
             Names of the modes, input mode first.
         fig : matplotlib Figure or SubFigure, optional
@@ -86,14 +86,15 @@ class RankSurfaceDisplay:
         check_is_fitted(estimator, "best_index_")
         results, index = estimator.cv_results_, estimator.best_index_
         # What is chosen beside penalty and ranks (a kernel, say) is at its best.
-        lead = index[: len(index) - 1 - results["n_parameters"].ndim]
+        n_ranks = results["n_parameters"].ndim if "n_parameters" in results else 0
+        lead = index[: len(index) - 1 - n_ranks]
         key = "mean_mse" if "mean_mse" in results else estimator.criterion
         std_error = None
         if "fold_mse" in results and len(results["fold_mse"]) > 1:
             std_error = results["std_mse"][lead] / np.sqrt(len(results["fold_mse"]) - 1)
         display = cls(
             surface=results[key][lead],
-            alphas=results["alphas"],
+            alphas=results[estimator._penalties],
             best_index=index[len(lead) :],
             std_error=std_error,
             label="held-out error" if key == "mean_mse" else key.upper(),

@@ -26,6 +26,11 @@ class SpectrumDisplay:
         Leading squared singular values of each mode; empty where a mode was not looked at.
     rank : sequence of p + 1 ints
         How many of them are kept.
+    shape : sequence of p + 1 ints, optional
+        Sizes of the modes, of which the spectra may be cut short; their lengths by default.
+    energy : float, optional
+        All of the energy, of which a spectrum that is cut short lacks some. By default that of the
+        largest spectrum.
 
     Attributes
     ----------
@@ -48,9 +53,18 @@ class SpectrumDisplay:
     (3,)
     """
 
-    def __init__(self, *, spectra: Sequence[np.ndarray], rank: Sequence[int]):
+    def __init__(
+        self,
+        *,
+        spectra: Sequence[np.ndarray],
+        rank: Sequence[int],
+        shape: Sequence[int] | None = None,
+        energy: float | None = None,
+    ):
         self.spectra = [np.asarray(s) for s in spectra]
         self.rank = tuple(rank)
+        self.shape = tuple(s.size for s in self.spectra) if shape is None else tuple(shape)
+        self.energy = max(float(s.sum()) for s in self.spectra) if energy is None else energy
 
     @classmethod
     def from_estimator(
@@ -67,7 +81,12 @@ class SpectrumDisplay:
             Where to draw; a new figure by default.
         """
         check_is_fitted(estimator)
-        display = cls(spectra=estimator.spectra_, rank=estimator.tucker_.rank)
+        display = cls(
+            spectra=estimator.spectra_,
+            rank=estimator.tucker_.rank,
+            shape=estimator.tucker_.shape,
+            energy=estimator.energy_,
+        )
         return display.plot(mode_names=mode_names, fig=fig)
 
     def plot(self, *, mode_names: Sequence[str] | None = None, fig: Any = None) -> SpectrumDisplay:
@@ -98,9 +117,7 @@ class SpectrumDisplay:
         return self
 
     def _panel(self, ax: Any, mode: int, name: str) -> None:
-        # A spectrum that is cut short lacks energy; that of another mode has all of it.
-        total = max(float(s.sum()) for s in self.spectra)
-        share, R = 100 * self.spectra[mode] / total, self.rank[mode]
+        share, R = 100 * self.spectra[mode] / self.energy, self.rank[mode]
         index = np.arange(1, share.size + 1)
         keep = index <= R
         width = 0.8 if share.size <= 40 else 1.0
@@ -116,8 +133,9 @@ class SpectrumDisplay:
         ax.set_xlim(0.5, share.size + 0.5)
         ax.xaxis.get_major_locator().set_params(integer=True)
         kept = float(share[:R].sum())
-        ax.set_title(f"{name}: {R} of {share.size}, {kept:.3g} % kept", fontsize=9)
-        ax.set_xlabel("singular direction", fontsize=8)
+        ax.set_title(f"{name}: {R} of {self.shape[mode]}, {kept:.3g} % kept", fontsize=9)
+        cut_short = mode > 0 and share.size < self.shape[mode]
+        ax.set_xlabel(f"singular direction{', the first' if cut_short else ''}", fontsize=8)
         tidy(ax)
 
 

@@ -1,0 +1,63 @@
+"""Kernels and options beyond the registry, with arrays of every library."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from holrr.kernel import (
+    KernelHOLRR,
+    KernelLRR,
+    KernelRLS,
+)
+from problems import toy
+
+# ---------------------------------------------------------------- array libraries
+
+
+@pytest.mark.parametrize("solver", ["auto", "eigh"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "polynomial", "sigmoid"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_other_array_libraries_give_the_same_fit(xp, kernel, solver, weighted):
+    X, Y = toy()
+    if kernel == "sigmoid":
+        X = 0.1 * X
+    w = np.random.default_rng(1).uniform(size=40) if weighted else None
+    wx = None if w is None else xp.asarray(w)
+    # Of a sigmoid kernel small eigenvalues may be of either sign.
+    alpha, near = (1.0, 1e-5) if kernel == "sigmoid" else (0.3, 1e-8)
+    params = {"kernel": kernel, "solver": solver, "alpha": alpha}
+    for estimator in (KernelRLS(), KernelLRR(2), KernelHOLRR(2, subspaces="response")):
+        estimator.set_params(**params)
+        expected = estimator.fit(X, Y, w).predict(X)
+        model = estimator.fit(xp.asarray(X), xp.asarray(Y), wx)
+        predicted = model.predict(xp.asarray(X))
+        assert xp.owns(predicted)
+        assert_allclose(xp.to_numpy(predicted), expected, rtol=near, atol=near)
+        assert_allclose(model.predict(X), expected, rtol=near, atol=near)
+
+
+def test_other_array_libraries_take_gram_matrices_and_landmarks(xp):
+    X, Y = toy()
+    K = X @ X.T + 1
+    expected = KernelHOLRR(2, kernel="precomputed").fit(K, Y).predict(K)
+    model = KernelHOLRR(2, kernel="precomputed").fit(xp.asarray(K), xp.asarray(Y))
+    assert_allclose(xp.to_numpy(model.predict(xp.asarray(K))), expected, rtol=1e-8)
+    params = {"kernel": "rbf", "n_components": 6, "random_state": 0}
+    expected = KernelHOLRR(2, **params).fit(X, Y).predict(X)
+    model = KernelHOLRR(2, **params).partial_fit(xp.asarray(X), xp.asarray(Y))
+    predicted = model.predict(xp.asarray(X))
+    assert xp.owns(predicted)
+    assert_allclose(xp.to_numpy(predicted), expected, rtol=1e-7)
+
+
+def test_kernels_of_numpy_only_say_so(xp):
+    if xp.name == "numpy":
+        pytest.skip("all kernels are there for NumPy")
+    X, Y = toy()
+    with pytest.raises(ValueError, match="kernel='laplacian' is computed for NumPy arrays only"):
+        KernelRLS(kernel="laplacian").fit(xp.asarray(X), xp.asarray(Y))
+
+
+# ---------------------------------------------------------------- files

@@ -1,0 +1,165 @@
+"""The stack as users get it: the final model is the mixture of separate fits, by every door."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+
+import holrr
+from holrr import (
+    HOLRR,
+    HOLRRCV,
+    LRR,
+    LRRCV,
+    KernelHOLRR,
+    KernelHOLRRCV,
+    KernelLRR,
+    KernelLRRCV,
+    Moments,
+)
+from holrr.datasets import make_tensor_regression
+from problems import toy
+
+ALPHAS = np.logspace(-1, 3, 5)
+PLAIN = {HOLRRCV: HOLRR, LRRCV: LRR, KernelHOLRRCV: KernelHOLRR, KernelLRRCV: KernelLRR}
+
+
+def mixture(model, X, Y, w=None):
+    """Predictions of separate fits of the stack's ranks, with its weights, and of the mean."""
+    share = 1 - model.stack_weights_.sum()
+    out = share * np.broadcast_to(np.average(Y, axis=0, weights=w), Y.shape)
+    names = ("subspaces", "kernel", "gamma", "landmarks")
+    final = model.best_estimator_.get_params()
+    params = {name: final[name] for name in names if name in final}
+    for rank, weight in zip(model.stack_ranks_, model.stack_weights_, strict=True):
+        rank = rank if len(rank) > 1 or isinstance(model, (HOLRRCV, KernelHOLRRCV)) else rank[0]
+        fit = PLAIN[type(model)](rank=rank, alpha=model.alpha_, **params).fit(X, Y, w)
+        out = out + weight * fit.predict(X)
+    return out
+
+
+def noisy(n, d0, shape, seed=0):
+    """A decaying spectrum and much noise, so that many ranks have a say."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d0))
+    W = rng.normal(size=(d0, *shape)) * 0.7 ** np.arange(d0).reshape(-1, *[1] * len(shape))
+    for mode, d in enumerate(shape):
+        W = W * (0.9 ** np.arange(d)).reshape([-1 if i == mode + 1 else 1 for i in range(W.ndim)])
+    return X, np.tensordot(X, W, 1) + 1.5 * rng.normal(size=(n, *shape))
+
+
+SHAPES = [(30, 5, (4,)), (30, 5, (3, 4)), (30, 5, (65, 2)), (40, 4, (120, 3)), (40, 4, (300,)),
+          (12, 20, (3, 4)), (12, 20, (65, 2)), (30, 4, (3, 2, 3)), (40, 4, (80, 4))]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.parametrize(("n", "d0", "shape"), SHAPES, ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [HOLRRCV(ALPHAS, cv=3), HOLRRCV(ALPHAS, cv=3, subspaces="response"), LRRCV(ALPHAS, cv=3)],
+    ids=str,
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_final_model_is_the_mixture_of_separate_fits(model, n, d0, shape, weighted):
+    X, Y = noisy(n, d0, shape)
+    w = np.random.default_rng(1).uniform(0.2, 2, n) if weighted else None
+    model = clone(model).set_params(selection="stack").fit(X, Y, w)
+    assert_allclose(model.predict(X), mixture(model, X, Y, w), rtol=1e-9, atol=1e-9)
+    assert (model.stack_weights_ > 0).all()
+    assert model.stack_weights_.sum() <= 1 + 1e-12
+    residual = model.predict(X) - Y
+    squares = (residual**2).reshape(n, -1).sum(axis=1) @ (np.ones(n) if w is None else w)
+    assert_allclose(model.objective_, squares + model.alpha_ * (model.coef_**2).sum(), rtol=1e-8)
+    assert model.lower_bound_ <= model.objective_ * (1 + 1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.parametrize("make", [KernelHOLRRCV, KernelLRRCV])
+@pytest.mark.parametrize("more", [{}, {"n_components": 8, "random_state": 0}], ids=str)
+@pytest.mark.parametrize("shape", [(3, 4), (65, 2)], ids=str)
+def test_kernels_are_stacked_too(make, more, shape):
+    X, Y = noisy(30, 4, shape)
+    model = make(ALPHAS / 100, gammas=[0.05, 0.5], cv=3, selection="stack", **more).fit(X, Y)
+    assert_allclose(model.predict(X), mixture(model, X, Y), rtol=1e-7, atol=1e-7)
+    assert model.gamma_ == model.best_estimator_.gamma
+
+
+@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.parametrize("make", PLAIN)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_stack_is_no_worse_than_the_best_rank_and_keeps_its_name(make, seed):
+    X, Y = noisy(25, 5, (4, 3), seed)
+    stack, best = (make(ALPHAS, cv=4, selection=s).fit(X, Y) for s in ("stack", "min"))
+    assert stack.best_score_ >= best.best_score_ * (1 + 1e-12)
+    assert stack.rank_ == best.rank_
+    assert stack.best_index_ == best.best_index_
+    path = stack.cv_results_["stack_path_mse"]
+    assert -stack.best_score_ == path.min()
+    assert 0 <= stack.stack_gap_ < 0.1 * stack.stack_mse_
+
+
+def test_moments_of_the_folds_suffice():
+    X, Y = noisy(40, 5, (4, 3))
+    whole = HOLRRCV(ALPHAS, cv=KFold(4), selection="stack").fit(X, Y)
+    parts = [Moments.from_arrays(X[test], Y[test]) for _, test in KFold(4).split(X)]
+    model = HOLRRCV.from_fold_moments(parts, alphas=ALPHAS, selection="stack")
+    assert model.stack_ranks_ == whole.stack_ranks_
+    assert_allclose(model.predict(X), whole.predict(X), rtol=1e-8, atol=1e-9)
+
+
+def test_listed_ranks_are_the_only_ones():
+    X, Y = noisy(30, 5, (4, 3))
+    listed = [(1, 1, 1), (2, 2, 2), (5, 4, 3)]
+    model = HOLRRCV(ALPHAS, ranks=listed, selection="stack").fit(X, Y)
+    assert set(model.stack_ranks_) <= set(listed)
+    capped = HOLRRCV(ALPHAS, ranks=(2, 3, 1), selection="stack").fit(X, Y)
+    assert all(R <= C for rank in capped.stack_ranks_ for R, C in zip(rank, (2, 3, 1), strict=True))
+
+
+@pytest.mark.parametrize("params", [{"refine": True}, {"criterion": "bic"}], ids=str)
+def test_where_ranks_are_not_nested_or_not_held_out_the_best_single_one_is_taken(params):
+    X, Y = noisy(30, 5, (4, 3))
+    stack, best = (HOLRRCV(ALPHAS, selection=s, **params).fit(X, Y) for s in ("stack", "min"))
+    assert_allclose(stack.coef_, best.coef_)
+    assert not hasattr(stack, "stack_ranks_")
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1e-20, 1e20, 1e160])
+def test_outputs_of_any_size_have_the_same_stack(scale):
+    X, Y = noisy(30, 5, (4, 3))
+    plain, scaled = (HOLRRCV(ALPHAS, selection="stack").fit(X, Y * s) for s in (1.0, scale))
+    assert scaled.stack_ranks_ == plain.stack_ranks_
+    assert_allclose(scaled.predict(X) / scale, plain.predict(X), rtol=1e-8, atol=1e-10)
+
+
+def test_files_keep_a_stack(tmp_path):
+    X, Y = noisy(30, 5, (4, 3))
+    model = HOLRRCV(ALPHAS, selection="stack").fit(X, Y)
+    model.save(tmp_path / "model.holrr")
+    again = holrr.load(tmp_path / "model.holrr")
+    assert_allclose(again.predict(X), model.predict(X), rtol=0, atol=0)
+    assert again.stack_ranks_ == model.stack_ranks_
+    assert again.rank_ == model.rank_
+
+
+def test_the_stack_beats_the_best_rank_where_there_is_much_noise():
+    ratios = []
+    for seed in range(6):
+        X, Y, coef = make_tensor_regression(
+            40, 8, (8, 8), rank=(4, 3, 3), snr=0.5, return_coef=True, random_state=seed
+        )
+        errors = [
+            np.linalg.norm(HOLRRCV(selection=s).fit(X, Y).coef_ - coef) for s in ("stack", "min")
+        ]
+        ratios.append(errors[0] / errors[1])
+    assert np.mean(ratios) < 0.99
+    assert max(ratios) < 1.03
+
+
+def test_a_stack_of_nothing_predicts_the_mean():
+    X, Y = toy(n=20)
+    model = HOLRRCV(ALPHAS, cv=4, selection="stack").fit(X, np.ones_like(Y))
+    assert_allclose(model.predict(X), 1.0)
