@@ -154,6 +154,7 @@ def one_task(name: str, n_folds: int, quick: bool, stack: bool, jobs: int) -> li
                 "least": sum(fold[method]["least"] for fold in folds),
                 "largest": sum(fold[method]["largest"] for fold in folds),
                 "seconds": _rounded(sum(fold[method]["seconds"] for fold in folds)),
+                "fold_rmse": " ".join(f"{value:.6g}" for value in rmse),
             }
         )
     return rows
@@ -239,17 +240,13 @@ def _verdict(method: str, peer: str, found: list[dict]) -> str:
 
 
 def _stack_against_best(rows: list[dict], kind: str) -> str:
-    error = {(row["task"], row["method"]): row["rmse"] for row in rows}
-    tasks = [task for task, method in error if method == f"{kind}stack"]
-    if not tasks:
-        return ""
-    percent = [100 * (error[t, f"{kind}stack"] / error[t, f"{kind}best rank"] - 1) for t in tasks]
-    return (
-        f"- {kind}stack against {kind}best rank, {len(tasks)} tasks: lower error on "
-        f"{sum(p < -0.005 for p in percent)}, higher on {sum(p > 0.005 for p in percent)}; "
-        f"median {np.median(percent):+.2f} percent, from {min(percent):+.2f} to "
-        f"{max(percent):+.2f}."
-    )
+    folds = {(r["task"], r["method"]): np.array(r["fold_rmse"].split(), float) for r in rows}
+    found = []
+    for task, method in folds:
+        if method == f"{kind}stack":
+            percent, error = difference(folds[task, method], folds[task, f"{kind}best rank"])
+            found.append({"percent": percent, "error": error})
+    return _verdict(f"{kind}stack", f"{kind}best rank", found)
 
 
 def write_csv(path: Path, rows: list[dict]) -> None:
