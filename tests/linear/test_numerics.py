@@ -45,6 +45,17 @@ def test_units_of_any_size(model, scale_x, scale_y):
     assert model.lower_bound_ <= model.objective_ * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-150, 1e-70, 1e70, 1e150])
+def test_energies_are_those_of_the_data(scale):
+    """Whatever the data were divided by on the way."""
+    X, Y = toy()
+    plain, scaled = HOLRR(2, 0).fit(X, Y), HOLRR(2, 0).fit(X / scale, Y * scale)
+    for name in ("energy_", "objective_", "lower_bound_"):
+        assert_allclose(getattr(scaled, name) / scale / scale, getattr(plain, name), rtol=1e-7)
+    for found, expected in zip(scaled.spectra_, plain.spectra_, strict=True):
+        assert_allclose(found / scale / scale, expected, rtol=1e-7, atol=1e-9 * plain.energy_)
+
+
 @pytest.mark.parametrize("scale", [1e-150, 1e-60, 1e60, 1e150])
 def test_units_of_any_size_in_batches(scale):
     X, Y = toy()
