@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 import reference
-from holrr import HOLRR, LRR, RLS
+from holrr import HOLRR, LRR, RLS, KernelRLS
 from problems import toy
 
 MODELS = [RLS(0.5), LRR(2, 0.5), HOLRR(2, 0.5), HOLRR(2, 0.5, subspaces="response")]
@@ -102,6 +102,22 @@ def test_single_precision_of_any_size(scale_x, scale_y):
     scaled = model.predict(Xs).astype(float) / scale_y
     assert_allclose(scaled, expected.predict(X), atol=1e-3)
     assert_allclose(model.objective_ / scale_y**2, expected.objective_, rtol=0.01)
+
+
+def test_coefficients_beyond_single_precision_are_kept_in_double():
+    X, Y = toy()
+    Xs, Ys = (1e-6 * X).astype(np.float32), (1e36 * Y).astype(np.float32)
+    expected = RLS(0).fit(Xs.astype(float), Ys.astype(float)).predict(Xs.astype(float))
+    assert_allclose(RLS(0).fit(Xs, Ys).predict(Xs), expected, rtol=1e-3, atol=1e32)
+    kernel = KernelRLS(1e-3, kernel="rbf", gamma=0.01)
+    expected = clone(kernel).fit(X, Y).predict(X)
+    assert_allclose(kernel.fit(X.astype("f4"), Ys).predict(X) / 1e36, expected, atol=1e-2)
+
+
+def test_coefficients_beyond_all_numbers_are_refused():
+    X, Y = toy()
+    with pytest.raises(ValueError, match="coefficients overflow: scale X or y"):
+        RLS(0).fit(1e-160 * X, 1e160 * Y)
 
 
 def test_inputs_whose_squares_overflow_say_so_in_batches():
