@@ -66,7 +66,10 @@ class Errors:
         """Those of the entries of a block that neither `Y` nor the predictions have as NaN."""
         Y, predicted = to_numpy(Y).astype(np.float64, copy=False), to_numpy(predicted)
         seen = ~(np.isnan(Y) | np.isnan(predicted))
-        check_finite(np.where(seen, Y, 0.0), "y")
+        observed = np.where(seen, Y, 0.0)
+        check_finite(observed, "y")
+        unit = unit_of(observed)
+        Y, predicted = (Y, predicted) if unit == 1.0 else (Y / unit, predicted / unit)
         v = seen if w is None else seen * w.reshape(-1, *(1,) * (Y.ndim - 1))
         weight = v.sum(axis=0, dtype=np.float64)
         first = np.take_along_axis(Y, seen.argmax(axis=0)[None], 0)[0]
@@ -74,7 +77,7 @@ class Errors:
         add = lambda D: np.sum(v * np.where(seen, D, 0.0), axis=0)  # noqa: E731
         mean = first + add(Y - first) / np.where(weight > 0, weight, 1.0)
         squares = (add(np.square(Y - mean)), add(np.square(Y - predicted)))
-        return cls(seen.sum(axis=0), weight, mean, *squares)
+        return cls(seen.sum(axis=0), weight, mean, *squares, unit)
 
     def __add__(self, other: Errors) -> Errors:
         """All samples together, by the pairwise formula (see `Moments`)."""
