@@ -82,8 +82,12 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         xp, units = namespace_of(coef.core), problem.units
         dtype = getattr(xp, problem.dtype)
         intercept = problem.mean_y - coef.map_input(problem.mean_x[None, :])[0, ...]
-        self.tucker_ = units.coefficients(coef).astype(dtype)
-        self.intercept_ = _scalar_if_0d(xp.astype(intercept * units.y, dtype))
+        with np.errstate(over="ignore", invalid="ignore"):  # looked for below
+            coef, intercept = units.coefficients(coef), intercept * units.y
+            if problem.dtype == "float32" or not units.is_one:
+                dtype = _wide_enough(dtype, coef, intercept)
+        self.tucker_ = coef.astype(dtype)
+        self.intercept_ = _scalar_if_0d(xp.astype(intercept, dtype))
         self.solver_ = problem.solver
 
     @property
@@ -263,6 +267,18 @@ def lift(V: Tucker, problem: Whitened) -> Tucker:
     flat = xp.reshape(V.core, (V.core.shape[0], math.prod(V.core.shape[1:])))
     core = problem.lift(flat)
     return Tucker(xp.reshape(core, (core.shape[0], *V.core.shape[1:])), V.factors, V.leading)
+
+
+def _wide_enough(dtype: Any, coef: Tucker, intercept: Array) -> Any:
+    """The type of the data, or double precision where the coefficients are too large for it."""
+    xp = namespace_of(coef.core)
+    arrays = [A for A in (coef.core, *coef.factors, intercept) if A is not None]
+    for wide in (dtype, xp.float64):
+        if all(bool(xp.all(xp.isfinite(xp.astype(A, wide, copy=False)))) for A in arrays):
+            return wide
+    raise ValueError(
+        "y is so large and X or the penalty so small that the coefficients overflow: scale X or y."
+    )
 
 
 def _scalar_if_0d(a: Array) -> Any:

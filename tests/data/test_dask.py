@@ -19,6 +19,7 @@ distributed = pytest.importorskip("distributed", reason="distributed is not inst
 import dask.array as da  # noqa: E402
 
 from holrr.data import dask as our_dask  # noqa: E402
+from holrr.data.chunks import join_small  # noqa: E402
 
 ALPHAS = [0.0, 0.1, 1000.0]
 
@@ -309,6 +310,6 @@ def test_estimators_that_need_the_samples_refuse_dask_arrays(data):
 
 
 def test_small_chunks_are_joined_with_their_neighbours():
-    assert our_dask._join_small((1,) * 10, 4, 100) == (4, 4, 2)
-    assert our_dask._join_small((1,) * 10, 4, 3) == (3, 3, 3, 1)
-    assert our_dask._join_small((5, 5), 4, 1) == (5, 5)
+    assert join_small((1,) * 10, 4, 100) == (4, 4, 2)
+    assert join_small((1,) * 10, 4, 3) == (3, 3, 3, 1)
+    assert join_small((5, 5), 4, 1) == (5, 5)

@@ -263,6 +263,12 @@ def test_median_of_distances():
     assert median_gamma(X, kernel="laplacian") == pytest.approx(1 / 2)
     assert median_gamma(X[:3], np.array([1.0, 1.0, 2.0]), "laplacian") == pytest.approx(1 / 2)
     assert median_gamma(np.ones((4, 2))) == 1.0
+    for scale in (1e-150, 1e150):
+        assert median_gamma(scale * X) * scale**2 == pytest.approx(median_gamma(X))
+    for scale in (1e-165, 1e165):
+        assert median_gamma(scale * X, kernel="laplacian") * scale == pytest.approx(1 / 2)
+        with pytest.raises(ValueError, match="Scale X"):
+            median_gamma(scale * X)
 
 
 def test_default_penalties_cover_kernels_of_different_scale():

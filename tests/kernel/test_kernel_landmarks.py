@@ -104,6 +104,8 @@ def test_batches_do_not_mix_kernels():
     model.set_params(gamma=0.1).partial_fit(X[20:], Y[20:])
     whole = KernelHOLRR(2, kernel="rbf", gamma=0.1, landmarks=X[:6]).fit(X, Y)
     assert_allclose(model.predict(X), whole.predict(X), rtol=1e-8)
+    with pytest.raises(ValueError, match="other landmarks"):
+        model.set_params(landmarks=X[1:7]).partial_fit(X, Y)
 
 
 def test_a_batch_that_does_not_fit_changes_nothing():

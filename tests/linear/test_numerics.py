@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 import reference
-from holrr import HOLRR, LRR, RLS
+from holrr import HOLRR, LRR, RLS, KernelRLS
 from problems import toy
 
 MODELS = [RLS(0.5), LRR(2, 0.5), HOLRR(2, 0.5), HOLRR(2, 0.5, subspaces="response")]
@@ -43,6 +43,17 @@ def test_units_of_any_size(model, scale_x, scale_y):
     assert model.rank_ == rank
     assert_allclose(model.predict(X * scale_x) / scale_y, predicted, rtol=1e-7)
     assert model.lower_bound_ <= model.objective_ * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-70, 1e70, 1e150])
+def test_energies_are_those_of_the_data(scale):
+    """Whatever the data were divided by on the way."""
+    X, Y = toy()
+    plain, scaled = HOLRR(2, 0).fit(X, Y), HOLRR(2, 0).fit(X / scale, Y * scale)
+    for name in ("energy_", "objective_", "lower_bound_"):
+        assert_allclose(getattr(scaled, name) / scale / scale, getattr(plain, name), rtol=1e-7)
+    for found, expected in zip(scaled.spectra_, plain.spectra_, strict=True):
+        assert_allclose(found / scale / scale, expected, rtol=1e-7, atol=1e-9 * plain.energy_)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-60, 1e60, 1e150])
@@ -91,6 +102,22 @@ def test_single_precision_of_any_size(scale_x, scale_y):
     scaled = model.predict(Xs).astype(float) / scale_y
     assert_allclose(scaled, expected.predict(X), atol=1e-3)
     assert_allclose(model.objective_ / scale_y**2, expected.objective_, rtol=0.01)
+
+
+def test_coefficients_beyond_single_precision_are_kept_in_double():
+    X, Y = toy()
+    Xs, Ys = (1e-6 * X).astype(np.float32), (1e36 * Y).astype(np.float32)
+    expected = RLS(0).fit(Xs.astype(float), Ys.astype(float)).predict(Xs.astype(float))
+    assert_allclose(RLS(0).fit(Xs, Ys).predict(Xs), expected, rtol=1e-3, atol=1e32)
+    kernel = KernelRLS(1e-3, kernel="rbf", gamma=0.01)
+    expected = clone(kernel).fit(X, Y).predict(X)
+    assert_allclose(kernel.fit(X.astype("f4"), Ys).predict(X) / 1e36, expected, atol=1e-2)
+
+
+def test_coefficients_beyond_all_numbers_are_refused():
+    X, Y = toy()
+    with pytest.raises(ValueError, match="coefficients overflow: scale X or y"):
+        RLS(0).fit(1e-160 * X, 1e160 * Y)
 
 
 def test_inputs_whose_squares_overflow_say_so_in_batches():

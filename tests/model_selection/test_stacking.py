@@ -135,6 +135,30 @@ def test_outputs_of_any_size_have_the_same_stack(scale):
     assert_allclose(scaled.predict(X) / scale, plain.predict(X), rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_inputs_of_any_size_have_the_same_stack(scale):
+    """The penalties are those of the data, not of what the data were divided by."""
+    X, Y = noisy(30, 5, (4, 3))
+    plain = HOLRRCV(ALPHAS, selection="stack").fit(X, Y)
+    scaled = HOLRRCV(ALPHAS * scale * scale, selection="stack").fit(X * scale, Y)
+    assert scaled.stack_ranks_ == plain.stack_ranks_
+    assert_allclose(scaled.stack_weights_, plain.stack_weights_, rtol=1e-5)
+    assert_allclose(scaled.predict(X * scale), plain.predict(X), rtol=1e-8, atol=1e-10)
+    assert_allclose(scaled.alpha_ / scale / scale, plain.alpha_)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_errors_of_a_stack_are_those_of_the_data(scale):
+    """Whatever the outputs were divided by on the way."""
+    X, Y = noisy(30, 5, (4, 3))
+    plain, scaled = (HOLRRCV(ALPHAS, selection="stack").fit(X, Y * s) for s in (1.0, scale))
+    for name in ("best_score_", "stack_mse_", "stack_gap_"):
+        assert_allclose(getattr(scaled, name) / scale / scale, getattr(plain, name), rtol=1e-5)
+    for name in ("mean_mse", "std_mse", "fold_mse", "null_mse", "stack_path_mse"):
+        found, expected = (m.cv_results_[name] for m in (scaled, plain))
+        assert_allclose(found / scale / scale, expected, rtol=1e-8)
+
+
 def test_files_keep_a_stack(tmp_path):
     X, Y = noisy(30, 5, (4, 3))
     model = HOLRRCV(ALPHAS, selection="stack").fit(X, Y)

@@ -165,8 +165,8 @@ def test_error_along_the_penalties_of_a_penalised_search(search):
 def test_spectra_that_are_cut_short_say_how_much_is_kept():
     """Two of 300 directions hold little, though only the first few energies are known."""
     rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(400, 6)), rng.normal(size=(400, 300, 40))
-    model = HOLRR((6, 2, 40)).fit(X, Y)
+    X, Y = rng.normal(size=(400, 10)), rng.normal(size=(400, 300, 40))
+    model = HOLRR((10, 2, 40)).fit(X, Y)
     assert model.spectra_[1].size < 300
     display = SpectrumDisplay.from_estimator(model)
     full = np.linalg.eigvalsh(np.tensordot(model_z(X, Y), model_z(X, Y), ((0, 2), (0, 2))))[::-1]

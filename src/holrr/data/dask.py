@@ -21,6 +21,7 @@ from ..core.responses import ResponseSums
 from ..core.threads import limit_threads
 from .arrays import check_inputs, check_lengths, check_outputs, unmasked
 from .budget import DEFAULT_MAX_BYTES
+from .chunks import chunked, cut, known, pieces, slices
 from .moments import Moments
 from .reading import Box
 from .running import Running, add_by_label, errors_say_where
@@ -28,7 +29,7 @@ from .scores import Errors, add_errors, errors_of
 from .source import (
     Source,
     add_sums,
-    check_kind,
+    check_rows_of_inputs,
     common_dtype,
     is_dask,
     light,
@@ -82,7 +83,7 @@ class DaskSource(Source):
         self.weights = weights_of(sample_weight, self.n_samples)
         self.dtype = common_dtype(X, Y)
         self._in_memory = None if is_dask(X) else X
-        self._Y = _chunked(da.asarray(Y), X, self.n_features, max_bytes)
+        self._Y = chunked(da.asarray(Y), X, self.n_features, max_bytes)
         self._X = da.asarray(X).rechunk((self._Y.chunks[0], -1))
 
     def fold_moments(
@@ -102,7 +103,7 @@ class DaskSource(Source):
         ]
 
     def input_rows(self, index: np.ndarray) -> np.ndarray:
-        return check_inputs(unmasked(self._X[index].compute(), "X"))
+        return check_rows_of_inputs(self._X[index].compute(), index)
 
     @property
     def has_inputs(self) -> bool:
@@ -131,7 +132,7 @@ class DaskSource(Source):
         if basis is not None:
             X = da.from_array(basis, chunks=(self._Y.chunks[0], -1))
         whole = max_entries is None
-        Y = self._whole_outputs() if whole else _cut(self._Y, max_entries // X.shape[1])
+        Y = self._whole_outputs() if whole else cut(self._Y, max_entries // X.shape[1])
         more: dict[str, Any] = {"mean_x": mean_x, "response_grams": response_grams}
         for box, tree in self._trees(Y, sums_of_block, partial(reduce, add_sums), X=X, **more):
             yield () if whole else box, _compute([tree], Y.numblocks[0])[0]
@@ -159,9 +160,9 @@ class DaskSource(Source):
         """For each chunk of the outputs what `of_chunk` makes of it, yet to be computed."""
         inputs, grid = (self._X if X is None else X).to_delayed().reshape(-1), Y.to_delayed()
         for index in product(*(range(n) for n in grid.shape[1:])):
-            box = tuple(_slices(sizes)[i] for sizes, i in zip(Y.chunks[1:], index, strict=True))
+            box = tuple(slices(sizes)[i] for sizes, i in zip(Y.chunks[1:], index, strict=True))
             leaves = []
-            for i, rows in enumerate(_slices(Y.chunks[0])):
+            for i, rows in enumerate(slices(Y.chunks[0])):
                 w = None if self.weights is None else self.weights[rows]
                 more = options if labels is None else {**options, "labels": labels[rows]}
                 place = (i, *index), rows, box
@@ -237,80 +238,6 @@ def _joined(boxes: list[Box], parts: list[Moments], shape: tuple[int, ...]) -> M
     return replace(first, mean_y=mean_y, Sxy=Sxy, syy=syy)
 
 
-# ---------------------------------------------------------------- chunks
-
-
-def known(A: Any, name: str) -> Any:
-    """A Dask array or table of real numbers as an array of known chunks, of which none is empty."""
-    if hasattr(A, "to_dask_array"):
-        A = A.to_dask_array(lengths=True)
-    if any(math.isnan(d) for d in A.shape):
-        raise ValueError(
-            f"{name} is a Dask array of unknown chunk sizes; call {name}.compute_chunk_sizes() "
-            f"first."
-        )
-    if A.ndim == 0 or 0 in A.shape:
-        raise ValueError(f"{name} must have samples and no empty mode; got shape {A.shape}.")
-    check_kind(A, name)
-    return A.rechunk(tuple(tuple(n for n in sizes if n > 0) for sizes in A.chunks))
-
-
-def _chunked(Y: Any, X: Any, n_features: int, max_bytes: int) -> Any:
-    """`Y` in chunks of which each is worth its moments.
-
-    The samples are cut where the user cut `Y` (or `X`, where `Y` is in memory), but chunks with
-    fewer samples than features are joined. Chunks along the outputs are joined where the whole
-    fits the budget.
-    """
-    samples = Y.chunks[0] if len(Y.chunks[0]) > 1 or not is_dask(X) else X.chunks[0]
-    samples = _join_small(samples, n_features, max_bytes // (8 * max(1, _row(Y))))
-    whole = 8 * max(samples) * math.prod(Y.shape[1:]) <= max_bytes // 4
-    outputs = Y.shape[1:] if whole else Y.chunks[1:]
-    return Y.rechunk((samples, *outputs))
-
-
-def _row(Y: Any) -> int:
-    """Entries of one sample within a chunk."""
-    return math.prod(max(sizes) for sizes in Y.chunks[1:])
-
-
-def _join_small(chunks: Sequence[int], least: int, most: int) -> tuple[int, ...]:
-    """Neighbours joined until they have at least `least` samples, but never beyond `most`.
-
-    >>> _join_small((2, 2, 2, 9, 1), 4, 100)
-    (4, 11, 1)
-    """
-    joined: list[int] = []
-    for n in chunks:
-        if joined and joined[-1] < least and joined[-1] + n <= most:
-            joined[-1] += n
-        elif n > 0:
-            joined.append(n)
-    return tuple(joined)
-
-
-def _cut(Y: Any, max_entries: int) -> Any:
-    """Chunks of `Y` whose samples have `max_entries` outputs or fewer, at least one."""
-    sizes = [max(chunk) for chunk in Y.chunks[1:]]
-    for mode in range(len(sizes)):
-        rest = math.prod(sizes[:mode]) * math.prod(sizes[mode + 1 :])
-        sizes[mode] = max(1, min(sizes[mode], max_entries // rest))
-    chunks = [
-        tuple(n for whole in chunk for n in _pieces(whole, size))
-        for chunk, size in zip(Y.chunks[1:], sizes, strict=True)
-    ]
-    return Y.rechunk((Y.chunks[0], *chunks))
-
-
-def _pieces(whole: int, size: int) -> list[int]:
-    return [min(size, whole - start) for start in range(0, whole, size)]
-
-
-def _slices(sizes: Sequence[int]) -> list[slice]:
-    ends = np.cumsum(sizes).tolist()
-    return [slice(end - n, end) for n, end in zip(sizes, ends, strict=True)]
-
-
 # ---------------------------------------------------------------- predictions
 
 
@@ -331,7 +258,7 @@ def predict_lazily(model: Any, X: Any, max_bytes: int = DEFAULT_MAX_BYTES) -> An
     shape = np.shape(model.intercept_)
     most = max(1, max_bytes // (32 * max(1, math.prod(shape))))
     X = known(X, "X")
-    samples = tuple(n for whole in X.chunks[0] for n in _pieces(whole, most))
+    samples = tuple(n for whole in X.chunks[0] for n in pieces(whole, most))
     dtype = np.dtype(model._dtype_name())
     return da.map_blocks(
         _predict_chunk,

@@ -22,7 +22,16 @@ from .moments import Moments
 from .reading import Box, RowReader, blocks_of_rows, boxes, in_order, is_on_disk
 from .running import Running, add_by_label, errors_say_where
 from .scores import Errors, errors_of
-from .source import Source, add_sums, check_kind, common_dtype, light, sums_of_block, weights_of
+from .source import (
+    Source,
+    add_sums,
+    check_kind,
+    check_rows_of_inputs,
+    common_dtype,
+    light,
+    sums_of_block,
+    weights_of,
+)
 
 __all__ = ["DiskSource"]
 
@@ -83,7 +92,7 @@ class DiskSource(Source):
                 if here.start < here.stop:
                     block = read(slice(start, min(start + step, self.n_samples)))
                     rows[order[here]] = block[wanted[here] - start]
-        return check_inputs(rows)
+        return check_rows_of_inputs(rows, index)
 
     @property
     def has_inputs(self) -> bool:

@@ -13,16 +13,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.caution import warn
-from ..core.finite import check_finite
+from ..core.finite import BadEntryError, check_finite
 from ..core.responses import ResponseSums, sum_responses
-from .arrays import check_outputs, check_weights
+from .arrays import check_inputs, check_outputs, check_weights, unmasked
 from .budget import check_budget
 from .moments import Moments
 from .reading import Box, is_on_disk
 from .scores import Errors
 
 __all__ = ["Source", "add_sums", "check_kind", "common_dtype", "is_dask", "light", "open_source"]
-__all__ += ["sums_of_block", "weights_of"]
+__all__ += ["check_rows_of_inputs", "sums_of_block", "weights_of"]
 
 
 class Source(metaclass=ABCMeta):
@@ -212,6 +212,14 @@ def check_kind(A: Any, name: str) -> None:
     """Dates, spans of time and text are no numbers, though NumPy would make some of them."""
     if np.dtype(A.dtype).kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers; got dtype {A.dtype}.")
+
+
+def check_rows_of_inputs(X: Any, index: np.ndarray) -> np.ndarray:
+    """Some rows of the inputs, checked; errors say where in all the data they are."""
+    try:
+        return check_inputs(unmasked(X, "X"))
+    except BadEntryError as error:
+        raise error.moved(index) from None
 
 
 def is_dask(A: Any) -> bool:

@@ -188,7 +188,8 @@ def centred_gram(
     """
     K = kernel(X)
     xp, n = namespace_of(K), K.shape[0]
-    scale = float(xp.max(xp.abs(xp.linalg.diagonal(K))))
+    sizes = xp.abs(xp.linalg.diagonal(K))
+    scale = float(xp.max(sizes if w is None else sizes * w))  # without weight, without a say
     mean = xp.zeros_like(K[0, :])
     if center:
         mean = xp.mean(K, axis=0) if w is None else (w @ K) / xp.sum(w)
@@ -200,6 +201,5 @@ def centred_gram(
     if root is not None:
         K *= root[:, None]
         K *= root[None, :]
-        scale *= float(xp.max(root)) ** 2
     noise = n * kernel.precision(X) * scale
     return Gram(K, mean, scale, noise, kernel.is_positive, root, center)

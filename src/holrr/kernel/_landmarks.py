@@ -23,6 +23,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..core.caution import warn
+from ..core.finite import check_finite
 from ..core.namespace import Array, beside, namespace_of, row_blocks, to_numpy
 from ..core.spectral import Whitened
 from ..data.arrays import check_inputs
@@ -82,6 +83,7 @@ class Landmarks:
         if isinstance(data, Source):
             source = data.mapped(self.features_like, 2 * self.points.shape[0])
             return source.fold_moments(labels, n_folds, response_grams)
+        check_finite(data.Y, "y")  # all of it, so that places are those in all the data
         labels = np.zeros(data.n_samples, dtype=int) if labels is None else labels
         return [
             self.moments_of(data, np.flatnonzero(labels == k), response_grams)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 from sklearn.base import _fit_context
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -15,10 +16,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import Approximating, all_or_nothing
-from ..core.namespace import Array, beside, namespace_of, row_blocks
+from ..core.namespace import Array, beside, namespace_of, row_blocks, to_numpy
 from ..core.spectral import Whitened, whiten_moments
 from ..core.threads import few_threads_for
 from ..core.tucker import Tucker
+from ..data.arrays import check_inputs
 from ..data.moments import Moments
 from ..data.samples import Samples, ingest
 from ..data.source import Source
@@ -205,7 +207,8 @@ class KernelTensorRegressor(Approximating):
         self._forget()
         self._solve(problem, features.points.shape[0], **options)
         self.X_fit_ = features.points
-        self._fitted_features = (self._kernel_spec(), features.s, features.Q)
+        chosen = {**self._kernel_spec(), "n_components": self.n_components}
+        self._fitted_features = (chosen, features.s, features.Q)
         return self
 
     def _n_directions(self, n_features: int, output_shape: Sequence[int]) -> int:
@@ -236,12 +239,19 @@ class KernelTensorRegressor(Approximating):
     def _features_so_far(self) -> Landmarks:
         """The features of the batches before, whose kernel must still be the same."""
         spec, s, Q = self._fitted_features
-        for name, value in self._kernel_spec().items():
-            if value is not spec[name] and value != spec[name]:
+        for name, before in spec.items():
+            value = getattr(self, name)
+            if value is not before and value != before:
                 raise ValueError(
                     f"partial_fit cannot go on with {name}={value!r}: the batches before were seen "
-                    f"with {name}={spec[name]!r}. Set it back, or start anew with fit or a clone."
+                    f"with {name}={before!r}. Set it back, or start anew with fit or a clone."
                 )
+        points, given = to_numpy(self.X_fit_), self.landmarks
+        if given is not None and not np.array_equal(to_numpy(check_inputs(given)), points):
+            raise ValueError(
+                "partial_fit cannot go on with other landmarks than those of the batches before. "
+                "Set them back, or start anew with fit or a clone."
+            )
         return Landmarks(self._kernel_function(), self.X_fit_, s, Q)
 
     def _input_map(self) -> Array:

@@ -187,7 +187,8 @@ class SurfaceSearchCV(SearchCV):
         self.best_score_ = -stack.cross_fitted_mse
         self.stack_place_ = place
         self.stack_ranks_, self.stack_weights_ = list(stack.blocks), stack.weights
-        self.stack_mse_, self.stack_gap_ = stack.mse, stack.gap
+        self.stack_mse_ = folds.units.energy(float(stack.mse))
+        self.stack_gap_ = folds.units.energy(float(stack.gap))
         results["stack_path_mse"] = stack.path_cross_fitted_mse
 
     # ------------------------------------------------------------ the chosen model

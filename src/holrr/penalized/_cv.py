@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.caution import warn
 from ..core.namespace import namespace_of
 from ..core.spectral import Spectral
-from ..core.tensor import mode_product
+from ..core.tensor import mode_product, multi_mode_product
 from ..core.tucker import Tucker
 from ..model_selection.folds import Folds
 from ..model_selection.held_out import HeldOut
@@ -28,7 +28,7 @@ Complain = Callable[[str], None]
 
 def held_out_mse(held_out: HeldOut, coefficients: Tucker) -> float:
     """Mean squared error on held-out data of coefficients in spectral coordinates."""
-    V = coefficients.to_dense()
+    V = multi_mode_product(coefficients.core, coefficients.factors)
     xp = namespace_of(V)
     cross, square = xp.sum(held_out.B * V), xp.sum(V * mode_product(V, held_out.C, 0))
     return max(held_out.yy - 2 * float(cross) + float(square), 0.0) / held_out.size

@@ -1,0 +1,56 @@
+"""The estimator that CONTRIBUTING shows is one: it passes what every estimator passes."""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+from holrr import LRR, Moments
+from problems import toy
+
+GUIDE = Path(__file__).parents[1] / "CONTRIBUTING.md"
+
+
+@pytest.fixture
+def estimator(monkeypatch):
+    (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.S)
+    module = types.ModuleType("contributed")
+    monkeypatch.setitem(sys.modules, "contributed", module)  # where pickles look for it
+    exec(code, vars(module))
+    return module.EnergyRegressor
+
+
+def test_it_passes_the_checks_of_scikit_learn(estimator):
+    check_estimator(estimator())
+
+
+def test_it_is_the_low_rank_regression_of_that_share(estimator):
+    X, Y = toy(noise=5.0)
+    model = estimator(share=0.99).fit(X, Y)
+    other = LRR(0.99).fit(X, Y)
+    assert model.rank_ == other.rank_ > 1
+    assert_allclose(model.coef_, other.coef_)
+
+
+def test_it_has_what_all_linear_estimators_have(estimator, tmp_path):
+    X, Y = toy()
+    w = np.random.default_rng(0).uniform(size=len(X))
+    model = estimator().fit(X, Y, w)
+    parts = estimator().partial_fit(X[:9], Y[:9], w[:9]).partial_fit(X[9:], Y[9:], w[9:])
+    assert_allclose(parts.coef_, model.coef_, rtol=1e-9)
+    moments = estimator().fit_moments(Moments.from_arrays(X, Y, w))
+    assert_allclose(moments.coef_, model.coef_, rtol=1e-9)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert_allclose(clone(model).fit(mapped, Y, w).coef_, model.coef_, rtol=1e-9)
+    assert model.lower_bound_ <= model.objective_
+    with pytest.raises(ValueError, match="'share' parameter"):
+        estimator(share=2.0).fit(X, Y)
