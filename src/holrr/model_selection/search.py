@@ -165,8 +165,14 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
                     room=self._room(folds, plan, penalties.size),
                 )
         setattr(self, f"{self._penalties}_", penalties)
-        warn_at_edge(found, penalties, axis, self._penalties, largest=largest)
+        self._warn_at_edge(found, folds)
         return found, plan
+
+    def _warn_at_edge(self, found: Sweep, folds: Folds) -> None:
+        """Tell where the best penalty lies beyond the grid."""
+        penalties, axis = getattr(self, f"{self._penalties}_"), self._penalty_axis(folds)
+        largest = self._largest_penalty(folds)
+        warn_at_edge(found, penalties, axis, self._penalties, largest=largest)
 
     def _sweep(self, folds: Folds, plan: Any, penalties: np.ndarray, bar: Progress) -> Sweep:
         folds.min_alpha = self._min_alpha(self._to_units(penalties, folds))
