@@ -115,6 +115,22 @@ def test_criteria_by_their_definition(make_data, criterion, fit_intercept, n, d0
     assert -model.best_score_ == values[model.best_index_] == values.min()
 
 
+@pytest.mark.parametrize("criterion", ["aic", "bic", "gcv"])
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_criteria_are_those_of_the_data(make_data, criterion, scale):
+    """Whatever the outputs were divided by on the way."""
+    X, Y = make_data(30, 4, (2, 2))
+    plain, scaled = (HOLRRCV(ALPHAS, criterion=criterion).fit(X, Y * s) for s in (1.0, scale))
+    found, expected = (m.cv_results_[criterion] for m in (scaled, plain))
+    shift = 2 * Y.size * np.log(scale)
+    found = found / scale / scale if criterion == "gcv" else found - shift
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    train = [m.cv_results_["train_mse"] for m in (scaled, plain)]
+    np.testing.assert_allclose(train[0] / scale / scale, train[1], rtol=1e-8)
+    assert scaled.best_index_ == plain.best_index_
+    assert -scaled.best_score_ == scaled.cv_results_[criterion][scaled.best_index_]
+
+
 def test_gcv_of_ridge_is_scikit_learns_without_intercept():
     """The trace of the hat matrix, as the textbook has it."""
     rng = np.random.default_rng(0)
