@@ -254,3 +254,14 @@ def test_moments_in_every_library(xp):
                 + Moments.from_arrays(xp.asarray(X[half]), xp.asarray(Y[half]), response_grams=True)
             ).Sxx
         )
+
+
+def test_later_batches_and_moments_without_names():
+    """Batches are added to Gram matrices that are there, and moments have no names of features."""
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, Y = toy()
+    model = HOLRR(2).fit(pd.DataFrame(X, columns=list("abcde")), Y)
+    model.fit_moments(Moments.from_arrays(X[:20], Y[:20], response_grams=True))
+    assert not hasattr(model, "feature_names_in_")
+    model.partial_fit(X[20:], Y[20:]).set_params(subspaces="response").fit_moments(model.moments_)
+    assert_allclose(model.coef_, HOLRR(2, subspaces="response").fit(X, Y).coef_, atol=1e-9)
