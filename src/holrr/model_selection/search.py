@@ -191,7 +191,8 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         one = self._to_units(np.ones(1), folds)[0]
         with np.errstate(over="ignore", divide="ignore"):
             found = np.minimum(np.divide(penalties, one), np.finfo(float).max)
-        return np.unique(np.where(found < np.finfo(float).tiny, 0.0, found))
+        found = np.where(found < np.finfo(float).tiny, 0.0, found)
+        return found[np.sort(np.unique(found, return_index=True)[1])]  # each once, in their order
 
     def _results(self, found: Sweep, plan: Any, folds: Folds) -> dict[str, Any]:
         return {
