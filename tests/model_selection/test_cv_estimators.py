@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, cross_val_predict
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -306,6 +306,10 @@ def test_groups_and_weights_must_fit_the_samples(make_data):
     X, Y = make_data()
     with pytest.raises(ValueError, match="groups must have one entry for each of the 30"):
         HOLRRCV(ALPHAS).fit(X, Y, groups=[0, 1])
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    groups = pd.Series(np.arange(30) % 5, index=np.arange(30)[::-1])
+    with pytest.raises(ValueError, match="rows of X and groups carry different labels"):
+        HOLRRCV(ALPHAS, cv=GroupKFold(5)).fit(pd.DataFrame(X), Y, groups=groups)
     with pytest.raises(ValueError, match="split 0 of cv has zero sample_weight"):
         HOLRRCV(ALPHAS, cv=3).fit(X, Y, np.repeat([0, 1, 1], 10))
 

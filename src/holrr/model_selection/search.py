@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_c
 
 from ..base import all_or_nothing
 from ..core.threads import few_threads_for
+from ..data.labels import check_rows
 from ..data.moments import Moments
 from ..data.samples import Samples, ingest
 from ..data.source import Source
@@ -76,6 +77,7 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         -------
         self
         """
+        check_rows(X, y=y, groups=groups)
         data = ingest(self, X, y, sample_weight, stream=self._streams)
         self._check_grid(data)
         return self._search(self._folds(data, groups))
