@@ -255,7 +255,7 @@ class Approximating(TensorRegressor):
         self.objective_ = units.energy(problem.residual + found.error)
         self.lower_bound_ = units.energy(problem.residual + found.lower_bound)
         self.energy_ = units.energy(problem.norm)
-        self.spectra_ = [spectrum * units.energy(1.0) for spectrum in found.spectra]
+        self.spectra_ = [units.energy(spectrum) for spectrum in found.spectra]
         self._set_rank(found)
 
 

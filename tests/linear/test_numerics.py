@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 import reference
-from holrr import HOLRR, LRR, RLS, KernelRLS, TraceNormRegression
+from holrr import HOLRR, HOLRRCV, LRR, RLS, KernelRLS, TraceNormRegression
 from problems import toy
 
 MODELS = [RLS(0.5), LRR(2, 0.5), HOLRR(2, 0.5), HOLRR(2, 0.5, subspaces="response")]
@@ -33,6 +33,24 @@ def test_offsets_far_larger_than_the_data(model, method, dx, dy):
     assert_allclose(shifted.coef_, coef, atol=1e-6 * np.abs(coef).max())
     assert_allclose(shifted.objective_, objective, rtol=1e-6)
     assert_allclose(shifted.predict(Xo) - dy, predicted, atol=1e-6 * np.abs(Y).max())
+
+
+@pytest.mark.parametrize("model", [*MODELS, HOLRRCV([0.5], criterion="bic")], ids=repr)
+@pytest.mark.parametrize("n_unweighted", [30, 99])
+def test_samples_without_weight_do_not_hide_an_offset(model, n_unweighted):
+    """A rough mean that they have a say in is no protection against cancelling digits."""
+    X, Y = toy(n=300)
+    Y, w = Y + 1e8, np.r_[np.zeros(n_unweighted), np.ones(300 - n_unweighted)]
+    expected = clone(model).fit(X[w > 0], Y[w > 0])
+    Y[w == 0] = 0.0
+    found = [clone(model).fit(X, Y, w)]
+    if hasattr(model, "partial_fit"):
+        found += [clone(model).partial_fit(X, Y, w)]
+    for same in found:
+        assert_allclose(same.objective_, expected.objective_, rtol=1e-6)
+        assert_allclose(same.lower_bound_, expected.lower_bound_, rtol=1e-6)
+        if hasattr(model, "criterion"):
+            assert_allclose(same.best_score_, expected.best_score_, rtol=1e-6)
 
 
 @pytest.mark.parametrize("model", [LRR(2, 0), HOLRR(2, 0), HOLRR(2, 0, refine=True)], ids=repr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
@@ -122,6 +123,16 @@ def test_default_rank_is_that_of_holrr():
     X, Y = toy(n=80, d0=6, shape=(4, 5), noise=1.0)
     model = MLMTNCCV(cv=KFold(4)).fit(X, Y)
     assert model.ranks_ == [HOLRRCV(cv=KFold(4)).fit(X, Y).rank_]
+
+
+def test_random_starts_are_other_ones_in_each_search_and_the_same_within_it():
+    X, Y = toy()
+    search = MLMTNCCV([2], [0.1, 1.0], cv=2, init="random", max_iter=1, tol=0.0)
+    with pytest.warns(ConvergenceWarning):
+        one, two = (clone(search).fit(X, Y) for _ in range(2))
+        final = MLMTNC(2, one.beta_, init="random", max_iter=1, tol=0.0, random_state=one.seed_)
+        assert_allclose(final.fit(X, Y).coef_, one.coef_, rtol=1e-9)
+    assert not np.allclose(one.coef_, two.coef_)
 
 
 @pytest.mark.parametrize("make", [TraceNormRegressionCV, MLMTNCCV])
