@@ -180,10 +180,11 @@ def test_outputs_of_any_size(scale):
 
 
 def test_a_block_may_have_no_weight(monkeypatch):
-    X, Y = toy()
-    w = np.ones(40)
-    w[:15] = 0
-    model = KernelHOLRR(2, 0.1, kernel="rbf", landmarks=X[:8])
+    """Blocks have 64 samples at least."""
+    X, Y = toy(n=200)
+    w = np.ones(200)
+    w[:100] = 0
+    model = KernelHOLRR(2, 0.1, kernel="rbf", gamma=0.1, landmarks=X[120:128])
     expected = model.fit(X, Y, w).predict(X)
     monkeypatch.setattr(_landmarks, "_BLOCK", 1)
     assert_allclose(model.fit(X, Y, w).predict(X), expected, atol=1e-9)

@@ -189,6 +189,7 @@ def test_scale_of_the_inputs_costs_no_digits(scale):
     ]
     a, b = (model.cv_results_["mean_mse"] for model in models)
     np.testing.assert_allclose(a, b, rtol=1e-3)
+    assert ((models[0].predict(X) - Y) ** 2).mean() < 0.1  # nor does the final fit lose them
 
 
 def test_float32_data_are_validated_in_double_precision(make_data):
