@@ -121,9 +121,9 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         """Penalties beyond this are all the same."""
         return math.inf
 
-    def _min_alpha(self, penalties: np.ndarray) -> float:
-        """The least ridge penalty of a fit with these penalties."""
-        return float(penalties.min())
+    def _min_alpha(self, penalties: np.ndarray, folds: Folds) -> float:
+        """The least ridge penalty of a fit with these penalties, in the units of the folds."""
+        return float(self._to_units(penalties, folds).min())
 
     def _to_units(self, penalties: np.ndarray, folds: Folds) -> np.ndarray:
         """Penalties of the data as those of the folds, whose data were divided by their units."""
@@ -177,7 +177,7 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         warn_at_edge(found, penalties, axis, self._penalties, largest=largest)
 
     def _sweep(self, folds: Folds, plan: Any, penalties: np.ndarray, bar: Progress) -> Sweep:
-        folds.min_alpha = self._min_alpha(self._to_units(penalties, folds))
+        folds.min_alpha = self._min_alpha(penalties, folds)
         errors, shape = self._errors(plan, penalties, folds)
         bar.expect(folds.n_folds * math.prod(folds.candidates) * penalties.size)
         return sweep(folds, errors, shape, n_jobs=self.n_jobs, tick=bar.tick)
