@@ -233,3 +233,9 @@ def test_tables_may_have_rows_of_any_label(row):
     frames = pd.DataFrame(X, index=index), pd.DataFrame(Y, index=index)
     for inputs, outputs in (frames, (frames[0], Y), (X, frames[1])):
         row.same_fit(row.make().fit(inputs, outputs), expected, X)
+    weights = pd.Series(np.ones(40), index=index[::-1])
+    for inputs, outputs in ((frames[0], Y), (X, frames[1])):
+        with pytest.raises(
+            ValueError, match=r"rows of \w and sample_weight carry different labels"
+        ):
+            row.make().fit(inputs, outputs, weights)

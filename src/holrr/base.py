@@ -255,7 +255,7 @@ class Approximating(TensorRegressor):
         self.objective_ = units.energy(problem.residual + found.error)
         self.lower_bound_ = units.energy(problem.residual + found.lower_bound)
         self.energy_ = units.energy(problem.norm)
-        self.spectra_ = [spectrum * units.energy(1.0) for spectrum in found.spectra]
+        self.spectra_ = [units.energy(spectrum) for spectrum in found.spectra]
         self._set_rank(found)
 
 
@@ -274,7 +274,8 @@ def _wide_enough(dtype: Any, coef: Tucker, intercept: Array) -> Any:
     xp = namespace_of(coef.core)
     arrays = [A for A in (coef.core, *coef.factors, intercept) if A is not None]
     for wide in (dtype, xp.float64):
-        if all(bool(xp.all(xp.isfinite(xp.astype(A, wide, copy=False)))) for A in arrays):
+        # Not infinite; outputs that were never observed are NaN.
+        if not any(bool(xp.any(xp.isinf(xp.astype(A, wide, copy=False)))) for A in arrays):
             return wide
     raise ValueError(
         "y is so large and X or the penalty so small that the coefficients overflow: scale X or y."

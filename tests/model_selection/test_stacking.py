@@ -21,6 +21,7 @@ from holrr import (
     Moments,
 )
 from holrr.datasets import make_tensor_regression
+from holrr.model_selection.stacking import _around
 from problems import toy
 
 ALPHAS = np.logspace(-1, 3, 5)
@@ -187,3 +188,33 @@ def test_a_stack_of_nothing_predicts_the_mean():
     X, Y = toy(n=20)
     model = HOLRRCV(ALPHAS, cv=4, selection="stack").fit(X, np.ones_like(Y))
     assert_allclose(model.predict(X), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "visited"),
+    [
+        ({1: 5, 2: 4, 4: 1, 8: 3, 16: 2, 32: 0}, [4, 8, 16, 2, 1]),  # worse twice on either side
+        ({1: 0, 2: 5, 4: 4, 8: 3, 16: 2, 32: 1}, [4, 8, 16, 32, 2, 1]),  # better, then the other
+        ({1: 1, 2: 6, 4: 5, 8: 2, 16: 4, 32: 3, 64: 0}, [4, 8, 16, 32, 2, 1]),
+    ],
+)
+@pytest.mark.parametrize("step", [1, -1])
+def test_penalties_are_looked_at_in_both_directions_as_long_as_they_get_better(
+    wanted, visited, step
+):
+    """Two in a row that are no better than the best on their side end a direction."""
+    alphas = np.array(list(wanted), dtype=float)[::step]
+    errors, seen = {}, []
+    for a in _around(alphas, int(np.flatnonzero(alphas == 4)[0]), errors, False):
+        seen.append(int(alphas[a]))
+        errors[a] = wanted[seen[-1]]
+    assert seen == visited
+
+
+@pytest.mark.filterwarnings("ignore:the best penalty")
+def test_the_kernel_of_a_stack_is_that_of_its_place():
+    X, Y = noisy(30, 4, (3, 4))
+    model = KernelHOLRRCV(ALPHAS, gammas=[0.05, 0.5], cv=3, selection="stack").fit(X, Y)
+    other = 1 - model.best_index_[0]
+    model.stack_place_ = (other, 0)  # which may be another one than that of the best single rank
+    assert model.kernel_params_ == model.kernels_[other]

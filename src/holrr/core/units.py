@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from .namespace import Array, namespace_of
 from .tucker import Tucker
@@ -46,9 +49,10 @@ class Units:
         """The ridge penalty that does to the divided data what `alpha` does to the data."""
         return alpha / self.x / self.x
 
-    def energy(self, energy: float) -> float:
-        """A sum of squares of outputs as one of the data themselves."""
-        return energy * self.y * self.y
+    def energy(self, energy: Any) -> Any:
+        """Sums of squares of outputs as those of the data themselves, infinite if need be."""
+        with np.errstate(over="ignore"):
+            return energy * self.y * self.y
 
     def coefficients(self, W: Tucker) -> Tucker:
         """Coefficients of the data themselves."""

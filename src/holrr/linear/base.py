@@ -236,6 +236,7 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
             if mask is not None:
                 filled = found.filled().at(data.units.alpha(float(self.alpha)))
                 self._solve(replace(filled, units=data.units), data.n_features, mask)
+                self.n_iter_, self.lower_bound_ = found.n_iter, math.nan
         else:
             super()._fit_data(data, mask=mask)
         self.n_iter_ = getattr(self, "n_iter_", 1)

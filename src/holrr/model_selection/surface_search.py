@@ -151,6 +151,12 @@ class SurfaceSearchCV(SearchCV):
             return (*super()._squares(), *stacked)
         return ("train_mse", "gcv") if self.criterion == "gcv" else ("train_mse",)
 
+    def _restore_units(self, folds: Folds) -> None:
+        score = self.best_score_
+        super()._restore_units(folds)
+        if self._key() not in self._squares():  # a logarithm, which is that of the data already
+            self.best_score_ = score
+
     def _select(self, folds: Folds) -> Index:
         return select(self.cv_results_, self.selection, folds.n_folds, key=self._key())
 
