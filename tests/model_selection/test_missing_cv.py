@@ -158,6 +158,31 @@ def test_only_the_last_surface_is_warned_of():
         HOLRRCV([3.0, 10.0, 30.0], selection="min", missing="fill").fit(X, Y)
 
 
+@pytest.mark.parametrize(("exact", "expected"), [(True, (1,)), (False, (2,))])
+def test_the_least_exact_error_among_those_fitted_is_taken(exact, expected):
+    from types import SimpleNamespace
+
+    from holrr.model_selection.holes import Visit, settle
+    from holrr.model_selection.sweep import Sweep
+
+    folds = SimpleNamespace(visited={}, fills=[], choice=None)
+    errors = {(0,): 3.0, (1,): 1.0, (2,): 2.0}
+    surface = Sweep(np.ones((2, 3)), 5.0, 1)
+    choices = iter([(0,), (1,), (2,), (2,)])
+    found = settle(
+        folds,
+        surface,
+        lambda found: next(choices),
+        lambda index: Visit(None, np.full(2, errors[index]), [index]),
+        lambda: Sweep(np.ones((2, 3)), 7.0, 1),
+        exact=exact,
+    )
+    assert folds.choice == expected
+    assert folds.fills == [expected]
+    assert_array_equal(found.fold_mse[:, expected[0]], errors[expected])
+    assert found.null_mse == 5.0
+
+
 def test_own_selection_and_list_of_ranks():
     X, Y = holey()
     search = HOLRRCV(
