@@ -2,12 +2,13 @@
 
     python benchmarks/climatology.py [--quick] [--meteo FOLDER] [--jobs 2]
 
-FOLDER holds the station files of the Met Office: 16 stations, 5 variables, 1960 to 2000. The next
-k = 1, 3, 5 months are forecast. Climatology is the mean of each month of the year over the training
-years. The other methods predict the deviations from it, from inputs that are known at the time of
-the forecast: past deviations (of every station, or means over the stations of the last month and
-of the last year), the time of year, alone or multiplied with the deviations, and the year itself.
-Ridge, best rank and stack of all ranks choose from the same penalties in five inner blocks.
+FOLDER, by default $HOLRR_METEO_DIR, holds the station files of the Met Office: 16 stations, 5
+variables, 1960 to 2000. The next k = 1, 3, 5 months are forecast. Climatology is the mean of each
+month of the year over the training years. The other methods predict the deviations from it, from
+inputs that are known at the time of the forecast: past deviations (of every station, or means over
+the stations of the last month and of the last year), the time of year, alone or multiplied with
+the deviations, and the year itself. Ridge, best rank and stack of all ranks choose from the same
+penalties in five inner blocks.
 
 Two ways to hold out: eight blocks of five years, each predicted from all other years; and the last
 four of them, each predicted from the years before it alone. Windows that hold months on both sides

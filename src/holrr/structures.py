@@ -6,7 +6,9 @@ of low multilinear rank.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,10 +16,22 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .base import Approximating
 from .core.approximate import Approximation, bases_from_grams, hooi, hosvd
+from .core.holes import Observed
+from .core.missing import (
+    Completion,
+    Structure,
+    complete,
+    complete_ridge,
+    low_multilinear_rank,
+)
 from .core.ranks import RankSpec, check_matrix_rank, check_rank
 from .core.spectral import Whitened
 
 __all__ = ["LowRank", "MultilinearRank", "Unconstrained", "low_rank", "multilinear_rank"]
+
+
+# Rounds, and when they end, of low-rank regression around missing outputs.
+_ROUNDS = {"max_iter": 500, "tol": 1e-7}
 
 
 def low_rank(problem: Whitened, rank: RankSpec, *, rotate: bool = False) -> Approximation:
@@ -59,11 +73,37 @@ def multilinear_rank(
     return found
 
 
+def _complete(
+    observed: Observed,
+    alpha: float,
+    rank: Sequence[RankSpec],
+    full: Sequence[int],
+    approximate: Callable[[Whitened], Approximation],
+    structure: Callable[[tuple[int, ...]], Structure],
+    **rounds: Any,
+) -> Completion:
+    """A fit of some rank around missing outputs.
+
+    Ranks that are shares become those of ridge regression, and full ranks are ridge regression.
+    """
+    free = all(not isinstance(R, float) and R >= d for R, d in zip(rank, full, strict=True))
+    if free or any(isinstance(R, float) for R in rank):
+        ridge = complete_ridge(observed, alpha)
+        found = approximate(ridge.problem)
+        if free:
+            return replace(ridge, found=found)
+        rank = found.tucker.rank
+    return complete(observed, alpha, structure(tuple(int(R) for R in rank)), **rounds)
+
+
 class Unconstrained(Approximating):
     """All tensors: ridge regression."""
 
     def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
         return hosvd(problem.Z, problem.Z.shape, modes=())
+
+    def _complete(self, observed: Observed, alpha: float, n_features: int) -> Completion:
+        return complete_ridge(observed, alpha)
 
 
 class LowRank(Approximating):
@@ -74,6 +114,19 @@ class LowRank(Approximating):
     def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
         size = self._n_directions(n_features, problem.Z.shape[1:])
         return low_rank(problem, check_matrix_rank(self.rank, size), rotate=rotate)
+
+    def _complete(self, observed: Observed, alpha: float, n_features: int) -> Completion:
+        rank = check_matrix_rank(self.rank, self._n_directions(n_features, observed.shape))
+        full = min(observed.samples.s.size, math.prod(observed.shape))
+        return _complete(
+            observed,
+            alpha,
+            [rank],
+            [full],
+            lambda problem: low_rank(problem, rank),
+            lambda ranks: lambda problem, before: low_rank(problem, ranks[0]),
+            **_ROUNDS,
+        )
 
     def _set_rank(self, found: Approximation) -> None:
         self.rank_ = found.tucker.rank[0]
@@ -104,6 +157,24 @@ class MultilinearRank(Approximating):
             max_iter=self.max_iter,
             tol=self.tol,
             rotate=rotate,
+        )
+
+    def _complete(self, observed: Observed, alpha: float, n_features: int) -> Completion:
+        if self.subspaces == "response":
+            raise ValueError(
+                "subspaces='response' takes the subspaces from complete outputs, and entries of y "
+                "are missing; use subspaces='fitted'."
+            )
+        rank = self._usable_rank(n_features, observed.shape)
+        return _complete(
+            observed,
+            alpha,
+            rank,
+            (observed.samples.s.size, *observed.shape),
+            lambda problem: multilinear_rank(problem, rank),
+            low_multilinear_rank,
+            max_iter=self.max_iter,
+            tol=self.tol,
         )
 
     def _usable_rank(self, n_features: int, output_shape: Sequence[int]) -> Sequence[RankSpec]:

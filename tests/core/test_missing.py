@@ -15,7 +15,7 @@ import reference
 from holrr.core.approximate import hosvd
 from holrr.core.holes import Observed, SampleBasis
 from holrr.core.missing import complete, complete_ridge, low_multilinear_rank
-from holrr.core.spectral import spectral_from_arrays, whiten_arrays
+from holrr.core.samples import spectral_from_arrays, whiten_arrays
 from problems import low_rank_tensor, problems, toy, with_holes
 
 

@@ -12,7 +12,7 @@ from holrr.core.approximate import hooi, hosvd
 from holrr.core.holes import Observed, SampleBasis
 from holrr.core.missing import complete, low_multilinear_rank
 from holrr.core.output_weights import check_output_weight, scale_outputs, unscale
-from holrr.core.spectral import whiten_arrays
+from holrr.core.samples import whiten_arrays
 from holrr.core.tucker import Tucker
 from problems import toy, with_holes
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 
 from holrr import HOLRR, RLS
-from holrr.kernel import KernelHOLRR, KernelLRR, KernelRLS
+from holrr.kernel import KernelHOLRR, KernelLRR, KernelRLS, _landmarks
 from problems import toy
 
 ESTIMATORS = [KernelRLS(), KernelLRR(2), KernelHOLRR(2), KernelHOLRR(2, subspaces="response")]
@@ -169,3 +169,21 @@ def test_memory_does_not_grow_with_the_square_of_the_samples():
     tracemalloc.stop()
     # A matrix of kernel values with all landmarks would have 8 MB, that of all samples 3.2 GB.
     assert peak < 150e6
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_outputs_of_any_size(scale):
+    X, Y = toy()
+    model = KernelHOLRR(2, 0.1, kernel="rbf", n_components=8, random_state=0)
+    expected = model.fit(X, Y).predict(X)
+    assert_allclose(model.fit(X, scale * Y).predict(X) / scale, expected, rtol=1e-7, atol=1e-8)
+
+
+def test_a_block_may_have_no_weight(monkeypatch):
+    X, Y = toy()
+    w = np.ones(40)
+    w[:15] = 0
+    model = KernelHOLRR(2, 0.1, kernel="rbf", landmarks=X[:8])
+    expected = model.fit(X, Y, w).predict(X)
+    monkeypatch.setattr(_landmarks, "_BLOCK", 1)
+    assert_allclose(model.fit(X, Y, w).predict(X), expected, atol=1e-9)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 import reference
-from holrr import HOLRR, HOLRRCV, LRR, RLS, KernelRLS
+from holrr import HOLRR, HOLRRCV, LRR, RLS, KernelRLS, TraceNormRegression
 from problems import toy
 
 MODELS = [RLS(0.5), LRR(2, 0.5), HOLRR(2, 0.5), HOLRR(2, 0.5, subspaces="response")]
@@ -61,6 +63,17 @@ def test_units_of_any_size(model, scale_x, scale_y):
     assert model.rank_ == rank
     assert_allclose(model.predict(X * scale_x) / scale_y, predicted, rtol=1e-7)
     assert model.lower_bound_ <= model.objective_ * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-70, 1e70, 1e150])
+def test_energies_are_those_of_the_data(scale):
+    """Whatever the data were divided by on the way."""
+    X, Y = toy()
+    plain, scaled = HOLRR(2, 0).fit(X, Y), HOLRR(2, 0).fit(X / scale, Y * scale)
+    for name in ("energy_", "objective_", "lower_bound_"):
+        assert_allclose(getattr(scaled, name) / scale / scale, getattr(plain, name), rtol=1e-7)
+    for found, expected in zip(scaled.spectra_, plain.spectra_, strict=True):
+        assert_allclose(found / scale / scale, expected, rtol=1e-7, atol=1e-9 * plain.energy_)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-60, 1e60, 1e150])
@@ -176,6 +189,40 @@ def test_dependent_features_far_from_zero(solver, offset, n, seed):
     assert_allclose(model.predict(X), independent.predict(X[:, :4] - offset), atol=1e-6)
     by_hand = reference.objective(X, Y, model.coef_, 0.0, model.intercept_)
     assert_allclose(model.objective_, by_hand, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["auto", "svd"])
+def test_heavy_weights_do_not_make_directions_of_rounding(solver):
+    """Equal weights change nothing without a penalty, however large they and the means are."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(9, 5)) + 1e6, rng.normal(size=(9, 3, 2))
+    X[:, 4] = 3 * X[:, 0]
+    model = RLS(alpha=0, solver=solver).fit(X, Y, np.full(9, 1e12))
+    plain = RLS(alpha=0, solver=solver).fit(X, Y)
+    assert_allclose(model.coef_, plain.coef_, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("make", [RLS, lambda a: TraceNormRegression(1.0, alpha=a)])
+def test_directions_that_squares_have_lost_are_told(make, scale):
+    """Unless the penalty hides them: relative to the inputs, whose units are the user's."""
+    X, Y = toy()
+    X[:, 4] = 3 * X[:, 0]
+    size = scale**2 * np.linalg.norm(X - X.mean(0), 2) ** 2
+    for alpha in (0.0, 1e-13 * size):
+        with pytest.warns(UserWarning, match="half of their digits"):
+            make(alpha).partial_fit(X * scale, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(1e-10 * size).partial_fit(X * scale, Y)
+
+
+@pytest.mark.filterwarnings("error")
+def test_directions_that_are_only_small_or_never_were_there_are_not_lost():
+    X, Y = toy()
+    RLS(0).partial_fit(X * [1.0, 1e-3, 1e-6, 1e3, 1e6], Y)
+    few = RLS(0).partial_fit(X[:5], Y[:5])  # about their mean they span four directions
+    assert_allclose(few.predict(X[:5]), Y[:5], atol=1e-8)
 
 
 @pytest.mark.parametrize("solver", ["auto", "svd"])

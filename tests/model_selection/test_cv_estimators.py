@@ -206,6 +206,18 @@ def test_widening_goes_on_where_less_is_better():
     assert model.best_score_ > RLSCV(model.alphas_[-13:]).fit(X, Y).best_score_
 
 
+@quiet
+@pytest.mark.parametrize("steps", [3, 4])
+def test_widening_goes_no_further_than_the_memory(steps):
+    rng = np.random.default_rng(1)
+    sizes = np.logspace(0, -3, 12)
+    X = rng.normal(size=(60, 12)) * sizes
+    Y = X @ (rng.normal(size=(12, 4)) / sizes[:, None]) + rng.normal(size=(60, 4))
+    one = 8 * 7 * 12 * 4  # 5 folds, mean and deviation, for all ranks
+    model = HOLRRCV(max_bytes=one * (13 + steps)).fit(X, Y)
+    assert model.alphas_.size == (17 if steps == 4 else 13)
+
+
 @pytest.mark.parametrize("alphas", [[1.0], [1.0, 2.0], [0.0, 1e6, 1e7]])
 def test_no_warning_where_nothing_lies_beyond_the_edge(make_data, alphas):
     X, Y = make_data(noise=0.01)

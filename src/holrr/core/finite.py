@@ -22,17 +22,30 @@ class BadEntryError(ValueError):
     what : str
         What was found, "NaN" for instance.
     index : tuple of int
+    hint : str
+        What can be done about it.
+
+    Attributes
+    ----------
+    prefix : str
+        What the message begins with: where the data are that the index belongs to.
     """
 
-    def __init__(self, name: str, what: str, index: tuple[int, ...]) -> None:
-        super().__init__(name, what, index)  # so that it can be pickled
-        self.name, self.what, self.index = name, what, index
+    def __init__(
+        self,
+        name: str,
+        what: str,
+        index: tuple[int, ...],
+        hint: str = "Drop these samples or fill the gaps first.",
+    ) -> None:
+        super().__init__(name, what, index, hint)  # so that it can be pickled
+        self.name, self.what, self.index, self.hint = name, what, index, hint
+        self.prefix = ""
 
     def __str__(self) -> str:
         return (
-            f"{self.name} contains {self.what} at index {self.index} (the first of them is at "
-            f"sample {self.index[0]}); every entry must be finite. Drop these samples or fill the "
-            f"gaps first."
+            f"{self.prefix}{self.name} contains {self.what} at index {self.index} (the first of "
+            f"them is at sample {self.index[0]}); every entry must be finite. {self.hint}"
         )
 
     def moved(self, rows: slice | np.ndarray, box: Sequence[slice] = ()) -> BadEntryError:
@@ -49,7 +62,7 @@ class BadEntryError(ValueError):
         sample = rows.start + row if isinstance(rows, slice) else int(rows[row])
         first = [part.start for part in box] + [0] * (len(rest) - len(box))
         moved = tuple(i + start for i, start in zip(rest, first, strict=True))
-        return BadEntryError(self.name, self.what, (sample, *moved))
+        return BadEntryError(self.name, self.what, (sample, *moved), self.hint)
 
 
 def check_finite(A: Array, name: str) -> None:

@@ -142,13 +142,13 @@ def complete(
         Called after each round with its number and the objective so far.
     """
     rounds = _Rounds(observed, alpha, structure)
-    slack = _ROUNDING * observed.yy
+    slack, seen = _ROUNDING * observed.yy, ~observed.never
     path, guess, best = _Path(), observed.A, None
     for n_iter in range(1, max_iter + 1):
         new = rounds.fit(guess, best)
         converged = False
         if best is None or new.objective <= best.objective + slack:
-            change = float(np.sum((new.filled - guess) ** 2))
+            change = float(np.sum((new.filled - guess)[:, seen] ** 2))
             converged = change <= tol * max(new.objective, slack)
             guess, best = path.extrapolate(guess, new.filled), new
         elif guess is best.filled:  # a plain step, which only rounding can spoil

@@ -166,6 +166,6 @@ def unscale(coef: Tucker, intercept: Array, weights: Sequence[np.ndarray]) -> tu
     counts = asarray_like(reduce(np.multiply.outer, weights) > 0, intercept)
     nan = xp.full_like(intercept, math.nan)
     return (
-        Tucker(scale_outputs(core, own), (coef.factors[0], *factors)),
+        Tucker(scale_outputs(core, own), (coef.factors[0], *factors), coef.leading),
         xp.where(counts, scale_outputs(intercept, inverse), nan),
     )

@@ -25,7 +25,7 @@ from ..core.namespace import (
 )
 
 __all__ = ["check_inputs", "check_lengths", "check_outputs", "check_pair", "check_weights"]
-__all__ += ["unmasked"]
+__all__ += ["nan_for_masked", "unmasked"]
 
 MAX_WEIGHT = 1e150
 
@@ -143,6 +143,17 @@ def unmasked(A: Any, name: str) -> Any:
     for where in np.argwhere(np.ma.getmaskarray(A)):
         raise BadEntryError(name, "a masked entry", tuple(where.tolist()))
     return np.ma.getdata(A)
+
+
+def nan_for_masked(A: Any) -> Any:
+    """Numbers with NaN for what is masked, for those who know what to do with NaN.
+
+    >>> nan_for_masked(np.ma.masked_array([1, 2], mask=[False, True]))
+    array([ 1., nan])
+    """
+    if not np.ma.isMaskedArray(A) or A.dtype.kind not in "biuf":
+        return A
+    return np.ma.filled(A if A.dtype.kind == "f" else A.astype(np.float64), np.nan)
 
 
 def _as_objects(A: Any) -> np.ndarray | None:

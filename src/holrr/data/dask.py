@@ -25,7 +25,7 @@ from .chunks import chunked, cut, known, pieces, slices
 from .moments import Moments
 from .reading import Box
 from .running import Running, add_by_label, errors_say_where
-from .scores import Errors, add_errors
+from .scores import Errors, add_errors, errors_of
 from .source import (
     Source,
     add_sums,
@@ -205,7 +205,7 @@ def _merge(parts: Sequence[list[Running]]) -> list[Running]:
 
 
 def _errors_of_chunk(X: Any, Y: Any, w: np.ndarray | None, model: Any) -> Errors:
-    return Errors.of(check_outputs(Y), model.predict(X), w)
+    return errors_of(model, X, check_outputs(Y), w)
 
 
 def _tree(leaves: list[Delayed], merge: Callable[..., Any]) -> Delayed:

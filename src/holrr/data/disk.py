@@ -21,7 +21,7 @@ from .budget import DEFAULT_MAX_BYTES
 from .moments import Moments
 from .reading import Box, RowReader, blocks_of_rows, boxes, in_order, is_on_disk
 from .running import Running, add_by_label, errors_say_where
-from .scores import Errors
+from .scores import Errors, errors_of
 from .source import (
     Source,
     add_sums,
@@ -140,7 +140,7 @@ class DiskSource(Source):
         model = light(model)
 
         def of_block(rows: slice, X: np.ndarray, Y: np.ndarray, w: Any) -> Errors:
-            return Errors.of(check_outputs(Y), model.predict(X), w)
+            return errors_of(model, X, check_outputs(Y), w)
 
         result = 24 * math.prod(self.output_shape)
         return self._reduced(of_block, lambda a, b: a + b, result=result)

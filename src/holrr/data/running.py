@@ -121,7 +121,8 @@ def errors_say_where(where: str, rows: slice | None = None, box: Box = ()) -> It
     except BadEntryError as error:
         if rows is not None:
             error = error.moved(rows, box if error.name == "y" else ())
-        raise ValueError(f"in {where}: {error}") from None
+        error.prefix = f"in {where}: {error.prefix}"
+        raise error from None
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"in {where}: {error}") from error

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from ..core.namespace import Array, namespace_of
 from ..core.units import ONE, Units
-from .arrays import check_pair, check_weights
+from .arrays import check_pair, check_weights, nan_for_masked
 from .labels import check_features, check_rows
 from .moments import Moments
 from .source import Source, open_source
@@ -136,4 +136,6 @@ def ingest(
     Samples or Source
     """
     check_features(estimator, X, reset=reset)
+    if getattr(estimator, "missing", "raise") == "fill":
+        y = nan_for_masked(y)
     return (open_data if stream else open_samples)(X, y, sample_weight)

@@ -38,6 +38,14 @@ class HOLRR(MultilinearRank, LinearApproximating):
         Whether an intercept is fitted.
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
         See `RLS`.
+    missing : {"raise", "fill"}, default="raise"
+        What NaN and masked entries of y are: an error, or missing outputs, which the fit leaves
+        out of its error.
+        Such a fit is refined, whatever `refine` says, for at most `max_iter` rounds, and has no
+        `lower_bound_`. See docs/missing.md.
+    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
+        Weights of the outputs in the error (and the penalty): one vector, or None, for each output
+        mode, or an array that is the product of such vectors.
 
     Attributes
     ----------
@@ -60,6 +68,8 @@ class HOLRR(MultilinearRank, LinearApproximating):
         Squared norm of Z: what the model without a constraint on the ranks explains.
     n_iter_ : int
         Number of rounds, of which the spectral one is the first.
+    n_dropped_ : int
+        With ``missing="fill"``: number of samples without any observed output.
     solver_ : str
         The factorisation that was used.
     moments_ : Moments
@@ -103,6 +113,8 @@ class HOLRR(MultilinearRank, LinearApproximating):
         tol=1e-6,
         fit_intercept=True,
         solver="auto",
+        missing="raise",
+        output_weight=None,
     ):
         self.rank = rank
         self.alpha = alpha
@@ -112,3 +124,5 @@ class HOLRR(MultilinearRank, LinearApproximating):
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.missing = missing
+        self.output_weight = output_weight

@@ -26,6 +26,12 @@ class LRR(LowRank, LinearApproximating):
         Whether an intercept is fitted.
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
         See `RLS`.
+    missing : {"raise", "fill"}, default="raise"
+        What NaN and masked entries of y are: an error, or missing outputs, which the fit leaves
+        out of its error, filling and refitting in turn. See docs/missing.md.
+    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
+        Weights of the outputs in the error (and the penalty): one vector, or None, for each output
+        mode, or an array that is the product of such vectors.
 
     Attributes
     ----------
@@ -44,6 +50,10 @@ class LRR(LowRank, LinearApproximating):
         The same, since the problem is solved exactly.
     spectra_ : list of p + 1 arrays
         Squared singular values of Z; of the input mode only.
+    n_iter_ : int
+        With ``missing="fill"``: number of rounds around missing outputs.
+    n_dropped_ : int
+        With ``missing="fill"``: number of samples without any observed output.
     solver_ : str
         The factorisation that was used.
     n_features_in_ : int
@@ -68,8 +78,19 @@ class LRR(LowRank, LinearApproximating):
     (2, True)
     """
 
-    def __init__(self, rank=None, alpha=1.0, *, fit_intercept=True, solver="auto"):
+    def __init__(
+        self,
+        rank=None,
+        alpha=1.0,
+        *,
+        fit_intercept=True,
+        solver="auto",
+        missing="raise",
+        output_weight=None,
+    ):
         self.rank = rank
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.missing = missing
+        self.output_weight = output_weight

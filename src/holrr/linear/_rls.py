@@ -25,6 +25,13 @@ class RLS(Unconstrained, LinearApproximating):
         "cholesky" and "eigh" factorise ``X'X``, "svd" the inputs themselves. "auto" takes the
         second for up to 256 features and the first for more, where the condition number lets half
         of the digits survive it, and else decomposes ``XX'`` or `X`.
+    missing : {"raise", "fill"}, default="raise"
+        What NaN and masked entries of y are: an error, or missing outputs, which the fit leaves
+        out of its error. See docs/missing.md.
+    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
+        Weights of the outputs in the error (and the penalty): one vector, or None, for each output
+        mode, or an array that is the product of such vectors.
+        The outputs of ridge regression do not know of each other: only a zero has an effect.
 
     Attributes
     ----------
@@ -34,6 +41,10 @@ class RLS(Unconstrained, LinearApproximating):
         The minimum.
     lower_bound_ : float
         The same, since the problem is solved exactly.
+    n_iter_ : int
+        With ``missing="fill"``: number of rounds around missing outputs.
+    n_dropped_ : int
+        With ``missing="fill"``: number of samples without any observed output.
     solver_ : str
         The factorisation that was used.
     moments_ : Moments
@@ -58,7 +69,17 @@ class RLS(Unconstrained, LinearApproximating):
     ((3, 4, 5), True, True)
     """
 
-    def __init__(self, alpha=1.0, *, fit_intercept=True, solver="auto"):
+    def __init__(
+        self,
+        alpha=1.0,
+        *,
+        fit_intercept=True,
+        solver="auto",
+        missing="raise",
+        output_weight=None,
+    ):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.missing = missing
+        self.output_weight = output_weight

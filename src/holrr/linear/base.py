@@ -8,11 +8,14 @@ from dataclasses import replace
 from numbers import Real
 from typing import Any
 
+import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..base import Approximating, TensorRegressor, all_or_nothing
 from ..core.caution import warn
+from ..core.finite import BadEntryError
+from ..core.namespace import Array
 from ..core.samples import whiten_arrays
 from ..core.spectral import SOLVERS, Whitened, whiten_moments
 from ..core.threads import few_threads_for
@@ -20,8 +23,27 @@ from ..data.moments import Moments
 from ..data.samples import Samples, ingest
 from ..data.source import Source
 from ..data.wide import whiten_source
+from .holes import (
+    check_no_infinity,
+    check_unobserved,
+    complete_samples,
+    has_holes,
+    observe,
+    output_weights,
+    set_completion,
+    unscale_fit,
+    weighted,
+    without_unobserved,
+)
 
 __all__ = ["LinearApproximating", "LinearTensorRegressor", "check_batch", "moments_so_far"]
+__all__ += ["output_constraints", "refuse_output_weight"]
+
+
+output_constraints: dict[str, list[Any]] = {
+    "missing": [StrOptions({"raise", "fill"})],
+    "output_weight": ["array-like", None],
+}
 
 
 class LinearTensorRegressor(TensorRegressor):
@@ -82,10 +104,10 @@ class LinearTensorRegressor(TensorRegressor):
         """
         seen = moments_so_far(self)
         data = ingest(self, X, y, sample_weight, reset=seen is None)
-        if seen is None:
-            return self._fit_moments(data.moments(self._wants_response_grams()))
-        check_batch(data, seen)
-        return self._fit_moments(seen + data.moments(seen.response_grams is not None))
+        if seen is not None:
+            check_batch(data, seen)
+        self._add_batch(data, seen)
+        return self
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
@@ -136,6 +158,13 @@ class LinearTensorRegressor(TensorRegressor):
             self._solve(problem, data.n_features, **options)
         return self
 
+    def _add_batch(self, data: Samples | Source, seen: Moments | None) -> None:
+        """Fit to the moments of earlier batches, if there are any, and of this one."""
+        if seen is None:
+            self._fit_moments(data.moments(self._wants_response_grams()))
+        else:
+            self._fit_moments(seen + data.moments(seen.response_grams is not None))
+
     def _fit_moments(self, moments: Moments, *, keep: bool = True, **options: Any) -> Any:
         """Fit to moments, which are kept for later batches unless nobody will add any."""
         if self._wants_response_grams() and moments.response_grams is None:
@@ -157,9 +186,76 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
     _parameter_constraints: dict = {  # noqa: RUF012
         **LinearTensorRegressor._parameter_constraints,
         "solver": [StrOptions(set(SOLVERS))],
+        **output_constraints,
     }
 
     solver: str
+    missing: str
+    output_weight: Any
+
+    def _fit_data(self, data: Samples | Source, **options: Any) -> Any:
+        if not isinstance(data, Samples):
+            refuse_output_weight(self, "data beyond memory")
+            return super()._fit_data(data, **options)
+        weights = output_weights(self, data.output_shape)
+        self._fit_samples(weighted(data, weights), **options)
+        unscale_fit(self, weights)
+        return self
+
+    def _fit_samples(
+        self,
+        data: Samples,
+        mask: Array | None = None,
+        pilot: LinearApproximating | None = None,
+    ) -> None:
+        """Fit to samples in memory, of which outputs may be missing.
+
+        Parameters
+        ----------
+        data : Samples
+        mask : array of shape (R0, ...), optional
+            As in `_solve`.
+        pilot : LinearApproximating, optional
+            The model that fills the holes where there is a mask.
+        """
+        if self.missing == "raise":
+            super()._fit_data(data, mask=mask)
+            return
+        n_dropped, given = 0, data
+        if has_holes(data):
+            data, n_dropped = observe(data)
+        if has_holes(data):
+            data = data.in_units()
+            try:
+                found = complete_samples(self if pilot is None else pilot, data)
+            except BadEntryError:
+                check_no_infinity(given)  # its place among all samples, dropped ones included
+                raise
+            self._forget()
+            set_completion(self, found)
+            if mask is not None:
+                filled = found.filled().at(data.units.alpha(float(self.alpha)))
+                self._solve(replace(filled, units=data.units), data.n_features, mask)
+                self.n_iter_, self.lower_bound_ = found.n_iter, math.nan
+        else:
+            super()._fit_data(data, mask=mask)
+        self.n_iter_ = getattr(self, "n_iter_", 1)
+        self.n_dropped_ = n_dropped
+
+    def _add_batch(self, data: Samples | Source, seen: Moments | None) -> None:
+        """As above; outputs that no batch has any entry of are not part of the problem."""
+        never: Any = False
+        if self.missing == "fill" and isinstance(data, Samples) and has_holes(data):
+            data, never = without_unobserved(self, observe(data)[0])
+        if seen is not None:
+            check_unobserved(never, self.intercept_)
+        super()._add_batch(data, seen)
+        if np.any(never):
+            self.intercept_ = np.where(never, np.nan, self.intercept_)
+
+    def _fit_moments(self, moments: Moments, **options: Any) -> Any:
+        refuse_output_weight(self, "moments")
+        return super()._fit_moments(moments, **options)
 
     def _problem_of_samples(self, data: Samples) -> Whitened:
         problem = whiten_arrays(
@@ -185,6 +281,15 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
     def _problem_of_moments(self, moments: Moments) -> Whitened:
         centred = moments.centred(self.fit_intercept)
         return whiten_moments(centred, float(self.alpha), solver=self.solver)
+
+
+def refuse_output_weight(estimator: Any, what: str) -> None:
+    """Sums of squares over all outputs cannot be weighted any more."""
+    if estimator.output_weight is not None:
+        raise ValueError(
+            f"output_weight needs samples in memory, and cannot be used with {what}; scale y by "
+            f"the square roots of the weights before, and the predictions back."
+        )
 
 
 def moments_so_far(estimator: Any) -> Moments | None:

@@ -59,6 +59,13 @@ class HOLRRCV(LinearSurfaceSearchCV):
         Memory for the error surfaces of all folds, their mean and their standard deviation. Where
         they would take more, every rank is capped at the largest common number that fits, with a
         warning.
+    missing : {"raise", "fill"}, default="raise"
+        What NaN and masked entries of y are: an error, or missing outputs, which count neither in
+        the fits nor in the held-out errors. Then the
+        surface is an approximation, exact at the choice (see docs/missing.md).
+    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
+        Weights of the outputs in fits and held-out errors: one vector, or None, for each output
+        mode, or an array that is the product of such vectors.
     n_jobs : int or None, default=None
         Number of threads over the folds.
     verbose : bool, default=False
@@ -85,6 +92,10 @@ class HOLRRCV(LinearSurfaceSearchCV):
         (R0, ..., Rp). ``alphas``, and ``null_mse``, the error of predicting the mean. With an
         information criterion: its values, under its name, ``train_mse``, ``degrees_of_freedom``
         and ``n_observations``.
+        With `output_weight`, ``unweighted_mse``: the held-out error of the choice with all outputs
+        alike.
+        With missing outputs, ``fitted_index`` and ``fitted_mse``: the candidates that were fitted
+        to every fold around its holes, and their exact held-out errors.
     alphas_ : array of shape (n_alphas,)
         The penalties that were tried.
     stack_ranks_ : list of tuples
@@ -96,6 +107,8 @@ class HOLRRCV(LinearSurfaceSearchCV):
         ranks could be below that of the longest one that was tried.
     coef_, intercept_, tucker_, core_, factors_, spectra_, n_parameters_
         Those of the final model.
+    n_dropped_ : int
+        With ``missing="fill"``: number of samples without any observed output.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
 
@@ -145,6 +158,8 @@ class HOLRRCV(LinearSurfaceSearchCV):
         fit_intercept=True,
         solver="auto",
         max_bytes=2**30,
+        missing="raise",
+        output_weight=None,
         n_jobs=None,
         verbose=False,
     ):
@@ -158,6 +173,8 @@ class HOLRRCV(LinearSurfaceSearchCV):
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.max_bytes = max_bytes
+        self.missing = missing
+        self.output_weight = output_weight
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -172,4 +189,5 @@ class HOLRRCV(LinearSurfaceSearchCV):
             refine=self.refine,
             fit_intercept=self.fit_intercept,
             solver=self.solver,
+            missing=self.missing,
         )

@@ -44,6 +44,13 @@ class RLSCV(LinearSurfaceSearchCV):
     max_bytes : float, default=2**30
         Memory for the moments of all folds; where they would take more, each fold is gathered on
         its own.
+    missing : {"raise", "fill"}, default="raise"
+        What NaN and masked entries of y are: an error, or missing outputs, which count neither in
+        the fits nor in the held-out errors. Then the
+        errors are exact for every penalty (see docs/missing.md).
+    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
+        Weights of the outputs in fits and held-out errors: one vector, or None, for each output
+        mode, or an array that is the product of such vectors.
     n_jobs : int or None, default=None
         Number of threads over the folds.
     verbose : bool, default=False
@@ -66,10 +73,14 @@ class RLSCV(LinearSurfaceSearchCV):
         (). ``alphas``, and ``null_mse``, the error of predicting the mean. With an
         information criterion: its values, under its name, ``train_mse``, ``degrees_of_freedom``
         and ``n_observations``.
+        With `output_weight`, ``unweighted_mse``: the held-out error of the choice with all outputs
+        alike.
     alphas_ : array of shape (n_alphas,)
         The penalties that were tried.
     coef_, intercept_, tucker_, spectra_, n_parameters_
         Those of the final model.
+    n_dropped_ : int
+        With ``missing="fill"``: number of samples without any observed output.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
 
@@ -104,6 +115,8 @@ class RLSCV(LinearSurfaceSearchCV):
         fit_intercept=True,
         solver="auto",
         max_bytes=2**30,
+        missing="raise",
+        output_weight=None,
         n_jobs=None,
         verbose=False,
     ):
@@ -114,6 +127,8 @@ class RLSCV(LinearSurfaceSearchCV):
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.max_bytes = max_bytes
+        self.missing = missing
+        self.output_weight = output_weight
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -125,4 +140,5 @@ class RLSCV(LinearSurfaceSearchCV):
             alpha=float(self.alphas_[index[0]]),
             fit_intercept=self.fit_intercept,
             solver=self.solver,
+            missing=self.missing,
         )

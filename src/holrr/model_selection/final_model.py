@@ -35,6 +35,7 @@ class FinalModel:
     energy_ = _of_the_final_model("energy_", "Squared norm of Z.")
     objective_ = _of_the_final_model("objective_", "The objective at the final fit.")
     lower_bound_ = _of_the_final_model("lower_bound_", "What no fit of these ranks is below.")
+    n_dropped_ = _of_the_final_model("n_dropped_", "Number of samples without an observed output.")
     n_parameters_ = _of_the_final_model("n_parameters_", "Degrees of freedom of the coefficients.")
 
     save = TensorRegressor.save

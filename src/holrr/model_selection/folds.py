@@ -191,6 +191,8 @@ class Folds(metaclass=ABCMeta):
         The smallest penalty that will be asked for, which decides how a problem is decomposed.
     units : Units
         What the data of the problems were divided by.
+    output_weights : tuple of arrays of shape (d_i,), or None
+        Weights whose roots the outputs were multiplied by.
     """
 
     n_folds: int
@@ -200,6 +202,7 @@ class Folds(metaclass=ABCMeta):
     output_shape: tuple[int, ...]
     min_alpha: float = 0.0
     units: Units = Units()
+    output_weights: tuple[np.ndarray, ...] | None = None
 
     def prepare(self, *candidate: int) -> None:  # noqa: B027 (nothing is shared, by default)
         """Gather what the folds of a candidate share; called before its problems are asked for."""
@@ -215,6 +218,10 @@ class Folds(metaclass=ABCMeta):
     @abstractmethod
     def refit(self, estimator: Any, **options: Any) -> Any:
         """Fit the chosen estimator to all the data; `options` are those of its `_solve`."""
+
+    def judge(self, stack: Any, model: Any) -> Any:
+        """A stack with its held-out error; None where a single model is to be taken instead."""
+        return stack
 
     @property
     def work(self) -> float:

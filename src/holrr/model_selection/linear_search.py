@@ -14,10 +14,15 @@ from ..core.finite import check_finite
 from ..data.moments import Moments
 from ..data.samples import Samples
 from ..data.source import Source
-from .folds import check_splits, gather_folds
+from ..linear.base import output_constraints, refuse_output_weight
+from ..linear.holes import check_no_infinity, has_holes, output_weights, unscale_fit, weighted
+from ..progress import progress
+from .folds import Folds, check_splits, gather_folds
+from .holes import HoleFolds, Visit, settle, unweighted_error
 from .linear_folds import ArrayFolds, MomentFolds, check_fold_moments
 from .penalties import default_alphas
-from .search import SearchCV
+from .search import Index, SearchCV
+from .selection import select
 from .surface_search import SurfaceSearchCV
 
 __all__ = ["LinearSearchCV", "LinearSurfaceSearchCV"]
@@ -69,7 +74,7 @@ class LinearSearchCV(SearchCV):
         parts = check_fold_moments(moments, self.subspaces == "response")
         return MomentFolds(parts, fit_intercept=self.fit_intercept)
 
-    def _folds(self, data: Samples | Source, groups: Any) -> ArrayFolds | MomentFolds:
+    def _folds(self, data: Samples | Source, groups: Any) -> Folds:
         grams, wants_folds = self.subspaces == "response", self.criterion == "cv"
         if isinstance(data, Source):  # the moments of all folds from one pass over the data
             if wants_folds:
@@ -90,12 +95,109 @@ class LinearSearchCV(SearchCV):
 
 
 class LinearSurfaceSearchCV(LinearSearchCV, SurfaceSearchCV):
-    """Linear models whose ranks are chosen from surfaces."""
+    """Linear models whose ranks are chosen from surfaces; outputs may be missing or weighted."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
         **SurfaceSearchCV._parameter_constraints,
         "solver": [StrOptions({"auto", "eigh", "svd"})],
+        **output_constraints,
     }
+
+    missing: str
+    output_weight: Any
 
     def _default_penalties(self, folds: Any) -> np.ndarray:
         return default_alphas(*folds.energy())
+
+    def _moment_folds(self, moments: Sequence[Moments]) -> MomentFolds:
+        refuse_output_weight(self, "moments or data beyond memory")
+        return super()._moment_folds(moments)
+
+    def _folds(self, data: Samples | Source, groups: Any) -> Folds:
+        if not isinstance(data, Samples):
+            return super()._folds(data, groups)
+        weights = output_weights(self, data.output_shape)
+        data = weighted(data, weights)
+        if self.missing == "fill" and has_holes(data):
+            folds: Folds = self._hole_folds(data.in_units(), groups)
+        else:
+            folds = super()._folds(data, groups)
+        folds.output_weights = weights
+        return folds
+
+    def _fit_choice(self, folds: Any, model: Any, **options: Any) -> Any:
+        weights = folds.output_weights
+        if isinstance(folds, HoleFolds) and folds.choice is not None and "mask" in options:
+            options["pilot"] = folds.visited[folds.choice].model
+        model = super()._fit_choice(folds, model, **options)
+        if weights is not None:
+            if self.criterion == "cv":
+                error = unweighted_error(folds, model, weights, options)
+                self.cv_results_["unweighted_mse"] = error
+            unscale_fit(model, weights)
+            model.output_weight = self.output_weight
+        return model
+
+    # ------------------------------------------------------------ missing outputs
+
+    def _hole_folds(self, data: Samples, groups: Any) -> HoleFolds:
+        if self.subspaces == "response":
+            raise ValueError(
+                "subspaces='response' takes the subspaces from complete outputs, and entries of y "
+                "are missing; use subspaces='fitted'."
+            )
+        check_no_infinity(data)
+        wants_folds = self.criterion == "cv"
+        splits = check_splits(self.cv, data.X, data.Y, groups, data.w) if wants_folds else []
+        return HoleFolds(data, splits, fit_intercept=self.fit_intercept)
+
+    def _errors(self, plan: Any, penalties: np.ndarray, folds: Any) -> Any:
+        if isinstance(folds, HoleFolds) and not plan.caps:  # ridge regression
+            return folds.ridge_errors(self._to_units(penalties, folds)), (penalties.size,)
+        return super()._errors(plan, penalties, folds)
+
+    def _swept(self, folds: Any) -> tuple[Any, Any]:
+        found, plan = super()._swept(folds)
+        if not isinstance(folds, HoleFolds) or not plan.caps:
+            return found, plan
+        with progress(f"{type(self).__name__}, missing outputs", self.verbose) as bar:
+
+            def visit(index: Index) -> Visit:
+                n = len(index) - len(plan.caps)
+                model = self._model(index[:n], tuple(i + 1 for i in index[n:]))
+                bar.expect(folds.n_folds)
+                return folds.visit(model, self.n_jobs, bar.tick)
+
+            found = settle(
+                folds,
+                found,
+                lambda found: select(
+                    self._results(found, plan, folds), self.selection, folds.n_folds
+                ),
+                visit,
+                lambda: self._candidates_only(self._sweep(folds, plan, self.alphas_, bar), plan)[0],
+                exact=self.selection in ("min", "stack"),
+            )
+        self._warn_at_edge(found, folds)
+        return found, plan
+
+    def _warn_at_edge(self, found: Any, folds: Any) -> None:
+        """As above, but not of outputs that are filled with means only."""
+        settled = not isinstance(folds, HoleFolds) or folds.choice is not None
+        if settled or not self._rank_grid(folds.shape).caps:
+            super()._warn_at_edge(found, folds)
+
+    def _select(self, folds: Any) -> Index:
+        choice = getattr(folds, "choice", None)
+        return super()._select(folds) if choice is None else choice
+
+    def _results(self, found: Any, plan: Any, folds: Any) -> dict[str, Any]:
+        results = super()._results(found, plan, folds)
+        if getattr(folds, "choice", None) is not None:
+            results["fitted_index"] = np.array(list(folds.visited))
+            results["fitted_mse"] = np.array([v.errors.mean() for v in folds.visited.values()])
+        return results
+
+    def _squares(self) -> tuple[str, ...]:
+        more = [n for n in ("fitted_mse", "unweighted_mse") if n in self.cv_results_]
+        return (*super()._squares(), *more)

@@ -167,8 +167,14 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
                     room=self._room(folds, plan, penalties.size),
                 )
         setattr(self, f"{self._penalties}_", penalties)
-        warn_at_edge(found, penalties, axis, self._penalties, largest=largest)
+        self._warn_at_edge(found, folds)
         return found, plan
+
+    def _warn_at_edge(self, found: Sweep, folds: Folds) -> None:
+        """Tell where the best penalty lies beyond the grid."""
+        penalties, axis = getattr(self, f"{self._penalties}_"), self._penalty_axis(folds)
+        largest = self._largest_penalty(folds)
+        warn_at_edge(found, penalties, axis, self._penalties, largest=largest)
 
     def _sweep(self, folds: Folds, plan: Any, penalties: np.ndarray, bar: Progress) -> Sweep:
         folds.min_alpha = self._min_alpha(self._to_units(penalties, folds))
@@ -187,7 +193,8 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         one = self._to_units(np.ones(1), folds)[0]
         with np.errstate(over="ignore", divide="ignore"):
             found = np.minimum(np.divide(penalties, one), np.finfo(float).max)
-        return np.unique(np.where(found < np.finfo(float).tiny, 0.0, found))
+        found = np.where(found < np.finfo(float).tiny, 0.0, found)
+        return found[np.sort(np.unique(found, return_index=True)[1])]  # each once, in their order
 
     def _results(self, found: Sweep, plan: Any, folds: Folds) -> dict[str, Any]:
         return {
@@ -208,7 +215,12 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
 
     def _refit(self, folds: Folds, plan: Any) -> None:
         """Fit the chosen model to all the data."""
-        self.best_estimator_ = folds.refit(self._named(self._candidate(self.best_index_)))
+        model = self._named(self._candidate(self.best_index_))
+        self.best_estimator_ = self._fit_choice(folds, model)
+
+    def _fit_choice(self, folds: Folds, model: Any, **options: Any) -> Any:
+        """Fit a model to all the data; `options` are those of its `_solve`."""
+        return folds.refit(model, **options)
 
     def _named(self, estimator: Any) -> Any:
         """The same estimator, which knows the features as the search does."""

@@ -151,6 +151,12 @@ class SurfaceSearchCV(SearchCV):
             return (*super()._squares(), *stacked)
         return ("train_mse", "gcv") if self.criterion == "gcv" else ("train_mse",)
 
+    def _restore_units(self, folds: Folds) -> None:
+        score = self.best_score_
+        super()._restore_units(folds)
+        if self._key() not in self._squares():  # a logarithm, which is that of the data already
+            self.best_score_ = score
+
     def _select(self, folds: Folds) -> Index:
         return select(self.cv_results_, self.selection, folds.n_folds, key=self._key())
 
@@ -178,11 +184,17 @@ class SurfaceSearchCV(SearchCV):
             candidates=plan.mask(),
         )
         model = self._named(self._model(place, stack.mask.shape))
-        self.best_estimator_ = folds.refit(model, mask=stack.mask)
+        judged = folds.judge(stack, model)
+        if judged is None:
+            super()._refit(folds, plan)
+            return
+        stack = judged
+        self.best_estimator_ = self._fit_choice(folds, model, mask=stack.mask)
         self.best_score_ = -stack.cross_fitted_mse
         self.stack_place_ = place
         self.stack_ranks_, self.stack_weights_ = list(stack.blocks), stack.weights
-        self.stack_mse_, self.stack_gap_ = stack.mse, stack.gap
+        self.stack_mse_ = folds.units.energy(float(stack.mse))
+        self.stack_gap_ = folds.units.energy(float(stack.gap))
         results["stack_path_mse"] = stack.path_cross_fitted_mse
 
     # ------------------------------------------------------------ the chosen model

@@ -1,0 +1,333 @@
+"""Cross-validation of outputs with missing entries: held-out errors over what is observed.
+
+The fits of all ranks keep leading blocks of one core only where the outputs are complete. So the
+surface is that of filled outputs, and it is found in rounds. At first the holes are filled with
+means; then the model that is best on the surface is fitted to every fold around its holes, fills
+them with its predictions, and the next surface is that of these outputs. A fold's fit around its
+holes comes with its exact held-out error. When a choice recurs, or after a few rounds, the model of
+the least exact error among those fitted is taken.
+
+Ridge regression needs none of this: its errors are exact for every penalty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.base import clone
+
+from ..base import lift
+from ..core.holes import Observed, SampleBasis
+from ..core.missing import Completion, complete_ridge
+from ..core.spectral import Spectral, Whitened
+from ..core.tucker import Tucker
+from ..data.samples import Samples
+from ..linear.holes import observe
+from .folds import Folds, Split, take
+from .held_out import HeldOut
+from .linear_folds import input_energy
+from .stack import Stack
+from .sweep import Errors, Sweep
+
+__all__ = ["HoleFolds", "ObservedHeldOut", "Visit", "settle", "unweighted_error"]
+
+Index = tuple[int, ...]
+
+# How many models are fitted to every fold at most.
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedHeldOut(HeldOut):
+    """Held-out data whose missing entries are filled, and do not count in means.
+
+    Parameters
+    ----------
+    C, B, yy, weight
+        As in `HeldOut`, of filled outputs.
+    n_observed : float
+        Sum of the weights of the observed entries.
+    fold : int
+    """
+
+    n_observed: float
+    fold: int
+
+    @property
+    def size(self) -> float:
+        return self.n_observed
+
+
+@dataclass(frozen=True, eq=False)
+class _Fill:
+    """What the training problem of a fold is once its holes are filled, and what fills them.
+
+    Parameters
+    ----------
+    problem : Spectral
+        Of filled outputs, with a mean of zero for those that are never observed.
+    never : array of bool, of shape (d1, ..., dp)
+    predict : callable
+        The outputs of some inputs, zero on average where nothing is known.
+    """
+
+    problem: Spectral
+    never: np.ndarray
+    predict: Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Visit:
+    """One model, fitted to every fold around its holes.
+
+    Parameters
+    ----------
+    model : estimator
+    errors : array of shape (n_folds,)
+        Its exact held-out errors, over observed entries.
+    fills : list of n_folds fills
+    """
+
+    model: Any
+    errors: np.ndarray
+    fills: list[_Fill]
+
+
+class HoleFolds(Folds):
+    """Folds of samples in memory, of which outputs are missing.
+
+    Parameters
+    ----------
+    data : Samples
+        In the numbering of the splits; samples without any observed entry are left out here.
+    splits : list of index pairs
+    fit_intercept : bool
+    """
+
+    def __init__(self, data: Samples, splits: list[Split], *, fit_intercept: bool = True):
+        self.data, self.splits, self.units = data, list(splits), data.units
+        self.fit_intercept = fit_intercept
+        self.n_folds, self.output_shape = len(self.splits), data.output_shape
+        self.n_inputs = data.n_features
+        sizes = [train.size for train, _ in self.splits] or [data.n_samples]
+        self.max_input_rank = min(self.n_inputs, max(sizes))
+        self.fills: list[_Fill] = []
+        self.visited: dict[Index, Visit] = {}
+        self.choice: Index | None = None
+
+    def prepare(self, *candidate: int) -> None:
+        self.fills = self.fills or [self._mean_fill(fold) for fold in range(self.n_folds)]
+
+    def problem(self, fold: int, *candidate: int) -> tuple[Spectral, ObservedHeldOut]:
+        fill, test = self.fills[fold], _rows(self.data, self.splits[fold][1])
+        Xc, seen, w = self._held_out(test, fill)
+        Y = np.where(seen, test.Y, fill.predict(Xc))
+        held = HeldOut.from_features(Xc @ fill.problem.basis, Y, fill.problem.mean_y, test.w)
+        size = float(w @ seen.reshape(len(seen), -1).sum(axis=1))
+        if not size > 0:
+            raise ValueError(
+                f"the test side of split {fold} of cv has no observed entry of y, or none of an "
+                f"output that its training side has; use fewer folds, or shuffle them."
+            )
+        return fill.problem, ObservedHeldOut(held.C, held.B, held.yy, held.weight, size, fold)
+
+    def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
+        raise ValueError(
+            "information criteria need complete outputs, and entries of y are missing; use "
+            "criterion='cv'."
+        )
+
+    def energy(self) -> tuple[float, int]:
+        """As in `MomentFolds`."""
+        data = self.data
+        return input_energy(data.X, data.w, self.fit_intercept), min(data.X.shape)
+
+    def refit(self, estimator: Any, **options: Any) -> Any:
+        return estimator._fit_data(self.data, **options)
+
+    # ------------------------------------------------------------ fits around holes
+
+    def observed(self, fold: int) -> Observed:
+        """The observed outputs that a fold trains with."""
+        try:
+            train, _ = observe(_rows(self.data, self.splits[fold][0]))
+        except ValueError as error:
+            raise ValueError(f"the training side of split {fold} of cv: {error}") from error
+        basis = SampleBasis.from_arrays(train.X, train.w, 0.0, fit_intercept=self.fit_intercept)
+        return Observed(basis, train.Y)
+
+    def visit(self, model: Any, n_jobs: int | None, tick: Callable[[], object]) -> Visit:
+        """Fit a model to all folds."""
+        alpha = self.units.alpha(float(model.alpha))
+
+        def fit(fold: int) -> tuple[float, _Fill]:
+            found = model._complete(self.observed(fold), alpha, self.n_inputs)
+            fill = _fill(found.filled(), _predictor(found.problem, found.found.tucker))
+            tick()
+            return self.error(fold, fill), fill
+
+        n_threads = min(effective_n_jobs(n_jobs), self.n_folds)
+        work = (delayed(fit)(fold) for fold in range(self.n_folds))
+        errors, fills = zip(*Parallel(n_jobs=n_threads, require="sharedmem")(work), strict=True)
+        return Visit(model, np.array(errors), list(fills))
+
+    def error(self, fold: int, fill: _Fill) -> float:
+        """Exact held-out error, over the observed entries, of what fills."""
+        test = _rows(self.data, self.splits[fold][1])
+        Xc, seen, w = self._held_out(test, fill)
+        squares = np.where(seen, np.square(test.Y - fill.predict(Xc)), 0.0)
+        counts = seen.reshape(len(seen), -1).sum(axis=1)
+        return float(w @ squares.reshape(len(seen), -1).sum(axis=1) / (w @ counts))
+
+    def ridge_errors(self, alphas: np.ndarray) -> Errors:
+        """The exact errors of ridge regression, for all penalties."""
+
+        def errors(
+            problem: Spectral, held: HeldOut, out: np.ndarray, tick: Callable[[], object]
+        ) -> None:
+            assert isinstance(held, ObservedHeldOut)
+            observed = self.observed(held.fold)
+            for a, alpha in enumerate(alphas):
+                out[a] = self.error(held.fold, _of_completion(complete_ridge(observed, alpha)))
+                tick()
+
+        return errors
+
+    def judge(self, stack: Stack, model: Any) -> Stack | None:
+        """The stack with its exact error; None where a single model has no larger one.
+
+        The stack is fitted to outputs that the best single model has filled.
+        """
+        assert self.choice is not None
+        alpha, errors = self.units.alpha(float(model.alpha)), []
+        for fold, fill in enumerate(self.fills):
+            problem = fill.problem.at(alpha)
+            found = model._approximate(problem, self.n_inputs, True).masked(stack.mask)
+            mixed = replace(fill, predict=_predictor(problem, found.tucker))
+            errors.append(self.error(fold, mixed))
+        shift = float(np.mean(errors)) - stack.mse
+        if not stack.cross_fitted_mse + shift < self.visited[self.choice].errors.mean():
+            return None
+        return replace(
+            stack,
+            mse=stack.mse + shift,
+            cross_fitted_mse=stack.cross_fitted_mse + shift,
+            path_mse=stack.path_mse + shift,
+            path_cross_fitted_mse=stack.path_cross_fitted_mse + shift,
+        )
+
+    # ------------------------------------------------------------ helpers
+
+    def _mean_fill(self, fold: int) -> _Fill:
+        problem = self.observed(fold).spectral()
+        mean = np.nan_to_num(problem.mean_y, nan=0.0)
+        return _fill(problem, lambda Xc: np.broadcast_to(mean, (len(Xc), *mean.shape)))
+
+    def _held_out(self, test: Samples, fill: _Fill) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Centred inputs, which outputs count, and weights."""
+        w = np.ones(test.n_samples) if test.w is None else test.w
+        Xc = test.X.astype(np.float64, copy=False) - fill.problem.mean_x
+        return Xc, ~(np.isnan(test.Y) | fill.never), w
+
+
+def _rows(data: Samples, index: np.ndarray) -> Samples:
+    w = None if data.w is None else take(data.w, index)
+    return replace(data, X=take(data.X, index), Y=take(data.Y, index), w=w)
+
+
+def _fill(problem: Spectral, predict: Callable[[np.ndarray], np.ndarray]) -> _Fill:
+    never = np.isnan(problem.mean_y)
+    return _Fill(replace(problem, mean_y=np.where(never, 0.0, problem.mean_y)), never, predict)
+
+
+def _of_completion(found: Completion) -> _Fill:
+    problem = found.problem
+    never = np.isnan(problem.mean_y)
+    return _Fill(problem, never, _predictor(problem, found.found.tucker))  # type: ignore[arg-type]
+
+
+def _predictor(problem: Whitened, V: Tucker) -> Callable[[np.ndarray], np.ndarray]:
+    """From centred inputs to outputs."""
+    coef, mean = lift(V, problem), np.nan_to_num(problem.mean_y, nan=0.0)
+    return lambda Xc: coef.map_input(Xc) + mean
+
+
+# ---------------------------------------------------------------- the rounds
+
+
+def settle(
+    folds: HoleFolds,
+    found: Sweep,
+    choose: Callable[[Sweep], Index],
+    visit: Callable[[Index], Visit],
+    sweep: Callable[[], Sweep],
+    *,
+    exact: bool,
+) -> Sweep:
+    """Fill, choose and fill again; the surface of the last fill, exact at what was chosen.
+
+    Parameters
+    ----------
+    folds : HoleFolds
+        It keeps the models that were fitted, and the choice.
+    found : Sweep
+        The surface of outputs that are filled with means.
+    choose, visit, sweep : callables
+        From a surface to the choice, from a choice to its fits, and the surface of the fill that
+        is in force.
+    exact : bool
+        Whether the fitted model of the least exact error is taken, rather than the last.
+    """
+    visited, null_mse, last = folds.visited, found.null_mse, choose(found)
+    choice: Index | None = None
+    while last not in visited and len(visited) < _ROUNDS:
+        visited[last] = visit(last)
+        folds.fills, choice = visited[last].fills, last
+        found = sweep()
+        last = choose(found)
+    choice = last if last in visited else choice
+    assert choice is not None
+    if exact:
+        choice = min(visited, key=lambda index: float(visited[index].errors.mean()))
+    if folds.fills is not visited[choice].fills:
+        folds.fills = visited[choice].fills
+        found = sweep()
+    folds.choice = choice
+    place: tuple[Any, ...] = (slice(None), *choice)
+    found.fold_mse[place] = visited[choice].errors
+    return Sweep(found.fold_mse, null_mse, found.n_supported)
+
+
+# ---------------------------------------------------------------- weights of outputs
+
+
+def unweighted_error(folds: Any, model: Any, weights: Any, options: dict[str, Any]) -> float:
+    """Held-out error of a model with all outputs alike, from folds of weighted outputs.
+
+    Parameters
+    ----------
+    folds : folds with data and splits
+    model : estimator
+    weights : sequence of p arrays of shape (d_i,)
+        Those that the outputs of the folds are scaled with.
+    options : dict
+        Those of the model's `_fit_data`.
+    """
+    v = np.ones(())
+    for vector in weights:
+        v = np.multiply.outer(v, vector)
+    errors = []
+    for train, test in folds.splits:
+        fitted = clone(model)._fit_data(_rows(folds.data, train), **options)
+        held, units = _rows(folds.data, test), folds.units
+        predicted = fitted.predict(held.X * units.x) / units.y
+        seen = (v > 0) & ~(np.isnan(held.Y) | np.isnan(predicted))
+        squares = np.where(seen, np.square(held.Y - predicted) / np.where(v > 0, v, 1.0), 0.0)
+        w = np.ones(len(seen)) if held.w is None else held.w
+        total, count = (A.reshape(len(A), -1).sum(axis=1) for A in (squares, seen))
+        errors.append(float(w @ total / (w @ count)))
+    return float(np.mean(errors))

@@ -1,0 +1,374 @@
+"""Outputs with holes, and with weights of their own, through the public estimators."""
+
+from __future__ import annotations
+
+import io as streams
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
+
+from holrr import HOLRR, LRR, RLS, load
+from problems import assert_same_state, low_rank_tensor, toy, with_holes
+
+MODELS = [RLS(), LRR(rank=2), HOLRR(rank=2), HOLRR(rank=(2, None, 2)), HOLRR(rank=0.9)]
+
+
+def blocked(Y):
+    """A sensor that fails for a stretch of samples, and one that starts late."""
+    Y = Y.copy()
+    Y[5:25, 1] = np.nan
+    Y[:30, :, 2] = np.nan
+    return Y
+
+
+def never(Y):
+    Y = with_holes(Y, 0.2)
+    Y[:, 2, 1] = Y[:, 0, 3] = np.nan
+    return Y
+
+
+PATTERNS = {"random": lambda Y: with_holes(Y, 0.3), "blocked": blocked, "never": never}
+
+
+# ---------------------------------------------------------------- ridge regression
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_ridge_is_that_of_each_output_on_its_observed_rows(pattern, weighted, fit_intercept):
+    X, Y = toy(60)
+    Y = PATTERNS[pattern](Y)
+    w = np.random.default_rng(1).uniform(0, 2, 60) if weighted else np.ones(60)
+    w[3] = 0.0 if weighted else 1.0
+    model = RLS(alpha=0.7, fit_intercept=fit_intercept, missing="fill")
+    model.fit(X, Y, w if weighted else None)
+    for j in np.ndindex(3, 4):
+        seen = ~np.isnan(Y[(slice(None), *j)])
+        if not seen.any():
+            assert np.isnan(model.coef_[(slice(None), *j)]).all()
+            assert np.isnan(model.predict(X)[(slice(None), *j)]).all()
+            continue
+        ridge = Ridge(0.7, fit_intercept=fit_intercept)
+        ridge.fit(X[seen], Y[(seen, *j)], w[seen])
+        assert_allclose(model.coef_[(slice(None), *j)], ridge.coef_, atol=1e-7)
+        if fit_intercept:
+            assert_allclose(model.intercept_[j], ridge.intercept_, atol=1e-7)
+    assert pattern == "never" or np.isfinite(model.coef_).all()
+
+
+def test_full_rank_is_ridge_regression():
+    X, Y = toy(60)
+    Y = with_holes(Y, 0.3)
+    ridge = RLS(alpha=0.7, missing="fill").fit(X, Y)
+    for model in (LRR(alpha=0.7), HOLRR(alpha=0.7), HOLRR(rank=5, alpha=0.7)):
+        model = clone(model).set_params(missing="fill").fit(X, Y)
+        assert_allclose(model.coef_, ridge.coef_, atol=1e-9)
+        assert_allclose(model.lower_bound_, ridge.objective_)
+
+
+# ---------------------------------------------------------------- what is complete
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_nothing_missing_is_the_same_to_the_last_bit(model):
+    X, Y = toy()
+    plain = clone(model).fit(X, Y)
+    fill = clone(model).set_params(missing="fill").fit(X, Y)
+    assert_array_equal(fill.coef_, plain.coef_)
+    assert_array_equal(fill.intercept_, plain.intercept_)
+    assert fill.objective_ == plain.objective_
+    assert fill.score(X, Y) == plain.score(X, Y)
+    assert fill.n_dropped_ == 0
+    assert fill.n_iter_ == 1
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_samples_without_any_output_are_dropped(model):
+    X, Y = toy()
+    short = clone(model).fit(np.delete(X, [4, 9], axis=0), np.delete(Y, [4, 9], axis=0))
+    Y[[4, 9]] = np.nan
+    found = clone(model).set_params(missing="fill").fit(X, Y)
+    assert found.n_dropped_ == 2
+    assert_array_equal(found.coef_, short.coef_)
+    holes = clone(model).set_params(missing="fill").fit(X, with_holes(Y, 0.2))
+    assert holes.n_dropped_ == 2
+    assert np.isfinite(holes.predict(X)).all()
+
+
+def test_scalar_targets():
+    X, y = toy(shape=())
+    y[[3, 7]] = np.nan
+    seen = ~np.isnan(y)
+    found = RLS(missing="fill").fit(X, y)
+    assert_array_equal(found.coef_, RLS().fit(X[seen], y[seen]).coef_)
+    assert found.score(X, y) == RLS().fit(X[seen], y[seen]).score(X[seen], y[seen])
+
+
+# ---------------------------------------------------------------- statistics
+
+
+def test_noiseless_outputs_are_recovered_from_half_of_them():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 8))
+    F = np.tensordot(X, low_rank_tensor(rng, (8, 7, 6, 5), (3, 3, 2, 2)), 1) + 2
+    F /= F.std()
+    Y = with_holes(F, 0.5)
+    found = HOLRR(rank=(3, 3, 2, 2), alpha=0, missing="fill").fit(X, Y)
+    assert_allclose(found.predict(X), F, atol=1e-6)
+    assert_allclose(LRR(rank=3, alpha=0, missing="fill").fit(X, Y).predict(X), F, atol=1e-6)
+
+
+def test_noisy_outputs_cost_no_more_than_the_missing_numbers_do():
+    """30 percent fewer numbers alone cost a factor of 1 / sqrt(0.7) = 1.2."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(150, 10))
+        F = np.tensordot(X, low_rank_tensor(rng, (10, 10, 10, 10), (3, 3, 2, 2)), 1)
+        F /= F.std()
+        Y = F + rng.normal(size=F.shape)
+        holes = with_holes(Y, 0.3, seed)
+
+        def error(model, Y, X=X, F=F):
+            return np.sqrt(np.mean((model.fit(X, Y).predict(X) - F) ** 2))
+
+        found = error(HOLRR((3, 3, 2, 2), alpha=0.1, missing="fill"), holes)
+        means = np.where(np.isnan(holes), np.nanmean(holes, axis=0), holes)
+        assert found < 1.3 * error(HOLRR((3, 3, 2, 2), alpha=0.1), Y)
+        assert found < 0.5 * error(HOLRR((3, 3, 2, 2), alpha=0.1), means)
+        assert found < 0.5 * error(RLS(alpha=0.1, missing="fill"), holes)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_an_integer_weight_is_a_repeated_sample(model):
+    X, Y = toy()
+    Y = with_holes(Y, 0.3)
+    w = np.random.default_rng(0).integers(0, 3, len(X))
+    if getattr(model, "max_iter", None):
+        model = clone(model).set_params(tol=1e-14, max_iter=2000)
+    model = clone(model).set_params(missing="fill")
+    once = clone(model).fit(X, Y, w)
+    again = clone(model).fit(np.repeat(X, w, axis=0), np.repeat(Y, w, axis=0))
+    assert_allclose(once.predict(X), again.predict(X), atol=2e-3)
+    assert_allclose(once.objective_, again.objective_, rtol=1e-5)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_large_and_small_units_change_nothing(model):
+    X, Y = toy()
+    Y = with_holes(Y, 0.3)
+    model = clone(model).set_params(missing="fill")
+    expected = clone(model).fit(X, Y).predict(X)
+    for unit in (2.0**-600, 2.0**600):
+        assert_allclose(clone(model).fit(X, Y * unit).predict(X) / unit, expected, rtol=1e-9)
+
+
+# ---------------------------------------------------------------- masks, scores, files
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_masked_entries_are_missing_whatever_is_behind_the_mask(model):
+    X, Y = toy()
+    Y = np.round(10 * Y)
+    holes = with_holes(Y, 0.3)
+    masked = np.ma.masked_array(Y.astype(int), mask=np.isnan(holes))
+    assert (np.ma.getdata(masked) == Y).all()
+    model = clone(model).set_params(missing="fill")
+    found = clone(model).fit(X, masked)
+    assert_array_equal(found.coef_, clone(model).fit(X, holes).coef_)
+    assert found.score(X, masked) == found.score(X, holes)
+
+
+def test_scores_pass_over_missing_entries():
+    X, Y = toy()
+    Y = never(Y)
+    Y[:, 0, 0], Y[1, 0, 0] = np.nan, 1.0  # one entry has no R2
+    w = np.random.default_rng(0).uniform(size=len(X))
+    model = HOLRR(2, missing="fill").fit(X, Y)
+    P, expected = model.predict(X), []
+    for i, j in np.ndindex(3, 4):
+        seen = ~np.isnan(Y[:, i, j])
+        if seen.sum() > 1:
+            expected.append(r2_score(Y[seen, i, j], P[seen, i, j], sample_weight=w[seen]))
+    assert len(expected) == 9
+    assert_allclose(model.score(X, Y, w), np.mean(expected), rtol=1e-12)
+    complete = toy()[1]
+    known = ~np.isnan(model.intercept_)
+    scores = r2_score(complete[:, known], P[:, known])
+    assert_allclose(model.score(X, complete), scores, rtol=1e-12)
+
+
+def test_scores_of_data_on_disk_pass_over_missing_entries(tmp_path):
+    from holrr.streaming import memory_budget
+    from problems import on_disk
+
+    X, Y = toy(200)
+    Y = with_holes(Y, 0.3)
+    model = RLS(missing="fill").fit(X, Y)
+    with memory_budget(20_000):
+        found = model.score(on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", Y))
+    assert_allclose(found, model.score(X, Y), rtol=1e-12)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_files_clones_and_pickles(model, tmp_path):
+    X, Y = toy()
+    model = clone(model).set_params(missing="fill", output_weight=[[1.0, 2.0, 0.5], None])
+    fitted = clone(model).fit(X, never(Y))
+    fitted.save(tmp_path / "model.holrr")
+    assert_same_state(load(tmp_path / "model.holrr"), fitted)
+    assert_same_state(pickle.load(streams.BytesIO(pickle.dumps(fitted))), fitted)
+    assert clone(fitted).get_params() == model.get_params()
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_a_stray_nan_is_an_error_that_names_the_parameter(model):
+    X, Y = toy()
+    Y[7, 1, 2] = np.nan
+    for y in (Y, np.ma.masked_invalid(Y)):
+        for fit in (clone(model).fit, clone(model).partial_fit):
+            with pytest.raises(ValueError, match=r'at index \(7, 1, 2\).*missing="fill" fits'):
+                fit(X, y)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_infinity_stays_an_error(model):
+    X, Y = toy()
+    Y[7, 1, 2], Y[3, 0, 0] = np.inf, np.nan
+    with pytest.raises(ValueError, match=r"y contains infinity at index \(7, 1, 2\)") as error:
+        clone(model).set_params(missing="fill").fit(X, Y)
+    assert "missing" not in str(error.value)
+    X[2, 1] = np.nan
+    with pytest.raises(ValueError, match=r"X contains NaN at index \(2, 1\)") as error:
+        clone(model).set_params(missing="fill").fit(X, toy()[1])
+    assert "missing" not in str(error.value)
+
+
+def test_nothing_observed_and_nothing_with_weight():
+    X, Y = toy()
+    model = HOLRR(missing="fill")
+    with pytest.raises(ValueError, match="no observed entry"):
+        model.fit(X, np.full_like(Y, np.nan))
+    Y[:20] = np.nan
+    with pytest.raises(ValueError, match="sample_weight is zero for every sample"):
+        model.fit(X, Y, np.arange(40) < 20)
+    assert not hasattr(model, "tucker_")
+
+
+def test_batches_moments_and_disk_say_what_to_do(tmp_path):
+    from holrr.streaming import memory_budget
+    from problems import on_disk
+
+    X, Y = toy(200)
+    holes, model = with_holes(Y, 0.2), HOLRR(2, missing="fill")
+    with pytest.raises(ValueError, match="needs all samples in memory"):
+        model.partial_fit(X, holes)
+    with memory_budget(20_000), pytest.raises(ValueError, match="needs all samples in memory"):
+        model.fit(on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", holes))
+    weighted = HOLRR(2, output_weight=[[1, 2, 3], None])
+    with pytest.raises(ValueError, match="output_weight needs samples in memory"):
+        weighted.partial_fit(X, Y)
+    with memory_budget(20_000), pytest.raises(ValueError, match="output_weight needs samples"):
+        weighted.fit(on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", Y))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_batches_may_lack_the_same_outputs(model):
+    X, Y = toy(60)
+    rest = np.delete(Y, 7, axis=0)[:, :, [0, 1, 3]]
+    alone = clone(model).fit(np.delete(X, 7, axis=0), rest)
+    Y[:, :, 2] = Y[7] = np.nan
+    model = clone(model).set_params(missing="fill")
+    batched = clone(model).partial_fit(X[:30], Y[:30]).partial_fit(X[30:], Y[30:])
+    assert np.isnan(batched.predict(X)[:, :, 2]).all()
+    assert_allclose(batched.predict(X)[:, :, [0, 1, 3]], alone.predict(X), atol=1e-8)
+    assert_allclose(batched.objective_, alone.objective_, rtol=1e-8)
+    before = vars(batched).copy()
+    for other in (toy(30)[1], np.where(np.arange(4) == 3, np.nan, toy(30)[1])):
+        with pytest.raises(ValueError, match="must have no entry of the same outputs"):
+            batched.partial_fit(X[:30], other)
+    assert vars(batched) == before
+
+
+def test_batches_of_a_low_multilinear_rank_lack_whole_slices():
+    X, Y = toy(60)
+    Y[:, 1, 2] = np.nan
+    with pytest.raises(ValueError, match=r"no entry of output \(1, 2\).*whole slices only"):
+        HOLRR(2, missing="fill").partial_fit(X, Y)
+
+
+def test_other_array_libraries_and_subspaces_are_refused_with_holes():
+    X, Y = toy()
+    holes = with_holes(Y, 0.2)
+    with pytest.raises(ValueError, match="subspaces='response'"):
+        HOLRR(2, subspaces="response", missing="fill").fit(X, holes)
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    with pytest.raises(TypeError, match="needs NumPy arrays"):
+        RLS(missing="fill").fit(torch.asarray(X), torch.asarray(holes))
+    model = RLS(missing="fill").fit(torch.asarray(X), torch.asarray(Y))
+    assert_allclose(model.coef_.numpy(), RLS().fit(X, Y).coef_, atol=1e-12)
+
+
+def test_too_few_rounds_are_told():
+    X, Y = toy()
+    with pytest.warns(ConvergenceWarning, match="not converged in 2 rounds.*max_iter"):
+        HOLRR(2, max_iter=2, missing="fill").fit(X, with_holes(Y, 0.4))
+
+
+# ---------------------------------------------------------------- weights of outputs
+
+WEIGHTS = [np.array([1.0, 4.0, 0.25]), np.array([2.0, 1.0, 0.5, 3.0])]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_weights_of_outputs_are_a_scaling(model, share):
+    X, Y = toy()
+    Y = with_holes(Y, share)
+    root = np.sqrt(np.multiply.outer(*WEIGHTS))
+    model = clone(model).set_params(missing="fill")
+    scaled = clone(model).fit(X, Y * root)
+    for given in (WEIGHTS, np.multiply.outer(*WEIGHTS), 7 * np.multiply.outer(*WEIGHTS)):
+        found = clone(model).set_params(output_weight=given).fit(X, Y)
+        assert_allclose(found.predict(X), scaled.predict(X) / root, atol=1e-8)
+        assert_allclose(found.coef_, scaled.coef_ / root, atol=1e-8)
+    mean = np.multiply.outer(*WEIGHTS).mean()
+    assert_allclose(found.objective_ * mean, scaled.objective_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_outputs_without_weight_influence_nothing(model):
+    X, Y = toy()
+    weights = [None, [1.0, 0.0, 2.0, 1.0]]
+    model = clone(model).set_params(output_weight=weights)
+    found = clone(model).fit(X, Y)
+    Y[:, :, 1] = np.nan  # even if nothing may be missing
+    again = clone(model).fit(X, Y)
+    assert_array_equal(found.predict(X), again.predict(X))
+    assert np.isnan(found.predict(X)[:, :, 1]).all()
+    rest = [0, 2, 3]
+    assert np.isfinite(found.coef_[:, :, rest]).all()
+    without = clone(model).set_params(output_weight=[None, [1.0, 2.0, 1.0]])
+    if not isinstance(model, HOLRR):
+        alone = without.fit(X, Y[:, :, rest])
+        assert_allclose(found.predict(X)[:, :, rest], alone.predict(X), atol=1e-9)
+        assert_allclose(found.score(X, toy()[1]), alone.score(X, Y[:, :, rest]))
+
+
+def test_weights_that_are_no_product_are_refused():
+    X, Y = toy()
+    with pytest.raises(ValueError, match="must be a product over the output modes"):
+        HOLRR(2, output_weight=np.arange(1.0, 13).reshape(3, 4)).fit(X, Y)
+    with pytest.raises(ValueError, match=r"output_weight\[1\] must have shape \(4,\)"):
+        HOLRR(2, output_weight=[None, [1.0, 2.0]]).fit(X, Y)
+    with pytest.raises(ValueError, match="scalars only"):
+        RLS(output_weight=[1.0]).fit(X, Y[:, 0, 0])
