@@ -106,7 +106,8 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
     def _knows_not_all(self) -> bool:
         """Whether some outputs were never observed, or had no weight: their intercept is NaN."""
         b = self.intercept_
-        return bool(math.isnan(b) if isinstance(b, float) else namespace_of(b).isnan(b).any())
+        xp = namespace_of(self.tucker_.core)
+        return math.isnan(b) if isinstance(b, float) else bool(xp.any(xp.isnan(b)))
 
     @property
     def core_(self) -> Array:
