@@ -18,6 +18,7 @@ from .folds import Folds
 from .grid import RankGrid, parameter_counts
 from .search import Data, Index, SearchCV
 from .selection import SELECTIONS, select
+from .stack import MAX_BLOCKS
 from .stacking import search_stack
 from .sweep import Errors, Sweep, rank_errors
 
@@ -73,8 +74,14 @@ class SurfaceSearchCV(SearchCV):
 
     def _plan(self, folds: Folds, n_penalties: int) -> RankGrid:
         n_surfaces = math.prod(folds.candidates) * n_penalties * self._surfaces_kept(folds)
+        if self._stacks:
+            n_surfaces += 2 * folds.n_folds + MAX_BLOCKS + 4  # terms, products, sums of a penalty
         grid = self._rank_grid(folds.shape).within_input_rank(folds.max_input_rank)
         return grid.within_budget(n_surfaces, self.max_bytes)
+
+    @property
+    def _stacks(self) -> bool:
+        return self.selection == "stack" and self.criterion == "cv" and not self.refine
 
     def _room(self, folds: Folds, plan: RankGrid, n_penalties: int) -> int:
         one = 8 * math.prod(folds.candidates) * self._surfaces_kept(folds) * math.prod(plan.caps)
@@ -171,7 +178,7 @@ class SurfaceSearchCV(SearchCV):
 
     def _refit(self, folds: Folds, plan: RankGrid) -> None:
         """Fit the chosen model, or the stack of many, to all the data."""
-        if self.selection != "stack" or self.criterion != "cv" or self.refine or not plan.caps:
+        if not self._stacks or not plan.caps:
             super()._refit(folds, plan)
             return
         results = self.cv_results_
