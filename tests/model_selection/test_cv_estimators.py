@@ -214,7 +214,11 @@ def test_widening_goes_no_further_than_the_memory(steps):
     X = rng.normal(size=(60, 12)) * sizes
     Y = X @ (rng.normal(size=(12, 4)) / sizes[:, None]) + rng.normal(size=(60, 4))
     one = 8 * 7 * 12 * 4  # 5 folds, mean and deviation, for all ranks
-    model = HOLRRCV(max_bytes=one * (13 + steps)).fit(X, Y)
+    budget = one * (13 + steps)
+    model = HOLRRCV(max_bytes=budget, selection="min").fit(X, Y)
+    assert model.alphas_.size == (17 if steps == 4 else 13)
+    stack = 8 * (2 * 5 + 20 + 4) * 12 * 4  # terms of the folds, products of 20 ranks, sums
+    model = HOLRRCV(max_bytes=budget + stack).fit(X, Y)
     assert model.alphas_.size == (17 if steps == 4 else 13)
 
 
@@ -231,7 +235,9 @@ def test_ranks_are_capped_where_the_surfaces_exceed_the_budget(make_data):
     X, Y = make_data(d0=4, shape=(3, 2))
     budget = 8 * 4 * 7 * (2 * 2 * 2)  # 4 penalties, 5 folds, mean and deviation, ranks up to 2
     with pytest.warns(UserWarning, match=r"capped at 2.*leaves \(2, 2, 2\)"):
-        model = HOLRRCV(ALPHAS, max_bytes=budget).fit(X, Y)
+        model = HOLRRCV(ALPHAS, max_bytes=budget, selection="min").fit(X, Y)
+    with pytest.warns(UserWarning, match=r"capped at 1.*leaves \(1, 1, 1\)"):
+        HOLRRCV(ALPHAS, max_bytes=budget).fit(X, Y)  # a stack needs more
     everything = HOLRRCV(ALPHAS).fit(X, Y).cv_results_
     for key in ("fold_mse", "mean_mse"):
         np.testing.assert_allclose(
@@ -240,7 +246,7 @@ def test_ranks_are_capped_where_the_surfaces_exceed_the_budget(make_data):
     with pytest.raises(ValueError, match="no room for any"):
         HOLRRCV(ALPHAS, max_bytes=10).fit(X, Y)
     with pytest.raises(ValueError, match="no room for any"):
-        HOLRRCV(ALPHAS, ranks=[(4, 1, 1)], max_bytes=budget // 4).fit(X, Y)
+        HOLRRCV(ALPHAS, ranks=[(4, 1, 1)], max_bytes=budget // 4, selection="min").fit(X, Y)
 
 
 # ---------------------------------------------------------------- bad input

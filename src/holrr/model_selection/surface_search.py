@@ -73,9 +73,8 @@ class SurfaceSearchCV(SearchCV):
         self._rank_grid((self._n_inputs(data), *data.output_shape))
 
     def _plan(self, folds: Folds, n_penalties: int) -> RankGrid:
-        n_surfaces = math.prod(folds.candidates) * n_penalties * self._surfaces_kept(folds)
-        if self._stacks:
-            n_surfaces += 2 * folds.n_folds + MAX_BLOCKS + 4  # terms, products, sums of a penalty
+        per_penalty = math.prod(folds.candidates) * self._surfaces_kept(folds)
+        n_surfaces = n_penalties * per_penalty + self._stack_arrays(folds)
         grid = self._rank_grid(folds.shape).within_input_rank(folds.max_input_rank)
         return grid.within_budget(n_surfaces, self.max_bytes)
 
@@ -84,8 +83,13 @@ class SurfaceSearchCV(SearchCV):
         return self.selection == "stack" and self.criterion == "cv" and not self.refine
 
     def _room(self, folds: Folds, plan: RankGrid, n_penalties: int) -> int:
-        one = 8 * math.prod(folds.candidates) * self._surfaces_kept(folds) * math.prod(plan.caps)
-        return int(self.max_bytes // one) - n_penalties
+        n_surfaces = self.max_bytes // (8 * math.prod(plan.caps)) - self._stack_arrays(folds)
+        per_penalty = math.prod(folds.candidates) * self._surfaces_kept(folds)
+        return int(n_surfaces // per_penalty) - n_penalties
+
+    def _stack_arrays(self, folds: Folds) -> int:
+        """How many arrays of the size of a core a stack needs: terms, products, sums."""
+        return 2 * folds.n_folds + MAX_BLOCKS + 4 if self._stacks else 0
 
     def _surfaces_kept(self, folds: Folds) -> int:
         """How many arrays of the size of the surface the results hold."""
