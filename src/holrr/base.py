@@ -221,9 +221,9 @@ class Approximating(TensorRegressor):
     def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
         """The constrained tensor near ``problem.Z``; rotated, all its modes can be masked."""
 
-    @abstractmethod
     def _complete(self, observed: Observed, alpha: float, n_features: int) -> Completion:
-        """The constrained fit to outputs of which some are missing."""
+        """The constrained fit to outputs of which some are missing, where a structure has one."""
+        raise NotImplementedError(f"{type(self).__name__} does not fit outputs that have holes.")
 
     def _n_directions(self, n_features: int, output_shape: Sequence[int]) -> int:
         """How many input directions there can be."""

@@ -190,8 +190,8 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
     }
 
     solver: str
-    missing: str
-    output_weight: Any
+    missing: str = "raise"
+    output_weight: Any = None
 
     def _fit_data(self, data: Samples | Source, **options: Any) -> Any:
         if not isinstance(data, Samples):
