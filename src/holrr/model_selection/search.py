@@ -241,9 +241,3 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
     def _squares(self) -> tuple[str, ...]:
         """The results that are mean squares of outputs."""
         return ("mean_mse", "std_mse", "fold_mse", "null_mse")
-
-    def _forget(self) -> None:
-        """Drop what an earlier fit has left: a refit has no other attributes than a first fit."""
-        for name in [n for n in vars(self) if n.endswith("_")]:
-            if name not in ("n_features_in_", "feature_names_in_"):
-                delattr(self, name)
