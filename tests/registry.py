@@ -1,6 +1,6 @@
 """Every public estimator, once or more: a row buys all the shared checks.
 
-These are in test_common.py, test_state.py, test_sources.py, test_arrays.py and test_bad_input.py;
+These are in test_common.py, test_state.py, test_blocks.py, test_arrays.py and test_bad_input.py;
 tests/fuzz draws from the rows, too.
 
 To add an estimator, add a row: a test fails where a public one has none. A test that takes the

@@ -81,7 +81,10 @@ def test_prediction_lives_where_the_inputs_live(row, xp):
     here = row.make().fit(X, Y)
     predicted = here.predict(xp.asarray(X))
     assert xp.owns(predicted)
-    assert_allclose(xp.to_numpy(predicted), here.predict(X), rtol=1e-12)
+    expected = here.predict(X)
+    assert_allclose(
+        xp.to_numpy(predicted), expected, rtol=1e-12, atol=1e-14 * np.abs(expected).max()
+    )
     there = row.make().fit(xp.asarray(X), xp.asarray(Y))
     predicted = there.predict(X)
     assert isinstance(predicted, np.ndarray)
@@ -230,3 +233,9 @@ def test_tables_may_have_rows_of_any_label(row):
     frames = pd.DataFrame(X, index=index), pd.DataFrame(Y, index=index)
     for inputs, outputs in (frames, (frames[0], Y), (X, frames[1])):
         row.same_fit(row.make().fit(inputs, outputs), expected, X)
+    weights = pd.Series(np.ones(40), index=index[::-1])
+    for inputs, outputs in ((frames[0], Y), (X, frames[1])):
+        with pytest.raises(
+            ValueError, match=r"rows of \w and sample_weight carry different labels"
+        ):
+            row.make().fit(inputs, outputs, weights)

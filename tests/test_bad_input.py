@@ -223,6 +223,7 @@ BAD_WEIGHTS = {
     "a matrix": (np.ones((40, 2)), r"[Ss]ample.weight.*1D.*\(40, 2\)"),
     "strings": (np.array(["a"] * 40), r"sample_weight"),
     "complex": (np.ones(40) * 1j, r"sample_weight"),
+    "masked": (np.ma.masked_less(np.arange(40.0), 3), r"sample_weight.*masked.*sample 0"),
     "negative scalar": (-2.0, r"sample_weight.*negative"),
 }
 

@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from holrr import io
+from holrr.base import TensorRegressor
 from holrr.streaming import memory_budget
 from problems import assert_same_state, on_disk, toy
 from registry import ALTERNATIVES, PUBLIC, ROWS, WITHOUT_ALTERNATIVE
@@ -312,3 +313,18 @@ def test_threads_are_as_before_after_two_searches_at_a_time(row, many_threads):
         for fit in [pool.submit(work), pool.submit(work)]:
             fit.result()
     assert threads() == many_threads
+
+
+def test_an_interrupted_fit_leaves_the_estimator_as_it_was(row, monkeypatch):
+    """Whatever stops it: what was fitted before is there, whole."""
+    X, Y = toy()
+    model = row.make().fit(X, Y)
+    before = dict(vars(model))
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TensorRegressor, "_set_coefficients", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:30], Y[:30])
+    assert vars(model) == before

@@ -82,8 +82,12 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         xp, units = namespace_of(coef.core), problem.units
         dtype = getattr(xp, problem.dtype)
         intercept = problem.mean_y - coef.map_input(problem.mean_x[None, :])[0, ...]
-        self.tucker_ = units.coefficients(coef).astype(dtype)
-        self.intercept_ = _scalar_if_0d(xp.astype(intercept * units.y, dtype))
+        with np.errstate(over="ignore", invalid="ignore"):  # looked for below
+            coef, intercept = units.coefficients(coef), intercept * units.y
+            if problem.dtype == "float32" or not units.is_one:
+                dtype = _wide_enough(dtype, coef, intercept)
+        self.tucker_ = coef.astype(dtype)
+        self.intercept_ = _scalar_if_0d(xp.astype(intercept, dtype))
         self.solver_ = problem.solver
 
     @property
@@ -102,7 +106,8 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
     def _knows_not_all(self) -> bool:
         """Whether some outputs were never observed, or had no weight: their intercept is NaN."""
         b = self.intercept_
-        return bool(math.isnan(b) if isinstance(b, float) else namespace_of(b).isnan(b).any())
+        xp = namespace_of(self.tucker_.core)
+        return math.isnan(b) if isinstance(b, float) else bool(xp.any(xp.isnan(b)))
 
     @property
     def core_(self) -> Array:
@@ -216,9 +221,9 @@ class Approximating(TensorRegressor):
     def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
         """The constrained tensor near ``problem.Z``; rotated, all its modes can be masked."""
 
-    @abstractmethod
     def _complete(self, observed: Observed, alpha: float, n_features: int) -> Completion:
-        """The constrained fit to outputs of which some are missing."""
+        """The constrained fit to outputs of which some are missing, where a structure has one."""
+        raise NotImplementedError(f"{type(self).__name__} does not fit outputs that have holes.")
 
     def _n_directions(self, n_features: int, output_shape: Sequence[int]) -> int:
         """How many input directions there can be."""
@@ -251,7 +256,7 @@ class Approximating(TensorRegressor):
         self.objective_ = units.energy(problem.residual + found.error)
         self.lower_bound_ = units.energy(problem.residual + found.lower_bound)
         self.energy_ = units.energy(problem.norm)
-        self.spectra_ = [spectrum * units.energy(1.0) for spectrum in found.spectra]
+        self.spectra_ = [units.energy(spectrum) for spectrum in found.spectra]
         self._set_rank(found)
 
 
@@ -263,6 +268,19 @@ def lift(V: Tucker, problem: Whitened) -> Tucker:
     flat = xp.reshape(V.core, (V.core.shape[0], math.prod(V.core.shape[1:])))
     core = problem.lift(flat)
     return Tucker(xp.reshape(core, (core.shape[0], *V.core.shape[1:])), V.factors, V.leading)
+
+
+def _wide_enough(dtype: Any, coef: Tucker, intercept: Array) -> Any:
+    """The type of the data, or double precision where the coefficients are too large for it."""
+    xp = namespace_of(coef.core)
+    arrays = [A for A in (coef.core, *coef.factors, intercept) if A is not None]
+    for wide in (dtype, xp.float64):
+        # Not infinite; outputs that were never observed are NaN.
+        if not any(bool(xp.any(xp.isinf(xp.astype(A, wide, copy=False)))) for A in arrays):
+            return wide
+    raise ValueError(
+        "y is so large and X or the penalty so small that the coefficients overflow: scale X or y."
+    )
 
 
 def _scalar_if_0d(a: Array) -> Any:

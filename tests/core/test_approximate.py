@@ -130,3 +130,13 @@ def test_approximation_in_every_library(xp):
     assert_allclose(xp.to_numpy(there.tucker.to_dense()), here.tucker.to_dense(), atol=1e-10)
     refined = hooi(xp.asarray(Z), there)
     assert_allclose(refined.error, hooi(Z, here).error, rtol=1e-10)
+
+
+def test_long_modes_that_are_kept_are_rotated_on_request():
+    """A mask multiplies singular directions, of long modes too; nobody else asks for these."""
+    Z = np.random.default_rng(0).normal(size=(70, 65))
+    assert hosvd(Z, Z.shape).tucker.leading == ()
+    found = hosvd(Z, Z.shape, rotate=True).tucker
+    assert found.leading == (0, 1)
+    s = np.linalg.svd(Z, compute_uv=False)
+    assert_allclose(np.linalg.norm(found.core, axis=0), s, rtol=1e-8)

@@ -122,6 +122,19 @@ def test_a_trend_that_hides_the_mean_from_the_first_rows_does_not_cancel():
     assert_allclose(m.Sxy, (X - X.mean(0)).T @ Yc, atol=1e-8 * np.linalg.norm(Yc))
 
 
+def test_samples_of_hardly_any_weight_do_not_hide_a_large_mean():
+    """What is taken off before squaring is the mean of samples that count."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(500, 4)), rng.normal(size=(500, 3, 2)) + 1e8
+    Y[:100] = rng.normal(size=(100, 3, 2))
+    w = rng.uniform(1, 9, 500)
+    w[:100] = 1e-20
+    m = Moments.from_arrays(X, Y, w)
+    exact = reference.moments(X, Y - 1e8, w)
+    assert_allclose(m.syy, exact["syy"], rtol=1e-9)
+    assert_allclose(m.Sxy, exact["Sxy"], atol=1e-6 * w.sum())
+
+
 def test_batches_of_one_sample_each():
     X, Y = toy(n=12)
     parts = [
@@ -241,3 +254,14 @@ def test_moments_in_every_library(xp):
                 + Moments.from_arrays(xp.asarray(X[half]), xp.asarray(Y[half]), response_grams=True)
             ).Sxx
         )
+
+
+def test_later_batches_and_moments_without_names():
+    """Batches are added to Gram matrices that are there, and moments have no names of features."""
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, Y = toy()
+    model = HOLRR(2).fit(pd.DataFrame(X, columns=list("abcde")), Y)
+    model.fit_moments(Moments.from_arrays(X[:20], Y[:20], response_grams=True))
+    assert not hasattr(model, "feature_names_in_")
+    model.partial_fit(X[20:], Y[20:]).set_params(subspaces="response").fit_moments(model.moments_)
+    assert_allclose(model.coef_, HOLRR(2, subspaces="response").fit(X, Y).coef_, atol=1e-9)

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import reference
 from holrr import Moments
 from holrr.core.samples import spectral_from_arrays, spectral_from_samples, whiten_arrays
-from holrr.core.spectral import spectral_from_moments, whiten_moments
+from holrr.core.spectral import keeps_digits, spectral_from_moments, whiten_moments
 from problems import problems, toy
 
 
@@ -97,3 +97,11 @@ def test_whitening_in_every_library(xp):
         flat = xp.asarray(xp.to_numpy(white.Z).reshape(white.Z.shape[0], -1))
         W = xp.to_numpy(white.lift(flat))
         assert_allclose(W, expected.lift(expected.Z.reshape(len(expected.Z), -1)), rtol=1e-8)
+
+
+def test_a_direction_that_was_dropped_has_no_digits():
+    """As one that is there and small: nobody knows how small it was."""
+    assert keeps_digits(np.array([1.0, 0.5, 0.1]), 0.0, 3, "float64")
+    assert not keeps_digits(np.array([1.0, 0.5]), 0.0, 3, "float64")
+    assert keeps_digits(np.array([1.0, 0.5]), 1e-3, 3, "float64")
+    assert not keeps_digits(np.array([1.0, 0.5]), 1e-5, 3, "float32")

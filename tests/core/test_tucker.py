@@ -63,6 +63,8 @@ def test_truncation_keeps_the_leading_block(T, data):
     assert small.rank == tuple(rank)
     assert small.shape == T.shape
     assert_allclose(small.to_dense(), dense(Tucker(masked, T.factors)), atol=1e-11)
+    one = [1] * len(rank)
+    assert_allclose(small.truncate(one).to_dense(), T.truncate(one).to_dense(), atol=1e-11)
 
 
 @pytest.mark.parametrize("d", [64, 65, 120])
@@ -84,6 +86,26 @@ def test_truncation_is_a_fit_of_lower_rank_or_refused(estimator, d):
             with pytest.raises(ValueError, match="not in leading directions"):
                 full.tucker_.truncate(rank)
     assert (1 in full.tucker_.leading) == (d <= 64 and not matrix)
+
+
+def test_masks_multiply_leading_directions_only():
+    rng = np.random.default_rng(0)
+    core, factors = rng.normal(size=(3, 4, 2)), tuple(rng.normal(size=(5, R)) for R in (3, 4, 2))
+    mask = rng.random((2, 5))
+    found = Tucker(core, factors, leading=(0, 1)).masked(mask)
+    cut = (factors[0][:, :2], *factors[1:])
+    expected = reference.tucker_to_dense(core[:2] * mask[:, :4, None], cut)
+    assert_allclose(found.to_dense(), expected, atol=1e-11)
+    for leading in [(0,), (0, 2)]:
+        with pytest.raises(ValueError, match=r"mode 1 .* not in leading directions"):
+            Tucker(core, factors, leading).masked(mask)
+
+
+def test_subspaces_of_alternating_least_squares_cannot_be_cut():
+    """They are the best of their own rank: the first of them are no fit of a lower one."""
+    model = HOLRR((3, 2, 2), refine=True).fit(*toy())
+    with pytest.raises(ValueError, match="not in leading directions"):
+        model.tucker_.truncate((2, 2, 2))
 
 
 @given(tuckers())

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holrr import HOLRR, KernelHOLRR
 from holrr.core.finite import check_finite
 from holrr.core.ranks import check_rank
-from holrr.data.arrays import check_inputs, check_outputs, check_pair
+from holrr.data.arrays import MAX_WEIGHT, check_inputs, check_outputs, check_pair, check_weights
+from problems import toy
 
 shapes = st.lists(st.integers(1, 5), min_size=1, max_size=4)
 
@@ -62,3 +64,20 @@ def test_one_int_is_capped_at_every_mode(shape, rank):
 def test_object_arrays_of_numbers_are_numbers():
     X = np.ones((4, 3)).astype(object)
     assert check_inputs(X).dtype == np.float64
+
+
+@pytest.mark.parametrize("model", [HOLRR(2), KernelHOLRR(2)], ids=str)
+def test_weights_carry_the_labels_of_the_samples(model):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, Y = toy()
+    w = pd.Series(np.linspace(1, 2, len(X)))
+    model.fit(pd.DataFrame(X), Y, w)
+    with pytest.raises(ValueError, match="rows of X and sample_weight carry different labels"):
+        model.fit(pd.DataFrame(X), Y, w[::-1])
+
+
+def test_weights_may_not_add_up_to_too_much():
+    X = np.ones((40, 2))
+    check_weights(np.full(40, 0.9 * MAX_WEIGHT / 40), X)
+    with pytest.raises(ValueError, match="sample_weight must add up to less than"):
+        check_weights(np.full(40, 1.1 * MAX_WEIGHT / 40), X)

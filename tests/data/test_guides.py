@@ -10,7 +10,11 @@ import pytest
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-@pytest.mark.parametrize(("guide", "n_blocks"), [("streaming.md", 4), ("file_format.md", 2)])
+GUIDES = [("streaming.md", 4), ("file_format.md", 2), ("missing.md", 3)]
+
+
+@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.parametrize(("guide", "n_blocks"), GUIDES)
 def test_the_code_of_the_guide_runs(guide, n_blocks, tmp_path, monkeypatch):
     pytest.importorskip("dask.array", reason="dask is not installed")
     monkeypatch.chdir(tmp_path)

@@ -9,7 +9,7 @@ from sklearn.metrics import r2_score
 from holrr import HOLRR, RLS, RLSCV, KernelRLS
 from holrr.data.scores import Errors
 from holrr.streaming import memory_budget
-from problems import toy
+from problems import on_disk, toy
 
 
 @pytest.fixture
@@ -49,8 +49,21 @@ def test_scores_from_disk_and_from_dask_are_those_from_memory(model, weighted, d
 
 def test_a_constant_output_that_is_met_counts_one():
     ones, zeros = np.ones(2), np.zeros(2)
-    assert Errors(2, 1.0, ones, zeros, zeros).r2() == 1.0
-    assert Errors(2, 1.0, ones, zeros, np.array([0.0, 3.0])).r2() == 0.5
+    assert Errors(2, 1.0, ones, zeros, zeros, 1.0).r2() == 1.0
+    assert Errors(2, 1.0, ones, zeros, np.array([0.0, 3.0]), 1.0).r2() == 0.5
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e160, 1e300])
+def test_outputs_whose_squares_vanish_or_overflow_have_a_score(scale, tmp_path):
+    """Otherwise any model of small outputs scores one, and any of large ones NaN."""
+    X, Y = toy()
+    Y[:20] *= 1e-3  # blocks whose units differ
+    expected, model = RLS(10.0).fit(X, Y).score(X, Y), RLS(10.0).fit(X, scale * Y)
+    assert model.score(X, scale * Y) == pytest.approx(expected, rel=1e-9)
+    with memory_budget(2**10):
+        assert model.score(X, on_disk(tmp_path, "Y", scale * Y)) == pytest.approx(
+            expected, rel=1e-9
+        )
 
 
 def test_wrong_shapes_and_bad_values_are_named(data, tmp_path):

@@ -12,6 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 
+from holrr.data.samples import Samples
 from holrr.kernel import (
     KernelHOLRR,
     KernelHOLRRCV,
@@ -20,7 +21,13 @@ from holrr.kernel import (
     KernelRLS,
     KernelRLSCV,
 )
-from holrr.kernel._kernels import check_kernels, kernel_alphas, median_gamma
+from holrr.kernel._kernels import (
+    check_kernels,
+    kernel_alphas,
+    mean_eigenvalue,
+    median_gamma,
+    some_samples,
+)
 from holrr.model_selection import HOLRRCV
 from problems import toy
 
@@ -263,6 +270,12 @@ def test_median_of_distances():
     assert median_gamma(X, kernel="laplacian") == pytest.approx(1 / 2)
     assert median_gamma(X[:3], np.array([1.0, 1.0, 2.0]), "laplacian") == pytest.approx(1 / 2)
     assert median_gamma(np.ones((4, 2))) == 1.0
+    for scale in (1e-150, 1e150):
+        assert median_gamma(scale * X) * scale**2 == pytest.approx(median_gamma(X))
+    for scale in (1e-165, 1e165):
+        assert median_gamma(scale * X, kernel="laplacian") * scale == pytest.approx(1 / 2)
+        with pytest.raises(ValueError, match="Scale X"):
+            median_gamma(scale * X)
 
 
 def test_default_penalties_cover_kernels_of_different_scale():
@@ -307,3 +320,26 @@ def test_candidates_take_the_shared_parameters():
         {"kernel": "poly", "gamma": 2.0, "degree": 4, "coef0": 0.5},
         {"kernel": "cosine"},
     ]
+
+
+def test_scale_of_a_kernel_is_that_of_the_samples_with_weight():
+    X, w = toy()[0], np.ones(40)
+    w[:10] = 0
+    spec = {"kernel": "rbf", "gamma": 0.1}
+    found = mean_eigenvalue(spec, X, w)
+    assert_allclose(found, mean_eigenvalue(spec, X[10:], w[10:]))
+    assert_allclose(found, mean_eigenvalue(spec, X.repeat(2, axis=0), w.repeat(2)) / 2)
+
+
+def test_scale_of_a_precomputed_kernel_is_that_of_some_rows_and_the_same_columns():
+    X, Y = toy(n=900)
+    some = some_samples(Samples(X @ X.T, Y))
+    expected = mean_eigenvalue({"kernel": "linear"}, *some_samples(Samples(X, Y)))
+    assert_allclose(mean_eigenvalue({"kernel": "precomputed"}, *some), expected)
+
+
+def test_median_of_distances_counts_weights_as_repetitions():
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(12, 2)), rng.integers(0, 9, 12)
+    assert median_gamma(X, w) == median_gamma(X.repeat(w, axis=0))
+    assert median_gamma(X, w) != median_gamma(X)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 
 from holrr import HOLRR, RLS
-from holrr.kernel import KernelHOLRR, KernelLRR, KernelRLS
+from holrr.kernel import KernelHOLRR, KernelLRR, KernelRLS, _landmarks
 from problems import toy
 
 ESTIMATORS = [KernelRLS(), KernelLRR(2), KernelHOLRR(2), KernelHOLRR(2, subspaces="response")]
@@ -31,7 +31,8 @@ def test_all_samples_as_landmarks_give_the_exact_fit(estimator, intercept, weigh
     estimator.set_params(fit_intercept=intercept != "none", center_kernel=intercept == "both")
     exact = estimator.set_params(n_components=None, landmarks=None).fit(X, Y, w)
     expected, objective, bound = exact.predict(X + 0.1), exact.objective_, exact.lower_bound_
-    for params in ({"n_components": 40}, {"landmarks": X[::-1]}):
+    n = 40 if w is None else np.count_nonzero(w)
+    for params in ({"n_components": n}, {"landmarks": X[::-1]}):
         model = estimator.set_params(**{"n_components": None, "landmarks": None, **params})
         model.fit(X, Y, w)
         assert_allclose(model.predict(X + 0.1), expected, rtol=1e-6, atol=1e-7)
@@ -104,6 +105,8 @@ def test_batches_do_not_mix_kernels():
     model.set_params(gamma=0.1).partial_fit(X[20:], Y[20:])
     whole = KernelHOLRR(2, kernel="rbf", gamma=0.1, landmarks=X[:6]).fit(X, Y)
     assert_allclose(model.predict(X), whole.predict(X), rtol=1e-8)
+    with pytest.raises(ValueError, match="other landmarks"):
+        model.set_params(landmarks=X[1:7]).partial_fit(X, Y)
 
 
 def test_a_batch_that_does_not_fit_changes_nothing():
@@ -166,3 +169,22 @@ def test_memory_does_not_grow_with_the_square_of_the_samples():
     tracemalloc.stop()
     # A matrix of kernel values with all landmarks would have 8 MB, that of all samples 3.2 GB.
     assert peak < 150e6
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_outputs_of_any_size(scale):
+    X, Y = toy()
+    model = KernelHOLRR(2, 0.1, kernel="rbf", n_components=8, random_state=0)
+    expected = model.fit(X, Y).predict(X)
+    assert_allclose(model.fit(X, scale * Y).predict(X) / scale, expected, rtol=1e-7, atol=1e-8)
+
+
+def test_a_block_may_have_no_weight(monkeypatch):
+    """Blocks have 64 samples at least."""
+    X, Y = toy(n=200)
+    w = np.ones(200)
+    w[:100] = 0
+    model = KernelHOLRR(2, 0.1, kernel="rbf", gamma=0.1, landmarks=X[120:128])
+    expected = model.fit(X, Y, w).predict(X)
+    monkeypatch.setattr(_landmarks, "_BLOCK", 1)
+    assert_allclose(model.fit(X, Y, w).predict(X), expected, atol=1e-9)

@@ -60,6 +60,14 @@ def test_partial_fit_makes_no_temporary_of_the_size_of_y(data):
     assert peak(lambda: model.partial_fit(X, Y)) < 0.2 * Y.nbytes
 
 
+def test_a_share_of_a_long_mode_needs_no_square_matrix_of_it():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30, 4)), rng.normal(size=(30, 4000, 2))
+    model = HOLRR(0.9)
+    assert peak(lambda: model.fit(X, Y)) < 4000**2  # bytes, an eighth of the matrix
+    assert model.rank_[1] <= 8
+
+
 def test_prediction_takes_little_more_than_its_result(data):
     X, Y = data
     for model in (HOLRR(3), LRR(3), RLS()):

@@ -244,6 +244,7 @@ def test_a_stray_nan_is_an_error_that_names_the_parameter(model):
 def test_infinity_stays_an_error(model):
     X, Y = toy()
     Y[7, 1, 2], Y[3, 0, 0] = np.inf, np.nan
+    Y[1] = np.nan  # dropped, which moves no index
     with pytest.raises(ValueError, match=r"y contains infinity at index \(7, 1, 2\)") as error:
         clone(model).set_params(missing="fill").fit(X, Y)
     assert "missing" not in str(error.value)
@@ -279,6 +280,31 @@ def test_batches_moments_and_disk_say_what_to_do(tmp_path):
         weighted.partial_fit(X, Y)
     with memory_budget(20_000), pytest.raises(ValueError, match="output_weight needs samples"):
         weighted.fit(on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", Y))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_batches_may_lack_the_same_outputs(model):
+    X, Y = toy(60)
+    rest = np.delete(Y, 7, axis=0)[:, :, [0, 1, 3]]
+    alone = clone(model).fit(np.delete(X, 7, axis=0), rest)
+    Y[:, :, 2] = Y[7] = np.nan
+    model = clone(model).set_params(missing="fill")
+    batched = clone(model).partial_fit(X[:30], Y[:30]).partial_fit(X[30:], Y[30:])
+    assert np.isnan(batched.predict(X)[:, :, 2]).all()
+    assert_allclose(batched.predict(X)[:, :, [0, 1, 3]], alone.predict(X), atol=1e-8)
+    assert_allclose(batched.objective_, alone.objective_, rtol=1e-8)
+    before = vars(batched).copy()
+    for other in (toy(30)[1], np.where(np.arange(4) == 3, np.nan, toy(30)[1])):
+        with pytest.raises(ValueError, match="must have no entry of the same outputs"):
+            batched.partial_fit(X[:30], other)
+    assert vars(batched) == before
+
+
+def test_batches_of_a_low_multilinear_rank_lack_whole_slices():
+    X, Y = toy(60)
+    Y[:, 1, 2] = np.nan
+    with pytest.raises(ValueError, match=r"no entry of output \(1, 2\).*whole slices only"):
+        HOLRR(2, missing="fill").partial_fit(X, Y)
 
 
 def test_other_array_libraries_and_subspaces_are_refused_with_holes():

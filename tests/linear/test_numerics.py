@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 import reference
-from holrr import HOLRR, LRR, RLS
+from holrr import HOLRR, HOLRRCV, LRR, RLS, KernelRLS, TraceNormRegression
 from problems import toy
 
 MODELS = [RLS(0.5), LRR(2, 0.5), HOLRR(2, 0.5), HOLRR(2, 0.5, subspaces="response")]
@@ -33,6 +35,24 @@ def test_offsets_far_larger_than_the_data(model, method, dx, dy):
     assert_allclose(shifted.predict(Xo) - dy, predicted, atol=1e-6 * np.abs(Y).max())
 
 
+@pytest.mark.parametrize("model", [*MODELS, HOLRRCV([0.5], criterion="bic")], ids=repr)
+@pytest.mark.parametrize("n_unweighted", [30, 99])
+def test_samples_without_weight_do_not_hide_an_offset(model, n_unweighted):
+    """A rough mean that they have a say in is no protection against cancelling digits."""
+    X, Y = toy(n=300)
+    Y, w = Y + 1e8, np.r_[np.zeros(n_unweighted), np.ones(300 - n_unweighted)]
+    expected = clone(model).fit(X[w > 0], Y[w > 0])
+    Y[w == 0] = 0.0
+    found = [clone(model).fit(X, Y, w)]
+    if hasattr(model, "partial_fit"):
+        found += [clone(model).partial_fit(X, Y, w)]
+    for same in found:
+        assert_allclose(same.objective_, expected.objective_, rtol=1e-6)
+        assert_allclose(same.lower_bound_, expected.lower_bound_, rtol=1e-6)
+        if hasattr(model, "criterion"):
+            assert_allclose(same.best_score_, expected.best_score_, rtol=1e-6)
+
+
 @pytest.mark.parametrize("model", [LRR(2, 0), HOLRR(2, 0), HOLRR(2, 0, refine=True)], ids=repr)
 @pytest.mark.parametrize("scale_x", [1e-150, 1e-60, 1.0, 1e60, 1e150])
 @pytest.mark.parametrize("scale_y", [1e-150, 1e-60, 1.0, 1e60, 1e150])
@@ -43,6 +63,17 @@ def test_units_of_any_size(model, scale_x, scale_y):
     assert model.rank_ == rank
     assert_allclose(model.predict(X * scale_x) / scale_y, predicted, rtol=1e-7)
     assert model.lower_bound_ <= model.objective_ * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-70, 1e70, 1e150])
+def test_energies_are_those_of_the_data(scale):
+    """Whatever the data were divided by on the way."""
+    X, Y = toy()
+    plain, scaled = HOLRR(2, 0).fit(X, Y), HOLRR(2, 0).fit(X / scale, Y * scale)
+    for name in ("energy_", "objective_", "lower_bound_"):
+        assert_allclose(getattr(scaled, name) / scale / scale, getattr(plain, name), rtol=1e-7)
+    for found, expected in zip(scaled.spectra_, plain.spectra_, strict=True):
+        assert_allclose(found / scale / scale, expected, rtol=1e-7, atol=1e-9 * plain.energy_)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-60, 1e60, 1e150])
@@ -91,6 +122,22 @@ def test_single_precision_of_any_size(scale_x, scale_y):
     scaled = model.predict(Xs).astype(float) / scale_y
     assert_allclose(scaled, expected.predict(X), atol=1e-3)
     assert_allclose(model.objective_ / scale_y**2, expected.objective_, rtol=0.01)
+
+
+def test_coefficients_beyond_single_precision_are_kept_in_double():
+    X, Y = toy()
+    Xs, Ys = (1e-6 * X).astype(np.float32), (1e36 * Y).astype(np.float32)
+    expected = RLS(0).fit(Xs.astype(float), Ys.astype(float)).predict(Xs.astype(float))
+    assert_allclose(RLS(0).fit(Xs, Ys).predict(Xs), expected, rtol=1e-3, atol=1e32)
+    kernel = KernelRLS(1e-3, kernel="rbf", gamma=0.01)
+    expected = clone(kernel).fit(X, Y).predict(X)
+    assert_allclose(kernel.fit(X.astype("f4"), Ys).predict(X) / 1e36, expected, atol=1e-2)
+
+
+def test_coefficients_beyond_all_numbers_are_refused():
+    X, Y = toy()
+    with pytest.raises(ValueError, match="coefficients overflow: scale X or y"):
+        RLS(0).fit(1e-160 * X, 1e160 * Y)
 
 
 def test_inputs_whose_squares_overflow_say_so_in_batches():
@@ -142,6 +189,40 @@ def test_dependent_features_far_from_zero(solver, offset, n, seed):
     assert_allclose(model.predict(X), independent.predict(X[:, :4] - offset), atol=1e-6)
     by_hand = reference.objective(X, Y, model.coef_, 0.0, model.intercept_)
     assert_allclose(model.objective_, by_hand, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["auto", "svd"])
+def test_heavy_weights_do_not_make_directions_of_rounding(solver):
+    """Equal weights change nothing without a penalty, however large they and the means are."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(9, 5)) + 1e6, rng.normal(size=(9, 3, 2))
+    X[:, 4] = 3 * X[:, 0]
+    model = RLS(alpha=0, solver=solver).fit(X, Y, np.full(9, 1e12))
+    plain = RLS(alpha=0, solver=solver).fit(X, Y)
+    assert_allclose(model.coef_, plain.coef_, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("make", [RLS, lambda a: TraceNormRegression(1.0, alpha=a)])
+def test_directions_that_squares_have_lost_are_told(make, scale):
+    """Unless the penalty hides them: relative to the inputs, whose units are the user's."""
+    X, Y = toy()
+    X[:, 4] = 3 * X[:, 0]
+    size = scale**2 * np.linalg.norm(X - X.mean(0), 2) ** 2
+    for alpha in (0.0, 1e-13 * size):
+        with pytest.warns(UserWarning, match="half of their digits"):
+            make(alpha).partial_fit(X * scale, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(1e-10 * size).partial_fit(X * scale, Y)
+
+
+@pytest.mark.filterwarnings("error")
+def test_directions_that_are_only_small_or_never_were_there_are_not_lost():
+    X, Y = toy()
+    RLS(0).partial_fit(X * [1.0, 1e-3, 1e-6, 1e3, 1e6], Y)
+    few = RLS(0).partial_fit(X[:5], Y[:5])  # about their mean they span four directions
+    assert_allclose(few.predict(X[:5]), Y[:5], atol=1e-8)
 
 
 @pytest.mark.parametrize("solver", ["auto", "svd"])

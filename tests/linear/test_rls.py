@@ -58,6 +58,7 @@ def test_solver_choice_can_be_read():
     wide, Yw = toy(n=4, d0=9)
     assert RLS(alpha=0).fit(wide, Yw).solver_ == "svd"
     assert RLS(alpha=1e3).fit(wide, Yw).solver_ == "eigh"
+    assert RLS(alpha=1e3).fit(wide * 1e9, Yw).solver_ == "svd"
     sick = X * 10.0 ** -np.arange(0, 15, 3)
     assert RLS(alpha=0).fit(sick, Y).solver_ == "svd"
     assert RLS(alpha=1).fit(sick, Y).solver_ == "eigh"

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, cross_val_predict
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -206,6 +206,22 @@ def test_widening_goes_on_where_less_is_better():
     assert model.best_score_ > RLSCV(model.alphas_[-13:]).fit(X, Y).best_score_
 
 
+@quiet
+@pytest.mark.parametrize("steps", [3, 4])
+def test_widening_goes_no_further_than_the_memory(steps):
+    rng = np.random.default_rng(1)
+    sizes = np.logspace(0, -3, 12)
+    X = rng.normal(size=(60, 12)) * sizes
+    Y = X @ (rng.normal(size=(12, 4)) / sizes[:, None]) + rng.normal(size=(60, 4))
+    one = 8 * 7 * 12 * 4  # 5 folds, mean and deviation, for all ranks
+    budget = one * (13 + steps)
+    model = HOLRRCV(max_bytes=budget, selection="min").fit(X, Y)
+    assert model.alphas_.size == (17 if steps == 4 else 13)
+    stack = 8 * (2 * 5 + 20 + 4) * 12 * 4  # terms of the folds, products of 20 ranks, sums
+    model = HOLRRCV(max_bytes=budget + stack).fit(X, Y)
+    assert model.alphas_.size == (17 if steps == 4 else 13)
+
+
 @pytest.mark.parametrize("alphas", [[1.0], [1.0, 2.0], [0.0, 1e6, 1e7]])
 def test_no_warning_where_nothing_lies_beyond_the_edge(make_data, alphas):
     X, Y = make_data(noise=0.01)
@@ -219,7 +235,9 @@ def test_ranks_are_capped_where_the_surfaces_exceed_the_budget(make_data):
     X, Y = make_data(d0=4, shape=(3, 2))
     budget = 8 * 4 * 7 * (2 * 2 * 2)  # 4 penalties, 5 folds, mean and deviation, ranks up to 2
     with pytest.warns(UserWarning, match=r"capped at 2.*leaves \(2, 2, 2\)"):
-        model = HOLRRCV(ALPHAS, max_bytes=budget).fit(X, Y)
+        model = HOLRRCV(ALPHAS, max_bytes=budget, selection="min").fit(X, Y)
+    with pytest.warns(UserWarning, match=r"capped at 1.*leaves \(1, 1, 1\)"):
+        HOLRRCV(ALPHAS, max_bytes=budget).fit(X, Y)  # a stack needs more
     everything = HOLRRCV(ALPHAS).fit(X, Y).cv_results_
     for key in ("fold_mse", "mean_mse"):
         np.testing.assert_allclose(
@@ -228,7 +246,7 @@ def test_ranks_are_capped_where_the_surfaces_exceed_the_budget(make_data):
     with pytest.raises(ValueError, match="no room for any"):
         HOLRRCV(ALPHAS, max_bytes=10).fit(X, Y)
     with pytest.raises(ValueError, match="no room for any"):
-        HOLRRCV(ALPHAS, ranks=[(4, 1, 1)], max_bytes=budget // 4).fit(X, Y)
+        HOLRRCV(ALPHAS, ranks=[(4, 1, 1)], max_bytes=budget // 4, selection="min").fit(X, Y)
 
 
 # ---------------------------------------------------------------- bad input
@@ -294,6 +312,10 @@ def test_groups_and_weights_must_fit_the_samples(make_data):
     X, Y = make_data()
     with pytest.raises(ValueError, match="groups must have one entry for each of the 30"):
         HOLRRCV(ALPHAS).fit(X, Y, groups=[0, 1])
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    groups = pd.Series(np.arange(30) % 5, index=np.arange(30)[::-1])
+    with pytest.raises(ValueError, match="rows of X and groups carry different labels"):
+        HOLRRCV(ALPHAS, cv=GroupKFold(5)).fit(pd.DataFrame(X), Y, groups=groups)
     with pytest.raises(ValueError, match="split 0 of cv has zero sample_weight"):
         HOLRRCV(ALPHAS, cv=3).fit(X, Y, np.repeat([0, 1, 1], 10))
 

@@ -175,6 +175,23 @@ def test_scale_of_the_outputs_only_scales_the_errors(make_data, scale):
     assert a.rank_ == b.rank_
 
 
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_scale_of_the_inputs_costs_no_digits(scale):
+    """Whether squares keep enough of them is asked of penalty and inputs in the same units."""
+    rng = np.random.default_rng(0)
+    Q, P = (np.linalg.qr(rng.normal(size=(n, 4)))[0] for n in (40, 4))
+    X = (Q * np.logspace(0, -9, 4)) @ P.T
+    Y = 1e9 * np.outer(X @ P[:, -1], [1.0, 2.0, 3.0]) + 0.1 * rng.normal(size=(40, 3))
+    alphas = np.array([1e-22, 1e-20])
+    models = [
+        HOLRRCV(alphas * s * s, fit_intercept=False, ranks=[(4, 3)], selection="min").fit(X * s, Y)
+        for s in (1.0, scale)
+    ]
+    a, b = (model.cv_results_["mean_mse"] for model in models)
+    np.testing.assert_allclose(a, b, rtol=1e-3)
+    assert ((models[0].predict(X) - Y) ** 2).mean() < 0.1  # nor does the final fit lose them
+
+
 def test_float32_data_are_validated_in_double_precision(make_data):
     X, Y = (a.astype(np.float32) for a in make_data())
     a = HOLRRCV(ALPHAS[1:]).fit(X, Y)

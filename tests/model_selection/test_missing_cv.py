@@ -88,6 +88,7 @@ def test_a_stack_is_no_worse_than_the_best_single_rank():
     assert stack.best_score_ >= single.best_score_
     assert stack.rank_ == single.rank_
     assert stack.n_dropped_ == 1
+    assert np.isnan(stack.lower_bound_)
     assert_array_equal(np.isnan(stack.predict(X)), np.isnan(single.predict(X)))
     known = ~np.isnan(stack.intercept_)
     assert_allclose(stack.predict(X)[:, known], single.predict(X)[:, known], atol=0.5)
@@ -140,6 +141,46 @@ def test_threads_masks_files_and_units(search, tmp_path):
     small = clone(search).fit(X, Y * 2.0**-400)
     assert_allclose(small.best_score_ * 2.0**800, found.best_score_, rtol=1e-9)
     assert_allclose(small.predict(X) * 2.0**400, found.predict(X), rtol=1e-6, atol=1e-9)
+
+
+def test_only_the_last_surface_is_warned_of():
+    X, Y = toy(60)
+    Y = with_holes(Y, 0.3)
+    Y[:, 1, 2] = Y[5] = np.nan
+    grid = [1e-3, 1e-2, 0.1, 1.0]
+    search = HOLRRCV(grid, selection="min", missing="fill")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.fit(X, Y)
+    assert search.cv_results_["fitted_index"][0, 0] == 3  # that of means is at the edge
+    assert search.alpha_ < 1.0
+    with pytest.warns(UserWarning, match="is the smallest of the grid"):
+        HOLRRCV([3.0, 10.0, 30.0], selection="min", missing="fill").fit(X, Y)
+
+
+@pytest.mark.parametrize(("exact", "expected"), [(True, (1,)), (False, (2,))])
+def test_the_least_exact_error_among_those_fitted_is_taken(exact, expected):
+    from types import SimpleNamespace
+
+    from holrr.model_selection.holes import Visit, settle
+    from holrr.model_selection.sweep import Sweep
+
+    folds = SimpleNamespace(visited={}, fills=[], choice=None)
+    errors = {(0,): 3.0, (1,): 1.0, (2,): 2.0}
+    surface = Sweep(np.ones((2, 3)), 5.0, 1)
+    choices = iter([(0,), (1,), (2,), (2,)])
+    found = settle(
+        folds,
+        surface,
+        lambda found: next(choices),
+        lambda index: Visit(None, np.full(2, errors[index]), [index]),
+        lambda: Sweep(np.ones((2, 3)), 7.0, 1),
+        exact=exact,
+    )
+    assert folds.choice == expected
+    assert folds.fills == [expected]
+    assert_array_equal(found.fold_mse[:, expected[0]], errors[expected])
+    assert found.null_mse == 5.0
 
 
 def test_own_selection_and_list_of_ranks():

@@ -56,5 +56,14 @@ def test_what_is_too_far_is_told_and_what_is_flat_is_left():
 def test_there_is_nothing_beyond_the_largest_penalty_or_the_memory():
     assert widened(valley(6.0), GRID, 0, largest=100.0)[1].size == GRID.size
     assert widened(valley(-6.0), GRID, 0, largest=100.0)[1].size > GRID.size
+    assert widened(valley(6.0), GRID, 0, largest=1e3)[1].max() <= 1e3
     assert widened(valley(6.0), GRID, 0, room=3)[1].size == GRID.size
     assert widened(valley(6.0), GRID, 0, room=4)[1].size == GRID.size + 4
+
+
+@pytest.mark.parametrize(("fall", "edge"), [(0.004, None), (0.008, 0)])
+def test_a_fall_counts_from_a_hundredth_of_the_standard_error_of_the_mean(fall, edge):
+    """Three folds that spread by one: the standard error is one over the root of three."""
+    mse = np.array([1.0, 1.0 + fall, 2.0])
+    found = Sweep(np.stack([mse - 1, mse, mse + 1]), 10.0, 1)
+    assert falling_edge(found, np.array([1.0, 2.0, 4.0]), 0) == edge

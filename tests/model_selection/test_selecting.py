@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from sklearn.model_selection import KFold
 
-from holrr import HOLRR, RLS
+from holrr import HOLRR, RLS, Moments
 from holrr.core.tucker import n_parameters
-from holrr.model_selection import HOLRRCV, RLSCV
+from holrr.data.samples import Samples
+from holrr.model_selection import HOLRRCV, RLSCV, linear_folds
 from holrr.model_selection.folds import is_partition, merge_others
 from holrr.model_selection.grid import parameter_counts
+from holrr.model_selection.linear_folds import ArrayFolds
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
 
@@ -115,6 +118,22 @@ def test_criteria_by_their_definition(make_data, criterion, fit_intercept, n, d0
     assert -model.best_score_ == values[model.best_index_] == values.min()
 
 
+@pytest.mark.parametrize("criterion", ["aic", "bic", "gcv"])
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_criteria_are_those_of_the_data(make_data, criterion, scale):
+    """Whatever the outputs were divided by on the way."""
+    X, Y = make_data(30, 4, (2, 2))
+    plain, scaled = (HOLRRCV(ALPHAS, criterion=criterion).fit(X, Y * s) for s in (1.0, scale))
+    found, expected = (m.cv_results_[criterion] for m in (scaled, plain))
+    shift = 2 * Y.size * np.log(scale)
+    found = found / scale / scale if criterion == "gcv" else found - shift
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    train = [m.cv_results_["train_mse"] for m in (scaled, plain)]
+    np.testing.assert_allclose(train[0] / scale / scale, train[1], rtol=1e-8)
+    assert scaled.best_index_ == plain.best_index_
+    assert -scaled.best_score_ == scaled.cv_results_[criterion][scaled.best_index_]
+
+
 def test_gcv_of_ridge_is_scikit_learns_without_intercept():
     """The trace of the hat matrix, as the textbook has it."""
     rng = np.random.default_rng(0)
@@ -142,3 +161,71 @@ def test_final_ridge_model_has_no_rank(make_data):
     model = RLSCV(ALPHAS).fit(X, Y)
     assert isinstance(model.best_estimator_, RLS)
     assert not hasattr(model, "rank_")
+
+
+def test_the_smallest_penalty_decides_how_the_inputs_are_decomposed():
+    """Squares of these inputs keep their digits with the second penalty only."""
+    rng = np.random.default_rng(0)
+    Q, P = (np.linalg.qr(rng.normal(size=(n, 4)))[0] for n in (40, 4))
+    X = (Q * np.logspace(0, -9, 4)) @ P.T
+    Y = 1e9 * np.outer(X @ P[:, -1], [1.0, 2.0, 3.0])
+    model = HOLRRCV([1e-22, 1.0], criterion="gcv", fit_intercept=False).fit(X, Y)
+    assert model.cv_results_["train_mse"][0].min() < 1e-3 * (Y**2).mean()
+
+
+def test_null_error_is_that_of_the_training_means(make_data):
+    X, Y = make_data()
+    splits = list(KFold(4).split(X))
+    nulls = [((Y[test] - Y[train].mean(axis=0)) ** 2).mean() for train, test in splits]
+    found = RLSCV(ALPHAS, cv=splits).fit(X, Y).cv_results_["null_mse"]
+    assert found == pytest.approx(np.mean(nulls))
+
+
+def test_indices_may_count_from_the_end(make_data):
+    X, Y = make_data()
+    splits = list(KFold(3).split(X))
+    backwards = [(train - len(X), test - len(X)) for train, test in splits]
+    a, b = (RLSCV(ALPHAS, cv=cv).fit(X, Y).cv_results_["fold_mse"] for cv in (splits, backwards))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_moments_of_all_folds_are_held_where_there_is_room_only(make_data):
+    X, Y = make_data()
+    splits = list(KFold(3).split(X))
+    held = 3 * 3 * 8 * X.shape[1] * Y[0].size
+    for room, merges in [(held, True), (held - 1, False)]:
+        folds = ArrayFolds(Samples(X, Y), splits, max_bytes=room)
+        folds.prepare()
+        assert (folds.merged is not None) == merges
+
+
+def test_a_block_may_have_no_weight(monkeypatch):
+    """Scattered samples are copied in blocks of 64 at least, here all without weight."""
+    rng = np.random.default_rng(0)
+    X, Y, w = rng.normal(size=(300, 3)), rng.normal(size=(300, 2)), np.ones(300)
+    w[:200] = 0
+    cv = KFold(2, shuffle=True, random_state=0)
+    expected = RLSCV(ALPHAS, cv=cv).fit(X, Y, w).cv_results_["fold_mse"]
+    monkeypatch.setattr(linear_folds, "_BLOCK", 1)
+    found = RLSCV(ALPHAS, cv=cv).fit(X, Y, w).cv_results_["fold_mse"]
+    np.testing.assert_allclose(found, expected)
+
+
+def test_folds_of_few_samples_support_what_the_largest_training_set_does():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(9, 8)), rng.normal(size=(9, 7))
+    parts = [Moments.from_arrays(X[i], Y[i]) for i in (slice(3), slice(3, 9))]
+    model = HOLRRCV.from_fold_moments(parts, alphas=[1.0, 10.0], selection="min")
+    assert model.cv_results_["mean_mse"].shape == (2, 5, 7)
+
+
+def test_models_of_as_many_parameters_as_observations_are_not_chosen():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(4, 8)), rng.normal(size=(4, 2, 2))
+    for criterion in ("aic", "bic", "gcv"):
+        model = HOLRRCV([0.0, 1.0], criterion=criterion, selection="min").fit(X, Y)
+        results = model.cv_results_
+        saturated = results["degrees_of_freedom"] >= results["n_observations"]
+        assert saturated.any()
+        assert np.isinf(results[criterion][saturated]).all()
+        assert not saturated[model.best_index_]

@@ -21,6 +21,7 @@ from holrr import (
     Moments,
 )
 from holrr.datasets import make_tensor_regression
+from holrr.model_selection.stacking import _around
 from problems import toy
 
 ALPHAS = np.logspace(-1, 3, 5)
@@ -135,6 +136,30 @@ def test_outputs_of_any_size_have_the_same_stack(scale):
     assert_allclose(scaled.predict(X) / scale, plain.predict(X), rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_inputs_of_any_size_have_the_same_stack(scale):
+    """The penalties are those of the data, not of what the data were divided by."""
+    X, Y = noisy(30, 5, (4, 3))
+    plain = HOLRRCV(ALPHAS, selection="stack").fit(X, Y)
+    scaled = HOLRRCV(ALPHAS * scale * scale, selection="stack").fit(X * scale, Y)
+    assert scaled.stack_ranks_ == plain.stack_ranks_
+    assert_allclose(scaled.stack_weights_, plain.stack_weights_, rtol=1e-5)
+    assert_allclose(scaled.predict(X * scale), plain.predict(X), rtol=1e-8, atol=1e-10)
+    assert_allclose(scaled.alpha_ / scale / scale, plain.alpha_)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_errors_of_a_stack_are_those_of_the_data(scale):
+    """Whatever the outputs were divided by on the way."""
+    X, Y = noisy(30, 5, (4, 3))
+    plain, scaled = (HOLRRCV(ALPHAS, selection="stack").fit(X, Y * s) for s in (1.0, scale))
+    for name in ("best_score_", "stack_mse_", "stack_gap_"):
+        assert_allclose(getattr(scaled, name) / scale / scale, getattr(plain, name), rtol=1e-5)
+    for name in ("mean_mse", "std_mse", "fold_mse", "null_mse", "stack_path_mse"):
+        found, expected = (m.cv_results_[name] for m in (scaled, plain))
+        assert_allclose(found / scale / scale, expected, rtol=1e-8)
+
+
 def test_files_keep_a_stack(tmp_path):
     X, Y = noisy(30, 5, (4, 3))
     model = HOLRRCV(ALPHAS, selection="stack").fit(X, Y)
@@ -163,3 +188,33 @@ def test_a_stack_of_nothing_predicts_the_mean():
     X, Y = toy(n=20)
     model = HOLRRCV(ALPHAS, cv=4, selection="stack").fit(X, np.ones_like(Y))
     assert_allclose(model.predict(X), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "visited"),
+    [
+        ({1: 5, 2: 4, 4: 1, 8: 3, 16: 2, 32: 0}, [4, 8, 16, 2, 1]),  # worse twice on either side
+        ({1: 0, 2: 5, 4: 4, 8: 3, 16: 2, 32: 1}, [4, 8, 16, 32, 2, 1]),  # better, then the other
+        ({1: 1, 2: 6, 4: 5, 8: 2, 16: 4, 32: 3, 64: 0}, [4, 8, 16, 32, 2, 1]),
+    ],
+)
+@pytest.mark.parametrize("step", [1, -1])
+def test_penalties_are_looked_at_in_both_directions_as_long_as_they_get_better(
+    wanted, visited, step
+):
+    """Two in a row that are no better than the best on their side end a direction."""
+    alphas = np.array(list(wanted), dtype=float)[::step]
+    errors, seen = {}, []
+    for a in _around(alphas, int(np.flatnonzero(alphas == 4)[0]), errors, False):
+        seen.append(int(alphas[a]))
+        errors[a] = wanted[seen[-1]]
+    assert seen == visited
+
+
+@pytest.mark.filterwarnings("ignore:the best penalty")
+def test_the_kernel_of_a_stack_is_that_of_its_place():
+    X, Y = noisy(30, 4, (3, 4))
+    model = KernelHOLRRCV(ALPHAS, gammas=[0.05, 0.5], cv=3, selection="stack").fit(X, Y)
+    other = 1 - model.best_index_[0]
+    model.stack_place_ = (other, 0)  # which may be another one than that of the best single rank
+    assert model.kernel_params_ == model.kernels_[other]

@@ -226,6 +226,14 @@ def test_large_penalty_gives_zero():
     assert_allclose(model.objective_, np.sum((Y - Y.mean(axis=0)) ** 2), rtol=1e-8)
 
 
+@pytest.mark.parametrize(("scale_x", "scale_y"), [(1.0, 1e-170), (1.0, 1e-300), (1e160, 1e-300)])
+def test_penalty_beyond_all_measure_gives_zero(scale_x, scale_y):
+    """What is infinite in the units of the fit is not no penalty."""
+    X, Y = toy()
+    model = MLMTNC(2, 1.0).fit(scale_x * X, scale_y * Y)
+    assert_allclose(model.coef_ * scale_x / scale_y, 0.0, atol=1e-8)
+
+
 def test_moments_and_batches_give_the_same_fit():
     X, Y = toy()
     expected = MLMTNC(2, 1.0).fit(X, Y)

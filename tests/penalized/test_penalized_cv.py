@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
@@ -72,9 +73,41 @@ def test_defaults_find_a_good_candidate_inside_their_grid(make, shape):
     model = make(cv=3).fit(X, Y)
     errors = model.cv_results_["mean_mse"]
     assert errors.min() == -model.best_score_ < 0.8 * Y.var(axis=0).mean()
-    assert errors.ravel()[errors.argmin()] < errors.ravel()[[0, -1]].max()
+    assert 0 < model.best_index_[-1] < errors.shape[-1] - 1
+    assert errors.min() < 0.999 * errors[..., [0, -1]].min()
     assert model.predict(X[:2]).shape == (2, *shape)
     assert model.score(X, Y) > 0.3
+
+
+@pytest.mark.parametrize(("scale_x", "scale_y"), [(10.0, 300.0), (1e100, 1e-70), (1e-70, 1e80)])
+@pytest.mark.parametrize("make", [TraceNormRegressionCV, MLMTNCCV])
+def test_defaults_do_not_depend_on_the_units_of_the_data(make, scale_x, scale_y):
+    X, Y = toy(n=60, noise=2.0)
+    plain, scaled = make(cv=3).fit(X, Y), make(cv=3).fit(X * scale_x, Y * scale_y)
+    assert scaled.best_index_ == plain.best_index_
+    found = scaled.cv_results_["fold_mse"] / scale_y / scale_y
+    assert_allclose(found, plain.cv_results_["fold_mse"], rtol=1e-3)
+
+
+@pytest.mark.parametrize(("scale_x", "scale_y"), [(10.0, 300.0), (1e100, 1e-70), (1e-70, 1e80)])
+def test_penalties_are_those_of_the_data(scale_x, scale_y):
+    """Both of them, whatever the data were divided by on the way."""
+    X, Y = toy()
+    plain = TraceNormRegressionCV([1.0, 10.0], cv=3, alpha=5.0).fit(X, Y)
+    penalties, alpha = np.array([1.0, 10.0]) * scale_x * scale_y, 5.0 * scale_x * scale_x
+    scaled = TraceNormRegressionCV(penalties, cv=3, alpha=alpha).fit(X * scale_x, Y * scale_y)
+    found = scaled.cv_results_["fold_mse"] / scale_y / scale_y
+    assert_allclose(found, plain.cv_results_["fold_mse"], rtol=1e-3)
+    without = TraceNormRegressionCV([1.0, 10.0], cv=3).fit(X, Y).cv_results_["fold_mse"]
+    assert np.abs(found / without - 1).max() > 0.01
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_lies_beyond_the_penalty_that_makes_all_zero():
+    rng = np.random.default_rng(0)
+    model = TraceNormRegressionCV(cv=3).fit(rng.normal(size=(60, 5)), rng.normal(size=(60, 3, 4)))
+    assert model.best_index_ == (0,)
+    assert model.penalties_.size == 16
 
 
 def test_default_penalties_start_where_all_is_zero():
@@ -90,6 +123,18 @@ def test_default_rank_is_that_of_holrr():
     X, Y = toy(n=80, d0=6, shape=(4, 5), noise=1.0)
     model = MLMTNCCV(cv=KFold(4)).fit(X, Y)
     assert model.ranks_ == [HOLRRCV(cv=KFold(4)).fit(X, Y).rank_]
+
+
+def test_random_starts_are_other_ones_in_each_search_and_the_same_within_it():
+    X, Y = toy()
+    search = MLMTNCCV([2], [0.1, 1.0], cv=2, init="random", max_iter=1, tol=0.0)
+    with pytest.warns(ConvergenceWarning):
+        one, two = (clone(search).fit(X, Y) for _ in range(2))
+    final = MLMTNC(2, one.beta_, init="random", max_iter=1, tol=0.0, random_state=one.seed_)
+    with pytest.warns(ConvergenceWarning):
+        final.fit(X, Y)
+    assert_allclose(final.coef_, one.coef_, rtol=1e-9)
+    assert not np.allclose(one.coef_, two.coef_)
 
 
 @pytest.mark.parametrize("make", [TraceNormRegressionCV, MLMTNCCV])

@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from holrr import HOLRR, LRR, MLMTNCCV, RLS, TraceNormRegressionCV  # noqa: E402
+from holrr import HOLRR, LRR, MLMTNC, MLMTNCCV, RLS, TraceNormRegressionCV  # noqa: E402
 from holrr.model_selection import HOLRRCV, LRRCV, RLSCV  # noqa: E402
 from holrr.plotting import RankSurfaceDisplay, SpectrumDisplay  # noqa: E402
 from problems import toy  # noqa: E402
@@ -123,7 +123,8 @@ def test_spectrum_shades_what_is_kept():
 def test_spectrum_of_low_rank_regression_and_of_an_empty_model():
     X, Y = data()
     assert len(SpectrumDisplay.from_estimator(LRR(rank=2).fit(X, Y)).axes_) == 1
-    for model in (RLS().fit(X, Y), HOLRR(rank=2).fit(X, 0 * Y)):
+    none = RLS(), TraceNormRegressionCV([1.0, 2.0], cv=2), MLMTNC(2)
+    for model in (*(m.fit(X, Y) for m in none), HOLRR(rank=2).fit(X, 0 * Y)):
         with pytest.raises(ValueError, match="no spectra"):
             SpectrumDisplay.from_estimator(model)
 

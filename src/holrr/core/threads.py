@@ -21,7 +21,7 @@ __all__ = ["few_threads_for", "limit_threads"]
 # Multiply-adds up to which one thread does it all. Fits of 5e7, 5e8 and 2e9 on two cores, with one
 # thread and with two: 13, 25, 74 and 24, 190, 1400 ms beside some other work, 17, 170, 500 and 230,
 # 810, 3000 ms beside two busy loops. Above it two idle cores save half of the time.
-SMALL_WORK = 5e8
+SMALL_WORK = 4e8
 
 
 class limit_threads:

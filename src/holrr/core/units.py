@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from .namespace import Array, namespace_of
 from .tucker import Tucker
 
-__all__ = ["ONE", "Units"]
+__all__ = ["ONE", "Units", "unit_of"]
 
 # Sizes of data within which all that a fit forms of them stays in the range of floats.
 _ORDINARY = {"float64": (1e-60, 1e60), "float32": (1e-12, 1e12)}
@@ -35,7 +38,7 @@ class Units:
     @classmethod
     def of(cls, X: Array, Y: Array) -> Units:
         """Units that suit the data: one, unless these are very large or very small."""
-        return cls(_unit(X), _unit(Y))
+        return cls(unit_of(X), unit_of(Y))
 
     @property
     def is_one(self) -> bool:
@@ -46,9 +49,10 @@ class Units:
         """The ridge penalty that does to the divided data what `alpha` does to the data."""
         return alpha / self.x / self.x
 
-    def energy(self, energy: float) -> float:
-        """A sum of squares of outputs as one of the data themselves."""
-        return energy * self.y * self.y
+    def energy(self, energy: Any) -> Any:
+        """Sums of squares of outputs as those of the data themselves, infinite if need be."""
+        with np.errstate(over="ignore"):
+            return energy * self.y * self.y
 
     def coefficients(self, W: Tucker) -> Tucker:
         """Coefficients of the data themselves."""
@@ -56,12 +60,12 @@ class Units:
         if self.is_one:
             return W
         if first is None:
-            return Tucker(W.core * self.y / self.x, W.factors, W.leading)
+            return Tucker(W.core * (self.y / self.x), W.factors, W.leading)
         # Core and factor apart: their product may leave the range of single precision.
         return Tucker(W.core * self.y, (first / self.x, *others), W.leading)
 
 
-def _unit(A: Array) -> float:
+def unit_of(A: Array) -> float:
     """A power of two near the largest entry, or one where that is of ordinary size.
 
     A few entries are looked at first: a pass over all of them costs as much as a fit.

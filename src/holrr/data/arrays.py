@@ -213,7 +213,7 @@ def check_weights(sample_weight: Any, X: Array) -> Array | None:
     """Weights of shape (n_samples,) as float64 beside `X`, or None where all are one."""
     if sample_weight is None:
         return None
-    w = to_numpy(sample_weight)
+    w = to_numpy(unmasked(sample_weight, "sample_weight"))
     if w.dtype.kind not in "biuf":
         raise TypeError(f"sample_weight must hold real numbers; got dtype {w.dtype}.")
     w = w.astype(np.float64)

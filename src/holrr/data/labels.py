@@ -20,7 +20,7 @@ def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> None:
 
 
 def check_rows(X: Any, **others: Any) -> None:
-    """Rows that carry labels must carry the same ones, in the same order, as those of `X`.
+    """Rows that carry labels must carry the same ones, in the same order.
 
     Pairing them by position would mix samples up in silence.
 
@@ -41,19 +41,20 @@ def check_rows(X: Any, **others: Any) -> None:
     'tue'. Align them first, with y = y.loc[X.index] for instance, or pass y.to_numpy() to pair rows
     by position.
     """
-    index = _index(X)
-    for name, other in others.items():
-        labels = _index(other)
-        if index is None or labels is None or len(index) != len(labels) or index.equals(labels):
+    found = {name: _index(A) for name, A in {"X": X, **others}.items()}
+    first = next((name for name, labels in found.items() if labels is not None), "X")
+    index = found.pop(first)
+    for name, labels in found.items():
+        if labels is None or len(index) != len(labels) or index.equals(labels):
             continue  # other lengths are another error, with its own message
         differ = np.flatnonzero([a != b for a, b in zip(index, labels, strict=True)])
         if not differ.size:  # NaN, say, which differs from itself only
             continue
         k = int(differ[0])
         raise ValueError(
-            f"the rows of X and {name} carry different labels: at position {k} X has "
-            f"{index[k]!r} and {name} has {labels[k]!r}. Align them first, with {name} = "
-            f"{name}.loc[X.index] for instance, or pass {name}.to_numpy() to pair rows by position."
+            f"the rows of {first} and {name} carry different labels: at position {k} {first} has "
+            f"{index[k]!r} and {name} has {labels[k]!r}. Align them first, with {name} = {name}"
+            f".loc[{first}.index] for instance, or pass {name}.to_numpy() to pair rows by position."
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from ..core.caution import warn
 from ..core.finite import check_finite
 from ..core.namespace import row_blocks, to_numpy
+from ..core.units import unit_of
 
 __all__ = ["Errors", "add_errors", "errors_of", "r2"]
 
@@ -34,6 +35,8 @@ class Errors:
         ``sum w (y - mean)^2``.
     error : array of shape (d1, ..., dp)
         ``sum w (y - prediction)^2``.
+    unit : float
+        What the outputs were divided by, so that their squares are there at all.
     """
 
     n_samples: Any
@@ -41,25 +44,32 @@ class Errors:
     mean: np.ndarray
     scatter: np.ndarray
     error: np.ndarray
+    unit: float
 
     @classmethod
     def of(cls, Y: Any, predicted: Any, w: np.ndarray | None) -> Errors:
         """Those of a block of samples."""
         Y = to_numpy(Y).astype(np.float64, copy=False)
         check_finite(Y, "y")
+        predicted, unit = to_numpy(predicted), unit_of(Y)
+        if unit != 1.0:
+            Y, predicted = Y / unit, predicted / unit
         w = np.ones(len(Y)) if w is None else w
         weight = float(w.sum())
         # About the first sample: where an output is constant, no rounding makes a spread of it.
         mean = Y[0] + np.tensordot(w, Y - Y[0], 1) / (weight or 1.0)
         squares = lambda D: np.tensordot(w, np.square(D), 1)  # noqa: E731
-        return cls(len(Y), weight, mean, squares(Y - mean), squares(Y - to_numpy(predicted)))
+        return cls(len(Y), weight, mean, squares(Y - mean), squares(Y - predicted), unit)
 
     @classmethod
     def of_observed(cls, Y: Any, predicted: Any, w: np.ndarray | None) -> Errors:
         """Those of the entries of a block that neither `Y` nor the predictions have as NaN."""
         Y, predicted = to_numpy(Y).astype(np.float64, copy=False), to_numpy(predicted)
         seen = ~(np.isnan(Y) | np.isnan(predicted))
-        check_finite(np.where(seen, Y, 0.0), "y")
+        observed = np.where(seen, Y, 0.0)
+        check_finite(observed, "y")
+        unit = unit_of(observed)
+        Y, predicted = (Y, predicted) if unit == 1.0 else (Y / unit, predicted / unit)
         v = seen if w is None else seen * w.reshape(-1, *(1,) * (Y.ndim - 1))
         weight = v.sum(axis=0, dtype=np.float64)
         first = np.take_along_axis(Y, seen.argmax(axis=0)[None], 0)[0]
@@ -67,10 +77,13 @@ class Errors:
         add = lambda D: np.sum(v * np.where(seen, D, 0.0), axis=0)  # noqa: E731
         mean = first + add(Y - first) / np.where(weight > 0, weight, 1.0)
         squares = (add(np.square(Y - mean)), add(np.square(Y - predicted)))
-        return cls(seen.sum(axis=0), weight, mean, *squares)
+        return cls(seen.sum(axis=0), weight, mean, *squares, unit)
 
     def __add__(self, other: Errors) -> Errors:
         """All samples together, by the pairwise formula (see `Moments`)."""
+        if self.unit != other.unit:
+            unit = max(self.unit, other.unit)
+            return self._in_unit(unit) + other._in_unit(unit)
         weight = self.weight + other.weight
         some, more = np.asarray(self.weight) > 0, np.asarray(other.weight) > 0
         delta = np.where(some & more, other.mean - self.mean, 0.0)
@@ -81,7 +94,14 @@ class Errors:
             np.where(some, self.mean, other.mean) + share * delta,
             self.scatter + other.scatter + self.weight * share * np.square(delta),
             self.error + other.error,
+            self.unit,
         )
+
+    def _in_unit(self, unit: float) -> Errors:
+        share = self.unit / unit
+        mean, scatter = share * self.mean, share * share * self.scatter
+        error = share * share * self.error
+        return replace(self, mean=mean, scatter=scatter, error=error, unit=unit)
 
     def r2(self) -> float:
         """R2 averaged over the outputs, as scikit-learn's `r2_score` has it.

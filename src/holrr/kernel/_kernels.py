@@ -12,6 +12,7 @@ from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
 
 from ..core.namespace import Array, to_numpy
+from ..core.units import unit_of
 from ..data.samples import Samples
 from ..data.source import Source
 from ..model_selection.folds import take
@@ -27,6 +28,8 @@ KernelSpec = dict[str, Any]
 _PARAMETERS = ("gamma", "degree", "coef0", "kernel_params")
 # Relative to one over the median distance: optimal widths are rather larger than distances.
 _RELATIVE_GAMMAS = np.logspace(-2, 0.5, 6)
+# Times the relative ones still a number.
+_LARGEST_GAMMA = 1e307
 _WIDTHS = {"rbf": "sqeuclidean", "laplacian": "cityblock"}
 # Samples from which the scales of the data are taken.
 _SOME = 500
@@ -130,7 +133,8 @@ def median_gamma(X: Array, w: Array | None = None, kernel: str = "rbf") -> float
     >>> median_gamma(np.array([[0.0], [1.0], [3.0]]))
     0.25
     """
-    distances = pdist(X, _WIDTHS[kernel])
+    unit = unit_of(X)  # in which distances neither overflow nor vanish
+    distances = pdist(X / unit, _WIDTHS[kernel])
     i, j = np.triu_indices(len(X), 1)
     pairs = np.ones(i.size) if w is None else w[i] * w[j]
     usable = (distances > 0) & np.isfinite(distances) & (pairs > 0)
@@ -138,7 +142,14 @@ def median_gamma(X: Array, w: Array | None = None, kernel: str = "rbf") -> float
         return 1.0
     order = np.argsort(distances[usable])
     total = np.cumsum(pairs[usable][order])
-    return 1.0 / float(distances[usable][order][np.searchsorted(total, 0.5 * total[-1])])
+    median = float(distances[usable][order][np.searchsorted(total, 0.5 * total[-1])])
+    gamma = 1.0 / median / unit / (unit if kernel == "rbf" else 1.0)
+    if not 0 < gamma < _LARGEST_GAMMA:
+        raise ValueError(
+            f"X is too {'large' if gamma == 0 else 'small'} for kernel={kernel!r}: no gamma suits "
+            f"distances of about {unit:.0e} between samples. Scale X."
+        )
+    return gamma
 
 
 def some_samples(data: Samples | Source) -> tuple[np.ndarray, np.ndarray]:

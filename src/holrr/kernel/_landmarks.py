@@ -124,7 +124,10 @@ class Landmarks:
 def choose_landmarks(
     data: Samples | Source, kernel: Any, n_components: int | None, landmarks: Any, random_state: Any
 ) -> Array:
-    """The landmarks that were given, checked, or rows of `X`, drawn without replacement."""
+    """The landmarks that were given, checked, or rows of `X`, drawn without replacement.
+
+    Samples without weight are not drawn: they are as good as not there.
+    """
     if kernel == "precomputed":
         raise ValueError(
             "n_components and landmarks need the inputs themselves, which kernel='precomputed' "
@@ -148,15 +151,16 @@ def choose_landmarks(
 
 
 def _draw(data: Samples | Source, n_components: int, random_state: Any) -> Array:
-    n = data.n_samples
+    w = data.w if isinstance(data, Samples) else data.weights
+    rows = np.arange(data.n_samples) if w is None else np.flatnonzero(to_numpy(w) > 0)
+    n = rows.size
     if n_components > n:
         warn(
             f"n_components={n_components} is more than the {n} samples to draw landmarks from; "
             f"all of these are taken."
         )
-    rows = np.arange(n)
     if n_components < n:
-        rows = check_random_state(random_state).permutation(n)[:n_components]
+        rows = rows[check_random_state(random_state).permutation(n)[:n_components]]
     return copy_of(take(data.X, rows)) if isinstance(data, Samples) else data.input_rows(rows)
 
 

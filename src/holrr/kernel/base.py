@@ -8,6 +8,7 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 from sklearn.base import _fit_context
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -15,10 +16,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import Approximating, all_or_nothing
-from ..core.namespace import Array, beside, namespace_of, row_blocks
+from ..core.namespace import Array, beside, namespace_of, row_blocks, to_numpy
 from ..core.spectral import Whitened, whiten_moments
 from ..core.threads import few_threads_for
 from ..core.tucker import Tucker
+from ..data.arrays import check_inputs
 from ..data.moments import Moments
 from ..data.samples import Samples, ingest
 from ..data.source import Source
@@ -244,6 +246,12 @@ class KernelTensorRegressor(Approximating):
                     f"partial_fit cannot go on with {name}={value!r}: the batches before were seen "
                     f"with {name}={before!r}. Set it back, or start anew with fit or a clone."
                 )
+        points, given = to_numpy(self.X_fit_), self.landmarks
+        if given is not None and not np.array_equal(to_numpy(check_inputs(given)), points):
+            raise ValueError(
+                "partial_fit cannot go on with other landmarks than those of the batches before. "
+                "Set them back, or start anew with fit or a clone."
+            )
         return Landmarks(self._kernel_function(), self.X_fit_, s, Q)
 
     def _input_map(self) -> Array:

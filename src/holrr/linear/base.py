@@ -8,6 +8,7 @@ from dataclasses import replace
 from numbers import Real
 from typing import Any
 
+import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -24,6 +25,7 @@ from ..data.source import Source
 from ..data.wide import whiten_source
 from .holes import (
     check_no_infinity,
+    check_unobserved,
     complete_samples,
     has_holes,
     observe,
@@ -31,6 +33,7 @@ from .holes import (
     set_completion,
     unscale_fit,
     weighted,
+    without_unobserved,
 )
 
 __all__ = ["LinearApproximating", "LinearTensorRegressor", "check_batch", "moments_so_far"]
@@ -101,10 +104,10 @@ class LinearTensorRegressor(TensorRegressor):
         """
         seen = moments_so_far(self)
         data = ingest(self, X, y, sample_weight, reset=seen is None)
-        if seen is None:
-            return self._fit_moments(data.moments(self._wants_response_grams()))
-        check_batch(data, seen)
-        return self._fit_moments(seen + data.moments(seen.response_grams is not None))
+        if seen is not None:
+            check_batch(data, seen)
+        self._add_batch(data, seen)
+        return self
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
@@ -155,6 +158,13 @@ class LinearTensorRegressor(TensorRegressor):
             self._solve(problem, data.n_features, **options)
         return self
 
+    def _add_batch(self, data: Samples | Source, seen: Moments | None) -> None:
+        """Fit to the moments of earlier batches, if there are any, and of this one."""
+        if seen is None:
+            self._fit_moments(data.moments(self._wants_response_grams()))
+        else:
+            self._fit_moments(seen + data.moments(seen.response_grams is not None))
+
     def _fit_moments(self, moments: Moments, *, keep: bool = True, **options: Any) -> Any:
         """Fit to moments, which are kept for later batches unless nobody will add any."""
         if self._wants_response_grams() and moments.response_grams is None:
@@ -180,8 +190,8 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
     }
 
     solver: str
-    missing: str
-    output_weight: Any
+    missing: str = "raise"
+    output_weight: Any = None
 
     def _fit_data(self, data: Samples | Source, **options: Any) -> Any:
         if not isinstance(data, Samples):
@@ -226,10 +236,22 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
             if mask is not None:
                 filled = found.filled().at(data.units.alpha(float(self.alpha)))
                 self._solve(replace(filled, units=data.units), data.n_features, mask)
+                self.n_iter_, self.lower_bound_ = found.n_iter, math.nan
         else:
             super()._fit_data(data, mask=mask)
         self.n_iter_ = getattr(self, "n_iter_", 1)
         self.n_dropped_ = n_dropped
+
+    def _add_batch(self, data: Samples | Source, seen: Moments | None) -> None:
+        """As above; outputs that no batch has any entry of are not part of the problem."""
+        never: Any = False
+        if self.missing == "fill" and isinstance(data, Samples) and has_holes(data):
+            data, never = without_unobserved(self, observe(data)[0])
+        if seen is not None:
+            check_unobserved(never, self.intercept_)
+        super()._add_batch(data, seen)
+        if np.any(never):
+            self.intercept_ = np.where(never, np.nan, self.intercept_)
 
     def _fit_moments(self, moments: Moments, **options: Any) -> Any:
         refuse_output_weight(self, "moments")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,13 @@ from ..core.caution import warn
 from ..core.finite import check_finite
 from ..core.holes import Observed, SampleBasis, has_observation
 from ..core.missing import Completion
-from ..core.namespace import is_numpy_array, namespace_of, row_blocks
+from ..core.namespace import is_numpy_array, namespace_of, row_blocks, to_numpy
 from ..core.output_weights import check_output_weight, scale_outputs, unscale
 from ..data.samples import Samples
+from ..structures import MultilinearRank
 
-__all__ = [
-    "check_no_infinity",
-    "complete_samples",
-    "has_holes",
-    "observe",
-    "output_weights",
-    "set_completion",
-]
-__all__ += ["unscale_fit", "weighted"]
+__all__ = ["check_no_infinity", "check_unobserved", "complete_samples", "has_holes", "observe"]
+__all__ += ["output_weights", "set_completion", "unscale_fit", "weighted", "without_unobserved"]
 
 _BLOCK = 2**22  # bytes of outputs that are looked at at a time
 
@@ -73,6 +68,36 @@ def observe(data: Samples) -> tuple[Samples, int]:
         return data, n_dropped
     w = None if data.w is None else data.w[keep]
     return replace(data, X=data.X[keep], Y=data.Y[keep], w=w), n_dropped
+
+
+def without_unobserved(estimator: Any, data: Samples) -> tuple[Samples, np.ndarray]:
+    """Zeros for the outputs that no sample has, and which these are, (d1, ..., dp).
+
+    Zeros cost nothing where the outputs are free of each other given the latent inputs. A low
+    multilinear rank ties them, and whole slices of zeros are all that costs nothing.
+    """
+    never = np.isnan(data.Y).all(axis=0)
+    modes = [np.arange(never.ndim) != mode for mode in range(never.ndim)]
+    some = [(~never).any(axis=tuple(np.flatnonzero(other))) for other in modes]
+    slices = ~reduce(np.multiply.outer, some, np.True_)
+    if isinstance(estimator, MultilinearRank) and (slices != never).any():
+        where = tuple(int(i) for i in np.argwhere(slices != never)[0])
+        raise ValueError(
+            f"y of this batch has no entry of output {where}, but others of the same slices. "
+            f"Batches may lack whole slices only; load all samples and call fit."
+        )
+    return replace(data, Y=np.where(never, 0.0, data.Y)), never
+
+
+def check_unobserved(never: Any, intercept: Any) -> None:
+    """A batch must lack the same outputs, if any, as those before, whose intercept is NaN."""
+    before = np.isnan(to_numpy(intercept)) if np.ndim(intercept) else np.isnan(intercept)
+    if np.any(before != never):
+        where = tuple(int(i) for i in np.argwhere(before != never)[0])
+        raise ValueError(
+            f"y of this batch must have no entry of the same outputs as the batches before; output "
+            f"{where} is missing in one of them only. Load all samples and call fit."
+        )
 
 
 def complete_samples(estimator: Any, data: Samples) -> Completion:

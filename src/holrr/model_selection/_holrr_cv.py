@@ -56,9 +56,9 @@ class HOLRRCV(LinearSurfaceSearchCV):
         "eigh" factorises ``X'X``, "svd" the inputs themselves. "auto" takes the former where there
         are more samples than features and half of the digits survive it.
     max_bytes : float, default=2**30
-        Memory for the error surfaces of all folds, their mean and their standard deviation. Where
-        they would take more, every rank is capped at the largest common number that fits, with a
-        warning.
+        Memory for the error surfaces of all folds, their mean and their standard deviation, and for
+        the terms of a stack. Where they would take more, every rank is capped at the largest common
+        number that fits, with a warning.
     missing : {"raise", "fill"}, default="raise"
         What NaN and masked entries of y are: an error, or missing outputs, which count neither in
         the fits nor in the held-out errors. Then the

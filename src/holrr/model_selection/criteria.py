@@ -89,6 +89,8 @@ def criterion_surface(
         supported = max(supported, problem.s.shape[0])
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.where(df < n, CRITERIA[criterion](mse, df, n), np.inf)
+    if criterion != "gcv":  # logarithms of the squares of the data themselves
+        values += 2 * n * math.log(folds.units.y)
     cut = (slice(None),) * (mse.ndim - len(caps)) + ((slice(supported),) if caps else ())
     return {
         criterion: values[cut],

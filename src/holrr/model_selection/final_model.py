@@ -39,6 +39,7 @@ class FinalModel:
     n_parameters_ = _of_the_final_model("n_parameters_", "Degrees of freedom of the coefficients.")
 
     save = TensorRegressor.save
+    _forget = TensorRegressor._forget
 
     def predict(self, X: Any) -> Array:
         """Predict with the final model.

@@ -178,7 +178,14 @@ class LinearSurfaceSearchCV(LinearSearchCV, SurfaceSearchCV):
                 lambda: self._candidates_only(self._sweep(folds, plan, self.alphas_, bar), plan)[0],
                 exact=self.selection in ("min", "stack"),
             )
+        self._warn_at_edge(found, folds)
         return found, plan
+
+    def _warn_at_edge(self, found: Any, folds: Any) -> None:
+        """As above, but not of outputs that are filled with means only."""
+        settled = not isinstance(folds, HoleFolds) or folds.choice is not None
+        if settled or not self._rank_grid(folds.shape).caps:
+            super()._warn_at_edge(found, folds)
 
     def _select(self, folds: Any) -> Index:
         choice = getattr(folds, "choice", None)

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_c
 
 from ..base import all_or_nothing
 from ..core.threads import few_threads_for
+from ..data.labels import check_rows
 from ..data.moments import Moments
 from ..data.samples import Samples, ingest
 from ..data.source import Source
@@ -76,6 +77,7 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         -------
         self
         """
+        check_rows(X, y=y, groups=groups)
         data = ingest(self, X, y, sample_weight, stream=self._streams)
         self._check_grid(data)
         return self._search(self._folds(data, groups))
@@ -119,9 +121,9 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         """Penalties beyond this are all the same."""
         return math.inf
 
-    def _min_alpha(self, penalties: np.ndarray) -> float:
-        """The least ridge penalty of a fit with these penalties."""
-        return float(penalties.min())
+    def _min_alpha(self, penalties: np.ndarray, folds: Folds) -> float:
+        """The least ridge penalty of a fit with these penalties, in the units of the folds."""
+        return float(self._to_units(penalties, folds).min())
 
     def _to_units(self, penalties: np.ndarray, folds: Folds) -> np.ndarray:
         """Penalties of the data as those of the folds, whose data were divided by their units."""
@@ -165,11 +167,17 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
                     room=self._room(folds, plan, penalties.size),
                 )
         setattr(self, f"{self._penalties}_", penalties)
-        warn_at_edge(found, penalties, axis, self._penalties, largest=largest)
+        self._warn_at_edge(found, folds)
         return found, plan
 
+    def _warn_at_edge(self, found: Sweep, folds: Folds) -> None:
+        """Tell where the best penalty lies beyond the grid."""
+        penalties, axis = getattr(self, f"{self._penalties}_"), self._penalty_axis(folds)
+        largest = self._largest_penalty(folds)
+        warn_at_edge(found, penalties, axis, self._penalties, largest=largest)
+
     def _sweep(self, folds: Folds, plan: Any, penalties: np.ndarray, bar: Progress) -> Sweep:
-        folds.min_alpha = self._min_alpha(self._to_units(penalties, folds))
+        folds.min_alpha = self._min_alpha(penalties, folds)
         errors, shape = self._errors(plan, penalties, folds)
         bar.expect(folds.n_folds * math.prod(folds.candidates) * penalties.size)
         return sweep(folds, errors, shape, n_jobs=self.n_jobs, tick=bar.tick)
@@ -185,7 +193,8 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         one = self._to_units(np.ones(1), folds)[0]
         with np.errstate(over="ignore", divide="ignore"):
             found = np.minimum(np.divide(penalties, one), np.finfo(float).max)
-        return np.unique(np.where(found < np.finfo(float).tiny, 0.0, found))
+        found = np.where(found < np.finfo(float).tiny, 0.0, found)
+        return found[np.sort(np.unique(found, return_index=True)[1])]  # each once, in their order
 
     def _results(self, found: Sweep, plan: Any, folds: Folds) -> dict[str, Any]:
         return {
@@ -232,9 +241,3 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
     def _squares(self) -> tuple[str, ...]:
         """The results that are mean squares of outputs."""
         return ("mean_mse", "std_mse", "fold_mse", "null_mse")
-
-    def _forget(self) -> None:
-        """Drop what an earlier fit has left: a refit has no other attributes than a first fit."""
-        for name in [n for n in vars(self) if n.endswith("_")]:
-            if name not in ("n_features_in_", "feature_names_in_"):
-                delattr(self, name)

@@ -33,9 +33,12 @@ from .held_out import HeldOut
 from .hull import nearest_in_hull, squares
 from .surface import Terms, cumulative_sum
 
-__all__ = ["FoldTerms", "Stack", "stack_ranks"]
+__all__ = ["MAX_BLOCKS", "FoldTerms", "Stack", "stack_ranks"]
 
 Index = tuple[int, ...]
+
+# The longest path that is looked at.
+MAX_BLOCKS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +108,7 @@ def stack_ranks(
     bound: float = math.inf,
     tol: float = 1e-6,
     patience: float = 5,
-    max_blocks: float = 20,
+    max_blocks: float = MAX_BLOCKS,
 ) -> Stack | None:
     """The best mixture of ranks at one penalty, or None if its error must exceed a bound.
 

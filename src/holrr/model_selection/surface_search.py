@@ -18,6 +18,7 @@ from .folds import Folds
 from .grid import RankGrid, parameter_counts
 from .search import Data, Index, SearchCV
 from .selection import SELECTIONS, select
+from .stack import MAX_BLOCKS
 from .stacking import search_stack
 from .sweep import Errors, Sweep, rank_errors
 
@@ -72,13 +73,23 @@ class SurfaceSearchCV(SearchCV):
         self._rank_grid((self._n_inputs(data), *data.output_shape))
 
     def _plan(self, folds: Folds, n_penalties: int) -> RankGrid:
-        n_surfaces = math.prod(folds.candidates) * n_penalties * self._surfaces_kept(folds)
+        per_penalty = math.prod(folds.candidates) * self._surfaces_kept(folds)
+        n_surfaces = n_penalties * per_penalty + self._stack_arrays(folds)
         grid = self._rank_grid(folds.shape).within_input_rank(folds.max_input_rank)
         return grid.within_budget(n_surfaces, self.max_bytes)
 
+    @property
+    def _stacks(self) -> bool:
+        return self.selection == "stack" and self.criterion == "cv" and not self.refine
+
     def _room(self, folds: Folds, plan: RankGrid, n_penalties: int) -> int:
-        one = 8 * math.prod(folds.candidates) * self._surfaces_kept(folds) * math.prod(plan.caps)
-        return int(self.max_bytes // one) - n_penalties
+        n_surfaces = self.max_bytes // (8 * math.prod(plan.caps)) - self._stack_arrays(folds)
+        per_penalty = math.prod(folds.candidates) * self._surfaces_kept(folds)
+        return int(n_surfaces // per_penalty) - n_penalties
+
+    def _stack_arrays(self, folds: Folds) -> int:
+        """How many arrays of the size of a core a stack needs: terms, products, sums."""
+        return 2 * folds.n_folds + MAX_BLOCKS + 4 if self._stacks else 0
 
     def _surfaces_kept(self, folds: Folds) -> int:
         """How many arrays of the size of the surface the results hold."""
@@ -151,6 +162,12 @@ class SurfaceSearchCV(SearchCV):
             return (*super()._squares(), *stacked)
         return ("train_mse", "gcv") if self.criterion == "gcv" else ("train_mse",)
 
+    def _restore_units(self, folds: Folds) -> None:
+        score = self.best_score_
+        super()._restore_units(folds)
+        if self._key() not in self._squares():  # a logarithm, which is that of the data already
+            self.best_score_ = score
+
     def _select(self, folds: Folds) -> Index:
         return select(self.cv_results_, self.selection, folds.n_folds, key=self._key())
 
@@ -165,7 +182,7 @@ class SurfaceSearchCV(SearchCV):
 
     def _refit(self, folds: Folds, plan: RankGrid) -> None:
         """Fit the chosen model, or the stack of many, to all the data."""
-        if self.selection != "stack" or self.criterion != "cv" or self.refine or not plan.caps:
+        if not self._stacks or not plan.caps:
             super()._refit(folds, plan)
             return
         results = self.cv_results_
@@ -187,7 +204,8 @@ class SurfaceSearchCV(SearchCV):
         self.best_score_ = -stack.cross_fitted_mse
         self.stack_place_ = place
         self.stack_ranks_, self.stack_weights_ = list(stack.blocks), stack.weights
-        self.stack_mse_, self.stack_gap_ = stack.mse, stack.gap
+        self.stack_mse_ = folds.units.energy(float(stack.mse))
+        self.stack_gap_ = folds.units.energy(float(stack.gap))
         results["stack_path_mse"] = stack.path_cross_fitted_mse
 
     # ------------------------------------------------------------ the chosen model

@@ -59,8 +59,8 @@ class PenalizedCV(LinearSearchCV):
         """Shape of the errors of one fold."""
         return (n_penalties,)
 
-    def _min_alpha(self, penalties: np.ndarray) -> float:
-        return float(self.alpha)
+    def _min_alpha(self, penalties: np.ndarray, folds: Folds) -> float:
+        return folds.units.alpha(float(self.alpha))
 
     def _sweep(self, folds: Folds, plan: Any, penalties: np.ndarray, bar: Progress) -> Sweep:
         """One warning for all the fits that did not converge."""

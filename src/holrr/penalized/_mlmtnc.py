@@ -21,6 +21,9 @@ from ._spectral import ScaledProblem, SpectralRegressor, lift
 
 __all__ = ["MLMTNC", "beta_in_units", "least_squares", "mlmtnc", "start_of", "unconverged"]
 
+# Penalty, in units in which the data are about one.
+_LARGEST = 1e150
+
 
 def mlmtnc(
     problem: ScaledProblem,
@@ -50,7 +53,8 @@ def mlmtnc(
     """
     # All of the p + 2 blocks of the coefficients change by this when the units of the data do.
     unit = (problem.unit_t / problem.unit_s) ** (1 / (problem.T.ndim + 1))
-    scaled = beta * (unit / problem.unit_t) ** 2
+    # With far smaller penalties than the limit all is zero, and infinity is no number to go by.
+    scaled = min(beta * unit / problem.unit_t * unit / problem.unit_t, _LARGEST)
     best: Descent | None = None
     for trial in range(n_init):
         if trial == 0 and init == "holrr":
@@ -220,8 +224,8 @@ def beta_in_units(beta: float, units: Units, order: int) -> float:
 
     The core and the factors of the modes, `order` of them, all change by the same factor.
     """
-    factor = (units.y / units.x) ** (2 / (order + 1))
-    return beta / units.y * factor / units.y
+    power = 2 / (order + 1)
+    return beta / units.y * (units.y**power / units.x**power) / units.y
 
 
 def start_of(data: ScaledProblem, rank: Any, n_features: int) -> Approximation:

@@ -82,10 +82,10 @@ class SpectrumDisplay:
         """
         check_is_fitted(estimator)
         display = cls(
-            spectra=estimator.spectra_,
+            spectra=getattr(estimator, "spectra_", []),
             rank=estimator.tucker_.rank,
             shape=estimator.tucker_.shape,
-            energy=estimator.energy_,
+            energy=getattr(estimator, "energy_", 0.0),
         )
         return display.plot(mode_names=mode_names, fig=fig)
 
@@ -101,8 +101,8 @@ class SpectrumDisplay:
         modes = [i for i, s in enumerate(self.spectra) if s.size and s.sum() > 0]
         if not modes:
             raise ValueError(
-                "the model has no spectra: it cuts no mode, as RLS does, or its coefficients are "
-                "zero. Use LRR or HOLRR."
+                "the model has no spectra: it cuts no mode by them, as only LRR and HOLRR do, or "
+                "its coefficients are zero."
             )
         columns = min(len(modes), 3)
         rows = -(-len(modes) // columns)
