@@ -24,6 +24,7 @@ from .data.arrays import check_inputs, check_outputs, check_weights, nan_for_mas
 from .data.labels import check_features, check_rows
 from .data.scores import r2
 from .data.source import is_dask, open_source
+from .spread import Spread, scalar_if_0d
 
 __all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "lift"]
 
@@ -59,7 +60,7 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
+class TensorRegressor(Spread, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
     """Regression from vectors to tensors with coefficients in Tucker form.
 
     A subclass says how data become a problem (`fit`) and how the problem is solved (`_solve`).
@@ -87,7 +88,7 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
             if problem.dtype == "float32" or not units.is_one:
                 dtype = _wide_enough(dtype, coef, intercept)
         self.tucker_ = coef.astype(dtype)
-        self.intercept_ = _scalar_if_0d(xp.astype(intercept, dtype))
+        self.intercept_ = scalar_if_0d(xp.astype(intercept, dtype))
         self.solver_ = problem.solver
 
     @property
@@ -127,32 +128,40 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         check_is_fitted(self)
         return self.tucker_.n_parameters
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the outputs, never building the dense coefficients.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether the standard deviation of a new observation about its prediction is returned,
+            too; see docs/intervals.md. Ridge and low-rank estimators have it.
 
         Returns
         -------
         array of shape (n_samples, d1, ..., dp)
             In the array library and on the device of `X`; a Dask array, not computed yet, where
-            `X` is one.
+            `X` is one. With `return_std` a pair of such arrays.
         """
         check_is_fitted(self)
+        if return_std:
+            self._check_spread()
         if is_dask(X):
             from .data.dask import predict_lazily
 
             check_features(self, X, reset=False)
-            return predict_lazily(self, X)
+            return predict_lazily(self, X, return_std=return_std)
         checked = check_inputs(X)
         check_features(self, X, reset=False)
         n_inputs, *outputs = self.tucker_.shape
         with few_threads_for(
             checked.shape[0] * (n_inputs + self.tucker_.rank[0] * math.prod(outputs))
         ):
-            return self._predict_checked(checked)
+            if not return_std:
+                return self._predict_checked(checked)
+            mean, spread = self._predict_with_spread(checked)
+            return mean, self._std(spread, mean)
 
     def _predict_checked(self, X: Array) -> Array:
         return self._map(X)
@@ -247,10 +256,21 @@ class Approximating(TensorRegressor):
             What the core is multiplied by: a mixture of the fits of many ranks.
         """
         found = self._approximate(problem, n_features, mask is not None)
-        self._set_fit(problem, found if mask is None else found.masked(mask))
+        if mask is None:
+            self._set_fit(problem, found)
+        else:
+            self._set_fit(problem, found.masked(mask), float(mask.mean()))
 
-    def _set_fit(self, problem: Whitened, found: Approximation) -> None:
-        """Map an approximation back to coefficients and set the fitted attributes."""
+    def _set_fit(self, problem: Whitened, found: Approximation, kept: float = 1.0) -> None:
+        """Map an approximation back to coefficients and set the fitted attributes.
+
+        Parameters
+        ----------
+        problem : Whitened
+        found : Approximation
+        kept : float
+            The share that a mask has left of the core.
+        """
         units = problem.units
         self._set_coefficients(lift(found.tucker, problem), problem)
         self.objective_ = units.energy(problem.residual + found.error)
@@ -258,6 +278,7 @@ class Approximating(TensorRegressor):
         self.energy_ = units.energy(problem.norm)
         self.spectra_ = [units.energy(spectrum) for spectrum in found.spectra]
         self._set_rank(found)
+        self._set_spread(problem, found.tucker, kept)
 
 
 def lift(V: Tucker, problem: Whitened) -> Tucker:
@@ -281,8 +302,3 @@ def _wide_enough(dtype: Any, coef: Tucker, intercept: Array) -> Any:
     raise ValueError(
         "y is so large and X or the penalty so small that the coefficients overflow: scale X or y."
     )
-
-
-def _scalar_if_0d(a: Array) -> Any:
-    """Scalar targets have a scalar intercept, as in scikit-learn."""
-    return float(a) if a.ndim == 0 else a

@@ -242,7 +242,9 @@ def _joined(boxes: list[Box], parts: list[Moments], shape: tuple[int, ...]) -> M
 # ---------------------------------------------------------------- predictions
 
 
-def predict_lazily(model: Any, X: Any, max_bytes: int = DEFAULT_MAX_BYTES) -> Any:
+def predict_lazily(
+    model: Any, X: Any, max_bytes: int = DEFAULT_MAX_BYTES, *, return_std: bool = False
+) -> Any:
     """Predictions as a Dask array, of which nothing is computed yet.
 
     Parameters
@@ -251,18 +253,26 @@ def predict_lazily(model: Any, X: Any, max_bytes: int = DEFAULT_MAX_BYTES) -> An
     X : Dask array of shape (n_samples, n_features)
     max_bytes : int
         Chunks of samples are cut where a chunk of the predictions would exceed a quarter of this.
+    return_std : bool
+        Whether the standard deviations come, too, computed apart from the predictions.
 
     Returns
     -------
-    Dask array of shape (n_samples, d1, ..., dp)
+    Dask array of shape (n_samples, d1, ..., dp), or a pair of them
     """
+    if return_std:
+        return predict_lazily(model, X, max_bytes), _lazily(model, X, max_bytes, _std_of_chunk)
+    return _lazily(model, X, max_bytes, _predict_chunk)
+
+
+def _lazily(model: Any, X: Any, max_bytes: int, of_chunk: Callable[..., Any]) -> Any:
     shape = np.shape(model.intercept_)
     most = max(1, max_bytes // (32 * max(1, math.prod(shape))))
     X = known(X, "X")
     samples = tuple(n for whole in X.chunks[0] for n in pieces(whole, most))
     dtype = np.dtype(model._dtype_name())
     return da.map_blocks(
-        _predict_chunk,
+        of_chunk,
         X.rechunk((samples, -1)),
         model=delayed(light(model)),
         dtype=dtype,
@@ -276,3 +286,8 @@ def predict_lazily(model: Any, X: Any, max_bytes: int = DEFAULT_MAX_BYTES) -> An
 def _predict_chunk(X: np.ndarray, model: Any, block_id: tuple[int, ...] | None = None) -> Any:
     with errors_say_where(f"chunk {block_id[0] if block_id else 0} of the samples"):
         return model.predict(unmasked(X, "X"))
+
+
+def _std_of_chunk(X: np.ndarray, model: Any, block_id: tuple[int, ...] | None = None) -> Any:
+    with errors_say_where(f"chunk {block_id[0] if block_id else 0} of the samples"):
+        return model.predict(unmasked(X, "X"), return_std=True)[1]
