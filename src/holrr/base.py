@@ -22,7 +22,7 @@ from .core.threads import few_threads_for
 from .core.tucker import Tucker
 from .data.arrays import check_inputs, check_outputs, check_weights
 from .data.labelled import put_labels, to_xarray
-from .data.labels import Labels, check_features
+from .data.labels import Labels, check_features, named_by_hand
 from .data.named import take_inputs, take_pair
 from .data.scores import r2
 from .data.source import is_dask, open_source
@@ -210,6 +210,31 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
             check_finite(Y, "y")
         w, passed_over = check_weights(data.sample_weight, Y), fill or self._knows_not_all()
         return r2(Y, predicted, w, missing=passed_over)
+
+    def name_modes(self, **coordinates: Any) -> Any:
+        """Name the output modes of a model that was fitted to arrays.
+
+        Parameters
+        ----------
+        coordinates : dict
+            For each output mode, in their order, its name and the labels of its entries, or None.
+
+        Returns
+        -------
+        self
+            Predictions stay arrays; `to_xarray` and the displays have the names.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holrr import RLS
+        >>> model = RLS().fit(np.eye(4), np.ones((4, 2, 3)))
+        >>> model.name_modes(station=["Lerwick", "Oxford"], month=None).labels_.outputs.dims
+        ('station', 'month')
+        """
+        check_is_fitted(self)
+        self.labels_ = named_by_hand(self.labels_, np.shape(self.intercept_), coordinates)
+        return self
 
     def to_xarray(self) -> Any:
         """What the fit has found, as an xarray Dataset with names on everything.
