@@ -205,7 +205,7 @@ def _merge(parts: Sequence[list[Running]]) -> list[Running]:
 
 
 def _errors_of_chunk(X: Any, Y: Any, w: np.ndarray | None, model: Any) -> Errors:
-    return errors_of(model, X, check_outputs(Y), w)
+    return errors_of(model, check_inputs(X), check_outputs(Y), w)
 
 
 def _tree(leaves: list[Delayed], merge: Callable[..., Any]) -> Delayed:

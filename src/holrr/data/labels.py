@@ -123,7 +123,7 @@ def named_by_hand(
             f"the output modes have sizes {tuple(shape)}; got names for {len(found)} modes of sizes"
             f" {tuple('any' if v is None else v.size for v in found.values())}."
         )
-    coords = {d: ((d,), v, {}) for d, v in found.items() if v is not None}
+    coords: dict[str, Any] = {d: ((d,), v, {}) for d, v in found.items() if v is not None}
     return replace(labels or Labels(), outputs=Grid(tuple(found), sizes, coords))
 
 

@@ -59,7 +59,7 @@ class FinalModel:
         return self.best_estimator_.predict(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination R2 of the final model, averaged over all outputs.
+        """Coefficient of determination R2 of the final model, of all outputs together.
 
         Parameters
         ----------
