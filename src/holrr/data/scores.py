@@ -14,6 +14,7 @@ from ..core.caution import warn
 from ..core.finite import check_finite
 from ..core.namespace import row_blocks, to_numpy
 from ..core.units import unit_of
+from .arrays import check_inputs
 
 __all__ = ["Errors", "add_errors", "errors_of", "r2"]
 
@@ -122,8 +123,8 @@ class Errors:
 def errors_of(model: Any, X: Any, Y: Any, w: np.ndarray | None) -> Errors:
     """Those of a model on a block of (validated) samples."""
     if getattr(model, "missing", "raise") != "fill":
-        return Errors.of(Y, model.predict(X), w)
-    return Errors.of_observed(Y, model.predict(X), w)
+        return Errors.of(Y, model._predict_array(check_inputs(X)), w)
+    return Errors.of_observed(Y, model._predict_array(check_inputs(X)), w)
 
 
 def add_errors(parts: Iterable[Errors]) -> Errors:
