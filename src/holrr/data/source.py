@@ -134,9 +134,7 @@ class Source(metaclass=ABCMeta):
         for box, sums in self.responses(mean_x=m.mean_x, max_entries=max_entries):
             yield (
                 box,
-                replace(
-                    m, mean_y=sums.mean, Sxy=sums.products, syy=sums.syy, squares=sums.squares
-                ),
+                replace(m, mean_y=sums.mean, Sxy=sums.products, syy=sums.syy, squares=sums.squares),
             )
 
     def _warn_of_size(self, n_folds: int) -> None:
