@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any
 
@@ -13,20 +14,28 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .core.approximate import Approximation
-from .core.finite import BadEntryError, check_finite
+from .core.finite import BadEntryError
 from .core.holes import Observed
 from .core.missing import Completion
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import Spectral, Whitened
 from .core.threads import few_threads_for
 from .core.tucker import Tucker
-from .data.arrays import check_inputs, check_outputs, check_weights, nan_for_masked
-from .data.labels import check_features, check_rows
-from .data.scores import r2
-from .data.source import is_dask, open_source
+from .core.units import wide_enough
+from .data.arrays import check_inputs, check_outputs
+from .data.labelled import put_labels, to_xarray
+from .data.labels import Labels, check_features, named_by_hand
+from .data.named import Unlabelled, take_inputs, take_pair
+from .data.scores import Errors, check_scored, errors_of
+from .data.source import is_dask, open_source, weights_of
 from .spread import Spread, scalar_if_0d
 
-__all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "lift"]
+__all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "label_constraints", "lift"]
+
+label_constraints: dict[str, list[Any]] = {
+    "output_shape": ["array-like", None],
+    "sample_dim": [str, None],
+}
 
 
 # What to do about missing outputs, for each value of the parameter `missing`.
@@ -67,6 +76,7 @@ class TensorRegressor(Spread, MultiOutputMixin, RegressorMixin, BaseEstimator, m
     """
 
     tucker_: Tucker
+    labels_: Labels | None = None
 
     @abstractmethod
     def _solve(self, problem: Any, n_features: int) -> None:
@@ -75,7 +85,7 @@ class TensorRegressor(Spread, MultiOutputMixin, RegressorMixin, BaseEstimator, m
     def _forget(self) -> None:
         """Drop what an earlier fit has left: a refit has no other attributes than a first fit."""
         for name in [n for n in vars(self) if n.endswith("_") or n.startswith("_fitted")]:
-            if name not in ("n_features_in_", "feature_names_in_"):
+            if name not in ("n_features_in_", "feature_names_in_", "labels_"):
                 delattr(self, name)
 
     def _set_coefficients(self, coef: Tucker, problem: Whitened | Spectral) -> None:
@@ -86,7 +96,7 @@ class TensorRegressor(Spread, MultiOutputMixin, RegressorMixin, BaseEstimator, m
         with np.errstate(over="ignore", invalid="ignore"):  # looked for below
             coef, intercept = units.coefficients(coef), intercept * units.y
             if problem.dtype == "float32" or not units.is_one:
-                dtype = _wide_enough(dtype, coef, intercept)
+                dtype = wide_enough(dtype, coef, intercept)
         self.tucker_ = coef.astype(dtype)
         self.intercept_ = scalar_if_0d(xp.astype(intercept, dtype))
         self.solver_ = problem.solver
@@ -142,26 +152,33 @@ class TensorRegressor(Spread, MultiOutputMixin, RegressorMixin, BaseEstimator, m
         -------
         array of shape (n_samples, d1, ..., dp)
             In the array library and on the device of `X`; a Dask array, not computed yet, where
-            `X` is one. With `return_std` a pair of such arrays.
+            `X` is one. A DataArray, Dataset or DataFrame where the outputs of the fit were one,
+            and of shape (n_samples, D) with `output_shape`. With `return_std` a pair of them.
         """
         check_is_fitted(self)
         if return_std:
-            self._check_spread()
+            pair = self._predict_pair(take_inputs(self, X))
+            return self._label(X, pair[0]), self._label(X, pair[1])
+        return self._label(X, self._predict_array(take_inputs(self, X)))
+
+    def _label(self, X: Any, out: Array) -> Any:
+        """An array of the shape of predictions for `X` as what the outputs of the fit were."""
+        return put_labels(self.labels_, X, out)
+
+    def _predict_array(self, X: Array) -> Array:
+        """Predictions without labels, for checked inputs or a Dask array."""
         if is_dask(X):
             from .data.dask import predict_lazily
 
-            check_features(self, X, reset=False)
-            return predict_lazily(self, X, return_std=return_std)
-        checked = check_inputs(X)
-        check_features(self, X, reset=False)
+            return predict_lazily(self, X)
+        with self._threads_for(X.shape[0]):
+            return self._predict_checked(X)
+
+    def _threads_for(self, n_samples: int) -> AbstractContextManager[None]:
+        """The threads that so many predictions are worth."""
         n_inputs, *outputs = self.tucker_.shape
-        with few_threads_for(
-            checked.shape[0] * (n_inputs + self.tucker_.rank[0] * math.prod(outputs))
-        ):
-            if not return_std:
-                return self._predict_checked(checked)
-            mean, spread = self._predict_with_spread(checked)
-            return mean, self._std(spread, mean)
+        per_sample = n_inputs + self.tucker_.rank[0] * math.prod(outputs)
+        return few_threads_for(n_samples * per_sample)
 
     def _predict_checked(self, X: Array) -> Array:
         return self._map(X)
@@ -180,7 +197,11 @@ class TensorRegressor(Spread, MultiOutputMixin, RegressorMixin, BaseEstimator, m
         return "float32" if str(self.tucker_.core.dtype).endswith("float32") else "float64"
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination R2, averaged over all outputs with equal weights.
+        """Coefficient of determination R2 of all outputs together.
+
+        ``1 - sum (y - prediction)^2 / sum (y - mean)^2``, with sums over samples and outputs: an
+        output counts as much as it varies. `holrr.metrics` has the average over the outputs and
+        the R2 of each.
 
         Parameters
         ----------
@@ -191,21 +212,64 @@ class TensorRegressor(Spread, MultiOutputMixin, RegressorMixin, BaseEstimator, m
         Returns
         -------
         float
-            The same as scikit-learn's ``r2_score`` on the flattened outputs. Outputs that the fit
-            knows nothing of do not count, nor, with ``missing="fill"``, entries that are missing.
+            The same as scikit-learn's ``r2_score(..., multioutput="variance_weighted")`` on the
+            flattened outputs. Outputs that the fit knows nothing of do not count, nor, with
+            ``missing="fill"``, entries that are missing.
         """
         check_is_fitted(self)
-        check_rows(X, y=y, sample_weight=sample_weight)
-        source = open_source(X, y, sample_weight)
+        data = take_pair(self, X, y, sample_weight, known=self.labels_)
+        source = open_source(data.X, data.y, data.sample_weight)
+        checked = None if source is not None else check_inputs(data.X)
+        check_features(self, data.X, reset=False, names=data.names)
         if source is not None:
-            check_features(self, X, reset=False)
             return source.score(self)
-        fill = getattr(self, "missing", "raise") == "fill"
-        predicted, Y = self.predict(X), check_outputs(nan_for_masked(y) if fill else y)
-        if not fill:
-            check_finite(Y, "y")
-        w, passed_over = check_weights(sample_weight, Y), fill or self._knows_not_all()
-        return r2(Y, predicted, w, missing=passed_over)
+        return self._errors(checked, data).r2()
+
+    def _errors(self, checked: Array, data: Unlabelled) -> Errors:
+        """What a score is made of, of samples in memory."""
+        Y = check_outputs(data.y)
+        check_scored(Y.shape, (checked.shape[0], *self.tucker_.shape[1:]))
+        w = weights_of(data.sample_weight, Y.shape[0])
+        with self._threads_for(checked.shape[0]):
+            return errors_of(self, checked, Y, w)
+
+    def name_modes(self, **coordinates: Any) -> Any:
+        """Name the output modes of a model that was fitted to arrays.
+
+        Parameters
+        ----------
+        coordinates : dict
+            For each output mode, in their order, its name and the labels of its entries, or None.
+
+        Returns
+        -------
+        self
+            Predictions stay arrays; `to_xarray` and the displays have the names.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holrr import RLS
+        >>> model = RLS().fit(np.eye(4), np.ones((4, 2, 3)))
+        >>> model.name_modes(station=["Lerwick", "Oxford"], month=None).labels_.outputs.dims
+        ('station', 'month')
+        """
+        check_is_fitted(self)
+        self.labels_ = named_by_hand(self.labels_, np.shape(self.intercept_), coordinates)
+        return self
+
+    def to_xarray(self) -> Any:
+        """What the fit has found, as an xarray Dataset with names on everything.
+
+        Returns
+        -------
+        Dataset
+            "coef" (where there are coefficients of the inputs), "intercept", "core", a factor for
+            each mode ("factor_" and its name) and, for cross-validated estimators, the held-out
+            errors "mean_mse" over penalties and ranks.
+        """
+        check_is_fitted(self)
+        return to_xarray(self)
 
     def save(self, path: Any) -> None:
         """Save the estimator to a file that holds no code; `holrr.load` brings it back.
@@ -262,15 +326,7 @@ class Approximating(TensorRegressor):
             self._set_fit(problem, found.masked(mask), float(mask.mean()))
 
     def _set_fit(self, problem: Whitened, found: Approximation, kept: float = 1.0) -> None:
-        """Map an approximation back to coefficients and set the fitted attributes.
-
-        Parameters
-        ----------
-        problem : Whitened
-        found : Approximation
-        kept : float
-            The share that a mask has left of the core.
-        """
+        """Map an approximation, of which a mask has kept a share, back to a fit's attributes."""
         units = problem.units
         self._set_coefficients(lift(found.tucker, problem), problem)
         self.objective_ = units.energy(problem.residual + found.error)
@@ -289,16 +345,3 @@ def lift(V: Tucker, problem: Whitened) -> Tucker:
     flat = xp.reshape(V.core, (V.core.shape[0], math.prod(V.core.shape[1:])))
     core = problem.lift(flat)
     return Tucker(xp.reshape(core, (core.shape[0], *V.core.shape[1:])), V.factors, V.leading)
-
-
-def _wide_enough(dtype: Any, coef: Tucker, intercept: Array) -> Any:
-    """The type of the data, or double precision where the coefficients are too large for it."""
-    xp = namespace_of(coef.core)
-    arrays = [A for A in (coef.core, *coef.factors, intercept) if A is not None]
-    for wide in (dtype, xp.float64):
-        # Not infinite; outputs that were never observed are NaN.
-        if not any(bool(xp.any(xp.isinf(xp.astype(A, wide, copy=False)))) for A in arrays):
-            return wide
-    raise ValueError(
-        "y is so large and X or the penalty so small that the coefficients overflow: scale X or y."
-    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from .core.hat import leverage
 from .core.namespace import Array, asarray_like, beside, namespace_of
 from .core.spectral import Whitened
 from .core.tucker import Tucker
+from .data.source import is_dask
 
 __all__ = ["Spread", "scalar_if_0d"]
 
@@ -24,8 +27,19 @@ class Spread:
     # Numbers and arrays that `leverage` needs.
     _fitted_hat: dict[str, Any]
 
-    def _map(self, F: Array) -> Array:
-        raise NotImplementedError
+    _map: Callable[[Array], Array]
+    _threads_for: Callable[[int], AbstractContextManager[None]]
+
+    def _predict_pair(self, X: Array) -> tuple[Array, Array]:
+        """Predictions and standard deviations without labels, for checked inputs or Dask."""
+        self._check_spread()
+        if is_dask(X):
+            from .data.dask import predict_lazily
+
+            return predict_lazily(self, X, return_std=True)
+        with self._threads_for(X.shape[0]):
+            mean, spread = self._predict_with_spread(X)
+            return mean, self._std(spread, mean)
 
     def _predict_with_spread(self, X: Array) -> tuple[Array, Array]:
         """Predictions, and by how much more than the noise observations spread about them, (n,)."""

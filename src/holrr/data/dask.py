@@ -205,7 +205,7 @@ def _merge(parts: Sequence[list[Running]]) -> list[Running]:
 
 
 def _errors_of_chunk(X: Any, Y: Any, w: np.ndarray | None, model: Any) -> Errors:
-    return errors_of(model, X, check_outputs(Y), w)
+    return errors_of(model, check_inputs(X), check_outputs(Y), w)
 
 
 def _tree(leaves: list[Delayed], merge: Callable[..., Any]) -> Delayed:
@@ -285,9 +285,9 @@ def _lazily(model: Any, X: Any, max_bytes: int, of_chunk: Callable[..., Any]) ->
 
 def _predict_chunk(X: np.ndarray, model: Any, block_id: tuple[int, ...] | None = None) -> Any:
     with errors_say_where(f"chunk {block_id[0] if block_id else 0} of the samples"):
-        return model.predict(unmasked(X, "X"))
+        return model._predict_array(check_inputs(unmasked(X, "X")))
 
 
 def _std_of_chunk(X: np.ndarray, model: Any, block_id: tuple[int, ...] | None = None) -> Any:
     with errors_say_where(f"chunk {block_id[0] if block_id else 0} of the samples"):
-        return model.predict(unmasked(X, "X"), return_std=True)[1]
+        return model._predict_pair(check_inputs(unmasked(X, "X")))[1]

@@ -19,7 +19,7 @@ from .arrays import check_inputs, check_outputs, check_weights, unmasked
 from .budget import check_budget
 from .moments import Moments
 from .reading import Box, is_on_disk
-from .scores import Errors
+from .scores import Errors, check_scored
 
 __all__ = ["Source", "add_sums", "check_kind", "common_dtype", "is_dask", "light", "open_source"]
 __all__ += ["check_rows_of_inputs", "sums_of_block", "weights_of"]
@@ -161,14 +161,10 @@ class Source(metaclass=ABCMeta):
         return self.fold_moments(labels, 2, response_grams)
 
     def score(self, model: Any) -> float:
-        """R2 of a fitted model, averaged over the outputs."""
+        """R2 of a fitted model, of all outputs together."""
         check_is_fitted(model)
-        expected = np.shape(model.intercept_)
-        if self.output_shape != expected:
-            raise ValueError(
-                f"y must have shape {(self.n_samples, *expected)} to be scored against the "
-                f"predictions; got {(self.n_samples, *self.output_shape)}."
-            )
+        expected = (self.n_samples, *np.shape(model.intercept_))
+        check_scored((self.n_samples, *self.output_shape), expected)
         return self.errors(model).r2()
 
     def moments(self, response_grams: bool = False) -> Moments:
@@ -263,7 +259,7 @@ def add_sums(a: ResponseSums | None, b: ResponseSums | None) -> ResponseSums | N
 def light(model: Any) -> Any:
     """The model without what predictions of nameless blocks do not need."""
     found = copy.copy(model)
-    for name in ("moments_", "feature_names_in_"):
+    for name in ("moments_", "feature_names_in_", "labels_"):
         vars(found).pop(name, None)
     return found
 

@@ -53,6 +53,8 @@ class KernelLRRCV(KernelSearchCV):
         kernels; drawing them looks at no outputs.
     max_bytes, n_jobs, verbose
         As in `HOLRRCV`.
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -67,6 +69,8 @@ class KernelLRRCV(KernelSearchCV):
     best_score_, best_index_ : float, tuple of int
         Minus the mean held-out error (or the criterion) of the choice, and its place in the
         surface: kernel, penalty, rank.
+    null_mse_, ridge_mse_ : float
+        Held-out errors of the mean and of kernel ridge regression, for comparison.
     best_estimator_ : KernelLRR
         The chosen model, fitted to all the data.
     cv_results_ : dict
@@ -84,6 +88,7 @@ class KernelLRRCV(KernelSearchCV):
         Those of the final model.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
 
     References
     ----------
@@ -124,6 +129,8 @@ class KernelLRRCV(KernelSearchCV):
         max_bytes=2**30,
         n_jobs=None,
         verbose=False,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.alphas = alphas
         self.ranks = ranks
@@ -144,6 +151,8 @@ class KernelLRRCV(KernelSearchCV):
         self.max_bytes = max_bytes
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         ranks = self.ranks

@@ -50,6 +50,8 @@ class KernelRLSCV(KernelSearchCV):
         kernels; drawing them looks at no outputs.
     max_bytes, n_jobs, verbose
         As in `HOLRRCV`.
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -62,6 +64,8 @@ class KernelRLSCV(KernelSearchCV):
     best_score_, best_index_ : float, tuple of int
         Minus the mean held-out error (or the criterion) of the choice, and its place in the
         surface: kernel, penalty.
+    null_mse_, ridge_mse_ : float
+        Held-out errors of the mean and of kernel ridge regression, for comparison.
     best_estimator_ : KernelRLS
         The chosen model, fitted to all the data.
     cv_results_ : dict
@@ -78,6 +82,7 @@ class KernelRLSCV(KernelSearchCV):
         Those of the final model.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
 
     Examples
     --------
@@ -117,6 +122,8 @@ class KernelRLSCV(KernelSearchCV):
         max_bytes=2**30,
         n_jobs=None,
         verbose=False,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -136,6 +143,8 @@ class KernelRLSCV(KernelSearchCV):
         self.max_bytes = max_bytes
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         return RankGrid(())

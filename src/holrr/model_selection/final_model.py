@@ -39,7 +39,10 @@ class FinalModel:
 
     noise_ = _of_the_final_model("noise_", "Standard deviation of the noise of each output.")
 
+    labels_ = None
     save = TensorRegressor.save
+    to_xarray = TensorRegressor.to_xarray
+    name_modes = TensorRegressor.name_modes
     _forget = TensorRegressor._forget
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -60,7 +63,7 @@ class FinalModel:
         return self.best_estimator_.predict(X, return_std)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination R2 of the final model, averaged over all outputs.
+        """Coefficient of determination R2 of the final model, of all outputs together.
 
         Parameters
         ----------

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from ..base import all_or_nothing
 from ..core.finite import check_finite
 from ..data.moments import Moments
-from ..data.samples import Samples
+from ..data.samples import Samples, forget_names
 from ..data.source import Source
 from ..linear.base import output_constraints, refuse_output_weight
 from ..linear.holes import check_no_infinity, has_holes, output_weights, unscale_fit, weighted
@@ -55,7 +55,7 @@ class LinearSearchCV(SearchCV):
         self
         """
         folds = self._moment_folds(moments)
-        self.__dict__.pop("feature_names_in_", None)
+        forget_names(self, folds.total().output_shape)
         self.n_features_in_ = folds.n_inputs
         self._check_grid(folds.total())
         return self._search(folds)
@@ -155,6 +155,11 @@ class LinearSurfaceSearchCV(LinearSearchCV, SurfaceSearchCV):
         if isinstance(folds, HoleFolds) and not plan.caps:  # ridge regression
             return folds.ridge_errors(self._to_units(penalties, folds)), (penalties.size,)
         return super()._errors(plan, penalties, folds)
+
+    def _ridge_alphas(self, plan: Any, penalties: np.ndarray, folds: Any) -> Any:
+        if isinstance(folds, HoleFolds):  # whose filled outputs are not those of ridge regression
+            return ()
+        return super()._ridge_alphas(plan, penalties, folds)
 
     def _swept(self, folds: Any) -> tuple[Any, Any]:
         found, plan = super()._swept(folds)
