@@ -7,10 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-import numpy as np
-
 from .core.hat import leverage
-from .core.namespace import Array, asarray_like, beside, namespace_of
+from .core.namespace import Array, asarray_like, beside, namespace_of, to_numpy
 from .core.spectral import Whitened
 from .core.tucker import Tucker
 from .data.source import is_dask
@@ -43,7 +41,16 @@ class Spread:
 
     def _predict_with_spread(self, X: Array) -> tuple[Array, Array]:
         """Predictions, and by how much more than the noise observations spread about them, (n,)."""
-        return self._map(X), self._spread(X)
+        F = self._features(X)
+        return self._map(F), self._spread_of(X, F)
+
+    def _features(self, X: Array) -> Array:
+        """What the model is linear in."""
+        return X
+
+    def _spread_of(self, X: Array, F: Array) -> Array:
+        """The spread of samples, (n,), from inputs and features."""
+        return self._spread(F)
 
     def _spread(self, F: Array, norms: Array | None = None) -> Array:
         """``sqrt(1 + 1/n + h(x))`` of each row; arguments of `leverage`, not centred."""
@@ -54,8 +61,7 @@ class Spread:
 
     def _std(self, spread: Array, like: Array) -> Array:
         """The noise times the spread of each sample, in the type of the predictions `like`."""
-        xp, noise = namespace_of(like), np.asarray(self.noise_)
-        noise = asarray_like(noise, like, dtype=like.dtype)
+        xp, noise = namespace_of(like), asarray_like(to_numpy(self.noise_), like, dtype=like.dtype)
         spread = xp.astype(spread, like.dtype, copy=False)
         return xp.reshape(spread, (-1, *(1,) * noise.ndim)) * noise
 

@@ -54,6 +54,9 @@ class MomentFolds(Folds):
         problem = spectral_from_moments(self.others[fold].centred(self.fit_intercept))
         return problem, HeldOut.from_moments(problem, self.parts[fold])
 
+    def held_out(self, fold: int, *candidate: int) -> Moments:
+        return self.parts[fold]
+
     def total(self) -> Moments:
         """Moments of all the folds together."""
         return self.parts[0].merge(*self.parts[1:])
