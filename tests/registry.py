@@ -284,6 +284,8 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
 
 # Parameters that change no attribute of the fit but themselves, or are meant to remember.
 WITHOUT_ALTERNATIVE = {
+    "output_shape": "it wants flat outputs; test_labels.py has them",
+    "sample_dim": "it names a dimension, which arrays do not have; test_labels.py has them",
     "verbose": "it only prints",
     "warm_start": "it is there to go on from the last fit",
 }

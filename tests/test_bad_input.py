@@ -238,6 +238,7 @@ def test_bad_weights_are_refused_and_change_nothing(row, case):
 
 
 ALWAYS_BAD = {
+    "sample_dim": (0, ["time"]),
     "alpha": (-1.0, NAN, INF, -INF, "much", None, (1.0, 2.0), 1j),
     "alphas": ([], [1.0, -1.0], [1.0, NAN], [INF], [2.0, 1.0, 2.0], [[1.0, 2.0]], "much"),
     "beta": (-1.0, 0.0, NAN, INF, "much", None),
@@ -262,6 +263,7 @@ ALWAYS_BAD = {
     "n_components": (0, 2.5, "all"),
     "n_init": (0, 1.5),
     "n_jobs": ("two", 1.5),
+    "output_shape": ((0, 3), (-1,), (2.0, 3), "ab", [[2, 3]], 6, (5, 5)),
     "output_weight": ([1.0], [[-1.0, 1.0, 1.0], None], [None, [0.0] * 4], "much", 2.0),
     "penalties": ([], [-1.0, 1.0], [NAN], ["a"]),
     "penalty": (-1.0, NAN, INF, "much", None),

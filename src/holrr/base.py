@@ -21,12 +21,19 @@ from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import Spectral, Whitened
 from .core.threads import few_threads_for
 from .core.tucker import Tucker
-from .data.arrays import check_inputs, check_outputs, nan_for_masked
-from .data.labels import check_features, check_rows
-from .data.scores import Errors, check_scored, errors_of
+from .data.arrays import check_inputs, check_outputs
+from .data.labelled import put_labels, to_xarray
+from .data.labels import Labels, check_features
+from .data.named import take_inputs, take_pair
+from .data.scores import check_scored, errors_of
 from .data.source import is_dask, open_source, weights_of
 
-__all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "lift"]
+__all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "label_constraints", "lift"]
+
+label_constraints: dict[str, list[Any]] = {
+    "output_shape": ["array-like", None],
+    "sample_dim": [str, None],
+}
 
 
 # What to do about missing outputs, for each value of the parameter `missing`.
@@ -67,6 +74,7 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
     """
 
     tucker_: Tucker
+    labels_: Labels | None = None
 
     @abstractmethod
     def _solve(self, problem: Any, n_features: int) -> None:
@@ -75,7 +83,7 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
     def _forget(self) -> None:
         """Drop what an earlier fit has left: a refit has no other attributes than a first fit."""
         for name in [n for n in vars(self) if n.endswith("_") or n.startswith("_fitted")]:
-            if name not in ("n_features_in_", "feature_names_in_"):
+            if name not in ("n_features_in_", "feature_names_in_", "labels_"):
                 delattr(self, name)
 
     def _set_coefficients(self, coef: Tucker, problem: Whitened | Spectral) -> None:
@@ -139,18 +147,24 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         -------
         array of shape (n_samples, d1, ..., dp)
             In the array library and on the device of `X`; a Dask array, not computed yet, where
-            `X` is one.
+            `X` is one. A DataArray, Dataset or DataFrame where the outputs of the fit were one,
+            and of shape (n_samples, D) with `output_shape`.
         """
         check_is_fitted(self)
+        return self._label(X, self._predict_array(take_inputs(self, X)))
+
+    def _label(self, X: Any, out: Array) -> Any:
+        """An array of the shape of predictions for `X` as what the outputs of the fit were."""
+        return put_labels(self.labels_, X, out)
+
+    def _predict_array(self, X: Array) -> Array:
+        """Predictions without labels, for checked inputs or a Dask array."""
         if is_dask(X):
             from .data.dask import predict_lazily
 
-            check_features(self, X, reset=False)
             return predict_lazily(self, X)
-        checked = check_inputs(X)
-        check_features(self, X, reset=False)
-        with self._threads_for(checked.shape[0]):
-            return self._predict_checked(checked)
+        with self._threads_for(X.shape[0]):
+            return self._predict_checked(X)
 
     def _threads_for(self, n_samples: int) -> AbstractContextManager[None]:
         """The threads that so many predictions are worth."""
@@ -195,22 +209,31 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
             ``missing="fill"``, entries that are missing.
         """
         check_is_fitted(self)
-        check_rows(X, y=y, sample_weight=sample_weight)
-        source = open_source(X, y, sample_weight)
+        data = take_pair(self, X, y, sample_weight, known=self.labels_)
+        source = open_source(data.X, data.y, data.sample_weight)
+        checked = None if source is not None else check_inputs(data.X)
+        check_features(self, data.X, reset=False, names=data.names)
         if source is not None:
-            check_features(self, X, reset=False)
             return source.score(self)
-        return self._errors(X, y, sample_weight).r2()
-
-    def _errors(self, X: Any, y: Any, sample_weight: Any) -> Errors:
-        """What a score is made of, of samples in memory."""
-        fill, checked = getattr(self, "missing", "raise") == "fill", check_inputs(X)
-        check_features(self, X, reset=False)
-        Y = check_outputs(nan_for_masked(y) if fill else y)
+        assert checked is not None
+        Y = check_outputs(data.y)
         check_scored(Y.shape, (checked.shape[0], *self.tucker_.shape[1:]))
-        w = weights_of(sample_weight, Y.shape[0])
+        w = weights_of(data.sample_weight, Y.shape[0])
         with self._threads_for(checked.shape[0]):
-            return errors_of(self, checked, Y, w)
+            return errors_of(self, checked, Y, w).r2()
+
+    def to_xarray(self) -> Any:
+        """What the fit has found, as an xarray Dataset with names on everything.
+
+        Returns
+        -------
+        Dataset
+            "coef" (where there are coefficients of the inputs), "intercept", "core", a factor for
+            each mode ("factor_" and its name) and, for cross-validated estimators, the held-out
+            errors "mean_mse" over penalties and ranks.
+        """
+        check_is_fitted(self)
+        return to_xarray(self)
 
     def save(self, path: Any) -> None:
         """Save the estimator to a file that holds no code; `holrr.load` brings it back.

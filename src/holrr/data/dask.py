@@ -274,4 +274,4 @@ def predict_lazily(model: Any, X: Any, max_bytes: int = DEFAULT_MAX_BYTES) -> An
 
 def _predict_chunk(X: np.ndarray, model: Any, block_id: tuple[int, ...] | None = None) -> Any:
     with errors_say_where(f"chunk {block_id[0] if block_id else 0} of the samples"):
-        return model.predict(unmasked(X, "X"))
+        return model._predict_array(check_inputs(unmasked(X, "X")))

@@ -1,32 +1,227 @@
-"""Names that data carry: of the features, and of the rows that belong together."""
+"""Names that data carry: of the features, of the rows that belong together, of the output modes.
+
+They are kept as plain values, so that a file holds them without code and a machine without xarray
+or pandas can read it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-__all__ = ["check_features", "check_rows"]
+__all__ = ["Grid", "Labels", "check_features", "check_rows", "comes_from", "mode_coordinates"]
+__all__ += ["mode_names", "plain", "row_index", "same"]
 
 
-def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> None:
-    """Remember number and names of the features, or compare them with those of the fit."""
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Names of the axes of an array, the sample axis apart.
+
+    Parameters
+    ----------
+    dims : tuple of str
+        One name an axis.
+    shape : tuple of int
+    coords : dict
+        From a name to ``(dims, values, attrs)``, as xarray takes them. A coordinate with the name
+        of an axis labels its entries; others may belong to several axes, or to none.
+    name : str or None
+    attrs : dict
+    levels : dict
+        From an axis to the coordinates that are the levels of its index, where it has several.
+    """
+
+    dims: tuple[str, ...] = ()
+    shape: tuple[int, ...] = ()
+    coords: dict[str, Any] = field(default_factory=dict)
+    name: Any = None
+    attrs: dict[str, Any] = field(default_factory=dict)
+    levels: dict[str, Any] = field(default_factory=dict)
+
+    def entries(self) -> list[str]:
+        """A name for each entry, the last axis running first."""
+        prefix = "" if self.name is None else str(self.name)
+        if not self.dims:
+            return [prefix or "x"]
+        axes = [self._axis(d, n) for d, n in zip(self.dims, self.shape, strict=True)]
+        if len(axes) == 1 and not prefix:
+            return axes[0]
+        names = [",".join(entry) for entry in product(*axes)]
+        return [f"{prefix}[{name}]" for name in names] if prefix else names
+
+    def coordinate(self, axis: int) -> np.ndarray:
+        """What labels the entries of an axis: its coordinate, or their positions."""
+        dim = self.dims[axis]
+        if dim in self.coords:
+            return self.coords[dim][1]
+        if dim in self.levels:
+            parts = [self.coords[level][1] for level in self.levels[dim]]
+            return np.array([" / ".join(map(str, t)) for t in zip(*parts, strict=True)])
+        return np.arange(self.shape[axis])
+
+    def _axis(self, dim: str, n: int) -> list[str]:
+        values = self.coordinate(self.dims.index(dim))
+        if dim not in self.coords:
+            return [f"{dim}[{v}]" if dim not in self.levels else v for v in values.tolist()]
+        if values.dtype.kind in "UO" and all(isinstance(v, str) for v in values):
+            return values.tolist()
+        return [f"{dim}={v}" for v in values]
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What the data of a fit were called, and what predictions are therefore returned as.
+
+    Parameters
+    ----------
+    kind : {"array", "dataarray", "dataset", "frame", "polars"}
+        What the outputs were.
+    sample_dim : str or None
+        Name of the sample axis.
+    inputs : tuple of Grid
+        Axes of the inputs, one grid a variable, where they came with names of axes.
+    outputs : Grid or None
+        The output modes, where they have names.
+    flat : bool
+        Whether outputs are flat, (n_samples, D), outside of the model (see `output_shape`).
+    columns : tuple of arrays
+        For tables: the labels of their columns, one array a level.
+    column_names : tuple
+        For tables: the names of these levels.
+    places : array or None
+        For tables: where the columns are among all outputs, where these are not the same.
+    variables : dict
+        For datasets: the attributes of each variable.
+    """
+
+    kind: str = "array"
+    sample_dim: str | None = None
+    inputs: tuple[Grid, ...] = ()
+    outputs: Grid | None = None
+    flat: bool = False
+    columns: tuple[np.ndarray, ...] = ()
+    column_names: tuple[Any, ...] = ()
+    places: np.ndarray | None = None
+    variables: dict[str, Any] = field(default_factory=dict)
+
+
+def mode_names(model: Any) -> tuple[str, ...]:
+    """A name for each mode of the coefficients of a fitted model, input mode first."""
+    labels: Labels = getattr(model, "labels_", None) or Labels()
+    first = labels.inputs[0].dims[0] if _is_one_axis(labels.inputs) else "feature"
+    if labels.outputs is not None:
+        return (first, *labels.outputs.dims)
+    return (first, *(f"mode{i}" for i in range(1, 1 + np.ndim(model.intercept_))))
+
+
+def mode_coordinates(model: Any, mode: int) -> np.ndarray:
+    """What labels the entries of a mode: coordinates, names of features, or positions."""
+    labels: Labels = getattr(model, "labels_", None) or Labels()
+    if mode == 0:
+        if _is_one_axis(labels.inputs):
+            return labels.inputs[0].coordinate(0)
+        names = getattr(model, "feature_names_in_", None)
+        return np.arange(model.n_features_in_) if names is None else names
+    if labels.outputs is not None:
+        return labels.outputs.coordinate(mode - 1)
+    return np.arange(np.shape(model.intercept_)[mode - 1])
+
+
+def _is_one_axis(inputs: Sequence[Grid]) -> bool:
+    return len(inputs) == 1 and len(inputs[0].dims) == 1
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two plain values, records of them included, are the same.
+
+    >>> same({"x": (np.arange(2), "m")}, {"x": (np.arange(2), "m")})
+    True
+    """
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        return a.shape == b.shape and a.dtype.kind == b.dtype.kind and _all_equal(a, b)
+    if isinstance(a, Mapping):
+        return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if is_dataclass(a):
+        return all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    return bool(a == b) or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
+
+
+def _all_equal(a: np.ndarray, b: np.ndarray) -> bool:
+    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fcmM"))
+
+
+def plain(values: Any) -> np.ndarray:
+    """The values of a coordinate, with text as NumPy's own: no objects where none are needed."""
+    values = np.asarray(values)
+    if values.dtype.kind in "OT" and all(isinstance(v, str) for v in values.flat):
+        return values.astype(str)
+    return values
+
+
+# ---------------------------------------------------------------- features
+
+
+def check_features(
+    estimator: BaseEstimator, X: Any, *, reset: bool, names: Sequence[str] | None = None
+) -> None:
+    """Remember number and names of the features, or compare them with those of the fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : array or table
+    reset : bool
+    names : sequence of str, optional
+        Names that `X` itself does not carry; then pandas is there, since xarray is.
+    """
     if isinstance(X, Mapping) and not hasattr(X, "shape"):
         raise TypeError(f"X must be an array of numbers; got a {type(X).__name__}.")
-    validate_data(estimator, X, skip_check_array=True, reset=reset)
+    known: Any = getattr(estimator, "feature_names_in_", None)
+    if names is not None and not reset:
+        if known is not None and len(known) == len(names) and all(known == names):
+            return
+        import pandas as pd
+
+        X = pd.DataFrame(np.empty((0, len(names))), columns=names)  # only its names count
+    try:
+        validate_data(estimator, X, skip_check_array=True, reset=reset)
+    except ValueError as error:
+        if "same order" not in str(error):
+            raise
+        found = list(X.columns)
+        k = next(i for i, (a, b) in enumerate(zip(known, found, strict=True)) if a != b)
+        raise ValueError(
+            f"{str(error).rstrip()} At position {k} X has {found[k]!r} and the fit had "
+            f"{known[k]!r}; of a table, X[model.feature_names_in_] is in order."
+        ) from None
+    if names is not None and reset:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
-def check_rows(X: Any, **others: Any) -> None:
+# ---------------------------------------------------------------- rows
+
+
+def check_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> None:
     """Rows that carry labels must carry the same ones, in the same order.
 
     Pairing them by position would mix samples up in silence.
 
     Parameters
     ----------
-    X : anything; its labels count where it is a pandas object
+    X : anything; its labels count where it is of pandas or xarray
+    sample_dim : str, optional
+        The dimension of the rows in objects of xarray; the first one by default.
     others : dict
         What the rows of `X` are paired with, by the name of the argument.
 
@@ -41,23 +236,42 @@ def check_rows(X: Any, **others: Any) -> None:
     'tue'. Align them first, with y = y.loc[X.index] for instance, or pass y.to_numpy() to pair rows
     by position.
     """
-    found = {name: _index(A) for name, A in {"X": X, **others}.items()}
+    found = {name: row_index(A, sample_dim) for name, A in {"X": X, **others}.items()}
     first = next((name for name, labels in found.items() if labels is not None), "X")
     index = found.pop(first)
     for name, labels in found.items():
-        if labels is None or len(index) != len(labels) or index.equals(labels):
-            continue  # other lengths are another error, with its own message
-        differ = np.flatnonzero([a != b for a, b in zip(index, labels, strict=True)])
+        if labels is None or labels is index or index.equals(labels):
+            continue
+        in_xarray = comes_from({"X": X, **others}[name], "xarray")
+        if len(index) != len(labels) and not in_xarray:
+            continue  # another error, with its own message
+        differ = np.flatnonzero([a != b for a, b in zip(index, labels, strict=False)])
         if not differ.size:  # NaN, say, which differs from itself only
             continue
         k = int(differ[0])
+        align = f"{name} = {name}.loc[{first}.index]"
+        if in_xarray:
+            align = f'{first}, {name} = xarray.align({first}, {name}, join="inner")'
         raise ValueError(
             f"the rows of {first} and {name} carry different labels: at position {k} {first} has "
-            f"{index[k]!r} and {name} has {labels[k]!r}. Align them first, with {name} = {name}"
-            f".loc[{first}.index] for instance, or pass {name}.to_numpy() to pair rows by position."
+            f"{_shown(index[k])} and {name} has {_shown(labels[k])}. Align them first, with {align}"
+            f" for instance, or pass {name}.to_numpy() to pair rows by position."
         )
 
 
-def _index(A: Any) -> Any:
-    """The row labels of a pandas object, or None."""
-    return getattr(A, "index", None) if type(A).__module__.partition(".")[0] == "pandas" else None
+def comes_from(A: Any, library: str) -> bool:
+    """Whether `A` is an object of a library, without an import of it for the question."""
+    return type(A).__module__.partition(".")[0] == library
+
+
+def row_index(A: Any, sample_dim: str | None = None) -> Any:
+    """The labels of the rows, as a pandas index, or None."""
+    if comes_from(A, "pandas"):
+        return getattr(A, "index", None)
+    if comes_from(A, "xarray") and A.dims:
+        return A.indexes.get(next(iter(A.dims)) if sample_dim is None else sample_dim)
+    return None
+
+
+def _shown(label: Any) -> str:
+    return str(label) if comes_from(label, "pandas") or comes_from(label, "cftime") else repr(label)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.slabs import forget
 
-__all__ = ["Box", "RowReader", "blocks_of_rows", "boxes", "in_order", "is_on_disk"]
+__all__ = ["Box", "Folded", "RowReader", "blocks_of_rows", "boxes", "in_order", "is_on_disk"]
 
 T = TypeVar("T")
 Box = tuple[slice, ...]
@@ -25,9 +25,35 @@ def is_on_disk(A: Any) -> bool:
     """Whether `A` is a memory map, an HDF5 dataset or a Zarr array."""
     if isinstance(A, np.ndarray):
         return isinstance(A, np.memmap) and getattr(A, "_mmap", None) is not None
+    if isinstance(A, Folded):
+        return True
     # By module, so that neither library is imported for the question.
     roots = {cls.__module__.partition(".")[0] for cls in type(A).__mro__}
     return bool(roots & {"h5py", "zarr"}) and hasattr(A, "shape") and hasattr(A, "dtype")
+
+
+class Folded:
+    """A matrix on disk whose rows are read as tensors.
+
+    Parameters
+    ----------
+    A : HDF5 dataset or Zarr array of shape (n, d1 * ... * dp)
+    shape : tuple of int
+        ``(d1, ..., dp)``.
+    """
+
+    def __init__(self, A: Any, shape: tuple[int, ...]) -> None:
+        self._A, self.shape, self.dtype = A, (A.shape[0], *shape), A.dtype
+        chunks = getattr(A, "chunks", None)
+        self.chunks = None if chunks is None else (chunks[0], *shape)
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        rows, *box = key if isinstance(key, tuple) else (key,)
+        block = np.asarray(self._A[rows])
+        return block.reshape(-1, *self.shape[1:])[(slice(None), *box)]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self[:], dtype=dtype)
 
 
 class RowReader:

@@ -10,12 +10,13 @@ from sklearn.base import BaseEstimator
 
 from ..core.namespace import Array, namespace_of
 from ..core.units import ONE, Units
-from .arrays import check_pair, check_weights, nan_for_masked
-from .labels import check_features, check_rows
+from .arrays import check_pair, check_weights
+from .labels import Labels, check_features
 from .moments import Moments
+from .named import Unlabelled, take_pair
 from .source import Source, open_source
 
-__all__ = ["Samples", "ingest", "open_data", "open_samples"]
+__all__ = ["Samples", "forget_names", "ingest", "open_data", "open_samples"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,16 +99,35 @@ def open_data(
     max_bytes : int, optional
         The memory budget of a source; the one in force by default.
     """
-    check_rows(X, y=y, sample_weight=sample_weight)
-    source = open_source(X, y, sample_weight, max_bytes)
-    return open_samples(X, y, sample_weight) if source is None else source
+    data = take_pair(None, X, y, sample_weight)
+    return _open(data, max_bytes)
 
 
 def open_samples(X: Any, y: Any, sample_weight: Any = None) -> Samples:
     """The same for those who need all samples in memory."""
-    check_rows(X, y=y, sample_weight=sample_weight)
-    X, Y = check_pair(X, y)
-    return Samples(X, Y, check_weights(sample_weight, X))
+    return _samples(take_pair(None, X, y, sample_weight))
+
+
+def forget_names(estimator: BaseEstimator, output_shape: tuple[int, ...]) -> None:
+    """Before a fit to moments, which hold no names; flat outputs must have their shape there."""
+    for name in ("feature_names_in_", "labels_"):
+        vars(estimator).pop(name, None)
+    wanted = getattr(estimator, "output_shape", None)
+    if wanted is None:
+        return
+    if tuple(wanted) != output_shape:
+        raise ValueError(f"output_shape={wanted} is not that of the moments, {output_shape}.")
+    estimator.labels_ = Labels(flat=True)
+
+
+def _open(data: Unlabelled, max_bytes: int | None = None) -> Samples | Source:
+    source = open_source(data.X, data.y, data.sample_weight, max_bytes)
+    return _samples(data) if source is None else source
+
+
+def _samples(data: Unlabelled) -> Samples:
+    X, Y = check_pair(data.X, data.y)
+    return Samples(X, Y, check_weights(data.sample_weight, X))
 
 
 def ingest(
@@ -119,7 +139,7 @@ def ingest(
     reset: bool = True,
     stream: bool = True,
 ) -> Any:
-    """The data of a fit; the estimator remembers number and names of the features.
+    """The data of a fit; the estimator remembers number and names of features, and the labels.
 
     Parameters
     ----------
@@ -135,7 +155,11 @@ def ingest(
     -------
     Samples or Source
     """
-    check_features(estimator, X, reset=reset)
-    if getattr(estimator, "missing", "raise") == "fill":
-        y = nan_for_masked(y)
-    return (open_data if stream else open_samples)(X, y, sample_weight)
+    known = None if reset else estimator.labels_
+    data = take_pair(estimator, X, y, sample_weight, known=known)
+    check_features(estimator, data.X, reset=reset, names=data.names)
+    if reset:
+        vars(estimator).pop("labels_", None)
+        if data.labels is not None:
+            estimator.labels_ = data.labels
+    return (_open if stream else _samples)(data)

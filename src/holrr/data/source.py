@@ -256,7 +256,7 @@ def add_sums(a: ResponseSums | None, b: ResponseSums | None) -> ResponseSums | N
 def light(model: Any) -> Any:
     """The model without what predictions of nameless blocks do not need."""
     found = copy.copy(model)
-    for name in ("moments_", "feature_names_in_"):
+    for name in ("moments_", "feature_names_in_", "labels_"):
         vars(found).pop(name, None)
     return found
 

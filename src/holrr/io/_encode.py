@@ -22,7 +22,8 @@ from ..core.namespace import is_array, to_numpy
 __all__ = ["Decoder", "Encoder"]
 
 # Where the names of classes are looked up; a class that is not public in these cannot be saved.
-_MODULES = ("holrr", "holrr.linear", "holrr.kernel", "holrr.penalized", "holrr.model_selection")
+_PACKAGES = ("linear", "kernel", "penalized", "model_selection", "data")
+_MODULES = ("holrr", *(f"holrr.{name}" for name in _PACKAGES))
 
 
 class Encoder:

@@ -38,6 +38,8 @@ class KernelHOLRR(MultilinearRank, KernelTensorRegressor):
         The refinement stops when a round lowers the objective by no more than this share of it.
     fit_intercept, center_kernel, solver, n_components, landmarks, random_state
         See `KernelRLS`.
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -58,7 +60,7 @@ class KernelHOLRR(MultilinearRank, KernelTensorRegressor):
         Leading squared singular values of each unfolding of Z.
     n_iter_ : int
         Number of rounds, of which the spectral one is the first.
-    intercept_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_
+    intercept_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_, labels_
         See `KernelRLS`.
 
     References
@@ -104,6 +106,8 @@ class KernelHOLRR(MultilinearRank, KernelTensorRegressor):
         n_components=None,
         landmarks=None,
         random_state=None,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.rank = rank
         self.alpha = alpha
@@ -122,3 +126,5 @@ class KernelHOLRR(MultilinearRank, KernelTensorRegressor):
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim

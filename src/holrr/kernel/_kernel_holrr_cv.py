@@ -58,6 +58,8 @@ class KernelHOLRRCV(KernelSearchCV):
         kernels; drawing them looks at no outputs.
     max_bytes, n_jobs, verbose
         As in `HOLRRCV`.
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -91,6 +93,7 @@ class KernelHOLRRCV(KernelSearchCV):
         Those of the final model.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
 
     Notes
     -----
@@ -147,6 +150,8 @@ class KernelHOLRRCV(KernelSearchCV):
         max_bytes=2**30,
         n_jobs=None,
         verbose=False,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.alphas = alphas
         self.ranks = ranks
@@ -169,6 +174,8 @@ class KernelHOLRRCV(KernelSearchCV):
         self.max_bytes = max_bytes
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         return check_ranks(self.ranks, shape)

@@ -25,6 +25,8 @@ class KernelLRR(LowRank, KernelTensorRegressor):
         See `KernelRLS`.
     fit_intercept, center_kernel, solver, n_components, landmarks, random_state
         See `KernelRLS`.
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -43,7 +45,7 @@ class KernelLRR(LowRank, KernelTensorRegressor):
         The same, since the problem is solved exactly.
     spectra_ : list of p + 1 arrays
         Squared singular values of Z; of the input mode only.
-    intercept_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_
+    intercept_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_, labels_
         See `KernelRLS`.
 
     References
@@ -79,6 +81,8 @@ class KernelLRR(LowRank, KernelTensorRegressor):
         n_components=None,
         landmarks=None,
         random_state=None,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.rank = rank
         self.alpha = alpha
@@ -93,3 +97,5 @@ class KernelLRR(LowRank, KernelTensorRegressor):
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim

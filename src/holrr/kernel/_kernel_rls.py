@@ -53,6 +53,8 @@ class KernelRLS(Unconstrained, KernelTensorRegressor):
         The landmarks themselves.
     random_state : int, RandomState or None, default=None
         For drawing the landmarks.
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -73,6 +75,7 @@ class KernelRLS(Unconstrained, KernelTensorRegressor):
         Of the features, with landmarks only.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
 
     Notes
     -----
@@ -106,6 +109,8 @@ class KernelRLS(Unconstrained, KernelTensorRegressor):
         n_components=None,
         landmarks=None,
         random_state=None,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.alpha = alpha
         self.kernel = kernel
@@ -119,6 +124,8 @@ class KernelRLS(Unconstrained, KernelTensorRegressor):
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     def _whiten(self, build: Callable[[], Gram], outputs: Responses) -> Whitened:
         return ridge_gram(build, outputs, float(self.alpha), solver=self.solver)

@@ -50,6 +50,8 @@ class KernelRLSCV(KernelSearchCV):
         kernels; drawing them looks at no outputs.
     max_bytes, n_jobs, verbose
         As in `HOLRRCV`.
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -80,6 +82,7 @@ class KernelRLSCV(KernelSearchCV):
         Those of the final model.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
 
     Examples
     --------
@@ -119,6 +122,8 @@ class KernelRLSCV(KernelSearchCV):
         max_bytes=2**30,
         n_jobs=None,
         verbose=False,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -138,6 +143,8 @@ class KernelRLSCV(KernelSearchCV):
         self.max_bytes = max_bytes
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         return RankGrid(())

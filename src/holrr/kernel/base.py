@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import Approximating, all_or_nothing
+from ..base import Approximating, all_or_nothing, label_constraints
 from ..core.namespace import Array, beside, namespace_of, row_blocks, to_numpy
 from ..core.spectral import Whitened, whiten_moments
 from ..core.threads import few_threads_for
@@ -71,6 +71,7 @@ class KernelTensorRegressor(Approximating):
         "alpha": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions(set(SOLVERS))],
         **kernel_constraints,
+        **label_constraints,
     }
 
     alpha: float

@@ -46,6 +46,11 @@ class HOLRR(MultilinearRank, LinearApproximating):
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
         Weights of the outputs in the error (and the penalty): one vector, or None, for each output
         mode, or an array that is the product of such vectors.
+    output_shape : tuple of int, optional
+        For flat outputs: ``(d1, ..., dp)`` of a y, and of predictions, with shape (n_samples, D).
+    sample_dim : str, optional
+        Which dimension of xarray's objects the samples are along; by default the one that X and y
+        share, or the first.
 
     Attributes
     ----------
@@ -76,6 +81,7 @@ class HOLRR(MultilinearRank, LinearApproximating):
         After `partial_fit` and `fit_moments` only.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
 
     References
     ----------
@@ -115,6 +121,8 @@ class HOLRR(MultilinearRank, LinearApproximating):
         solver="auto",
         missing="raise",
         output_weight=None,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.rank = rank
         self.alpha = alpha
@@ -126,3 +134,5 @@ class HOLRR(MultilinearRank, LinearApproximating):
         self.solver = solver
         self.missing = missing
         self.output_weight = output_weight
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim

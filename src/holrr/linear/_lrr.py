@@ -32,6 +32,8 @@ class LRR(LowRank, LinearApproximating):
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
         Weights of the outputs in the error (and the penalty): one vector, or None, for each output
         mode, or an array that is the product of such vectors.
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -58,6 +60,7 @@ class LRR(LowRank, LinearApproximating):
         The factorisation that was used.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
 
     References
     ----------
@@ -87,6 +90,8 @@ class LRR(LowRank, LinearApproximating):
         solver="auto",
         missing="raise",
         output_weight=None,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.rank = rank
         self.alpha = alpha
@@ -94,3 +99,5 @@ class LRR(LowRank, LinearApproximating):
         self.solver = solver
         self.missing = missing
         self.output_weight = output_weight
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim

@@ -32,6 +32,8 @@ class RLS(Unconstrained, LinearApproximating):
         Weights of the outputs in the error (and the penalty): one vector, or None, for each output
         mode, or an array that is the product of such vectors.
         The outputs of ridge regression do not know of each other: only a zero has an effect.
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -51,6 +53,7 @@ class RLS(Unconstrained, LinearApproximating):
         After `partial_fit` and `fit_moments` only.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
         Where `X` had column names that are all strings.
 
     See Also
@@ -77,9 +80,13 @@ class RLS(Unconstrained, LinearApproximating):
         solver="auto",
         missing="raise",
         output_weight=None,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.missing = missing
         self.output_weight = output_weight
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim

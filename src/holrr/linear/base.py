@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..base import Approximating, TensorRegressor, all_or_nothing
+from ..base import Approximating, TensorRegressor, all_or_nothing, label_constraints
 from ..core.caution import warn
 from ..core.finite import BadEntryError
 from ..core.namespace import Array
@@ -20,7 +20,7 @@ from ..core.samples import whiten_arrays
 from ..core.spectral import SOLVERS, Whitened, whiten_moments
 from ..core.threads import few_threads_for
 from ..data.moments import Moments
-from ..data.samples import Samples, ingest
+from ..data.samples import Samples, forget_names, ingest
 from ..data.source import Source
 from ..data.wide import whiten_source
 from .holes import (
@@ -55,6 +55,7 @@ class LinearTensorRegressor(TensorRegressor):
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
         "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_intercept": ["boolean"],
+        **label_constraints,
     }
 
     alpha: float
@@ -124,7 +125,7 @@ class LinearTensorRegressor(TensorRegressor):
         """
         if not isinstance(moments, Moments):
             raise TypeError(f"moments must be a Moments object; got {type(moments).__name__}.")
-        self.__dict__.pop("feature_names_in_", None)
+        forget_names(self, moments.output_shape)
         self.n_features_in_ = moments.n_features
         return self._fit_moments(moments)
 

@@ -70,6 +70,8 @@ class HOLRRCV(LinearSurfaceSearchCV):
         Number of threads over the folds.
     verbose : bool, default=False
         Whether a progress bar is drawn (``pip install holrr[progress]``).
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -113,6 +115,7 @@ class HOLRRCV(LinearSurfaceSearchCV):
         With ``missing="fill"``: number of samples without any observed output.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
 
     Notes
     -----
@@ -164,6 +167,8 @@ class HOLRRCV(LinearSurfaceSearchCV):
         output_weight=None,
         n_jobs=None,
         verbose=False,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.alphas = alphas
         self.ranks = ranks
@@ -179,6 +184,8 @@ class HOLRRCV(LinearSurfaceSearchCV):
         self.output_weight = output_weight
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         return check_ranks(self.ranks, shape)

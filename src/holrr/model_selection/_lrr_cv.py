@@ -63,6 +63,8 @@ class LRRCV(LinearSurfaceSearchCV):
         Number of threads over the folds.
     verbose : bool, default=False
         Whether a progress bar is drawn (``pip install holrr[progress]``).
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -105,6 +107,7 @@ class LRRCV(LinearSurfaceSearchCV):
         With ``missing="fill"``: number of samples without any observed output.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
 
     See Also
     --------
@@ -137,6 +140,8 @@ class LRRCV(LinearSurfaceSearchCV):
         output_weight=None,
         n_jobs=None,
         verbose=False,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.alphas = alphas
         self.ranks = ranks
@@ -150,6 +155,8 @@ class LRRCV(LinearSurfaceSearchCV):
         self.output_weight = output_weight
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         ranks = self.ranks

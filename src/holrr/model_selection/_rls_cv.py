@@ -55,6 +55,8 @@ class RLSCV(LinearSurfaceSearchCV):
         Number of threads over the folds.
     verbose : bool, default=False
         Whether a progress bar is drawn (``pip install holrr[progress]``).
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -85,6 +87,7 @@ class RLSCV(LinearSurfaceSearchCV):
         With ``missing="fill"``: number of samples without any observed output.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
 
     See Also
     --------
@@ -121,6 +124,8 @@ class RLSCV(LinearSurfaceSearchCV):
         output_weight=None,
         n_jobs=None,
         verbose=False,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -133,6 +138,8 @@ class RLSCV(LinearSurfaceSearchCV):
         self.output_weight = output_weight
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         return RankGrid(())

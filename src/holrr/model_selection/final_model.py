@@ -38,7 +38,9 @@ class FinalModel:
     n_dropped_ = _of_the_final_model("n_dropped_", "Number of samples without an observed output.")
     n_parameters_ = _of_the_final_model("n_parameters_", "Degrees of freedom of the coefficients.")
 
+    labels_ = None
     save = TensorRegressor.save
+    to_xarray = TensorRegressor.to_xarray
     _forget = TensorRegressor._forget
 
     def predict(self, X: Any) -> Array:

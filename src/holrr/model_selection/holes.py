@@ -324,7 +324,7 @@ def unweighted_error(folds: Any, model: Any, weights: Any, options: dict[str, An
     for train, test in folds.splits:
         fitted = clone(model)._fit_data(_rows(folds.data, train), **options)
         held, units = _rows(folds.data, test), folds.units
-        predicted = fitted.predict(held.X * units.x) / units.y
+        predicted = fitted._predict_array(held.X * units.x) / units.y
         seen = (v > 0) & ~(np.isnan(held.Y) | np.isnan(predicted))
         squares = np.where(seen, np.square(held.Y - predicted) / np.where(v > 0, v, 1.0), 0.0)
         w = np.ones(len(seen)) if held.w is None else held.w

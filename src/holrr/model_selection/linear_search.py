@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from ..base import all_or_nothing
 from ..core.finite import check_finite
 from ..data.moments import Moments
-from ..data.samples import Samples
+from ..data.samples import Samples, forget_names
 from ..data.source import Source
 from ..linear.base import output_constraints, refuse_output_weight
 from ..linear.holes import check_no_infinity, has_holes, output_weights, unscale_fit, weighted
@@ -55,7 +55,7 @@ class LinearSearchCV(SearchCV):
         self
         """
         folds = self._moment_folds(moments)
-        self.__dict__.pop("feature_names_in_", None)
+        forget_names(self, folds.total().output_shape)
         self.n_features_in_ = folds.n_inputs
         self._check_grid(folds.total())
         return self._search(folds)

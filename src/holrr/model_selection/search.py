@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import all_or_nothing
+from ..base import all_or_nothing, label_constraints
 from ..core.threads import few_threads_for
 from ..data.labels import check_rows
 from ..data.moments import Moments
@@ -47,6 +47,7 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         "fit_intercept": ["boolean"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
+        **label_constraints,
     }
 
     # The parameter with the penalties; whether zero is one; whether data may be beyond memory.
@@ -57,6 +58,8 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
     cv: Any
     fit_intercept: bool
     n_jobs: int | None
+    output_shape: Any
+    sample_dim: str | None
     verbose: bool | int | str
 
     @all_or_nothing
@@ -79,7 +82,7 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         -------
         self
         """
-        check_rows(X, y=y, groups=groups)
+        check_rows(X, sample_dim=self.sample_dim, groups=groups)
         data = ingest(self, X, y, sample_weight, stream=self._streams)
         self._check_grid(data)
         return self._search(self._folds(data, groups))
@@ -232,8 +235,9 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
 
     def _named(self, estimator: Any) -> Any:
         """The same estimator, which knows the features as the search does."""
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
+        estimator.set_params(output_shape=self.output_shape, sample_dim=self.sample_dim)
+        for name in ("n_features_in_", "feature_names_in_", "labels_"):
+            if getattr(self, name, None) is not None:
                 setattr(estimator, name, getattr(self, name))
         return estimator
 

@@ -111,6 +111,8 @@ class MLMTNC(SpectralRegressor):
         Whether an intercept is fitted (by centring the data; it is not penalised).
     verbose : bool, int or "rich", default=False
         Whether progress is shown; "rich" for a line that is kept up to date (needs rich).
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -138,6 +140,7 @@ class MLMTNC(SpectralRegressor):
         After `partial_fit` and `fit_moments` only.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
 
     References
     ----------
@@ -182,6 +185,8 @@ class MLMTNC(SpectralRegressor):
         random_state=None,
         fit_intercept=True,
         verbose=False,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.rank = rank
         self.beta = beta
@@ -192,6 +197,8 @@ class MLMTNC(SpectralRegressor):
         self.random_state = random_state
         self.fit_intercept = fit_intercept
         self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     def _solve(self, problem: Any, n_features: int) -> None:
         data = ScaledProblem.of(problem)

@@ -48,6 +48,8 @@ class MLMTNCCV(PenalizedCV):
         Number of folds that are worked on at a time.
     verbose : bool, int or "rich", default=False
         Whether progress is shown.
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -70,6 +72,7 @@ class MLMTNCCV(PenalizedCV):
         Those of `best_estimator_`.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
 
     Examples
     --------
@@ -108,6 +111,8 @@ class MLMTNCCV(PenalizedCV):
         fit_intercept=True,
         n_jobs=None,
         verbose=False,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.ranks = ranks
         self.betas = betas
@@ -120,6 +125,8 @@ class MLMTNCCV(PenalizedCV):
         self.fit_intercept = fit_intercept
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     @property
     def beta_(self) -> float:

@@ -143,6 +143,8 @@ class TraceNormRegression(_TraceNorm):
         of the size of the coefficients, is kept for it.
     verbose : bool, int or "rich", default=False
         Whether progress is shown; "rich" for a line that is kept up to date (needs rich).
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -170,6 +172,7 @@ class TraceNormRegression(_TraceNorm):
         After `partial_fit` and `fit_moments` only.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
 
     See Also
     --------
@@ -223,6 +226,8 @@ class TraceNormRegression(_TraceNorm):
         tol=1e-6,
         warm_start=False,
         verbose=False,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.penalty = penalty
         self.alpha = alpha
@@ -232,6 +237,8 @@ class TraceNormRegression(_TraceNorm):
         self.tol = tol
         self.warm_start = warm_start
         self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     def _solve(self, problem: Any, n_features: int) -> None:
         start = self._warm_state(problem) if self.warm_start else None

@@ -38,6 +38,8 @@ class TraceNormRegressionCV(PenalizedCV):
         Number of folds that are worked on at a time.
     verbose : bool, int or "rich", default=False
         Whether progress is shown.
+    output_shape, sample_dim
+        As in `HOLRR`.
 
     Attributes
     ----------
@@ -58,6 +60,7 @@ class TraceNormRegressionCV(PenalizedCV):
         Those of `best_estimator_`.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
 
     Examples
     --------
@@ -92,6 +95,8 @@ class TraceNormRegressionCV(PenalizedCV):
         tol=1e-6,
         n_jobs=None,
         verbose=False,
+        output_shape=None,
+        sample_dim=None,
     ):
         self.penalties = penalties
         self.cv = cv
@@ -102,6 +107,8 @@ class TraceNormRegressionCV(PenalizedCV):
         self.tol = tol
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     @property
     def penalty_(self) -> float:

@@ -1,0 +1,183 @@
+"""Names on the way out: predictions as what the outputs were, a fitted model as a Dataset."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..core.namespace import is_numpy_array, to_numpy
+from .labels import Grid, Labels, comes_from, mode_coordinates, mode_names, row_index
+from .named import dimension_of_inputs
+from .source import is_dask
+
+__all__ = ["put_labels", "to_xarray"]
+
+
+def put_labels(labels: Labels | None, X: Any, out: Any) -> Any:
+    """An array of the shape of predictions as what the outputs of the fit were.
+
+    Parameters
+    ----------
+    labels : Labels or None
+    X : inputs, as the user passed them
+        Whose rows name the samples.
+    out : array of shape (n_samples, d1, ..., dp)
+
+    Returns
+    -------
+    array, DataArray, Dataset or DataFrame
+        The array itself where there are no labels, where it is not of NumPy or Dask, and where the
+        library of the labels is not installed.
+    """
+    if labels is None:
+        return out
+    if labels.flat:
+        out = out.reshape((out.shape[0], -1))
+    make = _MAKERS.get(labels.kind)
+    if make is None or not (is_numpy_array(out) or is_dask(out)):
+        return out
+    library, maker = make
+    try:
+        module = import_module(library)
+    except ImportError:
+        return out
+    return maker(module, labels, X, out)
+
+
+# ---------------------------------------------------------------- xarray
+
+
+def _data_array(xr: Any, labels: Labels, X: Any, out: Any) -> Any:
+    grid = labels.outputs or Grid()
+    return _array(xr, grid, *_rows(labels, X), out, labels.flat)
+
+
+def _dataset(xr: Any, labels: Labels, X: Any, out: Any) -> Any:
+    grid, (dim, rows) = labels.outputs, _rows(labels, X)
+    if grid is None or labels.flat:
+        return _array(xr, Grid(), dim, rows, out, True)
+    axis = grid.dims[0]
+    coords = {k: v for k, v in grid.coords.items() if k != axis}
+    found = {}
+    for k, (name, attrs) in enumerate(labels.variables.items()):
+        one = Grid(grid.dims[1:], grid.shape[1:], coords, name, attrs, grid.levels)
+        found[name] = _array(xr, one, dim, rows, out[:, k])
+    return xr.Dataset(found, attrs=grid.attrs)
+
+
+def _array(
+    xr: Any, grid: Grid, dim: str | None, rows: dict[str, Any], out: Any, flat: bool = False
+) -> Any:
+    dim = dim or "sample"
+    if flat:
+        return xr.DataArray(out, dims=(dim, "output"), coords=rows)
+    leading = () if out.ndim == len(grid.dims) else (dim,)
+    found = xr.DataArray(
+        out,
+        dims=(*leading, *grid.dims),
+        coords={**grid.coords, **(rows if leading else {})},
+        name=grid.name,
+        attrs=grid.attrs,
+    )
+    return found.set_index(grid.levels) if grid.levels else found
+
+
+def _rows(labels: Labels, X: Any) -> tuple[str | None, dict[str, Any]]:
+    """The sample dimension of predictions for `X`, and its coordinates."""
+    if comes_from(X, "xarray"):
+        dim = dimension_of_inputs(X, labels)
+        variables = X.coords.variables
+        return dim, {name: v for name, v in variables.items() if v.dims == (dim,)}
+    index = row_index(X)
+    return labels.sample_dim, {} if index is None else {labels.sample_dim or "sample": index}
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _frame(pd: Any, labels: Labels, X: Any, out: Any) -> Any:
+    if is_dask(out):
+        return out
+    names = labels.column_names
+    if len(labels.columns) == 1:
+        columns = pd.Index(labels.columns[0], name=names[0])
+    else:
+        columns = pd.MultiIndex.from_arrays(labels.columns, names=names)
+    dim = dimension_of_inputs(X, labels) if comes_from(X, "xarray") else None
+    return pd.DataFrame(_columns(labels, out), index=row_index(X, dim), columns=columns)
+
+
+def _polars(pl: Any, labels: Labels, X: Any, out: Any) -> Any:
+    if is_dask(out):
+        return out
+    return pl.DataFrame(_columns(labels, out), schema=labels.columns[0].tolist())
+
+
+def _columns(labels: Labels, out: np.ndarray) -> np.ndarray:
+    flat = out.reshape(out.shape[0], -1)
+    return flat if labels.places is None else flat[:, labels.places]
+
+
+_MAKERS: dict[str, tuple[str, Any]] = {
+    "dataarray": ("xarray", _data_array),
+    "dataset": ("xarray", _dataset),
+    "frame": ("pandas", _frame),
+    "polars": ("polars", _polars),
+}
+
+
+# ---------------------------------------------------------------- a model
+
+
+def to_xarray(model: Any) -> Any:
+    """What a fitted model has found, as a Dataset; see `TensorRegressor.to_xarray`."""
+    try:
+        import xarray as xr
+    except ImportError as error:
+        raise ImportError("to_xarray needs xarray: pip install holrr[xarray]") from error
+    names, labels = mode_names(model), getattr(model, "labels_", None) or Labels()
+    outputs = labels.outputs or Grid(names[1:], np.shape(model.intercept_))
+    coords = {d: (d, mode_coordinates(model, k)) for k, d in enumerate(names) if k}
+    coords = {**coords, **outputs.coords}
+    found = {"intercept": (names[1:], to_numpy(np.asarray(model.intercept_)))}
+    inputs = _input_axes(model, labels, coords)
+    if hasattr(model, "coef_"):
+        values = to_numpy(model.coef_)
+        found["coef"] = (inputs.dims + names[1:], values.reshape(*inputs.shape, *values.shape[1:]))
+        coords.update(inputs.coords)
+    ranks = tuple(f"rank_{name}" for name in names)
+    found["core"] = (ranks, to_numpy(model.core_))
+    if hasattr(model, "dual_coef_"):
+        inputs = Grid(("kernel_center",), model.tucker_.shape[:1])
+    for k, factor in enumerate(model.factors_):
+        grid = Grid(names[k : k + 1], (len(factor),)) if k else inputs
+        values = to_numpy(factor).reshape(*grid.shape, -1)
+        found[f"factor_{names[k]}"] = ((*grid.dims, ranks[k]), values)
+    if hasattr(model, "cv_results_"):
+        found["mean_mse"] = _surface(model, names, coords)
+    return xr.Dataset(found, coords=coords, attrs={"model": repr(model)})
+
+
+def _input_axes(model: Any, labels: Labels, taken: dict[str, Any]) -> Grid:
+    """The axes of the input mode: those of the inputs where they are one array, else features."""
+    if len(labels.inputs) == 1 and not set(labels.inputs[0].dims) & set(taken):
+        return labels.inputs[0]
+    coords = {"feature": ("feature", mode_coordinates(model, 0))}
+    return Grid(("feature",), (model.n_features_in_,), coords)
+
+
+def _surface(model: Any, names: tuple[str, ...], coords: dict[str, Any]) -> tuple[Any, np.ndarray]:
+    """Held-out errors over kernels, penalties and ranks; ranks count from 1."""
+    results = model.cv_results_
+    values = results["mean_mse"] if "mean_mse" in results else results[model.criterion]
+    n_ranks = results["n_parameters"].ndim if "n_parameters" in results else 0
+    penalty = {"penalties": "penalty"}.get(model._penalties, model._penalties.removesuffix("s"))
+    more = "kernel" if hasattr(model, "kernels_") else "candidate"
+    dims = [more] * (values.ndim - n_ranks - 1) + [penalty]
+    dims += [f"n_{name}" for name in names] if n_ranks > 1 else ["rank"] * n_ranks
+    coords[penalty] = (penalty, results[model._penalties])
+    for axis in range(values.ndim - n_ranks, values.ndim):
+        coords[dims[axis]] = (dims[axis], np.arange(1, values.shape[axis] + 1))
+    return tuple(dims), values
