@@ -23,9 +23,9 @@ from .core.threads import few_threads_for
 from .core.tucker import Tucker
 from .data.arrays import check_inputs, check_outputs
 from .data.labelled import put_labels, to_xarray
-from .data.labels import Labels, check_features
-from .data.named import take_inputs, take_pair
-from .data.scores import check_scored, errors_of
+from .data.labels import Labels, check_features, named_by_hand
+from .data.named import Unlabelled, take_inputs, take_pair
+from .data.scores import Errors, check_scored, errors_of
 from .data.source import is_dask, open_source, weights_of
 
 __all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "label_constraints", "lift"]
@@ -215,12 +215,40 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         check_features(self, data.X, reset=False, names=data.names)
         if source is not None:
             return source.score(self)
-        assert checked is not None
+        return self._errors(checked, data).r2()
+
+    def _errors(self, checked: Array, data: Unlabelled) -> Errors:
+        """What a score is made of, of samples in memory."""
         Y = check_outputs(data.y)
         check_scored(Y.shape, (checked.shape[0], *self.tucker_.shape[1:]))
         w = weights_of(data.sample_weight, Y.shape[0])
         with self._threads_for(checked.shape[0]):
-            return errors_of(self, checked, Y, w).r2()
+            return errors_of(self, checked, Y, w)
+
+    def name_modes(self, **coordinates: Any) -> Any:
+        """Name the output modes of a model that was fitted to arrays.
+
+        Parameters
+        ----------
+        coordinates : dict
+            For each output mode, in their order, its name and the labels of its entries, or None.
+
+        Returns
+        -------
+        self
+            Predictions stay arrays; `to_xarray` and the displays have the names.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holrr import RLS
+        >>> model = RLS().fit(np.eye(4), np.ones((4, 2, 3)))
+        >>> model.name_modes(station=["Lerwick", "Oxford"], month=None).labels_.outputs.dims
+        ('station', 'month')
+        """
+        check_is_fitted(self)
+        self.labels_ = named_by_hand(self.labels_, np.shape(self.intercept_), coordinates)
+        return self
 
     def to_xarray(self) -> Any:
         """What the fit has found, as an xarray Dataset with names on everything.

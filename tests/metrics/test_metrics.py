@@ -11,7 +11,6 @@ from sklearn.metrics import mean_squared_error, r2_score
 from sklearn.model_selection import GridSearchCV, cross_validate
 
 from holrr import HOLRR, RLS
-from holrr import metrics as package
 from holrr.metrics import r2, rmse, scorers, skill
 from problems import on_disk, toy, with_holes
 
@@ -249,11 +248,3 @@ def test_outputs_that_hardly_vary_spoil_the_average_and_not_the_score():
     search = GridSearchCV(HOLRR(rank=(4, 3, 3)), grid).fit(X, Y)
     assert search.best_params_ == {"alpha": 1e-3}
     assert search.best_score_ > 0.9
-
-
-def test_every_public_name_has_a_docstring_with_an_example():
-    for name in package.__all__:
-        thing = getattr(package, name)
-        assert callable(thing) or isinstance(thing, dict)
-        if callable(thing):
-            assert ">>>" in thing.__doc__

@@ -132,7 +132,10 @@ class Source(metaclass=ABCMeta):
         """
         m = self.input_moments() if inputs is None else inputs
         for box, sums in self.responses(mean_x=m.mean_x, max_entries=max_entries):
-            yield box, replace(m, mean_y=sums.mean, Sxy=sums.products, syy=sums.syy)
+            yield (
+                box,
+                replace(m, mean_y=sums.mean, Sxy=sums.products, syy=sums.syy, squares=sums.squares),
+            )
 
     def _warn_of_size(self, n_folds: int) -> None:
         """Say so where the moments themselves, which no block makes smaller, exceed the budget."""

@@ -41,6 +41,7 @@ class FinalModel:
     labels_ = None
     save = TensorRegressor.save
     to_xarray = TensorRegressor.to_xarray
+    name_modes = TensorRegressor.name_modes
     _forget = TensorRegressor._forget
 
     def predict(self, X: Any) -> Array:
