@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import ACCENT, DARK, MAIN, check_mode_names, new_figure, tidy
+from ._style import ACCENT, DARK, MAIN, check_mode_names, new_figure, outline, tidy
 
 __all__ = ["RankSurfaceDisplay"]
 
@@ -223,7 +223,7 @@ class RankSurfaceDisplay:
         bound = self._unit() * self._std_error_of_choice()
         inside = np.nan_to_num(above, nan=np.inf) <= bound
         if bound > 0:
-            _outline(ax, inside)
+            outline(ax, inside, 0.5, "white")
         ax.plot(
             self.best_index[j + 1] + 1,
             self.best_index[i + 1] + 1,
@@ -258,14 +258,6 @@ class RankSurfaceDisplay:
 def _section(index: tuple[int, ...], *axes: int) -> tuple[Any, ...]:
     """The index with some of its axes set free."""
     return tuple(slice(None) if k in axes else i for k, i in enumerate(index))
-
-
-def _outline(ax: Any, inside: np.ndarray) -> None:
-    """A white line around the cells of a mask, where they border on others."""
-    i, j = np.nonzero(inside[1:] != inside[:-1])
-    ax.hlines(i + 1.5, j + 0.5, j + 1.5, color="white", lw=1.5)
-    i, j = np.nonzero(inside[:, 1:] != inside[:, :-1])
-    ax.vlines(j + 1.5, i + 0.5, i + 1.5, color="white", lw=1.5)
 
 
 def _decades(width: float, largest: float) -> list[float]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "new_figure", "tidy"]
+import numpy as np
+
+__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "new_figure"]
+__all__ += ["outline", "tidy"]
 
 # Told apart by readers who are blind to some colours, and in grey print.
 MAIN, ACCENT, MUTED, DARK = "#1f5a99", "#d1600e", "#b9bec6", "#6b7280"
@@ -45,3 +48,20 @@ def tidy(ax: Any, side: str = "left") -> None:
     ax.yaxis.set_ticks_position(side)
     ax.yaxis.set_label_position(side)
     ax.tick_params(labelsize=8)
+
+
+def outline(ax: Any, inside: np.ndarray, first: float, color: str) -> None:
+    """A line around the cells of a mask, where they border on others; cells are one apart.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    inside : bool array of shape (n_rows, n_columns)
+    first : float
+        Where the first cell begins, along both axes.
+    color : str
+    """
+    i, j = np.nonzero(inside[1:] != inside[:-1])
+    ax.hlines(i + first + 1, j + first, j + first + 1, color=color, lw=1.2)
+    i, j = np.nonzero(inside[:, 1:] != inside[:, :-1])
+    ax.vlines(j + first + 1, i + first, i + first + 1, color=color, lw=1.2)
