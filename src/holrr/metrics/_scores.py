@@ -16,7 +16,7 @@ from ..core.namespace import row_blocks, to_numpy
 from ..data.arrays import check_outputs, nan_for_masked
 from ..data.chunks import known, slices
 from ..data.labelled import put_labels
-from ..data.labels import Labels, check_rows, comes_from
+from ..data.labels import Labels, check_rows, comes_from, row_index
 from ..data.named import take_outputs, take_weights
 from ..data.reading import is_on_disk
 from ..data.scores import Errors, errors_between
@@ -192,7 +192,7 @@ def compare(
         reader, found = _reader(Y, y_true, labels, forecast, name, sample_dim)
         readers.append(reader)
         labels = found if labels.outputs is None else labels
-    check_rows(y_true, sample_dim=labels.sample_dim, sample_weight=sample_weight)
+    check_rows(None, sample_dim=labels.sample_dim, y_true=y_true, sample_weight=sample_weight)
     w = weights_of(take_weights(sample_weight), Y.shape[0])
 
     def of_block(rows: slice) -> list[Errors]:
@@ -248,13 +248,20 @@ def _reader(
         F = _opened(values, name)
         if tuple(F.shape) != (1 if one else Y.shape[0], *outputs):
             raise ValueError(f"it has shape {tuple(F.shape)} and y_true {tuple(Y.shape)}.")
-        if not one:
-            check_rows(y_true, sample_dim=dim, **{name: forecast})
+        if not one and not _is_numbered(forecast):
+            check_rows(None, sample_dim=dim, y_true=y_true, **{name: forecast})
     except ValueError as error:
         raise ValueError(f"{name} does not belong to y_true: {error}") from error
     if one:
         return lambda rows: np.broadcast_to(F, (rows.stop - rows.start, *outputs)), found
     return lambda rows: _rows(F, rows), found
+
+
+def _is_numbered(forecast: Any) -> bool:
+    """Whether rows are only numbered, as in predictions for inputs whose rows have no labels."""
+    index = row_index(forecast) if comes_from(forecast, "pandas") else None
+    steps = tuple(getattr(index, name, None) for name in ("start", "stop", "step"))
+    return index is not None and steps == (0, len(index), 1)
 
 
 def _is_one_row(reference: Any, dim: str | None, outputs: tuple[int, ...]) -> bool:
@@ -281,5 +288,7 @@ def labelled(labels: Labels | None, each: Any, name: str) -> Any:
     none: dict[str, Any] = {name: {} for name in labels.variables}
     found = put_labels(replace(labels, outputs=bare, variables=none), None, each[None])
     if comes_from(found, "xarray"):
-        return found.isel({next(iter(found.dims)): 0}, drop=True)
-    return found.iloc[0].rename(name) if comes_from(found, "pandas") else found
+        return found.isel({labels.sample_dim or "sample": 0}, drop=True)
+    if comes_from(found, "pandas"):
+        return found.iloc[0].rename(name)
+    return each if isinstance(found, np.ndarray) else found
