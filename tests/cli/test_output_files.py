@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import holrr
-from holrr.cli import _arrays, main
+from holrr.cli import _write, main
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix", reason="links, permissions, pipes, limits and signals are those of POSIX"
@@ -126,7 +126,7 @@ def test_a_failure_without_a_number_is_told_in_its_own_words(folder, capfd, monk
     def lost(*args):
         raise OSError("the disk went away")
 
-    monkeypatch.setitem(_arrays._WRITERS, ".npy", lost)
+    monkeypatch.setitem(_write._WRITERS, ".npy", lost)
     assert main(["predict", "m.npy", "X.npy", "-o", "P.npy"]) == 4
     assert "P.npy cannot be written: the disk went away" in capfd.readouterr().err
 
