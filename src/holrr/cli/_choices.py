@@ -13,8 +13,8 @@ from typing import Any
 from ._data import n_samples
 from ._errors import EXIT_USAGE, CommandError
 
-__all__ = ["KINDS", "make_estimator", "parse_alphas", "parse_header", "parse_rank", "parse_sep"]
-__all__ += ["parse_shape", "wants_search"]
+__all__ = ["KINDS", "check_choices", "make_estimator", "parse_alphas", "parse_header", "parse_rank"]
+__all__ += ["parse_sep", "parse_shape", "wants_search"]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,6 @@ def make_estimator(options: argparse.Namespace, X: Any, Y: Any) -> Any:
     import holrr
 
     kind = KINDS[options.model]
-    _check(options, kind)
     common: dict[str, Any] = {
         "fit_intercept": not options.no_intercept,
         "output_shape": options.output_shape,
@@ -109,7 +108,9 @@ def _splitter(options: argparse.Namespace) -> Any:
     return n_folds if options.groups is None else GroupKFold(n_folds)
 
 
-def _check(options: argparse.Namespace, kind: Kind) -> None:
+def check_choices(options: argparse.Namespace) -> None:
+    """Refuse what does not go together, before anything is read."""
+    kind = KINDS[options.model]
     if options.rank is not None and not kind.has_rank:
         raise CommandError(f"--rank: the model {options.model} has no rank", EXIT_USAGE)
     if not kind.has_kernel and (options.kernel is not None or options.gamma is not None):

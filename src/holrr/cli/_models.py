@@ -14,6 +14,7 @@ import numpy as np
 
 from ._choices import (
     KINDS,
+    check_choices,
     make_estimator,
     parse_alphas,
     parse_header,
@@ -178,6 +179,7 @@ def _add_reading(parser: argparse.ArgumentParser, *, outputs: bool) -> None:
 def _fit(options: argparse.Namespace) -> int:
     from ..io import save
 
+    check_choices(options)
     check_output(Place(str(options.output)), [options.X, *filter(None, [options.Y])])
     X, Y, groups = read_pair(options)
     if isinstance(X, np.ndarray) and X.ndim != 2:

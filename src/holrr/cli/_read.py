@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..data.budget import check_budget
-from ._errors import EXIT_MISSING, CommandError
+from ._errors import CommandError
 from ._files import Place, check_file, lookup, need, reading
 from ._tables import Layout, TextTable, read_frame
 
@@ -136,18 +136,17 @@ def _variables(place: Place, opened: Callable[..., Any], sample_dim: str | None)
     if texts or not chosen:
         raise ValueError(f"variables that are not numbers: {', '.join(texts) or 'all'}")
     variables = [data[name].variable for name in chosen]
+    budget = check_budget()
     # The rule for arrays on disk: what takes more than a quarter of the budget is read in blocks.
-    if 8 * sum(math.prod(v.shape) for v in variables) > check_budget() // 4:
-        chunks: dict[Any, Any] = {dim: -1 for v in variables for dim in v.dims}
-        chunks |= {sample_dim or v.dims[0]: "auto" for v in variables if v.dims}
-        try:
-            data = opened(chunks=chunks, **options)
-        except ImportError as error:
-            needed = f"{place} is large and needs dask: pip install holrr[dask]"
-            raise CommandError(needed, EXIT_MISSING) from error
-        return data[chosen[0]] if len(chosen) == 1 else data[chosen]
-    with data:
-        return (data[chosen[0]] if len(chosen) == 1 else data[chosen]).load()
+    if 8 * sum(math.prod(v.shape) for v in variables) <= budget // 4:
+        with data:
+            return (data[chosen[0]] if len(chosen) == 1 else data[chosen]).load()
+    chunks: dict[Any, Any] = {dim: -1 for v in variables for dim in v.dims}
+    chunks |= {sample_dim or v.dims[0]: "auto" for v in variables if v.dims}
+    dask = need("dask", f"{place} is large and needs dask", "dask")
+    with dask.config.set({"array.chunk-size": max(budget // 8, 2**10)}):
+        data = opened(chunks=chunks, **options)
+    return data[chosen[0]] if len(chosen) == 1 else data[chosen]
 
 
 _READERS: dict[str, Callable[[Place, Layout, str | None], Any]] = {

@@ -177,7 +177,8 @@ class TextTable(Table):
     def _count_names(self, rows: list[list[str]], layout: Layout) -> int:
         """How many lines of names there are."""
         if layout.header is not None:
-            return layout.header
+            more = rows[layout.header : layout.header + 1] if layout.header > 1 else []
+            return layout.header + sum(not any(row[1:]) for row in more)
         if layout.index_col in rows[0] and not str(layout.index_col).isdigit():
             return 1
         names = [k for k, row in enumerate(rows) if self._is_names(row, k)]
@@ -277,7 +278,10 @@ class TextTable(Table):
         names: Any = columns
         if columns and isinstance(columns[0], tuple):
             levels = [_typed(level) for level in zip(*names, strict=True)]
-            names = pandas.MultiIndex.from_arrays(levels)
+            of_levels = (
+                None if self._index is None else [n or None for n in self._names[self._index]]
+            )
+            names = pandas.MultiIndex.from_arrays(levels, names=of_levels)
         frame = pandas.DataFrame(values, columns=names)
         if self._index is not None:
             name = self._names[self._index]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from io import BytesIO
 from types import SimpleNamespace
 from typing import Any, BinaryIO
 
@@ -92,8 +94,10 @@ def _write_text(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
 def _write_frame(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
     frame = _frame(parts)
     if place.suffix == ".xlsx":
-        labelled = _has_labels(frame) or frame.columns.nlevels > 1
-        return write_atomically(place.path, lambda file: frame.to_excel(file, index=labelled))
+        book = BytesIO()  # which is closed without a word when the disk is full
+        frame.to_excel(book, index=_has_labels(frame) or frame.columns.nlevels > 1)
+        book.seek(0)
+        return write_atomically(place.path, lambda file: shutil.copyfileobj(book, file))
     frame.columns = [title(c) for c in frame.columns]
     if place.suffix == ".parquet":
         return write_atomically(place.path, lambda file: frame.to_parquet(file))
@@ -136,9 +140,18 @@ def _table(part: Any, pandas: Any) -> Any:
 
 
 def _write_netcdf(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
-    data = _dataset(place, parts, model)
     need("h5netcdf", ".nc files need xarray and h5netcdf", "xarray")
-    write_atomically(place.path, lambda file: data.to_netcdf(file, engine="h5netcdf"))
+    data = _dataset(place, parts, model)
+
+    def save(file: BinaryIO) -> None:
+        if data.chunks:  # not computed yet, and perhaps larger than memory
+            if shutil.disk_usage(place.path.parent).free < data.nbytes:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            data.to_netcdf(file, engine="h5netcdf")
+        else:  # HDF5 may crash on a full disk
+            file.write(data.to_netcdf(engine="h5netcdf"))
+
+    write_atomically(place.path, save)
 
 
 def _write_zarr(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
