@@ -52,7 +52,7 @@ def _of_columns(kind: str, levels: tuple[np.ndarray, ...], names: tuple[Any, ...
     if np.unique(places).size < places.size:
         twice = next(k for k in range(places.size) if places[k] in places[:k])
         raise ValueError(
-            f"y has two columns {tuple(v[twice] for v in levels)}; every column needs its label."
+            f"y has two columns {_entries(levels)[twice]}; every column needs its own label."
         )
     coords: dict[str, Any] = {
         d: ((d,), values, {}) for d, (values, _) in zip(dims, found, strict=True)
@@ -92,10 +92,16 @@ def _raise_incomplete(grid: Grid, places: np.ndarray, n_missing: int) -> None:
     )
 
 
+def _entries(levels: tuple[np.ndarray, ...]) -> list[Any]:
+    """The label of each column, a tuple where there are several levels."""
+    parts = [values.tolist() for values in levels]
+    return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
+
+
 def _check_same_columns(levels: tuple[np.ndarray, ...], known: Labels | None) -> None:
     if known is None or not known.columns or same(levels, known.columns):
         return
-    found, fitted = list(zip(*levels, strict=True)), list(zip(*known.columns, strict=True))
+    found, fitted = _entries(levels), _entries(known.columns)
     missing, extra = [c for c in fitted if c not in found], [c for c in found if c not in fitted]
     what = f"missing {missing[:5]}, unexpected {extra[:5]}"
     if not missing and not extra:

@@ -1,6 +1,9 @@
 """Displays in scikit-learn's manner; matplotlib is imported when one of them is drawn."""
 
+from ._calibration import IntervalCalibrationDisplay
+from ._coefficients import CoefficientDisplay
 from ._rank_surface import RankSurfaceDisplay
 from ._spectrum import SpectrumDisplay
 
-__all__ = ["RankSurfaceDisplay", "SpectrumDisplay"]
+__all__ = ["CoefficientDisplay", "IntervalCalibrationDisplay", "RankSurfaceDisplay"]
+__all__ += ["SpectrumDisplay"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "check_mode_names", "new_figure", "tidy"]
+__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "new_figure", "tidy"]
 
 # Told apart by readers who are blind to some colours, and in grey print.
 MAIN, ACCENT, MUTED, DARK = "#1f5a99", "#d1600e", "#b9bec6", "#6b7280"
@@ -18,6 +18,12 @@ def new_figure(width: float, height: float) -> Any:
     except ImportError as error:
         raise ImportError("displays need matplotlib: pip install holrr[plot]") from error
     return plt.figure(figsize=(width, height), layout="constrained")
+
+
+def axes_of(ax: Any, width: float, height: float) -> tuple[Any, Any]:
+    """The figure of the axes and the axes; new ones of that size in inches where there are none."""
+    ax = new_figure(width, height).add_subplot() if ax is None else ax
+    return ax.figure, ax
 
 
 def check_mode_names(names: Sequence[str] | None, n_modes: int) -> list[str]:

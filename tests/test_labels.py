@@ -1,0 +1,460 @@
+"""Names in, names out: of xarray's objects, of tables and of flat outputs, on every estimator."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import holrr
+from holrr import HOLRR, HOLRRCV, RLS, RLSCV, KernelHOLRR, Moments
+from holrr.data.labels import mode_coordinates, mode_names, same
+from holrr.streaming import memory_budget
+from problems import assert_same_state, on_disk, toy
+
+xr = pytest.importorskip("xarray", reason="xarray is not installed")
+pd = pytest.importorskip("pandas", reason="pandas is not installed")
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the best penalty",
+    "ignore:n_components",
+    "ignore::sklearn.exceptions.ConvergenceWarning",
+    "ignore:The kernel is not positive",
+)
+
+SHAPE = (3, 4)
+
+
+def maps(n=40, d0=(2, 3), shape=SHAPE):
+    """Inputs and outputs with names on everything."""
+    X, Y = toy(n=n, d0=d0[0] * d0[1], shape=shape)
+    time = pd.date_range("1999-12-01", periods=n, freq="MS")
+    x = xr.DataArray(
+        X.reshape(n, *d0),
+        dims=("time", "lat", "lon"),
+        coords={"time": time, "lat": 50.0 + np.arange(d0[0]), "lon": np.arange(d0[1])},
+        name="sst",
+    )
+    y = xr.DataArray(
+        Y,
+        dims=("time", "station", "month"),
+        coords={
+            "time": time,
+            "year": ("time", time.year),
+            "station": [f"station {i}" for i in range(shape[0])],
+            "elevation": ("station", 10.0 * np.arange(shape[0]), {"units": "m"}),
+            "month": pd.date_range("2000-01-01", periods=shape[1], freq="MS"),
+            "height": 2.0,
+        },
+        name="temperature",
+        attrs={"units": "K", "levels": [1, 2]},
+    )
+    return x, y
+
+
+def matrix(x):
+    return x.to_numpy().reshape(len(x), -1)
+
+
+def tables(n=40):
+    X, Y = toy(n=n)
+    index = pd.date_range("2000-01-01", periods=n)
+    columns = pd.MultiIndex.from_product(
+        [["liver", "lung", "skin"], [1, 2, 4, 8]], names=["tissue", "day"]
+    )
+    x = pd.DataFrame(X, index=index, columns=list("abcde"))
+    return x, pd.DataFrame(Y.reshape(n, -1), index=index, columns=columns)
+
+
+# ---------------------------------------------------------------- xarray, every estimator
+
+
+def test_labels_change_no_number_and_come_back(row):
+    x, y = maps()
+    model = row.make().fit(x, y)
+    plain = row.make().fit(matrix(x), y.to_numpy())
+    new = x.isel(time=slice(3, 8))
+    found = model.predict(new)
+    assert_array_equal(found.to_numpy(), plain.predict(matrix(new)))
+    assert found.dims == y.dims
+    assert found.name == y.name
+    assert found.attrs == y.attrs
+    assert set(found.coords) == {"time", "station", "elevation", "month", "height"}
+    for name in found.coords:
+        expected = new[name] if name == "time" else y[name]
+        xr.testing.assert_identical(found[name].variable, expected.variable)
+    assert model.score(x, y) == plain.score(matrix(x), y.to_numpy())
+
+
+def test_transposed_objects_are_put_in_order_by_name(row):
+    x, y = maps()
+    model = row.make().fit(x, y)
+    turned = row.make(sample_dim="time").fit(
+        x.transpose("lon", "lat", "time"), y.transpose("month", "time", "station")
+    )
+    assert turned.labels_.outputs.dims == ("month", "station")
+    found = turned.predict(x.transpose("lat", "time", "lon"))
+    again = model.predict(x.transpose("lon", "time", "lat"))
+    assert_array_equal(again.to_numpy(), model.predict(x).to_numpy())
+    assert found.dims == ("time", "month", "station")
+    assert model.score(x, y.transpose("month", "station", "time")) == model.score(x, y)
+
+
+def test_labels_survive_files_and_pickle(row, tmp_path):
+    x, y = maps()
+    model = row.make().fit(x, y)
+    model.save(tmp_path / "model.holrr")
+    for again in (holrr.load(tmp_path / "model.holrr"), pickle.loads(pickle.dumps(model))):
+        assert same(again.labels_, model.labels_)
+        xr.testing.assert_identical(again.predict(x), model.predict(x))
+
+
+def test_refit_forgets_labels(row):
+    x, y = maps()
+    plain = row.make().fit(matrix(x), y.to_numpy())
+    assert_same_state(row.make().fit(x, y).fit(matrix(x), y.to_numpy()), plain)
+    assert isinstance(plain.predict(x.to_numpy().reshape(len(x), -1)), np.ndarray)
+
+
+def test_shifted_time_is_an_error_that_shows_it_and_changes_nothing(row):
+    x, y = maps()
+    model = row.make().fit(x, y)
+    before = pickle.dumps(model)
+    late = y.assign_coords(time=y.time.to_index() + pd.DateOffset(months=1))
+    message = r"at position 0 X has 1999-12-01.* y has 2000-01-01.*xarray.align"
+    for call in (model.fit, model.score):
+        with pytest.raises(ValueError, match=message):
+            call(x, late)
+    assert pickle.dumps(model) == before
+
+
+def test_flat_outputs_are_those_of_the_tensor(row):
+    X, Y = toy()
+    flat, tensor = row.make(output_shape=SHAPE).fit(X, Y.reshape(40, -1)), row.make().fit(X, Y)
+    assert_array_equal(flat.predict(X), tensor.predict(X).reshape(40, -1))
+    assert flat.score(X, Y.reshape(40, -1)) == tensor.score(X, Y)
+    assert np.shape(flat.intercept_) == SHAPE
+
+
+def test_flat_outputs_survive_files(row, tmp_path):
+    X, Y = toy()
+    model = row.make(output_shape=SHAPE).fit(X, Y.reshape(40, -1))
+    model.save(tmp_path / "model.holrr")
+    again = holrr.load(tmp_path / "model.holrr")
+    assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_flat_outputs_of_another_size_are_refused(row):
+    X, Y = toy()
+    for y in (Y, Y[:, 0], Y.reshape(40, -1)[:, :-1]):
+        with pytest.raises(ValueError, match=r"y must have shape \(n_samples, 12\).*got"):
+            row.make(output_shape=SHAPE).fit(X, y)
+
+
+def test_a_table_with_levels_is_a_tensor(row):
+    x, y = tables()
+    model = row.make().fit(x, y)
+    plain = row.make().fit(x.to_numpy(), y.to_numpy().reshape(-1, *SHAPE))
+    found = model.predict(x)
+    assert_array_equal(found.to_numpy(), plain.predict(x.to_numpy()).reshape(40, -1))
+    pd.testing.assert_index_equal(found.columns, y.columns)
+    pd.testing.assert_index_equal(found.index, x.index)
+    assert mode_names(model)[1:] == ("tissue", "day")
+    assert_array_equal(mode_coordinates(model, 2), [1, 2, 4, 8])
+
+
+def test_what_a_model_has_found_as_a_dataset(row):
+    x, y = maps()
+    model = row.make().fit(x, y)
+    found = model.to_xarray()
+    assert found.intercept.dims == ("station", "month")
+    assert_array_equal(found.station, y.station)
+    ranks = ("rank_feature", "rank_station", "rank_month")
+    assert found.core.dims == ranks
+    assert found.factor_station.dims == ("station", "rank_station")
+    if row.linear and not hasattr(model, "dual_coef_"):
+        assert found.coef.dims == ("lat", "lon", "station", "month")
+        assert_array_equal(found.coef.to_numpy().reshape(6, *SHAPE), model.coef_)
+        product = found.factor_feature
+        for name in ("core", "factor_station", "factor_month"):
+            product = xr.dot(product, found[name])
+        assert_allclose(product.transpose(*found.coef.dims), found.coef, atol=1e-9)
+    if hasattr(model, "cv_results_"):
+        key = "mean_mse" if "mean_mse" in model.cv_results_ else model.criterion
+        assert_array_equal(found.mean_mse, model.cv_results_[key])
+
+
+# ---------------------------------------------------------------- datasets, Dask, batches
+
+
+def test_variables_of_a_dataset_are_a_mode_and_come_back():
+    x, y = maps()
+    inputs = xr.Dataset({"sst": x, "index": x[:, 0, 0].drop_vars(["lat", "lon"])})
+    outputs = xr.Dataset({"mean": y, "spread": 2 * y.rename(None)}, attrs={"source": "tests"})
+    model = RLS().fit(inputs, outputs)
+    assert mode_names(model) == ("feature", "variable", "station", "month")
+    assert list(mode_coordinates(model, 1)) == ["mean", "spread"]
+    assert model.feature_names_in_[[0, -1]].tolist() == ["sst[lat=50.0,lon=0]", "index"]
+    found = model.predict(inputs[["index", "sst"]].transpose())
+    assert isinstance(found, xr.Dataset)
+    assert found.attrs == outputs.attrs
+    assert found["mean"].attrs == y.attrs
+    assert_allclose(found["spread"], 2 * found["mean"])
+    with pytest.raises(ValueError, match=r"missing are \['index'\]"):
+        model.predict(inputs[["sst"]])
+    with pytest.raises(ValueError, match="same dimensions: 'b' has"):
+        RLS().fit(inputs, xr.Dataset({"a": y, "b": y[:, 0].drop_vars(["station", "elevation"])}))
+
+
+@pytest.mark.parametrize("estimator", [HOLRR(rank=2), HOLRRCV(cv=3), RLSCV(cv=3)])
+def test_dask_stays_lazy_and_equals_memory(estimator):
+    dask = pytest.importorskip("dask.array", reason="dask is not installed")
+    x, y = maps(n=60)
+    lazy = x.chunk({"time": 25, "lat": 1}), y.chunk({"time": 20, "station": 2})
+    model = estimator.fit(*lazy)
+    found = model.predict(lazy[0])
+    assert isinstance(found.data, dask.Array)
+    expected = estimator.fit(x, y).predict(x)
+    assert found.dims == expected.dims
+    assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+    assert_allclose(model.score(*lazy), estimator.score(x, y))
+
+
+def test_batches_keep_the_labels_and_refuse_others():
+    x, y = maps()
+    model = HOLRR(rank=2).partial_fit(x[:20], y[:20]).partial_fit(x[20:], y[20:])
+    assert_allclose(model.predict(x), HOLRR(rank=2).fit(x, y).predict(x))
+    assert model.predict(x).name == "temperature"
+    with pytest.raises(ValueError, match=r"other coordinates along 'station'.*station 1"):
+        model.partial_fit(x, y[:, [1, 0, 2]])
+    with pytest.raises(ValueError, match=r"beside 'time'; the fit had \('station', 'month'\)"):
+        model.partial_fit(x, y.rename(station="site"))
+
+
+def test_moments_are_those_of_the_numbers():
+    x, y = maps()
+    found = Moments.from_arrays(x, y.transpose("month", "time", "station"))
+    turned = y.transpose("time", "month", "station").to_numpy()
+    assert_allclose(found.Sxy, Moments.from_arrays(matrix(x), turned).Sxy)
+
+
+@pytest.mark.parametrize("kind", ["npy", "hdf5", "zarr"])
+def test_flat_outputs_on_disk(kind, tmp_path):
+    X, Y = toy(n=200, d0=3)
+    flat = Y.reshape(200, -1)
+    if kind == "npy":
+        y = on_disk(tmp_path, "y", flat)
+    elif kind == "hdf5":
+        h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+        y = h5py.File(tmp_path / "y.h5", "w").create_dataset("y", data=flat, chunks=(16, 12))
+    else:
+        zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+        y = zarr.create_array(tmp_path / "y.zarr", data=flat, chunks=(16, 12))
+    expected = HOLRR(rank=2, output_shape=SHAPE).fit(X, flat)
+    for budget in (2**14, 2**30):  # read in blocks, and whole
+        with memory_budget(budget):
+            model = HOLRR(rank=2, output_shape=SHAPE).fit(X, y)
+            assert_allclose(model.predict(X), expected.predict(X))
+            assert_allclose(model.score(X, y), expected.score(X, flat))
+
+
+# ---------------------------------------------------------------- what must not be paired
+
+
+def test_differences_are_named():
+    x, y = maps()
+    model = RLS().fit(x, y)
+    with pytest.raises(ValueError, match=r"At position 0 X has 'lat=51.0,lon=0' and the fit had"):
+        model.predict(x[:, ::-1])
+    with pytest.raises(ValueError, match=r"yet now missing:\n- lat=51.0,lon=0"):
+        model.predict(x[:, :1])
+    with pytest.raises(ValueError, match=r"unseen at fit time:\n- lat=60.0,lon=0"):
+        model.predict(x.assign_coords(lat=[50.0, 60.0]))
+    with pytest.raises(ValueError, match=r"\('row', 'lon'\) beside 'time'; the fit had"):
+        model.predict(x.rename(lat="row"))
+    with pytest.raises(ValueError, match=r"one is needed for the samples.*expand_dims\('time'\)"):
+        model.predict(x[0])
+    with pytest.raises(ValueError, match="y has other coordinates along 'month'"):
+        model.score(x, y[:, :, ::-1])
+    assert_array_equal(model.predict(x[:1].rename(time="start")), model.predict(x[:1]))
+    assert model.predict(x.rename(time="start")).dims[0] == "start"
+
+
+def test_the_sample_dimension_must_be_clear():
+    x, y = maps()
+    with pytest.raises(ValueError, match="sample_dim='t' is no dimension of X"):
+        RLS(sample_dim="t").fit(x, y)
+    with pytest.raises(ValueError, match="share none: rename"):
+        RLS().fit(x.rename(time="day"), y)
+    both = y.rename(station="lat").transpose("lat", "time", "month")
+    with pytest.raises(ValueError, match=r"share \('time', 'lat'\): say which"):
+        RLS().fit(x, both.drop_vars("lat"))
+    assert RLS(sample_dim="time").fit(x, both.drop_vars("lat")).coef_.shape == (6, 3, 4)
+
+
+def test_rows_of_different_libraries_are_compared():
+    x, y = maps()
+    frame = pd.DataFrame(matrix(x), index=x.time.to_index())
+    assert RLS().fit(frame, y).predict(frame[:5]).time[0] == y.time[0]
+    with pytest.raises(ValueError, match="rows of X and y carry different labels: at position 0"):
+        RLS().fit(frame[::-1], y)
+    weights = xr.DataArray(np.ones(40), dims="time", coords={"time": y.time[::-1]})
+    with pytest.raises(ValueError, match="rows of X and sample_weight"):
+        RLS().fit(x, y, weights)
+    groups = pd.Series(np.arange(40) % 5, index=x.time.to_index()[::-1])
+    with pytest.raises(ValueError, match="rows of X and groups"):
+        RLSCV(cv=3).fit(x, y, groups=groups)
+
+
+def test_weights_of_xarray_count():
+    x, y = maps()
+    w = xr.DataArray(np.arange(40.0), dims="time", coords={"time": y.time})
+    assert_array_equal(RLS().fit(x, y, w).coef_, RLS().fit(x, y, w.to_numpy()).coef_)
+
+
+def test_columns_that_differ_are_named():
+    x, y = tables()
+    model = RLS().fit(x, y)
+    with pytest.raises(ValueError, match=r"At position 0 X has 'e' and the fit had 'a'"):
+        model.predict(x[x.columns[::-1]])
+    with pytest.raises(ValueError, match=r"at position 0 it has \('skin', 8\).*fit had"):
+        model.score(x, y[y.columns[::-1]])
+    with pytest.raises(ValueError, match=r"missing \[\('liver', 1\)"):
+        model.score(x, y.iloc[:, 4:])
+    with pytest.raises(ValueError, match=r"two columns \('liver', 1\)"):
+        RLS().fit(x, y.iloc[:, [0, 0, 1]])
+
+
+def test_incomplete_levels_are_missing_entries_or_an_error():
+    x, y = tables()
+    part = y.drop(columns=[("lung", 2)])
+    with pytest.raises(ValueError, match=r"not all combinations.*1 are missing.*\('lung', '2'\)"):
+        HOLRR(rank=2).fit(x, part)
+    model = HOLRR(rank=2, missing="fill").fit(x, part)
+    found = model.predict(x)
+    pd.testing.assert_index_equal(found.columns, part.columns)
+    assert not found.isna().any(axis=None)
+    assert np.isnan(model.intercept_[1, 1])
+    assert np.isnan(model.intercept_).sum() == 1
+    assert 0.5 < model.score(x, part) < 1
+
+
+def test_shuffled_columns_come_back_in_their_order():
+    x, y = tables()
+    mixed = y.iloc[:, np.random.default_rng(0).permutation(12)]
+    found = RLS(alpha=1e-3).fit(x, mixed).predict(x)
+    pd.testing.assert_index_equal(found.columns, mixed.columns)
+    assert_allclose(found, RLS(alpha=1e-3).fit(x, y).predict(x)[mixed.columns])
+
+
+def test_plain_tables_and_polars_keep_their_columns():
+    x, y = tables()
+    y = y.set_axis([f"y{i}" for i in range(12)], axis=1)
+    pd.testing.assert_index_equal(RLS().fit(x, y).predict(x).columns, y.columns)
+    flat = HOLRR(rank=2, output_shape=SHAPE).fit(x, y)
+    pd.testing.assert_index_equal(flat.predict(x).columns, y.columns)
+    assert flat.core_.shape == (2, 2, 2)
+    pl = pytest.importorskip("polars", reason="polars is not installed")
+    found = RLS().fit(pl.from_pandas(x), pl.from_pandas(y)).predict(pl.from_pandas(x))
+    assert isinstance(found, pl.DataFrame)
+    assert found.columns == list(y.columns)
+    assert_allclose(found.to_numpy(), RLS().fit(x, y).predict(x))
+
+
+def test_a_table_of_inputs_with_levels_has_names():
+    x, y = tables()
+    inputs = x.set_axis(pd.MultiIndex.from_product([["u"], list("abcde")]), axis=1)
+    model = RLS().fit(inputs, y)
+    assert model.feature_names_in_[0] == "u / a"
+    with pytest.raises(ValueError, match="u / e"):
+        model.predict(inputs[inputs.columns[::-1]])
+
+
+def test_an_index_with_levels_comes_back():
+    x, y = maps()
+    stacked = y.stack(place=("station", "month"))
+    found = RLS().fit(x, stacked).predict(x)
+    pd.testing.assert_index_equal(found.indexes["place"], stacked.indexes["place"])
+    assert_allclose(found.unstack("place"), RLS().fit(x, y).predict(x))
+
+
+def test_text_and_dates_are_no_numbers():
+    x, y = maps()
+    with pytest.raises(ValueError, match=r"y \('temperature'\) must hold real numbers"):
+        RLS().fit(x, y.astype(str))
+    with pytest.raises(ValueError, match="X is a Dataset without variables"):
+        RLS(sample_dim="time").fit(xr.Dataset(coords={"time": y.time}), y)
+
+
+# ---------------------------------------------------------------- without xarray
+
+WITHOUT = """
+import sys
+sys.modules["xarray"] = sys.modules["pandas"] = None
+import numpy as np, holrr
+model = holrr.load(sys.argv[1])
+X = np.load(sys.argv[2])
+import warnings
+warnings.simplefilter("ignore")
+predicted = model.predict(X)
+assert type(predicted) is np.ndarray
+np.save(sys.argv[3], predicted)
+model.save(sys.argv[1])
+"""
+
+
+def test_a_netcdf_round_trip_with_a_process_without_xarray(tmp_path):
+    """Fit from a file, lazily; save, load and predict elsewhere; labels are the same."""
+    pytest.importorskip("dask", reason="dask is not installed")
+    x, y = maps(n=60)
+    xr.Dataset({"sst": x, "t2m": y.drop_vars("year")}).to_netcdf(
+        tmp_path / "data.nc", engine="h5netcdf"
+    )
+    with xr.open_dataset(tmp_path / "data.nc", engine="h5netcdf", chunks={"time": 20}) as data:
+        model = HOLRR(rank=2).fit(data.sst, data.t2m)
+        lazy = model.predict(data.sst)
+        first = lazy.compute()
+    assert hasattr(lazy.data, "dask")
+    model.save(tmp_path / "model.holrr")
+    np.save(tmp_path / "X.npy", matrix(x))
+    names = [str(tmp_path / name) for name in ("model.holrr", "X.npy", "out.npy")]
+    subprocess.run([sys.executable, "-c", WITHOUT, *names], check=True)
+    assert_array_equal(np.load(tmp_path / "out.npy"), first.to_numpy())
+    again = holrr.load(tmp_path / "model.holrr")
+    assert same(again.labels_, model.labels_)
+    xr.testing.assert_identical(again.predict(x), first.assign_coords(time=x.time))
+    first.to_netcdf(tmp_path / "out.nc", engine="h5netcdf")
+    with xr.open_dataset(tmp_path / "out.nc", engine="h5netcdf") as written:
+        assert_array_equal(written["t2m"].station, y.station)
+        assert written["t2m"].attrs["units"] == "K"
+
+
+def test_kernels_and_other_libraries_take_labels_too():
+    x, y = maps()
+    kernel = KernelHOLRR(rank=2, kernel="rbf", gamma=0.1).fit(x, y)
+    assert kernel.predict(x).dims == y.dims
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # no names, but fitted with names
+        assert isinstance(kernel.predict(torch.asarray(matrix(x))), torch.Tensor)
+
+
+def test_modes_are_named_by_hand(tmp_path):
+    X, Y = toy()
+    model = HOLRRCV(cv=3).fit(X, Y).name_modes(tissue=["liver", "lung", "skin"], day=None)
+    assert mode_names(model) == ("feature", "tissue", "day")
+    assert model.to_xarray().coef.dims == ("feature", "tissue", "day")
+    assert isinstance(model.predict(X), np.ndarray)
+    model.save(tmp_path / "model.holrr")
+    assert same(holrr.load(tmp_path / "model.holrr").labels_, model.labels_)
+    with pytest.raises(
+        ValueError, match=r"sizes \(3, 4\); got names for 2 modes of sizes \(2, 'any'"
+    ):
+        model.name_modes(tissue=["liver", "lung"], day=None)
+    with pytest.raises(ValueError, match="got names for 1 modes"):
+        model.name_modes(tissue=None)
