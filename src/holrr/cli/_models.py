@@ -26,7 +26,7 @@ from ._choices import (
 from ._data import layouts, n_samples, read_inputs, read_pair
 from ._errors import EXIT_OK, CommandError
 from ._files import FORMATS, Place, check_file, check_output, writing
-from ._report import description, in_columns
+from ._report import description, of_errors
 from ._tables import Plain
 from ._write import outputs_of, write
 
@@ -238,11 +238,12 @@ def _unnamed(X: Any, model: Any) -> Any:
 
 
 def _score(options: argparse.Namespace) -> int:
-    model = _load(options.MODEL, "score")[0]
+    model = _load(options.MODEL, "predict")[0]
     X, Y, _ = read_pair(options, model)
     X, Y = _unnamed(X, model), Y.values if isinstance(Y, Plain) else Y
     with _warnings_as_lines("score"):
-        print(in_columns([("R2", f"{model.score(X, Y):.6g}")]))
+        errors = getattr(model, "best_estimator_", model)._errors(X, Y)
+        print(of_errors(errors))
     return EXIT_OK
 
 

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..data.labels import mode_coordinates, mode_names
+from ..data.scores import Errors
 
-__all__ = ["description", "in_columns"]
+__all__ = ["description", "of_errors"]
 
 
 def description(model: Any, notes: dict[str, Any]) -> str:
     """All that there is to say about a fitted model."""
-    return in_columns(_facts(model, notes))
+    return _in_columns(_facts(model, notes))
 
 
-def in_columns(facts: list[tuple[str, str]]) -> str:
+def of_errors(errors: Errors) -> str:
+    """How good predictions are, beside the mean of the outputs that they are compared with."""
+    of_mean = replace(errors, error=errors.scatter)
+    facts = [("samples", str(np.max(errors.n_samples)))]
+    facts += [("R2", f"{errors.r2():.6g} (the skill against the mean, all outputs together)")]
+    facts += [("  of each output", f"{errors.r2('uniform'):.6g} (their average)")]
+    facts += [("RMSE", f"{errors.rmse():.6g}"), ("  of the mean", f"{of_mean.rmse():.6g}")]
+    return _in_columns(facts)
+
+
+def _in_columns(facts: list[tuple[str, str]]) -> str:
     """Names and values, one pair a line."""
     width = max(len(name) for name, _ in facts)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in facts)
