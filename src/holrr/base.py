@@ -215,7 +215,7 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         """What a score is made of, from one look at the data."""
         data = take_pair(self, X, y, sample_weight, known=self.labels_)
         source = open_source(data.X, data.y, data.sample_weight)
-        checked = None if source is not None else check_inputs(data.X)
+        checked: Any = None if source is not None else check_inputs(data.X)
         check_features(self, data.X, reset=False, names=data.names)
         if source is not None:
             return source.errors_on(self)

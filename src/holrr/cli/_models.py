@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
+from ..data import Standardizer
+from ..io import load, load_with_notes, save
 from ._choices import (
     KINDS,
     check_choices,
@@ -101,6 +104,11 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--gamma", type=float, metavar="G", help="width of the kernel")
     parser.add_argument("--no-intercept", action="store_true", help="fit no intercept")
     parser.add_argument(
+        "--standardize",
+        action="store_true",
+        help="divide every input by its standard deviation first; the model keeps this in mind",
+    )
+    parser.add_argument(
         "--output-shape",
         type=parse_shape,
         metavar="D1,D2",
@@ -177,8 +185,6 @@ def _add_reading(parser: argparse.ArgumentParser, *, outputs: bool) -> None:
 
 
 def _fit(options: argparse.Namespace) -> int:
-    from ..io import save
-
     check_choices(options)
     check_output(Place(str(options.output)), [options.X, *filter(None, [options.Y])])
     X, Y, groups = read_pair(options)
@@ -186,18 +192,24 @@ def _fit(options: argparse.Namespace) -> int:
         raise CommandError(f"X must be a matrix, samples by features; {options.X} is of {X.shape}")
     names, X = (X.columns, X.values) if isinstance(X, Plain) else (None, X)
     Y = Y.values if isinstance(Y, Plain) else Y
-    estimator = make_estimator(options, X, Y)
+    estimator, scale = make_estimator(options, X, Y), Standardizer(options.sample_dim)
+    search = {"groups": groups} if wants_search(options) else {}
     with _warnings_as_lines("fit"):
-        estimator.fit(X, Y, **({"groups": groups} if wants_search(options) else {}))
+        if options.standardize:
+            X = scale.fit(X, Y).transform(X)
+        estimator.fit(X, Y, **search)
     if names is not None:
         for model in (estimator, getattr(estimator, "best_estimator_", estimator)):
             model.feature_names_in_ = np.array(names, dtype=object)
-    if wants_search(options):
+    if search:
         estimator.set_params(verbose=False)  # whoever loads it may have no terminal
     notes = {"n_samples": n_samples(X, options.sample_dim)}
+    whole: Any = estimator
+    if options.standardize:
+        whole = Pipeline([("standardize", scale), ("model", estimator)])
     with writing(options.output):
-        save(estimator, options.output, notes=notes)
-    print(description(estimator, notes))
+        save(whole, options.output, notes=notes)
+    print(description(whole, notes))
     print(f"saved to {options.output}")
     return EXIT_OK
 
@@ -217,8 +229,8 @@ def _warnings_as_lines(command: str) -> Iterator[None]:
 def _predict(options: argparse.Namespace) -> int:
     for place in outputs_of(options.output, []):
         check_output(place, [options.MODEL, options.X])
-    model = _load(options.MODEL, "predict")[0]
-    X = _unnamed(read_inputs(options, model), model)
+    model, scale = _load(options.MODEL)
+    X = scale(_unnamed(read_inputs(options, model), model))
     with _warnings_as_lines("predict"):
         parts = {"": model.predict(X)}
         write(options.output, parts, model, layouts(options)[0])
@@ -238,26 +250,33 @@ def _unnamed(X: Any, model: Any) -> Any:
 
 
 def _score(options: argparse.Namespace) -> int:
-    model = _load(options.MODEL, "predict")[0]
+    model, scale = _load(options.MODEL)
     X, Y, _ = read_pair(options, model)
-    X, Y = _unnamed(X, model), Y.values if isinstance(Y, Plain) else Y
+    X, Y = scale(_unnamed(X, model)), Y.values if isinstance(Y, Plain) else Y
     with _warnings_as_lines("score"):
-        errors = getattr(model, "best_estimator_", model)._errors(X, Y)
-        print(of_errors(errors))
+        print(of_errors(getattr(model, "best_estimator_", model)._errors(X, Y)))
     return EXIT_OK
 
 
 def _info(options: argparse.Namespace) -> int:
-    model, notes = _load(options.MODEL, "tucker_")
+    check_file(options.MODEL)
+    model, notes = load_with_notes(options.MODEL)
+    _check_fitted(model, options.MODEL)
     print(description(model, notes))
     return EXIT_OK
 
 
-def _load(path: Path, needed: str) -> tuple[Any, dict[str, Any]]:
-    from ..io import load_with_notes
-
+def _load(path: Path) -> tuple[Any, Callable[[Any], Any]]:
+    """A fitted model, and what is done to its inputs first."""
     check_file(path)
-    model, notes = load_with_notes(path)
-    if not hasattr(model, needed):
-        raise CommandError(f"{path} holds no fitted model but {type(model).__name__}")
-    return model, notes
+    model = load(path)
+    _check_fitted(model, path)
+    return (
+        (model[-1], model[:-1].transform) if isinstance(model, Pipeline) else (model, lambda X: X)
+    )
+
+
+def _check_fitted(model: Any, path: Path) -> None:
+    last = model[-1] if isinstance(model, Pipeline) else model
+    if not hasattr(last, "tucker_"):
+        raise CommandError(f"{path} holds no fitted model but {type(last).__name__}")

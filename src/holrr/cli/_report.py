@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from ..data.labels import mode_coordinates, mode_names
 from ..data.scores import Errors
@@ -15,7 +16,9 @@ __all__ = ["description", "of_errors"]
 
 
 def description(model: Any, notes: dict[str, Any]) -> str:
-    """All that there is to say about a fitted model."""
+    """All that there is to say about a fitted model, or a pipeline with one at its end."""
+    if isinstance(model, Pipeline):
+        return _in_columns(_facts(model[-1], notes, ", standardized"))
     return _in_columns(_facts(model, notes))
 
 
@@ -35,11 +38,11 @@ def _in_columns(facts: list[tuple[str, str]]) -> str:
     return "\n".join(f"{name:<{width}}  {value}" for name, value in facts)
 
 
-def _facts(model: Any, notes: dict[str, Any]) -> list[tuple[str, str]]:
+def _facts(model: Any, notes: dict[str, Any], more: str = "") -> list[tuple[str, str]]:
     best = getattr(model, "best_estimator_", model)
     shape = tuple(best.tucker_.shape)
     facts = [("model", type(best).__name__)]
-    facts += [("inputs", f"{model.n_features_in_}{_names_of_inputs(model)}")]
+    facts += [("inputs", f"{model.n_features_in_}{_names_of_inputs(model)}{more}")]
     facts += [("outputs", _times(shape[1:]) or "one number")]
     for mode, name in enumerate(mode_names(best)[1:], 1):
         if getattr(best, "labels_", None) is not None:
