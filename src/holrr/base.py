@@ -26,6 +26,7 @@ from .data.labels import Labels, check_features
 from .data.named import take_inputs, take_pair
 from .data.scores import r2
 from .data.source import is_dask, open_source
+from .input_scores import InputScores
 
 __all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "label_constraints", "lift"]
 
@@ -66,7 +67,9 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
+class TensorRegressor(
+    InputScores, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta
+):
     """Regression from vectors to tensors with coefficients in Tucker form.
 
     A subclass says how data become a problem (`fit`) and how the problem is solved (`_solve`).
@@ -159,15 +162,16 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
     def _predict_array(self, X: Array) -> Array:
         """Predictions without labels, for checked inputs or a Dask array."""
         if is_dask(X):
-            from .data.dask import predict_lazily
+            from .data.dask import map_lazily
 
-            return predict_lazily(self, X)
+            return map_lazily(self, X, "_predict_array", np.shape(self.intercept_))
         n_inputs, *outputs = self.tucker_.shape
         with few_threads_for(X.shape[0] * (n_inputs + self.tucker_.rank[0] * math.prod(outputs))):
-            return self._predict_checked(X)
+            return self._read(X, self._map)
 
-    def _predict_checked(self, X: Array) -> Array:
-        return self._map(X)
+    def _read(self, X: Array, read: Callable[[Array], Array]) -> Array:
+        """What `read` makes of the features of checked inputs."""
+        return read(X)
 
     def _map(self, F: Array) -> Array:
         """The outputs for features, of shape (n_samples, n_features), that were checked."""
