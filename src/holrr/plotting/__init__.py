@@ -1,6 +1,7 @@
 """Displays in scikit-learn's manner; matplotlib is imported when one of them is drawn."""
 
+from ._loadings import LoadingsDisplay
 from ._rank_surface import RankSurfaceDisplay
 from ._spectrum import SpectrumDisplay
 
-__all__ = ["RankSurfaceDisplay", "SpectrumDisplay"]
+__all__ = ["LoadingsDisplay", "RankSurfaceDisplay", "SpectrumDisplay"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "check_mode_names", "new_figure", "tidy"]
+from ..data.labels import mode_names
+
+__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "check_mode_names", "names_of", "new_figure", "tidy"]
 
 # Told apart by readers who are blind to some colours, and in grey print.
 MAIN, ACCENT, MUTED, DARK = "#1f5a99", "#d1600e", "#b9bec6", "#6b7280"
@@ -18,6 +20,13 @@ def new_figure(width: float, height: float) -> Any:
     except ImportError as error:
         raise ImportError("displays need matplotlib: pip install holrr[plot]") from error
     return plt.figure(figsize=(width, height), layout="constrained")
+
+
+def names_of(model: Any, given: Sequence[str] | None, n_modes: int) -> list[str]:
+    """A name for each of the first modes of a fitted model: those given, or those of its labels."""
+    if given is None and getattr(getattr(model, "labels_", None), "outputs", None) is not None:
+        return list(mode_names(model)[:n_modes])
+    return check_mode_names(given, n_modes)
 
 
 def check_mode_names(names: Sequence[str] | None, n_modes: int) -> list[str]:
