@@ -139,13 +139,19 @@ def test_objective_is_the_brute_force_objective(row):
         assert model.lower_bound_ <= model.objective_ * (1 + 1e-12)
 
 
-def test_score_is_r2_of_the_flattened_outputs(row):
+def test_score_is_the_pooled_r2_of_the_flattened_outputs(row):
     X, Y = toy()
+    Y *= np.geomspace(1e-3, 1e3, Y[0].size).reshape(Y.shape[1:])  # of which some hardly vary
     w = np.random.default_rng(1).uniform(size=len(X))
+    w[::4] = 0
     model = row.make().fit(X[:30], Y[:30])
+    Y[:, 0, 0] = 7.0  # a constant output does not count
     flat = Y.reshape(len(Y), -1), model.predict(X).reshape(len(Y), -1)
-    assert_allclose(model.score(X, Y), r2_score(*flat), rtol=1e-12)
-    assert_allclose(model.score(X, Y, w), r2_score(*flat, sample_weight=w), rtol=1e-12)
+    for weights in (None, w):
+        expected = r2_score(*flat, sample_weight=weights, multioutput="variance_weighted")
+        assert_allclose(model.score(X, Y, weights), expected, rtol=1e-11)
+    uniform = r2_score(*flat)
+    assert abs(uniform - r2_score(*flat, multioutput="variance_weighted")) > 1e-3
     X, y = toy(shape=())
     model = row.make().fit(X, y)
     assert_allclose(model.score(X, y), r2_score(y, model.predict(X)), rtol=1e-12)

@@ -442,3 +442,19 @@ def test_kernels_and_other_libraries_take_labels_too():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # no names, but fitted with names
         assert isinstance(kernel.predict(torch.asarray(matrix(x))), torch.Tensor)
+
+
+def test_modes_are_named_by_hand(tmp_path):
+    X, Y = toy()
+    model = HOLRRCV(cv=3).fit(X, Y).name_modes(tissue=["liver", "lung", "skin"], day=None)
+    assert mode_names(model) == ("feature", "tissue", "day")
+    assert model.to_xarray().coef.dims == ("feature", "tissue", "day")
+    assert isinstance(model.predict(X), np.ndarray)
+    model.save(tmp_path / "model.holrr")
+    assert same(holrr.load(tmp_path / "model.holrr").labels_, model.labels_)
+    with pytest.raises(
+        ValueError, match=r"sizes \(3, 4\); got names for 2 modes of sizes \(2, 'any'"
+    ):
+        model.name_modes(tissue=["liver", "lung"], day=None)
+    with pytest.raises(ValueError, match="got names for 1 modes"):
+        model.name_modes(tissue=None)

@@ -13,6 +13,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from .core.tucker import Tucker
     from .data.moments import Moments
+    from .inference import standard_errors
     from .io import load
     from .kernel import (
         KernelHOLRR,
@@ -47,12 +48,14 @@ __all__ = [
     "Tucker",
     "__version__",
     "load",
+    "standard_errors",
 ]
 
 # Where the public names live. They are imported when the first of them is asked for: the command
 # line begins with an import of this package and must answer Ctrl-C from then on, and the libraries
 # of numbers take a second.
-_HOMES = ("core.tucker", "data.moments", "io", "kernel", "linear", "model_selection", "penalized")
+_HOMES = ["core.tucker", "data.moments", "inference", "io", "kernel", "linear"]
+_HOMES += ["model_selection", "penalized"]
 
 
 def __getattr__(name: str) -> Any:

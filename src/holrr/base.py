@@ -13,19 +13,18 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .core.approximate import Approximation
-from .core.finite import BadEntryError, check_finite
+from .core.finite import BadEntryError
 from .core.holes import Observed
 from .core.missing import Completion
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import Spectral, Whitened
-from .core.threads import few_threads_for
 from .core.tucker import Tucker
-from .data.arrays import check_inputs, check_outputs, check_weights
+from .data.arrays import check_inputs, check_outputs
 from .data.labelled import put_labels, to_xarray
-from .data.labels import Labels, check_features
-from .data.named import take_inputs, take_pair
-from .data.scores import r2
-from .data.source import is_dask, open_source
+from .data.labels import Labels, check_features, named_by_hand
+from .data.named import Unlabelled, take_inputs, take_pair
+from .data.scores import Errors, check_scored, errors_of
+from .data.source import is_dask, open_source, weights_of
 from .input_scores import InputScores
 
 __all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "label_constraints", "lift"]
@@ -165,13 +164,11 @@ class TensorRegressor(
             from .data.dask import map_lazily
 
             return map_lazily(self, X, "_predict_array", np.shape(self.intercept_))
-        n_inputs, *outputs = self.tucker_.shape
-        with few_threads_for(X.shape[0] * (n_inputs + self.tucker_.rank[0] * math.prod(outputs))):
-            return self._read(X, self._map)
+        with self._threads_for(X.shape[0]):
+            return self._predict_checked(X)
 
-    def _read(self, X: Array, read: Callable[[Array], Array]) -> Array:
-        """What `read` makes of the features of checked inputs."""
-        return read(X)
+    def _predict_checked(self, X: Array) -> Array:
+        return self._read(X, self._map)
 
     def _map(self, F: Array) -> Array:
         """The outputs for features, of shape (n_samples, n_features), that were checked."""
@@ -187,7 +184,11 @@ class TensorRegressor(
         return "float32" if str(self.tucker_.core.dtype).endswith("float32") else "float64"
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination R2, averaged over all outputs with equal weights.
+        """Coefficient of determination R2 of all outputs together.
+
+        ``1 - sum (y - prediction)^2 / sum (y - mean)^2``, with sums over samples and outputs: an
+        output counts as much as it varies. `holrr.metrics` has the average over the outputs and
+        the R2 of each.
 
         Parameters
         ----------
@@ -198,8 +199,9 @@ class TensorRegressor(
         Returns
         -------
         float
-            The same as scikit-learn's ``r2_score`` on the flattened outputs. Outputs that the fit
-            knows nothing of do not count, nor, with ``missing="fill"``, entries that are missing.
+            The same as scikit-learn's ``r2_score(..., multioutput="variance_weighted")`` on the
+            flattened outputs. Outputs that the fit knows nothing of do not count, nor, with
+            ``missing="fill"``, entries that are missing.
         """
         check_is_fitted(self)
         data = take_pair(self, X, y, sample_weight, known=self.labels_)
@@ -208,12 +210,40 @@ class TensorRegressor(
         check_features(self, data.X, reset=False, names=data.names)
         if source is not None:
             return source.score(self)
-        fill = getattr(self, "missing", "raise") == "fill"
-        predicted, Y = self._predict_array(checked), check_outputs(data.y)
-        if not fill:
-            check_finite(Y, "y")
-        w, passed_over = check_weights(data.sample_weight, Y), fill or self._knows_not_all()
-        return r2(Y, predicted, w, missing=passed_over)
+        return self._errors(checked, data).r2()
+
+    def _errors(self, checked: Array, data: Unlabelled) -> Errors:
+        """What a score is made of, of samples in memory."""
+        Y = check_outputs(data.y)
+        check_scored(Y.shape, (checked.shape[0], *self.tucker_.shape[1:]))
+        w = weights_of(data.sample_weight, Y.shape[0])
+        with self._threads_for(checked.shape[0]):
+            return errors_of(self, checked, Y, w)
+
+    def name_modes(self, **coordinates: Any) -> Any:
+        """Name the output modes of a model that was fitted to arrays.
+
+        Parameters
+        ----------
+        coordinates : dict
+            For each output mode, in their order, its name and the labels of its entries, or None.
+
+        Returns
+        -------
+        self
+            Predictions stay arrays; `to_xarray` and the displays have the names.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holrr import RLS
+        >>> model = RLS().fit(np.eye(4), np.ones((4, 2, 3)))
+        >>> model.name_modes(station=["Lerwick", "Oxford"], month=None).labels_.outputs.dims
+        ('station', 'month')
+        """
+        check_is_fitted(self)
+        self.labels_ = named_by_hand(self.labels_, np.shape(self.intercept_), coordinates)
+        return self
 
     def to_xarray(self) -> Any:
         """What the fit has found, as an xarray Dataset with names on everything.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -59,8 +61,18 @@ class InputScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             from .data.dask import map_lazily
 
             return map_lazily(self, X, "_score_array", self.tucker_.rank[:1])
-        with few_threads_for(X.shape[0] * self.tucker_.shape[0] * self.tucker_.rank[0]):
+        with self._threads_for(X.shape[0]):
             return self._read(X, self._scores)
+
+    def _read(self, X: Array, read: Callable[[Array], Array]) -> Array:
+        """What `read` makes of the features of checked inputs."""
+        return read(X)
+
+    def _threads_for(self, n_samples: int) -> AbstractContextManager[None]:
+        """The threads that so many predictions are worth."""
+        n_inputs, *outputs = self.tucker_.shape
+        per_sample = n_inputs + self.tucker_.rank[0] * math.prod(outputs)
+        return few_threads_for(n_samples * per_sample)
 
     def _scores(self, F: Array) -> Array:
         """Scores of features that were checked."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.metrics import r2_score
 
 from holrr import HOLRR, RLS, RLSCV, KernelRLS
+from holrr.data import scores
 from holrr.data.scores import Errors
 from holrr.streaming import memory_budget
 from problems import on_disk, toy
@@ -38,7 +42,8 @@ def test_scores_from_disk_and_from_dask_are_those_from_memory(model, weighted, d
         w = np.random.default_rng(0).uniform(size=300)
         w[100:220] = 0
     model.fit(X[:50], Y[:50])
-    expected = r2_score(flat(Y), flat(model.predict(X)), sample_weight=w)
+    how = {"sample_weight": w, "multioutput": "variance_weighted"}
+    expected = r2_score(flat(Y), flat(model.predict(X)), **how)
     np.save(tmp_path / "Y.npy", Y)
     with memory_budget(2**14):
         found = model.score(X, np.load(tmp_path / "Y.npy", mmap_mode="r"), w)
@@ -47,10 +52,68 @@ def test_scores_from_disk_and_from_dask_are_those_from_memory(model, weighted, d
     assert model.score(*chunks, w) == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_constant_output_that_is_met_counts_one():
-    ones, zeros = np.ones(2), np.zeros(2)
-    assert Errors(2, 1.0, ones, zeros, zeros, 1.0).r2() == 1.0
-    assert Errors(2, 1.0, ones, zeros, np.array([0.0, 3.0]), 1.0).r2() == 0.5
+def test_a_constant_output_counts_where_nothing_varies_and_in_the_average():
+    """As scikit-learn has it, which gives it no weight beside outputs that vary."""
+    ones, zeros, missed = np.ones(2), np.zeros(2), np.array([0.0, 3.0])
+    for met, error in [(1.0, zeros), (0.5, missed)]:
+        assert Errors(2, 1.0, ones, zeros, error, 1.0).r2() == met
+        Y = np.tile([2.0, 4.0], (5, 1))
+        assert r2_score(Y, Y + (error > 0), multioutput="variance_weighted") == met
+    one_varies = Errors(2, 1.0, ones, np.array([4.0, 0.0]), np.array([1.0, 3.0]), 1.0)
+    assert one_varies.r2() == 0.75
+    assert one_varies.r2("uniform") == 0.375
+    assert one_varies.r2(None).tolist() == [0.75, 0.0]
+
+
+def test_an_output_without_weight_has_no_r2():
+    weight = np.array([2.0, 0.0])
+    found = Errors(np.array([2, 2]), weight, np.ones(2), np.array([4.0, 0.0]), weight, 1.0)
+    assert np.isnan(found.r2(None)).tolist() == [False, True]
+    assert found.r2() == found.r2("uniform") == 0.5
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_blocks_add_up_to_one(missing, monkeypatch):
+    """Many blocks, of which some have holes, units of their own or no weight."""
+    rng = np.random.default_rng(0)
+    Y, P = 1e3 + rng.normal(size=(2, 500, 3, 4))
+    Y[:70] *= 1e-70
+    w = rng.uniform(size=500)
+    w[64:128] = 0
+    if missing:
+        Y[rng.uniform(size=Y.shape) < 0.1 * (np.arange(500) > 200)[:, None, None]] = np.nan
+    whole = Errors.of(Y, P, w, missing=missing)
+    monkeypatch.setattr(scores, "_BLOCK", 1)
+    parts = scores.errors_between(Y, P, w, missing=missing)
+    for name in ("n_samples", "weight", "mean", "scatter", "error"):
+        expected = np.broadcast_to(getattr(whole, name), (3, 4))
+        assert_allclose(np.broadcast_to(getattr(parts, name), (3, 4)), expected, rtol=1e-9)
+
+
+def test_the_place_of_a_bad_entry_in_memory(data, monkeypatch):
+    X, Y = data
+    monkeypatch.setattr(scores, "_BLOCK", 1)
+    monkeypatch.setattr(scores, "_PREDICTED", 8 * 15 * 100)
+    model = RLS().fit(X, Y)
+    Y[250, 1, 1] = np.nan
+    for w in (None, np.arange(300) < 200):  # also where it has no weight
+        with pytest.raises(ValueError, match=r"y contains NaN at index \(250, 1, 1\)"):
+            model.score(X, Y, w)
+
+
+def test_a_score_takes_little_memory():
+    """No array as large as the outputs: the predictions are made in blocks, too."""
+    X = np.random.default_rng(0).normal(size=(20_000, 3))
+    Y = np.zeros((20_000, 400))
+    Y[:, 0] = X[:, 0]
+    model = RLS().fit(X[:100], Y[:100])
+    tracemalloc.start()
+    try:
+        model.score(X, Y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.6 * Y.nbytes
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e160, 1e300])

@@ -16,6 +16,7 @@ from sklearn.model_selection import KFold
 
 from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, Moments, TraceNormRegression
 from holrr.core.moments import _CentredInputs
+from holrr.metrics import r2
 from holrr.penalized import TraceNormRegressionCV
 from holrr.streaming import memory_budget, open_source
 from problems import toy
@@ -64,11 +65,18 @@ def test_constant_outputs_count_as_in_memory(way, weighted, met, tmp_path):
     w = np.random.default_rng(0).uniform(size=137) if weighted else None
     model = RLS().fit(X, Y)
     model.tucker_.core[:, 1], model.intercept_[1] = 0.0, 0.1 if met else 0.2
-    r2 = r2_score(Y, model.predict(X), sample_weight=w, multioutput="raw_values")
-    r2[1] = float(met)
-    assert model.score(X, Y, w) == pytest.approx(r2.mean(), rel=1e-12)
+    P = model.predict(X)
+    others = [0, 2, 3]  # a constant output has no weight in the pooled R2 ...
+    how = {"sample_weight": w, "multioutput": "variance_weighted"}
+    expected = r2_score(Y[:, others], P[:, others], **how)
+    assert model.score(X, Y, w) == pytest.approx(expected, rel=1e-12)
+    each = r2_score(Y, P, sample_weight=w, multioutput="raw_values")
+    each[1] = float(met)  # ... and counts 1 or 0 in the average
+    assert r2(Y, P, sample_weight=w, average="uniform") == pytest.approx(each.mean(), rel=1e-12)
     with memory_budget(SMALL):
-        assert model.score(*way(tmp_path, X, Y), w) == pytest.approx(r2.mean(), rel=1e-12)
+        assert model.score(*way(tmp_path, X, Y), w) == pytest.approx(expected, rel=1e-12)
+        found = open_source(*way(tmp_path, X, Y), w).errors(model).r2("uniform")
+        assert found == pytest.approx(each.mean(), rel=1e-12)
 
 
 @WAYS

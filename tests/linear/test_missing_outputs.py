@@ -14,6 +14,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
 from holrr import HOLRR, LRR, RLS, load
+from holrr.metrics import r2
 from problems import assert_same_state, low_rank_tensor, toy, with_holes
 
 MODELS = [RLS(), LRR(rank=2), HOLRR(rank=2), HOLRR(rank=(2, None, 2)), HOLRR(rank=0.9)]
@@ -191,17 +192,22 @@ def test_scores_pass_over_missing_entries():
     Y[:, 0, 0], Y[1, 0, 0] = np.nan, 1.0  # one entry has no R2
     w = np.random.default_rng(0).uniform(size=len(X))
     model = HOLRR(2, missing="fill").fit(X, Y)
-    P, expected = model.predict(X), []
+    P, each, spread = model.predict(X), [], []
     for i, j in np.ndindex(3, 4):
         seen = ~np.isnan(Y[:, i, j])
         if seen.sum() > 1:
-            expected.append(r2_score(Y[seen, i, j], P[seen, i, j], sample_weight=w[seen]))
-    assert len(expected) == 9
-    assert_allclose(model.score(X, Y, w), np.mean(expected), rtol=1e-12)
+            y, v = Y[seen, i, j], w[seen]
+            each.append(r2_score(y, P[seen, i, j], sample_weight=v))
+            spread.append(v @ np.square(y - np.average(y, weights=v)))
+    assert len(each) == 9
+    assert_allclose(model.score(X, Y, w), np.average(each, weights=spread), rtol=1e-12)
+    assert_allclose(r2(Y, P, sample_weight=w, average="uniform"), np.mean(each), rtol=1e-12)
     complete = toy()[1]
     known = ~np.isnan(model.intercept_)
-    scores = r2_score(complete[:, known], P[:, known])
+    flat = complete[:, known], P[:, known]
+    scores = r2_score(*flat, multioutput="variance_weighted")
     assert_allclose(model.score(X, complete), scores, rtol=1e-12)
+    assert_allclose(r2(complete, P, average="uniform"), r2_score(*flat), rtol=1e-12)
 
 
 def test_scores_of_data_on_disk_pass_over_missing_entries(tmp_path):

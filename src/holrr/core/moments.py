@@ -57,6 +57,9 @@ class Moments:
         subspaces needs.
     dtype : str
         Floating-point type of the data, "float64" or "float32"; the moments themselves are float64.
+    squares : array of shape (d1, ..., dp), or None
+        ``sum w (y - mean_y)^2`` of each output, whose total is `syy`. None in files of older
+        versions: fits are the same, but what they say of the noise needs it.
     """
 
     n_samples: int
@@ -68,6 +71,7 @@ class Moments:
     syy: float
     response_grams: tuple[Array, ...] | None = None
     dtype: str = "float64"
+    squares: Array | None = None
 
     @classmethod
     @np.errstate(over="ignore", invalid="ignore")  # checked for at the end of the pass
@@ -93,6 +97,7 @@ class Moments:
             syy=sums.syy,
             response_grams=sums.grams,
             dtype="float32" if X.dtype == xp.float32 else "float64",
+            squares=sums.squares,
         )
 
     @property
@@ -146,14 +151,16 @@ class Moments:
         grams = self.response_grams
         if grams is not None:
             grams = tuple(G + weight * gram(dy, i) for i, G in enumerate(grams))
+        more = weight * (dy * dy)
         return replace(
             self,
             mean_x=mean_x,
             mean_y=mean_y,
             Sxx=squares,
             Sxy=outer,
-            syy=self.syy + weight * float(xp.sum(dy * dy)),
+            syy=self.syy + float(xp.sum(more)),
             response_grams=grams,
+            squares=None if self.squares is None else self.squares + more,
         )
 
 
@@ -189,6 +196,8 @@ def _merge(a: M, b: Moments) -> M:
         syy=both.syy + b.syy,
         response_grams=grams,
         dtype=a.dtype if a.dtype == b.dtype else "float64",
+        # Sums that a part lacks are lacking.
+        squares=None if both.squares is None or b.squares is None else both.squares + b.squares,
     )
 
 

@@ -129,12 +129,12 @@ def squared_norm(A: Array) -> Array:
 
 
 def mean_and_scatter(A: Array) -> tuple[Array, Array]:
-    """Mean of the rows of a matrix and the sum of their squared distances from it."""
+    """Mean of the rows of a matrix and, for each column, the sum of squares about it."""
     if is_torch_array(A):  # Welford's recurrence: one pass, and no temporary
         var, mean = namespace_of(A).var_mean(A, dim=0, correction=0)
-        return mean, A.shape[0] * var.sum()
+        return mean, A.shape[0] * var
     mean = namespace_of(A).mean(A, axis=0)
-    return mean, squared_norm(A - mean)
+    return mean, namespace_of(A).sum((A - mean) ** 2, axis=0)
 
 
 def detached(A: Array) -> Array:

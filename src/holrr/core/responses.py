@@ -22,7 +22,6 @@ from .namespace import (
     namespace_of,
     on_host,
     row_blocks,
-    squared_norm,
     symmetrise,
     to_numpy,
 )
@@ -47,8 +46,8 @@ class ResponseSums:
         ``B'(Y - mean)`` for the basis `B` of the pass.
     basis_sum : array of shape (k,)
         ``B'1``.
-    syy : float
-        ``sum w ||y - mean||^2``.
+    squares : array of shape (d1, ..., dp)
+        ``sum w (y - mean)^2`` of each output; infinite where it overflows.
     grams : tuple of arrays, or None
         Gram matrices of the output modes of the centred `Y`.
     weight : float
@@ -58,9 +57,14 @@ class ResponseSums:
     mean: Array
     products: Array
     basis_sum: Array
-    syy: float
+    squares: Array
     grams: tuple[Array, ...] | None
     weight: float
+
+    @property
+    def syy(self) -> float:
+        """``sum w ||y - mean||^2``."""
+        return float(namespace_of(self.squares).sum(self.squares))
 
     def __add__(self, other: ResponseSums) -> ResponseSums:
         """The sums of all samples, by the pairwise formula (see `Moments`)."""
@@ -80,7 +84,7 @@ class ResponseSums:
             mean=self.mean + share * delta,
             products=products,
             basis_sum=self.basis_sum + other.basis_sum,
-            syy=self.syy + other.syy + spread * float(xp.sum(delta * delta)),
+            squares=self.squares + other.squares + spread * (delta * delta),
             grams=grams,
             weight=weight,
         )
@@ -97,7 +101,7 @@ class ResponseSums:
             mean=xp.zeros_like(mean),
             products=self.products + xp.reshape(outer, tuple(self.products.shape)),
             basis_sum=self.basis_sum,
-            syy=self.syy + weight * float(xp.sum(mean * mean)),
+            squares=self.squares + weight * (mean * mean),
             grams=grams,
             weight=weight,
         )
@@ -115,7 +119,7 @@ def sum_responses(
     """One pass over the rows of `Y`, in blocks, with no copy of it.
 
     The mean of `Y` comes out of the same matrix product as ``B'Y`` (from a row of ones under
-    ``B'``), and the squared norm tells on the way whether all entries are finite.
+    ``B'``), and the sums of squares tell on the way whether all entries are finite.
 
     Parameters
     ----------
@@ -137,7 +141,7 @@ def sum_responses(
         return _sum_at_once(basis, k, Y)
     zeros = lambda *dims: xp.zeros(dims, dtype=xp.float64, device=device)  # noqa: E731
     shift = _shift(Y, w)
-    products, basis_sum, weight, syy = zeros(k + 1, size), zeros(k), zeros(), zeros()
+    products, basis_sum, weight, squares = zeros(k + 1, size), zeros(k), zeros(), zeros(size)
     grams = [zeros(d, d) for d in shape] if want_grams else None
 
     copies_Y = shift is not None or want_grams or w is not None or not _is_c_contiguous(Y)
@@ -152,12 +156,12 @@ def sum_responses(
         products += xp.astype(Bt @ Yb, xp.float64, copy=False)
         basis_sum += xp.sum(Bt[:k, :], axis=1, dtype=xp.float64)
         weight += n if w is None else xp.sum(w[rows])
-        syy += _weighted_norm(Yb, None if w is None else w[rows])
+        squares += _squares(Yb, None if w is None else w[rows])
         if grams is not None:
             _add_grams(grams, Yb, shape, None if w is None else w[rows])
 
     products[:-1, :] *= unit
-    return _about_mean(products, unit * basis_sum, weight, syy, grams, shift, shape, Y)
+    return _about_mean(products, unit * basis_sum, weight, squares, grams, shift, shape, Y)
 
 
 def _sum_at_once(basis: Callable[[slice, Array], None], k: int, Y: Array) -> ResponseSums:
@@ -166,16 +170,16 @@ def _sum_at_once(basis: Callable[[slice, Array], None], k: int, Y: Array) -> Res
     Bt = xp.empty((n, k), dtype=Y.dtype, device=device_of(Y)).T  # as X lies: no transposition
     basis(slice(0, n), Bt)
     flat = xp.reshape(Y, (n, -1))
-    mean, syy = mean_and_scatter(flat)
+    mean, squares = mean_and_scatter(flat)
     basis_sum = xp.sum(Bt, axis=1)
     products = Bt @ flat - xp.linalg.outer(basis_sum, mean)
-    if not math.isfinite(float(syy)):
+    if not bool(xp.all(xp.isfinite(squares))):
         check_finite(Y, "y")
     return ResponseSums(
         mean=xp.reshape(mean, tuple(Y.shape[1:])),
         products=xp.reshape(products, (k, *Y.shape[1:])),
         basis_sum=basis_sum,
-        syy=float(syy),
+        squares=xp.reshape(squares, tuple(Y.shape[1:])),
         grams=None,
         weight=float(n),
     )
@@ -185,7 +189,7 @@ def _about_mean(
     products: Array,
     basis_sum: Array,
     weight: Array,
-    syy: Array,
+    squares: Array,
     grams: list[Array] | None,
     shift: Array | None,
     shape: tuple[int, ...],
@@ -195,9 +199,10 @@ def _about_mean(
     xp = namespace_of(products)
     delta = products[-1, :] / weight  # the mean of Y, less the shift
     centred = products[:-1, :] - xp.linalg.outer(basis_sum, delta)
-    squared = float(syy - weight * xp.sum(delta * delta))
-    if not math.isfinite(squared):
+    squares = squares - weight * (delta * delta)
+    if not bool(xp.all(xp.isfinite(squares))):
         check_finite(Y, "y")  # returns where Y is finite and only its square overflows
+        squares = xp.where(xp.isfinite(squares), squares, xp.full_like(squares, math.inf))
     mean = xp.reshape(delta if shift is None else delta + shift, shape)
     if grams is not None:
         delta = xp.reshape(delta, shape)
@@ -206,7 +211,7 @@ def _about_mean(
         mean=mean,
         products=xp.reshape(centred, (centred.shape[0], *shape)),
         basis_sum=basis_sum,
-        syy=max(squared, 0.0) if not math.isnan(squared) else math.inf,
+        squares=xp.reshape(xp.clip(squares, 0.0, None), shape),
         grams=None if grams is None else tuple(grams),
         weight=float(weight),
     )
@@ -215,10 +220,10 @@ def _about_mean(
 def _shift(Y: Array, w: Array | None) -> Array | None:
     """A rough mean to take off before squaring, or None where squaring is safe without.
 
-    The squared norm about the mean is the one about the shift less a correction. With the mean of
-    a few rows as shift (the first, or those of largest weight) the correction is at most as many
-    times the result as all the weight is that of these rows, so few digits cancel. Without a shift
-    they cancel only where the mean dwarfs the spread.
+    The squares about the mean are those about the shift less a correction. With the mean of a few
+    rows as shift (the first, or those of largest weight) the correction is at most as many times
+    the result as all the weight is that of these rows, so few digits cancel. Without a shift they
+    cancel only where the mean dwarfs the spread: that of all outputs, or by far that of one.
     """
     xp = namespace_of(Y)
     n = min(Y.shape[0], 64, 8 + Y.shape[0] // 100)
@@ -231,21 +236,31 @@ def _shift(Y: Array, w: Array | None) -> Array | None:
     head = xp.astype(xp.reshape(head, (n, -1)), xp.float64, copy=False)
     mean = xp.mean(head, axis=0) if v is None else v @ head
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = xp.sum(head * head) / n if v is None else xp.sum(v @ (head * head))
-        # 0.99: a spread of a tenth of the mean, two digits.
-        dwarfs = xp.sum(mean * mean) > 0.99 * squares
-    if n < 2 or not bool(dwarfs):
+        squares = xp.mean(head * head, axis=0) if v is None else v @ (head * head)
+        # 0.99: a spread of a tenth of the mean, two digits; and four digits of a single output.
+        dwarfs = xp.sum(mean * mean) > 0.99 * xp.sum(squares)
+        one = xp.any(mean * mean > (1 - 1e-4) * squares)
+    if n < 2 or not bool(dwarfs | one):
         return None
     return xp.astype(mean, Y.dtype, copy=False)
 
 
-def _weighted_norm(Yb: Array, w: Array | None) -> Array:
-    """``sum_n w_n ||y_n||^2`` as a float64 scalar of the array's library."""
+def _squares(Yb: Array, w: Array | None) -> Array:
+    """``sum_n w_n y_n^2`` of each column, in float64."""
     xp = namespace_of(Yb)
-    if w is None:
-        return squared_norm(Yb)
-    Yb = xp.astype(Yb, xp.float64, copy=False)
-    return xp.sum(w * xp.sum(Yb * Yb, axis=1))
+    if w is not None:
+        Yb = xp.astype(Yb, xp.float64, copy=False)
+        return w @ (Yb * Yb)
+    if not is_numpy_array(Yb):
+        return xp.sum(Yb * Yb, axis=0, dtype=xp.float64)
+    if Yb.dtype == np.float64:
+        return np.einsum("ij,ij->j", Yb, Yb)  # without a temporary
+    # Single precision adds up few rows at a time, where squares are in its range.
+    parts = [Yb[i : i + 128] for i in range(0, len(Yb), 128)]
+    found = sum(np.einsum("ij,ij->j", part, part).astype(np.float64) for part in parts)
+    if 1e-20 < found.max(initial=0.0) < math.inf:
+        return found
+    return sum(np.einsum("ij,ij->j", part, part, dtype=np.float64) for part in parts)
 
 
 def _add_grams(grams: list[Array], Yb: Array, shape: tuple[int, ...], w: Array | None) -> None:

@@ -22,6 +22,8 @@ __all__ = ["few_threads_for", "limit_threads"]
 # thread and with two: 13, 25, 74 and 24, 190, 1400 ms beside some other work, 17, 170, 500 and 230,
 # 810, 3000 ms beside two busy loops. Above it two idle cores save half of the time.
 SMALL_WORK = 4e8
+# Below, the linear algebra uses one thread by itself, and a limit takes longer than the work.
+TINY_WORK = 8192
 
 
 class limit_threads:
@@ -62,7 +64,7 @@ def few_threads_for(work: float) -> AbstractContextManager[None]:
         About how many multiplications and additions of pairs of numbers lie ahead, in all the
         calls to come: ``N d0 D`` for ``X'Y``, for instance.
     """
-    return limit_threads(1) if work < SMALL_WORK else nullcontext()
+    return limit_threads(1) if TINY_WORK < work < SMALL_WORK else nullcontext()
 
 
 class _Limits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from .namespace import Array, beside, device_of, namespace_of
 from .tensor import multi_mode_product
@@ -118,12 +119,25 @@ class Tucker:
         xp = namespace_of(M, self.core)
         rows = M if self.factors[0] is None else M @ self.factors[0]
         if self._expand_core_first(rows.shape[0]):
-            core = multi_mode_product(self.core, (None, *self.factors[1:]))
-            out = rows @ xp.reshape(core, (core.shape[0], math.prod(core.shape[1:])))
-            return xp.reshape(out, (M.shape[0], *core.shape[1:]))
+            out = rows @ self._expanded()
+            return xp.reshape(out, (M.shape[0], *self.shape[1:]))
         small = rows @ xp.reshape(self.core, (self.core.shape[0], math.prod(self.core.shape[1:])))
         small = xp.reshape(small, (M.shape[0], *self.core.shape[1:]))
         return multi_mode_product(small, (None, *self.factors[1:]))
+
+    def _expanded(self) -> Array:
+        """The core times the output factors, as a matrix (R0, d1 ... dp); kept where it is small.
+
+        For a single row it would be most of the work.
+        """
+        found = _EXPANDED.get(self)
+        if found is None:
+            core = multi_mode_product(self.core, (None, *self.factors[1:]))
+            size = math.prod(core.shape[1:])
+            found = namespace_of(core).reshape(core, (core.shape[0], size))
+            if core.shape[0] * size <= _MAX_KEPT:
+                _EXPANDED[self] = found
+        return found
 
     def _expand_core_first(self, n_rows: int) -> bool:
         R0, size = self.core.shape[0], math.prod(self.shape[1:])
@@ -149,6 +163,11 @@ class Tucker:
             return self
         factors = tuple(None if U is None else beside(U, like) for U in self.factors)
         return Tucker(beside(self.core, like), factors, self.leading)
+
+
+# Beside the tensors, not in them: neither files nor copies should hold these.
+_EXPANDED: WeakKeyDictionary[Tucker, Array] = WeakKeyDictionary()
+_MAX_KEPT = 2**16
 
 
 def _expansion_cost(rank: Sequence[int], shape: Sequence[int]) -> int:

@@ -28,6 +28,7 @@ __all__ = ["check_inputs", "check_lengths", "check_outputs", "check_pair", "chec
 __all__ += ["nan_for_masked", "unmasked"]
 
 MAX_WEIGHT = 1e150
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 # ---------------------------------------------------------------- arrays
@@ -35,7 +36,9 @@ MAX_WEIGHT = 1e150
 
 def check_inputs(X: Any, *, finite: bool = True) -> Array:
     """`X` as a floating-point matrix (n_samples, n_features), in the library it came in."""
-    if _is_foreign(X):
+    if _is_plain(X) and X.ndim == 2:
+        pass
+    elif _is_foreign(X):
         X = _check_foreign(X, "X")
         if X.ndim != 2:
             raise ValueError(
@@ -58,6 +61,8 @@ def check_outputs(Y: Any) -> Array:
     """
     if Y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
+    if _is_plain(Y):
+        return Y
     if _is_foreign(Y):
         Y = _check_foreign(Y, "y")
     else:
@@ -175,6 +180,11 @@ def _first_other(values: Any) -> Any:
 
 
 _OTHER = (str, bytes, np.datetime64, np.timedelta64, datetime.date, datetime.timedelta)
+
+
+def _is_plain(A: Any) -> bool:
+    """Whether only the entries are left to be checked; for one row, checks are most of the time."""
+    return type(A) is np.ndarray and A.dtype in _FLOATS and A.ndim > 0 and A.size > 0
 
 
 def _is_foreign(A: Any) -> bool:

@@ -205,7 +205,7 @@ def _merge(parts: Sequence[list[Running]]) -> list[Running]:
 
 
 def _errors_of_chunk(X: Any, Y: Any, w: np.ndarray | None, model: Any) -> Errors:
-    return errors_of(model, X, check_outputs(Y), w)
+    return errors_of(model, check_inputs(X), check_outputs(Y), w)
 
 
 def _tree(leaves: list[Delayed], merge: Callable[..., Any]) -> Delayed:
@@ -231,11 +231,12 @@ def _joined(boxes: list[Box], parts: list[Moments], shape: tuple[int, ...]) -> M
     if len(parts) == 1:
         return parts[0]
     first = parts[0]
-    mean_y, Sxy = np.empty(shape), np.empty((first.n_features, *shape))
+    mean_y, squares, Sxy = np.empty(shape), np.empty(shape), np.empty((first.n_features, *shape))
     for box, part in zip(boxes, parts, strict=True):
-        mean_y[box], Sxy[(slice(None), *box)] = part.mean_y, part.Sxy
+        mean_y[box], squares[box] = part.mean_y, part.squares
+        Sxy[(slice(None), *box)] = part.Sxy
     syy = math.fsum(part.syy for part in parts)
-    return replace(first, mean_y=mean_y, Sxy=Sxy, syy=syy)
+    return replace(first, mean_y=mean_y, Sxy=Sxy, syy=syy, squares=squares)
 
 
 # ---------------------------------------------------------------- predictions

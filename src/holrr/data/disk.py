@@ -140,7 +140,7 @@ class DiskSource(Source):
         model = light(model)
 
         def of_block(rows: slice, X: np.ndarray, Y: np.ndarray, w: Any) -> Errors:
-            return errors_of(model, X, check_outputs(Y), w)
+            return errors_of(model, check_inputs(X), check_outputs(Y), w)
 
         result = 24 * math.prod(self.output_shape)
         return self._reduced(of_block, lambda a, b: a + b, result=result)

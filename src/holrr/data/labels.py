@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 __all__ = ["Grid", "Labels", "check_features", "check_rows", "comes_from", "mode_coordinates"]
-__all__ += ["mode_names", "plain", "row_index", "same"]
+__all__ += ["mode_names", "named_by_hand", "plain", "row_index", "same"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +112,21 @@ class Labels:
     variables: dict[str, Any] = field(default_factory=dict)
 
 
+def named_by_hand(
+    labels: Labels | None, shape: Sequence[int], coordinates: Mapping[str, Any]
+) -> Labels:
+    """Labels with other names for the output modes, whose sizes are `shape`."""
+    found = {d: None if v is None else plain(list(v)) for d, v in coordinates.items()}
+    sizes = tuple(n if v is None else v.size for v, n in zip(found.values(), shape, strict=False))
+    if len(found) != len(shape) or sizes != tuple(shape):
+        raise ValueError(
+            f"the output modes have sizes {tuple(shape)}; got names for {len(found)} modes of sizes"
+            f" {tuple('any' if v is None else v.size for v in found.values())}."
+        )
+    coords: dict[str, Any] = {d: ((d,), v, {}) for d, v in found.items() if v is not None}
+    return replace(labels or Labels(), outputs=Grid(tuple(found), sizes, coords))
+
+
 def mode_names(model: Any) -> tuple[str, ...]:
     """A name for each mode of the coefficients of a fitted model, input mode first."""
     labels: Labels = getattr(model, "labels_", None) or Labels()
@@ -188,6 +203,9 @@ def check_features(
     if isinstance(X, Mapping) and not hasattr(X, "shape"):
         raise TypeError(f"X must be an array of numbers; got a {type(X).__name__}.")
     known: Any = getattr(estimator, "feature_names_in_", None)
+    plain = not reset and known is None and type(X) is np.ndarray
+    if plain and X.shape[1:] == (estimator.n_features_in_,):
+        return  # as in the fit, and no names on either side
     if names is not None and not reset:
         if known is not None and len(known) == len(names) and all(known == names):
             return

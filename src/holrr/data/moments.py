@@ -37,6 +37,9 @@ class Moments(core.Moments):
         subspaces needs.
     dtype : str
         Floating-point type of the data, "float64" or "float32"; the moments themselves are float64.
+    squares : array of shape (d1, ..., dp), or None
+        ``sum w (y - mean_y)^2`` of each output, whose total is `syy`. None in files of older
+        versions: fits are the same, but what they say of the noise needs it.
 
     Examples
     --------

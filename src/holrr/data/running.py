@@ -85,6 +85,7 @@ def _beside(m: Moments, X: Array) -> Moments:
         Sxx=move(m.Sxx),
         Sxy=move(m.Sxy),
         response_grams=None if grams is None else tuple(move(G) for G in grams),
+        squares=None if m.squares is None else move(m.squares),
     )
 
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from ..core.caution import warn
-from ..core.finite import check_finite
+from ..core.finite import BadEntryError, check_finite
 from ..core.namespace import row_blocks, to_numpy
 from ..core.units import unit_of
-from .arrays import check_inputs
 
-__all__ = ["Errors", "add_errors", "errors_of", "r2"]
+__all__ = ["Errors", "add_errors", "check_scored", "errors_between", "errors_of"]
 
-_BLOCK = 2**24  # bytes of outputs that are looked at at a time
+# Bytes of outputs that are looked at at a time, so that they stay near the processor, and of those
+# that are predicted at a time, of which each call costs something of its own.
+_BLOCK, _PREDICTED = 2**20, 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,25 +51,43 @@ class Errors:
     unit: float
 
     @classmethod
-    def of(cls, Y: Any, predicted: Any, w: np.ndarray | None) -> Errors:
-        """Those of a block of samples."""
-        Y = to_numpy(Y).astype(np.float64, copy=False)
-        check_finite(Y, "y")
-        predicted, unit = to_numpy(predicted), unit_of(Y)
+    def of(cls, Y: Any, predicted: Any, w: np.ndarray | None, *, missing: bool = False) -> Errors:
+        """Those of a block of samples.
+
+        Parameters
+        ----------
+        Y, predicted : arrays of shape (n_samples, d1, ..., dp)
+        w : array of shape (n_samples,), or None
+        missing : bool
+            Whether NaN, in either of them, is passed over.
+        """
+        shape, size = tuple(Y.shape[1:]), (Y.shape[0], math.prod(Y.shape[1:]))
+        Y, predicted = to_numpy(Y).astype(np.float64, copy=False), to_numpy(predicted)
+        if missing and not (seen := ~(np.isnan(Y) | np.isnan(predicted))).all():
+            return cls._of_observed(Y, predicted, w, seen)
+        if not missing and w is not None:  # a product with no weight need not show a bad entry
+            check_finite(Y, "y")
+        given, unit = Y, unit_of(Y)
         if unit != 1.0:
             Y, predicted = Y / unit, predicted / unit
+        Y, predicted = Y.reshape(size), predicted.reshape(size)
         w = np.ones(len(Y)) if w is None else w
         weight = float(w.sum())
         # About the first sample: where an output is constant, no rounding makes a spread of it.
-        mean = Y[0] + np.tensordot(w, Y - Y[0], 1) / (weight or 1.0)
-        squares = lambda D: np.tensordot(w, np.square(D), 1)  # noqa: E731
-        return cls(len(Y), weight, mean, squares(Y - mean), squares(Y - predicted), unit)
+        D = Y - Y[0]
+        mean = Y[0] + w @ D / (weight or 1.0)
+        if not np.isfinite(mean).all():
+            check_finite(given, "y")
+        scatter = w @ np.square(np.subtract(Y, mean, out=D), out=D)
+        error = w @ np.square(np.subtract(Y, predicted, out=D), out=D)
+        mean, scatter, error = (A.reshape(shape) for A in (mean, scatter, error))
+        return cls(len(Y), weight, mean, scatter, error, unit)
 
     @classmethod
-    def of_observed(cls, Y: Any, predicted: Any, w: np.ndarray | None) -> Errors:
-        """Those of the entries of a block that neither `Y` nor the predictions have as NaN."""
-        Y, predicted = to_numpy(Y).astype(np.float64, copy=False), to_numpy(predicted)
-        seen = ~(np.isnan(Y) | np.isnan(predicted))
+    def _of_observed(
+        cls, Y: np.ndarray, predicted: np.ndarray, w: np.ndarray | None, seen: np.ndarray
+    ) -> Errors:
+        """Those of the entries of a block that are seen."""
         observed = np.where(seen, Y, 0.0)
         check_finite(observed, "y")
         unit = unit_of(observed)
@@ -104,55 +125,102 @@ class Errors:
         error = share * share * self.error
         return replace(self, mean=mean, scatter=scatter, error=error, unit=unit)
 
-    def r2(self) -> float:
-        """R2 averaged over the outputs, as scikit-learn's `r2_score` has it.
+    def r2(self, average: str | None = "pooled", *, least: int = 2) -> Any:
+        """``1 - error / scatter``: one number, or that of each output.
 
-        A constant output counts 1 if it is met and else 0; a single sample has no R2, and an output
-        with fewer than two observed entries does not count.
+        Pooled it is scikit-learn's `r2_score` with ``multioutput="variance_weighted"``: constant
+        outputs do not count, unless all are. By itself a constant output has 1 if it is met and
+        else 0; one with too few samples, or without weight, has NaN and does not count.
+
+        Parameters
+        ----------
+        average : {"pooled", "uniform"} or None
+        least : int
+            How many samples are enough.
         """
-        counts = np.broadcast_to(np.asarray(self.n_samples) >= 2, np.shape(self.scatter))
-        if not counts.any():
-            message = "R^2 score is not well-defined with less than two samples."
-            warn(message, UndefinedMetricWarning)
-            return math.nan
         constant = self.scatter == 0
-        r2 = 1 - self.error / np.where(constant, 1, self.scatter)
-        return float(np.mean(np.where(constant, self.error == 0, r2)[counts]))
+        each = 1 - self.error / np.where(constant, 1, self.scatter)
+        each = np.where(constant, self.error == 0, each)
+        counts = self._counts(least)
+        if average is None:
+            return np.where(counts, each, np.nan)
+        if not counts.any():
+            few = "less than two samples" if least == 2 else "no samples"
+            warn(f"R^2 score is not well-defined with {few}.", UndefinedMetricWarning)
+            return math.nan
+        varies = counts & ~constant
+        if average == "uniform" or not varies.any():
+            return float(each[counts].mean())
+        return float(1 - self.error[varies].sum() / self.scatter[varies].sum())
+
+    def rmse(self, average: str | None = "pooled") -> Any:
+        """Root of the mean squared error: that of all entries, or of each output."""
+        counts, weight = self._counts(1), np.broadcast_to(self.weight, np.shape(self.error))
+        each = self.unit * np.sqrt(self.error / np.where(counts, weight, np.nan))
+        if average is None:
+            return each
+        if not counts.any():
+            warn("RMSE is not well-defined with no samples.", UndefinedMetricWarning)
+            return math.nan
+        if average == "uniform":
+            return float(each[counts].mean())
+        return self.unit * math.sqrt(self.error[counts].sum() / weight[counts].sum())
+
+    def _counts(self, least: int) -> np.ndarray:
+        """The outputs with enough samples, of which some have weight."""
+        counts = (np.asarray(self.n_samples) >= least) & (np.asarray(self.weight) > 0)
+        return np.broadcast_to(counts, np.shape(self.error))
 
 
 def errors_of(model: Any, X: Any, Y: Any, w: np.ndarray | None) -> Errors:
-    """Those of a model on a block of (validated) samples."""
-    if getattr(model, "missing", "raise") != "fill":
-        return Errors.of(Y, model._predict_array(check_inputs(X)), w)
-    return Errors.of_observed(Y, model._predict_array(check_inputs(X)), w)
+    """Those of a fitted model on checked samples, which it predicts a block at a time."""
+    fill, unknown = getattr(model, "missing", "raise") == "fill", model._knows_not_all()
+    if unknown and not fill:  # what the model does not predict is passed over, not what is missing
+        check_finite(Y, "y")
+    return _in_blocks(
+        lambda rows: errors_between(
+            Y[rows, ...],
+            model._predict_checked(X[rows, :]),
+            None if w is None else w[rows],
+            missing=fill or unknown,
+        ),
+        Y,
+        _PREDICTED,
+    )
+
+
+def errors_between(Y: Any, predicted: Any, w: np.ndarray | None, *, missing: bool) -> Errors:
+    """Those of predictions of checked outputs in memory, with no further array as large as `Y`."""
+    return _in_blocks(
+        lambda rows: Errors.of(
+            Y[rows, ...], predicted[rows, ...], None if w is None else w[rows], missing=missing
+        ),
+        Y,
+        _BLOCK,
+    )
+
+
+def _in_blocks(of_rows: Callable[[slice], Errors], Y: Any, max_bytes: int) -> Errors:
+    """All blocks together; the place of a bad entry is that in all of them."""
+
+    def placed(rows: slice) -> Errors:
+        try:
+            return of_rows(rows)
+        except BadEntryError as error:
+            raise error.moved(rows) from None
+
+    return add_errors(map(placed, row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), max_bytes)))
 
 
 def add_errors(parts: Iterable[Errors]) -> Errors:
     """All of them together."""
-    first, *rest = parts
-    return sum(rest, start=first)
+    return reduce(add, parts)
 
 
-def r2(Y: Any, predicted: Any, w: Any = None, *, missing: bool = False) -> float:
-    """R2 of predictions of (validated) outputs in memory, with no further array as large as `Y`.
-
-    Parameters
-    ----------
-    Y, predicted : arrays of shape (n_samples, d1, ..., dp)
-    w : array of shape (n_samples,), optional
-    missing : bool
-        Whether NaN, in either of them, is passed over.
-    """
-    if tuple(Y.shape) != tuple(predicted.shape):
+def check_scored(shape: Sequence[int], expected: Sequence[int]) -> None:
+    """Outputs must be of the shape of the predictions that they are compared with."""
+    if tuple(shape) != tuple(expected):
         raise ValueError(
-            f"y must have shape {tuple(predicted.shape)} to be scored against the predictions; "
-            f"got {tuple(Y.shape)}."
+            f"y must have shape {tuple(expected)} to be scored against the predictions; "
+            f"got {tuple(shape)}."
         )
-    Y, predicted, w = to_numpy(Y), to_numpy(predicted), None if w is None else to_numpy(w)
-    if not missing:
-        check_finite(Y, "y")
-    errors = Errors.of_observed if missing else Errors.of
-    return add_errors(
-        errors(Y[rows], predicted[rows], None if w is None else w[rows])
-        for rows in row_blocks(len(Y), 8 * math.prod(Y.shape[1:]), _BLOCK)
-    ).r2()

@@ -19,7 +19,7 @@ from .arrays import check_inputs, check_outputs, check_weights, unmasked
 from .budget import check_budget
 from .moments import Moments
 from .reading import Box, is_on_disk
-from .scores import Errors
+from .scores import Errors, check_scored
 
 __all__ = ["Source", "add_sums", "check_kind", "common_dtype", "is_dask", "light", "open_source"]
 __all__ += ["check_rows_of_inputs", "sums_of_block", "weights_of"]
@@ -132,7 +132,10 @@ class Source(metaclass=ABCMeta):
         """
         m = self.input_moments() if inputs is None else inputs
         for box, sums in self.responses(mean_x=m.mean_x, max_entries=max_entries):
-            yield box, replace(m, mean_y=sums.mean, Sxy=sums.products, syy=sums.syy)
+            yield (
+                box,
+                replace(m, mean_y=sums.mean, Sxy=sums.products, syy=sums.syy, squares=sums.squares),
+            )
 
     def _warn_of_size(self, n_folds: int) -> None:
         """Say so where the moments themselves, which no block makes smaller, exceed the budget."""
@@ -158,14 +161,10 @@ class Source(metaclass=ABCMeta):
         return self.fold_moments(labels, 2, response_grams)
 
     def score(self, model: Any) -> float:
-        """R2 of a fitted model, averaged over the outputs."""
+        """R2 of a fitted model, of all outputs together."""
         check_is_fitted(model)
-        expected = np.shape(model.intercept_)
-        if self.output_shape != expected:
-            raise ValueError(
-                f"y must have shape {(self.n_samples, *expected)} to be scored against the "
-                f"predictions; got {(self.n_samples, *self.output_shape)}."
-            )
+        expected = (self.n_samples, *np.shape(model.intercept_))
+        check_scored((self.n_samples, *self.output_shape), expected)
         return self.errors(model).r2()
 
     def moments(self, response_grams: bool = False) -> Moments:

@@ -74,6 +74,8 @@ class KernelHOLRRCV(KernelSearchCV):
     best_score_, best_index_ : float, tuple of int
         Minus the mean held-out error (or the criterion) of the choice, and its place in the
         surface: kernel, penalty, ranks.
+    null_mse_, ridge_mse_ : float
+        Held-out errors of the mean and of kernel ridge regression, for comparison.
     best_estimator_ : KernelHOLRR
         The chosen model, fitted to all the data.
     cv_results_ : dict

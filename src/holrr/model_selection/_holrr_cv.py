@@ -82,6 +82,8 @@ class HOLRRCV(LinearSurfaceSearchCV):
     best_score_ : float
         Minus the mean held-out error (or the criterion) of the choice: larger is better. That of a
         stack is cross-fitted: no fold has judged weights of its own.
+    null_mse_, ridge_mse_ : float
+        Held-out errors of the mean and of ridge regression, for comparison.
     best_index_ : tuple of int
         Place of the choice (of a stack, of the best single rank) in the error surface.
     best_estimator_ : HOLRR

@@ -64,6 +64,8 @@ class RLSCV(LinearSurfaceSearchCV):
         The chosen penalty.
     best_score_ : float
         Minus the mean held-out error (or the criterion) of the choice: larger is better.
+    null_mse_, ridge_mse_ : float
+        Held-out errors of the mean and of ridge regression, for comparison.
     best_index_ : tuple of int
         Its place in the error surface.
     best_estimator_ : RLS

@@ -42,6 +42,7 @@ class FinalModel(InputScores):
     labels_ = None
     save = TensorRegressor.save
     to_xarray = TensorRegressor.to_xarray
+    name_modes = TensorRegressor.name_modes
     _forget = TensorRegressor._forget
 
     def predict(self, X: Any) -> Array:
@@ -59,7 +60,7 @@ class FinalModel(InputScores):
         return self.best_estimator_.predict(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination R2 of the final model, averaged over all outputs.
+        """Coefficient of determination R2 of the final model, of all outputs together.
 
         Parameters
         ----------

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from abc import ABCMeta, abstractmethod
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.utils.validation import check_is_fitted
 
 from ..base import all_or_nothing, label_constraints
 from ..core.threads import few_threads_for
@@ -183,7 +185,12 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         folds.min_alpha = self._min_alpha(penalties, folds)
         errors, shape = self._errors(plan, penalties, folds)
         bar.expect(folds.n_folds * math.prod(folds.candidates) * penalties.size)
-        return sweep(folds, errors, shape, n_jobs=self.n_jobs, tick=bar.tick)
+        ridge = self._ridge_alphas(plan, penalties, folds)
+        return sweep(folds, errors, shape, ridge_alphas=ridge, n_jobs=self.n_jobs, tick=bar.tick)
+
+    def _ridge_alphas(self, plan: Any, penalties: np.ndarray, folds: Folds) -> Sequence[float]:
+        """Penalties, in the units of the folds, of ridge regression to compare with."""
+        return ()
 
     def _room(self, folds: Folds, plan: Any, n_penalties: int) -> int:
         """How many penalties more there is memory for."""
@@ -205,6 +212,7 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
             "std_mse": found.std_mse,
             "fold_mse": found.fold_mse,
             "null_mse": found.null_mse,
+            **({} if math.isnan(found.ridge_mse) else {"ridge_mse": found.ridge_mse}),
             self._penalties: getattr(self, f"{self._penalties}_"),
         }
 
@@ -244,4 +252,26 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
 
     def _squares(self) -> tuple[str, ...]:
         """The results that are mean squares of outputs."""
-        return ("mean_mse", "std_mse", "fold_mse", "null_mse")
+        ridge = ("ridge_mse",) if "ridge_mse" in self.cv_results_ else ()
+        return ("mean_mse", "std_mse", "fold_mse", "null_mse", *ridge)
+
+    # ------------------------------------------------------------ what the error compares with
+
+    @property
+    def null_mse_(self) -> float:
+        """Held-out error of predicting the mean; the model's own is ``-best_score_``."""
+        return self._baseline("null_mse")
+
+    @property
+    def ridge_mse_(self) -> float:
+        """Least held-out error of (kernel) ridge regression, of the same folds."""
+        return self._baseline("ridge_mse")
+
+    def _baseline(self, name: str) -> float:
+        check_is_fitted(self)
+        if name not in self.cv_results_:
+            raise AttributeError(
+                f"this fit knows no {name}_: it is found by cross-validation (criterion='cv'), "
+                f"and that of ridge beside ranks of complete outputs only."
+            )
+        return float(self.cv_results_[name])

@@ -33,7 +33,7 @@ from .held_out import HeldOut
 from .hull import nearest_in_hull, squares
 from .surface import Terms, cumulative_sum
 
-__all__ = ["MAX_BLOCKS", "FoldTerms", "Stack", "stack_ranks"]
+__all__ = ["MAX_BLOCKS", "FoldTerms", "Stack", "mask_of", "stack_ranks"]
 
 Index = tuple[int, ...]
 
@@ -237,11 +237,17 @@ class _Path:
         pairs = zip(self.blocks[:n], self.weights[n], strict=True)
         kept = [(block, float(w)) for block, w in pairs if w > 0 and all(block)]
         blocks, weights = tuple(block for block, _ in kept), np.array([w for _, w in kept])
-        mask = np.zeros(np.max(blocks, axis=0) if kept else (1,) * self.linear_sums.ndim)
-        for block, w in kept:
-            mask[_leading(block)] += w
+        mask = mask_of(blocks, weights, self.linear_sums.ndim)
         paths = np.array(self.mse), np.array(self.cross_fitted)
         return Stack(blocks, weights, mask, self.mse[n - 1], self.cross_fitted[n - 1], *paths, gap)
+
+
+def mask_of(blocks: Sequence[Index], weights: Iterable[float], order: int) -> np.ndarray:
+    """The weighted sum of leading blocks of ones; zero, of size one, where there are none."""
+    mask = np.zeros(np.max(blocks, axis=0) if len(blocks) else (1,) * order)
+    for block, w in zip(blocks, weights, strict=True):
+        mask[_leading(block)] += w
+    return mask
 
 
 def _leading(shape: Iterable[int]) -> tuple[slice, ...]:

@@ -101,6 +101,9 @@ class SurfaceSearchCV(SearchCV):
         alphas = self._to_units(penalties, folds)
         return rank_errors(alphas, plan.caps, self.subspaces), (penalties.size, *plan.caps)
 
+    def _ridge_alphas(self, plan: RankGrid, penalties: np.ndarray, folds: Folds) -> Any:
+        return self._to_units(penalties, folds) if plan.caps else ()
+
     def _swept(self, folds: Folds) -> tuple[Any, RankGrid]:
         if self.criterion == "cv":
             found, plan = super()._swept(folds)
@@ -124,8 +127,8 @@ class SurfaceSearchCV(SearchCV):
 
     def _candidates_only(self, found: Sweep, plan: RankGrid) -> tuple[Sweep, RankGrid]:
         """Ranks that some fold supports; NaN where a rank is no candidate."""
-        if not plan.caps:
-            return found, plan
+        if not plan.caps:  # ridge regression itself
+            return replace(found, ridge_mse=float(found.mean_mse.min())), plan
         plan = plan.within_input_rank(found.n_supported)
         axis = found.fold_mse.ndim - len(plan.caps)
         fold_mse = found.fold_mse[(slice(None),) * axis + (slice(plan.caps[0]),)]

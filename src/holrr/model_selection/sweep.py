@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -33,17 +34,20 @@ class Sweep:
         no intercept).
     n_supported : int
         The most input directions that a training fold supports.
+    ridge_mse : float
+        Least error of ridge regression; NaN where it was not looked for.
     """
 
     fold_mse: np.ndarray
     null_mse: float
     n_supported: int
+    ridge_mse: float = math.nan
 
     def joined(self, other: Sweep, axis: int, *, before: bool) -> Sweep:
         """With the errors of more candidates along an axis (that of the mean), before or after."""
         pair = (other, self) if before else (self, other)
         both = np.concatenate([part.fold_mse for part in pair], axis=1 + axis)
-        return replace(self, fold_mse=both)
+        return replace(self, fold_mse=both, ridge_mse=min(self.ridge_mse, other.ridge_mse))
 
     @cached_property
     def mean_mse(self) -> np.ndarray:
@@ -66,6 +70,7 @@ def sweep(
     errors: Errors,
     shape: tuple[int, ...],
     *,
+    ridge_alphas: Sequence[float] = (),
     n_jobs: int | None = None,
     tick: Callable[[], object] = lambda: None,
 ) -> Sweep:
@@ -77,6 +82,8 @@ def sweep(
     errors : callable
         Fills in the errors, of the given shape, of one fold.
     shape : tuple of int
+    ridge_alphas : sequence of floats
+        Penalties of ridge regression, whose error is found beside the others.
     n_jobs : int, optional
         Number of folds that are worked on at a time.
     tick : callable
@@ -84,20 +91,27 @@ def sweep(
     """
     fold_mse = np.empty((folds.n_folds, *folds.candidates, *shape))
 
-    def run(fold: int, candidate: tuple[int, ...]) -> tuple[float, int]:
+    def run(fold: int, candidate: tuple[int, ...]) -> tuple[float, int, np.ndarray]:
         problem, held_out = folds.problem(fold, *candidate)
         errors(problem, held_out, fold_mse[(fold, *candidate)], tick)
-        return held_out.yy / held_out.size, problem.s.shape[0]
+        ridge = np.empty(0)
+        if len(ridge_alphas):
+            ridge = error_surface(problem, held_out, ridge_alphas, ())
+        return held_out.yy / held_out.size, problem.s.shape[0], ridge
 
     n_threads = min(effective_n_jobs(n_jobs), folds.n_folds)
-    done: list[tuple[float, int]] = []
+    done: list[tuple[float, int, np.ndarray]] = []
     with limit_threads(cpu_count() // n_threads):  # for each of the folds that run at a time
         for candidate in np.ndindex(*folds.candidates):
             folds.prepare(*candidate)
             work = (delayed(run)(fold, candidate) for fold in range(folds.n_folds))
             done += Parallel(n_jobs=n_threads, require="sharedmem")(work)
-    nulls, supported = zip(*done, strict=True)
-    return Sweep(fold_mse, float(np.mean(nulls)), max(supported))
+    nulls, supported, ridge = zip(*done, strict=True)
+    ridge_mse = math.nan
+    if len(ridge_alphas):
+        by_fold = np.reshape(ridge, (-1, folds.n_folds, len(ridge_alphas)))
+        ridge_mse = float(by_fold.mean(axis=1).min())
+    return Sweep(fold_mse, float(np.mean(nulls)), max(supported), ridge_mse)
 
 
 def rank_errors(alphas: np.ndarray, caps: tuple[int, ...], subspaces: str = "fitted") -> Errors:

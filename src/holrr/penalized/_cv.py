@@ -18,6 +18,7 @@ from ..core.tucker import Tucker
 from ..model_selection.folds import Folds
 from ..model_selection.held_out import HeldOut
 from ..model_selection.linear_search import LinearSearchCV
+from ..model_selection.penalties import default_alphas
 from ..model_selection.sweep import Errors, Sweep
 from ..progress import Progress
 
@@ -61,6 +62,9 @@ class PenalizedCV(LinearSearchCV):
 
     def _min_alpha(self, penalties: np.ndarray, folds: Folds) -> float:
         return folds.units.alpha(float(self.alpha))
+
+    def _ridge_alphas(self, plan: Any, penalties: np.ndarray, folds: Any) -> Any:
+        return default_alphas(*folds.energy())
 
     def _sweep(self, folds: Folds, plan: Any, penalties: np.ndarray, bar: Progress) -> Sweep:
         """One warning for all the fits that did not converge."""

@@ -52,6 +52,8 @@ class TraceNormRegressionCV(PenalizedCV):
     best_index_ : tuple of int
     best_score_ : float
         The smallest mean squared error, with its sign changed.
+    null_mse_, ridge_mse_ : float
+        Held-out errors of the mean and of ridge regression, for comparison.
     best_estimator_ : TraceNormRegression
         Fitted to all the data.
     coef_, intercept_, core_, factors_, rank_, n_iter_, objective_, lower_bound_

@@ -1,7 +1,10 @@
 """Displays in scikit-learn's manner; matplotlib is imported when one of them is drawn."""
 
+from ._calibration import IntervalCalibrationDisplay
+from ._coefficients import CoefficientDisplay
 from ._loadings import LoadingsDisplay
 from ._rank_surface import RankSurfaceDisplay
 from ._spectrum import SpectrumDisplay
 
-__all__ = ["LoadingsDisplay", "RankSurfaceDisplay", "SpectrumDisplay"]
+__all__ = ["CoefficientDisplay", "IntervalCalibrationDisplay", "LoadingsDisplay"]
+__all__ += ["RankSurfaceDisplay", "SpectrumDisplay"]

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..data.labels import mode_names
 
-__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "check_mode_names", "names_of", "new_figure", "tidy"]
+__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "names_of"]
+__all__ += ["new_figure", "tidy"]
 
 # Told apart by readers who are blind to some colours, and in grey print.
 MAIN, ACCENT, MUTED, DARK = "#1f5a99", "#d1600e", "#b9bec6", "#6b7280"
@@ -27,6 +28,12 @@ def names_of(model: Any, given: Sequence[str] | None, n_modes: int) -> list[str]
     if given is None and getattr(getattr(model, "labels_", None), "outputs", None) is not None:
         return list(mode_names(model)[:n_modes])
     return check_mode_names(given, n_modes)
+
+
+def axes_of(ax: Any, width: float, height: float) -> tuple[Any, Any]:
+    """The figure of the axes and the axes; new ones of that size in inches where there are none."""
+    ax = new_figure(width, height).add_subplot() if ax is None else ax
+    return ax.figure, ax
 
 
 def check_mode_names(names: Sequence[str] | None, n_modes: int) -> list[str]:

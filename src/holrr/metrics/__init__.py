@@ -1,0 +1,8 @@
+"""How good predictions of tensors are: R2, RMSE and skill, and how well their intervals cover."""
+
+from ._scorers import scorers
+from ._scores import r2, rmse, skill
+from .coverage import calibration_error, interval_coverage, interval_width
+
+__all__ = ["calibration_error", "interval_coverage", "interval_width", "r2", "rmse", "scorers"]
+__all__ += ["skill"]

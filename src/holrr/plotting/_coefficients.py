@@ -1,0 +1,223 @@
+"""Coefficients along one mode, with bands, or over two modes, as a map."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..inference import Estimate, StandardErrors, standard_errors
+from ._style import DARK, MAIN, axes_of, tidy
+
+__all__ = ["CoefficientDisplay"]
+
+
+class CoefficientDisplay:
+    """Coefficients with their standard errors; those that differ from zero are marked.
+
+    Use `from_estimator` or `from_errors` to make one.
+
+    Parameters
+    ----------
+    estimate : Estimate of shape (n_features, d1, ..., dp)
+    mode_names : sequence of p + 1 strings
+        Names of the modes, input mode first.
+    coordinates : sequence of p + 1 arrays of shape (d_i,)
+        Names of the features, and the coordinates along each output mode.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    See Also
+    --------
+    holrr.standard_errors : The numbers behind it.
+
+    Examples
+    --------
+    >>> from holrr import HOLRR
+    >>> from holrr.datasets import make_tensor_regression
+    >>> from holrr.plotting import CoefficientDisplay
+    >>> X, Y = make_tensor_regression(100, 6, (5, 4), rank=(2, 2, 2), snr=1.0, random_state=0)
+    >>> model = HOLRR(rank=(2, 2, 2)).fit(X, Y)
+    >>> display = CoefficientDisplay.from_estimator(model, X, Y, select={0: 2, 1: 3})
+    >>> display.ax_.get_title()
+    'feature 2, mode1 3'
+    """
+
+    def __init__(
+        self,
+        estimate: Estimate,
+        *,
+        mode_names: Sequence[str],
+        coordinates: Sequence[np.ndarray],
+    ):
+        self.estimate, self.mode_names = estimate, list(mode_names)
+        self.coordinates = [np.asarray(c) for c in coordinates]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        select: Mapping[Any, Any] | None = None,
+        coverage: float = 0.95,
+        q: float = 0.05,
+        ax: Any = None,
+        **options: Any,
+    ) -> CoefficientDisplay:
+        """Find the standard errors of an estimator and draw some of its coefficients.
+
+        Parameters
+        ----------
+        estimator, X, y
+            As in `standard_errors`.
+        select : dict, optional
+            Which coefficients: an entry, by its coordinate or its number, of all modes but one (a
+            curve with a band) or two (a map), which are given by name or number. By default the
+            first entries of the first modes, so that two modes are left.
+        coverage : float, default=0.95
+            Of the band, for each entry by itself.
+        q : float, default=0.05
+            False discovery rate of the marks, over all coefficients, those not shown included.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            Those of `standard_errors`, such as `n_groups` and `groups`.
+        """
+        errors = standard_errors(estimator, X, y, **{"stability": False, **options})
+        return cls.from_errors(errors, select=select, coverage=coverage, q=q, ax=ax)
+
+    @classmethod
+    def from_errors(cls, errors: StandardErrors, **options: Any) -> CoefficientDisplay:
+        """Draw coefficients whose standard errors are known.
+
+        Parameters
+        ----------
+        errors : StandardErrors
+        **options
+            Those of `plot`.
+        """
+        if errors.coef is None:
+            raise ValueError("this model has no coefficients of the inputs, only predictions.")
+        names, coordinates = errors.mode_names, errors.coordinates
+        return cls(errors.coef, mode_names=names, coordinates=coordinates).plot(**options)
+
+    def plot(
+        self,
+        *,
+        select: Mapping[Any, Any] | None = None,
+        coverage: float = 0.95,
+        q: float = 0.05,
+        ax: Any = None,
+    ) -> CoefficientDisplay:
+        """Draw a curve with a band, or a map.
+
+        In a curve the entries that differ from zero are full dots. In a map they keep their colour
+        inside an outline, with their sign where there is room for it, and the others are pale.
+
+        Parameters
+        ----------
+        select, coverage, q, ax
+            As in `from_estimator`.
+        """
+        at, free = self._section(select)
+        low, high = (end[at] for end in self.estimate.interval(coverage))
+        value, marked = self.estimate.value[at], self.estimate.significant(q)[at]
+        if len(free) == 1:
+            self.figure_, self.ax_ = axes_of(ax, 4.6, 2.8)
+            self._curve(free[0], value, low, high, marked, f"{100 * coverage:.3g} % band")
+        else:
+            self.figure_, self.ax_ = axes_of(ax, 4.6, 3.4)
+            self._map(free, value, marked)
+        fixed = [
+            f"{name} {c[i]}"
+            for name, c, i in zip(self.mode_names, self.coordinates, at, strict=True)
+            if not isinstance(i, slice)
+        ]
+        self.ax_.set_title(", ".join(fixed), fontsize=9)
+        return self
+
+    # ------------------------------------------------------------ which
+
+    def _section(self, select: Mapping[Any, Any] | None) -> tuple[tuple[Any, ...], list[int]]:
+        """An index into the coefficients, and the modes that it leaves free."""
+        order = self.estimate.value.ndim
+        if select is None:
+            select = {mode: self.coordinates[mode][0] for mode in range(order - 2)}
+        index: list[Any] = [slice(None)] * order
+        for key, entry in select.items():
+            mode = self.mode_names.index(key) if key in self.mode_names else key
+            if mode not in range(order):
+                raise ValueError(
+                    f"select names modes by {self.mode_names} or 0 to {order - 1}; got {key!r}."
+                )
+            index[mode] = self._place(mode, entry)
+        free = [mode for mode, i in enumerate(index) if isinstance(i, slice)]
+        if len(free) not in (1, 2):
+            raise ValueError(
+                f"select must leave one or two of the {order} modes free; it leaves {len(free)}."
+            )
+        return tuple(index), free
+
+    def _place(self, mode: int, entry: Any) -> int:
+        coordinates = self.coordinates[mode]
+        found = [i for i, c in enumerate(coordinates) if c == entry]
+        if found:
+            return found[0]
+        if isinstance(entry, (int, np.integer)) and -len(coordinates) <= entry < len(coordinates):
+            return int(entry) % len(coordinates)
+        raise ValueError(
+            f"select has {entry!r} for {self.mode_names[mode]!r}, which is neither a coordinate of "
+            f"it nor a number below {len(coordinates)}."
+        )
+
+    # ------------------------------------------------------------ pictures
+
+    def _curve(
+        self,
+        mode: int,
+        value: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        marked: np.ndarray,
+        label: str,
+    ) -> None:
+        ax, coordinates = self.ax_, self.coordinates[mode]
+        ordered = coordinates.dtype.kind in "iufM"
+        x = coordinates if ordered else np.arange(len(coordinates))
+        ax.axhline(0, color=DARK, lw=0.8)
+        if ordered:
+            ax.fill_between(x, low, high, color=MAIN, alpha=0.18, lw=0, label=label)
+            ax.plot(x, value, color=MAIN, lw=1)
+        else:  # names have no order: nothing lies between them
+            ax.vlines(x, low, high, color=MAIN, alpha=0.35, lw=4, label=label)
+            _name_ticks(ax.xaxis, coordinates)
+        size = 5 if len(x) <= 40 else 3
+        dots = {"ls": "", "marker": "o", "ms": size, "color": MAIN}
+        ax.plot(x[marked], value[marked], **dots, label="differs from zero")
+        ax.plot(x[~marked], value[~marked], **dots, mfc="white", label="may be zero")
+        ax.set_xlabel(self.mode_names[mode], fontsize=9)
+        ax.set_ylabel("coefficient", fontsize=9)
+        ax.legend(fontsize=7, frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        tidy(ax)
+
+    def _map(self, free: list[int], value: np.ndarray, marked: np.ndarray) -> None:
+        ax, (rows, columns) = self.ax_, free
+        top = float(np.nanmax(np.abs(value))) or 1.0
+        image = ax.pcolormesh(value, cmap="RdBu_r", vmin=-top, vmax=top)
+        ax.pcolormesh(np.where(marked, np.nan, 1.0), cmap="gray", vmin=0, vmax=1, alpha=0.6)
+        _outline(ax, marked)
+        for axis, mode in ((ax.xaxis, columns), (ax.yaxis, rows)):
+            axis.set_label_text(self.mode_names[mode], fontsize=9)
+            _name_ticks(axis, self.coordinates[mode], 0.5)
+        if self.coordinates[rows].dtype.kind not in "iufM":
+            ax.invert_yaxis()  # names are read from the top
+        bar = self.figure_.colorbar(image, ax=ax, pad=0.02)
+        bar.set_label("coefficient", fontsize=8)
+        bar.ax.tick_params(labelsize=7)
+        ax.tick_params(labelsize=8)
