@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any
 
@@ -19,7 +18,6 @@ from .core.holes import Observed
 from .core.missing import Completion
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import Spectral, Whitened
-from .core.threads import few_threads_for
 from .core.tucker import Tucker
 from .data.arrays import check_inputs, check_outputs
 from .data.labelled import put_labels, to_xarray
@@ -27,6 +25,7 @@ from .data.labels import Labels, check_features, named_by_hand
 from .data.named import take_inputs, take_pair
 from .data.scores import Errors, check_scored, errors_of
 from .data.source import is_dask, open_source, weights_of
+from .input_scores import InputScores
 
 __all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "label_constraints", "lift"]
 
@@ -67,7 +66,9 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
+class TensorRegressor(
+    InputScores, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta
+):
     """Regression from vectors to tensors with coefficients in Tucker form.
 
     A subclass says how data become a problem (`fit`) and how the problem is solved (`_solve`).
@@ -160,20 +161,14 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
     def _predict_array(self, X: Array) -> Array:
         """Predictions without labels, for checked inputs or a Dask array."""
         if is_dask(X):
-            from .data.dask import predict_lazily
+            from .data.dask import map_lazily
 
-            return predict_lazily(self, X)
+            return map_lazily(self, X, "_predict_array", np.shape(self.intercept_))
         with self._threads_for(X.shape[0]):
             return self._predict_checked(X)
 
-    def _threads_for(self, n_samples: int) -> AbstractContextManager[None]:
-        """The threads that so many predictions are worth."""
-        n_inputs, *outputs = self.tucker_.shape
-        per_sample = n_inputs + self.tucker_.rank[0] * math.prod(outputs)
-        return few_threads_for(n_samples * per_sample)
-
     def _predict_checked(self, X: Array) -> Array:
-        return self._map(X)
+        return self._read(X, self._map)
 
     def _map(self, F: Array) -> Array:
         """The outputs for features, of shape (n_samples, n_features), that were checked."""
