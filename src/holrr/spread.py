@@ -26,18 +26,23 @@ class Spread:
     _fitted_hat: dict[str, Any]
 
     _map: Callable[[Array], Array]
+    _predict_array: Callable[[Array], Array]
     _threads_for: Callable[[int], AbstractContextManager[None]]
 
     def _predict_pair(self, X: Array) -> tuple[Array, Array]:
         """Predictions and standard deviations without labels, for checked inputs or Dask."""
         self._check_spread()
         if is_dask(X):
-            from .data.dask import predict_lazily
+            from .data.dask import map_lazily
 
-            return predict_lazily(self, X, return_std=True)
+            shape, std = tuple(to_numpy(self.noise_).shape), "_std_array"
+            return self._predict_array(X), map_lazily(self, X, std, shape)
         with self._threads_for(X.shape[0]):
             mean, spread = self._predict_with_spread(X)
             return mean, self._std(spread, mean)
+
+    def _std_array(self, X: Array) -> Array:
+        return self._predict_pair(X)[1]
 
     def _predict_with_spread(self, X: Array) -> tuple[Array, Array]:
         """Predictions, and by how much more than the noise observations spread about them, (n,)."""
