@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -148,8 +149,9 @@ def test_the_limit_of_many_samples_is_the_noise():
     rng = np.random.default_rng(0)
     sigma = np.array([0.1, 1.0, 10.0])
     X = rng.normal(size=(20_000, 5))
-    Y = X @ rng.normal(size=(5, 3)) + sigma * rng.normal(size=(20_000, 3))
-    for model in (RLS(), LRR(2), RLSCV()):
+    W = rng.normal(size=(5, 2)) @ rng.normal(size=(2, 3))
+    Y = X @ W + sigma * rng.normal(size=(20_000, 3))
+    for model in (RLS(), LRR(2), RLSCV(), KernelRLS(landmarks=X[:9])):
         mean, std = model.fit(X, Y).predict(X[:50], return_std=True)
         assert_allclose(model.noise_, sigma, rtol=0.03)
         assert_allclose(std, np.broadcast_to(sigma, mean.shape), rtol=0.03)
@@ -169,7 +171,7 @@ def test_a_low_rank_fit_has_the_degrees_of_freedom_of_its_parameters():
 def test_constant_outputs_have_no_noise():
     X, Y = toy(n=60)
     Y[:, 1, 2] = 3.0
-    for model in (RLS(), HOLRRCV(alphas=[1.0])):
+    for model in (RLS(), RLSCV(alphas=[1.0])):
         assert model.fit(X, Y).noise_[1, 2] < 1e-6
     lower, upper = model.predict_interval(X)
     assert_allclose(upper[:, 1, 2] - lower[:, 1, 2], 0.0, atol=1e-6)
@@ -271,7 +273,7 @@ def test_data_beyond_memory_have_the_spread_of_those_in_memory(row, tmp_path):
         there = row.make(**params).fit(*disk)
     here = row.make(**params).fit(X, Y)
     # Held-out residuals of a search are looked at one by one, or through their moments.
-    factor = 1e-2 / row.tol if row.searches else 10
+    factor = 3e-2 / row.tol if row.searches else 10
     for a, b in zip(
         there.predict(X, return_std=True), here.predict(X, return_std=True), strict=True
     ):
@@ -343,7 +345,7 @@ def test_intervals_of_missing_outputs_cover(make):
     there = (np.c_[np.ones(2000), new] @ W).reshape(-1, 3, 4) + rng.normal(size=(2000, 3, 4))
     holes = with_holes(Y, 0.3)
     holes[:, 2, 3] = np.nan  # nobody knows
-    holes[6:, 0, 0] = np.nan  # hardly anybody
+    holes[np.arange(300) % 50 > 0, 0, 0] = np.nan  # hardly anybody
     model = make(missing="fill").fit(X, holes)
     lower, upper = model.predict_interval(new)
     assert np.isnan(lower[:, 2, 3]).all()
@@ -442,7 +444,7 @@ def out_of_fold(X, Y, alpha, splits):
     return scores
 
 
-@pytest.mark.parametrize("make", [RLSCV, KernelRLSCV])
+@pytest.mark.parametrize("make", [RLSCV, partial(KernelRLSCV, kernel="linear")])
 def test_intervals_are_quantiles_of_the_scaled_out_of_fold_residuals(make):
     X, Y = toy(n=39)  # (39 + 1) 0.9 = 36: an order statistic, and no interpolation
     splits = list(KFold(3).split(X))
@@ -474,7 +476,7 @@ def test_time_blocked_folds_use_their_own_residuals():
     shuffled = RLSCV([1.0], cv=KFold(5, shuffle=True, random_state=0)).fit(X, Y)
     blocked = RLSCV([1.0], cv=TimeSeriesSplit(5)).fit(X, Y)
     width = lambda m: np.ptp(m.predict_interval(X[:1]), axis=0).mean()  # noqa: E731
-    assert width(blocked) > 1.2 * width(shuffled)
+    assert width(blocked) > 1.1 * width(shuffled)
 
 
 def test_wider_coverage_is_wider_and_simultaneous_the_widest(row):
