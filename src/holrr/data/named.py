@@ -16,7 +16,8 @@ from .labels import Grid, Labels, check_features, check_rows, comes_from, plain,
 from .source import is_dask
 from .tables import fold, from_frame, from_polars
 
-__all__ = ["Unlabelled", "take_inputs", "take_outputs", "take_pair", "take_weights"]
+__all__ = ["Unlabelled", "sample_dimension", "take_inputs", "take_outputs", "take_pair"]
+__all__ += ["take_weights"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,7 @@ def take_pair(
     known : Labels, optional
         Those of the fit, which the data must agree with.
     """
-    dim = _sample_dim(getattr(estimator, "sample_dim", None), X, y, known)
+    dim = sample_dimension(getattr(estimator, "sample_dim", None), X, y, known)
     check_rows(X, sample_dim=dim, y=y, sample_weight=sample_weight)
     fill = getattr(estimator, "missing", "raise") == "fill"
     X, inputs, names = _inputs(X, dim, () if known is None else known.inputs)
@@ -145,7 +146,8 @@ def _is_dataset(A: Any) -> bool:
     return hasattr(type(A), "data_vars")
 
 
-def _sample_dim(given: str | None, X: Any, y: Any, known: Labels | None) -> str | None:
+def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) -> str | None:
+    """The dimension of the samples: the one that is given, known, shared, or the first."""
     named = {name: _dims(A) for name, A in (("X", X), ("y", y)) if comes_from(A, "xarray")}
     given = given or (None if known is None else known.sample_dim)
     if not named:
