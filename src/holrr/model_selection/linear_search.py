@@ -156,11 +156,6 @@ class LinearSurfaceSearchCV(LinearSearchCV, SurfaceSearchCV):
             return folds.ridge_errors(self._to_units(penalties, folds)), (penalties.size,)
         return super()._errors(plan, penalties, folds)
 
-    def _ridge_alphas(self, plan: Any, penalties: np.ndarray, folds: Any) -> Any:
-        if isinstance(folds, HoleFolds):  # whose filled outputs are not those of ridge regression
-            return ()
-        return super()._ridge_alphas(plan, penalties, folds)
-
     def _swept(self, folds: Any) -> tuple[Any, Any]:
         found, plan = super()._swept(folds)
         if not isinstance(folds, HoleFolds) or not plan.caps:
