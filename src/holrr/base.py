@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any
 
@@ -19,14 +18,14 @@ from .core.holes import Observed
 from .core.missing import Completion
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import Spectral, Whitened
-from .core.threads import few_threads_for
 from .core.tucker import Tucker
 from .data.arrays import check_inputs, check_outputs
 from .data.labelled import put_labels, to_xarray
 from .data.labels import Labels, check_features, named_by_hand
-from .data.named import Unlabelled, take_inputs, take_pair
+from .data.named import take_inputs, take_pair
 from .data.scores import Errors, check_scored, errors_of
 from .data.source import is_dask, open_source, weights_of
+from .input_scores import InputScores
 
 __all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "label_constraints", "lift"]
 
@@ -67,7 +66,9 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
+class TensorRegressor(
+    InputScores, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta
+):
     """Regression from vectors to tensors with coefficients in Tucker form.
 
     A subclass says how data become a problem (`fit`) and how the problem is solved (`_solve`).
@@ -160,20 +161,14 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
     def _predict_array(self, X: Array) -> Array:
         """Predictions without labels, for checked inputs or a Dask array."""
         if is_dask(X):
-            from .data.dask import predict_lazily
+            from .data.dask import map_lazily
 
-            return predict_lazily(self, X)
+            return map_lazily(self, X, "_predict_array", np.shape(self.intercept_))
         with self._threads_for(X.shape[0]):
             return self._predict_checked(X)
 
-    def _threads_for(self, n_samples: int) -> AbstractContextManager[None]:
-        """The threads that so many predictions are worth."""
-        n_inputs, *outputs = self.tucker_.shape
-        per_sample = n_inputs + self.tucker_.rank[0] * math.prod(outputs)
-        return few_threads_for(n_samples * per_sample)
-
     def _predict_checked(self, X: Array) -> Array:
-        return self._map(X)
+        return self._read(X, self._map)
 
     def _map(self, F: Array) -> Array:
         """The outputs for features, of shape (n_samples, n_features), that were checked."""
@@ -209,16 +204,16 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
             ``missing="fill"``, entries that are missing.
         """
         check_is_fitted(self)
+        return self._errors(X, y, sample_weight).r2()
+
+    def _errors(self, X: Any, y: Any, sample_weight: Any = None) -> Errors:
+        """What a score is made of, from one look at the data."""
         data = take_pair(self, X, y, sample_weight, known=self.labels_)
         source = open_source(data.X, data.y, data.sample_weight)
-        checked = None if source is not None else check_inputs(data.X)
+        checked: Any = None if source is not None else check_inputs(data.X)
         check_features(self, data.X, reset=False, names=data.names)
         if source is not None:
-            return source.score(self)
-        return self._errors(checked, data).r2()
-
-    def _errors(self, checked: Array, data: Unlabelled) -> Errors:
-        """What a score is made of, of samples in memory."""
+            return source.errors_on(self)
         Y = check_outputs(data.y)
         check_scored(Y.shape, (checked.shape[0], *self.tucker_.shape[1:]))
         w = weights_of(data.sample_weight, Y.shape[0])

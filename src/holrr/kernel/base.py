@@ -141,9 +141,9 @@ class KernelTensorRegressor(Approximating):
         self.moments_ = moments
         return self
 
-    def _predict_checked(self, X: Array) -> Array:
+    def _read(self, X: Array, read: Callable[[Array], Array]) -> Array:
         blocks = row_blocks(X.shape[0], 8 * self.tucker_.shape[0], _BLOCK)
-        parts = [self._map(self._kernel_values(X[rows, :])) for rows in blocks]
+        parts = [read(self._kernel_values(X[rows, :])) for rows in blocks]
         return parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat(parts, axis=0)
 
     def _kernel_values(self, X: Array) -> Array:

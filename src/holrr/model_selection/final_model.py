@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base import TensorRegressor
 from ..core.namespace import Array
+from ..input_scores import InputScores
 
 __all__ = ["FinalModel"]
 
@@ -20,7 +21,7 @@ def _of_the_final_model(name: str, doc: str) -> property:
     return property(get, doc=doc)
 
 
-class FinalModel:
+class FinalModel(InputScores):
     """Predictions and attributes of `best_estimator_`, as if they were one's own."""
 
     best_estimator_: Any

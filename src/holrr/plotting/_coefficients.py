@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ from scipy.ndimage import label, maximum_position
 
 from ..data.labels import mode_coordinates, mode_names
 from ..inference import StandardErrors, standard_errors
-from ._style import DARK, MAIN, axes_of, outline, tidy
+from ._style import DARK, MAIN, axes_of, name_ticks, outline, tidy
 
 __all__ = ["CoefficientDisplay"]
 
@@ -178,7 +177,7 @@ class CoefficientDisplay:
             ax.plot(x, value, color=MAIN, lw=1)
         else:  # names have no order: nothing lies between them
             ax.vlines(x, low, high, color=MAIN, alpha=0.35, lw=4, label=band)
-            _name_ticks(ax, ax.xaxis, coordinates)
+            name_ticks(ax, ax.xaxis, coordinates)
         size = 5 if len(x) <= 40 else 3
         dots = {"ls": "", "marker": "o", "ms": size, "color": MAIN}
         ax.plot(x[marked], value[marked], **dots, label="differs from zero")
@@ -196,7 +195,7 @@ class CoefficientDisplay:
         _write_signs(ax, value, marked, top)
         for axis, mode in ((ax.xaxis, columns), (ax.yaxis, rows)):
             axis.set_label_text(self.mode_names[mode], fontsize=9)
-            _name_ticks(ax, axis, self.coordinates[mode], 0.5)
+            name_ticks(ax, axis, self.coordinates[mode], 0.5)
         if self.coordinates[rows].dtype.kind not in "iufM":
             ax.invert_yaxis()  # names are read from the top
         bar = self.figure_.colorbar(image, ax=ax, pad=0.02)
@@ -212,19 +211,3 @@ def _write_signs(ax: Any, value: np.ndarray, marked: np.ndarray, top: float) -> 
         for i, j in maximum_position(np.abs(value), regions, range(1, n + 1)) if n else ():
             color = "white" if abs(value[i, j]) > 0.5 * top else "black"
             ax.text(j + 0.5, i + 0.5, text, color=color, ha="center", va="center", fontsize=9)
-
-
-def _name_ticks(ax: Any, axis: Any, coordinates: np.ndarray, shift: float = 0.0) -> None:
-    """Coordinates at the positions of the entries, as many as there is room for."""
-    names = [f"{c:.4g}" if coordinates.dtype.kind == "f" else str(c) for c in coordinates]
-    if coordinates.dtype.kind == "M":
-        names = list(np.datetime_as_string(coordinates.astype("datetime64[D]")))
-    box, (width, height) = ax.get_position(), ax.figure.get_size_inches()
-    along_x = axis.axis_name == "x"
-    room = box.width * width if along_x else box.height * height  # in inches
-    letters = 0.085 * max(map(len, names)) + 0.12
-    turned = along_x and coordinates.dtype.kind not in "iuf" and len(names) * letters > room
-    each = letters if along_x and not turned else 0.2
-    places = np.arange(0, len(names), max(1, math.ceil(len(names) * each / room)))
-    options = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if turned else {}
-    axis.set_ticks(places + shift, [names[i] for i in places], **options)

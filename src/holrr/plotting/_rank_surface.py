@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import ACCENT, DARK, MAIN, check_mode_names, new_figure, outline, tidy
+from ._style import ACCENT, DARK, MAIN, check_mode_names, names_of, new_figure, outline, tidy
 
 __all__ = ["RankSurfaceDisplay"]
 
@@ -29,6 +29,8 @@ class RankSurfaceDisplay:
         Standard errors, drawn as a band.
     label : str, default="held-out error"
         What the error is.
+    others : dict, optional
+        Errors to compare with, by their names: dotted lines beside the error along the penalty.
 
     Attributes
     ----------
@@ -62,12 +64,14 @@ class RankSurfaceDisplay:
         best_index: Sequence[int],
         std_error: np.ndarray | None = None,
         label: str = "held-out error",
+        others: Mapping[str, float] | None = None,
     ):
         self.surface = surface
         self.alphas = alphas
         self.best_index = tuple(best_index)
         self.std_error = std_error
         self.label = label
+        self.others = dict(others or {})
 
     @classmethod
     def from_estimator(
@@ -79,7 +83,7 @@ class RankSurfaceDisplay:
         ----------
         estimator : HOLRRCV, TraceNormRegressionCV or any other of the searches
         mode_names : sequence of p + 1 strings, optional
-            Names of the modes, input mode first.
+            Names of the modes, input mode first; by default those of the data.
         fig : matplotlib Figure or SubFigure, optional
             Where to draw; a new figure by default.
         """
@@ -98,8 +102,14 @@ class RankSurfaceDisplay:
             best_index=index[len(lead) :],
             std_error=std_error,
             label="held-out error" if key == "mean_mse" else key.upper(),
+            others={
+                name: getattr(estimator, attribute)
+                for name, attribute in (("mean", "null_mse_"), ("ridge", "ridge_mse_"))
+                if hasattr(estimator, attribute)
+            },
         )
-        return display.plot(mode_names=mode_names, fig=fig)
+        names = names_of(estimator, mode_names, display.surface.ndim - 1)
+        return display.plot(mode_names=names, fig=fig)
 
     def plot(
         self, *, mode_names: Sequence[str] | None = None, fig: Any = None
@@ -179,7 +189,11 @@ class RankSurfaceDisplay:
         ax.set_title(f"penalty: {self.alphas[chosen]:.3g}", fontsize=9)
         ax.set_xlabel("alpha", fontsize=8)
         ax.set_ylabel(self.label, fontsize=8)
-        _focus(ax, self.surface[at], least)
+        for name, error in self.others.items():
+            ax.axhline(error, color=DARK, lw=1, ls=":")
+            place = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "bottom"}
+            ax.text(0.99, error, name, fontsize=7, color=DARK, **place)
+        _focus(ax, self.surface[at], least, np.array([*self.others.values()]))
         tidy(ax)
 
     def _line(self, ax: Any, x: np.ndarray, at: tuple, order: Any = slice(None)) -> None:
