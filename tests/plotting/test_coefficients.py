@@ -88,6 +88,21 @@ def test_labels_of_the_data_are_those_of_the_picture():
     assert maps.ax_.get_xlabel() == "month"
 
 
+def test_north_is_up_and_what_was_never_observed_is_no_colour():
+    xr = pytest.importorskip("xarray")
+    X, Y = toy()
+    Y[:, 0, 1] = np.nan
+    Y = xr.DataArray(Y, dims=("day", "lat", "lon"), coords={"lat": [60, 0, -60]})
+    found = standard_errors(RLS(missing="fill"), X, Y, n_groups=5)
+    ax = CoefficientDisplay(found).plot(select={0: 1}).ax_
+    assert ax.yaxis_inverted()
+    assert np.isnan(np.ma.filled(ax.collections[0].get_array(), np.nan)[0, 1])
+    assert not np.any(np.isnan(found.coef.std_error[:, 1:]))
+    section = CoefficientDisplay(found).plot(select={0: 1, "lon": 2}).ax_
+    assert_allclose(section.lines[1].get_xdata(), [-60, 0, 60])
+    assert_allclose(section.lines[1].get_ydata(), found.coef.value[1, ::-1, 2])
+
+
 @pytest.mark.parametrize("shape", [(), (4,), (3, 2), (2, 3, 2)])
 def test_outputs_of_any_order_can_be_rendered(shape, tmp_path):
     display = CoefficientDisplay.from_estimator(RLS(), *toy(shape=shape), n_groups=5)
