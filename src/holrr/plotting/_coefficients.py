@@ -10,7 +10,7 @@ from scipy.ndimage import label, maximum_position
 
 from ..data.labels import mode_coordinates, mode_names
 from ..inference import StandardErrors, standard_errors
-from ._style import DARK, MAIN, MUTED, axes_of, name_ticks, outline, tidy
+from ._style import DARK, MAIN, MUTED, axes_of, date_ticks, name_ticks, outline, tidy
 
 __all__ = ["CoefficientDisplay"]
 
@@ -177,6 +177,8 @@ class CoefficientDisplay:
             i, x = np.argsort(coordinates), coordinates
             ax.fill_between(x[i], low[i], high[i], color=MAIN, alpha=0.18, lw=0, label=band)
             ax.plot(x[i], value[i], color=MAIN, lw=1)
+            if coordinates.dtype.kind == "M":
+                date_ticks(ax.xaxis, 7)
         else:  # names have no order: nothing lies between them
             ax.vlines(x, low, high, color=MAIN, alpha=0.35, lw=4, label=band)
             name_ticks(ax, ax.xaxis, coordinates)
