@@ -19,6 +19,7 @@ from .core.missing import Completion
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import Spectral, Whitened
 from .core.tucker import Tucker
+from .core.units import wide_enough
 from .data.arrays import check_inputs, check_outputs
 from .data.labelled import put_labels, to_xarray
 from .data.labels import Labels, check_features, named_by_hand
@@ -26,6 +27,7 @@ from .data.named import take_inputs, take_pair
 from .data.scores import Errors, check_scored, errors_of
 from .data.source import is_dask, open_source, weights_of
 from .input_scores import InputScores
+from .spread import Spread, scalar_if_0d
 
 __all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "label_constraints", "lift"]
 
@@ -67,7 +69,7 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class TensorRegressor(
-    InputScores, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta
+    InputScores, Spread, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta
 ):
     """Regression from vectors to tensors with coefficients in Tucker form.
 
@@ -95,9 +97,9 @@ class TensorRegressor(
         with np.errstate(over="ignore", invalid="ignore"):  # looked for below
             coef, intercept = units.coefficients(coef), intercept * units.y
             if problem.dtype == "float32" or not units.is_one:
-                dtype = _wide_enough(dtype, coef, intercept)
+                dtype = wide_enough(dtype, coef, intercept)
         self.tucker_ = coef.astype(dtype)
-        self.intercept_ = _scalar_if_0d(xp.astype(intercept, dtype))
+        self.intercept_ = scalar_if_0d(xp.astype(intercept, dtype))
         self.solver_ = problem.solver
 
     @property
@@ -137,21 +139,27 @@ class TensorRegressor(
         check_is_fitted(self)
         return self.tucker_.n_parameters
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the outputs, never building the dense coefficients.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether the standard deviation of a new observation about its prediction is returned,
+            too; see docs/intervals.md. Ridge and low-rank estimators have it.
 
         Returns
         -------
         array of shape (n_samples, d1, ..., dp)
             In the array library and on the device of `X`; a Dask array, not computed yet, where
             `X` is one. A DataArray, Dataset or DataFrame where the outputs of the fit were one,
-            and of shape (n_samples, D) with `output_shape`.
+            and of shape (n_samples, D) with `output_shape`. With `return_std` a pair of them.
         """
         check_is_fitted(self)
+        if return_std:
+            pair = self._predict_pair(take_inputs(self, X))
+            return self._label(X, pair[0]), self._label(X, pair[1])
         return self._label(X, self._predict_array(take_inputs(self, X)))
 
     def _label(self, X: Any, out: Array) -> Any:
@@ -307,10 +315,13 @@ class Approximating(TensorRegressor):
             What the core is multiplied by: a mixture of the fits of many ranks.
         """
         found = self._approximate(problem, n_features, mask is not None)
-        self._set_fit(problem, found if mask is None else found.masked(mask))
+        if mask is None:
+            self._set_fit(problem, found)
+        else:
+            self._set_fit(problem, found.masked(mask), float(mask.mean()))
 
-    def _set_fit(self, problem: Whitened, found: Approximation) -> None:
-        """Map an approximation back to coefficients and set the fitted attributes."""
+    def _set_fit(self, problem: Whitened, found: Approximation, kept: float = 1.0) -> None:
+        """Map an approximation, of which a mask has kept a share, back to a fit's attributes."""
         units = problem.units
         self._set_coefficients(lift(found.tucker, problem), problem)
         self.objective_ = units.energy(problem.residual + found.error)
@@ -318,6 +329,7 @@ class Approximating(TensorRegressor):
         self.energy_ = units.energy(problem.norm)
         self.spectra_ = [units.energy(spectrum) for spectrum in found.spectra]
         self._set_rank(found)
+        self._set_spread(problem, found.tucker, kept)
 
 
 def lift(V: Tucker, problem: Whitened) -> Tucker:
@@ -328,21 +340,3 @@ def lift(V: Tucker, problem: Whitened) -> Tucker:
     flat = xp.reshape(V.core, (V.core.shape[0], math.prod(V.core.shape[1:])))
     core = problem.lift(flat)
     return Tucker(xp.reshape(core, (core.shape[0], *V.core.shape[1:])), V.factors, V.leading)
-
-
-def _wide_enough(dtype: Any, coef: Tucker, intercept: Array) -> Any:
-    """The type of the data, or double precision where the coefficients are too large for it."""
-    xp = namespace_of(coef.core)
-    arrays = [A for A in (coef.core, *coef.factors, intercept) if A is not None]
-    for wide in (dtype, xp.float64):
-        # Not infinite; outputs that were never observed are NaN.
-        if not any(bool(xp.any(xp.isinf(xp.astype(A, wide, copy=False)))) for A in arrays):
-            return wide
-    raise ValueError(
-        "y is so large and X or the penalty so small that the coefficients overflow: scale X or y."
-    )
-
-
-def _scalar_if_0d(a: Array) -> Any:
-    """Scalar targets have a scalar intercept, as in scikit-learn."""
-    return float(a) if a.ndim == 0 else a
