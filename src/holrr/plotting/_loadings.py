@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.namespace import fix_signs, to_numpy
 from ..core.tensor import multi_mode_product
 from ..data.labels import mode_coordinates
-from ._style import DARK, MAIN, names_of, new_figure, tidy
+from ._style import DARK, MAIN, date_ticks, names_of, new_figure, tidy
 
 __all__ = ["LoadingsDisplay"]
 
@@ -290,11 +290,7 @@ def _positions(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _few_ticks(axis: Any, x: np.ndarray) -> None:
     """Numbers and dates that do not run into each other; names where these are few."""
     if x.dtype.kind == "M":
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-        axis.set_major_locator(AutoDateLocator(maxticks=4))
-        axis.set_major_formatter(ConciseDateFormatter(axis.get_major_locator()))
-        axis.get_offset_text().set_fontsize(7)
+        date_ticks(axis, 4)
     elif _is_ordered(x):
         axis.get_major_locator().set_params(nbins=5, integer=x.dtype.kind in "iu")
     else:
