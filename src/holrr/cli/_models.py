@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..data import Standardizer
+from ..data.samples import errors_on
 from ..io import load, load_with_notes, save
 from ._choices import (
     KINDS,
@@ -254,7 +255,7 @@ def _score(options: argparse.Namespace) -> int:
     X, Y, _ = read_pair(options, model)
     X, Y = scale(_unnamed(X, model)), Y.values if isinstance(Y, Plain) else Y
     with _warnings_as_lines("score"):
-        print(of_errors(getattr(model, "best_estimator_", model)._errors(X, Y)))
+        print(of_errors(errors_on(getattr(model, "best_estimator_", model), X, Y)))
     return EXIT_OK
 
 

@@ -16,7 +16,8 @@ from .labels import Grid, Labels, check_features, check_rows, comes_from, plain,
 from .source import is_dask
 from .tables import fold, from_frame, from_polars
 
-__all__ = ["Unlabelled", "sample_dimension", "take_inputs", "take_pair", "take_weights"]
+__all__ = ["Unlabelled", "sample_dimension", "take_inputs", "take_outputs", "take_pair"]
+__all__ += ["take_weights"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,23 @@ def take_pair(
         None if plain else labels,
         names,
     )
+
+
+def take_outputs(y: Any, dim: str | None = None, known: Labels | None = None) -> tuple[Any, Labels]:
+    """Outputs that are only compared: without their names, which must agree with those known.
+
+    Parameters
+    ----------
+    y : array, table or object of xarray
+    dim : str, optional
+        The sample dimension of objects of xarray; by default their first.
+    known : Labels, optional
+        Those of the outputs to compare with, in whose order dimensions are put.
+    """
+    if comes_from(y, "xarray") and dim is None:
+        dim = _dims(y)[0]
+    same_kind = known is not None and known.outputs is not None
+    return _outputs(y, dim, known if same_kind else None, fill=True)
 
 
 def take_weights(sample_weight: Any) -> Any:

@@ -3,7 +3,8 @@
 from ._calibration import IntervalCalibrationDisplay
 from ._coefficients import CoefficientDisplay
 from ._rank_surface import RankSurfaceDisplay
+from ._skill_map import SkillMapDisplay
 from ._spectrum import SpectrumDisplay
 
 __all__ = ["CoefficientDisplay", "IntervalCalibrationDisplay", "RankSurfaceDisplay"]
-__all__ += ["SpectrumDisplay"]
+__all__ += ["SkillMapDisplay", "SpectrumDisplay"]
