@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..data.labels import comes_from, row_index
 from ._errors import EXIT_USAGE, CommandError
 from ._files import Place, reading
 from ._read import read
-from ._tables import Layout, Table, title
+from ._tables import Layout, Table, some, title
 
 __all__ = ["layouts", "n_samples", "read_inputs", "read_pair"]
 
@@ -45,6 +46,7 @@ def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any,
             EXIT_USAGE,
         )
     other = source if one else read(options.Y, of_y, options.sample_dim)
+    _check_labels(options, source, other)
     inputs = _found(source, options.inputs, "--inputs", options.X)
     outputs = _found(other, options.outputs, "--outputs", options.Y)
     groups, taken = _groups(options, source)
@@ -55,14 +57,39 @@ def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any,
     if one:
         _check_apart(inputs, outputs)
     X = _taken(options.X, source, _in_order(source, inputs, model, options.X))
-    return X, _taken(options.Y or options.X, other, outputs), groups
+    Y = _taken(options.Y or options.X, other, outputs)
+    return *_labelled_alike(X, Y, options.sample_dim), groups
 
 
 def read_inputs(options: argparse.Namespace, model: Any) -> Any:
     """Inputs, with their columns in the order that a fitted model knows."""
     source = read(options.X, layouts(options)[0])
+    _check_labels(options, source)
     inputs = _found(source, options.inputs, "--inputs", options.X)
     return _taken(options.X, source, _in_order(source, inputs, model, options.X))
+
+
+def _check_labels(options: argparse.Namespace, *sources: Any) -> None:
+    """The labels of the rows must be in one of the tables; the other's rows are as many."""
+    tables = [source for source in sources if isinstance(source, Table)]
+    if options.index_col is not None and not any(table.has_labels for table in tables):
+        names = some([title(c) for table in tables for c in table.columns])
+        raise CommandError(f"--index-col: no column {options.index_col!r}; there are {names}")
+
+
+def _labelled_alike(X: Any, Y: Any, sample_dim: str | None) -> tuple[Any, Any]:
+    """A table whose rows have no labels has those of the other; where both have, they count."""
+    of_x, of_y = row_index(X, sample_dim), row_index(Y, sample_dim)
+    if of_x is not None and of_y is not None and len(of_x) == len(of_y):
+        if comes_from(X, "pandas") and _is_count(of_x):
+            X.index = of_y
+        elif comes_from(Y, "pandas") and _is_count(of_y):
+            Y.index = of_x
+    return X, Y
+
+
+def _is_count(index: Any) -> bool:
+    return index.name is None and index.tolist() == list(range(len(index)))
 
 
 def _found(source: Any, pattern: str | None, option: str, name: str) -> Columns:

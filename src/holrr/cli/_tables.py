@@ -12,7 +12,8 @@ import numpy as np
 from ._errors import CommandError
 from ._files import Place, need
 
-__all__ = ["Layout", "Plain", "Table", "position", "read_frame", "refuse", "title"]
+__all__ = ["Layout", "Plain", "Table", "position", "read_frame", "refuse"]
+__all__ += ["some", "title"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Table:
 
     columns: list[Hashable]
     named: bool = True
+    has_labels: bool = False
     pick: Callable[..., Any]
     labels: Callable[..., np.ndarray]
 
@@ -74,10 +76,10 @@ class _Frame(Table):
     """A table that pandas has read."""
 
     def __init__(self, frame: Any, layout: Layout):
-        if layout.index_col is not None:
-            names = list(frame.columns)
-            frame = frame.set_index(names[position(layout.index_col, names)])
-        self._frame, self.columns = frame, list(frame.columns)
+        where = position(layout.index_col, list(frame.columns))
+        if where is not None:
+            frame = frame.set_index(frame.columns[where])
+        self._frame, self.columns, self.has_labels = frame, list(frame.columns), where is not None
 
     def pick(self, columns: Sequence[Hashable]) -> Any:
         frame = self._frame[list(columns)]
@@ -120,11 +122,11 @@ def refuse(columns: Sequence[Hashable]) -> None:
         )
 
 
-def position(index_col: str, names: Sequence[Any]) -> int:
+def position(index_col: str | None, names: Sequence[Any]) -> int | None:
     """Where the column with the labels of the rows is, by its name or number."""
     titles = [title(c) for c in names]
     if index_col in titles:
         return titles.index(index_col)
-    if index_col.isdigit() and int(index_col) < len(names):
+    if index_col is not None and index_col.isdigit() and int(index_col) < len(names):
         return int(index_col)
-    raise CommandError(f"--index-col: no column {index_col!r}; there are {some(titles)}")
+    return None

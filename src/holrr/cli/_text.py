@@ -30,9 +30,8 @@ class TextTable(Table):
             raise ValueError("it is empty")
         self._sep = layout.sep or _separator(head, "\t" if path.suffix.lower() == ".tsv" else ",")
         rows, index_col = [self._cells(line) for line in head], layout.index_col
-        self._index: int | None = None
-        if index_col is not None and index_col.isdigit():
-            self._index = position(index_col, rows[0])
+        by_number = index_col is not None and index_col.isdigit()
+        self._index = position(index_col, rows[0]) if by_number else None
         self._n_head = self._count_names(rows, layout)
         if self._n_head >= len(rows):
             raise ValueError("it has names and no numbers")
@@ -93,10 +92,11 @@ class TextTable(Table):
                 )
         cells: Any = list(zip(*head, strict=True)) if len(head) > 1 else [*head, [""] * n][0]
         self._names: list[Any] = [c or f"column {j}" for j, c in enumerate(cells, 1)]
-        if index_col is not None and self._index is None:
+        if self._index is None:
             self._index = position(index_col, self._names)
-        elif head and n > 1 and not any(row[0] for row in head):
+        if self._index is None and head and n > 1 and not any(row[0] for row in head):
             self._index = 0  # as pandas and R write the labels of rows
+        self.has_labels = self._index is not None
         if len(set(self._names)) < n:
             twice = next(c for c in self._names if self._names.count(c) > 1)
             raise ValueError(f"two columns have the name {title(twice)!r}")
