@@ -34,6 +34,19 @@ def test_other_array_libraries_give_the_same_fit(row, xp):
         row.near(model.cv_results_[key], expected.cv_results_[key], 10)
 
 
+@pytest.mark.parametrize("limit", [100, 2**17])
+def test_what_an_accelerator_would_wait_for_is_solved_on_the_host(row, xp, limit, monkeypatch):
+    """The moments there, or all of it; what is fitted lies where the data are."""
+    if "device1" not in xp.name:
+        pytest.skip("this library is on the host")
+    monkeypatch.setattr("holrr.core.namespace.HOST_ENTRIES", limit)
+    X, Y = toy()
+    model = row.make().fit(xp.asarray(X), xp.asarray(Y))
+    assert xp.owns(model.core_)
+    assert xp.owns(model.intercept_)
+    row.near(xp.to_numpy(model.predict(xp.asarray(X))), row.make().fit(X, Y).predict(X))
+
+
 @pytest.mark.parametrize("kind", ["weighted", "scalar targets", "wide", "ill-conditioned"])
 def test_other_array_libraries_take_every_path(row, xp, kind):
     X, Y = toy(

@@ -56,3 +56,22 @@ def test_a_rank_that_is_none_is_a_wrong_command_line(folder, capfd, rank):
     error = capfd.readouterr().err
     assert "not a rank: a whole number of at least 1" in error
     assert len(error.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("kind", ["holrr", "kernel-rls"])
+@pytest.mark.parametrize("cv", [[], ["--cv", "3"]])
+def test_standardized_models_do_not_mind_the_units_of_the_inputs(folder, capfd, kind, cv):
+    """The file holds all that is needed, for the command line and for Python."""
+    np.save("Z.npy", np.load("X.npy") * [1e-4, 1e5] + [7.0, 1e6])
+    words = ["--model", kind, "--alpha", "0.1", *cv, "--standardize", "-o", "m"]
+    found = []
+    for name in ("X.npy", "Z.npy"):
+        assert main(["fit", name, "Y.npy", *words]) == 0
+        assert "standardized" in capfd.readouterr().out
+        assert main(["predict", "m", name, "-o", "P.npy"]) == 0
+        found.append(np.load("P.npy"))
+        np.testing.assert_array_equal(holrr.load("m").predict(np.load(name)), found[-1])
+        assert main(["score", "m", name, "Y.npy"]) == 0
+        assert main(["info", "m"]) == 0
+        assert "standardized" in capfd.readouterr().out
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-8)

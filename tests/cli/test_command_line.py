@@ -206,7 +206,7 @@ def bad(folder):
         (["fit", "X.npy", "Y.npy", "--cv", "1", "-o", "m"], 2, "--cv"),
         (["fit", "X.npy", "Y.npy", "--rank", "2", "--alpha", "1,2", "-o", "m"], 2, "--cv"),
         (["fit", "X.npy", "Y.npy", "--rank", "0.5", "--cv", "3", "-o", "m"], 2, "share"),
-        (["fit", "X.npy", "Y.csv", "--output-shape", "5,5", "-o", "m"], 3, "wants 25"),
+        (["fit", "X.npy", "Y.csv", "--output-shape", "5,5", "-o", "m"], 3, "come to 25"),
         (["fit", "X.npy", "Y.npy", "-o", "nowhere/m"], 4, "nowhere does not exist"),
         (["fit", "X.npy", "Y.npy", "-o", "."], 4, "is a folder"),
         (["info", "junk.holrr"], 3, "not a holrr file"),
@@ -231,7 +231,7 @@ def test_bad_input_is_one_clear_line(bad, capfd, monkeypatch, words, code, told)
 def test_a_full_disk_is_exit_code_4(folder, monkeypatch, capfd, tmp_path):
     import errno
 
-    from holrr.cli import _arrays, main
+    from holrr.cli import _write, main
 
     def full(*args, **kwargs):
         raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "x"))
@@ -239,7 +239,7 @@ def test_a_full_disk_is_exit_code_4(folder, monkeypatch, capfd, tmp_path):
     arrays = [str(folder / "X.npy"), str(folder / "Y.npy")]
     model = str(tmp_path / "m.holrr")
     assert main(["fit", *arrays, "--rank", "2", "-o", model]) == 0
-    monkeypatch.setitem(_arrays._WRITERS, ".npy", full)
+    monkeypatch.setitem(_write._WRITERS, ".npy", full)
     assert main(["predict", model, arrays[0], "-o", str(tmp_path / "P.npy")]) == 4
     assert "No space left" in capfd.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["m.holrr"]

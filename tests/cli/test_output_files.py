@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import holrr
-from holrr.cli import _arrays, main
+from holrr.cli import _write, main
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix", reason="links, permissions, pipes, limits and signals are those of POSIX"
@@ -59,13 +59,18 @@ def test_an_output_that_is_an_input_is_refused(folder, capfd, words):
     assert contents(folder) == before
 
 
-PREDICTIONS = ["P.npy", "P.npz", "P.csv", "P.tsv", "P.parquet"]
+NEEDED = {".parquet": "pyarrow", ".feather": "pyarrow", ".xlsx": "openpyxl", ".nc": "h5netcdf"}
+PREDICTIONS = ["P.npy", "P.npz", "P.csv", "P.tsv", *(f"P{suffix}" for suffix in NEEDED)]
+
+
+def skip_where_it_cannot_be_written(name):
+    needed = NEEDED.get(os.path.splitext(name)[1], "numpy")
+    pytest.importorskip(needed, reason=f"{needed} is not installed")
 
 
 @pytest.mark.parametrize("name", PREDICTIONS)
 def test_predictions_are_written_through_links_and_keep_permissions(folder, name):
-    if name.endswith(".parquet"):
-        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    skip_where_it_cannot_be_written(name)
     real = folder / "sub" / name
     real.touch()
     real.chmod(0o600)
@@ -104,8 +109,7 @@ def test_a_full_disk_is_said_to_be_one(folder, capfd, name):
     """The limit on the size of files stands for the disk: the system refuses in the same way."""
     import resource
 
-    if name.endswith(".parquet"):
-        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    skip_where_it_cannot_be_written(name)
     words = ["predict", "m.npy", "X.npy", "-o", name]
     if name == "m":
         words = ["fit", "X.npy", "Y.npy", "--model", "kernel-rls", "--alpha", "1", "-o", "m"]
@@ -126,7 +130,7 @@ def test_a_failure_without_a_number_is_told_in_its_own_words(folder, capfd, monk
     def lost(*args):
         raise OSError("the disk went away")
 
-    monkeypatch.setitem(_arrays._WRITERS, ".npy", lost)
+    monkeypatch.setitem(_write._WRITERS, ".npy", lost)
     assert main(["predict", "m.npy", "X.npy", "-o", "P.npy"]) == 4
     assert "P.npy cannot be written: the disk went away" in capfd.readouterr().err
 

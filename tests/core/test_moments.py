@@ -265,3 +265,27 @@ def test_later_batches_and_moments_without_names():
     assert not hasattr(model, "feature_names_in_")
     model.partial_fit(X[20:], Y[20:]).set_params(subspaces="response").fit_moments(model.moments_)
     assert_allclose(model.coef_, HOLRR(2, subspaces="response").fit(X, Y).coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [100, 8192, 8193, 20000])
+def test_single_precision_on_an_accelerator_adds_up_in_double(xp, n):
+    """Products of some thousand rows at a time, on both sides of their number."""
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(n, 3)) + 5).astype(np.float32)
+    Y = (rng.normal(size=(n, 2, 2)) - 3).astype(np.float32)
+    found = Moments.from_checked(xp.asarray(X), xp.asarray(Y))
+    exact = Moments.from_checked(X.astype(np.float64), Y.astype(np.float64))
+    for name in ("mean_x", "mean_y", "Sxx", "Sxy", "squares"):
+        value, wanted = xp.to_numpy(getattr(found, name)), getattr(exact, name)
+        assert value.dtype == np.float64
+        assert_allclose(value, wanted, rtol=1e-5, atol=1e-6 * n)
+
+
+def test_products_of_float32_are_added_up_in_float64():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from holrr.core.responses import _product
+
+    B, Y = torch.randn(20000, 3), torch.randn(20000, 4)
+    found = _product(B.T, Y)
+    assert found.dtype == torch.float64
+    assert_allclose(found, B.double().T @ Y.double(), rtol=1e-4, atol=1e-3)

@@ -159,3 +159,18 @@ def test_only_matrices_that_are_not_positive_definite_have_no_cholesky_factor(mo
     monkeypatch.setattr(xp.linalg, "cholesky", out_of_memory)
     with pytest.raises(RuntimeError, match="out of memory"):
         ns.cholesky(xp.asarray(np.eye(2), device=device))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n", [1, 5, 512, 513, 1024, 1500])
+def test_mean_and_scatter_on_both_sides_of_their_blocks(xp, n, dtype):
+    A = np.random.default_rng(n).normal([0.0, 10.0, -300.0], size=(n, 3))
+    A = A.astype(dtype)
+    mean, scatter = (xp.to_numpy(a) for a in ns.mean_and_scatter(xp.asarray(A)))
+    exact = A.astype(np.float64)
+    rtol = 1e-12 if dtype == "float64" else 1e-6
+    assert mean.dtype == scatter.dtype == np.float64
+    assert_allclose(mean, exact.mean(0), rtol=rtol, atol=rtol)
+    # The mean of a block is rounded to its precision, which is that of the entries.
+    off = n * (np.finfo(dtype).eps * 300) ** 2
+    assert_allclose(scatter, n * exact.var(0), rtol=10 * rtol, atol=1e3 * off)

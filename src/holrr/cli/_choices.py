@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
+from ._data import n_samples
 from ._errors import EXIT_USAGE, CommandError
 
-__all__ = ["KINDS", "make_estimator", "parse_alphas", "parse_rank", "parse_shape"]
+__all__ = ["KINDS", "check_choices", "make_estimator", "parse_alphas", "parse_header", "parse_rank"]
+__all__ += ["parse_sep", "parse_shape", "wants_search"]
 
 
 @dataclass(frozen=True)
@@ -49,43 +54,73 @@ KINDS = {
 }
 
 
-def make_estimator(options: argparse.Namespace, X: tuple[int, ...], Y: tuple[int, ...]) -> Any:
+def make_estimator(options: argparse.Namespace, X: Any, Y: Any) -> Any:
     """The estimator that the options of ``holrr fit`` describe, not fitted yet.
 
     Parameters
     ----------
     options : Namespace
-    X, Y : tuple of int
-        Shapes of the data.
+    X, Y : data
     """
     import holrr
 
     kind = KINDS[options.model]
-    _check(options, kind)
-    common: dict[str, Any] = {"fit_intercept": not options.no_intercept}
+    common: dict[str, Any] = {
+        "fit_intercept": not options.no_intercept,
+        "output_shape": options.output_shape,
+        "sample_dim": options.sample_dim,
+    }
     if kind.has_kernel:
         common["kernel"] = options.kernel or "rbf"
-    if _wants_search(options):
-        shape = (X[0] if kind.has_kernel else X[1], *Y[1:])
-        return getattr(holrr, kind.searching)(**_search_space(options, kind, shape), **common)
+    if wants_search(options):
+        # A kernel has as many input directions as samples.
+        dim = options.sample_dim
+        inputs = n_samples(X, dim) if kind.has_kernel else math.prod(_sizes(X, dim))
+        space = _search_space(options, kind, (inputs, *(options.output_shape or _sizes(Y, dim))))
+        return getattr(holrr, kind.searching)(**space, **common)
     return getattr(holrr, kind.plain)(**_fixed(options, kind), **common)
 
 
-def _wants_search(options: argparse.Namespace) -> bool:
-    if options.cv is not None:
+def _sizes(data: Any, sample_dim: str | None) -> tuple[int, ...]:
+    """The sizes of all modes of the data but that of the samples."""
+    if hasattr(data, "data_vars"):  # a Dataset, whose variables are a mode
+        first = next(iter(data.data_vars.values()))
+        return (len(data.data_vars), *_sizes(first, sample_dim))
+    if hasattr(data, "dims"):
+        return tuple(n for d, n in data.sizes.items() if d != (sample_dim or data.dims[0]))
+    levels = getattr(getattr(data, "columns", None), "levshape", None)
+    return tuple(data.shape[1:]) if levels is None else levels
+
+
+def wants_search(options: argparse.Namespace) -> bool:
+    """Whether something is left to be chosen by cross-validation."""
+    if options.cv is not None or options.groups is not None or options.time_series:
         return True
     return options.rank is None and (options.alpha is None or len(options.alpha) > 1)
 
 
-def _check(options: argparse.Namespace, kind: Kind) -> None:
+def _splitter(options: argparse.Namespace) -> Any:
+    from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+
+    n_folds = options.cv or 5
+    if options.time_series:
+        return TimeSeriesSplit(n_folds)
+    return n_folds if options.groups is None else GroupKFold(n_folds)
+
+
+def check_choices(options: argparse.Namespace) -> None:
+    """Refuse what does not go together, before anything is read."""
+    kind = KINDS[options.model]
     if options.rank is not None and not kind.has_rank:
         raise CommandError(f"--rank: the model {options.model} has no rank", EXIT_USAGE)
     if not kind.has_kernel and (options.kernel is not None or options.gamma is not None):
         raise CommandError(f"the model {options.model} has no kernel", EXIT_USAGE)
     if options.cv is not None and options.cv < 2:
         raise CommandError(f"--cv must be at least 2; got {options.cv}", EXIT_USAGE)
+    if options.groups is not None and options.time_series:
+        raise CommandError("--groups does not go with --time-series", EXIT_USAGE)
     several = options.alpha is not None and len(options.alpha) > 1
-    if several and options.cv is None and options.rank is not None:
+    if several and not wants_search(options):
         raise CommandError("several values of --alpha need --cv to choose among them", EXIT_USAGE)
 
 
@@ -106,9 +141,9 @@ def _search_space(
 ) -> dict[str, Any]:
     """The parameters of a search, which tries all that was not said.
 
-    `shape` has the largest rank of each mode: a kernel has as many input directions as samples.
+    `shape` has the largest rank of each mode.
     """
-    space: dict[str, Any] = {"cv": options.cv or 5}
+    space: dict[str, Any] = {"cv": _splitter(options), "verbose": _shows_progress()}
     if options.alpha is not None:
         space[_plural(kind.penalty)] = options.alpha
     if options.rank is not None:
@@ -122,11 +157,21 @@ def _one_rank(rank: Any, kind: Kind, shape: tuple[int, ...]) -> Any:
     """The only candidate of a search over the penalties alone."""
     entries = rank if isinstance(rank, tuple) else (rank,)
     if any(isinstance(R, float) for R in entries):
-        raise CommandError("--rank as a share of the energy does not go with --cv", EXIT_USAGE)
+        raise CommandError(
+            "--rank as a share of the energy needs no cross-validation: leave out --rank, and "
+            "all ranks are tried; or give whole numbers, or neither --cv, --groups nor "
+            "--time-series",
+            EXIT_USAGE,
+        )
     if isinstance(rank, tuple):
         return rank
     capped = tuple(min(rank, d) for d in shape)
     return capped[0] if kind.cuts_inputs_only else capped
+
+
+def _shows_progress() -> bool:
+    """Whether somebody watches, and there is what draws the progress."""
+    return sys.stderr.isatty() and find_spec("rich") is not None
 
 
 def _plural(word: str) -> str:
@@ -159,6 +204,20 @@ def parse_alphas(text: str) -> list[float]:
 def parse_shape(text: str) -> tuple[int, ...]:
     """The shape of one output."""
     return tuple(_number(part, "a size", int, lambda v: v >= 1) for part in text.split(","))
+
+
+def parse_header(text: str) -> list[int]:
+    """Numbers of lines with names, of the inputs and of the outputs."""
+    what = "a number of lines with names"
+    return [_number(part, what, int, lambda v: 0 <= v <= 5) for part in text.split(",")]
+
+
+def parse_sep(text: str) -> str:
+    """What is between the cells of a table."""
+    sep = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(sep) != 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a single character, nor tab")
+    return sep
 
 
 def _number(text: str, what: str, kind: Callable[[str], Any], good: Callable[[Any], bool]) -> Any:

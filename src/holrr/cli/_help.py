@@ -18,6 +18,7 @@ Regression from vectors to tensors: coefficients of low multilinear rank.
 your own data
   fit         fit a model to two arrays and save it
   predict     predict with a saved model
+  score       compare predictions with known outputs
   info        say what a saved model is and how good it is
 
 a first look

@@ -50,6 +50,7 @@ def _parser() -> OneLineParser:
     for add in (
         _models.add_fit,
         _models.add_predict,
+        _models.add_score,
         _models.add_info,
         _demo.add_demo,
     ):

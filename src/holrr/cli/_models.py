@@ -1,24 +1,39 @@
-"""The commands ``holrr fit``, ``holrr predict`` and ``holrr info``."""
+"""The commands ``holrr fit``, ``holrr predict``, ``holrr score`` and ``holrr info``."""
 
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
-from ._arrays import FORMATS, check_file, check_output, read_array, write_array, writing
-from ._choices import KINDS, make_estimator, parse_alphas, parse_rank, parse_shape
+from ..data import Standardizer
+from ..io import load, load_with_notes, save
+from ._choices import (
+    KINDS,
+    check_choices,
+    make_estimator,
+    parse_alphas,
+    parse_header,
+    parse_rank,
+    parse_sep,
+    parse_shape,
+    wants_search,
+)
+from ._data import layouts, n_samples, read_inputs, read_pair
 from ._errors import EXIT_OK, CommandError
+from ._files import FORMATS, Place, check_file, check_output, writing
+from ._report import description, of_errors
+from ._tables import Plain
+from ._write import outputs_of, write
 
-__all__ = ["add_fit", "add_info", "add_predict"]
+__all__ = ["add_fit", "add_info", "add_predict", "add_score"]
 
 
 def add_fit(commands: Any) -> argparse.ArgumentParser:
@@ -36,12 +51,13 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
             "  holrr fit X.npy Y.npy -o model.holrr\n"
             "  holrr fit X.npy Y.npy --rank 4,3,3 --alpha 0.1 -o model.holrr\n"
             "  holrr fit X.npy Y.npy --model kernel-holrr --kernel rbf --cv 10 -o model.holrr\n"
-            "  holrr fit data.npz:X data.npz:Y --alpha 0.1,1,10 --cv 5 -o model.holrr\n"
+            "  holrr fit climate.nc:indices climate.nc:t2m --time-series -o model.holrr\n"
+            "  holrr fit table.csv --inputs 'x*' --outputs yield,purity -o model.holrr\n"
             "  holrr fit X.csv Y.csv --output-shape 12,5 -o model.holrr"
         ),
     )
     parser.add_argument("X", help="file with the inputs")
-    parser.add_argument("Y", help="file with the outputs")
+    parser.add_argument("Y", nargs="?", help="file with the outputs")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="MODEL", help="file for the model"
     )
@@ -72,6 +88,14 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
         help="choose what --rank and --alpha leave open by K-fold cross-validation",
     )
     parser.add_argument(
+        "--groups",
+        metavar="NAME",
+        help="samples of a group are held out together: a column, a coordinate or a file",
+    )
+    parser.add_argument(
+        "--time-series", action="store_true", help="hold out what is later than the training data"
+    )
+    parser.add_argument(
         "--kernel",
         default=None,
         metavar="NAME",
@@ -80,11 +104,17 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--gamma", type=float, metavar="G", help="width of the kernel")
     parser.add_argument("--no-intercept", action="store_true", help="fit no intercept")
     parser.add_argument(
+        "--standardize",
+        action="store_true",
+        help="divide every input by its standard deviation first; the model keeps this in mind",
+    )
+    parser.add_argument(
         "--output-shape",
         type=parse_shape,
         metavar="D1,D2",
         help="shape of one sample of Y, for formats that hold only matrices",
     )
+    _add_reading(parser, outputs=True)
     parser.set_defaults(run=_fit)
     return parser
 
@@ -94,14 +124,30 @@ def add_predict(commands: Any) -> argparse.ArgumentParser:
     parser = commands.add_parser(
         "predict",
         description="Predict the outputs for new inputs with a saved model.",
-        epilog=f"{FORMATS}\nIn .csv, .tsv and .parquet each sample of Y is one row, flattened.",
+        epilog=f"{FORMATS}\nIn a table each sample of Y is one row, flattened.",
     )
     parser.add_argument("MODEL", type=Path, help="file that holrr fit wrote")
     parser.add_argument("X", help="file with the inputs")
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="Y", help="file for the predictions"
+        "-o", "--output", type=Place, required=True, metavar="Y", help="file for the predictions"
     )
+    _add_reading(parser, outputs=False)
     parser.set_defaults(run=_predict)
+    return parser
+
+
+def add_score(commands: Any) -> argparse.ArgumentParser:
+    """The parser of ``holrr score``."""
+    parser = commands.add_parser(
+        "score",
+        description="Compare the predictions of a saved model with outputs that are known.",
+        epilog=FORMATS,
+    )
+    parser.add_argument("MODEL", type=Path, help="file that holrr fit wrote")
+    parser.add_argument("X", help="file with the inputs")
+    parser.add_argument("Y", nargs="?", help="file with the outputs")
+    _add_reading(parser, outputs=True)
+    parser.set_defaults(run=_score)
     return parser
 
 
@@ -116,49 +162,56 @@ def add_info(commands: Any) -> argparse.ArgumentParser:
     return parser
 
 
+def _add_reading(parser: argparse.ArgumentParser, *, outputs: bool) -> None:
+    """The options that say how files are read."""
+    group = parser.add_argument_group("files")
+    columns = "columns: names, patterns and ranges such as a,b*,c:f"
+    group.add_argument("--inputs", metavar="COLS", help=f"{columns}; all by default")
+    if outputs:
+        group.add_argument("--outputs", metavar="COLS", help="the same, for the outputs")
+        group.add_argument("--sample-dim", metavar="DIM", help="dimension of the samples")
+    group.add_argument("--sep", type=parse_sep, help="what is between the cells of a table")
+    group.add_argument("--decimal", choices=(".", ","), help="what is before decimals")
+    group.add_argument(
+        "--header",
+        type=parse_header,
+        metavar="N",
+        help="number of lines with names, such as 1,2 where that of Y is another",
+    )
+    group.add_argument("--index-col", metavar="COL", help="column with the labels of the rows")
+
+
 # ---------------------------------------------------------------- fit
 
 
 def _fit(options: argparse.Namespace) -> int:
-    from ..io import save
-
-    check_output(options.output, [options.X, options.Y])
-    (X, names), (Y, _) = read_array(options.X), read_array(options.Y)
-    if Y.ndim < 1:
-        raise CommandError(f"Y must have samples first; {options.Y} is a single number")
-    if options.output_shape is not None:
-        Y = _shaped(Y, options.output_shape, options.Y)
-    if X.ndim != 2:
+    check_choices(options)
+    check_output(Place(str(options.output)), [options.X, *filter(None, [options.Y])])
+    X, Y, groups = read_pair(options)
+    if isinstance(X, np.ndarray) and X.ndim != 2:
         raise CommandError(f"X must be a matrix, samples by features; {options.X} is of {X.shape}")
-    estimator = make_estimator(options, X.shape, Y.shape)
+    names, X = (X.columns, X.values) if isinstance(X, Plain) else (None, X)
+    Y = Y.values if isinstance(Y, Plain) else Y
+    estimator, scale = make_estimator(options, X, Y), Standardizer(options.sample_dim)
+    search = {"groups": groups} if wants_search(options) else {}
     with _warnings_as_lines("fit"):
-        estimator.fit(X, Y)
-    model, notes = _final(estimator)
-    notes["n_samples"] = len(X)
+        if options.standardize:
+            X = scale.fit(X, Y).transform(X)
+        estimator.fit(X, Y, **search)
     if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
+        for model in (estimator, getattr(estimator, "best_estimator_", estimator)):
+            model.feature_names_in_ = np.array(names, dtype=object)
+    if search:
+        estimator.set_params(verbose=False)  # whoever loads it may have no terminal
+    notes = {"n_samples": n_samples(X, options.sample_dim)}
+    whole: Any = estimator
+    if options.standardize:
+        whole = Pipeline([("standardize", scale), ("model", estimator)])
     with writing(options.output):
-        save(model, options.output, notes=notes)
-    print(_description(model, notes))
+        save(whole, options.output, notes=notes)
+    print(description(whole, notes))
     print(f"saved to {options.output}")
     return EXIT_OK
-
-
-def _shaped(Y: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarray:
-    if math.prod(shape) * len(Y) != Y.size:
-        raise CommandError(
-            f"{name} has {Y.size // max(len(Y), 1)} numbers a sample; --output-shape "
-            f"{','.join(map(str, shape))} wants {math.prod(shape)}"
-        )
-    return Y.reshape(len(Y), *shape)
-
-
-def _final(estimator: Any) -> tuple[Any, dict[str, Any]]:
-    """The model to save and what its cross-validation has found."""
-    best = getattr(estimator, "best_estimator_", None)
-    if best is None:
-        return estimator, {}
-    return best, {"cv_mse": -float(estimator.best_score_), "cv": str(estimator.cv)}
 
 
 @contextmanager
@@ -170,86 +223,60 @@ def _warnings_as_lines(command: str) -> Iterator[None]:
         print(f"holrr {command}: warning: {text}", file=sys.stderr)
 
 
-# ---------------------------------------------------------------- predict and info
+# ---------------------------------------------------------------- predict, score and info
 
 
 def _predict(options: argparse.Namespace) -> int:
-    check_output(options.output, [options.MODEL, options.X], array=True)
-    model, _ = _load(options.MODEL)
-    if not hasattr(model, "predict"):
-        raise CommandError(f"{options.MODEL} holds no model but {type(model).__name__}")
-    X, names = read_array(options.X)
-    _check_names(names, model, options.X)
+    for place in outputs_of(options.output, []):
+        check_output(place, [options.MODEL, options.X])
+    model, scale = _load(options.MODEL)
+    X = scale(_unnamed(read_inputs(options, model), model))
     with _warnings_as_lines("predict"):
-        predicted = model.predict(X)
-    write_array(options.output, np.asarray(predicted))
-    print(f"{len(predicted)} predictions of shape {predicted.shape[1:]} saved to {options.output}")
+        parts = {"": model.predict(X)}
+        write(options.output, parts, model, layouts(options)[0])
+    shape = tuple(np.shape(model.intercept_))
+    n = n_samples(parts[""], None)
+    print(f"{n} predictions of shape {shape} saved to {options.output}")
     return EXIT_OK
 
 
-def _check_names(names: list[str] | None, model: Any, source: str) -> None:
-    """Columns in another order, or others, are not those of the fit."""
-    known = getattr(model, "feature_names_in_", None)
-    if names is None or known is None:
-        return
-    for number, (name, fitted) in enumerate(zip_longest(names, map(str, known)), 1):
-        if name != fitted:
-            raise CommandError(
-                f"the columns of {source} are not those that the model was fitted with: column "
-                f"{number} is {name!r}, and was {fitted!r}"
-            )
-    del model.feature_names_in_  # compared; the array that it gets has none
+def _unnamed(X: Any, model: Any) -> Any:
+    """Numbers whose columns were compared, by a machine without pandas."""
+    if not isinstance(X, Plain):
+        return X
+    for part in (model, getattr(model, "best_estimator_", model)):
+        vars(part).pop("feature_names_in_", None)  # the array that it gets has none
+    return X.values
+
+
+def _score(options: argparse.Namespace) -> int:
+    model, scale = _load(options.MODEL)
+    X, Y, _ = read_pair(options, model)
+    X, Y = scale(_unnamed(X, model)), Y.values if isinstance(Y, Plain) else Y
+    with _warnings_as_lines("score"):
+        print(of_errors(getattr(model, "best_estimator_", model)._errors(X, Y)))
+    return EXIT_OK
 
 
 def _info(options: argparse.Namespace) -> int:
-    model, notes = _load(options.MODEL)
-    if not hasattr(model, "tucker_"):
-        raise CommandError(f"{options.MODEL} holds no fitted model but {type(model).__name__}")
-    print(_description(model, notes))
+    check_file(options.MODEL)
+    model, notes = load_with_notes(options.MODEL)
+    _check_fitted(model, options.MODEL)
+    print(description(model, notes))
     return EXIT_OK
 
 
-def _load(path: Path) -> tuple[Any, dict[str, Any]]:
-    from ..io import load_with_notes
-
+def _load(path: Path) -> tuple[Any, Callable[[Any], Any]]:
+    """A fitted model, and what is done to its inputs first."""
     check_file(path)
-    return load_with_notes(path)
+    model = load(path)
+    _check_fitted(model, path)
+    return (
+        (model[-1], model[:-1].transform) if isinstance(model, Pipeline) else (model, lambda X: X)
+    )
 
 
-def _description(model: Any, notes: dict[str, Any]) -> str:
-    width = max(len(name) for name, _ in _facts(model, notes))
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in _facts(model, notes))
-
-
-def _facts(model: Any, notes: dict[str, Any]) -> list[tuple[str, str]]:
-    """Name and value of all that there is to say about a model."""
-    shape = tuple(model.tucker_.shape)
-    facts = [("model", type(model).__name__)]
-    facts += [("inputs", str(model.n_features_in_))]
-    facts += [("outputs", _times(shape[1:]) or "one number")]
-    if "n_samples" in notes:
-        facts += [("samples", str(notes["n_samples"]))]
-    facts += [("ranks", _times(model.tucker_.rank))]
-    for name in ("alpha", "penalty", "beta", "kernel", "gamma"):
-        value = getattr(model, name, None)
-        if value is not None:
-            facts += [(name, f"{value:g}" if isinstance(value, (int, float)) else str(value))]
-    full, used = math.prod(shape), model.n_parameters_
-    facts += [("parameters", f"{used:,} of {full:,} ({full / max(used, 1):.1f} times fewer)")]
-    facts += _certificate(model)
-    if "cv_mse" in notes:
-        rmse = math.sqrt(max(notes["cv_mse"], 0.0))
-        facts += [("held-out RMSE", f"{rmse:.6g} ({notes['cv']}-fold cross-validation)")]
-    return facts
-
-
-def _certificate(model: Any) -> list[tuple[str, str]]:
-    objective = getattr(model, "objective_", None)
-    bound = getattr(model, "lower_bound_", None)
-    if objective is None or not bound:
-        return []
-    return [("certificate", f"objective at most {objective / bound:.4f} times the minimum")]
-
-
-def _times(sizes: Any) -> str:
-    return " x ".join(map(str, sizes))
+def _check_fitted(model: Any, path: Path) -> None:
+    last = model[-1] if isinstance(model, Pipeline) else model
+    if not hasattr(last, "tucker_"):
+        raise CommandError(f"{path} holds no fitted model but {type(last).__name__}")

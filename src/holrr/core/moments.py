@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from .namespace import (
     device_of,
     namespace_of,
     symmetrise,
+    to_numpy,
+    waits,
 )
 from .responses import sum_responses
 from .tensor import gram
@@ -109,6 +111,25 @@ class Moments:
     def n_features(self) -> int:
         """Number of columns of `X`."""
         return self.mean_x.shape[0]
+
+    def at_hand(self) -> Self:
+        """The same on the host, where they are so small that an accelerator would only wait there.
+
+        What follows is dozens of small steps, each of which costs a launch or a transfer.
+        """
+        if not waits(self.Sxy, math.prod(self.Sxy.shape)):
+            return self
+        names = ["mean_x", "mean_y", "Sxx", "Sxy"]
+        names += [] if self.squares is None else ["squares"]
+        arrays = [getattr(self, name) for name in names]
+        xp, sizes = namespace_of(self.Sxy), [math.prod(A.shape) for A in arrays]
+        packed = to_numpy(xp.concat([xp.reshape(A, (-1,)) for A in arrays]))  # one transfer
+        parts = np.split(packed, np.cumsum(sizes)[:-1])
+        there = zip(names, parts, arrays, strict=True)
+        found: dict[str, Any] = {name: part.reshape(A.shape) for name, part, A in there}
+        if self.response_grams is not None:
+            found["response_grams"] = tuple(to_numpy(G) for G in self.response_grams)
+        return replace(self, **found)
 
     def merge(self, *others: Moments) -> Self:
         """Moments of all the samples together."""

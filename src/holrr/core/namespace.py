@@ -25,6 +25,10 @@ Namespace = Any
 
 # Up to this many rows the eigenproblem of a matrix on an accelerator is solved on the host.
 HOST_LIMIT = 128
+# Problems of up to this many numbers on an accelerator are solved on the host.
+HOST_ENTRIES = 2**17
+# Rows of float32 that are averaged in their own precision.
+_WELFORD_ROWS = 512
 # Up to this many rows the full spectrum costs no more than anybody would notice.
 FULL_SPECTRUM_LIMIT = 64
 # NumPy and SciPy bring a BLAS each, with threads of its own, and those of the one spin for some
@@ -52,6 +56,7 @@ __all__ = [
     "svd",
     "symmetrise",
     "to_numpy",
+    "waits",
 ]
 
 
@@ -103,6 +108,11 @@ def on_host(a: Array) -> bool:
     return not array_api_compat.is_cupy_array(a)
 
 
+def waits(a: Array, n_entries: int) -> bool:
+    """Whether a problem of so many numbers is so small that an accelerator would mostly wait."""
+    return n_entries <= HOST_ENTRIES and not on_host(a)
+
+
 def _is_strict(a: Array) -> bool:
     return type(a).__module__.partition(".")[0] == "array_api_strict"
 
@@ -129,12 +139,27 @@ def squared_norm(A: Array) -> Array:
 
 
 def mean_and_scatter(A: Array) -> tuple[Array, Array]:
-    """Mean of the rows of a matrix and, for each column, the sum of squares about it."""
-    if is_torch_array(A):  # Welford's recurrence: one pass, and no temporary
-        var, mean = namespace_of(A).var_mean(A, dim=0, correction=0)
-        return mean, A.shape[0] * var
-    mean = namespace_of(A).mean(A, axis=0)
-    return mean, namespace_of(A).sum((A - mean) ** 2, axis=0)
+    """Mean of the rows of a matrix and, for each column, the sum of squares about it, in float64.
+
+    On torch in one pass with no temporary, by Welford's recurrence over some rows at a time; those
+    of float32 are joined in float64.
+    """
+    xp, (n, d) = namespace_of(A), A.shape
+    if not is_torch_array(A):
+        A = xp.astype(A, xp.float64, copy=False)
+        mean = xp.mean(A, axis=0)
+        return mean, xp.sum((A - mean) ** 2, axis=0)
+    rows = n if A.dtype == xp.float64 else min(n, _WELFORD_ROWS)
+    whole = n - n % rows
+    parts = [A[:whole, :].reshape(-1, rows, d)] + ([A[None, whole:, :]] if whole < n else [])
+    found = [xp.var_mean(part, dim=1, correction=0) for part in parts]
+    means = xp.cat([mean.double() for _, mean in found])
+    sizes = xp.full((len(means), 1), float(rows), dtype=xp.float64, device=A.device)
+    sizes[whole // rows :] = n - whole
+    pairs = zip(parts, found, strict=True)
+    scatter = sum(part.shape[1] * var.double().sum(0) for part, (var, _) in pairs)
+    mean = (sizes * means).sum(0) / n
+    return mean, scatter + (sizes * (means - mean) ** 2).sum(0)
 
 
 def detached(A: Array) -> Array:

@@ -137,8 +137,8 @@ def sum_responses(
     """
     xp, device, shape = namespace_of(Y), device_of(Y), tuple(Y.shape[1:])
     size = math.prod(shape)
-    if not on_host(Y) and Y.dtype == xp.float64 and w is None and not want_grams:
-        return _sum_at_once(basis, k, Y)
+    if not on_host(Y) and w is None and not want_grams:
+        return _sum_at_once(basis, k, Y, unit)
     zeros = lambda *dims: xp.zeros(dims, dtype=xp.float64, device=device)  # noqa: E731
     shift = _shift(Y, w)
     products, basis_sum, weight, squares = zeros(k + 1, size), zeros(k), zeros(), zeros(size)
@@ -164,15 +164,17 @@ def sum_responses(
     return _about_mean(products, unit * basis_sum, weight, squares, grams, shift, shape, Y)
 
 
-def _sum_at_once(basis: Callable[[slice, Array], None], k: int, Y: Array) -> ResponseSums:
+def _sum_at_once(
+    basis: Callable[[slice, Array], None], k: int, Y: Array, unit: float
+) -> ResponseSums:
     """The same on an accelerator, where blocks and a row more in the product cost too much."""
     xp, n = namespace_of(Y), Y.shape[0]
     Bt = xp.empty((n, k), dtype=Y.dtype, device=device_of(Y)).T  # as X lies: no transposition
     basis(slice(0, n), Bt)
     flat = xp.reshape(Y, (n, -1))
     mean, squares = mean_and_scatter(flat)
-    basis_sum = xp.sum(Bt, axis=1)
-    products = Bt @ flat - xp.linalg.outer(basis_sum, mean)
+    basis_sum = unit * xp.sum(Bt, axis=1, dtype=xp.float64)
+    products = unit * _product(Bt, flat) - xp.linalg.outer(basis_sum, mean)
     if not bool(xp.all(xp.isfinite(squares))):
         check_finite(Y, "y")
     return ResponseSums(
@@ -183,6 +185,18 @@ def _sum_at_once(basis: Callable[[slice, Array], None], k: int, Y: Array) -> Res
         grams=None,
         weight=float(n),
     )
+
+
+def _product(Bt: Array, Y: Array) -> Array:
+    """``B'Y`` in float64; products of float32 are added up in it every so many rows."""
+    xp, n = namespace_of(Y), Y.shape[0]
+    if Y.dtype == xp.float64 or n <= _FLOAT32_ROWS:
+        return xp.astype(Bt @ Y, xp.float64, copy=False)
+    whole = n - n % _FLOAT32_ROWS
+    blocks = lambda A: xp.reshape(A[:whole, :], (-1, _FLOAT32_ROWS, A.shape[1]))  # noqa: E731
+    parts = xp.matmul(xp.permute_dims(blocks(Bt.T), (0, 2, 1)), blocks(Y))
+    found = xp.sum(parts, axis=0, dtype=xp.float64)
+    return found + xp.astype(Bt[:, whole:] @ Y[whole:, :], xp.float64)
 
 
 def _about_mean(

@@ -40,7 +40,7 @@ def whiten_arrays(
     equations keep half of the digits; a wide or ill-conditioned `X` is decomposed itself.
     """
     if solver in ("cholesky", "eigh") or (solver == "auto" and X.shape[0] >= X.shape[1]):
-        m = Moments.from_checked(X, Y, w, response_grams).centred(fit_intercept)
+        m = Moments.from_checked(X, Y, w, response_grams).at_hand().centred(fit_intercept)
         if solver != "auto":
             return whiten_moments(m, alpha, solver=solver)
         problem = _accurate_problem(m, alpha)

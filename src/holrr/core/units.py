@@ -81,7 +81,7 @@ def unit_of(A: Array) -> float:
 
 def _largest(A: Array) -> float:
     xp = namespace_of(A)
-    largest = max(abs(float(xp.max(A))), abs(float(xp.min(A))))
+    largest = float(xp.maximum(xp.max(A), -xp.min(A)))
     if not math.isnan(largest):
         return largest
     return _largest(xp.where(xp.isnan(A), xp.zeros_like(A), A))  # missing entries have no size

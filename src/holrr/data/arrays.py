@@ -53,7 +53,7 @@ def check_inputs(X: Any, *, finite: bool = True) -> Array:
     return X
 
 
-def check_outputs(Y: Any) -> Array:
+def check_outputs(Y: Any, name: str = "y") -> Array:
     """`Y` as a floating-point array (n_samples, d1, ..., dp), p >= 0.
 
     Whether it is finite is found out by the first pass over it (see `check_finite`), since a pass
@@ -64,12 +64,12 @@ def check_outputs(Y: Any) -> Array:
     if _is_plain(Y):
         return Y
     if _is_foreign(Y):
-        Y = _check_foreign(Y, "y")
+        Y = _check_foreign(Y, name)
     else:
-        Y = _check_array(Y, "y", ensure_2d=False, allow_nd=True, ensure_min_features=0)
+        Y = _check_array(Y, name, ensure_2d=False, allow_nd=True, ensure_min_features=0)
     if Y.ndim == 0:
-        raise ValueError("y must have one entry a sample; got a scalar (an array of order 0).")
-    _check_not_empty(Y, "y")
+        raise ValueError(f"{name} must have one entry a sample; got a scalar (order 0).")
+    _check_not_empty(Y, name)
     return Y
 
 

@@ -16,7 +16,8 @@ from .labels import Grid, Labels, check_features, check_rows, comes_from, plain,
 from .source import is_dask
 from .tables import fold, from_frame, from_polars
 
-__all__ = ["Unlabelled", "take_inputs", "take_pair", "take_weights"]
+__all__ = ["Unlabelled", "sample_dimension", "take_inputs", "take_outputs", "take_pair"]
+__all__ += ["take_weights"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,7 @@ def take_pair(
     known : Labels, optional
         Those of the fit, which the data must agree with.
     """
-    dim = _sample_dim(getattr(estimator, "sample_dim", None), X, y, known)
+    dim = sample_dimension(getattr(estimator, "sample_dim", None), X, y, known)
     check_rows(X, sample_dim=dim, y=y, sample_weight=sample_weight)
     fill = getattr(estimator, "missing", "raise") == "fill"
     X, inputs, names = _inputs(X, dim, () if known is None else known.inputs)
@@ -73,6 +74,23 @@ def take_pair(
         None if plain else labels,
         names,
     )
+
+
+def take_outputs(y: Any, dim: str | None = None, known: Labels | None = None) -> tuple[Any, Labels]:
+    """Outputs that are only compared: without their names, which must agree with those known.
+
+    Parameters
+    ----------
+    y : array, table or object of xarray
+    dim : str, optional
+        The sample dimension of objects of xarray; by default their first.
+    known : Labels, optional
+        Those of the outputs to compare with, in whose order dimensions are put.
+    """
+    if comes_from(y, "xarray") and dim is None:
+        dim = _dims(y)[0]
+    same_kind = known is not None and known.outputs is not None
+    return _outputs(y, dim, known if same_kind else None, fill=True)
 
 
 def take_weights(sample_weight: Any) -> Any:
@@ -128,7 +146,8 @@ def _is_dataset(A: Any) -> bool:
     return hasattr(type(A), "data_vars")
 
 
-def _sample_dim(given: str | None, X: Any, y: Any, known: Labels | None) -> str | None:
+def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) -> str | None:
+    """The dimension of the samples: the one that is given, known, shared, or the first."""
     named = {name: _dims(A) for name, A in (("X", X), ("y", y)) if comes_from(A, "xarray")}
     given = given or (None if known is None else known.sample_dim)
     if not named:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from ..core.namespace import Array, namespace_of
+from ..core.namespace import Array, namespace_of, to_numpy, waits
 from ..core.units import ONE, Units
 from .arrays import check_pair, check_weights
 from .labels import Labels, check_features
@@ -68,6 +68,14 @@ class Samples:
     def moments(self, response_grams: bool = False) -> Moments:
         """Moments of all samples."""
         return Moments.from_checked(self.X, self.Y, self.w, response_grams)
+
+    def at_hand(self) -> Samples:
+        """The same on the host, where an accelerator would only wait: mostly themselves."""
+        size = self.n_samples * (self.n_features + math.prod(self.output_shape))
+        if not waits(self.X, size):
+            return self
+        w = None if self.w is None else to_numpy(self.w)
+        return replace(self, X=to_numpy(self.X), Y=to_numpy(self.Y), w=w)
 
     def in_units(self, *, inputs: bool = True) -> Samples:
         """The samples in units in which no square overflows or vanishes: mostly themselves.

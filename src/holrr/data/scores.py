@@ -65,7 +65,7 @@ class Errors:
         Y, predicted = to_numpy(Y).astype(np.float64, copy=False), to_numpy(predicted)
         if missing and not (seen := ~(np.isnan(Y) | np.isnan(predicted))).all():
             return cls._of_observed(Y, predicted, w, seen)
-        if not missing and w is not None:  # a product with no weight need not show a bad entry
+        if w is not None:  # a product with no weight need not show a bad entry
             check_finite(Y, "y")
         given, unit = Y, unit_of(Y)
         if unit != 1.0:
@@ -74,8 +74,9 @@ class Errors:
         w = np.ones(len(Y)) if w is None else w
         weight = float(w.sum())
         # About the first sample: where an output is constant, no rounding makes a spread of it.
-        D = Y - Y[0]
-        mean = Y[0] + w @ D / (weight or 1.0)
+        with np.errstate(invalid="ignore", over="ignore"):  # looked for below
+            D = Y - Y[0]
+            mean = Y[0] + w @ D / (weight or 1.0)
         if not np.isfinite(mean).all():
             check_finite(given, "y")
         scatter = w @ np.square(np.subtract(Y, mean, out=D), out=D)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ..core.caution import warn
 from ..core.finite import BadEntryError, check_finite
@@ -160,12 +159,11 @@ class Source(metaclass=ABCMeta):
         labels = (2 * count > count[-1] + 1).astype(np.intp)
         return self.fold_moments(labels, 2, response_grams)
 
-    def score(self, model: Any) -> float:
-        """R2 of a fitted model, of all outputs together."""
-        check_is_fitted(model)
+    def errors_on(self, model: Any) -> Errors:
+        """Those of a fitted model, whose outputs must be of the shape of these."""
         expected = (self.n_samples, *np.shape(model.intercept_))
         check_scored((self.n_samples, *self.output_shape), expected)
-        return self.errors(model).r2()
+        return self.errors(model)
 
     def moments(self, response_grams: bool = False) -> Moments:
         """Moments of all samples."""

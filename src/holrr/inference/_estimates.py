@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -18,23 +19,20 @@ class Estimate:
 
     Parameters
     ----------
-    value : array of any shape
-        As estimated from all the data.
-    std_error : array of the same shape
+    value, std_error : arrays of the same shape
+        What all the data say, and how far it is off, typically.
     bias : array of the same shape
-        What the jackknife takes the bias to be; it is not taken off `value`. It is a rough number,
-        and holds what a fixed penalty changes with the number of samples.
+        What the jackknife takes the bias of `value` to be, a rough number that also holds what a
+        fixed penalty changes with the number of samples.
     df : int
-        Degrees of freedom of the standard errors, one less than there are groups.
+        Degrees of freedom of the standard errors.
 
     Examples
     --------
     >>> import numpy as np
     >>> found = Estimate(np.array([3.0, 0.1]), np.array([0.5, 0.5]), np.zeros(2), df=19)
-    >>> found.z()
-    array([6. , 0.2])
-    >>> found.significant()
-    array([ True, False])
+    >>> found.z(), found.significant()
+    (array([6. , 0.2]), array([ True, False]))
     """
 
     value: np.ndarray
@@ -48,35 +46,35 @@ class Estimate:
             return np.where(self.value == 0, 0.0, self.value / self.std_error)
 
     def interval(self, coverage: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends of intervals that cover an entry with the given probability.
+        """Lower and upper ends of intervals, from the t distribution, for each entry by itself.
 
         Parameters
         ----------
         coverage : float, default=0.95
-            Between 0 and 1, for each entry by itself, with the t distribution of `df`.
+            The probability, between 0 and 1, with which an interval covers its entry.
         """
         _check_share(coverage, "coverage")
         half = stats.t.ppf(0.5 + coverage / 2, self.df) * self.std_error
         return self.value - half, self.value + half
 
-    def p_values(self) -> np.ndarray:
-        """Two-sided, of the hypothesis that an entry is zero."""
-        return 2 * stats.t.sf(np.abs(self.z()), self.df)
-
     def significant(self, q: float = 0.05) -> np.ndarray:
-        """Which entries differ from zero, at most a share `q` of them falsely, as expected.
+        """Which entries differ from zero, of which a share of at most `q` is expected to be false.
 
         Parameters
         ----------
         q : float, default=0.05
-            The false discovery rate over all entries (Benjamini and Hochberg, 1995).
+            The false discovery rate over all entries, between 0 and 1.
+
+        References
+        ----------
+        Y. Benjamini, Y. Hochberg (1995). Controlling the false discovery rate: a practical and
+        powerful approach to multiple testing. Journal of the Royal Statistical Society B 57(1),
+        289-300.
         """
         _check_share(q, "q")
-        p = self.p_values()
-        known = ~np.isnan(p)
-        found = np.zeros(p.shape, dtype=bool)
-        if known.any():
-            found[known] = stats.false_discovery_control(p[known]) <= q
+        p = np.asarray(2 * stats.t.sf(np.abs(self.z()), self.df))
+        known, found = ~np.isnan(p), np.zeros(p.shape, dtype=bool)
+        found[known] = stats.false_discovery_control(p[known]) <= q if known.any() else False
         return found
 
 
@@ -86,6 +84,8 @@ class StandardErrors:
 
     Parameters
     ----------
+    model : estimator
+        The fit to all the data that the errors are of.
     coef : Estimate of shape (n_features, d1, ..., dp), or None
         None where a kernel has no coefficients of the inputs.
     intercept : Estimate of shape (d1, ..., dp)
@@ -105,6 +105,7 @@ class StandardErrors:
         The same without each group.
     """
 
+    model: Any
     coef: Estimate | None
     intercept: Estimate
     factors: tuple[Estimate | None, ...]
@@ -127,30 +128,35 @@ class StandardErrors:
             raise AttributeError("rank_stability needs standard errors with stability=True.")
         return float(np.mean([rank == self.rank for rank in self.ranks]))
 
+    def to_xarray(self) -> Any:
+        """The model as a Dataset, with ``coef_std_error`` and the like, named as the data were."""
+        found = self.model.to_xarray()
+        modes = [name for name in found if str(name).startswith("factor_")]
+        estimates = dict(zip(modes, self.factors, strict=True))
+        for name, of in {"coef": self.coef, "intercept": self.intercept, **estimates}.items():
+            if of is not None and of.value.size == found[name].size:
+                values = of.std_error.reshape(found[name].shape)
+                found[f"{name}_std_error"] = found[name].copy(data=values)
+        return found
+
 
 class Jackknife:
     """Sums over leave-outs from which the standard errors of an array follow.
 
-    Groups may be of different sizes. With `h` the weight of all samples over that of a group and
-    `d` the change of the estimate without it, the bias is ``sum (1 - 1/h) d`` and the variance the
-    mean of ``(bias - (h - 1) d)^2 / (h - 1)``; for equal groups ``(K - 1)/K sum (d - mean d)^2``.
-
-    Parameters
-    ----------
-    value : array
-        The estimate from all the data.
+    With `h` the weight of all samples over that of a group and `d` the change of the estimate
+    without it, the bias is ``sum (1 - 1/h) d`` and the variance the mean of ``(bias - (h - 1) d)^2
+    / (h - 1)``; for K equal groups ``(K - 1)/K sum (d - mean d)^2``.
     """
 
     def __init__(self, value: Array):
-        self.value = _host(value)
+        self.value, self.ratios = _host(value), np.zeros(0)
         self.squares, self.sum, self.bias = (np.zeros_like(self.value) for _ in range(3))
-        self.ratios: list[float] = []
 
     def add(self, value: Array, h: float) -> None:
         """Add the estimate without a group of the share ``1 / h`` of all weight."""
         d = _host(value)
         d -= self.value
-        self.ratios.append(h)
+        self.ratios = np.append(self.ratios, h)
         self.sum += d
         self.bias += (1 - 1 / h) * d
         d *= d
@@ -159,17 +165,14 @@ class Jackknife:
 
     def estimate(self) -> Estimate:
         """The value with its standard errors."""
-        h = np.asarray(self.ratios)
-        spread = self.bias * np.sum(1 / (h - 1)) - 2 * self.sum
-        variance = (self.squares + self.bias * spread) / h.size
-        return Estimate(self.value, np.sqrt(np.maximum(variance, 0.0)), self.bias, h.size - 1)
+        K = self.ratios.size
+        cross = self.bias * np.sum(1 / (self.ratios - 1)) - 2 * self.sum
+        variance = np.maximum((self.squares + self.bias * cross) / K, 0.0)
+        return Estimate(self.value, np.sqrt(variance), self.bias, K - 1)
 
 
 def aligned(factor: Array, to: np.ndarray) -> np.ndarray:
-    """A factor turned by the orthogonal map that brings it nearest to another one (Procrustes).
-
-    The map goes from the columns of the one to those of the other, of which there may be more.
-    """
+    """A factor turned to come as near as it can to another one, which may have more columns."""
     V = _host(factor)
     A, _, B = np.linalg.svd(V.T @ to, full_matrices=False)
     return V @ (A @ B)

@@ -30,7 +30,8 @@ def write_atomically(path: PathLike, write: Callable[[BinaryIO], None]) -> None:
     # Names have 255 bytes: those of the longest leave no room for a suffix.
     temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}.tmp")
     try:
-        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        # Some formats (HDF5) read again what they have written.
+        with open(temporary, "x+b", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             if old is not None:
                 _inherit(temporary, old)
             write(file)

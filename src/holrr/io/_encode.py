@@ -2,7 +2,8 @@
 
 Plain values stay as they are in JSON. Everything else becomes an object with the key ``"$"``, which
 says what it is. Classes are found by name among the public ones of this library and the splitters
-of scikit-learn; no other name leads anywhere, so no file can make the reader run foreign code.
+of scikit-learn, and a pipeline is a list of such estimators; no other name leads anywhere, so no
+file can make the reader run foreign code.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import BaseCrossValidator
+from sklearn.pipeline import Pipeline
 
 from ..core.namespace import is_array, to_numpy
 
@@ -94,6 +96,9 @@ class Encoder:
             "state": self._state(fitted, where),
         }
 
+    def _pipeline(self, value: Pipeline, where: str) -> dict[str, Any]:
+        return self._list([list(step) for step in value.steps], where)
+
     def _splitter(self, value: Any, where: str) -> dict[str, Any]:
         return {"class": type(value).__name__, "state": self._state(vars(value), where)}
 
@@ -146,6 +151,12 @@ class Decoder:
         value = cls(**self._state(tree["params"]))
         vars(value).update(self._state(tree["state"]))
         return value
+
+    def _pipeline(self, tree: dict[str, Any]) -> Pipeline:
+        steps = [(name, step) for name, step in self._items(tree)]
+        if not steps or not all(isinstance(step, BaseEstimator) for _, step in steps):
+            raise ValueError("a pipeline of other things than estimators.")
+        return Pipeline(steps)
 
     def _splitter(self, tree: dict[str, Any]) -> Any:
         cls: Any = getattr(import_module("sklearn.model_selection"), tree["class"], None)
@@ -230,6 +241,7 @@ _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]
     ),
     ("array", is_array, Encoder._array),
     ("record", _is_record, Encoder._record),
+    ("pipeline", _is(Pipeline), Encoder._pipeline),
     ("estimator", lambda v: _is_estimator_class(type(v)), Encoder._estimator),
     ("splitter", lambda v: _is_splitter_class(type(v)), Encoder._splitter),
 )
@@ -246,4 +258,5 @@ _DECODERS: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
     "record": Decoder._record,
     "estimator": Decoder._estimator,
     "splitter": Decoder._splitter,
+    "pipeline": Decoder._pipeline,
 }

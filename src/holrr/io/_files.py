@@ -23,7 +23,7 @@ _KINDS = (BaseEstimator, Moments, Tucker)
 def save(
     value: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None
 ) -> None:
-    """Save an estimator, fitted or not, moments or a Tucker tensor to a file.
+    """Save an estimator, fitted or not, a pipeline of such, moments or a Tucker tensor to a file.
 
     The file holds no code and is written atomically: a crash at any moment leaves the old file or
     the new one. Symbolic links are followed and permissions kept. Arrays on a device, or of

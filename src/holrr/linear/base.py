@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..base import Approximating, TensorRegressor, all_or_nothing, label_constraints
 from ..core.caution import warn
 from ..core.finite import BadEntryError
-from ..core.namespace import Array
+from ..core.namespace import Array, beside
 from ..core.samples import whiten_arrays
 from ..core.spectral import SOLVERS, Whitened, whiten_moments
 from ..core.threads import few_threads_for
@@ -152,11 +152,15 @@ class LinearTensorRegressor(TensorRegressor):
         """Fit to data that came through the door; `options` are those of `_solve`."""
         with few_threads_for(data.work if isinstance(data, Samples) else math.inf):
             if isinstance(data, Samples):
-                problem = self._problem_of_samples(data.in_units())
+                problem = self._problem_of_samples(data.at_hand().in_units())
             else:
                 problem = self._problem_of_source(data)
             self._forget()
             self._solve(problem, data.n_features, **options)
+        if isinstance(data, Samples):  # a small problem may have been solved elsewhere
+            self.tucker_ = self.tucker_.beside(data.X)
+            if not isinstance(self.intercept_, float):
+                self.intercept_ = beside(self.intercept_, data.X)
         return self
 
     def _add_batch(self, data: Samples | Source, seen: Moments | None) -> None:

@@ -3,6 +3,7 @@
 from ._scorers import scorers
 from ._scores import r2, rmse, skill
 from .coverage import calibration_error, interval_coverage, interval_width
+from .maps import skill_map
 
 __all__ = ["calibration_error", "interval_coverage", "interval_width", "r2", "rmse", "scorers"]
-__all__ += ["skill"]
+__all__ += ["skill", "skill_map"]

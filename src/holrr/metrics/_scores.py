@@ -15,12 +15,14 @@ from ..core.finite import check_finite
 from ..core.namespace import row_blocks, to_numpy
 from ..data.arrays import check_outputs, nan_for_masked
 from ..data.chunks import known, slices
-from ..data.labels import check_rows
+from ..data.labelled import put_labels
+from ..data.labels import Labels, check_rows, comes_from, row_index
+from ..data.named import take_outputs, take_weights
 from ..data.reading import is_on_disk
 from ..data.scores import Errors, errors_between
 from ..data.source import check_kind, is_dask, weights_of
 
-__all__ = ["errors_of_forecasts", "r2", "rmse", "skill"]
+__all__ = ["compare", "labelled", "r2", "rmse", "skill", "skill_of"]
 
 _BLOCK = 2**24  # bytes of outputs that are read at a time
 _AVERAGES = ("pooled", "uniform", None)
@@ -33,14 +35,15 @@ def r2(
     sample_weight: Any = None,
     average: str | None = "pooled",
     missing: str = "skip",
+    sample_dim: str | None = None,
 ) -> Any:
     """Coefficient of determination: the part of the variance that the predictions explain.
 
     Parameters
     ----------
     y_true, y_pred : array of shape (n_samples, d1, ..., dp)
-        Outputs of any order p >= 0, flat ones included: arrays, tables, arrays on disk or of Dask,
-        which are read in blocks.
+        Outputs of any order p >= 0, flat ones included: arrays, tables, objects of xarray, whose
+        dimensions are put in order by name, arrays on disk or of Dask, which are read in blocks.
     sample_weight : array of shape (n_samples,), optional
     average : {"pooled", "uniform"} or None, default="pooled"
         "pooled" divides the squared error of all outputs by their variance, so that an output
@@ -49,12 +52,15 @@ def r2(
         vary can spoil. None gives the R2 of each output.
     missing : {"skip", "raise"}, default="skip"
         Whether entries that are NaN, in `y_true` or `y_pred`, are passed over or an error.
+    sample_dim : str, optional
+        The dimension of the samples in objects of xarray; the first of them by default.
 
     Returns
     -------
     float, or array of shape (d1, ..., dp) with ``average=None``
-        NaN where there are fewer than two samples. A constant output has 1 if it is met and else
-        0, and does not count beside others in the pooled R2.
+        Where the outputs have names it is a DataArray, or a Series. NaN where there are fewer than
+        two samples. A constant output has 1 if it is met and else 0, and does not count beside
+        others in the pooled R2.
 
     Examples
     --------
@@ -69,8 +75,9 @@ def r2(
     >>> r2(y_true, y_pred, average=None).round().tolist()
     [1.0, -449.0]
     """
-    (errors,) = errors_of_forecasts(y_true, [y_pred], sample_weight, average, missing)
-    return errors.r2(average)
+    options = sample_weight, average, missing, sample_dim
+    (errors,), labels = compare(y_true, [y_pred], *options)
+    return labelled(labels, errors.r2(average), "r2")
 
 
 def rmse(
@@ -80,12 +87,13 @@ def rmse(
     sample_weight: Any = None,
     average: str | None = "pooled",
     missing: str = "skip",
+    sample_dim: str | None = None,
 ) -> Any:
     """Root of the mean squared error, in the units of the outputs.
 
     Parameters
     ----------
-    y_true, y_pred, sample_weight, missing
+    y_true, y_pred, sample_weight, missing, sample_dim
         As in `r2`.
     average : {"pooled", "uniform"} or None, default="pooled"
         "pooled" is the root of the mean over all entries, "uniform" the mean of the RMSE of all
@@ -101,8 +109,9 @@ def rmse(
     >>> rmse([[0.0, 1.0], [0.0, 1.0]], [[3.0, 1.0], [3.0, 1.0]], average=None).tolist()
     [3.0, 0.0]
     """
-    (errors,) = errors_of_forecasts(y_true, [y_pred], sample_weight, average, missing)
-    return errors.rmse(average)
+    options = sample_weight, average, missing, sample_dim
+    (errors,), labels = compare(y_true, [y_pred], *options)
+    return labelled(labels, errors.rmse(average), "rmse")
 
 
 def skill(
@@ -113,6 +122,7 @@ def skill(
     sample_weight: Any = None,
     average: str | None = "pooled",
     missing: str = "skip",
+    sample_dim: str | None = None,
 ) -> Any:
     """Skill: the part of a reference's squared error that the predictions do without.
 
@@ -120,7 +130,7 @@ def skill(
 
     Parameters
     ----------
-    y_true, y_pred, sample_weight, missing
+    y_true, y_pred, sample_weight, missing, sample_dim
         As in `r2`.
     reference : array of shape (n_samples, d1, ..., dp) or (d1, ..., dp), optional
         Another forecast, or what it says of every sample: the mean of the training data, say. By
@@ -142,36 +152,53 @@ def skill(
     0.8
     """
     forecasts = [y_pred] if reference is None else [y_pred, reference]
-    errors, *others = errors_of_forecasts(y_true, forecasts, sample_weight, average, missing)
-    if not others:
-        return errors.r2(average)
-    return replace(errors, scatter=others[0].error).r2(average, least=1)
+    options = sample_weight, average, missing, sample_dim
+    errors, labels = compare(y_true, forecasts, *options)
+    return labelled(labels, skill_of(errors, average), "skill")
+
+
+def skill_of(errors: Sequence[Errors], average: str | None = None) -> Any:
+    """Skill from the errors of predictions and of their reference, or of the mean."""
+    if len(errors) == 1:
+        return errors[0].r2(average)
+    return replace(errors[0], scatter=errors[1].error).r2(average, least=1)
 
 
 # ---------------------------------------------------------------- in blocks
 
 
-def errors_of_forecasts(
-    y_true: Any, forecasts: Sequence[Any], sample_weight: Any, average: str | None, missing: str
-) -> list[Errors]:
-    """The errors of predictions and of their reference; what one of them misses counts in none.
+def compare(
+    y_true: Any,
+    forecasts: Sequence[Any],
+    sample_weight: Any = None,
+    average: str | None = None,
+    missing: str = "skip",
+    sample_dim: str | None = None,
+) -> tuple[list[Errors], Labels | None]:
+    """The errors of predictions and of their reference, and what the outputs are called.
 
-    The first of them may be a function from a slice of the samples to their predictions.
+    What one of them misses counts in none. The predictions may be a function from a slice of the
+    samples to what is predicted for them.
     """
     if average not in _AVERAGES:
         raise ValueError(f"average must be one of {_AVERAGES}; got {average!r}.")
     if missing not in ("skip", "raise"):
         raise ValueError(f"missing must be 'skip' or 'raise'; got {missing!r}.")
-    Y, names = _opened(y_true, "y_true"), ("y_pred", "reference")
-    check_rows(y_true, sample_weight=sample_weight)
-    readers = [_reader(Y, y_true, f, n) for f, n in zip(forecasts, names, strict=False)]
-    w = weights_of(sample_weight, Y.shape[0])
+    names = ("y_pred", "reference")[: len(forecasts)]
+    values, labels = take_outputs(y_true, sample_dim)
+    Y = _opened(values, "y_true")
+    readers = []
+    for name, forecast in zip(names, forecasts, strict=True):
+        reader, found = _reader(Y, y_true, labels, forecast, name, sample_dim)
+        readers.append(reader)
+        labels = found if labels.outputs is None else labels
+    check_rows(None, sample_dim=labels.sample_dim, y_true=y_true, sample_weight=sample_weight)
+    w = weights_of(take_weights(sample_weight), Y.shape[0])
 
     def of_block(rows: slice) -> list[Errors]:
-        block = check_outputs(nan_for_masked(np.asarray(Y[rows, ...])))
-        parts = [read(rows) for read in readers]
+        block, parts = _rows(Y, rows), [read(rows) for read in readers]
         if missing == "raise":
-            for name, part in zip(names, parts, strict=False):
+            for name, part in zip(("y_true", *names), (block, *parts), strict=True):
                 check_finite(part, name)
         elif len(parts) > 1:
             block = np.where(reduce(np.logical_or, map(np.isnan, parts)), np.nan, block)
@@ -181,7 +208,7 @@ def errors_of_forecasts(
     blocks = row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), _BLOCK)
     if is_dask(Y):
         blocks = slices(Y.chunks[0])
-    return [reduce(add, found) for found in zip(*map(of_block, blocks), strict=True)]
+    return [reduce(add, found) for found in zip(*map(of_block, blocks), strict=True)], labels
 
 
 def _opened(A: Any, name: str) -> Any:
@@ -191,20 +218,77 @@ def _opened(A: Any, name: str) -> Any:
     if is_on_disk(A):
         check_kind(A, name)
         return A
-    return to_numpy(check_outputs(nan_for_masked(A)))
+    return to_numpy(check_outputs(nan_for_masked(A), name))
 
 
-def _reader(Y: Any, y_true: Any, forecast: Any, name: str) -> Callable[[slice], np.ndarray]:
+def _rows(A: Any, rows: slice) -> np.ndarray:
+    block = A[rows, ...]
+    return np.asarray(nan_for_masked(block.compute() if is_dask(A) else block))
+
+
+def _reader(
+    Y: Any, y_true: Any, labels: Labels, forecast: Any, name: str, sample_dim: str | None
+) -> tuple[Callable[[slice], np.ndarray], Labels]:
     """The rows of a forecast, which is the same for all where it has the shape of one output."""
     if callable(forecast):
-        return lambda rows: to_numpy(forecast(rows))
-    if name == "reference" and np.shape(forecast) == tuple(Y.shape[1:]):
-        constant = np.asarray(forecast, dtype=np.float64)[None]
-        return lambda rows: np.broadcast_to(constant, (rows.stop - rows.start, *Y.shape[1:]))
-    F = _opened(forecast, name)
-    if tuple(F.shape) != tuple(Y.shape):
-        raise ValueError(
-            f"{name} must have the shape {tuple(Y.shape)} of y_true; got {tuple(F.shape)}."
-        )
-    check_rows(y_true, **{name: forecast})
-    return lambda rows: np.asarray(F[rows, ...])
+        return lambda rows: to_numpy(forecast(rows)), labels
+    dim, outputs = sample_dim or labels.sample_dim, tuple(Y.shape[1:])
+    one = name == "reference" and _is_one_row(forecast, dim, outputs)
+    if one:
+        forecast = _as_row(forecast, dim)
+    elif sample_dim is None and comes_from(forecast, "xarray") and dim is not None:
+        first = next(iter(forecast.dims), None)
+        if first != dim:
+            raise ValueError(
+                f"y_true begins with the dimension {dim!r} and {name} with {first!r}; say along "
+                f"which of them the samples are with sample_dim."
+            )
+    try:
+        values, found = take_outputs(forecast, dim, labels)
+        F = _opened(values, name)
+        if tuple(F.shape) != (1 if one else Y.shape[0], *outputs):
+            raise ValueError(f"it has shape {tuple(F.shape)} and y_true {tuple(Y.shape)}.")
+        if not one and not _is_numbered(forecast):
+            check_rows(None, sample_dim=dim, y_true=y_true, **{name: forecast})
+    except ValueError as error:
+        raise ValueError(f"{name} does not belong to y_true: {error}") from error
+    if one:
+        return lambda rows: np.broadcast_to(F, (rows.stop - rows.start, *outputs)), found
+    return lambda rows: _rows(F, rows), found
+
+
+def _is_numbered(forecast: Any) -> bool:
+    """Whether rows are only numbered, as in predictions for inputs whose rows have no labels."""
+    index = row_index(forecast) if comes_from(forecast, "pandas") else None
+    steps = tuple(getattr(index, name, None) for name in ("start", "stop", "step"))
+    return index is not None and steps == (0, len(index), 1)
+
+
+def _is_one_row(reference: Any, dim: str | None, outputs: tuple[int, ...]) -> bool:
+    if comes_from(reference, "xarray"):
+        return dim is not None and dim not in reference.dims
+    is_series = comes_from(reference, "pandas") and not hasattr(reference, "columns")
+    return (is_series and bool(outputs)) or np.shape(reference) == outputs
+
+
+def _as_row(reference: Any, dim: str | None) -> Any:
+    """What a reference says of every sample as the outputs of one, with their names."""
+    if comes_from(reference, "xarray"):
+        return reference.expand_dims(dim)
+    if comes_from(reference, "pandas"):
+        return reference.to_frame().T
+    return np.asarray(reference, dtype=np.float64)[None]
+
+
+def labelled(labels: Labels | None, each: Any, name: str) -> Any:
+    """One number an output with the names of the outputs: a DataArray, a Series, or the array."""
+    if not isinstance(each, np.ndarray) or labels is None or labels.outputs is None:
+        return each
+    bare = replace(labels.outputs, name=name, attrs={})  # whose units are not these
+    none: dict[str, Any] = {name: {} for name in labels.variables}
+    found = put_labels(replace(labels, outputs=bare, variables=none), None, each[None])
+    if comes_from(found, "xarray"):
+        return found.isel({labels.sample_dim or "sample": 0}, drop=True)
+    if comes_from(found, "pandas"):
+        return found.iloc[0].rename(name)
+    return each if isinstance(found, np.ndarray) else found

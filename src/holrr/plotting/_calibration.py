@@ -34,10 +34,6 @@ class IntervalCalibrationDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
 
-    See Also
-    --------
-    holrr.metrics.calibration_error : The mean distance from the diagonal.
-
     Examples
     --------
     >>> import numpy as np
@@ -45,8 +41,6 @@ class IntervalCalibrationDisplay:
     >>> y = np.random.default_rng(0).uniform(size=(200, 4))
     >>> intervals = {c: (0 * y, 0 * y + c) for c in (0.2, 0.5, 0.8)}
     >>> display = IntervalCalibrationDisplay.from_predictions(y, intervals)
-    >>> display.ax_.get_xlabel()
-    'nominal coverage'
     """
 
     def __init__(
@@ -124,11 +118,11 @@ class IntervalCalibrationDisplay:
         pairs = [intervals[c] for c in nominal]
         average, by_output = "samples" if simultaneous else "pooled", None
         options = {"sample_weight": sample_weight}
-        observed = [interval_coverage(y, *ab, average=average, **options) for ab in pairs]
+        found = [interval_coverage(y, *ab, average=average, **options) for ab in pairs]
         if not simultaneous:
             each = [interval_coverage(y, *ab, average=None, **options) for ab in pairs]
             by_output = np.reshape(each, (len(pairs), -1))
-        display = cls(nominal=nominal, observed=observed, by_output=by_output, name=name)
+        display = cls(nominal=nominal, observed=np.array(found), by_output=by_output, name=name)
         return display.plot(ax=ax)
 
     def plot(self, *, name: str | None = None, ax: Any = None) -> IntervalCalibrationDisplay:
@@ -151,8 +145,8 @@ class IntervalCalibrationDisplay:
         ax.plot(self.nominal, self.observed, marker=marker, ms=4, color=color, label=label)
         if self.by_output is not None and self.by_output.shape[1] > 1:
             low, high = np.nanquantile(self.by_output, [0.1, 0.9], axis=1)
-            band = {"color": color, "alpha": 0.18, "lw": 0, "label": "80 % of the outputs"}
-            ax.fill_between(self.nominal, low, high, **band)
+            band = {"color": color, "alpha": 0.18, "lw": 0}
+            ax.fill_between(self.nominal, low, high, label="80 % of the outputs" * first, **band)
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         ax.set_xlabel("nominal coverage", fontsize=9)
         ax.set_ylabel("observed coverage", fontsize=9)

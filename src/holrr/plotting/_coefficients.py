@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import label, maximum_position
 
-from ..inference import Estimate, StandardErrors, standard_errors
-from ._style import DARK, MAIN, axes_of, tidy
+from ..data.labels import mode_coordinates, mode_names
+from ..inference import StandardErrors, standard_errors
+from ._style import DARK, MAIN, axes_of, name_ticks, outline, tidy
 
 __all__ = ["CoefficientDisplay"]
 
@@ -16,24 +18,15 @@ __all__ = ["CoefficientDisplay"]
 class CoefficientDisplay:
     """Coefficients with their standard errors; those that differ from zero are marked.
 
-    Use `from_estimator` or `from_errors` to make one.
-
     Parameters
     ----------
-    estimate : Estimate of shape (n_features, d1, ..., dp)
-    mode_names : sequence of p + 1 strings
-        Names of the modes, input mode first.
-    coordinates : sequence of p + 1 arrays of shape (d_i,)
-        Names of the features, and the coordinates along each output mode.
+    errors : StandardErrors
+        Those of `standard_errors`; `from_estimator` finds them itself.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
-
-    See Also
-    --------
-    holrr.standard_errors : The numbers behind it.
 
     Examples
     --------
@@ -47,15 +40,12 @@ class CoefficientDisplay:
     'feature 2, mode1 3'
     """
 
-    def __init__(
-        self,
-        estimate: Estimate,
-        *,
-        mode_names: Sequence[str],
-        coordinates: Sequence[np.ndarray],
-    ):
-        self.estimate, self.mode_names = estimate, list(mode_names)
-        self.coordinates = [np.asarray(c) for c in coordinates]
+    def __init__(self, errors: StandardErrors):
+        if errors.coef is None:
+            raise ValueError("this model has no coefficients of the inputs, only predictions.")
+        self.errors, self.mode_names = errors, mode_names(errors.model)
+        modes = range(len(self.mode_names))
+        self.coordinates = [mode_coordinates(errors.model, mode) for mode in modes]
 
     @classmethod
     def from_estimator(
@@ -90,22 +80,7 @@ class CoefficientDisplay:
             Those of `standard_errors`, such as `n_groups` and `groups`.
         """
         errors = standard_errors(estimator, X, y, **{"stability": False, **options})
-        return cls.from_errors(errors, select=select, coverage=coverage, q=q, ax=ax)
-
-    @classmethod
-    def from_errors(cls, errors: StandardErrors, **options: Any) -> CoefficientDisplay:
-        """Draw coefficients whose standard errors are known.
-
-        Parameters
-        ----------
-        errors : StandardErrors
-        **options
-            Those of `plot`.
-        """
-        if errors.coef is None:
-            raise ValueError("this model has no coefficients of the inputs, only predictions.")
-        names, coordinates = errors.mode_names, errors.coordinates
-        return cls(errors.coef, mode_names=names, coordinates=coordinates).plot(**options)
+        return cls(errors).plot(select=select, coverage=coverage, q=q, ax=ax)
 
     def plot(
         self,
@@ -118,7 +93,8 @@ class CoefficientDisplay:
         """Draw a curve with a band, or a map.
 
         In a curve the entries that differ from zero are full dots. In a map they keep their colour
-        inside an outline, with their sign where there is room for it, and the others are pale.
+        inside an outline, with the sign at the peak of each region, and the others are pale. There
+        is a legend where the figure is a new one.
 
         Parameters
         ----------
@@ -126,8 +102,10 @@ class CoefficientDisplay:
             As in `from_estimator`.
         """
         at, free = self._section(select)
-        low, high = (end[at] for end in self.estimate.interval(coverage))
-        value, marked = self.estimate.value[at], self.estimate.significant(q)[at]
+        coef = self.errors.coef
+        assert coef is not None
+        low, high = (end[at] for end in coef.interval(coverage))
+        value, marked = coef.value[at], coef.significant(q)[at]
         if len(free) == 1:
             self.figure_, self.ax_ = axes_of(ax, 4.6, 2.8)
             self._curve(free[0], value, low, high, marked, f"{100 * coverage:.3g} % band")
@@ -140,13 +118,16 @@ class CoefficientDisplay:
             if not isinstance(i, slice)
         ]
         self.ax_.set_title(", ".join(fixed), fontsize=9)
+        if len(free) == 1 and ax is None:
+            above = {"loc": "outside upper center", "ncols": 3}
+            self.figure_.legend(fontsize=7, frameon=False, columnspacing=1.2, **above)
         return self
 
     # ------------------------------------------------------------ which
 
     def _section(self, select: Mapping[Any, Any] | None) -> tuple[tuple[Any, ...], list[int]]:
         """An index into the coefficients, and the modes that it leaves free."""
-        order = self.estimate.value.ndim
+        order = len(self.mode_names)
         if select is None:
             select = {mode: self.coordinates[mode][0] for mode in range(order - 2)}
         index: list[Any] = [slice(None)] * order
@@ -185,25 +166,24 @@ class CoefficientDisplay:
         low: np.ndarray,
         high: np.ndarray,
         marked: np.ndarray,
-        label: str,
+        band: str,
     ) -> None:
         ax, coordinates = self.ax_, self.coordinates[mode]
         ordered = coordinates.dtype.kind in "iufM"
         x = coordinates if ordered else np.arange(len(coordinates))
         ax.axhline(0, color=DARK, lw=0.8)
         if ordered:
-            ax.fill_between(x, low, high, color=MAIN, alpha=0.18, lw=0, label=label)
+            ax.fill_between(x, low, high, color=MAIN, alpha=0.18, lw=0, label=band)
             ax.plot(x, value, color=MAIN, lw=1)
         else:  # names have no order: nothing lies between them
-            ax.vlines(x, low, high, color=MAIN, alpha=0.35, lw=4, label=label)
-            _name_ticks(ax.xaxis, coordinates)
+            ax.vlines(x, low, high, color=MAIN, alpha=0.35, lw=4, label=band)
+            name_ticks(ax, ax.xaxis, coordinates)
         size = 5 if len(x) <= 40 else 3
         dots = {"ls": "", "marker": "o", "ms": size, "color": MAIN}
         ax.plot(x[marked], value[marked], **dots, label="differs from zero")
         ax.plot(x[~marked], value[~marked], **dots, mfc="white", label="may be zero")
         ax.set_xlabel(self.mode_names[mode], fontsize=9)
         ax.set_ylabel("coefficient", fontsize=9)
-        ax.legend(fontsize=7, frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
         tidy(ax)
 
     def _map(self, free: list[int], value: np.ndarray, marked: np.ndarray) -> None:
@@ -211,13 +191,23 @@ class CoefficientDisplay:
         top = float(np.nanmax(np.abs(value))) or 1.0
         image = ax.pcolormesh(value, cmap="RdBu_r", vmin=-top, vmax=top)
         ax.pcolormesh(np.where(marked, np.nan, 1.0), cmap="gray", vmin=0, vmax=1, alpha=0.6)
-        _outline(ax, marked)
+        outline(ax, marked, 0.0, "black")
+        _write_signs(ax, value, marked, top)
         for axis, mode in ((ax.xaxis, columns), (ax.yaxis, rows)):
             axis.set_label_text(self.mode_names[mode], fontsize=9)
-            _name_ticks(axis, self.coordinates[mode], 0.5)
+            name_ticks(ax, axis, self.coordinates[mode], 0.5)
         if self.coordinates[rows].dtype.kind not in "iufM":
             ax.invert_yaxis()  # names are read from the top
         bar = self.figure_.colorbar(image, ax=ax, pad=0.02)
         bar.set_label("coefficient", fontsize=8)
         bar.ax.tick_params(labelsize=7)
         ax.tick_params(labelsize=8)
+
+
+def _write_signs(ax: Any, value: np.ndarray, marked: np.ndarray, top: float) -> None:
+    """The sign of each marked region at its peak: in grey print both colours look alike."""
+    for sign, text in ((1, "+"), (-1, "\N{MINUS SIGN}")):
+        regions, n = label(marked & (sign * value > 0.2 * top))
+        for i, j in maximum_position(np.abs(value), regions, range(1, n + 1)) if n else ():
+            color = "white" if abs(value[i, j]) > 0.5 * top else "black"
+            ax.text(j + 0.5, i + 0.5, text, color=color, ha="center", va="center", fontsize=9)

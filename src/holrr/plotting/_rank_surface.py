@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import ACCENT, DARK, MAIN, check_mode_names, names_of, new_figure, tidy
+from ._style import ACCENT, DARK, MAIN, check_mode_names, names_of, new_figure, outline, tidy
 
 __all__ = ["RankSurfaceDisplay"]
 
@@ -29,6 +29,8 @@ class RankSurfaceDisplay:
         Standard errors, drawn as a band.
     label : str, default="held-out error"
         What the error is.
+    others : dict, optional
+        Errors to compare with, by their names: dotted lines beside the error along the penalty.
 
     Attributes
     ----------
@@ -62,12 +64,14 @@ class RankSurfaceDisplay:
         best_index: Sequence[int],
         std_error: np.ndarray | None = None,
         label: str = "held-out error",
+        others: Mapping[str, float] | None = None,
     ):
         self.surface = surface
         self.alphas = alphas
         self.best_index = tuple(best_index)
         self.std_error = std_error
         self.label = label
+        self.others = dict(others or {})
 
     @classmethod
     def from_estimator(
@@ -98,6 +102,11 @@ class RankSurfaceDisplay:
             best_index=index[len(lead) :],
             std_error=std_error,
             label="held-out error" if key == "mean_mse" else key.upper(),
+            others={
+                name: getattr(estimator, attribute)
+                for name, attribute in (("mean", "null_mse_"), ("ridge", "ridge_mse_"))
+                if hasattr(estimator, attribute)
+            },
         )
         names = names_of(estimator, mode_names, display.surface.ndim - 1)
         return display.plot(mode_names=names, fig=fig)
@@ -180,7 +189,11 @@ class RankSurfaceDisplay:
         ax.set_title(f"penalty: {self.alphas[chosen]:.3g}", fontsize=9)
         ax.set_xlabel("alpha", fontsize=8)
         ax.set_ylabel(self.label, fontsize=8)
-        _focus(ax, self.surface[at], least)
+        for name, error in self.others.items():
+            ax.axhline(error, color=DARK, lw=1, ls=":")
+            place = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "bottom"}
+            ax.text(0.99, error, name, fontsize=7, color=DARK, **place)
+        _focus(ax, self.surface[at], least, np.array([*self.others.values()]))
         tidy(ax)
 
     def _line(self, ax: Any, x: np.ndarray, at: tuple, order: Any = slice(None)) -> None:
@@ -224,7 +237,7 @@ class RankSurfaceDisplay:
         bound = self._unit() * self._std_error_of_choice()
         inside = np.nan_to_num(above, nan=np.inf) <= bound
         if bound > 0:
-            _outline(ax, inside)
+            outline(ax, inside, 0.5, "white")
         ax.plot(
             self.best_index[j + 1] + 1,
             self.best_index[i + 1] + 1,
@@ -259,14 +272,6 @@ class RankSurfaceDisplay:
 def _section(index: tuple[int, ...], *axes: int) -> tuple[Any, ...]:
     """The index with some of its axes set free."""
     return tuple(slice(None) if k in axes else i for k, i in enumerate(index))
-
-
-def _outline(ax: Any, inside: np.ndarray) -> None:
-    """A white line around the cells of a mask, where they border on others."""
-    i, j = np.nonzero(inside[1:] != inside[:-1])
-    ax.hlines(i + 1.5, j + 0.5, j + 1.5, color="white", lw=1.5)
-    i, j = np.nonzero(inside[:, 1:] != inside[:, :-1])
-    ax.vlines(j + 1.5, i + 0.5, i + 1.5, color="white", lw=1.5)
 
 
 def _decades(width: float, largest: float) -> list[float]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..data.labels import mode_names
 
-__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "names_of"]
-__all__ += ["new_figure", "tidy"]
+__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "name_ticks"]
+__all__ += ["names_of", "new_figure", "outline", "tidy"]
 
 # Told apart by readers who are blind to some colours, and in grey print.
 MAIN, ACCENT, MUTED, DARK = "#1f5a99", "#d1600e", "#b9bec6", "#6b7280"
@@ -55,3 +58,36 @@ def tidy(ax: Any, side: str = "left") -> None:
     ax.yaxis.set_ticks_position(side)
     ax.yaxis.set_label_position(side)
     ax.tick_params(labelsize=8)
+
+
+def outline(ax: Any, inside: np.ndarray, first: float, color: str) -> None:
+    """A line around the cells of a mask, where they border on others; cells are one apart.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    inside : bool array of shape (n_rows, n_columns)
+    first : float
+        Where the first cell begins, along both axes.
+    color : str
+    """
+    i, j = np.nonzero(inside[1:] != inside[:-1])
+    ax.hlines(i + first + 1, j + first, j + first + 1, color=color, lw=1.2)
+    i, j = np.nonzero(inside[:, 1:] != inside[:, :-1])
+    ax.vlines(j + first + 1, i + first, i + first + 1, color=color, lw=1.2)
+
+
+def name_ticks(ax: Any, axis: Any, coordinates: np.ndarray, shift: float = 0.0) -> None:
+    """Coordinates at the positions of the entries, as many as there is room for."""
+    names = [f"{c:.4g}" if coordinates.dtype.kind == "f" else str(c) for c in coordinates]
+    if coordinates.dtype.kind == "M":
+        names = list(np.datetime_as_string(coordinates.astype("datetime64[D]")))
+    box, (width, height) = ax.get_position(), ax.figure.get_size_inches()
+    along_x = axis.axis_name == "x"
+    room = box.width * width if along_x else box.height * height  # in inches
+    letters = 0.085 * max(map(len, names)) + 0.12
+    turned = along_x and coordinates.dtype.kind not in "iuf" and len(names) * letters > room
+    each = letters if along_x and not turned else 0.2
+    places = np.arange(0, len(names), max(1, math.ceil(len(names) * each / room)))
+    options = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if turned else {}
+    axis.set_ticks(places + shift, [names[i] for i in places], **options)

@@ -1,0 +1,128 @@
+"""Jackknife standard errors against the closed form, the bootstrap and the spread over new noise.
+
+    python benchmarks/standard_errors.py [--quick]
+    python benchmarks/standard_errors.py --picture docs/images/coefficients.png
+
+The first form prints the table of docs/standard_errors.md, the second draws its picture, from its
+code. Both take less than a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import clone
+
+from holrr import HOLRR, HOLRRCV, RLS, standard_errors
+from holrr.datasets import make_tensor_regression
+
+
+def rms(A: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(np.square(A))))
+
+
+def problem(n: int, noise: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs, and outputs of rank (2, 2, 2) without noise in units of the noise."""
+    X, Y = make_tensor_regression(
+        n, n_features=6, output_shape=(5, 4), rank=(2, 2, 2), noise=0.0, random_state=seed
+    )
+    return X, Y / Y.std() / noise
+
+
+def line(what: str, K: int, found: np.ndarray, truth: np.ndarray) -> None:
+    typical = np.median(np.abs(found / truth - 1))
+    print(f"| {what} | {K} | {rms(found) / rms(truth):.3f} | {100 * typical:.0f} % |")
+
+
+def ridge(n: int, alpha: float = 5.0) -> None:
+    """Closed form: sigma^2 (S + alpha)^-1 S (S + alpha)^-1, with S = X'X of centred inputs."""
+    X, Y = problem(n, noise=1.0)
+    Y = Y + np.random.default_rng(0).normal(size=Y.shape)
+    S = (X - X.mean(0)).T @ (X - X.mean(0))
+    inverse = np.linalg.inv(S + alpha * np.eye(len(S)))
+    truth = np.sqrt(np.diag(inverse @ S @ inverse))[:, None, None] * np.ones(Y.shape[1:])
+    for K in (20, 100, n):
+        found = standard_errors(RLS(alpha), X, Y, n_groups=K).coef.std_error
+        line(f"`RLS`, closed form, {n} samples", K, found, truth)
+
+
+def bootstrap(n: int, n_refits: int, alpha: float = 1.0) -> None:
+    X, Y = problem(n, noise=1.0)
+    rng = np.random.default_rng(0)
+    Y = Y + rng.normal(size=Y.shape)
+    model, at = HOLRR(rank=(2, 2, 2), alpha=alpha), X[:10]
+    draws = (rng.integers(0, n, n) for _ in range(n_refits))
+    fits = [clone(model).fit(X[i], Y[i]) for i in draws]
+    coef = np.std([fit.coef_ for fit in fits], axis=0, ddof=1)
+    predictions = np.std([fit.predict(at) for fit in fits], axis=0, ddof=1)
+    for K in (20, 100, n):
+        found = standard_errors(model, X, Y, n_groups=K, predict_at=at)
+        line(f"`HOLRR`, {n_refits} bootstrap refits, {n} samples", K, found.coef.std_error, coef)
+    line("the same, predictions", n, found.predictions.std_error, predictions)
+
+
+def stack(n: int, n_repeats: int) -> None:
+    """The spread of whole searches over new noise, which holds what choosing costs."""
+    X, Y = problem(n, noise=1.0)
+    rng = np.random.default_rng(0)
+    noisy = [Y + rng.normal(size=Y.shape) for _ in range(n_repeats)]
+    fits = [HOLRRCV().fit(X, y) for y in noisy]
+    truth = np.std([fit.coef_ for fit in fits], axis=0, ddof=1)
+    pairs = list(zip(fits, noisy, strict=True))[:20]
+    found = [standard_errors(f, X, y, stability=False).coef.std_error for f, y in pairs]
+    line(f"`HOLRRCV`, {n_repeats} searches, {n} samples", 20, np.array(found), truth)
+
+
+def cost(n: int, d0: int, side: int) -> None:
+    X, Y = make_tensor_regression(n, d0, (side,) * 3, rank=(5,) * 4, snr=1.0, random_state=0)
+    model, seconds = HOLRR(rank=5).fit(X, Y), []
+    for task in (lambda: model.fit(X, Y), lambda: standard_errors(model, X, Y)):
+        start = time.perf_counter()
+        task()
+        seconds.append(time.perf_counter() - start)
+    print(
+        f"\n{n} samples, {d0} inputs, outputs {side}x{side}x{side}: a fit takes {seconds[0]:.2f} "
+        f"s, standard errors from 20 groups {seconds[1]:.2f} s."
+    )
+
+
+def draw(path: str) -> None:
+    """The three pictures of the guide beside each other."""
+    import matplotlib.pyplot as plt
+
+    from holrr.plotting import CoefficientDisplay
+
+    guide = Path(__file__).resolve().parents[1] / "docs" / "standard_errors.md"
+    names: dict = {}
+    exec(re.findall(r"```python\n(.*?)```", guide.read_text(), flags=re.DOTALL)[0], names)
+    figure, axes = plt.subplots(
+        1, 3, figsize=(10, 2.8), layout="constrained", width_ratios=[1.35, 1.2, 0.8]
+    )
+    places = {"driver": "ocean"}, {"driver": "ocean", "lat": 10.0}, {"lat": 10.0, "lon": 100.0}
+    for ax, select in zip(axes, places, strict=True):
+        CoefficientDisplay(names["errors"]).plot(select=select, ax=ax)
+    axes[1].legend(fontsize=7, frameon=False, loc="upper right")
+    figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few samples, few refits")
+    parser.add_argument("--picture", metavar="PATH", help="draw the picture of the guide instead")
+    options = parser.parse_args()
+    if options.picture:
+        draw(options.picture)
+        return
+    print("| | groups | ratio | typical deviation of an entry |\n| --- | ---: | ---: | ---: |")
+    ridge(200 if options.quick else 1000)
+    bootstrap(*((100, 50) if options.quick else (300, 500)))
+    stack(*((60, 10) if options.quick else (200, 100)))
+    cost(*((200, 10, 8) if options.quick else (2000, 50, 20)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Where arrays are: names of files, and of what is inside of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ..io import check_writable
+from ._errors import EXIT_MISSING, EXIT_OUTPUT, EXIT_USAGE, CommandError
+
+__all__ = ["FORMATS", "Place", "check_file", "check_output", "lookup", "need"]
+__all__ += ["reading", "writing"]
+
+FORMATS = (
+    "Arrays are read and written as .npy, .npz, .nc and .zarr (FILE.nc:NAME where there are\n"
+    "several, FILE.nc:A,B for some of them), tables as .csv, .tsv, .xlsx, .parquet and .feather."
+)
+_WITH_NAMES = (".npz", ".nc", ".zarr", ".xlsx")
+
+
+class Place:
+    """A file, or something in it: ``FILE`` or ``FILE:NAME``.
+
+    Parameters
+    ----------
+    text : str
+        As it stands on the command line.
+    """
+
+    def __init__(self, text: str):
+        self.text, self.path, self.name = text, Path(text), None
+        head, separator, name = text.rpartition(":")
+        if separator and head.lower().endswith(_WITH_NAMES):
+            self.path, self.name = Path(head), name
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def suffix(self) -> str:
+        """How the file is named in the end, which says what is in it."""
+        return self.path.suffix.lower()
+
+
+def lookup(table: dict[str, Any], place: Place) -> Any:
+    """What there is for files of this kind."""
+    if place.suffix not in table:
+        raise CommandError(
+            f"{place} has an unknown format {place.suffix!r}: known are {', '.join(table)}",
+            EXIT_USAGE,
+        )
+    return table[place.suffix]
+
+
+def check_file(path: Path) -> None:
+    """An input must be there; a Zarr store is a folder."""
+    if not path.is_file() and not (path.suffix.lower() == ".zarr" and path.is_dir()):
+        raise CommandError(f"{path} {'is no regular file' if path.exists() else 'does not exist'}")
+
+
+def check_output(output: Place, inputs: Sequence[Any]) -> None:
+    """Find out before the work whether its result can be written, and not over an input."""
+    for source in inputs:
+        with suppress(OSError):  # one of the two is not there
+            if os.path.samefile(output.path, Place(str(source)).path):
+                raise CommandError(f"-o {output} would replace the input {source}", EXIT_USAGE)
+    with writing(output.path):
+        # A store is a folder of its own, which takes the place of an older one.
+        check_writable(output.path / "zarr.json" if _is_store(output.path) else output.path)
+
+
+def _is_store(path: Path) -> bool:
+    marks = ("zarr.json", ".zgroup", ".zarray")
+    return path.suffix.lower() == ".zarr" and any((path / mark).is_file() for mark in marks)
+
+
+@contextmanager
+def reading(place: Place) -> Iterator[None]:
+    """Failures to read are said to be so; a file can be wrong in any way."""
+    try:
+        yield
+    except CommandError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise CommandError(f"{place.path} cannot be read: {said}") from error
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Failures to write are said to be so."""
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(
+            f"{path} cannot be written: {error.strerror or error}", EXIT_OUTPUT
+        ) from error
+
+
+def need(module: str, what: str, extra: str) -> Any:
+    """A package that only some files need."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise CommandError(f"{what}: pip install holrr[{extra}]", EXIT_MISSING) from error

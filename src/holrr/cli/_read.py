@@ -1,0 +1,162 @@
+"""What is in a file: an array, labelled variables, or a table."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..data.budget import check_budget
+from ._errors import CommandError
+from ._files import Place, check_file, lookup, need, reading
+from ._tables import Layout, TextTable, read_frame
+
+__all__ = ["read"]
+
+
+def read(text: str, layout: Layout, sample_dim: str | None = None) -> Any:
+    """What is in a file.
+
+    Parameters
+    ----------
+    text : str
+        ``FILE`` or ``FILE:NAME``.
+    layout : Layout
+        Of a table.
+    sample_dim : str, optional
+        The dimension with the samples, the first by default.
+
+    Returns
+    -------
+    ndarray, array on disk, DataArray, Dataset or Table
+    """
+    place = Place(text)
+    check_file(place.path)
+    reader = lookup(_READERS, place)
+    with reading(place), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the libraries, about their formats
+        data = reader(place, layout, sample_dim)
+        dtype = np.dtype(getattr(data, "dtype", float))
+        if dtype.kind not in "biuf":
+            raise ValueError(f"it must hold real numbers; got {dtype}")
+        return data
+
+
+# ---------------------------------------------------------------- arrays
+
+
+def _read_npy(place: Place, layout: Layout, sample_dim: str | None) -> np.ndarray:
+    loaded = _load(place.path, mmap_mode="r")
+    if not isinstance(loaded, np.ndarray):
+        raise ValueError("it is an .npz archive")
+    return loaded
+
+
+def _load(path: Path, **options: Any) -> Any:
+    try:
+        return np.load(path, allow_pickle=False, **options)
+    except ValueError as error:
+        if not re.search("pickle|Python objects", str(error)):
+            raise
+        raise ValueError("it is no file of numbers in the format of NumPy") from error
+
+
+def _read_npz(place: Place, layout: Layout, sample_dim: str | None) -> np.ndarray:
+    loaded = _load(place.path)
+    if isinstance(loaded, np.ndarray):
+        raise ValueError("it is a single array in .npy format")
+    with loaded as archive:
+        values = archive[_only(place, place.name, archive.files)]
+        if not isinstance(values, np.ndarray):
+            raise ValueError("it holds other things than arrays")
+        return values
+
+
+def _only(place: Place, name: str | None, names: Iterable[str]) -> str:
+    """The array that is meant: the one of this name, or the only one."""
+    names = list(names)
+    if name is None and len(names) == 1:
+        return names[0]
+    if name is None or name not in names:
+        wanted = "which array is meant" if name is None else f"there is no array {name!r}"
+        raise CommandError(
+            f"{place.path}: {wanted}; write {place.path}:NAME, where NAME is one of "
+            f"{', '.join(names)}"
+        )
+    return name
+
+
+# ---------------------------------------------------------------- labelled variables
+
+
+def _read_netcdf(place: Place, layout: Layout, sample_dim: str | None) -> Any:
+    xarray = need("xarray", ".nc files need xarray and h5netcdf", "xarray")
+
+    def opened(**options: Any) -> Any:
+        return xarray.open_dataset(place.path, decode_coords="all", **options)
+
+    return _variables(place, opened, sample_dim)
+
+
+def _read_zarr(place: Place, layout: Layout, sample_dim: str | None) -> Any:
+    """Variables that xarray wrote, or an array without names of dimensions."""
+    zarr = need("zarr", ".zarr files need zarr", "disk")
+
+    def opened(**options: Any) -> Any:
+        import xarray
+
+        return xarray.open_dataset(
+            place.path, engine="zarr", consolidated=False, decode_coords="all", **options
+        )
+
+    try:
+        return _variables(place, opened, sample_dim)
+    except (ImportError, KeyError, zarr.errors.BaseZarrError):
+        store = zarr.open(place.path, mode="r")
+    if not hasattr(store, "arrays"):
+        return store
+    return store[_only(place, place.name, [name for name, _ in store.arrays()])]
+
+
+def _variables(place: Place, opened: Callable[..., Any], sample_dim: str | None) -> Any:
+    """One variable, or several, or all; by Dask where they are large."""
+    group, _, names = (place.name or "").rpartition("/")
+    options = {"group": group} if group else {}
+    data = opened(**options)
+    chosen = names.split(",") if names else list(data.data_vars)
+    for name in chosen:
+        if name not in data.variables:
+            _only(place, name, data.data_vars)
+    texts = [name for name in chosen if data[name].dtype.kind not in "biuf"]
+    if texts or not chosen:
+        raise ValueError(f"variables that are not numbers: {', '.join(texts) or 'all'}")
+    variables = [data[name].variable for name in chosen]
+    budget = check_budget()
+    # The rule for arrays on disk: what takes more than a quarter of the budget is read in blocks.
+    if 8 * sum(math.prod(v.shape) for v in variables) <= budget // 4:
+        with data:
+            return (data[chosen[0]] if len(chosen) == 1 else data[chosen]).load()
+    chunks: dict[Any, Any] = {dim: -1 for v in variables for dim in v.dims}
+    chunks |= {sample_dim or v.dims[0]: "auto" for v in variables if v.dims}
+    dask = need("dask", f"{place} is large and needs dask", "dask")
+    with dask.config.set({"array.chunk-size": max(budget // 8, 2**10)}):
+        data = opened(chunks=chunks, **options)
+    return data[chosen[0]] if len(chosen) == 1 else data[chosen]
+
+
+_READERS: dict[str, Callable[[Place, Layout, str | None], Any]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".nc": _read_netcdf,
+    ".zarr": _read_zarr,
+    ".csv": lambda place, layout, _: TextTable(place.path, layout),
+    ".tsv": lambda place, layout, _: TextTable(place.path, layout),
+    ".xlsx": lambda place, layout, _: read_frame(place, layout),
+    ".parquet": lambda place, layout, _: read_frame(place, layout),
+    ".feather": lambda place, layout, _: read_frame(place, layout),
+}

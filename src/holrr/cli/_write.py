@@ -1,0 +1,209 @@
+"""Predictions to files, with their labels as far as a format has room for them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from io import BytesIO
+from types import SimpleNamespace
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ..data.labels import comes_from, mode_coordinates, mode_names
+from ..io import write_atomically
+from ._files import Place, lookup, need, writing
+from ._tables import Layout, title
+
+__all__ = ["outputs_of", "write"]
+
+# What belongs to a prediction: itself under "", and its spread and bounds where they are wanted.
+Parts = dict[str, Any]
+
+
+def outputs_of(place: Place, suffixes: list[str]) -> list[Place]:
+    """The files that will be written: one, but for formats that hold a single array."""
+    lookup(_WRITERS, place)
+    others = suffixes if place.suffix == ".npy" else []
+    return [place, *(_beside(place, suffix) for suffix in others)]
+
+
+def write(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
+    """Write predictions, and what belongs to them."""
+    with writing(place.path):
+        lookup(_WRITERS, place)(place, parts, model, layout)
+
+
+def _beside(place: Place, suffix: str) -> Place:
+    return Place(str(place.path.with_name(f"{place.path.stem}_{suffix}{place.path.suffix}")))
+
+
+# ---------------------------------------------------------------- arrays
+
+
+def _write_npy(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
+    for suffix, part in parts.items():
+        path = _beside(place, suffix).path if suffix else place.path
+        # To a file proper NumPy writes by other ways, which cannot say why they failed.
+        save = partial(_save, values=_array(part, model))
+        write_atomically(path, save)
+
+
+def _save(file: BinaryIO, values: np.ndarray) -> None:
+    np.save(SimpleNamespace(write=file.write), values)
+
+
+def _write_npz(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
+    arrays: dict[str, Any] = {
+        suffix or place.name or "Y": _array(part, model) for suffix, part in parts.items()
+    }
+    write_atomically(place.path, lambda file: np.savez_compressed(file, **arrays))
+
+
+def _array(part: Any, model: Any) -> np.ndarray:
+    """The numbers alone, with the modes of the model."""
+    if comes_from(part, "xarray") and hasattr(part, "data_vars"):
+        part = np.stack([part[name].to_numpy() for name in part.data_vars], axis=1)
+    values = np.asarray(part)
+    shape = (len(values), *np.shape(model.intercept_))
+    return values.reshape(shape) if values.size == np.prod(shape) else values
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _write_text(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
+    sep = layout.sep or ("\t" if place.suffix == ".tsv" else ",")
+    if len(parts) == 1 and isinstance(parts[""], np.ndarray):  # there are no names
+        flat = parts[""].reshape(len(parts[""]), -1)
+
+        def save(file: BinaryIO) -> None:
+            np.savetxt(file, flat, delimiter=sep, fmt="%.17g")
+
+        return write_atomically(place.path, save)
+    frame = _frame(parts)
+    options = {"sep": sep, "decimal": layout.decimal or ".", "index": _has_labels(frame)}
+    return write_atomically(place.path, lambda file: frame.to_csv(file, **options))
+
+
+def _write_frame(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
+    frame = _frame(parts)
+    if place.suffix == ".xlsx":
+        book = BytesIO()  # which is closed without a word when the disk is full
+        frame.to_excel(book, index=_has_labels(frame) or frame.columns.nlevels > 1)
+        book.seek(0)
+        return write_atomically(place.path, lambda file: shutil.copyfileobj(book, file))
+    frame.columns = [title(c) for c in frame.columns]
+    if place.suffix == ".parquet":
+        return write_atomically(place.path, lambda file: frame.to_parquet(file))
+    frame = frame.reset_index() if _has_labels(frame) else frame
+    return write_atomically(place.path, lambda file: frame.to_feather(file))
+
+
+def _has_labels(frame: Any) -> bool:
+    """Whether the rows have labels worth writing: others than 0, 1, 2, ..."""
+    return frame.index.name is not None or frame.index.tolist() != list(range(len(frame)))
+
+
+def _frame(parts: Parts) -> Any:
+    """One row a sample; spread and bounds in columns of their own."""
+    pandas = need("pandas", "tables with names need pandas", "table")
+    frames = {suffix: _table(part, pandas) for suffix, part in parts.items()}
+    if len(frames) == 1:
+        return frames[""]
+    for suffix, frame in frames.items():
+        frame.columns = [f"{title(c)}_{suffix}" if suffix else title(c) for c in frame.columns]
+    return pandas.concat(frames.values(), axis=1)
+
+
+def _table(part: Any, pandas: Any) -> Any:
+    if comes_from(part, "pandas"):
+        return part.to_frame() if part.ndim == 1 else part
+    if not comes_from(part, "xarray"):
+        flat = np.asarray(part).reshape(len(part), -1)
+        return pandas.DataFrame(flat, columns=[f"y{j}" for j in range(flat.shape[1])])
+    if hasattr(part, "data_vars"):
+        tables = {name: _table(part[name], pandas) for name in part.data_vars}
+        return pandas.concat(tables, axis=1)
+    if part.ndim < 2:
+        return part.to_pandas().to_frame(part.name or "y")
+    part = part if part.ndim == 2 else part.stack(column=part.dims[1:])
+    return part.to_pandas()
+
+
+# ---------------------------------------------------------------- labelled variables
+
+
+def _write_netcdf(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
+    need("h5netcdf", ".nc files need xarray and h5netcdf", "xarray")
+    data = _dataset(place, parts, model)
+
+    def save(file: BinaryIO) -> None:
+        if data.chunks:  # not computed yet, and perhaps larger than memory
+            if shutil.disk_usage(place.path.parent).free < data.nbytes:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            data.to_netcdf(file, engine="h5netcdf")
+        else:  # HDF5 may crash on a full disk
+            file.write(data.to_netcdf(engine="h5netcdf"))
+
+    write_atomically(place.path, save)
+
+
+def _write_zarr(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
+    """A store is a folder: it is made beside the old one, and then takes its place."""
+    data, target = _dataset(place, parts, model), place.path.resolve()
+    new, old = (target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}") for _ in "no")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            data.to_zarr(new, mode="w", consolidated=False)
+        if target.exists():
+            os.replace(target, old)
+        os.replace(new, target)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _dataset(place: Place, parts: Parts, model: Any) -> Any:
+    need("xarray", f"{place.suffix} files need xarray", "xarray")
+    import xarray
+
+    data = xarray.merge(list(_variables(place, parts, model)), combine_attrs="no_conflicts")
+    several = [d for d in data.dims if getattr(data.indexes.get(d), "nlevels", 1) > 1]
+    return data.reset_index(several)  # files have no index of several levels
+
+
+def _variables(place: Place, parts: Parts, model: Any) -> Iterator[Any]:
+    import xarray
+
+    for suffix, part in parts.items():
+        if not comes_from(part, "xarray"):
+            values, names = _array(part, model), mode_names(model)
+            coords = {names[k]: mode_coordinates(model, k) for k in range(1, len(names))}
+            index = getattr(part, "index", np.arange(len(values)))
+            sample = getattr(index, "name", None) or "sample"
+            part = xarray.DataArray(values, {sample: index, **coords}, (sample, *names[1:]))
+        if hasattr(part, "data_vars"):
+            ends = {name: f"{name}_{suffix}" for name in part.data_vars} if suffix else {}
+            yield part.rename(ends)
+        else:
+            yield part.to_dataset(name=suffix or place.name or part.name or "prediction")
+
+
+_WRITERS: dict[str, Callable[[Place, Parts, Any, Layout], None]] = {
+    ".npy": _write_npy,
+    ".npz": _write_npz,
+    ".nc": _write_netcdf,
+    ".zarr": _write_zarr,
+    ".csv": _write_text,
+    ".tsv": _write_text,
+    ".xlsx": _write_frame,
+    ".parquet": _write_frame,
+    ".feather": _write_frame,
+}

@@ -1,0 +1,207 @@
+"""The skill of each output: bars or a line, a map, or a row of maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..data.labels import Grid, Labels
+from ..metrics.maps import find_skill
+from ._style import ACCENT, DARK, MAIN, MUTED, name_ticks, new_figure, outline, tidy
+
+__all__ = ["SkillMapDisplay"]
+
+_MAX_PANELS = 16
+_MAX_BARS = 40
+_CLEARLY = -0.05  # below zero, by more than what lines around every cell of noise would show
+
+
+class SkillMapDisplay:
+    """Skill for each output: blue above zero, red below, and outlined where clearly below.
+
+    Use `from_estimator` to make one.
+
+    Parameters
+    ----------
+    skill : array of shape (d1, ..., dp)
+        Of up to three modes that have more than one entry. NaN is left grey.
+    mode_names : sequence of p strings, optional
+    coordinates : sequence of p arrays of shape (d_i,), optional
+        What labels the entries of each mode; their positions by default.
+    label : str, default="skill"
+        What the numbers are.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    axes_ : array of Axes
+        One for each panel.
+
+    See Also
+    --------
+    holrr.metrics.skill_map : The numbers.
+
+    Examples
+    --------
+    >>> from holrr import HOLRR
+    >>> from holrr.datasets import make_tensor_regression
+    >>> from holrr.plotting import SkillMapDisplay
+    >>> X, Y = make_tensor_regression(90, n_features=5, rank=2, snr=1.0, random_state=0)
+    >>> model = HOLRR(rank=2).fit(X[:60], Y[:60])
+    >>> display = SkillMapDisplay.from_estimator(model, X[60:], Y[60:])
+    >>> display.axes_.shape, display.skill.shape == Y.shape[1:]
+    ((1,), True)
+    """
+
+    def __init__(
+        self,
+        *,
+        skill: Any,
+        mode_names: Sequence[str] | None = None,
+        coordinates: Sequence[Any] | None = None,
+        label: str = "skill",
+    ):
+        self.skill = np.asarray(skill, dtype=np.float64)
+        default = [f"mode{i}" for i in range(1, 1 + self.skill.ndim)]
+        self.mode_names = default if mode_names is None else list(mode_names)
+        grids = [np.arange(d) for d in self.skill.shape]
+        self.coordinates = grids if coordinates is None else [np.asarray(c) for c in coordinates]
+        self.label = label
+        sizes = tuple(c.size for c in self.coordinates)
+        if len(self.mode_names) != self.skill.ndim or sizes != self.skill.shape:
+            raise ValueError(
+                f"mode_names and coordinates must fit a skill of shape {self.skill.shape}; got "
+                f"{len(self.mode_names)} names and coordinates of sizes {sizes}."
+            )
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        reference: Any = None,
+        sample_weight: Any = None,
+        fig: Any = None,
+    ) -> SkillMapDisplay:
+        """Find the skill of a fitted estimator for each output, and draw it.
+
+        Parameters
+        ----------
+        estimator, X, y, reference, sample_weight
+            As in `skill_map`. The names are those of the outputs, or of the fit.
+        fig : matplotlib Figure or SubFigure, optional
+            Where to draw; a new figure by default.
+        """
+        check_is_fitted(estimator)
+        skill, labels = find_skill(estimator, X, y, reference, sample_weight)
+        fitted: Labels | None = getattr(estimator, "labels_", None)
+        if fitted is not None and fitted.flat:  # the modes that the model sees
+            skill, labels = np.reshape(skill, estimator.tucker_.shape[1:]), fitted
+        grid = (labels.outputs if labels is not None else None) or Grid()
+        names: dict[str, Any] = {}
+        if grid.dims:
+            coordinates = [grid.coordinate(k) for k in range(len(grid.dims))]
+            names = {"mode_names": grid.dims, "coordinates": coordinates}
+        label = "skill against " + ("the mean" if reference is None else "the reference")
+        return cls(skill=skill, label=label, **names).plot(fig=fig)
+
+    def plot(self, *, fig: Any = None) -> SkillMapDisplay:
+        """Draw bars or a line for one mode, a map for two, a map for each entry of a third.
+
+        The third is the shortest mode; where it is long, sixteen of its entries are shown. Colours
+        reach from -1 (and below) to 1, or less far where all skills are smaller.
+
+        Parameters
+        ----------
+        fig
+            As in `from_estimator`.
+        """
+        modes = [k for k, d in enumerate(self.skill.shape) if d > 1]
+        values = self.skill.reshape([self.skill.shape[k] for k in modes] or [1])
+        if len(modes) > 3:
+            raise ValueError(
+                f"three modes can be drawn, and this skill has {len(modes)}, of sizes "
+                f"{values.shape}; draw a part of it, SkillMapDisplay(skill=skill[0]).plot()."
+            )
+        if len(modes) < 2:
+            self.figure_ = fig or new_figure(5.2, 2.6)
+            self.axes_ = np.array([self.figure_.add_subplot()])
+            self._line(self.axes_[0], values, modes[0] if modes else None)
+        else:
+            self._maps(values, modes, fig)
+        below, known = int((self.skill < 0).sum()), int((~np.isnan(self.skill)).sum())
+        middle = f"median {np.nanmedian(self.skill):.2f}, " if known else ""
+        title = f"{middle}{below} of {known} outputs below 0"
+        self.figure_.suptitle(title, fontsize=9)
+        return self
+
+    # ------------------------------------------------------------ one mode
+
+    def _line(self, ax: Any, values: np.ndarray, mode: int | None) -> None:
+        coordinates = np.array([""]) if mode is None else self.coordinates[mode]
+        ordered = coordinates.dtype.kind in "iufM"
+        shown = np.maximum(values, -1.0)
+        if ordered and values.size > _MAX_BARS:
+            x, fill = coordinates, lambda c: {"color": c, "alpha": 0.25, "lw": 0}
+            for color, some in ((MAIN, shown > 0), (ACCENT, shown < 0)):
+                ax.fill_between(x, 0, shown, where=some, interpolate=True, **fill(color))
+            ax.plot(x, shown, color=MAIN, lw=1.2)
+        else:
+            x = np.arange(values.size)
+            ax.bar(x, shown, 0.8, color=np.where(values < 0, ACCENT, MAIN))
+            name_ticks(ax, ax.xaxis, coordinates)
+        off = values < -1
+        ax.plot(x[off], shown[off], "v", color=ACCENT, ms=5, clip_on=False)
+        ax.axhline(0, color=DARK, lw=0.8)
+        ax.set_ylim(min(0.0, 1.05 * np.nanmin(shown, initial=0.0)), None)
+        ax.set_xlabel("" if mode is None else self.mode_names[mode], fontsize=9)
+        ax.set_ylabel(self.label, fontsize=9)
+        tidy(ax)
+
+    # ------------------------------------------------------------ two and three
+
+    def _maps(self, values: np.ndarray, modes: list[int], fig: Any) -> None:
+        shortest = int(np.argmin(values.shape)) if len(modes) == 3 else None
+        panels, titles = values[None], [""]
+        if shortest is not None:
+            mode = modes.pop(shortest)
+            n = values.shape[shortest]
+            some = np.unique(np.linspace(0, n - 1, min(n, _MAX_PANELS)).round().astype(int))
+            panels = np.moveaxis(values, shortest, 0)[some]
+            titles = [f"{self.mode_names[mode]} {self.coordinates[mode][i]}" for i in some]
+        columns = min(len(panels), 4)
+        rows = -(-len(panels) // columns)
+        wide = 4.8 if columns == 1 else 2.4 * columns + 0.9
+        self.figure_ = fig or new_figure(wide, 3.6 if columns == 1 else 2.3 * rows + 0.4)
+        grid = self.figure_.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+        self.axes_ = grid.ravel()[: len(panels)]
+        for ax in grid.ravel()[len(panels) :]:
+            ax.set_visible(False)
+        top = min(1.0, float(np.nanmax(np.abs(values), initial=0.0))) or 1.0
+        for k, (ax, panel, title) in enumerate(zip(self.axes_, panels, titles, strict=True)):
+            image = self._map(ax, panel, modes, top)
+            ax.set_title(title, fontsize=8)
+            ax.set_ylabel(self.mode_names[modes[0]] if k % columns == 0 else "", fontsize=9)
+            last = k + columns >= len(panels)
+            ax.set_xlabel(self.mode_names[modes[1]] if last else "", fontsize=9)
+            ax.tick_params(labelbottom=last, labelleft=k % columns == 0)
+        extend = "min" if np.nanmin(values, initial=0.0) < -top else "neither"
+        bar = self.figure_.colorbar(image, ax=list(self.axes_), pad=0.02, extend=extend, shrink=0.8)
+        bar.set_label(self.label, fontsize=8)
+        bar.ax.tick_params(labelsize=7)
+
+    def _map(self, ax: Any, panel: np.ndarray, modes: list[int], top: float) -> Any:
+        image = ax.pcolormesh(panel, cmap="RdBu", vmin=-top, vmax=top)
+        ax.set_facecolor(MUTED)
+        outline(ax, panel < _CLEARLY, 0.0, "black")
+        for axis, mode in ((ax.xaxis, modes[1]), (ax.yaxis, modes[0])):
+            name_ticks(ax, axis, self.coordinates[mode], 0.5)
+        ax.tick_params(labelsize=7)
+        if self.coordinates[modes[0]].dtype.kind not in "iufM" and not ax.yaxis_inverted():
+            ax.invert_yaxis()  # names are read from the top
+        return image

@@ -1,0 +1,135 @@
+"""How good a model is, on the command line: score, and what fit and info say."""
+
+import re
+
+import numpy as np
+import pytest
+
+import holrr
+from holrr.cli import main
+from holrr.datasets import make_tensor_regression
+from holrr.metrics import r2, rmse
+from holrr.streaming import memory_budget
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, Y = make_tensor_regression(80, 5, (3, 4), rank=(2, 2, 2), snr=3, random_state=0)
+    Y[:, 0, 0] *= 1e-3  # an output that hardly varies
+    np.save("X.npy", X[:60])
+    np.save("Y.npy", Y[:60])
+    np.save("X_new.npy", X[60:])
+    np.save("Y_new.npy", Y[60:])
+    return tmp_path
+
+
+def lines(capfd, *words):
+    capfd.readouterr()
+    assert main(list(words)) == 0
+    found = capfd.readouterr()
+    assert found.err == ""
+    pairs = [re.match(r" *(\S.*?)  +(\S.*)", line) for line in found.out.splitlines()]
+    return dict(pair.groups() for pair in pairs if pair)
+
+
+def number(text):
+    return float(text.split()[0])
+
+
+def test_scores_are_those_of_the_library(folder, capfd):
+    assert main(["fit", "X.npy", "Y.npy", "-o", "m"]) == 0
+    said = lines(capfd, "score", "m", "X_new.npy", "Y_new.npy")
+    X, Y = np.load("X_new.npy"), np.load("Y_new.npy")
+    predicted = holrr.load("m").predict(X)
+    assert number(said["R2"]) == pytest.approx(r2(Y, predicted), rel=1e-5)
+    each = r2(Y, predicted, average="uniform")
+    assert number(said["of each output"]) == pytest.approx(each, rel=1e-5)
+    assert number(said["RMSE"]) == pytest.approx(rmse(Y, predicted), rel=1e-5)
+    of_mean = np.sqrt(np.mean((Y - Y.mean(0)) ** 2))
+    assert number(said["of the mean"]) == pytest.approx(of_mean, rel=1e-5)
+    assert said["samples"].strip() == "20"
+
+
+def test_scores_of_large_files_are_the_same(folder, capfd):
+    assert main(["fit", "X.npy", "Y.npy", "--model", "rls", "--alpha", "1", "-o", "m"]) == 0
+    small = lines(capfd, "score", "m", "X.npy", "Y.npy")
+    with memory_budget(2**12):
+        assert lines(capfd, "score", "m", "X.npy", "Y.npy") == small
+
+
+def test_scores_of_a_labelled_file_in_another_order_of_dimensions(folder, capfd):
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    Y = xr.DataArray(np.load("Y.npy"), dims=("time", "a", "b"), name="Y")
+    X = xr.DataArray(np.load("X.npy"), dims=("time", "f"), name="X")
+    Y.to_netcdf("Y.nc", engine="h5netcdf")
+    X.to_netcdf("X.nc", engine="h5netcdf")
+    Y.transpose("b", "time", "a").to_netcdf("T.nc", engine="h5netcdf")
+    assert main(["fit", "X.nc", "Y.nc", "--rank", "2", "-o", "m"]) == 0
+    expected = lines(capfd, "score", "m", "X.nc", "Y.nc")
+    assert number(expected["R2"]) > 0.5
+    assert lines(capfd, "score", "m", "X.nc", "T.nc") == expected
+
+
+def test_columns_in_another_order_score_the_same(folder, capfd):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    table = pd.DataFrame(np.load("X.npy"), columns=list("abcde"))
+    table = table.assign(u=table.a + table.b, v=table.c)
+    table.to_csv("t.csv", index=False)
+    table[list("vuedcba")].to_csv("r.csv", index=False)
+    assert main(["fit", "t.csv", "--outputs", "u,v", "--alpha", "1", "-o", "m"]) == 0
+    expected = lines(capfd, "score", "m", "t.csv", "--outputs", "u,v")
+    assert main(["score", "m", "r.csv", "--outputs", "u,v"]) == 0
+    found = capfd.readouterr()
+    assert "put in the order" in found.err
+    assert found.out.splitlines()[1].split()[1] == expected["R2"].split()[0]
+    assert main(["score", "m", "r.csv", "--outputs", "v,u"]) == 3
+    assert "y has other columns than the fit" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("model", ["holrr", "rls", "kernel-rls"])
+def test_the_held_out_error_stands_beside_those_of_the_mean_and_of_ridge(folder, capfd, model):
+    said = lines(capfd, "fit", "X.npy", "Y.npy", "--model", model, "--cv", "3", "-o", "m")
+    by_hand = holrr.load("m")
+    assert number(said["held-out RMSE"]) == pytest.approx((-by_hand.best_score_) ** 0.5, rel=1e-5)
+    assert number(said["of the mean"]) == pytest.approx(by_hand.null_mse_**0.5, rel=1e-5)
+    assert number(said["of ridge"]) == pytest.approx(by_hand.ridge_mse_**0.5, rel=1e-5)
+    info = lines(capfd, "info", "m")
+    assert said == info
+
+
+def test_info_shows_names_and_coordinates(folder, capfd):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    months = pd.MultiIndex.from_product(
+        [["north", "south", "west"], [1, 2, 3, 4]], names=["site", "month"]
+    )
+    y = pd.DataFrame(np.load("Y.npy").reshape(60, 12), columns=months)
+    x = pd.DataFrame(np.load("X.npy"), columns=["nao", "enso", "qbo", "amo", "pdo"])
+    holrr.HOLRR(2).fit(x, y).save("m")
+    info = lines(capfd, "info", "m")
+    assert info["inputs"].strip() == "5 (nao, enso, ..., pdo)"
+    assert info["site"].strip() == "north, south, west"
+    assert info["month"].strip() == "1, 2, 3, 4"
+
+
+def test_a_file_that_an_older_version_wrote_has_its_error_in_the_notes(folder, capfd):
+    model = holrr.RLS().fit(np.load("X.npy"), np.load("Y.npy"))
+    holrr.io.save(model, "old", notes={"cv_mse": 4.0, "cv": "5", "n_samples": 60})
+    info = lines(capfd, "info", "old")
+    assert info["held-out RMSE"].strip() == "2 (5-fold cross-validation)"
+
+
+def test_progress_is_shown_to_those_who_watch(folder, capfd, monkeypatch):
+    pytest.importorskip("rich", reason="rich is not installed")
+    import io
+    import sys
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert main(["fit", "X.npy", "Y.npy", "--cv", "3", "-o", "m"]) == 0
+    assert "HOLRRCV" in terminal.getvalue()
+    assert holrr.load("m").verbose is False

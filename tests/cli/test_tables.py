@@ -1,0 +1,316 @@
+"""Tables on the command line: separators, headers, labels of rows, some of the columns."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import holrr
+from holrr.cli import main
+
+pd = pytest.importorskip("pandas", reason="pandas is not installed")
+
+N = 24
+FIT = ["--alpha", "1", "-o", "m"]
+
+
+def a_table(seed=0):
+    """Inputs a to d, outputs u and v that tell them apart, text and labels of the rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, 4))
+    Y = X @ np.array([[1.0, 0], [10, 1], [100, 2], [1000, 3]])
+    table = pd.DataFrame(np.hstack([X, Y]), columns=list("abcduv"))
+    table.index = pd.date_range("2020-01-01", periods=N, name="day")
+    return table.assign(site=[f"s{k % 6}" for k in range(N)])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    a_table()[list("abcd")].to_csv("X.csv", index=False)
+    a_table()[list("uv")].to_csv("Y.csv", index=False)
+    a_table().to_csv("all.csv")
+    return tmp_path
+
+
+def fails(capfd, code, *words):
+    capfd.readouterr()
+    assert main(list(words)) == code
+    lines = capfd.readouterr().err.strip().splitlines()
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+def predicted(*words):
+    assert main(["predict", "m", *words, "-o", "P.npy"]) == 0
+    return np.load("P.npy")
+
+
+def expected():
+    t = a_table()
+    return holrr.HOLRR(alpha=1).fit(t[list("abcd")], t[list("uv")]).predict(t[list("abcd")])
+
+
+# ---------------------------------------------------------------- separators and decimals
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+@pytest.mark.parametrize("sep", [";", "\t", ","])
+def test_semicolons_and_tabs_are_found_and_decimal_commas_are_said(folder, sep, suffix):
+    decimal = "." if sep == "," else ","
+    for name, columns in (("x", "abcd"), ("y", "uv")):
+        table = a_table()[list(columns)]
+        table.to_csv(f"{name}.{suffix}", sep=sep, decimal=decimal, index=False)
+    words = ["--decimal", decimal] + (["--sep", ","] if suffix == "tsv" and sep == "," else [])
+    assert main(["fit", f"x.{suffix}", f"y.{suffix}", *words, *FIT]) == 0
+    np.testing.assert_allclose(predicted(f"x.{suffix}", *words), expected(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_a_decimal_comma_that_nobody_spoke_of_is_an_error_that_tells_how(folder, capfd, header):
+    a_table()[list("abcd")].to_csv("x.csv", sep=";", decimal=",", index=False, header=header)
+    assert "decimal comma: say --decimal ," in fails(capfd, 3, "fit", "x.csv", "Y.csv", *FIT)
+    (folder / "late.csv").write_text("a;b\n1;2\n1;2,5\n")
+    assert "--decimal ," in fails(capfd, 3, "fit", "late.csv", "Y.csv", *FIT)
+
+
+@pytest.mark.parametrize(("text", "sep"), [("|", "|"), ("tab", "\t"), ("\\t", "\t"), (" ", " ")])
+def test_any_character_can_be_between_the_cells(folder, text, sep):
+    a_table()[list("abcd")].to_csv("x.csv", sep=sep, index=False)
+    assert main(["fit", "x.csv", "all.csv", "--outputs", "u,v", "--sep", text, *FIT]) == 3
+    a_table()[list("uv")].to_csv("y.csv", sep=sep, index=False)
+    assert main(["fit", "x.csv", "y.csv", "--sep", text, *FIT]) == 0
+    np.testing.assert_allclose(predicted("x.csv", "--sep", text), expected(), rtol=1e-12)
+
+
+def test_a_separator_is_one_character(folder, capfd):
+    assert "single character" in fails(capfd, 2, "fit", "X.csv", "Y.csv", "--sep", ";;", *FIT)
+
+
+# ---------------------------------------------------------------- headers
+
+
+def test_names_that_are_numbers_must_be_said_to_be_names(folder, capfd):
+    X, Y = a_table()[list("abcd")], a_table()[list("uv")]
+    X.set_axis([2001, 2002, 2003, 2004], axis=1).to_csv("x.csv", index=False)
+    Y.set_axis([0, 1], axis=1).to_csv("y.csv", index=False)
+    told = "x.csv cannot be read: line 1 (2001, 2002, 2003, ...) may be names or numbers: say"
+    assert told in fails(capfd, 3, "fit", "x.csv", "y.csv", *FIT)
+    assert main(["fit", "x.csv", "y.csv", "--header", "1", *FIT]) == 0
+    assert list(holrr.load("m").feature_names_in_) == ["2001", "2002", "2003", "2004"]
+    np.testing.assert_allclose(predicted("x.csv", "--header", "1"), expected(), rtol=1e-12)
+    assert main(["fit", "x.csv", "y.csv", "--header", "0", *FIT]) == 0
+    assert "samples      25" in _info(capfd)
+
+
+def _info(capfd):
+    capfd.readouterr()
+    assert main(["info", "m"]) == 0
+    return capfd.readouterr().out
+
+
+def test_whole_numbers_that_count_are_data_where_all_lines_are_whole(folder):
+    np.savetxt("x.csv", np.arange(2 * N).reshape(N, 2), delimiter=",", fmt="%d")
+    assert main(["fit", "x.csv", "Y.csv", *FIT]) == 0
+    assert not hasattr(holrr.load("m"), "feature_names_in_")
+
+
+def test_names_beside_numbers_are_names_where_they_are_said_to_be(folder, capfd):
+    a_table()[list("abcd")].set_axis(["a", "b", "c", "2004"], axis=1).to_csv("x.csv", index=False)
+    assert "(see --header" in fails(capfd, 3, "fit", "x.csv", "Y.csv", *FIT)
+    assert main(["fit", "x.csv", "Y.csv", "--header", "1", *FIT]) == 0
+    assert main(["fit", "X.csv", "x.csv", "--header", "1,1", *FIT]) == 0
+
+
+@pytest.mark.parametrize("index", [True, False])
+@pytest.mark.parametrize("depths", [["top", "deep"], [10, 20]])
+def test_two_lines_of_names_are_two_modes(folder, index, depths):
+    columns = pd.MultiIndex.from_product([["north", "south"], depths], names=["site", "depth"])
+    rng = np.random.default_rng(0)
+    table = a_table()
+    Y = table[list("abcd")].to_numpy() @ rng.normal(size=(4, 4))
+    y = pd.DataFrame(Y, index=table.index, columns=columns)
+    y.to_csv("y.csv", index=index)
+    words = ["all.csv", "y.csv", "--inputs", "a:d", "--header", "1,2"]
+    words += ["--index-col", "0"] if index else ["--index-col", "day"][:0]
+    if not index:
+        words[0] = "X.csv"
+    assert main(["fit", *words, *FIT]) == 0
+    assert holrr.load("m").intercept_.shape == (2, 2)
+    words = ["predict", "m", words[0], "--inputs", "a:d", *(["--index-col", "0"] * index)]
+    assert main([*words, "-o", "P.csv"]) == 0
+    found = pd.read_csv("P.csv", header=[0, 1], index_col=0 if index else None)
+    assert [tuple(map(str, c)) for c in found.columns] == [tuple(map(str, c)) for c in columns]
+    assert main([*words, "-o", "P.npy"]) == 0
+    np.testing.assert_allclose(np.load("P.npy").reshape(N, 4), found.to_numpy(), rtol=1e-12)
+    by_hand = holrr.HOLRR(alpha=1).fit(table[list("abcd")], y).predict(table[list("abcd")])
+    np.testing.assert_allclose(found.to_numpy(), by_hand.to_numpy(), rtol=1e-9)
+
+
+# ---------------------------------------------------------------- labels of rows
+
+
+def test_labels_of_rows_go_into_the_predictions(folder):
+    words = ["all.csv", "--index-col", "day", "--inputs", "a:d"]
+    assert main(["fit", *words, "--outputs", "u,v", *FIT]) == 0
+    assert main(["predict", "m", *words, "-o", "P.csv"]) == 0
+    found = pd.read_csv("P.csv", index_col="day", parse_dates=True)
+    assert list(found.columns) == ["u", "v"]
+    assert (found.index == a_table().index).all()
+    np.testing.assert_allclose(found.to_numpy(), expected(), rtol=1e-12)
+    again = holrr.load("m").predict(a_table()[list("abcd")])
+    pd.testing.assert_frame_equal(found, again, check_freq=False, check_exact=False)
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "xlsx", "parquet", "feather", "nc"])
+def test_labels_and_names_in_every_format(folder, suffix):
+    words = ["all.csv", "--index-col", "day", "--inputs", "a:d"]
+    assert main(["fit", *words, "--outputs", "u,v", *FIT]) == 0
+    assert main(["predict", "m", *words, "-o", f"P.{suffix}"]) == 0
+    read = {
+        "tsv": lambda name: pd.read_csv(name, sep="\t", index_col="day", parse_dates=True),
+        "xlsx": lambda name: pd.read_excel(name, index_col="day"),
+        "parquet": pd.read_parquet,
+        "feather": lambda name: pd.read_feather(name).set_index("day"),
+        "nc": lambda name: pytest.importorskip("xarray").open_dataarray(name).to_pandas(),
+    }
+    found = read[suffix](f"P.{suffix}")
+    assert list(found.columns) == ["u", "v"]
+    assert (pd.to_datetime(found.index) == a_table().index).all()
+    np.testing.assert_allclose(found.to_numpy(), expected(), rtol=1e-12)
+
+
+def test_a_first_column_without_a_name_has_the_labels(folder):
+    """As pandas and R write them."""
+    a_table()[list("abcd")].rename_axis(None).to_csv("x.csv")
+    a_table()[list("uv")].set_axis([0, 1], axis=1).rename_axis(None).to_csv("y.csv")
+    assert main(["fit", "x.csv", "y.csv", *FIT]) == 0
+    assert list(holrr.load("m").feature_names_in_) == list("abcd")
+    np.testing.assert_allclose(predicted("x.csv"), expected(), rtol=1e-12)
+
+
+def test_rows_with_other_labels_are_refused(folder, capfd):
+    a_table()[list("abcd")].to_csv("x.csv")
+    a_table()[list("uv")].shift(1, freq="D").to_csv("y.csv")
+    told = fails(capfd, 3, "fit", "x.csv", "y.csv", "--index-col", "day", *FIT)
+    assert "at position 0 X has 2020-01-01 00:00:00 and y has 2020-01-02" in told
+    told = fails(capfd, 3, "fit", "x.csv", "y.csv", "--index-col", "date", *FIT)
+    assert "--index-col: no column 'date'; there are day, a, b, c, d" in told
+
+
+# ---------------------------------------------------------------- some of the columns
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs"),
+    [
+        ("a,b,c,d", "u,v"),
+        ("a:d", "u:v"),
+        ("[a-d]", "[uv]"),
+        ("a:c,d", None),
+        (None, "u,v"),
+    ],
+)
+def test_inputs_and_outputs_are_columns_of_one_table(folder, inputs, outputs):
+    words = ["fit", "all.csv", "--index-col", "day"]
+    words += [] if inputs is None else ["--inputs", inputs]
+    words += [] if outputs is None else ["--outputs", outputs]
+    assert main([*words, "--groups", "site", "--cv", "3", *FIT]) == 0
+    model = holrr.load("m")
+    assert list(model.feature_names_in_) == list("abcd")
+    found = predicted("all.csv", "--index-col", "day", "--inputs", "a:d")
+    np.testing.assert_allclose(found, expected(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["all.csv"], 2, "Y is missing"),
+        (["X.npy", "--inputs", "a"], 2, "Y is missing"),
+        (["X.npy", "Y.csv", "--inputs", "a"], 2, "X.npy is no table"),
+        (["X.csv", "X.npy", "--outputs", "a"], 2, "X.npy is no table"),
+        (["all.csv", "--outputs", "w"], 3, "--outputs: no column 'w'; there are day, a, b"),
+        (["all.csv", "--inputs", "a:w"], 3, "--inputs: no column 'a:w'"),
+        (["all.csv", "--inputs", "a,b", "--outputs", "b,u"], 3, "both inputs and outputs: b"),
+        (["all.csv", "--inputs", "*"], 3, "no column is left for the outputs"),
+        (["all.csv", "--outputs", "u,v"], 3, "columns that are not numbers: day, site"),
+        (["all.csv", "--outputs", "u,site", "--inputs", "a"], 3, "are not numbers: site"),
+    ],
+)
+def test_columns_that_cannot_be_are_named(folder, capfd, words, code, told):
+    np.save("X.npy", a_table()[list("abcd")].to_numpy())
+    assert told in fails(capfd, code, "fit", *words, *FIT)
+
+
+# ---------------------------------------------------------------- folds
+
+
+@pytest.mark.parametrize("given", ["site", "groups.csv", "groups.npy"])
+def test_groups_are_a_column_or_a_file(folder, given):
+    from sklearn.model_selection import GroupKFold
+
+    t = a_table()
+    t[["site"]].to_csv("groups.csv", index=False)
+    np.save("groups.npy", np.arange(N) % 6)
+    words = ["all.csv", "--inputs", "a:d", "--outputs", "u:v", "--cv", "3", "--groups", given]
+    assert main(["fit", *words, "-o", "m"]) == 0
+    groups = np.arange(N) % 6 if given.endswith("npy") else t.site
+    by_hand = holrr.HOLRRCV(cv=GroupKFold(3))
+    by_hand.fit(t[list("abcd")].to_numpy(), t[list("uv")].to_numpy(), groups=groups)
+    assert holrr.load("m").best_score_ == pytest.approx(by_hand.best_score_)
+
+
+def test_time_series_are_held_out_later(folder, capfd):
+    from sklearn.model_selection import TimeSeriesSplit
+
+    t = a_table()
+    assert main(["fit", "X.csv", "Y.csv", "--time-series", "--cv", "3", "-o", "m"]) == 0
+    assert "(3-fold cross-validation by time)" in capfd.readouterr().out
+    by_hand = holrr.HOLRRCV(cv=TimeSeriesSplit(3)).fit(t[list("abcd")], t[list("uv")])
+    assert holrr.load("m").best_score_ == pytest.approx(by_hand.best_score_)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["--groups", "site", "--time-series"], 2, "--groups does not go with --time-series"),
+        (["--groups", "sight"], 3, "'sight' is neither a column of X.csv nor a file"),
+        (["--groups", "short.csv"], 3, "groups must have one entry for each of the 24"),
+        (["--groups", "Y.csv"], 3, "Y.csv must have one column; it has 2"),
+        (["--rank", "0.9", "--cv", "3"], 2, "leave out --rank, and all ranks are tried"),
+    ],
+)
+def test_folds_that_cannot_be_are_refused(folder, capfd, words, code, told):
+    (folder / "short.csv").write_text("group\n1\n2\n")
+    assert told in fails(capfd, code, "fit", "X.csv", "Y.csv", *words, "-o", "m")
+
+
+# ---------------------------------------------------------------- without pandas
+
+
+def test_without_pandas_names_of_columns_still_count(folder):
+    """In a process of its own, where the import fails."""
+    a_table()[list("dcba")].to_csv("R.csv", index=False)
+    code = (
+        "import sys; sys.modules['pandas'] = None; from holrr.cli import main; sys.exit(main({}))"
+    )
+
+    def call(*words):
+        command = [sys.executable, "-c", code.format(list(words))]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    for words in (["--alpha", "1"], ["--cv", "3", "--alpha", "1"]):
+        done = call("fit", "X.csv", "Y.csv", *words, "-o", "m")
+        assert done.returncode == 0, done.stderr
+        assert list(holrr.load("m").feature_names_in_) == list("abcd")
+        done = call("predict", "m", "R.csv", "-o", "R.csv.npy")
+        assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
+        assert "put in the order of the fit" in done.stderr
+        np.testing.assert_allclose(np.load("R.csv.npy"), expected(), rtol=1e-6)
+        assert call("predict", "m", "X.csv", "-o", "P.csv").returncode == 0
+        np.testing.assert_allclose(np.loadtxt("P.csv", delimiter=","), expected(), rtol=1e-6)
+        done = call("predict", "m", "Y.csv", "-o", "P.csv")
+        assert "missing 'a', 'b', 'c', 'd'; not known 'u', 'v'" in done.stderr
+    done = call("predict", "m", "X.parquet", "-o", "P.csv")
+    assert done.returncode == 3

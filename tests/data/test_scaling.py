@@ -1,0 +1,91 @@
+"""Inputs in units of their own spread."""
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import holrr
+from holrr.data import Standardizer
+
+
+def inputs(n=30, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 3)) * [1.0, 1e3, 1e-5] + [0.0, 1e6, 3.0]
+
+
+def test_arrays_as_scikit_learn_has_it():
+    X = inputs()
+    np.testing.assert_allclose(Standardizer().fit_transform(X), StandardScaler().fit_transform(X))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e150, 1e300])
+def test_any_scale(scale):
+    X = inputs() - inputs().mean(0)
+    expected = Standardizer().fit_transform(X)
+    np.testing.assert_allclose(Standardizer().fit_transform(scale * X), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, 1e9, -1e-200])
+def test_a_constant_is_left_in_its_units(constant):
+    X = inputs()
+    X[:, 1] = constant
+    found = Standardizer().fit(X)
+    assert found.scaling_[""][2][1] == 1.0
+    np.testing.assert_allclose(found.transform(X)[:, 1], 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_xarray_keeps_its_names_and_stays_lazy(chunked):
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    pytest.importorskip("dask", reason="dask is not installed")
+    X = xr.DataArray(
+        inputs(24).reshape(12, 2, 3),
+        dims=("time", "lat", "lon"),
+        coords={"time": np.arange(12), "lat": [1.0, 2.0]},
+    )
+    data = xr.Dataset({"a": X, "b": 2 * X.isel(lat=0) + 1})
+    X, data = (A.chunk(time=5) if chunked else A for A in (X, data))
+    expected = (X - X.mean("time")) / X.std("time")
+    scaler = Standardizer().fit(X)
+    xr.testing.assert_allclose(scaler.transform(X), expected)
+    turned = scaler.transform(X.transpose("lon", "time", "lat"))
+    xr.testing.assert_allclose(turned.transpose(*X.dims), expected)
+    found = (
+        Standardizer(sample_dim="time").fit(data.transpose("lon", "lat", "time")).transform(data)
+    )
+    xr.testing.assert_allclose(found.a, expected)
+    xr.testing.assert_allclose(found.b, expected.isel(lat=0))
+    assert bool(found.chunks) == chunked
+
+
+def test_bad_entries_are_found_where_they_are():
+    X = inputs()
+    X[4, 2] = np.nan
+    with pytest.raises(ValueError, match=r"NaN at index \(4, 2\)"):
+        Standardizer().fit(X)
+
+
+def test_a_pipeline_is_saved_with_its_model(tmp_path):
+    X, Y = inputs(), np.random.default_rng(1).normal(size=(30, 2, 2))
+    for model in (holrr.HOLRR(2), holrr.KernelRLS(), holrr.RLSCV(cv=3)):
+        pipeline = make_pipeline(Standardizer(), model).fit(X, Y)
+        holrr.io.save(pipeline, tmp_path / "m")
+        again = holrr.load(tmp_path / "m")
+        np.testing.assert_array_equal(again.predict(X), pipeline.predict(X))
+        assert repr(again) == repr(pipeline)
+
+
+def test_pipelines_with_foreign_steps_are_not_saved(tmp_path):
+    pipeline = make_pipeline(StandardScaler(), holrr.RLS())
+    with pytest.raises(TypeError, match="StandardScaler is not a public class of holrr"):
+        holrr.io.save(pipeline, tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("items", [[], [1], [{"$": "list", "items": ["a", 1]}]])
+def test_a_file_with_a_pipeline_of_other_things_is_refused(items):
+    from holrr.io._encode import Decoder
+
+    with pytest.raises((ValueError, TypeError)):
+        Decoder({}).decode({"$": "pipeline", "items": items})

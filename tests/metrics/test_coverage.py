@@ -1,0 +1,71 @@
+"""Coverage, width and calibration of intervals: counted by hand, with weights and holes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from holrr.metrics import calibration_error, interval_coverage, interval_width
+
+Y = np.array([[[1.0, 5.0], [3.0, 9.0]], [[2.0, 2.0], [2.0, 8.0]], [[0.0, 4.0], [4.0, 1.0]]])
+LOW, HIGH = np.zeros_like(Y), np.full_like(Y, 4.0)
+
+
+def test_shares_are_those_that_one_counts():
+    assert interval_coverage(Y, LOW, HIGH) == pytest.approx(9 / 12)
+    assert_allclose(interval_coverage(Y, LOW, HIGH, average=None), [[1, 2 / 3], [1, 1 / 3]])
+    assert interval_coverage(Y, LOW, HIGH, average="samples") == pytest.approx(1 / 3)
+    assert interval_width(LOW, HIGH) == 4
+    assert_allclose(interval_width(LOW, HIGH * Y[:1], average=None), 4 * Y[0])
+
+
+def test_weights_are_repetitions():
+    w = np.array([2, 0, 3])
+    i = np.repeat(np.arange(3), w)
+    for average in ("pooled", "samples", None):
+        a = interval_coverage(Y, LOW, HIGH, sample_weight=w, average=average)
+        assert_allclose(a, interval_coverage(Y[i], LOW[i], HIGH[i], average=average))
+    wide = HIGH + Y
+    assert interval_width(LOW, wide, sample_weight=w) == pytest.approx((wide - LOW)[i].mean())
+
+
+def test_missing_entries_are_passed_over():
+    holes = Y.copy()
+    holes[0, 0, 1] = holes[0, 1, 1] = np.nan
+    holes[:, 1, 0] = np.nan
+    assert interval_coverage(holes, LOW, HIGH) == pytest.approx(6 / 7)
+    assert interval_coverage(holes, LOW, HIGH, average="samples") == pytest.approx(2 / 3)
+    found = interval_coverage(holes, LOW, HIGH, average=None)
+    assert_allclose(found, [[1, 1], [np.nan, 1 / 2]])
+    masked = np.ma.masked_invalid(holes)
+    assert interval_coverage(masked, LOW, HIGH) == pytest.approx(6 / 7)
+    unknown = np.where(np.isnan(holes), np.nan, HIGH)
+    assert interval_coverage(Y, LOW, unknown) == pytest.approx(6 / 7)
+    assert interval_width(LOW, unknown) == 4
+    assert np.isnan(interval_coverage(holes[:, 1, 0], LOW[:, 1, 0], HIGH[:, 1, 0]))
+
+
+def test_honest_intervals_are_calibrated_and_narrow_ones_are_not():
+    y = np.random.default_rng(0).normal(size=(4000, 3))
+    half = {c: stats.norm.ppf(0.5 + c / 2) for c in (0.2, 0.5, 0.9)}
+    honest = {c: (0 * y - h, 0 * y + h) for c, h in half.items()}
+    assert calibration_error(y, honest) < 0.01
+    narrow = {c: (0 * y - h / 2, 0 * y + h / 2) for c, h in half.items()}
+    inside = [2 * stats.norm.cdf(h / 2) - 1 for h in half.values()]
+    expected = np.mean(np.subtract(list(half), inside))
+    assert calibration_error(y, narrow) == pytest.approx(expected, abs=0.01)
+    assert_allclose(calibration_error(y, narrow, average=None), [expected] * 3, atol=0.02)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match=r"shape of y_true, \(3, 2, 2\); got \(2, 2, 2\)"):
+        interval_coverage(Y, LOW[:2], HIGH)
+    with pytest.raises(ValueError, match=r"at \(0, 0, 0\) they are 4.0 and 0.0"):
+        interval_coverage(Y, HIGH, LOW)
+    with pytest.raises(ValueError, match="average='mean'"):
+        interval_coverage(Y, LOW, HIGH, average="mean")
+    for bad in ({}, {90: (LOW, HIGH)}):
+        with pytest.raises(ValueError, match="between 0 and 1; got"):
+            calibration_error(Y, bad)
