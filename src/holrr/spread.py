@@ -35,8 +35,8 @@ class Spread:
         if is_dask(X):
             from .data.dask import map_lazily
 
-            shape, std = tuple(to_numpy(self.noise_).shape), "_std_array"
-            return self._predict_array(X), map_lazily(self, X, std, shape)
+            shape = self.tucker_.shape[1:]
+            return self._predict_array(X), map_lazily(self, X, "_std_array", shape)
         with self._threads_for(X.shape[0]):
             mean, spread = self._predict_with_spread(X)
             return mean, self._std(spread, mean)

@@ -311,6 +311,7 @@ def settle(
     folds.choice = choice
     place: tuple[Any, ...] = (slice(None), *choice)
     found.fold_mse[place] = visited[choice].errors
+    # The error of ridge regression is not that of outputs which another model has filled.
     return Sweep(found.fold_mse, null_mse, found.n_supported)
 
 
