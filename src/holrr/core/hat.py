@@ -115,11 +115,11 @@ class Hat:
         for box, z, core in _parts(Z, V):
             shape = core.shape[1:]
             z, core = unfold(z, 0), unfold(core, 0)
-            inner = xp.sum((z if U is None else U.T @ z) * core, axis=0)
+            inner = _column_products(z if U is None else U.T @ z, core)
             if terms is None:
-                squares = sum(c * xp.sum(F * F, axis=0) for c, F in self.fitted(core))
+                squares = sum(c * _column_products(F, F) for c, F in self.fitted(core))
             else:
-                squares = xp.sum(core * (terms @ core), axis=0)
+                squares = _column_products(core, terms @ core)
             rss[box] = xp.reshape(squares - 2 * inner, shape)
         return xp.clip(rss + self.squares, 0.0, None)
 
@@ -220,6 +220,11 @@ def leverage(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Array
 
 def _row_squares(A: Array) -> Array:
     """Squared norms of the rows."""
+    return _column_products(A.T, A.T)
+
+
+def _column_products(A: Array, B: Array) -> Array:
+    """Inner products of the columns of two matrices, without a temporary where that is possible."""
     if is_numpy_array(A):
-        return np.einsum("ij,ij->i", A, A)
-    return namespace_of(A).sum(A * A, axis=1)
+        return np.einsum("ij,ij->j", A, B)
+    return namespace_of(A).sum(A * B, axis=0)
