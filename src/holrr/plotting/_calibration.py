@@ -61,7 +61,7 @@ class IntervalCalibrationDisplay:
         X: Any,
         y: Any,
         *,
-        coverages: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99),
+        coverages: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95),
         kind: str = "entry",
         sample_weight: Any = None,
         name: str | None = None,
@@ -121,7 +121,7 @@ class IntervalCalibrationDisplay:
         found = [interval_coverage(y, *ab, average=average, **options) for ab in pairs]
         if not simultaneous:
             each = [interval_coverage(y, *ab, average=None, **options) for ab in pairs]
-            by_output = np.reshape(each, (len(pairs), -1))
+            by_output = np.array([np.ravel(of_output) for of_output in each])
         display = cls(nominal=nominal, observed=np.array(found), by_output=by_output, name=name)
         return display.plot(ax=ax)
 
