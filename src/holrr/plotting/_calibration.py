@@ -133,7 +133,7 @@ class IntervalCalibrationDisplay:
         name, ax
             As in `from_estimator`.
         """
-        self.figure_, self.ax_ = axes_of(ax, 3.4, 3.2)
+        self.figure_, self.ax_ = axes_of(ax, 3.8, 3.6)
         ax, first = self.ax_, not self.ax_.lines
         if first:
             ax.plot([0, 1], [0, 1], "--", color=DARK, lw=1, label="as promised")
@@ -150,6 +150,6 @@ class IntervalCalibrationDisplay:
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         ax.set_xlabel("nominal coverage", fontsize=9)
         ax.set_ylabel("observed coverage", fontsize=9)
-        ax.legend(loc="upper left", fontsize=7, frameon=False)
+        ax.legend(loc="upper left", fontsize=7, frameon=False, handlelength=1.6)
         tidy(ax)
         return self
