@@ -20,12 +20,11 @@ from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import Spectral, Whitened
 from .core.tucker import Tucker
 from .core.units import wide_enough
-from .data.arrays import check_inputs, check_outputs
 from .data.labelled import put_labels, to_xarray
-from .data.labels import Labels, check_features, named_by_hand
-from .data.named import take_inputs, take_pair
-from .data.scores import Errors, check_scored, errors_of
-from .data.source import is_dask, open_source, weights_of
+from .data.labels import Labels, named_by_hand
+from .data.named import take_inputs
+from .data.samples import errors_on
+from .data.source import is_dask
 from .input_scores import InputScores
 from .spread import Spread, scalar_if_0d
 
@@ -212,21 +211,7 @@ class TensorRegressor(
             ``missing="fill"``, entries that are missing.
         """
         check_is_fitted(self)
-        return self._errors(X, y, sample_weight).r2()
-
-    def _errors(self, X: Any, y: Any, sample_weight: Any = None) -> Errors:
-        """What a score is made of, from one look at the data."""
-        data = take_pair(self, X, y, sample_weight, known=self.labels_)
-        source = open_source(data.X, data.y, data.sample_weight)
-        checked: Any = None if source is not None else check_inputs(data.X)
-        check_features(self, data.X, reset=False, names=data.names)
-        if source is not None:
-            return source.errors_on(self)
-        Y = check_outputs(data.y)
-        check_scored(Y.shape, (checked.shape[0], *self.tucker_.shape[1:]))
-        w = weights_of(data.sample_weight, Y.shape[0])
-        with self._threads_for(checked.shape[0]):
-            return errors_of(self, checked, Y, w)
+        return errors_on(self, X, y, sample_weight).r2()
 
     def name_modes(self, **coordinates: Any) -> Any:
         """Name the output modes of a model that was fitted to arrays.

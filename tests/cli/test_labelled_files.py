@@ -138,6 +138,22 @@ def test_labels_survive_to_tables_and_back(folder):
     assert (pd.to_datetime(found.index) == a_climate().indexes["time"]).all()
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "feather", "xlsx", "nc"])
+def test_a_table_without_labels_beside_a_file_with_some_of_any_calendar(folder, suffix):
+    pytest.importorskip("cftime", reason="cftime is not installed")
+    data = a_climate()
+    time = xr.date_range("2000-01-01", periods=60, freq="MS", calendar="noleap", use_cftime=True)
+    data.assign_coords(time=time).to_netcdf("leap.nc", engine="h5netcdf")
+    data.t2m.stack(place=("lat", "lon")).to_pandas().to_csv("Y.csv", header=False, index=False)
+    assert main(["fit", "leap.nc:indices", "Y.csv", "--output-shape", "4,5", *FIT]) == 0
+    assert main(["predict", "m", "leap.nc:indices", "-o", f"P.{suffix}"]) == 0
+    pd.DataFrame(data.indices.to_numpy(), columns=list(data["index"].values)).to_csv(
+        "X.csv", index=False
+    )
+    assert main(["fit", "X.csv", "leap.nc:t2m", *FIT]) == 0
+    assert main(["predict", "m", "leap.nc:indices", "-o", f"Q.{suffix}"]) == 0
+
+
 @pytest.mark.parametrize("version", [2, 3])
 def test_zarr_arrays_without_names_of_dimensions(folder, version):
     zarr = pytest.importorskip("zarr", reason="zarr is not installed")

@@ -199,6 +199,16 @@ def test_rows_with_other_labels_are_refused(folder, capfd):
     assert "--index-col: no column 'date'; there are day, a, b, c, d" in told
 
 
+@pytest.mark.parametrize("labelled", ["X", "Y"])
+def test_labels_in_one_of_two_tables_are_those_of_both(folder, labelled):
+    table = a_table()
+    table[list("abcd")].to_csv("x.csv", index=labelled == "X")
+    table[list("uv")].to_csv("y.csv", index=labelled == "Y")
+    assert main(["fit", "x.csv", "y.csv", "--index-col", "day", *FIT]) == 0
+    assert list(holrr.load("m").feature_names_in_) == list("abcd")
+    np.testing.assert_allclose(predicted("X.csv"), expected(), rtol=1e-12)
+
+
 # ---------------------------------------------------------------- some of the columns
 
 

@@ -13,8 +13,15 @@ from typing import Any
 from ._data import n_samples
 from ._errors import EXIT_USAGE, CommandError
 
-__all__ = ["KINDS", "check_choices", "make_estimator", "parse_alphas", "parse_header", "parse_rank"]
-__all__ += ["parse_sep", "parse_shape", "wants_search"]
+__all__ = [
+    "KINDS",
+    "check_choices",
+    "make_estimator",
+    "parse_alphas",
+    "parse_coverage",
+    "parse_header",
+]
+__all__ += ["parse_rank", "parse_sep", "parse_shape", "wants_search"]
 
 
 @dataclass(frozen=True)
@@ -199,6 +206,11 @@ def parse_alphas(text: str) -> list[float]:
         _number(part, "a penalty", float, lambda v: 0 <= v < float("inf"))
         for part in text.split(",")
     ]
+
+
+def parse_coverage(text: str) -> float:
+    """A probability."""
+    return _number(text, "a number between 0 and 1", float, lambda v: 0 < v < 1)
 
 
 def parse_shape(text: str) -> tuple[int, ...]:

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
+from ..data.labels import comes_from, row_index
 from ._errors import EXIT_USAGE, CommandError
 from ._files import Place, reading
 from ._read import read
-from ._tables import Layout, Table, title
+from ._tables import Layout, Table, some, title
 
 __all__ = ["layouts", "n_samples", "read_inputs", "read_pair"]
+
+Columns = list[Hashable]
 
 
 def layouts(options: argparse.Namespace) -> tuple[Layout, Layout]:
     """How the tables with inputs and outputs are written."""
     header = options.header or [None]
-    first, last = (
-        Layout(options.sep, options.decimal, h, options.index_col) for h in (header[0], header[-1])
-    )
-    return first, last
+    first = Layout(options.sep, options.decimal, header[0], options.index_col)
+    return first, Layout(options.sep, options.decimal, header[-1], options.index_col)
 
 
 def n_samples(data: Any, sample_dim: str | None) -> int:
@@ -37,122 +38,121 @@ def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any,
     """Inputs, as a fitted model knows them, outputs and, where asked for, groups of the samples."""
     of_x, of_y = layouts(options)
     source = read(options.X, of_x, options.sample_dim)
-    group = _group_column(options, source)
-    if options.Y is None:
-        return _of_one_table(options, model, source, group)
-    outputs = read(options.Y, of_y, options.sample_dim)
-    if isinstance(outputs, Table):
-        outputs = _pick(options.Y, outputs, _found(outputs, options.outputs, "--outputs"))
-    elif options.outputs is not None:
-        raise CommandError(f"--outputs: {options.Y} is no table", EXIT_USAGE)
-    X = read_inputs(options, model, source, group)
-    return X, outputs, _read_groups(options, source, group)
-
-
-def _of_one_table(
-    options: argparse.Namespace, model: Any, table: Any, group: list[Hashable]
-) -> tuple[Any, Any, Any]:
-    if not isinstance(table, Table) or (options.inputs is None and options.outputs is None):
+    one = options.Y is None
+    if one and (not isinstance(source, Table) or not (options.inputs or options.outputs)):
         raise CommandError(
             "Y is missing: give a second file, or one table and --outputs (or --inputs) for its "
             "columns",
             EXIT_USAGE,
         )
-    inputs, outputs = (
-        _found(table, options.inputs, "--inputs"),
-        _found(table, options.outputs, "--outputs"),
-    )
+    other = source if one else read(options.Y, of_y, options.sample_dim)
+    _check_labels(options, source, other)
+    inputs = _found(source, options.inputs, "--inputs", options.X)
+    outputs = _found(other, options.outputs, "--outputs", options.Y)
+    groups, taken = _groups(options, source)
     if options.inputs is None:
-        inputs = [c for c in inputs if c not in {*outputs, *group}]
-    if options.outputs is None:
-        outputs = [c for c in outputs if c not in {*inputs, *group}]
+        inputs = [c for c in inputs if c not in {*taken, *(outputs if one else ())}]
+    if one and options.outputs is None:
+        outputs = [c for c in outputs if c not in {*taken, *inputs}]
+    if one:
+        _check_apart(inputs, outputs)
+    X = _taken(options.X, source, _in_order(source, inputs, model, options.X))
+    Y = _taken(options.Y or options.X, other, outputs)
+    return *_labelled_alike(X, Y, options.sample_dim), groups
+
+
+def read_inputs(options: argparse.Namespace, model: Any) -> Any:
+    """Inputs, with their columns in the order that a fitted model knows."""
+    source = read(options.X, layouts(options)[0])
+    _check_labels(options, source)
+    inputs = _found(source, options.inputs, "--inputs", options.X)
+    return _taken(options.X, source, _in_order(source, inputs, model, options.X))
+
+
+def _check_labels(options: argparse.Namespace, *sources: Any) -> None:
+    """The labels of the rows must be in one of the tables; the other's rows are as many."""
+    tables = [source for source in sources if isinstance(source, Table)]
+    if options.index_col is not None and not any(table.has_labels for table in tables):
+        names = some([title(c) for table in tables for c in table.columns])
+        raise CommandError(f"--index-col: no column {options.index_col!r}; there are {names}")
+
+
+def _labelled_alike(X: Any, Y: Any, sample_dim: str | None) -> tuple[Any, Any]:
+    """A table whose rows have no labels has those of the other; where both have, they count."""
+    of_x, of_y = row_index(X, sample_dim), row_index(Y, sample_dim)
+    if of_x is not None and of_y is not None and len(of_x) == len(of_y):
+        if comes_from(X, "pandas") and _is_count(of_x):
+            X.index = of_y
+        elif comes_from(Y, "pandas") and _is_count(of_y):
+            Y.index = of_x
+    return X, Y
+
+
+def _is_count(index: Any) -> bool:
+    return index.name is None and index.tolist() == list(range(len(index)))
+
+
+def _found(source: Any, pattern: str | None, option: str, name: str) -> Columns:
+    """The columns that are meant; none of what is no table."""
+    if isinstance(source, Table):
+        return list(source.columns) if pattern is None else source.find(pattern, option)
+    if pattern is not None:
+        raise CommandError(f"{option}: {name} is no table", EXIT_USAGE)
+    return []
+
+
+def _check_apart(inputs: Columns, outputs: Columns) -> None:
     both = [title(c) for c in inputs if c in set(outputs)]
     if both:
         raise CommandError(f"columns that are both inputs and outputs: {', '.join(both)}")
     if not inputs or not outputs:
         raise CommandError(f"no column is left for the {'outputs' if inputs else 'inputs'}")
-    X = _pick(options.X, table, _in_order(inputs, model, options.X))
-    return X, _pick(options.X, table, outputs), _read_groups(options, table, group)
 
 
-def read_inputs(
-    options: argparse.Namespace, model: Any, source: Any = None, leave_out: Sequence[Hashable] = ()
-) -> Any:
-    """Inputs, in the order of the columns that a fitted model knows."""
-    if source is None:
-        source = read(options.X, layouts(options)[0], getattr(options, "sample_dim", None))
+def _taken(name: str, source: Any, columns: Columns) -> Any:
     if not isinstance(source, Table):
-        if options.inputs is not None:
-            raise CommandError(f"--inputs: {options.X} is no table", EXIT_USAGE)
         return source
-    columns = _found(source, options.inputs, "--inputs")
-    if options.inputs is None:
-        columns = [c for c in columns if c not in leave_out]
-    if getattr(source, "named", True):
-        columns = _in_order(columns, model, options.X)
-    return _pick(options.X, source, columns)
+    with reading(Place(name)):
+        return source.pick(columns)
 
 
-def _in_order(columns: list[Hashable], model: Any, source: str) -> list[Hashable]:
+def _in_order(source: Any, columns: Columns, model: Any, name: str) -> Columns:
     """Columns as the model was fitted with: by name, whatever their order in the file is."""
-    known = getattr(model, "feature_names_in_", None)
+    known = list(getattr(model, "feature_names_in_", ()))
     titles = {title(c): c for c in columns}
-    if known is None or list(titles) == list(known):
+    if not known or not getattr(source, "named", False) or list(titles) == known:
         return columns
-    missing = [str(name) for name in known if name not in titles]
-    extra = [name for name in titles if name not in set(known)]
-    if missing or extra:
-        told = [
-            f"{what} {_some(names)}"
-            for what, names in (("missing", missing), ("not known", extra))
-            if names
-        ]
+    told = {
+        "missing": [repr(n) for n in known if n not in titles],
+        "not known": [repr(n) for n in titles if n not in set(known)],
+    }
+    if any(told.values()):
+        which = "; ".join(f"{k} {', '.join(names[:8])}" for k, names in told.items() if names)
         raise CommandError(
-            f"the columns of {source} are not those that the model was fitted with: "
-            f"{'; '.join(told)} (see --inputs)"
+            f"the columns of {name} are not those that the model was fitted with: {which} (see "
+            f"--inputs)"
         )
-    print(f"holrr: note: the columns of {source} were put in the order of the fit", file=sys.stderr)
-    return [titles[name] for name in known]
+    print(f"holrr: note: the columns of {name} were put in the order of the fit", file=sys.stderr)
+    return [titles[n] for n in known]
 
 
-def _some(names: list[str]) -> str:
-    return ", ".join(map(repr, names[:5])) + (
-        f" and {len(names) - 5} more" if len(names) > 5 else ""
-    )
-
-
-def _found(table: Table, pattern: str | None, option: str) -> list[Hashable]:
-    return list(table.columns) if pattern is None else table.find(pattern, option)
-
-
-def _pick(source: str, table: Table, columns: Sequence[Hashable]) -> Any:
-    with reading(Place(source)):
-        return table.pick(columns)
-
-
-# ---------------------------------------------------------------- groups
-
-
-def _group_column(options: argparse.Namespace, source: Any) -> list[Hashable]:
-    name = getattr(options, "groups", None)
-    return [c for c in source.columns if title(c) == name] if isinstance(source, Table) else []
-
-
-def _read_groups(options: argparse.Namespace, source: Any, column: Sequence[Hashable]) -> Any:
-    """The groups of the samples: a column, a coordinate, or a file with one column."""
+def _groups(options: argparse.Namespace, source: Any) -> tuple[Any, Columns]:
+    """The groups of the samples: a column, which is no input then, a coordinate, or a file."""
     name = getattr(options, "groups", None)
     if name is None:
-        return None
-    if column:
-        return source.labels(column[0])
-    if hasattr(source, "coords"):
+        return None, []
+    if isinstance(source, Table):
+        for column in source.columns:
+            if title(column) == name:
+                return source.labels(column), [column]
+    elif hasattr(source, "coords"):
         try:
-            return np.asarray(source[name])
-        except (KeyError, AttributeError):
+            return np.asarray(source[name]), []
+        except (AttributeError, KeyError):
             pass
     if not Place(name).path.exists():
         raise CommandError(f"--groups: {name!r} is neither a column of {options.X} nor a file")
-    groups = read(name, layouts(options)[0])
+    groups = read(name, Layout(options.sep))
     if isinstance(groups, Table):
         if len(groups.columns) != 1:
             raise CommandError(
@@ -160,4 +160,4 @@ def _read_groups(options: argparse.Namespace, source: Any, column: Sequence[Hash
             )
         with reading(Place(name)):
             groups = groups.labels(groups.columns[0])
-    return np.ravel(groups)
+    return np.ravel(groups), []

@@ -83,7 +83,7 @@ def reading(place: Place) -> Iterator[None]:
     """Failures to read are said to be so; a file can be wrong in any way."""
     try:
         yield
-    except CommandError:
+    except (CommandError, ImportError):
         raise
     except Exception as error:
         said = " ".join(str(error).split()) or type(error).__name__

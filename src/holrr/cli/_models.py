@@ -14,12 +14,14 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..data import Standardizer
+from ..data.samples import errors_on
 from ..io import load, load_with_notes, save
 from ._choices import (
     KINDS,
     check_choices,
     make_estimator,
     parse_alphas,
+    parse_coverage,
     parse_header,
     parse_rank,
     parse_sep,
@@ -56,64 +58,39 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
             "  holrr fit X.csv Y.csv --output-shape 12,5 -o model.holrr"
         ),
     )
-    parser.add_argument("X", help="file with the inputs")
-    parser.add_argument("Y", nargs="?", help="file with the outputs")
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="MODEL", help="file for the model"
-    )
-    parser.add_argument(
+    _add_data(parser)
+    add = parser.add_argument
+    add("-o", "--output", type=Path, required=True, metavar="MODEL", help="file for the model")
+    kinds = ", ".join(KINDS)
+    add(
         "--model",
         choices=tuple(KINDS),
         default="holrr",
         metavar="KIND",
-        help=f"{', '.join(KINDS)} (default: %(default)s)",
+        help=f"{kinds} (%(default)s)",
     )
-    parser.add_argument(
+    add(
         "--rank",
         type=parse_rank,
         metavar="R",
         help="one number, one for each mode such as 4,3,3 (input mode first), or a "
         "share of the energy such as 0.9; full rank by default",
     )
-    parser.add_argument(
-        "--alpha",
-        type=parse_alphas,
-        metavar="A",
-        help="penalty, 1 by default; several such as 0.1,1,10 are tried by cross-validation",
-    )
-    parser.add_argument(
-        "--cv",
-        type=int,
-        metavar="K",
-        help="choose what --rank and --alpha leave open by K-fold cross-validation",
-    )
-    parser.add_argument(
-        "--groups",
-        metavar="NAME",
-        help="samples of a group are held out together: a column, a coordinate or a file",
-    )
-    parser.add_argument(
-        "--time-series", action="store_true", help="hold out what is later than the training data"
-    )
-    parser.add_argument(
-        "--kernel",
-        default=None,
-        metavar="NAME",
-        help="rbf, poly, laplacian, ... for the kernel models (default: rbf)",
-    )
-    parser.add_argument("--gamma", type=float, metavar="G", help="width of the kernel")
-    parser.add_argument("--no-intercept", action="store_true", help="fit no intercept")
-    parser.add_argument(
-        "--standardize",
-        action="store_true",
-        help="divide every input by its standard deviation first; the model keeps this in mind",
-    )
-    parser.add_argument(
-        "--output-shape",
-        type=parse_shape,
-        metavar="D1,D2",
-        help="shape of one sample of Y, for formats that hold only matrices",
-    )
+    several = "penalty, 1 by default; several such as 0.1,1,10 are tried by cross-validation"
+    add("--alpha", type=parse_alphas, metavar="A", help=several)
+    folds = "choose what --rank and --alpha leave open by K-fold cross-validation"
+    add("--cv", type=int, metavar="K", help=folds)
+    groups = "samples of a group are held out together: a column, a coordinate or a file"
+    add("--groups", metavar="NAME", help=groups)
+    add("--time-series", action="store_true", help="hold out what is later than the training data")
+    kernels = "rbf, poly, laplacian, ... for the kernel models (default: rbf)"
+    add("--kernel", metavar="NAME", help=kernels)
+    add("--gamma", type=float, metavar="G", help="width of the kernel")
+    add("--no-intercept", action="store_true", help="fit no intercept")
+    standardize = "divide every input by its standard deviation; the model keeps it in mind"
+    add("--standardize", action="store_true", help=standardize)
+    shape = "shape of one sample of Y, for formats that hold only matrices"
+    add("--output-shape", type=parse_shape, metavar="D1,D2", help=shape)
     _add_reading(parser, outputs=True)
     parser.set_defaults(run=_fit)
     return parser
@@ -126,11 +103,15 @@ def add_predict(commands: Any) -> argparse.ArgumentParser:
         description="Predict the outputs for new inputs with a saved model.",
         epilog=f"{FORMATS}\nIn a table each sample of Y is one row, flattened.",
     )
-    parser.add_argument("MODEL", type=Path, help="file that holrr fit wrote")
-    parser.add_argument("X", help="file with the inputs")
-    parser.add_argument(
-        "-o", "--output", type=Place, required=True, metavar="Y", help="file for the predictions"
-    )
+    add = parser.add_argument
+    add("MODEL", type=Path, help="file that holrr fit wrote")
+    add("X", help="file with the inputs")
+    add("-o", "--output", type=Place, required=True, metavar="Y", help="file for the predictions")
+    add("--std", action="store_true", help="the standard deviation of a new observation, too")
+    interval = "bounds that hold a new observation with this probability, such as 0.9, too"
+    add("--interval", type=parse_coverage, metavar="C", help=interval)
+    kind = "bounds by entry, pooled, or simultaneous: for all entries of a sample (%(default)s)"
+    add("--kind", choices=("entry", "pooled", "simultaneous"), default="entry", help=kind)
     _add_reading(parser, outputs=False)
     parser.set_defaults(run=_predict)
     return parser
@@ -144,8 +125,7 @@ def add_score(commands: Any) -> argparse.ArgumentParser:
         epilog=FORMATS,
     )
     parser.add_argument("MODEL", type=Path, help="file that holrr fit wrote")
-    parser.add_argument("X", help="file with the inputs")
-    parser.add_argument("Y", nargs="?", help="file with the outputs")
+    _add_data(parser)
     _add_reading(parser, outputs=True)
     parser.set_defaults(run=_score)
     return parser
@@ -162,23 +142,24 @@ def add_info(commands: Any) -> argparse.ArgumentParser:
     return parser
 
 
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("X", help="file with the inputs")
+    parser.add_argument("Y", nargs="?", help="file with the outputs")
+
+
 def _add_reading(parser: argparse.ArgumentParser, *, outputs: bool) -> None:
     """The options that say how files are read."""
-    group = parser.add_argument_group("files")
-    columns = "columns: names, patterns and ranges such as a,b*,c:f"
-    group.add_argument("--inputs", metavar="COLS", help=f"{columns}; all by default")
+    add = parser.add_argument_group("files").add_argument
+    columns = "columns: names, patterns and ranges such as a,b*,c:f; all by default"
+    add("--inputs", metavar="COLS", help=columns)
     if outputs:
-        group.add_argument("--outputs", metavar="COLS", help="the same, for the outputs")
-        group.add_argument("--sample-dim", metavar="DIM", help="dimension of the samples")
-    group.add_argument("--sep", type=parse_sep, help="what is between the cells of a table")
-    group.add_argument("--decimal", choices=(".", ","), help="what is before decimals")
-    group.add_argument(
-        "--header",
-        type=parse_header,
-        metavar="N",
-        help="number of lines with names, such as 1,2 where that of Y is another",
-    )
-    group.add_argument("--index-col", metavar="COL", help="column with the labels of the rows")
+        add("--outputs", metavar="COLS", help="the same, for the outputs")
+        add("--sample-dim", metavar="DIM", help="dimension of the samples")
+    add("--sep", type=parse_sep, help="what is between the cells of a table")
+    add("--decimal", choices=(".", ","), help="what is before decimals")
+    lines = "number of lines with names, such as 1,2 where that of Y is another"
+    add("--header", type=parse_header, metavar="N", help=lines)
+    add("--index-col", metavar="COL", help="column with the labels of the rows")
 
 
 # ---------------------------------------------------------------- fit
@@ -227,17 +208,36 @@ def _warnings_as_lines(command: str) -> Iterator[None]:
 
 
 def _predict(options: argparse.Namespace) -> int:
-    for place in outputs_of(options.output, []):
+    bounds = options.interval is not None
+    for place in outputs_of(options.output, ["std"] * options.std + ["lower", "upper"] * bounds):
         check_output(place, [options.MODEL, options.X])
     model, scale = _load(options.MODEL)
     X = scale(_unnamed(read_inputs(options, model), model))
     with _warnings_as_lines("predict"):
-        parts = {"": model.predict(X)}
+        parts = _parts(options, model, X)
         write(options.output, parts, model, layouts(options)[0])
     shape = tuple(np.shape(model.intercept_))
     n = n_samples(parts[""], None)
     print(f"{n} predictions of shape {shape} saved to {options.output}")
     return EXIT_OK
+
+
+def _parts(options: argparse.Namespace, model: Any, X: Any) -> dict[str, Any]:
+    """Predictions, and what was asked for beside them."""
+    parts = {}
+    if options.std:
+        parts[""], parts["std"] = model.predict(X, return_std=True)
+    else:
+        parts[""] = model.predict(X)
+    if options.interval is not None:
+        if not hasattr(model, "predict_interval"):
+            raise CommandError(
+                f"--interval needs held-out errors: {options.MODEL} was fitted without a search "
+                f"(see --cv of holrr fit)"
+            )
+        bounds = model.predict_interval(X, options.interval, options.kind)
+        parts["lower"], parts["upper"] = bounds
+    return parts
 
 
 def _unnamed(X: Any, model: Any) -> Any:
@@ -254,7 +254,7 @@ def _score(options: argparse.Namespace) -> int:
     X, Y, _ = read_pair(options, model)
     X, Y = scale(_unnamed(X, model)), Y.values if isinstance(Y, Plain) else Y
     with _warnings_as_lines("score"):
-        print(of_errors(getattr(model, "best_estimator_", model)._errors(X, Y)))
+        print(of_errors(errors_on(getattr(model, "best_estimator_", model), X, Y)))
     return EXIT_OK
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from ..data.budget import check_budget
 from ._errors import CommandError
 from ._files import Place, check_file, lookup, need, reading
-from ._tables import Layout, TextTable, read_frame
+from ._tables import Layout, read_frame
+from ._text import TextTable
 
 __all__ = ["read"]
 

@@ -99,6 +99,8 @@ def _write_frame(place: Place, parts: Parts, model: Any, layout: Layout) -> None
         book.seek(0)
         return write_atomically(place.path, lambda file: shutil.copyfileobj(book, file))
     frame.columns = [title(c) for c in frame.columns]
+    if frame.index.dtype == object:  # dates of other calendars, which these formats do not know
+        frame.index = frame.index.map(str)
     if place.suffix == ".parquet":
         return write_atomically(place.path, lambda file: frame.to_parquet(file))
     frame = frame.reset_index() if _has_labels(frame) else frame

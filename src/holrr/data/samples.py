@@ -6,17 +6,19 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..core.namespace import Array, namespace_of, to_numpy, waits
 from ..core.units import ONE, Units
-from .arrays import check_pair, check_weights
+from .arrays import check_inputs, check_outputs, check_pair, check_weights
 from .labels import Labels, check_features
 from .moments import Moments
 from .named import Unlabelled, take_pair
-from .source import Source, open_source
+from .scores import Errors, check_scored, errors_of
+from .source import Source, open_source, weights_of
 
-__all__ = ["Samples", "forget_names", "ingest", "open_data", "open_samples"]
+__all__ = ["Samples", "errors_on", "forget_names", "ingest", "open_data", "open_samples"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,3 +173,20 @@ def ingest(
         if data.labels is not None:
             estimator.labels_ = data.labels
     return (_open if stream else _samples)(data)
+
+
+def errors_on(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Errors:
+    """What the scores of a fitted model are made of, from one look at the data."""
+    data = take_pair(model, X, y, sample_weight, known=model.labels_)
+    source = open_source(data.X, data.y, data.sample_weight)
+    checked: Any = None if source is not None else check_inputs(data.X)
+    check_features(model, data.X, reset=False, names=data.names)
+    shape = np.shape(model.intercept_)
+    if source is not None:
+        check_scored((source.n_samples, *source.output_shape), (source.n_samples, *shape))
+        return source.errors(model)
+    Y = check_outputs(data.y)
+    check_scored(Y.shape, (checked.shape[0], *shape))
+    w = weights_of(data.sample_weight, Y.shape[0])
+    with model._threads_for(checked.shape[0]):
+        return errors_of(model, checked, Y, w)

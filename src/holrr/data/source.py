@@ -18,7 +18,7 @@ from .arrays import check_inputs, check_outputs, check_weights, unmasked
 from .budget import check_budget
 from .moments import Moments
 from .reading import Box, is_on_disk
-from .scores import Errors, check_scored
+from .scores import Errors
 
 __all__ = ["Source", "add_sums", "check_kind", "common_dtype", "is_dask", "light", "open_source"]
 __all__ += ["check_rows_of_inputs", "sums_of_block", "weights_of"]
@@ -158,12 +158,6 @@ class Source(metaclass=ABCMeta):
             )
         labels = (2 * count > count[-1] + 1).astype(np.intp)
         return self.fold_moments(labels, 2, response_grams)
-
-    def errors_on(self, model: Any) -> Errors:
-        """Those of a fitted model, whose outputs must be of the shape of these."""
-        expected = (self.n_samples, *np.shape(model.intercept_))
-        check_scored((self.n_samples, *self.output_shape), expected)
-        return self.errors(model)
 
     def moments(self, response_grams: bool = False) -> Moments:
         """Moments of all samples."""

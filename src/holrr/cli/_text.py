@@ -1,0 +1,213 @@
+"""Tables in text files: numbers in columns, perhaps below lines of names."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._tables import Layout, Plain, Table, position, refuse, title
+
+__all__ = ["TextTable"]
+
+_MISSING = {"", "na", "nan", "n/a", "#n/a", "null", "none", "-", "?", "."}
+_WITH_COMMA = r"[+-]?\d*,\d+(e[+-]?\d+)?"
+_N_PEEK = 7  # lines that are looked at to find names; there are no more than five lines of them
+
+
+class TextTable(Table):
+    """A text file, of which the first lines are looked at now and the rest when it is asked for."""
+
+    def __init__(self, path: Path, layout: Layout):
+        self._path, self._decimal = path, layout.decimal or "."
+        head = list(islice(self._lines(), _N_PEEK))
+        if not head:
+            raise ValueError("it is empty")
+        self._sep = layout.sep or _separator(head, "\t" if path.suffix.lower() == ".tsv" else ",")
+        rows, index_col = [self._cells(line) for line in head], layout.index_col
+        by_number = index_col is not None and index_col.isdigit()
+        self._index = position(index_col, rows[0]) if by_number else None
+        self._n_head = self._count_names(rows, layout)
+        if self._n_head >= len(rows):
+            raise ValueError("it has names and no numbers")
+        self._first, self.named = rows[self._n_head], self._n_head > 0
+        self._name(rows[: self._n_head], index_col)
+
+    # ------------------------------------------------------------ names
+
+    def _count_names(self, rows: list[list[str]], layout: Layout) -> int:
+        """How many lines of names there are."""
+        if layout.header is not None:
+            more = rows[layout.header : layout.header + 1] if layout.header > 1 else []
+            return layout.header + sum(not any(row[1:]) for row in more)
+        if layout.index_col in rows[0] and not str(layout.index_col).isdigit():
+            return 1
+        names = [self._is_names(row, k) for k, row in enumerate(rows)]
+        # Where there are words only they are not all names: groups of samples, for instance.
+        count = names.index(False) if False in names else 1
+        if count == 0 and len(rows) > 1 and _is_counter(rows[0]):
+            if rows[0][0] == "":
+                return 1
+            if not all(re.fullmatch(r"[+-]?\d+", cell) for cell in rows[1]):
+                raise ValueError(
+                    f"line 1 ({', '.join(rows[0][:3])}, ...) may be names or numbers: say "
+                    f"--header 1 for names, --header 0 for numbers"
+                )
+        return count
+
+    def _is_names(self, row: list[str], number: int) -> bool:
+        """Whether a line has names; numbers, some of which may be missing, are none."""
+        cells = [c for j, c in enumerate(row) if j != self._index and c.lower() not in _MISSING]
+        words = [cell for cell in cells if not self._is_number(cell)]
+        if number == 0 and words and len(words) < len(cells):
+            raise ValueError(
+                f"line 1 is neither numbers nor names: it has {words[0]!r} beside numbers (see "
+                f"--header and --index-col)"
+            )
+        return bool(words) and len(words) == len(cells)
+
+    def _is_number(self, cell: str) -> bool:
+        if self._decimal == "." and re.fullmatch(_WITH_COMMA, cell, re.IGNORECASE):
+            raise ValueError(f"{cell!r} has a decimal comma: say --decimal ,")
+        try:
+            float(cell.replace(self._decimal, "."))
+        except ValueError:
+            return False
+        return True
+
+    def _name(self, head: list[list[str]], index_col: str | None) -> None:
+        """Names of the columns, and which of them has the labels of the rows."""
+        n = len(self._first)
+        if len(head) > 1 and self._index in (None, 0) and not any(head[-1][1:]):
+            self._index, head = 0, head[:-1]  # a line with the name of the labels alone
+        for number, row in enumerate(head, 1):
+            if len(row) != n:
+                raise ValueError(
+                    f"line {number} has {len(row)} names, and line {self._n_head + 1} {n} columns"
+                )
+        cells: Any = list(zip(*head, strict=True)) if len(head) > 1 else [*head, [""] * n][0]
+        self._names: list[Any] = [c or f"column {j}" for j, c in enumerate(cells, 1)]
+        if self._index is None:
+            self._index = position(index_col, self._names)
+        if self._index is None and head and n > 1 and not any(row[0] for row in head):
+            self._index = 0  # as pandas and R write the labels of rows
+        self.has_labels = self._index is not None
+        if len(set(self._names)) < n:
+            twice = next(c for c in self._names if self._names.count(c) > 1)
+            raise ValueError(f"two columns have the name {title(twice)!r}")
+        self.columns = [c for j, c in enumerate(self._names) if j != self._index]
+
+    # ------------------------------------------------------------ numbers and labels
+
+    def pick(self, columns: Sequence[Hashable]) -> Any:
+        where = [self._names.index(c) for c in columns]
+        is_number = lambda cell: cell.lower() in _MISSING or self._is_number(cell)  # noqa: E731
+        refuse([self._names[j] for j in where if not is_number(self._first[j])])
+        lines = (line.replace(self._decimal, ".") for line, _ in self._rows())
+        try:
+            values = np.loadtxt(
+                lines, delimiter=self._sep, ndmin=2, comments=None, quotechar='"', usecols=where
+            )
+        except ValueError as error:
+            # NumPy counts rows from zero; an editor counts lines from one.
+            found = re.search(r"^(.*?) at row (\d+), column (\d+)", str(error))
+            if found is None:
+                raise
+            name = f" ({title(self._names[int(found[3]) - 1])})" if self.named else ""
+            hint = " (see --decimal)" if re.search(f"'{_WITH_COMMA}'", found[1]) else ""
+            line = int(found[2]) + self._n_head + 1
+            raise ValueError(f"line {line}, column {found[3]}{name}: {found[1]}{hint}") from error
+        return self._framed(values, list(columns))
+
+    def labels(self, column: Hashable) -> np.ndarray:
+        j = self._names.index(column)
+        return _typed([cells[j] for _, cells in self._rows(split=True)])
+
+    def _framed(self, values: np.ndarray, columns: list[Any]) -> Any:
+        """With names and labels, where there are some."""
+        if not self.named and self._index is None:
+            return values
+        try:
+            import pandas
+        except ImportError:
+            return Plain(values, columns) if self.named else values
+        label = None if self._index is None else self._names[self._index]
+        if columns and isinstance(columns[0], tuple):
+            levels = [_typed(level) for level in zip(*columns, strict=True)]
+            names = [name or None for name in label] if isinstance(label, tuple) else None
+            columns = pandas.MultiIndex.from_arrays(levels, names=names)
+        frame = pandas.DataFrame(values, columns=columns)
+        if label is not None:
+            named = isinstance(label, str) and not re.fullmatch(r"column \d+", label)
+            labels = _dates(self.labels(label), pandas)
+            frame.index = pandas.Index(labels, name=label if named else None)
+        return frame
+
+    # ------------------------------------------------------------ lines
+
+    def _rows(self, split: bool = False) -> Iterator[tuple[str, list[str]]]:
+        """The lines of numbers, each with as many cells as the first."""
+        for number, line in enumerate(self._lines(), 1):
+            if number <= self._n_head:
+                continue
+            cells = self._cells(line) if split or '"' in line else []
+            n = len(cells) or line.count(self._sep) + 1
+            if n != len(self._first):
+                raise ValueError(
+                    f"line {number}: the number of columns changed from {len(self._first)} to {n}"
+                )
+            yield line, cells
+
+    def _lines(self) -> Iterator[str]:
+        """All lines up to blank ones at the end; a blank one elsewhere would shift the rows."""
+        blank = 0
+        with self._path.open(encoding="utf-8-sig", newline="") as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    blank = blank or number
+                elif blank:
+                    raise ValueError(f"line {blank} is blank")
+                else:
+                    yield line
+
+    def _cells(self, line: str) -> list[str]:
+        return [c.strip() for row in csv.reader([line], delimiter=self._sep) for c in row]
+
+
+def _separator(head: Sequence[str], default: str) -> str:
+    """A semicolon or a tab where both of the first lines have equally many of them."""
+    for sep in (";", "\t"):
+        if head[0].count(sep) and len({line.count(sep) for line in head[:2]}) == 1:
+            return sep
+    return default
+
+
+def _is_counter(cells: Sequence[str]) -> bool:
+    """Whether cells, the first of which may be blank, count: 0, 1, 2 or 1990, 2000, 2010."""
+    cells = cells[1:] if cells[0] == "" else cells
+    if len(cells) < 2 or not all(cell.isdigit() for cell in cells):
+        return False
+    steps = set(np.diff([int(cell) for cell in cells]).tolist())
+    return len(steps) == 1 and min(steps) > 0
+
+
+def _typed(texts: Iterable[Any]) -> np.ndarray:
+    """Whole numbers as such; all else as it is."""
+    texts = list(texts)
+    try:
+        return np.array([int(text) for text in texts])
+    except ValueError:
+        return np.array(texts, dtype=object)
+
+
+def _dates(labels: np.ndarray, pandas: Any) -> Any:
+    """Dates as such where all labels are dates as ISO writes them."""
+    try:
+        return pandas.to_datetime(labels, format="ISO8601") if labels.dtype == object else labels
+    except ValueError:
+        return labels
