@@ -23,7 +23,8 @@ from ..data.reading import is_on_disk
 from ..data.scores import Errors, errors_between
 from ..data.source import check_kind, is_dask, weights_of
 
-__all__ = ["compare", "labelled", "r2", "rmse", "scorers", "skill", "skill_of"]
+__all__ = ["compare", "labelled", "opened", "r2", "reader_of", "rmse", "rows_of"]
+__all__ += ["scorers", "skill", "skill_of"]
 
 _BLOCK = 2**24  # bytes of outputs that are read at a time
 _AVERAGES = ("pooled", "uniform", None)
@@ -195,17 +196,17 @@ def compare(
         raise ValueError(f"missing must be 'skip' or 'raise'; got {missing!r}.")
     names = ("y_pred", "reference")[: len(forecasts)]
     values, labels = take_outputs(y_true, sample_dim)
-    Y = _opened(values, "y_true")
+    Y = opened(values, "y_true")
     readers = []
     for name, forecast in zip(names, forecasts, strict=True):
-        reader, found = _reader(Y, y_true, labels, forecast, name, sample_dim)
+        reader, found = reader_of(Y, y_true, labels, forecast, name, sample_dim)
         readers.append(reader)
         labels = found if labels.outputs is None else labels
     check_rows(None, sample_dim=labels.sample_dim, y_true=y_true, sample_weight=sample_weight)
     w = weights_of(take_weights(sample_weight), Y.shape[0])
 
     def of_block(rows: slice) -> list[Errors]:
-        block, parts = _rows(Y, rows), [read(rows) for read in readers]
+        block, parts = rows_of(Y, rows), [read(rows) for read in readers]
         if missing == "raise":
             for name, part in zip(("y_true", *names), (block, *parts), strict=True):
                 check_finite(part, name)
@@ -220,7 +221,7 @@ def compare(
     return [reduce(add, found) for found in zip(*map(of_block, blocks), strict=True)], labels
 
 
-def _opened(A: Any, name: str) -> Any:
+def opened(A: Any, name: str) -> Any:
     """Something to be cut into rows: an array on disk or of Dask as it is, all else checked."""
     if is_dask(A):
         return known(A, name)
@@ -230,12 +231,12 @@ def _opened(A: Any, name: str) -> Any:
     return to_numpy(check_outputs(nan_for_masked(A), name))
 
 
-def _rows(A: Any, rows: slice) -> np.ndarray:
+def rows_of(A: Any, rows: slice) -> np.ndarray:
     block = A[rows, ...]
     return np.asarray(nan_for_masked(block.compute() if is_dask(A) else block))
 
 
-def _reader(
+def reader_of(
     Y: Any, y_true: Any, labels: Labels, forecast: Any, name: str, sample_dim: str | None
 ) -> tuple[Callable[[slice], np.ndarray], Labels]:
     """The rows of a forecast, which is the same for all where it has the shape of one output."""
@@ -253,7 +254,7 @@ def _reader(
             )
     try:
         values, found = take_outputs(forecast, dim, labels)
-        F = _opened(values, name)
+        F = opened(values, name)
         if tuple(F.shape) != (1 if one else Y.shape[0], *outputs):
             raise ValueError(f"it has shape {tuple(F.shape)} and y_true {tuple(Y.shape)}.")
         if not one and not _is_numbered(forecast):
@@ -262,7 +263,7 @@ def _reader(
         raise ValueError(f"{name} does not belong to y_true: {error}") from error
     if one:
         return lambda rows: np.broadcast_to(F, (rows.stop - rows.start, *outputs)), found
-    return lambda rows: _rows(F, rows), found
+    return lambda rows: rows_of(F, rows), found
 
 
 def _is_numbered(forecast: Any) -> bool:
