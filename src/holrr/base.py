@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any
 
@@ -19,13 +18,15 @@ from .core.holes import Observed
 from .core.missing import Completion
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import Spectral, Whitened
-from .core.threads import few_threads_for
 from .core.tucker import Tucker
+from .core.units import wide_enough
 from .data.labelled import put_labels, to_xarray
 from .data.labels import Labels, named_by_hand
 from .data.named import take_inputs
 from .data.samples import errors_on
 from .data.source import is_dask
+from .input_scores import InputScores
+from .spread import Spread, scalar_if_0d
 
 __all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "label_constraints", "lift"]
 
@@ -66,7 +67,9 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
+class TensorRegressor(
+    InputScores, Spread, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta
+):
     """Regression from vectors to tensors with coefficients in Tucker form.
 
     A subclass says how data become a problem (`fit`) and how the problem is solved (`_solve`).
@@ -93,9 +96,9 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         with np.errstate(over="ignore", invalid="ignore"):  # looked for below
             coef, intercept = units.coefficients(coef), intercept * units.y
             if problem.dtype == "float32" or not units.is_one:
-                dtype = _wide_enough(dtype, coef, intercept)
+                dtype = wide_enough(dtype, coef, intercept)
         self.tucker_ = coef.astype(dtype)
-        self.intercept_ = _scalar_if_0d(xp.astype(intercept, dtype))
+        self.intercept_ = scalar_if_0d(xp.astype(intercept, dtype))
         self.solver_ = problem.solver
 
     @property
@@ -135,21 +138,27 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
         check_is_fitted(self)
         return self.tucker_.n_parameters
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the outputs, never building the dense coefficients.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether the standard deviation of a new observation about its prediction is returned,
+            too; see docs/intervals.md. Ridge and low-rank estimators have it.
 
         Returns
         -------
         array of shape (n_samples, d1, ..., dp)
             In the array library and on the device of `X`; a Dask array, not computed yet, where
             `X` is one. A DataArray, Dataset or DataFrame where the outputs of the fit were one,
-            and of shape (n_samples, D) with `output_shape`.
+            and of shape (n_samples, D) with `output_shape`. With `return_std` a pair of them.
         """
         check_is_fitted(self)
+        if return_std:
+            pair = self._predict_pair(take_inputs(self, X))
+            return self._label(X, pair[0]), self._label(X, pair[1])
         return self._label(X, self._predict_array(take_inputs(self, X)))
 
     def _label(self, X: Any, out: Array) -> Any:
@@ -159,20 +168,14 @@ class TensorRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass
     def _predict_array(self, X: Array) -> Array:
         """Predictions without labels, for checked inputs or a Dask array."""
         if is_dask(X):
-            from .data.dask import predict_lazily
+            from .data.dask import map_lazily
 
-            return predict_lazily(self, X)
+            return map_lazily(self, X, "_predict_array", np.shape(self.intercept_))
         with self._threads_for(X.shape[0]):
             return self._predict_checked(X)
 
-    def _threads_for(self, n_samples: int) -> AbstractContextManager[None]:
-        """The threads that so many predictions are worth."""
-        n_inputs, *outputs = self.tucker_.shape
-        per_sample = n_inputs + self.tucker_.rank[0] * math.prod(outputs)
-        return few_threads_for(n_samples * per_sample)
-
     def _predict_checked(self, X: Array) -> Array:
-        return self._map(X)
+        return self._read(X, self._map)
 
     def _map(self, F: Array) -> Array:
         """The outputs for features, of shape (n_samples, n_features), that were checked."""
@@ -297,10 +300,13 @@ class Approximating(TensorRegressor):
             What the core is multiplied by: a mixture of the fits of many ranks.
         """
         found = self._approximate(problem, n_features, mask is not None)
-        self._set_fit(problem, found if mask is None else found.masked(mask))
+        if mask is None:
+            self._set_fit(problem, found)
+        else:
+            self._set_fit(problem, found.masked(mask), float(mask.mean()))
 
-    def _set_fit(self, problem: Whitened, found: Approximation) -> None:
-        """Map an approximation back to coefficients and set the fitted attributes."""
+    def _set_fit(self, problem: Whitened, found: Approximation, kept: float = 1.0) -> None:
+        """Map an approximation, of which a mask has kept a share, back to a fit's attributes."""
         units = problem.units
         self._set_coefficients(lift(found.tucker, problem), problem)
         self.objective_ = units.energy(problem.residual + found.error)
@@ -308,6 +314,7 @@ class Approximating(TensorRegressor):
         self.energy_ = units.energy(problem.norm)
         self.spectra_ = [units.energy(spectrum) for spectrum in found.spectra]
         self._set_rank(found)
+        self._set_spread(problem, found.tucker, kept)
 
 
 def lift(V: Tucker, problem: Whitened) -> Tucker:
@@ -318,21 +325,3 @@ def lift(V: Tucker, problem: Whitened) -> Tucker:
     flat = xp.reshape(V.core, (V.core.shape[0], math.prod(V.core.shape[1:])))
     core = problem.lift(flat)
     return Tucker(xp.reshape(core, (core.shape[0], *V.core.shape[1:])), V.factors, V.leading)
-
-
-def _wide_enough(dtype: Any, coef: Tucker, intercept: Array) -> Any:
-    """The type of the data, or double precision where the coefficients are too large for it."""
-    xp = namespace_of(coef.core)
-    arrays = [A for A in (coef.core, *coef.factors, intercept) if A is not None]
-    for wide in (dtype, xp.float64):
-        # Not infinite; outputs that were never observed are NaN.
-        if not any(bool(xp.any(xp.isinf(xp.astype(A, wide, copy=False)))) for A in arrays):
-            return wide
-    raise ValueError(
-        "y is so large and X or the penalty so small that the coefficients overflow: scale X or y."
-    )
-
-
-def _scalar_if_0d(a: Array) -> Any:
-    """Scalar targets have a scalar intercept, as in scikit-learn."""
-    return float(a) if a.ndim == 0 else a

@@ -255,7 +255,7 @@ def test_prediction_is_lazy_and_its_chunks_are_small(data):
     lazy = da.from_array(X, chunks=(100, 4)).map_blocks(
         lambda block: touched.append(1) or block, meta=np.empty((0, 0))
     )
-    found = our_dask.predict_lazily(model, lazy, max_bytes=32 * 15 * 30)
+    found = our_dask.map_lazily(model, lazy, "_predict_array", (5, 3), max_bytes=32 * 15 * 30)
     assert not touched
     assert max(found.chunks[0]) == 30
     np.testing.assert_allclose(found.compute(scheduler="sync"), model.predict(X))

@@ -241,6 +241,7 @@ class Observed:
             response_grams=None,
             solver=samples.solver,
             dtype=samples.dtype,
+            weight=samples.weight,
         )
 
     def spread(self, U: np.ndarray, K: np.ndarray) -> np.ndarray:

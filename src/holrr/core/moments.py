@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -125,12 +125,11 @@ class Moments:
         xp, sizes = namespace_of(self.Sxy), [math.prod(A.shape) for A in arrays]
         packed = to_numpy(xp.concat([xp.reshape(A, (-1,)) for A in arrays]))  # one transfer
         parts = np.split(packed, np.cumsum(sizes)[:-1])
-        grams = self.response_grams
-        return replace(
-            self,
-            **{n: p.reshape(A.shape) for n, p, A in zip(names, parts, arrays, strict=True)},
-            response_grams=None if grams is None else tuple(to_numpy(G) for G in grams),
-        )
+        there = zip(names, parts, arrays, strict=True)
+        found: dict[str, Any] = {name: part.reshape(A.shape) for name, part, A in there}
+        if self.response_grams is not None:
+            found["response_grams"] = tuple(to_numpy(G) for G in self.response_grams)
+        return replace(self, **found)
 
     def merge(self, *others: Moments) -> Self:
         """Moments of all the samples together."""

@@ -45,6 +45,7 @@ __all__ = [
     "device_of",
     "eigh",
     "eigh_top",
+    "inverse_squares",
     "is_array",
     "is_numpy_array",
     "mean_and_scatter",
@@ -232,6 +233,14 @@ def solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
 
         return cupy_solve(L, B, lower=True, trans="T" if transposed else "N")
     return xp.linalg.solve(L.T if transposed else L, B)
+
+
+def inverse_squares(L: Array) -> float:
+    """``||L^-1||^2`` of a lower triangular matrix, whatever lies above its diagonal."""
+    if is_numpy_array(L):
+        return float(squared_norm(np.tril(get_lapack_funcs("trtri", (L,))(L, lower=1)[0])))
+    eye = namespace_of(L).eye(L.shape[0], dtype=L.dtype, device=device_of(L))
+    return float(squared_norm(solve_triangular(L, eye)))
 
 
 def eigh(A: Array) -> tuple[Array, Array]:

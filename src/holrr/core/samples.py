@@ -194,6 +194,8 @@ class Inputs:
             response_grams=sums.grams,
             solver=self.solver,
             dtype=self.dtype,
+            weight=sums.weight,
+            squares=sums.squares,
         )
 
 
@@ -232,6 +234,6 @@ def _decompose(
         return s, Q, P, "svd"
     xp = namespace_of(s)
     if not keep.size:  # one direction, which contributes nothing
-        return xp.ones_like(s[:1]), xp.zeros_like(Q[:, :1]), P[:, :1], "svd"
+        return xp.ones_like(s[:1]), xp.zeros_like(Q[:, :1]), xp.zeros_like(P[:, :1]), "svd"
     index = asarray_like(keep, s)
     return xp.take(s, index), xp.take(Q, index, axis=1), xp.take(P, index, axis=1), "svd"

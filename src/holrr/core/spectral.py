@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from .caution import warn
+from .hat import Hat, cholesky_hat, spectral_hat
 from .moments import Moments
 from .namespace import (
     NUMPY_LIMIT,
@@ -70,6 +72,8 @@ class Whitened:
         Floating-point type of the data.
     units : Units
         What the data of this problem were divided by.
+    hat : Hat
+        What noise and spread need to know.
     """
 
     Z: Array
@@ -83,6 +87,7 @@ class Whitened:
     solver: str
     dtype: str
     units: Units = ONE
+    hat: Hat | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +107,8 @@ class Spectral:
         ``||Y||^2``.
     mean_x, mean_y, response_grams, solver, dtype, units
         As in `Whitened`.
+    weight, squares, more
+        As in `Hat`.
     """
 
     s: Array
@@ -114,6 +121,9 @@ class Spectral:
     solver: str
     dtype: str
     units: Units = ONE
+    weight: float = 0.0
+    squares: Array | None = None
+    more: dict[str, Any] = field(default_factory=dict)
 
     def at(self, alpha: float) -> Whitened:
         """The problem for one penalty: a scaling of the rows of `T`."""
@@ -130,7 +140,7 @@ class Spectral:
             solver=self.solver,
             dtype=self.dtype,
         )
-        return replace(problem, units=self.units)
+        return replace(problem, units=self.units, hat=spectral_hat(self, alpha, root))
 
     def root(self, alpha: float) -> Array:
         """``sqrt(lam + alpha)``, without the squares of very large and very small ``s``."""
@@ -254,6 +264,7 @@ def cholesky_problem(m: Moments, alpha: float, min_rcond: float) -> Whitened | N
         response_grams=m.response_grams,
         solver="cholesky",
         dtype=m.dtype,
+        hat=cholesky_hat(m, L, alpha),
     )
 
 
@@ -288,6 +299,8 @@ def spectral_from_moments(m: Moments, *, warn_below: float | None = None) -> Spe
         response_grams=m.response_grams,
         solver="eigh",
         dtype=m.dtype,
+        weight=m.weight,
+        squares=m.squares,
     )
 
 

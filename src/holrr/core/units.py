@@ -11,7 +11,7 @@ import numpy as np
 from .namespace import Array, namespace_of
 from .tucker import Tucker
 
-__all__ = ["ONE", "Units", "unit_of"]
+__all__ = ["ONE", "Units", "unit_of", "wide_enough"]
 
 # Sizes of data within which all that a fit forms of them stays in the range of floats.
 _ORDINARY = {"float64": (1e-60, 1e60), "float32": (1e-12, 1e12)}
@@ -85,6 +85,19 @@ def _largest(A: Array) -> float:
     if not math.isnan(largest):
         return largest
     return _largest(xp.where(xp.isnan(A), xp.zeros_like(A), A))  # missing entries have no size
+
+
+def wide_enough(dtype: Any, coef: Tucker, intercept: Array) -> Any:
+    """The type of the data, or double precision where the coefficients are too large for it."""
+    xp = namespace_of(coef.core)
+    arrays = [A for A in (coef.core, *coef.factors, intercept) if A is not None]
+    for wide in (dtype, xp.float64):
+        # Not infinite; outputs that were never observed are NaN.
+        if not any(bool(xp.any(xp.isinf(xp.astype(A, wide, copy=False)))) for A in arrays):
+            return wide
+    raise ValueError(
+        "y is so large and X or the penalty so small that the coefficients overflow: scale X or y."
+    )
 
 
 # Those of ordinary data.

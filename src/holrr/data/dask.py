@@ -46,7 +46,7 @@ try:
 except ImportError as error:
     raise ImportError("Dask arrays need dask: pip install holrr[dask]") from error
 
-__all__ = ["DaskSource", "predict_lazily"]
+__all__ = ["DaskSource", "map_lazily"]
 
 _FAN_IN = 4
 
@@ -242,29 +242,35 @@ def _joined(boxes: list[Box], parts: list[Moments], shape: tuple[int, ...]) -> M
 # ---------------------------------------------------------------- predictions
 
 
-def predict_lazily(model: Any, X: Any, max_bytes: int = DEFAULT_MAX_BYTES) -> Any:
-    """Predictions as a Dask array, of which nothing is computed yet.
+def map_lazily(
+    model: Any, X: Any, method: str, shape: Sequence[int], max_bytes: int = DEFAULT_MAX_BYTES
+) -> Any:
+    """Predictions, or input scores, as a Dask array, of which nothing is computed yet.
 
     Parameters
     ----------
     model : fitted estimator
     X : Dask array of shape (n_samples, n_features)
+    method : str
+        Of the model, for checked inputs in memory.
+    shape : sequence of int
+        Of what it gives for one sample.
     max_bytes : int
-        Chunks of samples are cut where a chunk of the predictions would exceed a quarter of this.
+        Chunks of samples are cut where a chunk of the result would exceed a quarter of this.
 
     Returns
     -------
-    Dask array of shape (n_samples, d1, ..., dp)
+    Dask array of shape (n_samples, *shape)
     """
-    shape = np.shape(model.intercept_)
     most = max(1, max_bytes // (32 * max(1, math.prod(shape))))
     X = known(X, "X")
     samples = tuple(n for whole in X.chunks[0] for n in pieces(whole, most))
     dtype = np.dtype(model._dtype_name())
     return da.map_blocks(
-        _predict_chunk,
+        _map_chunk,
         X.rechunk((samples, -1)),
         model=delayed(light(model)),
+        method=method,
         dtype=dtype,
         chunks=(samples, *((d,) for d in shape)),
         drop_axis=1,
@@ -273,6 +279,8 @@ def predict_lazily(model: Any, X: Any, max_bytes: int = DEFAULT_MAX_BYTES) -> An
     )
 
 
-def _predict_chunk(X: np.ndarray, model: Any, block_id: tuple[int, ...] | None = None) -> Any:
+def _map_chunk(
+    X: np.ndarray, model: Any, method: str, block_id: tuple[int, ...] | None = None
+) -> Any:
     with errors_say_where(f"chunk {block_id[0] if block_id else 0} of the samples"):
-        return model._predict_array(check_inputs(unmasked(X, "X")))
+        return getattr(model, method)(check_inputs(unmasked(X, "X")))

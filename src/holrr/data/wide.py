@@ -122,16 +122,19 @@ def _parts(
 
 
 def _joined(source: Source, parts: Iterator[tuple[Box, Whitened]]) -> Whitened:
-    Z, mean_y = None, np.empty(source.output_shape)
+    Z, mean_y, squares = None, np.empty(source.output_shape), np.empty(source.output_shape)
     residual = norm = 0.0
     for box, part in parts:
         if Z is None:
             Z = _on_disk((part.Z.shape[0], *source.output_shape))
         Z[(slice(None), *box)] = part.Z
         forget(Z)
-        mean_y[box] = part.mean_y
+        assert part.hat is not None
+        mean_y[box], squares[box] = part.mean_y, part.hat.squares
         residual, norm = residual + part.residual, norm + part.norm
-    return replace(part, Z=Z, mean_y=mean_y, residual=residual, norm=norm)
+    assert part.hat is not None
+    hat = replace(part.hat, squares=squares)
+    return replace(part, Z=Z, mean_y=mean_y, residual=residual, norm=norm, hat=hat)
 
 
 def _on_disk(shape: tuple[int, ...]) -> np.memmap:

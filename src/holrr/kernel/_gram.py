@@ -57,6 +57,12 @@ class KernelFunction:
                 K = self._on_device(X, X if Z is None else Z)
             return self._check_finite(K)
 
+    def diagonal(self, X: Array) -> Array:
+        """``k(x, x)`` for each row; a few rows with each other at a time, whatever the kernel."""
+        xp = namespace_of(X)
+        blocks = (X[i : i + 16, :] for i in range(0, X.shape[0], 16))
+        return xp.concat([xp.linalg.diagonal(self(block)) for block in blocks])
+
     @property
     def is_positive(self) -> bool:
         """Whether Gram matrices of this kernel are known to be positive semidefinite."""
@@ -159,6 +165,10 @@ class Gram:
     positive: bool
     root: Array | None
     centred: bool
+
+    def kept(self) -> dict[str, Array | None]:
+        """What the centred features of other samples take, beside `mean`."""
+        return {"sample_root": self.root, "centred": self.centred}
 
     def as_coefficients(self, M: Array) -> Array:
         """Dual coefficients of the samples, (n_samples, k), from those of the weighted samples.

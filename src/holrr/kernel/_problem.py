@@ -16,18 +16,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dlange, dpocon, dpotrf, dpstrf
 
 from ..core.caution import warn
+from ..core.hat import Hat
 from ..core.namespace import (
     Array,
     asarray_like,
     cholesky,
     device_of,
     eigh,
+    inverse_squares,
     is_numpy_array,
     namespace_of,
     solve_triangular,
@@ -58,9 +61,10 @@ def ridge_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver:
     solved = _solve_cholesky(build, Y, alpha, solver=solver)
     if solved is None:
         return spectral_from_gram(build(), Y).at(alpha)
-    C, G = solved
+    C, G, L = solved
     xp = namespace_of(C)
     residual = _residual(Y, C, alpha)
+    squares = xp.reshape(alpha * alpha * xp.sum(C * C, axis=0), Y.shape)
     return Whitened(
         Z=xp.reshape(G.as_coefficients(C), (C.shape[0], *Y.shape)),
         lift=lambda M: M,
@@ -72,6 +76,22 @@ def ridge_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver:
         response_grams=Y.grams,
         solver="cholesky",
         dtype=Y.dtype,
+        hat=replace(_gram_hat(G, L, Y, alpha), residuals=squares),  # Y - K C = alpha C
+    )
+
+
+def _gram_hat(G: Gram, L: Array, Y: Responses, alpha: float) -> Hat:
+    n = L.shape[0]
+    return Hat(
+        form="gram",
+        factor=lambda: L,
+        alpha=alpha,
+        mean=G.mean,
+        weight=Y.weight,
+        trace=lambda: n - (alpha * inverse_squares(L) if alpha else 0.0),
+        n_directions=n,
+        squares=namespace_of(L).reshape(Y.squares, Y.shape),
+        more=G.kept(),
     )
 
 
@@ -112,15 +132,16 @@ def whiten_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver
 
 def _solve_cholesky(
     build: Callable[[], Gram], Y: Responses, alpha: float, *, solver: str
-) -> tuple[Array, Gram] | None:
-    """``C = (K + alpha I)^-1 Y`` and what is known of `K`, or None where it takes eigenvalues."""
+) -> tuple[Array, Gram, Array] | None:
+    """``C = (K + alpha I)^-1 Y``, what is known of `K`, and the factor; None for eigenvalues."""
     if solver == "eigh":
         return None
     G = build()
     if G.positive or _is_positive(G):
-        C = _solve_positive(G, alpha, Y.values, 0.0 if solver == "cholesky" else _HALF)
-        if C is not None:
-            return C, G
+        solved = _solve_positive(G, alpha, Y.values, 0.0 if solver == "cholesky" else _HALF)
+        if solved is not None:
+            C, L = solved
+            return C, G, L
     if solver == "cholesky":
         raise ValueError(
             f"solver='cholesky' needs a positive semidefinite kernel and K + alpha I to be "
@@ -130,15 +151,20 @@ def _solve_cholesky(
     return None
 
 
-def _solve_positive(G: Gram, alpha: float, Y: Array, min_rcond: float) -> Array | None:
-    """Solve ``(K + alpha I) C = Y``, overwriting `K`; None where too few digits survive."""
+def _solve_positive(
+    G: Gram, alpha: float, Y: Array, min_rcond: float
+) -> tuple[Array, Array] | None:
+    """`C` of ``(K + alpha I) C = Y`` and the Cholesky factor, which overwrites `K`.
+
+    None where too few digits survive.
+    """
     K, n = G.K, G.K.shape[0]
     if not is_numpy_array(K):
         xp = namespace_of(K)
         L, rcond = cholesky(K + alpha * xp.eye(n, dtype=K.dtype, device=device_of(K)))
         if L is None or not rcond > min_rcond or not alpha > min_rcond * G.scale:
             return None
-        return solve_triangular(L, solve_triangular(L, Y), transposed=True)
+        return solve_triangular(L, solve_triangular(L, Y), transposed=True), L
     K.reshape(-1)[:: n + 1] += alpha
     # K is symmetric, so its transpose is K in the order that LAPACK wants, without a copy.
     size = max(dlange("1", K.T), G.scale + alpha)
@@ -150,7 +176,7 @@ def _solve_positive(G: Gram, alpha: float, Y: Array, min_rcond: float) -> Array 
         return None
     # C' = Y' L'^-1 L^-1: from the right, so that Y is taken in its own order, too.
     half = dtrsm(1.0, L, Y.T, side=1, lower=1, trans_a=1)
-    return dtrsm(1.0, L, half, side=1, lower=1, overwrite_b=1).T
+    return dtrsm(1.0, L, half, side=1, lower=1, overwrite_b=1).T, L
 
 
 def _is_positive(G: Gram) -> bool:
@@ -164,7 +190,7 @@ def _is_positive(G: Gram) -> bool:
 
 
 def _root_problem(
-    C: Array, G: Gram, Y: Responses, alpha: float, build: Callable[[], Gram]
+    C: Array, G: Gram, L: Array, Y: Responses, alpha: float, build: Callable[[], Gram]
 ) -> Whitened | None:
     """The whitened problem in the coordinates of a square root of ``Z'Z = Y'(Y - alpha C)``."""
     xp = namespace_of(C)
@@ -174,7 +200,8 @@ def _root_problem(
     # Y - alpha C has no digits.
     if not (math.isfinite(Y.syy) and norm > max(_HALF * Y.syy, _TINY)):
         return None
-    root, lift = _square_root(_symmetric_product(Y.values, Y.values - alpha * C), _EPS * Y.syy)
+    fitted = Y.values - alpha * C
+    root, lift = _square_root(_symmetric_product(Y.values, fitted), _EPS * Y.syy)
     return Whitened(
         Z=xp.reshape(root, (root.shape[0], *Y.shape)),
         lift=lambda M: G.as_coefficients(C @ lift(M)),
@@ -186,6 +213,7 @@ def _root_problem(
         response_grams=Y.grams,
         solver="cholesky",
         dtype=Y.dtype,
+        hat=replace(_gram_hat(G, L, Y, alpha), fitted=lambda M: [(1.0, fitted @ lift(M))]),
     )
 
 
@@ -252,6 +280,9 @@ def spectral_from_gram(G: Gram, Y: Responses) -> Spectral:
         response_grams=Y.grams,
         solver="eigh",
         dtype=Y.dtype,
+        weight=Y.weight,
+        squares=namespace_of(Q).reshape(Y.squares, Y.shape),
+        more=G.kept(),
     )
 
 

@@ -24,8 +24,10 @@ class Responses:
         In float64, in memory of its own.
     mean : array of shape (d1, ..., dp)
         Zero where no intercept is fitted.
-    syy : float
-        Squared norm of `values`; infinity where it overflows.
+    squares : array of shape (D,)
+        Squared norms of the columns of `values`; infinity where they overflow.
+    weight : float
+        Sum of the weights.
     grams : tuple of p arrays of shape (d_i, d_i), or None
         Gram matrices of the output modes, up to a common factor.
     dtype : str
@@ -34,9 +36,15 @@ class Responses:
 
     values: Array
     mean: Array
-    syy: float
+    squares: Array
+    weight: float
     grams: tuple[Array, ...] | None
     dtype: str
+
+    @property
+    def syy(self) -> float:
+        """Squared norm of `values`."""
+        return float(namespace_of(self.squares).sum(self.squares))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -59,11 +67,12 @@ def centre_responses(
     if root is not None:
         values *= root[:, None]
     with np.errstate(over="ignore"):
-        syy = float(xp.sum(values * values))
+        squares = xp.sum(values * values, axis=0)
     return Responses(
         values=values,
         mean=xp.reshape(mean, shape),
-        syy=syy,
+        squares=squares,
+        weight=float(Y.shape[0]) if w is None else float(xp.sum(w)),
         grams=_output_grams(values, shape) if grams else None,
         dtype="float32" if Y.dtype == xp.float32 else "float64",
     )

@@ -141,10 +141,42 @@ class KernelTensorRegressor(Approximating):
         self.moments_ = moments
         return self
 
-    def _predict_checked(self, X: Array) -> Array:
+    def _read(self, X: Array, read: Callable[[Array], Array]) -> Array:
         blocks = row_blocks(X.shape[0], 8 * self.tucker_.shape[0], _BLOCK)
-        parts = [self._map(self._kernel_values(X[rows, :])) for rows in blocks]
+        parts = [read(self._kernel_values(X[rows, :])) for rows in blocks]
         return parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat(parts, axis=0)
+
+    def _predict_with_spread(self, X: Array) -> tuple[Array, Array]:
+        blocks = row_blocks(X.shape[0], 8 * self.tucker_.shape[0], _BLOCK)
+        parts = []
+        for rows in blocks:
+            K = self._kernel_values(X[rows, :])
+            parts.append((self._map(K), self._kernel_spread(X[rows, :], K)))
+        concat = namespace_of(X).concat
+        return concat([p[0] for p in parts], axis=0), concat([p[1] for p in parts], axis=0)
+
+    def _kernel_spread(self, X: Array, K: Array) -> Array:
+        """The spread from kernel values, with the squared norms of the centred features."""
+        xp, hat = namespace_of(K), self._fitted_hat
+        if "diagonal" in hat:  # precomputed, so that nobody knows k(x, x)
+            norms = xp.full_like(K[:, 0], hat["diagonal"])
+        else:
+            norms = self._kernel_function().diagonal(X)
+        if self._uses_landmarks:
+            _, s, Q = self._fitted_features
+            phi = K @ beside(Q / s, K)
+            lacking = xp.clip(norms - xp.sum(phi * phi, axis=1), 0.0, None)
+            centred = phi - beside(hat["mean"], K)
+            return self._spread(phi, lacking + xp.sum(centred * centred, axis=1))
+        shift, mean, root = 0.0, beside(hat["mean"], K), hat["sample_root"]
+        root = xp.ones_like(mean) if root is None else beside(root, K)
+        if hat["centred"]:
+            share = root * root / xp.sum(root * root)
+            shift = K @ share - share @ mean
+            norms = xp.clip(norms - shift - K @ share, 0.0, None)
+        if hat["form"] == "gram":
+            K = (K - mean - xp.reshape(shift, (-1, 1))) * root + mean
+        return self._spread(K, norms)
 
     def _kernel_values(self, X: Array) -> Array:
         """With the training samples or landmarks; `X` itself where they are precomputed."""
@@ -194,6 +226,9 @@ class KernelTensorRegressor(Approximating):
             self._forget()
             self._solve(replace(problem, units=data.units), n, **options)
         self.X_fit_ = None if self.kernel == "precomputed" else copy_of(X)
+        if self.X_fit_ is None:
+            xp = namespace_of(X)
+            self._fitted_hat["diagonal"] = float(xp.max(xp.linalg.diagonal(X)))
         return self
 
     def _fit_features(

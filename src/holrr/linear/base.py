@@ -257,6 +257,7 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
         super()._add_batch(data, seen)
         if np.any(never):
             self.intercept_ = np.where(never, np.nan, self.intercept_)
+            self.noise_ = np.where(never, np.nan, self.noise_)
 
     def _fit_moments(self, moments: Moments, **options: Any) -> Any:
         refuse_output_weight(self, "moments")

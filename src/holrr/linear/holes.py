@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..base import lift
 from ..core.caution import warn
 from ..core.finite import check_finite
 from ..core.holes import Observed, SampleBasis, has_observation
 from ..core.missing import Completion
-from ..core.namespace import is_numpy_array, namespace_of, row_blocks, to_numpy
+from ..core.namespace import asarray_like, is_numpy_array, namespace_of, row_blocks, to_numpy
 from ..core.output_weights import check_output_weight, scale_outputs, unscale
+from ..core.spectral import Whitened
 from ..data.samples import Samples
 from ..structures import MultilinearRank
 
@@ -105,7 +107,23 @@ def complete_samples(estimator: Any, data: Samples) -> Completion:
     alpha = data.units.alpha(float(estimator.alpha))
     basis = SampleBasis.from_arrays(data.X, data.w, alpha, fit_intercept=estimator.fit_intercept)
     found = estimator._complete(Observed(basis, data.Y), alpha, data.n_features)
-    return replace(found, problem=replace(found.problem, units=data.units))
+    return replace(
+        found, problem=_observed_hat(replace(found.problem, units=data.units), found, data)
+    )
+
+
+def _observed_hat(problem: Whitened, found: Completion, data: Samples) -> Whitened:
+    """The problem with residual squares and weights of what is observed."""
+    coef, mean = lift(found.found.tucker, problem), np.nan_to_num(problem.mean_y)
+    squares, weights = np.zeros((2, *data.output_shape))
+    for rows in row_blocks(data.n_samples, 8 * math.prod(data.output_shape), _BLOCK):
+        residual = data.Y[rows] - mean - coef.map_input(data.X[rows] - problem.mean_x)
+        w = np.ones(len(residual)) if data.w is None else data.w[rows]
+        seen = ~np.isnan(residual)
+        squares += np.tensordot(w, np.where(seen, residual, 0.0) ** 2, 1)
+        weights += np.tensordot(w, seen, 1)
+    assert problem.hat is not None
+    return replace(problem, hat=replace(problem.hat, residuals=squares, weight=weights))
 
 
 def set_completion(estimator: Any, found: Completion) -> None:
@@ -147,4 +165,16 @@ def unscale_fit(estimator: Any, weights: Sequence[np.ndarray] | None) -> None:
     core, intercept = estimator.tucker_.core, estimator.intercept_
     coef, intercept = unscale(estimator.tucker_, intercept, weights)
     estimator.tucker_ = coef.astype(core.dtype)
+    if hasattr(estimator, "noise_"):
+        estimator.noise_ = unscale_noise(estimator.noise_, weights)
     estimator.intercept_ = namespace_of(intercept).astype(intercept, core.dtype)
+
+
+def unscale_noise(noise: Any, weights: Sequence[np.ndarray]) -> Any:
+    """Noise of the outputs themselves from that of scaled ones; NaN where they have no weight."""
+    xp = namespace_of(noise)
+    v = asarray_like(reduce(np.multiply.outer, weights), noise)
+    nan = xp.full_like(noise, math.nan)
+    return xp.where(
+        v > 0, xp.astype(noise / xp.sqrt(xp.where(v > 0, v, 1 + 0 * v)), noise.dtype), nan
+    )

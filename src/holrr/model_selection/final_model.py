@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import TensorRegressor
-from ..core.namespace import Array
+from ..input_scores import InputScores
 
 __all__ = ["FinalModel"]
 
@@ -20,7 +20,7 @@ def _of_the_final_model(name: str, doc: str) -> property:
     return property(get, doc=doc)
 
 
-class FinalModel:
+class FinalModel(InputScores):
     """Predictions and attributes of `best_estimator_`, as if they were one's own."""
 
     best_estimator_: Any
@@ -38,25 +38,30 @@ class FinalModel:
     n_dropped_ = _of_the_final_model("n_dropped_", "Number of samples without an observed output.")
     n_parameters_ = _of_the_final_model("n_parameters_", "Degrees of freedom of the coefficients.")
 
+    noise_ = _of_the_final_model("noise_", "Standard deviation of the noise of each output.")
+
     labels_ = None
     save = TensorRegressor.save
     to_xarray = TensorRegressor.to_xarray
     name_modes = TensorRegressor.name_modes
     _forget = TensorRegressor._forget
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict with the final model.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether the standard deviation of a new observation about its prediction is returned,
+            too.
 
         Returns
         -------
-        array of shape (n_samples, d1, ..., dp)
+        array of shape (n_samples, d1, ..., dp), or a pair of them
         """
         check_is_fitted(self)
-        return self.best_estimator_.predict(X)
+        return self.best_estimator_.predict(X, return_std)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R2 of the final model, of all outputs together.

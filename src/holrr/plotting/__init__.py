@@ -2,9 +2,10 @@
 
 from ._calibration import IntervalCalibrationDisplay
 from ._coefficients import CoefficientDisplay
+from ._loadings import LoadingsDisplay
 from ._rank_surface import RankSurfaceDisplay
 from ._skill_map import SkillMapDisplay
 from ._spectrum import SpectrumDisplay
 
-__all__ = ["CoefficientDisplay", "IntervalCalibrationDisplay", "RankSurfaceDisplay"]
-__all__ += ["SkillMapDisplay", "SpectrumDisplay"]
+__all__ = ["CoefficientDisplay", "IntervalCalibrationDisplay", "LoadingsDisplay"]
+__all__ += ["RankSurfaceDisplay", "SkillMapDisplay", "SpectrumDisplay"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import ACCENT, DARK, MAIN, check_mode_names, new_figure, outline, tidy
+from ._style import ACCENT, DARK, MAIN, check_mode_names, names_of, new_figure, outline, tidy
 
 __all__ = ["RankSurfaceDisplay"]
 
@@ -83,7 +83,7 @@ class RankSurfaceDisplay:
         ----------
         estimator : HOLRRCV, TraceNormRegressionCV or any other of the searches
         mode_names : sequence of p + 1 strings, optional
-            Names of the modes, input mode first.
+            Names of the modes, input mode first; by default those of the data.
         fig : matplotlib Figure or SubFigure, optional
             Where to draw; a new figure by default.
         """
@@ -108,7 +108,8 @@ class RankSurfaceDisplay:
                 if hasattr(estimator, attribute)
             },
         )
-        return display.plot(mode_names=mode_names, fig=fig)
+        names = names_of(estimator, mode_names, display.surface.ndim - 1)
+        return display.plot(mode_names=names, fig=fig)
 
     def plot(
         self, *, mode_names: Sequence[str] | None = None, fig: Any = None

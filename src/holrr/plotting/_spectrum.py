@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import ACCENT, MAIN, MUTED, check_mode_names, new_figure, tidy
+from ._style import ACCENT, MAIN, MUTED, check_mode_names, names_of, new_figure, tidy
 
 __all__ = ["SpectrumDisplay"]
 
@@ -76,7 +76,7 @@ class SpectrumDisplay:
         ----------
         estimator : HOLRR, LRR, their cross-validated versions or kin
         mode_names : sequence of p + 1 strings, optional
-            Names of the modes, input mode first.
+            Names of the modes, input mode first; by default those of the data.
         fig : matplotlib Figure or SubFigure, optional
             Where to draw; a new figure by default.
         """
@@ -87,7 +87,8 @@ class SpectrumDisplay:
             shape=estimator.tucker_.shape,
             energy=getattr(estimator, "energy_", 0.0),
         )
-        return display.plot(mode_names=mode_names, fig=fig)
+        names = names_of(estimator, mode_names, len(display.spectra))
+        return display.plot(mode_names=names, fig=fig)
 
     def plot(self, *, mode_names: Sequence[str] | None = None, fig: Any = None) -> SpectrumDisplay:
         """Draw one panel for each mode that has a spectrum.

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "new_figure"]
-__all__ += ["name_ticks", "outline", "tidy"]
+from ..data.labels import mode_names
+
+__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "name_ticks"]
+__all__ += ["names_of", "new_figure", "outline", "tidy"]
 
 # Told apart by readers who are blind to some colours, and in grey print.
 MAIN, ACCENT, MUTED, DARK = "#1f5a99", "#d1600e", "#b9bec6", "#6b7280"
@@ -22,6 +24,13 @@ def new_figure(width: float, height: float) -> Any:
     except ImportError as error:
         raise ImportError("displays need matplotlib: pip install holrr[plot]") from error
     return plt.figure(figsize=(width, height), layout="constrained")
+
+
+def names_of(model: Any, given: Sequence[str] | None, n_modes: int) -> list[str]:
+    """A name for each of the first modes of a fitted model: those given, or those of its labels."""
+    if given is None and getattr(getattr(model, "labels_", None), "outputs", None) is not None:
+        return list(mode_names(model)[:n_modes])
+    return check_mode_names(given, n_modes)
 
 
 def axes_of(ax: Any, width: float, height: float) -> tuple[Any, Any]:

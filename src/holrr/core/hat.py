@@ -1,0 +1,209 @@
+"""How sure a ridge fit is: residual squares, degrees of freedom and leverage.
+
+The hat matrix ``H = X (X'X + alpha I)^-1 X'`` turns outputs into fitted values. Its trace counts
+the degrees of freedom, and with ``h(x) = (x - mx)' (X'X + alpha I)^-1 (x - mx)`` a new observation
+of output j lies about its prediction with the standard deviation
+
+    sigma_j sqrt(1 + 1/n + h(x)) .
+
+In the features of a kernel the same is ``h(x) = (k(x, x) - k_x' (K + alpha I)^-1 k_x) / alpha``.
+A fit of lower rank bends less: of the ridge fit's degrees of freedom it has the share that its
+number of parameters is of all, and so has its leverage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .moments import Moments
+from .namespace import Array, beside, inverse_squares, namespace_of, solve_triangular
+from .slabs import cut_mode, slabs
+from .tensor import multi_mode_product, unfold
+from .tucker import Tucker, n_parameters
+
+__all__ = ["Hat", "cholesky_hat", "leverage", "spectral_hat"]
+
+# With a smaller share of the samples left as residual degrees of freedom there is no noise level.
+_NO_FREEDOM = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Hat:
+    """What noise and spread need to know of a ridge problem, in the units of its data.
+
+    Parameters
+    ----------
+    form : {"map", "cholesky", "gram"}
+        What `factor` is: a map B from centred inputs to coordinates whose squares add up to the
+        leverage, the Cholesky factor L of ``X'X + alpha I``, or that of ``K + alpha I``.
+    factor : callable
+        Gives ``B`` of shape (m, r) or ``L`` of shape (m, m).
+    alpha : float
+    mean : array of shape (m,)
+        Centre of the inputs of `factor`.
+    weight : float, or array of shape (d1, ..., dp)
+        Sum of the weights of the samples; of those observed, where outputs are missing.
+    trace : callable
+        Gives ``sum lam / (lam + alpha)``.
+    n_directions : int
+        How many there are of these.
+    squares : array of shape (d1, ..., dp), or None
+        Sums of squares of the centred outputs, where they are known.
+    fitted : callable, or None
+        From mode-0 coordinates M, (r, k), to pairs ``(c, F)``: the fitted values have the inner
+        products ``sum c F'F``.
+    residuals : array of shape (d1, ..., dp), or None
+        The residual sums of squares themselves, where the problem knows them better.
+    root : array of shape (r,), or None
+        ``sqrt(lam + alpha)``, where inputs can have other directions than those of `factor`.
+    more : dict
+        What a kernel needs more.
+    """
+
+    form: str
+    factor: Callable[[], Array]
+    alpha: float
+    mean: Array
+    weight: Any
+    trace: Callable[[], float]
+    n_directions: int
+    squares: Array | None = None
+    fitted: Callable[[Array], list[tuple[float, Array]]] | None = None
+    residuals: Array | None = None
+    root: Array | None = None
+    more: dict[str, Any] = field(default_factory=dict)
+
+    def share(self, V: Tucker) -> float:
+        """The share of the ridge fit's degrees of freedom that a fit of V's rank has."""
+        shape = (self.n_directions, *V.shape[1:])
+        return min(1.0, n_parameters(shape, V.rank) / math.prod(shape))
+
+    def noise(self, Z: Array, V: Tucker, share: float, *, fit_intercept: bool) -> Array | None:
+        """Standard deviation of the noise of each output, (d1, ..., dp), of the fit V near Z.
+
+        Residual squares over the residual degrees of freedom; NaN where there are none of these,
+        None where the sums of squares of the outputs are not known.
+        """
+        rss = self._residual_squares(Z, V)
+        if rss is None:
+            return None
+        xp = namespace_of(rss)
+        free = self.weight - share * self.trace() - fit_intercept + xp.zeros_like(rss)
+        nan = xp.full_like(rss, math.nan)
+        some = free > _NO_FREEDOM * self.weight
+        return xp.sqrt(xp.where(some, rss / xp.where(some, free, xp.ones_like(free)), nan))
+
+    def _residual_squares(self, Z: Array, V: Tucker) -> Array | None:
+        """``||y||^2 - 2 <y, fitted> + ||fitted||^2`` of each output; the products are <z, v>."""
+        if self.residuals is not None or self.squares is None or self.fitted is None:
+            return self.residuals
+        xp, U = namespace_of(self.squares), V.factors[0]
+        rss = xp.zeros_like(self.squares)
+        terms = None if U is None else sum(c * (F.T @ F) for c, F in self.fitted(U))
+        for box, z, core in _parts(Z, V):
+            shape = core.shape[1:]
+            z, core = unfold(z, 0), unfold(core, 0)
+            inner = xp.sum((z if U is None else U.T @ z) * core, axis=0)
+            if terms is None:
+                squares = sum(c * xp.sum(F * F, axis=0) for c, F in self.fitted(core))
+            else:
+                squares = xp.sum(core * (terms @ core), axis=0)
+            rss[box] = xp.reshape(squares - 2 * inner, shape)
+        return xp.clip(rss + self.squares, 0.0, None)
+
+    def kept(self, unit: float, share: float) -> dict[str, Any]:
+        """What a fitted estimator keeps for `leverage`: numbers and arrays."""
+        names = ("form", "alpha", "mean", "weight", "root")
+        weight = self.weight if isinstance(self.weight, float) else float(np.max(self.weight))
+        return {
+            **{name: getattr(self, name) for name in names},
+            "weight": weight,
+            "factor": self.factor(),
+            "unit": unit,
+            "share": share,
+            **self.more,
+        }
+
+
+def spectral_hat(problem: Any, alpha: float, root: Array) -> Hat:
+    """That of a `Spectral` problem at one penalty, with ``root = sqrt(lam + alpha)``."""
+    basis, shrink = problem.basis, problem.s / root
+    (m, r), xp = basis.shape, namespace_of(root)
+    nothing = r == 1 and not bool(xp.any(basis != 0))  # stands for inputs that are constant
+    return Hat(
+        form="map",
+        factor=lambda: basis / root,
+        alpha=alpha,
+        mean=problem.mean_x,
+        weight=problem.weight,
+        trace=lambda: 0.0 if nothing else float(xp.sum(shrink * shrink)),
+        n_directions=r,
+        squares=problem.squares,
+        fitted=lambda M: [(1.0, M * shrink[:, None])],
+        root=root if problem.more or r < m else None,
+        more=problem.more,
+    )
+
+
+def cholesky_hat(m: Moments, L: Array, alpha: float) -> Hat:
+    """That of a problem from moments, with the Cholesky factor of ``X'X + alpha I``."""
+    return Hat(
+        form="cholesky",
+        factor=lambda: L,
+        alpha=alpha,
+        mean=m.mean_x,
+        weight=m.weight,
+        trace=lambda: m.n_features - (alpha * inverse_squares(L) if alpha else 0.0),
+        n_directions=m.n_features,
+        squares=m.squares,
+        fitted=lambda M: [(1.0, M), (-alpha, solve_triangular(L, M, transposed=True))],
+    )
+
+
+def _parts(Z: Array, V: Tucker) -> Iterator[tuple[Any, Array, Array]]:
+    """Boxes of outputs with Z, and V expanded along the output modes, there."""
+    mode = cut_mode(Z, avoid=0)
+    for rows, slab in slabs(Z, mode):
+        core, factors = V.core, [None, *V.factors[1:]]
+        box: Any = ...
+        if mode > 0:
+            box, U = (*(slice(None),) * (mode - 1), rows), factors[mode]
+            if U is None:
+                core = core[(slice(None),) * mode + (rows,)]
+            else:
+                factors[mode] = U[rows, :]
+        yield box, slab, multi_mode_product(core, factors)
+
+
+def leverage(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Array:
+    """``h(x)`` of each row, of shape (n,).
+
+    Parameters
+    ----------
+    hat : dict
+        As `Hat.kept` gives it.
+    F : array of shape (n, m)
+        Centred inputs of the factor; kernel values, centred and weighted as in training.
+    norms : array of shape (n,), optional
+        Squared norms of the centred features; those of the rows of `F` by default.
+    """
+    xp, alpha, factor = namespace_of(F), hat["alpha"], beside(hat["factor"], F)
+    if hat["form"] == "map":
+        t = (F @ factor).T
+    else:
+        t = solve_triangular(factor, F.T)
+        if hat["form"] == "gram" and alpha == 0:
+            t = solve_triangular(factor, t, transposed=True)
+    h, lacking = xp.sum(t * t, axis=0), None
+    norms = xp.sum(F * F, axis=1) if norms is None else norms
+    if hat["form"] == "gram":
+        return h if alpha == 0 else xp.clip(norms - h, 0.0, None) / alpha
+    if hat["root"] is not None and alpha > 0:
+        t = t * beside(hat["root"], F)[:, None]
+        lacking = xp.clip(norms - xp.sum(t * t, axis=0), 0.0, None) / alpha
+    return h if lacking is None else h + lacking

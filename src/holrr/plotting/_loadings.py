@@ -1,0 +1,309 @@
+"""The leading directions of each mode over its coordinates: what a model has found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.namespace import fix_signs, to_numpy
+from ..core.tensor import multi_mode_product
+from ..data.labels import mode_coordinates
+from ._style import DARK, MAIN, names_of, new_figure, tidy
+
+__all__ = ["LoadingsDisplay"]
+
+_MOST_BARS = 20
+_MOST_TICKS = 12
+Mode = int | str | tuple[int | str, int | str]
+
+
+class LoadingsDisplay:
+    """Leading directions of modes: lines over numbers and dates, bars for names, maps for pairs.
+
+    Use `from_estimator` to make one. The directions of a mode (or of a pair of them) are the left
+    singular vectors of the unfolded fit, ordered by energy: they are determined but for their sign,
+    whatever the rotation of the factors. Where `factors_` are in leading order they are these, but
+    for the little that cutting the other modes turns them, and have their signs. Each is of unit
+    length.
+
+    Parameters
+    ----------
+    loadings : sequence of arrays of shape (d, k) or (d, e, k)
+        For each row of panels k directions, over one mode or a pair.
+    shares : sequence of arrays of shape (k,)
+        The share of the energy that each direction holds.
+    coordinates : sequence of tuples of one or two arrays
+    names : sequence of tuples of one or two strings
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    axes_ : array of shape (n_rows, n_components)
+        None where a mode has fewer directions.
+
+    See Also
+    --------
+    SpectrumDisplay : The energies of all directions, those that were cut off, too.
+
+    Examples
+    --------
+    >>> from holrr import HOLRR
+    >>> from holrr.datasets import make_tensor_regression
+    >>> from holrr.plotting import LoadingsDisplay
+    >>> X, Y = make_tensor_regression(60, n_features=5, rank=2, snr=1.0, random_state=0)
+    >>> display = LoadingsDisplay.from_estimator(HOLRR(rank=2).fit(X, Y))
+    >>> display.axes_.shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        loadings: Sequence[np.ndarray],
+        shares: Sequence[np.ndarray],
+        coordinates: Sequence[tuple[np.ndarray, ...]],
+        names: Sequence[tuple[str, ...]],
+    ):
+        self.loadings = loadings
+        self.shares = shares
+        self.coordinates = coordinates
+        self.names = names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        mode: Mode | None = None,
+        n_components: int = 3,
+        mode_names: Sequence[str] | None = None,
+        fig: Any = None,
+    ) -> LoadingsDisplay:
+        """Draw the leading directions of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : any estimator of this library
+            The energy is that of the fit: the sum of squares that `HOLRR`, `LRR` and their kin
+            explain, penalty included. For estimators without an input factor in these units, as
+            `RLS` and those of `holrr.penalized`, it is the squared norm of the coefficients.
+        mode : int, str or pair of them, optional
+            Number or name of a mode, 0 being the input mode; of a pair of output modes, latitude
+            and longitude for instance, joint directions are drawn as maps. All modes by default.
+        n_components : int, default=3
+            How many directions of each to draw, at most.
+        mode_names : sequence of p + 1 strings, optional
+            Names of the modes, input mode first; by default those of the data.
+        fig : matplotlib Figure or SubFigure, optional
+            Where to draw; a new figure by default.
+        """
+        check_is_fitted(estimator)
+        if n_components < 1:
+            raise ValueError(f"n_components must be at least 1; got {n_components}.")
+        names = names_of(estimator, mode_names, len(estimator.tucker_.shape))
+        every = range(len(names)) if mode is None else [mode]
+        rows = [_row(estimator, _modes(m, names), names, n_components) for m in every]
+        keys = ("loadings", "shares", "coordinates", "names")
+        display = cls(**dict(zip(keys, map(list, zip(*rows, strict=True)), strict=True)))
+        return display.plot(fig=fig)
+
+    def plot(self, *, fig: Any = None) -> LoadingsDisplay:
+        """Draw a row of panels for each mode, a column for each direction.
+
+        Parameters
+        ----------
+        fig
+            As in `from_estimator`.
+        """
+        heights = [self._height(i) for i in range(len(self.loadings))]
+        columns = max(share.size for share in self.shares)
+        self.figure_ = fig or new_figure(2.3 * columns + 0.6, sum(heights))
+        grid = self.figure_.add_gridspec(len(heights), columns, height_ratios=heights)
+        self.axes_ = np.full((len(heights), columns), None, dtype=object)
+        for i, share in enumerate(self.shares):
+            for k in range(share.size):
+                first = self.axes_[i, 0]
+                ax = self.figure_.add_subplot(grid[i, k], sharex=first, sharey=first)
+                ax.set_title(f"{k + 1}: {100 * share[k]:.3g} % of the energy", fontsize=8)
+                self.axes_[i, k] = ax
+            draw = self._maps if len(self.names[i]) == 2 else self._curves
+            draw(i, [ax for ax in self.axes_[i] if ax is not None])
+        return self
+
+    def _height(self, i: int) -> float:
+        if len(self.names[i]) == 2:
+            return 2.1
+        x = self.coordinates[i][0]
+        return 1.7 if _is_ordered(x) else 0.6 + 0.16 * min(x.size, _MOST_BARS)
+
+    def _curves(self, i: int, axes: Sequence[Any]) -> None:
+        """Directions of one mode: lines where its coordinate has an order, else bars."""
+        (x,), (name,), U = self.coordinates[i], self.names[i], self.loadings[i]
+        for k, ax in enumerate(axes):
+            tidy(ax)
+            if _is_ordered(x):
+                order = np.argsort(x)
+                ax.axhline(0, color=DARK, lw=0.6)
+                marker = "." if x.size <= 40 else None
+                ax.plot(x[order], U[order, k], color=MAIN, lw=1.5, marker=marker, ms=4)
+                _few_ticks(ax.xaxis, x)
+                ax.set_xlabel(name, fontsize=8)
+                ax.tick_params(labelleft=k == 0)
+            else:
+                self._bars(ax, i, k)
+        # Names of bars speak for themselves; what they are of stands above them.
+        axes[0].set_ylabel("loading" if _is_ordered(x) else name, fontsize=8)
+
+    def _bars(self, ax: Any, i: int, k: int) -> None:
+        (x,), U = self.coordinates[i], self.loadings[i]
+        weight = np.nan_to_num(U**2) @ self.shares[i]
+        shown = np.sort(np.argsort(-weight, kind="stable")[:_MOST_BARS])
+        at = np.arange(shown.size)
+        ax.axvline(0, color=DARK, lw=0.6)
+        ax.barh(at, U[shown, k], 0.7, color=MAIN)
+        ax.set_yticks(at, [_short(v) for v in x[shown]] if k == 0 else None)
+        ax.set_ylim(shown.size - 0.5, -0.5)
+        ax.tick_params(labelleft=k == 0, left=False)
+        if shown.size < x.size:
+            ax.set_xlabel(f"loading, {shown.size} of {x.size}", fontsize=8)
+        else:
+            ax.set_xlabel("loading", fontsize=8)
+        ax.xaxis.get_major_locator().set_params(nbins=4)
+
+    def _maps(self, i: int, axes: Sequence[Any]) -> None:
+        """Directions of a pair, in one scale; what is below half of it is told in grey, too."""
+        (y, x), (rows, columns), U = self.coordinates[i], self.names[i], self.loadings[i]
+        top = float(np.nanmax(np.abs(U)))
+        smooth = _is_ordered(x) and _is_ordered(y) and min(U.shape[:2]) > 1
+        (y, down), (x, across) = _positions(y), _positions(x)
+        image = None
+        for k, ax in enumerate(axes):
+            values = U[np.ix_(down, across)][:, :, k]
+            image = ax.pcolormesh(
+                x, y, values, cmap="RdBu_r", vmin=-top, vmax=top, shading="nearest"
+            )
+            if not smooth:
+                row, column = np.nonzero(values < -top / 2)
+                ax.scatter(x[column], y[row], marker="_", color="white", s=20, lw=1)
+            elif np.nanmax(np.abs(values)) > top / 2:
+                ax.contour(x, y, values, levels=[-top / 2, top / 2], colors="k", linewidths=0.8)
+            _few_ticks(ax.xaxis, self.coordinates[i][1])
+            _few_ticks(ax.yaxis, self.coordinates[i][0])
+            ax.tick_params(labelsize=8, labelleft=k == 0)
+            ax.set_xlabel(columns, fontsize=8)
+        if not _is_ordered(self.coordinates[i][0]):
+            axes[0].invert_yaxis()
+        axes[0].set_ylabel(rows, fontsize=8)
+        bar = self.figure_.colorbar(image, ax=list(axes), pad=0.02, aspect=15)
+        bar.ax.tick_params(labelsize=7)
+
+
+# ---------------------------------------------------------------- directions
+
+
+def _modes(mode: Any, names: Sequence[str]) -> tuple[int, ...]:
+    """Numbers of a mode or of a pair of output modes."""
+    pair = isinstance(mode, (tuple, list))
+    found = [names.index(m) if m in names else m for m in (mode if pair else [mode])]
+    p = len(names) - 1
+    known = all(isinstance(m, int | np.integer) and 0 <= m <= p for m in found)
+    if not known or (pair and (len(set(found)) != 2 or 0 in found)):
+        raise ValueError(
+            f"mode must be a number from 0 to {p}, one of the names {list(names)}, or a pair of "
+            f"output modes; got {mode!r}."
+        )
+    return tuple(int(m) for m in found)
+
+
+def _row(model: Any, modes: tuple[int, ...], names: Sequence[str], n: int) -> tuple[Any, ...]:
+    """Loadings, shares, coordinates and names of a mode or a pair."""
+    U, share = _directions(model, modes, n)
+    grids: Any = getattr(getattr(model, "labels_", None), "inputs", ())
+    title = tuple(names[m] for m in modes)
+    if modes == (0,) and hasattr(getattr(model, "best_estimator_", model), "X_fit_"):
+        return U, share, (np.arange(len(U)),), ("kernel centre",)
+    if modes == (0,) and len(grids) == 1 and len(grids[0].dims) == 2:
+        g = grids[0]
+        U = U.reshape(*g.shape, -1)
+        return U, share, (g.coordinate(0), g.coordinate(1)), g.dims
+    return U, share, tuple(mode_coordinates(model, m) for m in modes), title
+
+
+def _directions(model: Any, modes: tuple[int, ...], n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Leading left singular vectors of the fit with `modes` along the rows, of unit length."""
+    core, factors = _in_units_of_energy(model)
+    C = np.moveaxis(core, modes, range(len(modes)))
+    rank = C.shape[: len(modes)]
+    Q, s, _ = np.linalg.svd(C.reshape(math.prod(rank), -1), full_matrices=False)
+    if s.size == 0 or s[0] == 0:
+        raise ValueError("the coefficients are zero: there are no directions to draw.")
+    s = s / s[0]
+    k = min(n, int(np.sum(s > 1e-7)))
+    U = fix_signs(Q[:, :k]).reshape(*rank, k)
+    U = multi_mode_product(U, [*(factors[m] for m in modes), None])
+    U = U / np.sqrt(np.sum(U**2, axis=tuple(range(len(modes)))))
+    return np.where(_seen(model, modes)[..., None], U, np.nan), s[:k] ** 2 / np.sum(s**2)
+
+
+def _in_units_of_energy(model: Any) -> tuple[np.ndarray, list[np.ndarray | None]]:
+    """Core and factors by which the squared entries of the core are energies."""
+    core = to_numpy(model.tucker_.core).astype(float)
+    factors = [None if U is None else to_numpy(U).astype(float) for U in model.tucker_.factors]
+    if hasattr(model, "energy_") and factors[0] is not None:
+        return core, factors  # orthonormal in whitened coordinates
+    for mode, U in enumerate(factors):
+        if U is not None:
+            factors[mode], R = np.linalg.qr(U)
+            core = multi_mode_product(core, [R if m == mode else None for m in range(core.ndim)])
+    return core, factors
+
+
+def _seen(model: Any, modes: tuple[int, ...]) -> np.ndarray:
+    """Which entries of the modes have an output that was ever observed."""
+    if modes == (0,):
+        return np.ones(model.tucker_.shape[0], dtype=bool)
+    known = np.isfinite(to_numpy(model.intercept_))
+    others = tuple(m for m in range(known.ndim) if m + 1 not in modes)
+    known = known.any(axis=others)
+    return known.T if len(modes) == 2 and modes[0] > modes[1] else known
+
+
+# ---------------------------------------------------------------- axes
+
+
+def _is_ordered(x: np.ndarray) -> bool:
+    return x.dtype.kind in "iufM"
+
+
+def _positions(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the entries of an axis are drawn, in ascending order, and this order."""
+    if not _is_ordered(x):
+        return np.arange(x.size), np.arange(x.size)
+    order = np.argsort(x)
+    return x[order], order
+
+
+def _few_ticks(axis: Any, x: np.ndarray) -> None:
+    """Numbers and dates that do not run into each other; names where these are few."""
+    if x.dtype.kind == "M":
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        axis.set_major_locator(AutoDateLocator(maxticks=4))
+        axis.set_major_formatter(ConciseDateFormatter(axis.get_major_locator()))
+        axis.get_offset_text().set_fontsize(7)
+    elif _is_ordered(x):
+        axis.get_major_locator().set_params(nbins=5, integer=x.dtype.kind in "iu")
+    else:
+        step = -(-x.size // _MOST_TICKS)
+        at = np.arange(0, x.size, step)
+        turn = {"rotation": 90} if axis.axis_name == "x" else {}
+        axis.set_ticks(at, [_short(v) for v in x[at]], **turn)
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 18 else f"{text[:17]}…"

@@ -1,0 +1,96 @@
+"""How far observations lie from predictions: the noise of outputs, the spread of samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from .core.hat import leverage
+from .core.namespace import Array, asarray_like, beside, namespace_of
+from .core.spectral import Whitened
+from .core.tucker import Tucker
+from .data.source import is_dask
+
+__all__ = ["Spread", "scalar_if_0d"]
+
+
+class Spread:
+    """What an estimator knows of its noise, and what it predicts of the spread of observations."""
+
+    tucker_: Tucker
+    noise_: Any
+    fit_intercept: bool
+    # Numbers and arrays that `leverage` needs.
+    _fitted_hat: dict[str, Any]
+
+    _map: Callable[[Array], Array]
+    _predict_array: Callable[[Array], Array]
+    _threads_for: Callable[[int], AbstractContextManager[None]]
+
+    def _predict_pair(self, X: Array) -> tuple[Array, Array]:
+        """Predictions and standard deviations without labels, for checked inputs or Dask."""
+        self._check_spread()
+        if is_dask(X):
+            from .data.dask import map_lazily
+
+            shape, std = np.shape(self.noise_), "_std_array"
+            return self._predict_array(X), map_lazily(self, X, std, shape)
+        with self._threads_for(X.shape[0]):
+            mean, spread = self._predict_with_spread(X)
+            return mean, self._std(spread, mean)
+
+    def _std_array(self, X: Array) -> Array:
+        return self._predict_pair(X)[1]
+
+    def _predict_with_spread(self, X: Array) -> tuple[Array, Array]:
+        """Predictions, and by how much more than the noise observations spread about them, (n,)."""
+        return self._map(X), self._spread(X)
+
+    def _spread(self, F: Array, norms: Array | None = None) -> Array:
+        """``sqrt(1 + 1/n + h(x))`` of each row; arguments of `leverage`, not centred."""
+        xp, hat = namespace_of(F), self._fitted_hat
+        F = xp.astype(F, xp.float64, copy=False) / hat["unit"] - beside(hat["mean"], F)
+        h = hat["share"] * leverage(hat, F, norms)
+        return xp.sqrt(1.0 + (1.0 / hat["weight"] if hat["intercept"] else 0.0) + h)
+
+    def _std(self, spread: Array, like: Array) -> Array:
+        """The noise times the spread of each sample, in the type of the predictions `like`."""
+        xp, noise = namespace_of(like), np.asarray(self.noise_)
+        noise = asarray_like(noise, like, dtype=like.dtype)
+        spread = xp.astype(spread, like.dtype, copy=False)
+        return xp.reshape(spread, (-1, *(1,) * noise.ndim)) * noise
+
+    def _check_spread(self) -> None:
+        """Whether there is a noise level to multiply."""
+        if hasattr(self, "noise_"):
+            return
+        why = (
+            "the moments that it was fitted to were gathered by an older version, without the sums "
+            "of squares of each output: gather them again."
+            if hasattr(self, "_fitted_hat")
+            else "this estimator has no formula for it, or comes from a file of an older version: "
+            "use a ridge or low-rank estimator, or fit again."
+        )
+        raise ValueError(f"return_std needs the noise of each output, which is not known; {why}")
+
+    def _set_spread(self, problem: Whitened, V: Tucker, kept: float) -> None:
+        """Set the noise of each output, where it is known, and what its spread needs."""
+        hat, units = problem.hat, problem.units
+        assert hat is not None
+        share = kept * hat.share(V)
+        noise = hat.noise(problem.Z, V, share, fit_intercept=self.fit_intercept)
+        self._fitted_hat = {**hat.kept(units.x, share), "intercept": self.fit_intercept}
+        if noise is not None:
+            xp = namespace_of(noise)
+            nan = xp.full_like(noise, math.nan)
+            noise = xp.where(xp.isnan(problem.mean_y), nan, units.y * noise)
+            self.noise_ = scalar_if_0d(xp.astype(noise, self.tucker_.core.dtype))
+
+
+def scalar_if_0d(a: Array) -> Any:
+    """Scalar targets have a scalar intercept and noise, as in scikit-learn."""
+    return float(a) if a.ndim == 0 else a
