@@ -7,16 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import holrr
 from holrr.cli import main
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
 xr = pytest.importorskip("xarray", reason="xarray is not installed")
 pytest.importorskip("h5netcdf", reason="h5netcdf is not installed")
-
-pytestmark = pytest.mark.skipif(
-    not hasattr(holrr.HOLRRCV, "predict_interval"), reason="intervals are yet to come"
-)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
 

@@ -268,3 +268,19 @@ def test_large_files_are_fitted_without_being_read_whole(folder, source):
     expected = holrr.HOLRR(2).fit(X, Y).predict(X)
     with xr.open_dataset("P.nc") as found:
         np.testing.assert_allclose(found.Y.to_numpy(), expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("words", [["--time-series"], ["--model", "kernel-rls", "--alpha", "1"]])
+@pytest.mark.parametrize("source", ["c.nc", "c.zarr", "npy"])
+def test_what_looks_at_the_data_more_than_once_reads_them_whole(folder, words, source):
+    pytest.importorskip("dask", reason="dask is not installed")
+    data = a_climate()
+    np.save("X.npy", data.indices)
+    np.save("Y.npy", data.t2m)
+    files = ["X.npy", "Y.npy"] if source == "npy" else [f"{source}:indices", f"{source}:t2m"]
+    predictions = []
+    for budget in (2**10, 2**30):
+        with memory_budget(budget):
+            assert main(["fit", *files, *words, "-o", "m"]) == 0
+        predictions.append(holrr.load("m").predict(data.indices.to_numpy()))
+    np.testing.assert_allclose(*predictions, rtol=1e-10)

@@ -7,10 +7,6 @@ import holrr
 from holrr.cli import main
 from holrr.datasets import make_tensor_regression
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(holrr.HOLRRCV, "predict_interval"), reason="intervals are yet to come"
-)
-
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
