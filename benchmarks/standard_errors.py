@@ -3,7 +3,7 @@
     python benchmarks/standard_errors.py [--quick]
     python benchmarks/standard_errors.py --picture docs/images/coefficients.png
 
-The first form prints the table of docs/standard_errors.md, the second draws its picture, from its
+The first form prints the tables of docs/standard_errors.md, the second draws its picture, from its
 code. Both take less than a minute.
 """
 
@@ -77,6 +77,26 @@ def stack(n: int, n_repeats: int) -> None:
     line(f"`HOLRRCV`, {n_repeats} searches, {n} samples", 20, np.array(found), truth)
 
 
+def discoveries(n: int, n_repeats: int, q: float = 0.1) -> None:
+    """Two of six inputs have effects: what is found, how much of it falsely, and coverage."""
+    print("\n| | false | found | coverage, effects | coverage, none |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for name in ("RLS", "HOLRR", "HOLRRCV"):
+        rng, sums = np.random.default_rng(0), np.zeros(4)
+        for _ in range(n_repeats):
+            X, W = rng.normal(size=(n, 6)), np.zeros((6, 5, 4))
+            factors = (rng.normal(size=(d, 2)) for d in (2, 5, 4))
+            W[:2] = np.einsum("ia,ja,ka->ijk", *factors)
+            Y = np.tensordot(X, W, 1) + 2 * rng.normal(size=(n, 5, 4))
+            models = {"RLS": RLS(0.0), "HOLRR": HOLRR((2, 2, 2), alpha=0.0), "HOLRRCV": HOLRRCV()}
+            coef = standard_errors(models[name].fit(X, Y), X, Y, stability=False).coef
+            marked, (low, high) = coef.significant(q), coef.interval(0.9)
+            inside = (low <= W) & (high >= W)
+            sums += marked[2:].sum() / max(marked.sum(), 1), marked[:2].mean(), inside[:2].mean(), 0
+            sums[3] += inside[2:].mean()
+        print(f"| `{name}` | " + " | ".join(f"{x:.3f}" for x in sums / n_repeats) + " |")
+
+
 def cost(n: int, d0: int, side: int) -> None:
     X, Y = make_tensor_regression(n, d0, (side,) * 3, rank=(5,) * 4, snr=1.0, random_state=0)
     model, seconds = HOLRR(rank=5).fit(X, Y), []
@@ -121,6 +141,7 @@ def main() -> None:
     ridge(200 if options.quick else 1000)
     bootstrap(*((100, 50) if options.quick else (300, 500)))
     stack(*((60, 10) if options.quick else (200, 100)))
+    discoveries(*((100, 3) if options.quick else (200, 100)))
     cost(*((200, 10, 8) if options.quick else (2000, 50, 20)))
 
 

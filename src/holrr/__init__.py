@@ -55,7 +55,7 @@ __all__ = [
 # line begins with an import of this package and must answer Ctrl-C from then on, and the libraries
 # of numbers take a second.
 _HOMES = ["core.tucker", "data.moments", "inference", "io", "kernel", "linear"]
-_HOMES += ["model_selection", "penalized"]
+_HOMES += ["metrics", "model_selection", "penalized"]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,16 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
+from sklearn.base import clone
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    LeavePGroupsOut,
+    RepeatedKFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
 
 from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, Moments, TraceNormRegression
 from holrr.data.reading import RowReader, blocks_of_rows, boxes, in_order, is_on_disk
@@ -122,9 +131,42 @@ def test_a_criterion_needs_no_folds(data, tmp_path):
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-10)
 
 
-def test_splits_that_are_no_partition_are_refused(data, tmp_path):
-    with memory_budget(SMALL), pytest.raises(ValueError, match="test every sample once"):
-        RLSCV(alphas=[1.0, 2.0], cv=ShuffleSplit(3)).fit(data[0], npy(tmp_path, "Y", data[1]))
+SPLITTERS = [
+    TimeSeriesSplit(4),
+    TimeSeriesSplit(3, gap=5, max_train_size=200),
+    ShuffleSplit(3, test_size=0.2, train_size=0.5, random_state=0),
+    RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
+    GroupShuffleSplit(3, random_state=0),
+    LeavePGroupsOut(2),
+]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("cv", SPLITTERS, ids=str)
+def test_any_splitter_works_in_one_pass(data, tmp_path, cv, weighted):
+    """The moments between the borders of the splits add up to those of their sides."""
+    (X, Y), groups = data, np.arange(500) // 125
+    w = np.random.default_rng(0).integers(0, 3, size=500).astype(float) if weighted else None
+    for estimator in (HOLRRCV(alphas=[0.1, 1.0, 10.0], cv=cv), RLSCV(alphas=[1.0, 10.0], cv=cv)):
+        expected = clone(estimator).fit(X, Y, w, groups=groups)
+        with memory_budget(SMALL):
+            model = clone(estimator).fit(X, npy(tmp_path, "Y", Y), w, groups=groups)
+        for name in ("mean_mse", "fold_mse", "null_mse"):
+            np.testing.assert_allclose(model.cv_results_[name], expected.cv_results_[name])
+        np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-8)
+
+
+def test_splits_into_too_many_pieces_are_refused(data, tmp_path):
+    X, Y = npy(tmp_path, "X", np.random.default_rng(0).normal(size=(500, 120))), data[1]
+    cv = RepeatedKFold(n_splits=5, n_repeats=20, random_state=0)
+    with memory_budget(SMALL), pytest.raises(ValueError, match=r"cuts the data into 500 pieces"):
+        RLSCV(alphas=[1.0, 2.0], cv=cv).fit(X, npy(tmp_path, "Y", Y))
+    twice = [(np.r_[0:400, 0], np.arange(400, 500))]
+    with (
+        memory_budget(SMALL),
+        pytest.raises(ValueError, match="split 0 of cv holds a sample twice"),
+    ):
+        RLSCV(alphas=[1.0, 2.0], cv=twice).fit(X, npy(tmp_path, "Y", Y))
 
 
 def test_the_pass_stays_within_its_budget(tmp_path):

@@ -101,6 +101,26 @@ def test_the_place_of_a_bad_entry_in_memory(data, monkeypatch):
             model.score(X, Y, w)
 
 
+def test_outputs_without_weight_in_the_fit_do_not_count_and_holes_are_refused(tmp_path):
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    X, Y = toy(n=200, shape=(3, 4))
+    model = RLS(output_weight=[[1.0, 0.0, 2.0], None]).fit(X[:100], Y[:100])
+    how = {"multioutput": "variance_weighted"}
+    expected = r2_score(flat(Y[:, [0, 2]]), flat(model.predict(X)[:, [0, 2]]), **how)
+    ways = [
+        lambda Y: (X, Y),
+        lambda Y: (X, on_disk(tmp_path, "Y", Y)),
+        lambda Y: (X, da.from_array(Y, chunks=50)),
+    ]
+    hole = Y.copy()
+    hole[70, 2, 1] = np.nan
+    for way in ways:
+        with memory_budget(2**10):
+            assert model.score(*way(Y)) == pytest.approx(expected, rel=1e-12)
+            with pytest.raises(ValueError, match=r"y contains NaN at index \(70, 2, 1\)"):
+                model.score(*way(hole))
+
+
 def test_a_score_takes_little_memory():
     """No array as large as the outputs: the predictions are made in blocks, too."""
     X = np.random.default_rng(0).normal(size=(20_000, 3))

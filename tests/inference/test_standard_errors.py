@@ -199,6 +199,24 @@ def test_outputs_of_any_order(shape):
     assert found.predictions.std_error.shape == (2, *shape)
 
 
+@pytest.mark.parametrize(("x", "y"), [(1.0, 1e200), (1e-150, 1.0), (1e100, 1e-150)])
+def test_data_of_any_scale(x, y):
+    X, Y = toy()
+    expected = standard_errors(RLS(0.0), X, Y)
+    found = standard_errors(RLS(0.0), X * x, Y * y)
+    assert_allclose(found.coef.std_error / (y / x), expected.coef.std_error, rtol=1e-6)
+    assert np.array_equal(found.coef.significant(), expected.coef.significant())
+
+
+@pytest.mark.filterwarnings("error")
+def test_inputs_that_depend_on_each_other_are_fitted_as_by_fit():
+    X, Y = toy()
+    X[:, 1] = X[:, 0]
+    found = standard_errors(RLS(0.0), X, Y, n_groups=8)
+    labels = np.repeat(np.arange(8), 5)
+    assert_allclose(found.coef.std_error, naive(RLS(0.0), X, Y, labels)[0], rtol=1e-6)
+
+
 # ---------------------------------------------------------------- factors
 
 
@@ -270,8 +288,9 @@ def test_fits_that_need_the_samples(tmp_path):
         (HOLRR(2, output_weight=area), Y),
         (RLS(solver="svd"), Y),
     ):
-        found = standard_errors(model, X, y, n_groups=6)
-        assert_allclose(found.coef.std_error, naive(model, X, y, labels)[0], rtol=1e-4)
+        w = np.random.default_rng(0).uniform(0.5, 2.0, size=30)
+        found = standard_errors(model, X, y, sample_weight=w, n_groups=6)
+        assert_allclose(found.coef.std_error, naive(model, X, y, labels, w)[0], rtol=1e-4)
     wide = np.random.default_rng(0).normal(size=(12, 40))
     found = standard_errors(RLS(), wide, Y[:12], n_groups=6)
     assert_allclose(
@@ -293,7 +312,7 @@ def test_exact_kernels_have_those_of_predictions():
 
 def test_landmarks_stay_where_they_are(tmp_path):
     X, Y = toy(60)
-    model = KernelRLS(kernel="rbf", n_components=8, random_state=0).fit(X, Y)
+    model = KernelRLS(kernel="rbf", n_components=8).fit(X, Y)  # drawn by chance, once
     still = KernelRLS(kernel="rbf", landmarks=model.X_fit_)
     labels = np.repeat(np.arange(6), 10)
     expected = naive(still, X, Y, labels, None, lambda fit: fit.predict(X[:4]))[0]
@@ -400,8 +419,10 @@ def test_refusals():
         standard_errors(RLS(), X, Y, groups=np.zeros(40))
     with pytest.raises(ValueError, match="two samples of positive weight"):
         standard_errors(RLS(), X, Y, sample_weight=np.eye(40)[0])
-    with pytest.raises(ValueError, match="y contains NaN"):
-        standard_errors(RLS(), X, np.where(Y == Y.max(), np.nan, Y))
+    Y[37, 2, 1] = np.nan
+    with pytest.raises(ValueError, match=r"y contains NaN at index \(37, 2, 1\)"):
+        standard_errors(RLS(), X, Y)
+    Y[37, 2, 1] = 0.0
     gram = X @ X.T
     with pytest.raises(ValueError, match="kernel='precomputed' has no inputs"):
         standard_errors(KernelRLS(kernel="precomputed"), gram, Y)

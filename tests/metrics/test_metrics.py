@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -248,3 +251,11 @@ def test_outputs_that_hardly_vary_spoil_the_average_and_not_the_score():
     search = GridSearchCV(HOLRR(rank=(4, 3, 3)), grid).fit(X, Y)
     assert search.best_params_ == {"alpha": 1e-3}
     assert search.best_score_ > 0.9
+
+
+def test_the_package_is_there_when_it_is_asked_for():
+    """And not before: the command line begins with an import of the library."""
+    code = "import sys, holrr; assert 'sklearn' not in sys.modules; "
+    code += "print(holrr.metrics.r2([1, 2], [1, 2]))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "1.0"

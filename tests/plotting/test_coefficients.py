@@ -26,7 +26,7 @@ def _close_figures():
 
 @pytest.fixture(scope="module")
 def errors():
-    return standard_errors(HOLRR(rank=2), *toy())
+    return standard_errors(HOLRR(rank=2), *toy(noise=4.0))
 
 
 def line(ax, label):
@@ -34,13 +34,14 @@ def line(ax, label):
 
 
 def test_a_curve_is_a_section_with_its_band_and_marks(errors):
-    display = CoefficientDisplay(errors).plot(select={0: 3, "mode1": 1}, coverage=0.8, q=0.2)
+    display = CoefficientDisplay(errors).plot(select={0: 3, "mode1": 1}, coverage=0.8, q=1e-4)
     ax, at = display.ax_, (3, 1)
     assert_allclose(ax.lines[1].get_ydata(), errors.coef.value[at])
     low, high = (end[at] for end in errors.coef.interval(0.8))
     band = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert (band.min(), band.max()) == (pytest.approx(low.min()), pytest.approx(high.max()))
-    marked = errors.coef.significant(0.2)[at]
+    marked = errors.coef.significant(1e-4)[at]
+    assert 0 < marked.sum() < errors.coef.significant()[at].sum()
     assert_allclose(line(ax, "differs from zero").get_xdata(), np.flatnonzero(marked))
     assert_allclose(line(ax, "may be zero").get_xdata(), np.flatnonzero(~marked))
     assert ax.get_title() == "feature 3, mode1 1"
@@ -85,6 +86,21 @@ def test_labels_of_the_data_are_those_of_the_picture():
     assert_allclose(table["coef_std_error"], found.coef.std_error)
     maps = CoefficientDisplay(found).plot(select={"index": "b"})
     assert maps.ax_.get_xlabel() == "month"
+
+
+def test_north_is_up_and_what_was_never_observed_is_no_colour():
+    xr = pytest.importorskip("xarray")
+    X, Y = toy()
+    Y[:, 0, 1] = np.nan
+    Y = xr.DataArray(Y, dims=("day", "lat", "lon"), coords={"lat": [60, 0, -60]})
+    found = standard_errors(RLS(missing="fill"), X, Y, n_groups=5)
+    ax = CoefficientDisplay(found).plot(select={0: 1}).ax_
+    assert ax.yaxis_inverted()
+    assert np.isnan(np.ma.filled(ax.collections[0].get_array(), np.nan)[0, 1])
+    assert not np.any(np.isnan(found.coef.std_error[:, 1:]))
+    section = CoefficientDisplay(found).plot(select={0: 1, "lon": 2}).ax_
+    assert_allclose(section.lines[1].get_xdata(), [-60, 0, 60])
+    assert_allclose(section.lines[1].get_ydata(), found.coef.value[1, ::-1, 2])
 
 
 @pytest.mark.parametrize("shape", [(), (4,), (3, 2), (2, 3, 2)])

@@ -28,6 +28,7 @@ __all__ = ["check_inputs", "check_lengths", "check_outputs", "check_pair", "chec
 __all__ += ["nan_for_masked", "unmasked"]
 
 MAX_WEIGHT = 1e150
+_NUMBERS = ("i", "u", "f", "b", "c")
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -106,6 +107,8 @@ def check_lengths(X: Any, Y: Any) -> None:
 def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
     """scikit-learn's check, with the name of the argument in every message."""
     A = _numbers(A, name)
+    if _is_plain(A) and A.ndim > 1:  # a table of floats is an array with names
+        return A
     try:
         return check_array(
             A,
@@ -127,18 +130,28 @@ def _numbers(A: Any, name: str) -> Any:
     numbers behind dates depend on their unit.
     """
     A = unmasked(A, name)
-    frame = hasattr(A, "dtypes") and hasattr(A, "columns")
-    for part in (A[column] for column in A.columns) if frame else (A,):
-        kind = getattr(getattr(part, "dtype", None), "kind", None)
-        if kind in ("i", "u", "f", "b", "c"):
-            continue
-        values = part if kind in ("m", "M") else _as_objects(part)
-        if values is not None and (bad := _first_other(values)) is not None:
-            raise ValueError(
-                f"{name} must hold numbers; got {bad!r} of type {type(bad).__name__}. Convert text "
-                f"and dates to numbers first, or leave these columns out."
-            )
+    if not (hasattr(A, "dtypes") and hasattr(A, "columns")):
+        _check_numbers(A, name)
+        return A
+    dtypes = set(A.dtypes)  # of a table, of which a column costs as much to look at as an array
+    if len(dtypes) == 1 and dtypes <= set(_FLOATS):
+        return A.to_numpy()
+    if not all(getattr(dtype, "kind", None) in _NUMBERS for dtype in dtypes):
+        for column in A.columns:
+            _check_numbers(A[column], f"{name} (column {column!r})")
     return A
+
+
+def _check_numbers(part: Any, name: str) -> None:
+    kind = getattr(getattr(part, "dtype", None), "kind", None)
+    if kind in _NUMBERS:
+        return
+    values = part if kind in ("m", "M") else _as_objects(part)
+    if values is not None and (bad := _first_other(values)) is not None:
+        raise ValueError(
+            f"{name} must hold numbers; got {bad!r} of type {type(bad).__name__}. Convert text "
+            f"and dates to numbers first, or leave these columns out."
+        )
 
 
 def unmasked(A: Any, name: str) -> Any:

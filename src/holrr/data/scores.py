@@ -65,7 +65,7 @@ class Errors:
         Y, predicted = to_numpy(Y).astype(np.float64, copy=False), to_numpy(predicted)
         if missing and not (seen := ~(np.isnan(Y) | np.isnan(predicted))).all():
             return cls._of_observed(Y, predicted, w, seen)
-        if w is not None:  # a product with no weight need not show a bad entry
+        if w is not None and not w.all():  # a product with no weight need not show a bad entry
             check_finite(Y, "y")
         given, unit = Y, unit_of(Y)
         if unit != 1.0:

@@ -145,17 +145,21 @@ class Jackknife:
 
     With `h` the weight of all samples over that of a group and `d` the change of the estimate
     without it, the bias is ``sum (1 - 1/h) d`` and the variance the mean of ``(bias - (h - 1) d)^2
-    / (h - 1)``; for K equal groups ``(K - 1)/K sum (d - mean d)^2``.
+    / (h - 1)``; for K equal groups ``(K - 1)/K sum (d - mean d)^2``. Changes are in a unit, a power
+    of two, in which their squares neither overflow nor vanish.
     """
 
     def __init__(self, value: Array):
         self.value, self.ratios = _host(value), np.zeros(0)
+        size = np.abs(self.value[np.isfinite(self.value)]).max(initial=0.0)
+        self.unit = 2.0 ** np.floor(np.log2(size)) if size > 0 else 1.0
         self.squares, self.sum, self.bias = (np.zeros_like(self.value) for _ in range(3))
 
     def add(self, value: Array, h: float) -> None:
         """Add the estimate without a group of the share ``1 / h`` of all weight."""
         d = _host(value)
         d -= self.value
+        d /= self.unit
         self.ratios = np.append(self.ratios, h)
         self.sum += d
         self.bias += (1 - 1 / h) * d
@@ -168,7 +172,7 @@ class Jackknife:
         K = self.ratios.size
         cross = self.bias * np.sum(1 / (self.ratios - 1)) - 2 * self.sum
         variance = np.maximum((self.squares + self.bias * cross) / K, 0.0)
-        return Estimate(self.value, np.sqrt(variance), self.bias, K - 1)
+        return Estimate(self.value, self.unit * np.sqrt(variance), self.unit * self.bias, K - 1)
 
 
 def aligned(factor: Array, to: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from sklearn.model_selection import GroupKFold, KFold
 
 from ..core.finite import check_finite
 from ..core.namespace import to_numpy
+from ..core.spectral import squares_keep_digits
 from ..data.moments import Moments
 from ..data.samples import Samples
 from ..data.source import Source
@@ -39,10 +40,13 @@ def group_data(model: Any, data: Samples | Source, n_groups: int, groups: Any) -
         found.parts = data.fold_moments(labels, n, grams)
     elif not _needs_samples(model, data, labels[labels >= 0]):
         try:
-            found.parts = [found.some(labels == k).moments(grams) for k in range(n)]
+            parts = [found.some(labels == k).moments(grams) for k in range(n)]
         except ValueError:
             check_finite(data.Y, "y")  # the place of a bad entry in all the data
             raise
+        total = parts[0].merge(*parts[1:]).centred(model.fit_intercept)
+        if squares_keep_digits(total, float(model.alpha)):
+            found.parts = parts
     return found
 
 
@@ -76,7 +80,8 @@ def _needs_samples(model: Any, data: Samples, labels: np.ndarray) -> bool:
         not isinstance(model, LinearTensorRegressor)
         or getattr(model, "solver", "auto") == "svd"
         or getattr(model, "output_weight", None) is not None
-        or labels.size - np.bincount(labels).max() < data.n_features
+        or labels.size - np.bincount(labels).max() < data.n_features  # X'X is larger than X
+        or data.in_units() is not data  # moments would overflow, or vanish
         or (getattr(model, "missing", "raise") == "fill" and has_holes(data))
     )
 

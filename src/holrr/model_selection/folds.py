@@ -15,15 +15,17 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
+from ..core.approximate import Approximation
 from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
-from ..core.spectral import Spectral
+from ..core.spectral import Spectral, Whitened
 from ..core.units import Units
 from ..data.moments import Moments
+from ..data.samples import Samples
 from ..data.source import Source
 from .held_out import HeldOut
 
 __all__ = ["Folds", "Split", "check_splits", "is_consecutive", "is_partition", "merge_others"]
-__all__ += ["gather_folds", "labels_of", "partition_of", "take"]
+__all__ += ["gather_folds", "labels_of", "partition_of", "pieces_of", "take"]
 
 Split = tuple[np.ndarray, np.ndarray]
 
@@ -103,25 +105,92 @@ def is_partition(splits: Sequence[Split], n_samples: int) -> bool:
 
 def gather_folds(
     source: Source, cv: Any, groups: Any = None, response_grams: bool = False
-) -> list[Moments]:
+) -> tuple[list[Moments], list[Split] | None]:
     """Moments of the folds of data beyond memory, from one pass over them.
 
     Parameters
     ----------
     source : Source
     cv : int, splitter or iterable of pairs
-        Must test every sample once and train on all others.
     groups : array of shape (n_samples,), optional
     response_grams : bool
+
+    Returns
+    -------
+    parts : list of Moments
+        Of the folds; where these are no partition, of the pieces that the splits cut the data into.
+    splits : list of index pairs, or None
+        The pieces to train on and to test on, where these are not the other folds and the fold.
     """
-    splits = partition_of(source, cv, groups)
-    return source.fold_moments(labels_of(splits, source.n_samples), len(splits), response_grams)
+    splits, n = _splits_of(source, cv, groups), source.n_samples
+    if is_partition(splits, n):
+        return source.fold_moments(labels_of(splits, n), len(splits), response_grams), None
+    labels, cut = pieces_of(splits, n, source.weights)
+    n_pieces, d = int(labels.max()) + 1, source.n_features
+    held = 8 * (n_pieces + 2 * len(splits)) * d * (d + math.prod(source.output_shape))
+    if held > max(source.max_bytes, 2**26):
+        raise ValueError(
+            f"cv={cv!r} cuts the data into {n_pieces} pieces, and the moments of all of them and "
+            f"of {len(splits)} splits would take {held / 2**20:.3g} MiB; the memory budget is "
+            f"{source.max_bytes / 2**20:.3g} MiB. Take fewer splits, or KFold or GroupKFold."
+        )
+    return source.fold_moments(labels, n_pieces, response_grams), cut
+
+
+def pieces_of(
+    splits: Sequence[Split], n_samples: int, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, list[Split]]:
+    """The pieces that the borders of splits cut the data into: each is on one side of every split.
+
+    Expanding windows and shuffled splits are sums of such pieces, so one pass over the data gives
+    the moments of all their sides.
+
+    Parameters
+    ----------
+    splits : list of index pairs
+    n_samples : int
+    weights : array of shape (n_samples,), optional
+
+    Returns
+    -------
+    labels : array of shape (n_samples,)
+        The piece of each sample; -1 for those without weight.
+    splits : list of index pairs
+        The same splits in pieces.
+
+    Examples
+    --------
+    >>> windows = [(np.arange(2), np.arange(2, 4)), (np.arange(4), np.arange(4, 6))]
+    >>> labels, cut = pieces_of(windows, 6)
+    >>> labels.tolist(), [tuple(side.tolist() for side in split) for split in cut]
+    ([1, 1, 2, 2, 0, 0], [([1], [2]), ([1, 2], [0])])
+    """
+    sides = np.zeros((n_samples, len(splits)), dtype=np.int8)
+    for k, split in enumerate(splits):
+        for code, index in zip((1, 2), split, strict=True):
+            if np.unique(index).size < index.size:
+                raise ValueError(
+                    f"split {k} of cv holds a sample twice, which data beyond memory cannot; give "
+                    f"it a weight instead."
+                )
+            sides[index, k] += code
+    used = np.arange(n_samples) if weights is None else np.flatnonzero(weights > 0)
+    found, inverse = np.unique(sides[used], axis=0, return_inverse=True)
+    labels = np.full(n_samples, -1, dtype=np.intp)
+    labels[used] = inverse.reshape(-1)
+    return labels, [
+        (np.flatnonzero(column % 2 == 1), np.flatnonzero(column >= 2)) for column in found.T
+    ]
+
+
+def _splits_of(source: Source, cv: Any, groups: Any = None) -> list[Split]:
+    samples = np.empty((source.n_samples, 0))  # splitters ask for the number of samples only
+    return check_splits(cv, samples, samples, groups, source.weights)
 
 
 def partition_of(source: Source, cv: Any, groups: Any = None) -> list[Split]:
     """The splits of data beyond memory, which are read once."""
-    samples = np.empty((source.n_samples, 0))  # splitters ask for the number of samples only
-    splits = check_splits(cv, samples, samples, groups, source.weights)
+    splits = _splits_of(source, cv, groups)
     if not is_partition(splits, source.n_samples):
         raise ValueError(
             f"data beyond memory are read once, so cv must test every sample once and train on all "
@@ -200,6 +269,8 @@ class Folds(metaclass=ABCMeta):
     n_inputs: int
     max_input_rank: int
     output_shape: tuple[int, ...]
+    data: Any
+    splits: list[Split]
     min_alpha: float = 0.0
     units: Units = Units()
     output_weights: tuple[np.ndarray, ...] | None = None
@@ -218,6 +289,28 @@ class Folds(metaclass=ABCMeta):
     @abstractmethod
     def refit(self, estimator: Any, **options: Any) -> Any:
         """Fit the chosen estimator to all the data; `options` are those of its `_solve`."""
+
+    def fitted(
+        self, model: Any, mask: np.ndarray | None, fold: int, alpha: float, *candidate: int
+    ) -> tuple[Whitened, Approximation]:
+        """Fit a model to the training part of a fold, in the units of the folds."""
+        problem = self.problem(fold, *candidate)[0].at(alpha)
+        found = model._approximate(problem, self.n_inputs, mask is not None)
+        if mask is not None:
+            found = found.masked(mask)
+        kept = 1.0 if mask is None else float(mask.mean())
+        model._set_fit(self.on_inputs(problem, *candidate), found, kept)
+        return problem, found
+
+    def on_inputs(self, problem: Whitened, *candidate: int) -> Whitened:
+        """A problem in the inputs that models take, where the folds have others."""
+        return problem
+
+    def held_out(self, fold: int, *candidate: int) -> Samples | Moments:
+        """The held-out samples of a fold, as `fitted` models take them, or else their moments."""
+        data, test = self.data, self.splits[fold][1]
+        w = None if data.w is None else take(data.w, test)
+        return Samples(take(data.X, test), take(data.Y, test), w)
 
     def judge(self, stack: Any, model: Any) -> Any:
         """A stack with its held-out error; None where a single model is to be taken instead."""

@@ -30,29 +30,53 @@ _BLOCK = 2**26  # bytes of scattered outputs that are copied at a time
 
 
 class MomentFolds(Folds):
-    """Disjoint folds of which only the moments are known.
+    """Folds of which only the moments are known.
 
     Parameters
     ----------
     parts : list of Moments
+        Of disjoint samples.
+    splits : list of index pairs, optional
+        The parts to train on and to test on; by default each part is tested once, with all others
+        to train on.
     fit_intercept : bool
     """
 
-    def __init__(self, parts: Sequence[Moments], *, fit_intercept: bool = True):
+    def __init__(
+        self,
+        parts: Sequence[Moments],
+        splits: Sequence[Split] | None = None,
+        *,
+        fit_intercept: bool = True,
+    ):
         self.parts, self.fit_intercept = list(parts), fit_intercept
-        self.n_folds = len(self.parts)
+        self.cut = None if splits is None else list(splits)
         self.output_shape = self.parts[0].output_shape
         self.n_inputs = self.parts[0].n_features
-        n = [part.n_samples for part in self.parts]
-        self.max_input_rank = min(self.n_inputs, sum(n) - min(n))
+        n = np.array([part.n_samples for part in self.parts])
+        n_train = n.sum() - n if self.cut is None else [n[t].sum() for t, _ in self.cut]
+        self.n_folds = len(n_train)
+        self.max_input_rank = min(self.n_inputs, int(max(n_train)))
         self.others: list[Moments] = []
 
     def prepare(self, *candidate: int) -> None:
-        self.others = self.others or merge_others(self.parts)
+        if self.others:
+            return
+        if self.cut is None:
+            self.others = merge_others(self.parts)
+        else:
+            self.others = [self._merged(train) for train, _ in self.cut]
 
     def problem(self, fold: int, *candidate: int) -> tuple[Spectral, HeldOut]:
         problem = spectral_from_moments(self.others[fold].centred(self.fit_intercept))
-        return problem, HeldOut.from_moments(problem, self.parts[fold])
+        return problem, HeldOut.from_moments(problem, self.held_out(fold))
+
+    def held_out(self, fold: int, *candidate: int) -> Moments:
+        return self.parts[fold] if self.cut is None else self._merged(self.cut[fold][1])
+
+    def _merged(self, index: np.ndarray) -> Moments:
+        first, *rest = (self.parts[i] for i in index)
+        return first.merge(*rest)
 
     def total(self) -> Moments:
         """Moments of all the folds together."""

@@ -65,20 +65,20 @@ class LinearSearchCV(SearchCV):
         """A new estimator with these parameters, fitted by `fit_fold_moments`."""
         return cls(**parameters).fit_fold_moments(moments)
 
-    def _moment_folds(self, moments: Sequence[Moments]) -> MomentFolds:
+    def _moment_folds(self, moments: Sequence[Moments], splits: Any = None) -> MomentFolds:
         if self.solver == "svd":
             raise ValueError(
                 "solver='svd' factorises the samples themselves, which moments do not hold; use "
                 "solver='auto' or 'eigh' with moments."
             )
         parts = check_fold_moments(moments, self.subspaces == "response")
-        return MomentFolds(parts, fit_intercept=self.fit_intercept)
+        return MomentFolds(parts, splits, fit_intercept=self.fit_intercept)
 
     def _folds(self, data: Samples | Source, groups: Any) -> Folds:
         grams, wants_folds = self.subspaces == "response", self.criterion == "cv"
         if isinstance(data, Source):  # the moments of all folds from one pass over the data
             if wants_folds:
-                return self._moment_folds(gather_folds(data, self.cv, groups, grams))
+                return self._moment_folds(*gather_folds(data, self.cv, groups, grams))
             return self._moment_folds(data.halves(grams))
         data = data.in_units()
         if data.w is not None:  # samples without weight are not looked at later
@@ -109,9 +109,9 @@ class LinearSurfaceSearchCV(LinearSearchCV, SurfaceSearchCV):
     def _default_penalties(self, folds: Any) -> np.ndarray:
         return default_alphas(*folds.energy())
 
-    def _moment_folds(self, moments: Sequence[Moments]) -> MomentFolds:
+    def _moment_folds(self, moments: Sequence[Moments], splits: Any = None) -> MomentFolds:
         refuse_output_weight(self, "moments or data beyond memory")
-        return super()._moment_folds(moments)
+        return super()._moment_folds(moments, splits)
 
     def _folds(self, data: Samples | Source, groups: Any) -> Folds:
         if not isinstance(data, Samples):
@@ -155,11 +155,6 @@ class LinearSurfaceSearchCV(LinearSearchCV, SurfaceSearchCV):
         if isinstance(folds, HoleFolds) and not plan.caps:  # ridge regression
             return folds.ridge_errors(self._to_units(penalties, folds)), (penalties.size,)
         return super()._errors(plan, penalties, folds)
-
-    def _ridge_alphas(self, plan: Any, penalties: np.ndarray, folds: Any) -> Any:
-        if isinstance(folds, HoleFolds):  # whose filled outputs are not those of ridge regression
-            return ()
-        return super()._ridge_alphas(plan, penalties, folds)
 
     def _swept(self, folds: Any) -> tuple[Any, Any]:
         found, plan = super()._swept(folds)

@@ -10,7 +10,7 @@ from scipy.ndimage import label, maximum_position
 
 from ..data.labels import mode_coordinates, mode_names
 from ..inference import StandardErrors, standard_errors
-from ._style import DARK, MAIN, axes_of, name_ticks, outline, tidy
+from ._style import DARK, MAIN, MUTED, axes_of, date_ticks, name_ticks, outline, tidy
 
 __all__ = ["CoefficientDisplay"]
 
@@ -169,12 +169,16 @@ class CoefficientDisplay:
         band: str,
     ) -> None:
         ax, coordinates = self.ax_, self.coordinates[mode]
-        ordered = coordinates.dtype.kind in "iufM"
-        x = coordinates if ordered else np.arange(len(coordinates))
+        x = np.arange(len(coordinates))
+        numbered = mode == 0 and np.array_equal(coordinates, x)  # features without names
+        ordered = coordinates.dtype.kind in "iufM" and not numbered
         ax.axhline(0, color=DARK, lw=0.8)
         if ordered:
-            ax.fill_between(x, low, high, color=MAIN, alpha=0.18, lw=0, label=band)
-            ax.plot(x, value, color=MAIN, lw=1)
+            i, x = np.argsort(coordinates), coordinates
+            ax.fill_between(x[i], low[i], high[i], color=MAIN, alpha=0.18, lw=0, label=band)
+            ax.plot(x[i], value[i], color=MAIN, lw=1)
+            if coordinates.dtype.kind == "M":
+                date_ticks(ax.xaxis, 7)
         else:  # names have no order: nothing lies between them
             ax.vlines(x, low, high, color=MAIN, alpha=0.35, lw=4, label=band)
             name_ticks(ax, ax.xaxis, coordinates)
@@ -188,16 +192,19 @@ class CoefficientDisplay:
 
     def _map(self, free: list[int], value: np.ndarray, marked: np.ndarray) -> None:
         ax, (rows, columns) = self.ax_, free
-        top = float(np.nanmax(np.abs(value))) or 1.0
+        top = float(np.nanmax(np.abs(value), initial=0.0)) or 1.0
+        ax.set_facecolor(MUTED)  # outputs that were never observed
         image = ax.pcolormesh(value, cmap="RdBu_r", vmin=-top, vmax=top)
-        ax.pcolormesh(np.where(marked, np.nan, 1.0), cmap="gray", vmin=0, vmax=1, alpha=0.6)
+        pale = np.where(marked | np.isnan(value), np.nan, 1.0)
+        ax.pcolormesh(pale, cmap="gray", vmin=0, vmax=1, alpha=0.6)
         outline(ax, marked, 0.0, "black")
         _write_signs(ax, value, marked, top)
         for axis, mode in ((ax.xaxis, columns), (ax.yaxis, rows)):
             axis.set_label_text(self.mode_names[mode], fontsize=9)
             name_ticks(ax, axis, self.coordinates[mode], 0.5)
-        if self.coordinates[rows].dtype.kind not in "iufM":
-            ax.invert_yaxis()  # names are read from the top
+        y = self.coordinates[rows]
+        if y.dtype.kind not in "iufM" or y[0] > y[-1]:  # names are read from the top
+            ax.invert_yaxis()
         bar = self.figure_.colorbar(image, ax=ax, pad=0.02)
         bar.set_label("coefficient", fontsize=8)
         bar.ax.tick_params(labelsize=7)

@@ -12,12 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.namespace import fix_signs, to_numpy
 from ..core.tensor import multi_mode_product
 from ..data.labels import mode_coordinates
-from ._style import DARK, MAIN, names_of, new_figure, tidy
+from ._style import DARK, MAIN, date_ticks, name_ticks, names_of, new_figure, tidy
 
 __all__ = ["LoadingsDisplay"]
 
 _MOST_BARS = 20
-_MOST_TICKS = 12
 Mode = int | str | tuple[int | str, int | str]
 
 
@@ -150,7 +149,7 @@ class LoadingsDisplay:
                 ax.axhline(0, color=DARK, lw=0.6)
                 marker = "." if x.size <= 40 else None
                 ax.plot(x[order], U[order, k], color=MAIN, lw=1.5, marker=marker, ms=4)
-                _few_ticks(ax.xaxis, x)
+                _few_ticks(ax, ax.xaxis, x)
                 ax.set_xlabel(name, fontsize=8)
                 ax.tick_params(labelleft=k == 0)
             else:
@@ -191,8 +190,8 @@ class LoadingsDisplay:
                 ax.scatter(x[column], y[row], marker="_", color="white", s=20, lw=1)
             elif np.nanmax(np.abs(values)) > top / 2:
                 ax.contour(x, y, values, levels=[-top / 2, top / 2], colors="k", linewidths=0.8)
-            _few_ticks(ax.xaxis, self.coordinates[i][1])
-            _few_ticks(ax.yaxis, self.coordinates[i][0])
+            _few_ticks(ax, ax.xaxis, self.coordinates[i][1])
+            _few_ticks(ax, ax.yaxis, self.coordinates[i][0])
             ax.tick_params(labelsize=8, labelleft=k == 0)
             ax.set_xlabel(columns, fontsize=8)
         if not _is_ordered(self.coordinates[i][0]):
@@ -287,21 +286,14 @@ def _positions(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x[order], order
 
 
-def _few_ticks(axis: Any, x: np.ndarray) -> None:
-    """Numbers and dates that do not run into each other; names where these are few."""
+def _few_ticks(ax: Any, axis: Any, x: np.ndarray) -> None:
+    """Numbers, dates and names that do not run into each other."""
     if x.dtype.kind == "M":
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-        axis.set_major_locator(AutoDateLocator(maxticks=4))
-        axis.set_major_formatter(ConciseDateFormatter(axis.get_major_locator()))
-        axis.get_offset_text().set_fontsize(7)
+        date_ticks(axis, 4)
     elif _is_ordered(x):
         axis.get_major_locator().set_params(nbins=5, integer=x.dtype.kind in "iu")
     else:
-        step = -(-x.size // _MOST_TICKS)
-        at = np.arange(0, x.size, step)
-        turn = {"rotation": 90} if axis.axis_name == "x" else {}
-        axis.set_ticks(at, [_short(v) for v in x[at]], **turn)
+        name_ticks(ax, axis, x)
 
 
 def _short(value: Any) -> str:

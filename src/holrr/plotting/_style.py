@@ -10,8 +10,8 @@ import numpy as np
 
 from ..data.labels import mode_names
 
-__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "name_ticks"]
-__all__ += ["names_of", "new_figure", "outline", "tidy"]
+__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "date_ticks"]
+__all__ += ["name_ticks", "names_of", "new_figure", "outline", "tidy"]
 
 # Told apart by readers who are blind to some colours, and in grey print.
 MAIN, ACCENT, MUTED, DARK = "#1f5a99", "#d1600e", "#b9bec6", "#6b7280"
@@ -91,3 +91,12 @@ def name_ticks(ax: Any, axis: Any, coordinates: np.ndarray, shift: float = 0.0) 
     places = np.arange(0, len(names), max(1, math.ceil(len(names) * each / room)))
     options = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if turned else {}
     axis.set_ticks(places + shift, [names[i] for i in places], **options)
+
+
+def date_ticks(axis: Any, most: int) -> None:
+    """A few dates, in no more words than they need."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    axis.set_major_locator(AutoDateLocator(maxticks=most))
+    axis.set_major_formatter(ConciseDateFormatter(axis.get_major_locator()))
+    axis.get_offset_text().set_fontsize(7)
