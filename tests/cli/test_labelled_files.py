@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -248,7 +249,7 @@ def test_without_xarray_a_labelled_model_still_predicts(folder):
 
 
 @pytest.mark.parametrize("source", ["big.nc", "big.zarr"])
-def test_large_files_are_fitted_without_being_read_whole(folder, source):
+def test_large_files_are_fitted_without_being_read_whole(folder, capfd, monkeypatch, source):
     pytest.importorskip("dask", reason="dask is not installed")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40_000, 10))
@@ -264,6 +265,10 @@ def test_large_files_are_fitted_without_being_read_whole(folder, source):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert main(["predict", "m", f"{source}:X", "-o", "P.nc"]) == 0
+        monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=Y.nbytes // 2))
+        told = fails(capfd, 4, "predict", "m", f"{source}:X", "-o", "Q.nc")
+        assert "Q.nc cannot be written: No space left" in told
+    assert not (folder / "Q.nc").exists()
     assert peak < Y.nbytes
     expected = holrr.HOLRR(2).fit(X, Y).predict(X)
     with xr.open_dataset("P.nc") as found:

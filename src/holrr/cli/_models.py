@@ -234,8 +234,8 @@ def _parts(options: argparse.Namespace, model: Any, X: Any) -> dict[str, Any]:
     if options.interval is not None:
         if not hasattr(model, "predict_interval"):
             raise CommandError(
-                f"--interval needs held-out errors: {options.MODEL} was fitted without a search "
-                f"(see --cv of holrr fit)"
+                f"--interval needs a linear or kernel model that was chosen by cross-validation "
+                f"(see --cv of holrr fit); {options.MODEL} holds a {type(model).__name__}"
             )
         bounds = model.predict_interval(X, options.interval, options.kind)
         parts["lower"], parts["upper"] = bounds
