@@ -7,10 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-import numpy as np
-
 from .core.hat import leverage
-from .core.namespace import Array, asarray_like, beside, namespace_of
+from .core.namespace import Array, asarray_like, beside, namespace_of, to_numpy
 from .core.spectral import Whitened
 from .core.tucker import Tucker
 from .data.source import is_dask
@@ -37,8 +35,8 @@ class Spread:
         if is_dask(X):
             from .data.dask import map_lazily
 
-            shape, std = np.shape(self.noise_), "_std_array"
-            return self._predict_array(X), map_lazily(self, X, std, shape)
+            shape = self.tucker_.shape[1:]
+            return self._predict_array(X), map_lazily(self, X, "_std_array", shape)
         with self._threads_for(X.shape[0]):
             mean, spread = self._predict_with_spread(X)
             return mean, self._std(spread, mean)
@@ -48,7 +46,16 @@ class Spread:
 
     def _predict_with_spread(self, X: Array) -> tuple[Array, Array]:
         """Predictions, and by how much more than the noise observations spread about them, (n,)."""
-        return self._map(X), self._spread(X)
+        F = self._features(X)
+        return self._map(F), self._spread_of(X, F)
+
+    def _features(self, X: Array) -> Array:
+        """What the model is linear in."""
+        return X
+
+    def _spread_of(self, X: Array, F: Array) -> Array:
+        """The spread of samples, (n,), from inputs and features."""
+        return self._spread(F)
 
     def _spread(self, F: Array, norms: Array | None = None) -> Array:
         """``sqrt(1 + 1/n + h(x))`` of each row; arguments of `leverage`, not centred."""
@@ -59,8 +66,7 @@ class Spread:
 
     def _std(self, spread: Array, like: Array) -> Array:
         """The noise times the spread of each sample, in the type of the predictions `like`."""
-        xp, noise = namespace_of(like), np.asarray(self.noise_)
-        noise = asarray_like(noise, like, dtype=like.dtype)
+        xp, noise = namespace_of(like), asarray_like(to_numpy(self.noise_), like, dtype=like.dtype)
         spread = xp.astype(spread, like.dtype, copy=False)
         return xp.reshape(spread, (-1, *(1,) * noise.ndim)) * noise
 

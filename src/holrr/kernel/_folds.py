@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..core.namespace import Array
-from ..core.spectral import Spectral, spectral_from_moments
+from ..core.spectral import Spectral, Whitened, spectral_from_moments
 from ..core.units import Units
 from ..data.moments import Moments
 from ..data.samples import Samples
@@ -62,18 +63,26 @@ class KernelFolds(Folds):
         self.max_input_rank = min(largest, math.prod(self.output_shape))
 
     def problem(self, fold: int, *candidate: int) -> tuple[Spectral, Any]:
-        X, Y, w = self.data.X, self.data.Y, self.data.w
+        Y, w = self.data.Y, self.data.w
         train, test = self.splits[fold]
         kernel = self.kernels[candidate[0]]
-        Xt, Xv = take(X, train), take(X, test)
-        if kernel.name == "precomputed":
-            Xt, Xv = take(Xt.T, train).T, take(Xv.T, train).T
+        Xt, Xv = (self._inputs(rows, train, candidate) for rows in (train, test))
         problem = self._spectral(kernel, Xt, take(Y, train), _take_weights(w, train))
         F = (kernel(Xv, Xt) - problem.mean_x) @ problem.basis
         Yv, wv = take(Y, test), _take_weights(w, test)
         if F.shape[1] > math.prod(self.output_shape):
             return problem, HeldOutSamples.of(F, Yv, problem.mean_y, wv)
         return problem, HeldOut.from_features(F, Yv, problem.mean_y, wv)
+
+    def fitted(self, model: Any, mask: Any, fold: int, alpha: float, *candidate: int) -> Any:
+        both = super().fitted(model, mask, fold, alpha, *candidate)
+        train = self.splits[fold][0]
+        model._keep_samples(self._inputs(train, train, candidate))
+        return both
+
+    def held_out(self, fold: int, *candidate: int) -> Any:
+        train, test = self.splits[fold]
+        return replace(super().held_out(fold), X=self._inputs(test, train, candidate))
 
     def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
         data = self.data
@@ -82,6 +91,11 @@ class KernelFolds(Folds):
 
     def refit(self, estimator: Any, **options: Any) -> Any:
         return estimator._fit_data(self.data, **options)
+
+    def _inputs(self, rows: Array, train: Array, candidate: tuple[int, ...]) -> Array:
+        """Inputs of samples; their kernel values with the training samples where precomputed."""
+        X = take(self.data.X, rows)
+        return take(X.T, train).T if self.kernels[candidate[0]].name == "precomputed" else X
 
     def _spectral(self, kernel: KernelFunction, X: Array, Y: Array, w: Array | None) -> Spectral:
         outputs = centre_responses(
@@ -143,6 +157,19 @@ class LandmarkFolds(Folds):
             train, test = (self._moments_at(candidate, i) for i in self.splits[fold])
         problem = spectral_from_moments(self._centred(train))
         return problem, HeldOut.from_moments(problem, test)
+
+    def fitted(self, model: Any, mask: Any, fold: int, alpha: float, *candidate: int) -> Any:
+        both = super().fitted(model, mask, fold, alpha, *candidate)
+        model._keep_features(self.features[candidate[0]])
+        return both
+
+    def on_inputs(self, problem: Whitened, *candidate: int) -> Whitened:
+        return self.features[candidate[0]].on_kernel_values(problem)
+
+    def held_out(self, fold: int, *candidate: int) -> Any:
+        if isinstance(self.data, Samples):
+            return super().held_out(fold)
+        return self.parts[fold][1]
 
     def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
         (total,) = self._moments(candidate, None, 1)

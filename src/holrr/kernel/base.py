@@ -143,21 +143,20 @@ class KernelTensorRegressor(Approximating):
 
     def _read(self, X: Array, read: Callable[[Array], Array]) -> Array:
         blocks = row_blocks(X.shape[0], 8 * self.tucker_.shape[0], _BLOCK)
-        parts = [read(self._kernel_values(X[rows, :])) for rows in blocks]
+        parts = [read(self._features(X[rows, :])) for rows in blocks]
         return parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat(parts, axis=0)
 
     def _predict_with_spread(self, X: Array) -> tuple[Array, Array]:
         blocks = row_blocks(X.shape[0], 8 * self.tucker_.shape[0], _BLOCK)
-        parts = []
-        for rows in blocks:
-            K = self._kernel_values(X[rows, :])
-            parts.append((self._map(K), self._kernel_spread(X[rows, :], K)))
+        parts = [
+            super(KernelTensorRegressor, self)._predict_with_spread(X[rows, :]) for rows in blocks
+        ]
         concat = namespace_of(X).concat
         return concat([p[0] for p in parts], axis=0), concat([p[1] for p in parts], axis=0)
 
-    def _kernel_spread(self, X: Array, K: Array) -> Array:
+    def _spread_of(self, X: Array, F: Array) -> Array:
         """The spread from kernel values, with the squared norms of the centred features."""
-        xp, hat = namespace_of(K), self._fitted_hat
+        K, xp, hat = F, namespace_of(F), self._fitted_hat
         if "diagonal" in hat:  # precomputed, so that nobody knows k(x, x)
             norms = xp.full_like(K[:, 0], hat["diagonal"])
         else:
@@ -178,7 +177,7 @@ class KernelTensorRegressor(Approximating):
             K = (K - mean - xp.reshape(shift, (-1, 1))) * root + mean
         return self._spread(K, norms)
 
-    def _kernel_values(self, X: Array) -> Array:
+    def _features(self, X: Array) -> Array:
         """With the training samples or landmarks; `X` itself where they are precomputed."""
         fitted = self.X_fit_
         return self._kernel_function()(X, X if fitted is None else beside(fitted, X))
@@ -225,11 +224,20 @@ class KernelTensorRegressor(Approximating):
             problem = self._whiten(lambda: self._gram(X, w), outputs)
             self._forget()
             self._solve(replace(problem, units=data.units), n, **options)
+        self._keep_samples(X)
+        return self
+
+    def _keep_samples(self, X: Array) -> None:
+        """Keep what kernel values of other samples take."""
         self.X_fit_ = None if self.kernel == "precomputed" else copy_of(X)
         if self.X_fit_ is None:
             xp = namespace_of(X)
             self._fitted_hat["diagonal"] = float(xp.max(xp.linalg.diagonal(X)))
-        return self
+
+    def _keep_features(self, features: Landmarks) -> None:
+        self.X_fit_ = features.points
+        chosen = {**self._kernel_spec(), "n_components": self.n_components}
+        self._fitted_features = (chosen, features.s, features.Q)
 
     def _fit_features(
         self, features: Landmarks, moments: Moments, data: Any = None, **options: Any
@@ -242,9 +250,7 @@ class KernelTensorRegressor(Approximating):
             problem = replace(problem, units=data.units)
         self._forget()
         self._solve(problem, features.points.shape[0], **options)
-        self.X_fit_ = features.points
-        chosen = {**self._kernel_spec(), "n_components": self.n_components}
-        self._fitted_features = (chosen, features.s, features.Q)
+        self._keep_features(features)
         return self
 
     def _n_directions(self, n_features: int, output_shape: Sequence[int]) -> int:

@@ -27,7 +27,14 @@ from ..data.samples import Samples
 from ..structures import MultilinearRank
 
 __all__ = ["check_no_infinity", "check_unobserved", "complete_samples", "has_holes", "observe"]
-__all__ += ["output_weights", "set_completion", "unscale_fit", "weighted", "without_unobserved"]
+__all__ += [
+    "output_weights",
+    "set_completion",
+    "unscale_fit",
+    "unscale_noise",
+    "weighted",
+    "without_unobserved",
+]
 
 _BLOCK = 2**22  # bytes of outputs that are looked at at a time
 

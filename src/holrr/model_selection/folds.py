@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
+from ..core.approximate import Approximation
 from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
-from ..core.spectral import Spectral
+from ..core.spectral import Spectral, Whitened
 from ..core.units import Units
 from ..data.moments import Moments
+from ..data.samples import Samples
 from ..data.source import Source
 from .held_out import HeldOut
 
@@ -267,6 +269,8 @@ class Folds(metaclass=ABCMeta):
     n_inputs: int
     max_input_rank: int
     output_shape: tuple[int, ...]
+    data: Any
+    splits: list[Split]
     min_alpha: float = 0.0
     units: Units = Units()
     output_weights: tuple[np.ndarray, ...] | None = None
@@ -285,6 +289,28 @@ class Folds(metaclass=ABCMeta):
     @abstractmethod
     def refit(self, estimator: Any, **options: Any) -> Any:
         """Fit the chosen estimator to all the data; `options` are those of its `_solve`."""
+
+    def fitted(
+        self, model: Any, mask: np.ndarray | None, fold: int, alpha: float, *candidate: int
+    ) -> tuple[Whitened, Approximation]:
+        """Fit a model to the training part of a fold, in the units of the folds."""
+        problem = self.problem(fold, *candidate)[0].at(alpha)
+        found = model._approximate(problem, self.n_inputs, mask is not None)
+        if mask is not None:
+            found = found.masked(mask)
+        kept = 1.0 if mask is None else float(mask.mean())
+        model._set_fit(self.on_inputs(problem, *candidate), found, kept)
+        return problem, found
+
+    def on_inputs(self, problem: Whitened, *candidate: int) -> Whitened:
+        """A problem in the inputs that models take, where the folds have others."""
+        return problem
+
+    def held_out(self, fold: int, *candidate: int) -> Samples | Moments:
+        """The held-out samples of a fold, as `fitted` models take them, or else their moments."""
+        data, test = self.data, self.splits[fold][1]
+        w = None if data.w is None else take(data.w, test)
+        return Samples(take(data.X, test), take(data.Y, test), w)
 
     def judge(self, stack: Any, model: Any) -> Any:
         """A stack with its held-out error; None where a single model is to be taken instead."""

@@ -21,6 +21,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 
 from ..base import lift
+from ..core.approximate import Approximation
 from ..core.holes import Observed, SampleBasis
 from ..core.missing import Completion, complete_ridge
 from ..core.spectral import Spectral, Whitened
@@ -150,6 +151,17 @@ class HoleFolds(Folds):
         return estimator._fit_data(self.data, **options)
 
     # ------------------------------------------------------------ fits around holes
+
+    def fitted(
+        self, model: Any, mask: np.ndarray | None, fold: int, alpha: float, *candidate: int
+    ) -> tuple[Whitened, Approximation]:
+        if self.choice is None:  # ridge regression
+            found = model._complete(self.observed(fold), alpha, self.n_inputs)
+            model._set_fit(found.problem, found.found)
+            return found.problem, found.found
+        both = super().fitted(model, mask, fold, alpha, *candidate)
+        model.intercept_ = np.where(self.fills[fold].never, np.nan, model.intercept_)
+        return both
 
     def observed(self, fold: int) -> Observed:
         """The observed outputs that a fold trains with."""

@@ -50,11 +50,11 @@ class MomentFolds(Folds):
         fit_intercept: bool = True,
     ):
         self.parts, self.fit_intercept = list(parts), fit_intercept
-        self.splits = None if splits is None else list(splits)
+        self.cut = None if splits is None else list(splits)
         self.output_shape = self.parts[0].output_shape
         self.n_inputs = self.parts[0].n_features
         n = np.array([part.n_samples for part in self.parts])
-        n_train = n.sum() - n if self.splits is None else [n[t].sum() for t, _ in self.splits]
+        n_train = n.sum() - n if self.cut is None else [n[t].sum() for t, _ in self.cut]
         self.n_folds = len(n_train)
         self.max_input_rank = min(self.n_inputs, int(max(n_train)))
         self.others: list[Moments] = []
@@ -62,18 +62,17 @@ class MomentFolds(Folds):
     def prepare(self, *candidate: int) -> None:
         if self.others:
             return
-        if self.splits is None:
+        if self.cut is None:
             self.others = merge_others(self.parts)
         else:
-            self.others = [self._merged(train) for train, _ in self.splits]
+            self.others = [self._merged(train) for train, _ in self.cut]
 
     def problem(self, fold: int, *candidate: int) -> tuple[Spectral, HeldOut]:
         problem = spectral_from_moments(self.others[fold].centred(self.fit_intercept))
         return problem, HeldOut.from_moments(problem, self.held_out(fold))
 
     def held_out(self, fold: int, *candidate: int) -> Moments:
-        """Moments of the held-out samples."""
-        return self.parts[fold] if self.splits is None else self._merged(self.splits[fold][1])
+        return self.parts[fold] if self.cut is None else self._merged(self.cut[fold][1])
 
     def _merged(self, index: np.ndarray) -> Moments:
         first, *rest = (self.parts[i] for i in index)

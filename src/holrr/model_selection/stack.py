@@ -88,6 +88,8 @@ class Stack:
         Both for every number of blocks, where the null model counts as one.
     gap : float
         No mixture has an error below ``path_mse[-1] - gap``.
+    fold_masks : tuple of n_folds arrays
+        For each fold the mask with the weights that the other folds give the same blocks.
     """
 
     blocks: tuple[Index, ...]
@@ -98,6 +100,7 @@ class Stack:
     path_mse: np.ndarray
     path_cross_fitted_mse: np.ndarray
     gap: float
+    fold_masks: tuple[np.ndarray, ...]
 
 
 def stack_ranks(
@@ -170,6 +173,7 @@ class _Path:
         self.fold_weights = [np.empty(0)] * K
         self.mse: list[float] = []
         self.cross_fitted: list[float] = []
+        self.path_of_fold_weights: list[list[np.ndarray]] = []
         self.add(tuple(int(R) for R in start))
 
     def add(self, block: Index) -> None:
@@ -192,6 +196,7 @@ class _Path:
         self.weights.append(nearest_in_hull(B, self.weights[-1]))
         self.mse.append(squares(B, self.weights[-1]))
         self.cross_fitted.append(self.cross_fit())
+        self.path_of_fold_weights.append(self.fold_weights)
 
     def cross_fit(self) -> float:
         """The error with the weights for each fold from the others.
@@ -237,9 +242,14 @@ class _Path:
         pairs = zip(self.blocks[:n], self.weights[n], strict=True)
         kept = [(block, float(w)) for block, w in pairs if w > 0 and all(block)]
         blocks, weights = tuple(block for block, _ in kept), np.array([w for _, w in kept])
-        mask = mask_of(blocks, weights, self.linear_sums.ndim)
+        order = self.linear_sums.ndim
+        mask = mask_of(blocks, weights, order)
         paths = np.array(self.mse), np.array(self.cross_fitted)
-        return Stack(blocks, weights, mask, self.mse[n - 1], self.cross_fitted[n - 1], *paths, gap)
+        rows = [i for i in range(n) if all(self.blocks[i])]
+        used = [self.blocks[i] for i in rows]
+        masks = tuple(mask_of(used, w[rows], order) for w in self.path_of_fold_weights[n - 1])
+        errors = self.mse[n - 1], self.cross_fitted[n - 1]
+        return Stack(blocks, weights, mask, *errors, *paths, gap, masks)
 
 
 def mask_of(blocks: Sequence[Index], weights: Iterable[float], order: int) -> np.ndarray:

@@ -13,9 +13,14 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from ..core.namespace import asarray_like, to_numpy
+from ..data.samples import Samples
+from ..linear.holes import unscale_noise
+from ..spread import scalar_if_0d
 from .criteria import CRITERIA, criterion_surface
 from .folds import Folds
 from .grid import RankGrid, parameter_counts
+from .intervals import FoldResiduals, Intervals, held_out_noise, held_out_scores
 from .search import Data, Index, SearchCV
 from .selection import SELECTIONS, select
 from .stack import MAX_BLOCKS
@@ -25,7 +30,7 @@ from .sweep import Errors, Sweep, rank_errors
 __all__ = ["SurfaceSearchCV"]
 
 
-class SurfaceSearchCV(SearchCV):
+class SurfaceSearchCV(Intervals, SearchCV):
     """Choose penalty and ranks, then predict like the chosen model refitted to all the data."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
@@ -184,10 +189,15 @@ class SurfaceSearchCV(SearchCV):
         return index[:split], tuple(i + 1 for i in index[split:])
 
     def _refit(self, folds: Folds, plan: RankGrid) -> None:
-        """Fit the chosen model, or the stack of many, to all the data."""
-        if not self._stacks or not plan.caps:
+        """Fit the chosen model, or the stack of many, to all the data; then meet its residuals."""
+        masks = self._refit_stack(folds, plan) if self._stacks and plan.caps else None
+        if masks is None:
             super()._refit(folds, plan)
-            return
+        if self.criterion == "cv":
+            self._set_intervals(folds, masks)
+
+    def _refit_stack(self, folds: Folds, plan: RankGrid) -> tuple[np.ndarray, ...] | None:
+        """Fit the stack, and return its masks for the folds; None where a single model is taken."""
         results = self.cv_results_
         place, stack = search_stack(
             folds,
@@ -200,8 +210,7 @@ class SurfaceSearchCV(SearchCV):
         model = self._named(self._model(place, stack.mask.shape))
         judged = folds.judge(stack, model)
         if judged is None:
-            super()._refit(folds, plan)
-            return
+            return None
         stack = judged
         self.best_estimator_ = self._fit_choice(folds, model, mask=stack.mask)
         self.best_score_ = -stack.cross_fitted_mse
@@ -210,6 +219,48 @@ class SurfaceSearchCV(SearchCV):
         self.stack_mse_ = folds.units.energy(float(stack.mse))
         self.stack_gap_ = folds.units.energy(float(stack.gap))
         results["stack_path_mse"] = stack.path_cross_fitted_mse
+        return stack.fold_masks
+
+    def _set_intervals(self, folds: Folds, masks: Sequence[np.ndarray] | None) -> None:
+        """Find noise and quantiles of the held-out residuals of the choice."""
+        place, rank = self._parted(self.best_index_)
+        place = getattr(self, "stack_place_", place)
+        alpha, candidate = float(self._to_units(self.alphas_, folds)[place[-1]]), place[:-1]
+        folds.prepare(*candidate)
+        fits, parts = [], []
+        for fold in range(folds.n_folds):
+            mask = None if masks is None else masks[fold]
+            model = self._model(place, rank if mask is None else mask.shape)
+            problem, found = folds.fitted(model, mask, fold, alpha, *candidate)
+            held = folds.held_out(fold, *candidate)
+            if isinstance(held, Samples):
+                fits.append(FoldResiduals.of(model, held.X, held.Y, held.w))
+            else:
+                parts.append((model, problem, found.tucker, held))
+        self._keep_intervals(folds, fits, parts)
+
+    def _keep_intervals(self, folds: Folds, fits: list[FoldResiduals], parts: list[Any]) -> None:
+        kept: dict[str, Any] = {"levels": None}
+        noise: Any
+        if fits:
+            tested = np.unique(np.concatenate([test for _, test in folds.splits]))
+            w = folds.data.w
+            n = tested.size if w is None else int((to_numpy(w)[tested] > 0).sum())
+            noise, kept = held_out_scores(fits, n)
+        else:
+            noise = held_out_noise(parts)
+            if noise is None:
+                return
+        self._fitted_intervals = kept
+        model, shape = self.best_estimator_, folds.output_shape
+        for name in ("entry", "n_entry"):
+            if np.ndim(kept.get(name, 0)):
+                kept[name] = kept[name].reshape(kept[name].shape[:-1] + shape)
+        noise = folds.units.y * noise.reshape(shape)
+        if folds.output_weights is not None:
+            noise = unscale_noise(noise, folds.output_weights)
+        core = model.tucker_.core
+        model.noise_ = scalar_if_0d(asarray_like(noise, core, dtype=core.dtype))
 
     # ------------------------------------------------------------ the chosen model
 
