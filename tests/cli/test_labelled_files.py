@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -248,7 +249,7 @@ def test_without_xarray_a_labelled_model_still_predicts(folder):
 
 
 @pytest.mark.parametrize("source", ["big.nc", "big.zarr"])
-def test_large_files_are_fitted_without_being_read_whole(folder, source):
+def test_large_files_are_fitted_without_being_read_whole(folder, capfd, monkeypatch, source):
     pytest.importorskip("dask", reason="dask is not installed")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40_000, 10))
@@ -264,7 +265,27 @@ def test_large_files_are_fitted_without_being_read_whole(folder, source):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert main(["predict", "m", f"{source}:X", "-o", "P.nc"]) == 0
+        monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=Y.nbytes // 2))
+        told = fails(capfd, 4, "predict", "m", f"{source}:X", "-o", "Q.nc")
+        assert "Q.nc cannot be written: No space left" in told
+    assert not (folder / "Q.nc").exists()
     assert peak < Y.nbytes
     expected = holrr.HOLRR(2).fit(X, Y).predict(X)
     with xr.open_dataset("P.nc") as found:
         np.testing.assert_allclose(found.Y.to_numpy(), expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("words", [["--time-series"], ["--model", "kernel-rls", "--alpha", "1"]])
+@pytest.mark.parametrize("source", ["c.nc", "c.zarr", "npy"])
+def test_what_looks_at_the_data_more_than_once_reads_them_whole(folder, words, source):
+    pytest.importorskip("dask", reason="dask is not installed")
+    data = a_climate()
+    np.save("X.npy", data.indices)
+    np.save("Y.npy", data.t2m)
+    files = ["X.npy", "Y.npy"] if source == "npy" else [f"{source}:indices", f"{source}:t2m"]
+    predictions = []
+    for budget in (2**10, 2**30):
+        with memory_budget(budget):
+            assert main(["fit", *files, *words, "-o", "m"]) == 0
+        predictions.append(holrr.load("m").predict(data.indices.to_numpy()))
+    np.testing.assert_allclose(*predictions, rtol=1e-10)

@@ -15,7 +15,7 @@ from ._files import Place, reading
 from ._read import read
 from ._tables import Layout, Table, some, title
 
-__all__ = ["layouts", "n_samples", "read_inputs", "read_pair"]
+__all__ = ["in_memory", "layouts", "n_samples", "read_inputs", "read_pair"]
 
 Columns = list[Hashable]
 
@@ -32,6 +32,13 @@ def n_samples(data: Any, sample_dim: str | None) -> int:
     if hasattr(data, "dims"):
         return data.sizes[sample_dim or next(iter(data.dims))]
     return data.shape[0]
+
+
+def in_memory(data: Any) -> Any:
+    """What is on disk, or not computed yet, read whole: for what looks at it more than once."""
+    if hasattr(data, "compute"):
+        return data.compute()
+    return data if hasattr(data, "columns") else np.asarray(data)
 
 
 def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any, Any]:

@@ -28,7 +28,7 @@ from ._choices import (
     parse_shape,
     wants_search,
 )
-from ._data import layouts, n_samples, read_inputs, read_pair
+from ._data import in_memory, layouts, n_samples, read_inputs, read_pair
 from ._errors import EXIT_OK, CommandError
 from ._files import FORMATS, Place, check_file, check_output, writing
 from ._report import description, of_errors
@@ -173,6 +173,8 @@ def _fit(options: argparse.Namespace) -> int:
         raise CommandError(f"X must be a matrix, samples by features; {options.X} is of {X.shape}")
     names, X = (X.columns, X.values) if isinstance(X, Plain) else (None, X)
     Y = Y.values if isinstance(Y, Plain) else Y
+    if KINDS[options.model].has_kernel or options.time_series:
+        X, Y = in_memory(X), in_memory(Y)
     estimator, scale = make_estimator(options, X, Y), Standardizer(options.sample_dim)
     search = {"groups": groups} if wants_search(options) else {}
     with _warnings_as_lines("fit"):
@@ -232,8 +234,8 @@ def _parts(options: argparse.Namespace, model: Any, X: Any) -> dict[str, Any]:
     if options.interval is not None:
         if not hasattr(model, "predict_interval"):
             raise CommandError(
-                f"--interval needs held-out errors: {options.MODEL} was fitted without a search "
-                f"(see --cv of holrr fit)"
+                f"--interval needs a linear or kernel model that was chosen by cross-validation "
+                f"(see --cv of holrr fit); {options.MODEL} holds a {type(model).__name__}"
             )
         bounds = model.predict_interval(X, options.interval, options.kind)
         parts["lower"], parts["upper"] = bounds

@@ -10,6 +10,7 @@ from operator import add
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import make_scorer
 
 from ..core.finite import check_finite
 from ..core.namespace import row_blocks, to_numpy
@@ -23,7 +24,7 @@ from ..data.scores import Errors, errors_between
 from ..data.source import check_kind, is_dask, weights_of
 
 __all__ = ["compare", "labelled", "opened", "r2", "reader_of", "rmse", "rows_of"]
-__all__ += ["skill", "skill_of"]
+__all__ += ["scorers", "skill", "skill_of"]
 
 _BLOCK = 2**24  # bytes of outputs that are read at a time
 _AVERAGES = ("pooled", "uniform", None)
@@ -158,14 +159,22 @@ def skill(
     return labelled(labels, skill_of(errors, average), "skill")
 
 
+# For ``scoring=`` of `cross_validate`, `GridSearchCV` and the like: one of them, or all at once.
+scorers: dict[str, Any] = {
+    "r2_pooled": make_scorer(r2),
+    "r2_uniform": make_scorer(r2, average="uniform"),
+    "neg_rmse": make_scorer(rmse, greater_is_better=False),
+}
+
+
+# ---------------------------------------------------------------- in blocks
+
+
 def skill_of(errors: Sequence[Errors], average: str | None = None) -> Any:
     """Skill from the errors of predictions and of their reference, or of the mean."""
     if len(errors) == 1:
         return errors[0].r2(average)
     return replace(errors[0], scatter=errors[1].error).r2(average, least=1)
-
-
-# ---------------------------------------------------------------- in blocks
 
 
 def compare(
@@ -234,10 +243,9 @@ def reader_of(
     if callable(forecast):
         return lambda rows: to_numpy(forecast(rows)), labels
     dim, outputs = sample_dim or labels.sample_dim, tuple(Y.shape[1:])
-    one = name == "reference" and _is_one_row(forecast, dim, outputs)
-    if one:
-        forecast = _as_row(forecast, dim)
-    elif sample_dim is None and comes_from(forecast, "xarray") and dim is not None:
+    row = _as_row(forecast, dim, outputs) if name == "reference" else None
+    one, forecast = row is not None, forecast if row is None else row
+    if not one and sample_dim is None and comes_from(forecast, "xarray") and dim is not None:
         first = next(iter(forecast.dims), None)
         if first != dim:
             raise ValueError(
@@ -265,20 +273,13 @@ def _is_numbered(forecast: Any) -> bool:
     return index is not None and steps == (0, len(index), 1)
 
 
-def _is_one_row(reference: Any, dim: str | None, outputs: tuple[int, ...]) -> bool:
+def _as_row(reference: Any, dim: str | None, outputs: tuple[int, ...]) -> Any:
+    """What a reference says of every sample, as the outputs of one; None if it has all samples."""
     if comes_from(reference, "xarray"):
-        return dim is not None and dim not in reference.dims
-    is_series = comes_from(reference, "pandas") and not hasattr(reference, "columns")
-    return (is_series and bool(outputs)) or np.shape(reference) == outputs
-
-
-def _as_row(reference: Any, dim: str | None) -> Any:
-    """What a reference says of every sample as the outputs of one, with their names."""
-    if comes_from(reference, "xarray"):
-        return reference.expand_dims(dim)
-    if comes_from(reference, "pandas"):
+        return reference.expand_dims(dim) if dim not in (None, *reference.dims) else None
+    if comes_from(reference, "pandas") and not hasattr(reference, "columns") and outputs:
         return reference.to_frame().T
-    return np.asarray(reference, dtype=np.float64)[None]
+    return np.asarray(reference)[None] if np.shape(reference) == outputs else None
 
 
 def labelled(labels: Labels | None, each: Any, name: str) -> Any:
