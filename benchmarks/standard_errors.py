@@ -1,9 +1,9 @@
 """Jackknife standard errors against the closed form, the bootstrap and the spread over new noise.
 
     python benchmarks/standard_errors.py [--quick]
-    python benchmarks/standard_errors.py --picture docs/images/coefficients.png
+    python benchmarks/standard_errors.py --pictures docs/images
 
-The first form prints the tables of docs/standard_errors.md, the second draws its picture, from its
+The first form prints the tables of docs/standard_errors.md, the second draws its pictures, from its
 code. Both take less than a minute.
 """
 
@@ -110,15 +110,17 @@ def cost(n: int, d0: int, side: int) -> None:
     )
 
 
-def draw(path: str) -> None:
-    """The three pictures of the guide beside each other."""
+def draw(folder: str) -> None:
+    """The pictures of the guide."""
     import matplotlib.pyplot as plt
+    from scipy.stats import norm
 
-    from holrr.plotting import CoefficientDisplay
+    from holrr.plotting import CoefficientDisplay, IntervalCalibrationDisplay
 
     guide = Path(__file__).resolve().parents[1] / "docs" / "standard_errors.md"
     names: dict = {}
-    exec(re.findall(r"```python\n(.*?)```", guide.read_text(), flags=re.DOTALL)[0], names)
+    for block in re.findall(r"```python\n(.*?)```", guide.read_text(), flags=re.DOTALL):
+        exec(block, names)
     figure, axes = plt.subplots(
         1, 3, figsize=(10, 2.8), layout="constrained", width_ratios=[1.35, 1.2, 0.8]
     )
@@ -126,16 +128,26 @@ def draw(path: str) -> None:
     for ax, select in zip(axes, places, strict=True):
         CoefficientDisplay(names["errors"]).plot(select=select, ax=ax)
     axes[1].legend(fontsize=7, frameon=False, loc="upper right")
-    figure.savefig(path, dpi=150)
+    figure.savefig(Path(folder) / "coefficients.png", dpi=150)
+
+    search, A, B = (names[name] for name in ("search", "A", "B"))
+    display = IntervalCalibrationDisplay.from_estimator(search, A[150:], B[150:])
+    mean, level = search.predict(A[150:]), display.nominal
+    std = np.std(B[:150] - search.predict(A[:150]))
+    half = norm.ppf(0.5 + level / 2) * std
+    normal = {c: (mean - h, mean + h) for c, h in zip(level, half, strict=True)}
+    options = {"name": "normal, one noise", "ax": display.ax_}
+    IntervalCalibrationDisplay.from_predictions(B[150:], normal, **options)
+    display.figure_.savefig(Path(folder) / "calibration.png", dpi=130)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few samples, few refits")
-    parser.add_argument("--picture", metavar="PATH", help="draw the picture of the guide instead")
+    parser.add_argument("--pictures", metavar="FOLDER", help="draw those of the guide instead")
     options = parser.parse_args()
-    if options.picture:
-        draw(options.picture)
+    if options.pictures:
+        draw(options.pictures)
         return
     print("| | groups | ratio | typical deviation of an entry |\n| --- | ---: | ---: | ---: |")
     ridge(200 if options.quick else 1000)

@@ -107,7 +107,7 @@ def check_lengths(X: Any, Y: Any) -> None:
 def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
     """scikit-learn's check, with the name of the argument in every message."""
     A = _numbers(A, name)
-    if _is_plain(A) and A.ndim > 1:  # a table of floats is an array with names
+    if _is_plain(A) and A.ndim == 2:  # a table of floats is an array with names
         return A
     try:
         return check_array(

@@ -292,4 +292,6 @@ def row_index(A: Any, sample_dim: str | None = None) -> Any:
 
 
 def _shown(label: Any) -> str:
+    if isinstance(label, np.number):
+        label = label.item()
     return str(label) if comes_from(label, "pandas") or comes_from(label, "cftime") else repr(label)

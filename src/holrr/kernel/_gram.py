@@ -60,7 +60,8 @@ class KernelFunction:
     def diagonal(self, X: Array) -> Array:
         """``k(x, x)`` for each row; a few rows with each other at a time, whatever the kernel."""
         xp = namespace_of(X)
-        blocks = (X[i : i + 16, :] for i in range(0, X.shape[0], 16))
+        n = X.shape[0]
+        blocks = (X[i : min(i + 16, n), :] for i in range(0, n, 16))
         return xp.concat([xp.linalg.diagonal(self(block)) for block in blocks])
 
     @property

@@ -61,6 +61,9 @@ class HOLRR(MultilinearRank, LinearApproximating):
     coef_ : array of shape (n_features, d1, ..., dp)
         Dense coefficients, built when asked for.
     intercept_ : array of shape (d1, ..., dp), or float for scalar targets
+    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+        Standard deviation of the noise of each output: residual squares over the residual
+        degrees of freedom, see docs/intervals.md.
     rank_ : tuple of int
         The ranks that were used. An input rank that the data do not support is lowered.
     objective_ : float

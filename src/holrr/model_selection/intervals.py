@@ -121,6 +121,8 @@ def _factor(kept: dict[str, Any], coverage: float, kind: str, noise: Any) -> np.
     n = kept["n_" + kind]
     with np.errstate(divide="ignore"):
         wanted = coverage * (1 + 1 / np.asarray(n, dtype=float))
+    if kind == "simultaneous":  # a whole score, not part of the way to it
+        wanted = np.ceil(wanted * n - 1e-9) / n
     if not wanted.min() <= 1 + 1e-12:
         raise ValueError(
             f"coverage={coverage:g} needs {math.ceil(coverage / (1 - coverage))} held-out samples "
@@ -204,15 +206,17 @@ def held_out_scores(
     levels = np.arange(1, n + 1) / n if n <= _FEW else LEVELS
     noise, entry = np.empty(D), np.empty((levels.size, D), dtype=np.float32)
     counts = np.full(D, float(n_samples))
-    largest, pool = np.full(n, -np.inf), []
+    largest, pool, pool_w = np.full(n, -np.inf), [], []
     width = max(_BLOCK // (8 * n), 1)
     for start in range(0, D, width):
         columns = slice(start, min(start + width, D))
         R = np.concatenate([fold.scaled(columns) for fold in folds])
         np.abs(R, out=R)
-        seen = ~np.isnan(R)
-        holes = not seen.all()
-        squares, sums = _fold_sums(R, seen if holes else None, folds)
+        squares, sums = _fold_sums(R, None, folds)
+        holes = bool(np.isnan(squares).any())
+        if holes:
+            seen = ~np.isnan(R)
+            squares, sums = _fold_sums(R, seen, folds)
         with np.errstate(invalid="ignore", divide="ignore"):
             noise[columns] = np.sqrt(squares.sum(axis=0) / sums.sum(axis=0))
         if holes:
@@ -221,17 +225,17 @@ def held_out_scores(
         _scale_rows(R, squares, sums, noise[columns], folds)
         np.fmax(largest, np.fmax.reduce(R, axis=1), out=largest)
         step = max(1, n * D // _POOL) | 1  # odd, so that all samples have their turn
-        pool.append(np.stack([R.reshape(-1)[::step], np.repeat(w, R.shape[1])[::step]]))
-    pooled, pooled_w = np.concatenate(pool, axis=1)
+        pool.append(R.reshape(-1)[::step].copy())
+        if weights is not None:
+            pool_w.append(np.repeat(w, R.shape[1])[::step])
+    pooled, pooled_w = np.concatenate(pool), np.concatenate(pool_w) if pool_w else None
     return noise, {
         "levels": levels,
         "n_entry": float(n_samples) if (counts == n_samples).all() else counts,
         "n_pooled": float(counts.sum()),
         "n_simultaneous": float(n_samples),
         "entry": entry,
-        "pooled": _quantiles(pooled[None], levels, None if weights is None else pooled_w, True)[
-            :, 0
-        ],
+        "pooled": _quantiles(pooled[None], levels, pooled_w, True)[:, 0],
         "simultaneous": _quantiles(largest[None], levels, weights, True)[:, 0],
     }
 
