@@ -139,6 +139,18 @@ def test_labels_survive_to_tables_and_back(folder):
     assert (pd.to_datetime(found.index) == a_climate().indexes["time"]).all()
 
 
+def test_an_index_of_several_levels_is_written_as_its_levels(folder):
+    data = a_climate()
+    y = data.t2m.stack(place=("lat", "lon"))
+    holrr.HOLRR(2, 0.1).fit(data.indices, y).save("m")
+    for output in ("P.nc", "P.zarr"):
+        assert main(["predict", "m", "c.nc:indices", "-o", output]) == 0
+    with xr.open_dataset("P.nc") as found:
+        assert found.t2m.dims == ("time", "place")
+        np.testing.assert_array_equal(found.lat, y.lat)
+        np.testing.assert_array_equal(found.lon, y.lon)
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "feather", "xlsx", "nc"])
 def test_a_table_without_labels_beside_a_file_with_some_of_any_calendar(folder, suffix):
     pytest.importorskip("cftime", reason="cftime is not installed")
@@ -254,7 +266,7 @@ def test_large_files_are_fitted_without_being_read_whole(folder, capfd, monkeypa
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40_000, 10))
     Y = (X[:, :8] + rng.normal(size=(40_000, 8))).reshape(-1, 2, 4)
-    big = xr.Dataset({"X": (("time", "f"), X), "Y": (("time", "a", "b"), Y)})
+    big = xr.Dataset({"X": (("time", "f"), X), "Y": (("time", "a", "b"), Y)}, {"a": ["n", "s"]})
     big.to_netcdf("big.nc", engine="h5netcdf")
     big.chunk(time=1000).to_zarr("big.zarr", consolidated=False)
     fit = ["fit", f"{source}:X", f"{source}:Y", "--rank", "2", "-o", "m"]
