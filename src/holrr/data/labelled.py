@@ -144,7 +144,7 @@ def to_xarray(model: Any) -> Any:
     found = {"intercept": (names[1:], to_numpy(np.asarray(model.intercept_)))}
     inputs = _input_axes(model, labels, coords)
     if hasattr(model, "coef_"):
-        values = to_numpy(model.coef_)
+        values = to_numpy(model._dense_coef())
         found["coef"] = (inputs.dims + names[1:], values.reshape(*inputs.shape, *values.shape[1:]))
         coords.update(inputs.coords)
     ranks = tuple(f"rank_{name}" for name in names)

@@ -48,6 +48,9 @@ class FinalModel(InputScores):
     name_modes = TensorRegressor.name_modes
     _forget = TensorRegressor._forget
 
+    def _dense_coef(self) -> Any:
+        return self.best_estimator_._dense_coef()
+
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict with the final model.
 
