@@ -29,7 +29,8 @@ from holrr import (
     TraceNormRegression,
 )
 from holrr.kernel._gram import KernelFunction
-from holrr.model_selection.intervals import LEVELS
+from holrr.model_selection import surface_search
+from holrr.model_selection.intervals import LEVELS, held_out_scores
 from holrr.streaming import memory_budget
 from problems import on_disk, toy, with_holes
 
@@ -191,7 +192,7 @@ def test_constant_outputs_have_no_noise():
 def test_one_output_whose_mean_dwarfs_its_spread_keeps_its_noise():
     """Beside others for which nothing has to be shifted."""
     X, Y = toy(n=200, noise=1.0)
-    Y *= 100.0
+    Y *= 1e9
     Y[:, 0, 0] = 1e7 + np.random.default_rng(1).normal(size=200)
     assert_allclose(RLS(0.0).fit(X, Y).noise_, closed_form(X, Y, X, 0.0)[0], rtol=1e-6)
 
@@ -477,6 +478,29 @@ def test_intervals_are_quantiles_of_the_scaled_out_of_fold_residuals(make):
     lower, upper = model.predict_interval(new, 0.5, "pooled")
     middle = (upper - lower) / 2 / spread / model.noise_
     assert np.all((middle > pooled[225]) & (middle < pooled[245]))
+
+
+def test_the_residuals_are_those_of_the_held_out_error(row, monkeypatch):
+    """Those of a stack, too, with the weights that the other folds give it."""
+    if not has_intervals(row):
+        pytest.skip("no held-out residuals")
+    seen = []
+
+    def watched(fits, n_samples):
+        seen.extend(fits)
+        return held_out_scores(fits, n_samples)
+
+    monkeypatch.setattr(surface_search, "held_out_scores", watched)
+    X, Y = toy(n=60, noise=1.5)
+    w = np.random.default_rng(0).uniform(0.5, 2, 60)
+    for weights in (None, w):
+        seen.clear()
+        model = row.make().fit(X, Y, weights)
+        errors = []
+        for fold in seen:
+            squares = (fold.scaled(slice(None)) * fold.spread[:, None]) ** 2
+            errors.append(np.average(squares.mean(axis=1), weights=fold.w))
+        assert_allclose(np.mean(errors), -model.best_score_, rtol=1e-8)
 
 
 def test_time_blocked_folds_use_their_own_residuals():

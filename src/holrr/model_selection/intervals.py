@@ -56,7 +56,7 @@ LEVELS = np.concatenate(
 )
 _FEW = 40
 # Bytes of the residuals that are looked at together, and how many scores are pooled.
-_BLOCK, _POOL = 2**25, 2**20
+_BLOCK, _POOL = 2**25, 2**18
 
 
 class Intervals:
