@@ -100,15 +100,19 @@ def test_a_file_without_a_name_is_its_only_variable_or_all_of_them(folder):
     assert holrr.load("m").intercept_.shape == (2, 4, 5)
 
 
-def test_a_field_may_be_the_input_and_the_samples_along_any_dimension(folder):
+def test_a_field_may_be_the_input_and_the_samples_along_any_dimension(folder, capfd):
     data = a_climate()
     data.transpose("lat", "lon", "index", "time").to_netcdf("t.nc", engine="h5netcdf")
-    words = ["t.nc:t2m", "t.nc:indices", "--sample-dim", "time", "--model", "rls", "--alpha", "1"]
-    assert main(["fit", *words, "-o", "m"]) == 0
+    words = ["t.nc:t2m", "t.nc:indices", "--model", "rls", "--alpha", "1"]
+    for said in ([], ["--sample-dim", "time"]):
+        assert main(["fit", *words, *said, "-o", "m"]) == 0
+        assert "samples      60" in capfd.readouterr().out
     assert main(["predict", "m", "c.nc:t2m", "-o", "P.nc"]) == 0
     by_hand = holrr.RLS(1.0).fit(data.t2m, data.indices).predict(data.t2m)
     with xr.open_dataset("P.nc") as found:
         xr.testing.assert_allclose(found.indices, by_hand)
+    assert main(["fit", "t.nc:t2m", "t.nc:indices", "--rank", "2", "--cv", "3", "-o", "m"]) == 0
+    assert holrr.load("m").rank_ == (2, 2)
 
 
 def test_groups_of_a_netcdf_file(folder):
