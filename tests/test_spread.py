@@ -28,6 +28,7 @@ from holrr import (
     Moments,
     TraceNormRegression,
 )
+from holrr.kernel._gram import KernelFunction
 from holrr.model_selection.intervals import LEVELS
 from holrr.streaming import memory_budget
 from problems import on_disk, toy, with_holes
@@ -132,6 +133,15 @@ def test_kernel_ridge_has_the_spread_of_a_gaussian_process(solver):
     model = KernelRLS(0.3, kernel="rbf", gamma=0.5 / 1.5**2, fit_intercept=False, solver=solver)
     _, found = model.fit(X, Y).predict(new, return_std=True)
     assert_allclose(found / model.noise_, np.sqrt((expected**2 + 0.3) / 0.3), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["linear", "poly", "sigmoid", "rbf", "laplacian", "cosine"])
+def test_the_diagonal_of_a_kernel_is_that_of_its_gram_matrix(name, xp):
+    X = toy(n=20)[0]
+    kernel = KernelFunction(name, {"gamma": 0.1, "coef0": 0.5, "degree": 2})
+    expected = np.diagonal(kernel(X))
+    if xp.name == "numpy" or name not in ("laplacian", "cosine"):
+        assert_allclose(xp.to_numpy(kernel.diagonal(xp.asarray(X))), expected, rtol=1e-12)
 
 
 def test_precomputed_kernels_have_the_spread_of_the_kernel():

@@ -60,7 +60,8 @@ class Spread:
     def _spread(self, F: Array, norms: Array | None = None) -> Array:
         """``sqrt(1 + 1/n + h(x))`` of each row; arguments of `leverage`, not centred."""
         xp, hat = namespace_of(F), self._fitted_hat
-        F = xp.astype(F, xp.float64, copy=False) / hat["unit"] - beside(hat["mean"], F)
+        F = xp.astype(F, xp.float64, copy=False)
+        F = (F if hat["unit"] == 1.0 else F / hat["unit"]) - beside(hat["mean"], F)
         h = hat["share"] * leverage(hat, F, norms)
         return xp.sqrt(1.0 + (1.0 / hat["weight"] if hat["intercept"] else 0.0) + h)
 

@@ -40,6 +40,7 @@ from ..core.tensor import multi_mode_product, unfold
 from ..core.tucker import Tucker
 from ..data.moments import Moments
 from ..data.named import take_inputs
+from .folds import take
 
 __all__ = ["FoldResiduals", "Intervals", "held_out_noise", "held_out_scores"]
 
@@ -150,8 +151,10 @@ class FoldResiduals:
 
     Parameters
     ----------
-    Y : array of shape (n, D)
-        NaN where an output is missing.
+    Y : array of shape (n_samples, D)
+        Outputs of all samples, NaN where they are missing.
+    rows : array of shape (n,)
+        Which of them are held out, and have a weight.
     latent, core, intercept : arrays of shape (n, R0), (R0, D) and (D,)
         The predictions are ``latent @ core + intercept``.
     spread : array of shape (n,)
@@ -160,6 +163,7 @@ class FoldResiduals:
     """
 
     Y: np.ndarray
+    rows: np.ndarray
     latent: np.ndarray
     core: np.ndarray
     intercept: np.ndarray
@@ -167,23 +171,21 @@ class FoldResiduals:
     w: np.ndarray
 
     @classmethod
-    def of(cls, model: Any, X: Any, Y: Any, w: Any) -> FoldResiduals:
-        """Of a fitted model and samples; those without weight are left out."""
-        n = X.shape[0]
-        weights = np.ones(n) if w is None else to_numpy(w)
-        F = model._features(X)
-        spread, T = to_numpy(model._spread_of(X, F)), model.tucker_
+    def of(cls, model: Any, X: Any, Y: np.ndarray, w: Any, rows: np.ndarray) -> FoldResiduals:
+        """Of a fitted model, the held-out inputs, and the outputs and weights of all samples."""
+        weights = np.ones(rows.size) if w is None else to_numpy(w)[rows]
+        F, T, keep = model._features(X), model.tucker_, weights > 0
+        spread = to_numpy(model._spread_of(X, F))
         latent = to_numpy(F if T.factors[0] is None else F @ T.factors[0])
         core = to_numpy(unfold(multi_mode_product(T.core, (None, *T.factors[1:])), 0))
-        keep, Y = weights > 0, to_numpy(Y).reshape(n, -1)
-        b = np.broadcast_to(to_numpy(model.intercept_).reshape(-1), Y.shape[1:])
-        if not keep.all():
-            Y, latent, spread, weights = (A[keep] for A in (Y, latent, spread, weights))
-        return cls(Y, latent, core, b, spread, weights)
+        Y = Y.reshape(len(Y), -1)
+        intercept = to_numpy(model.intercept_).reshape(-1)
+        return cls(Y, rows[keep], latent[keep], core, intercept, spread[keep], weights[keep])
 
     def scaled(self, columns: slice) -> np.ndarray:
         """Residuals of some outputs over the spread, (n, n_columns)."""
-        R = self.Y[:, columns] - self.latent @ self.core[:, columns]
+        Y = take(self.Y[:, columns], self.rows)
+        R = Y - self.latent @ self.core[:, columns]
         R -= self.intercept[columns]
         R /= self.spread[:, None]
         return R
