@@ -6,7 +6,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ from ._tables import Plain
 from ._write import outputs_of, write
 
 __all__ = ["add_fit", "add_info", "add_predict", "add_score"]
+
+_PATIENCE = 2.0  # seconds after which somebody who watches wants to know how far it is
 
 
 def add_fit(commands: Any) -> argparse.ArgumentParser:
@@ -171,7 +173,7 @@ def _fit(options: argparse.Namespace) -> int:
         X, Y = in_memory(X), in_memory(Y)
     estimator, scale = make_estimator(options, X, Y), Standardizer(options.sample_dim)
     search = {"groups": groups} if wants_search(options) else {}
-    with _warnings_as_lines("fit"):
+    with _told("fit"):
         if options.standardize:
             X = scale.fit(X, Y).transform(X)
         estimator.fit(X, Y, **search)
@@ -191,8 +193,14 @@ def _fit(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _warnings_as_lines(command: str) -> Iterator[None]:
-    with warnings.catch_warnings(record=True) as caught:
+def _told(command: str) -> Iterator[None]:
+    """Warnings are lines on the standard error, and long computations of Dask show how far."""
+    watched: Any = nullcontext()
+    if "dask" in sys.modules and sys.stderr.isatty():
+        from dask.diagnostics import ProgressBar
+
+        watched = ProgressBar(minimum=_PATIENCE, out=sys.stderr)
+    with watched, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     for text in dict.fromkeys(" ".join(str(w.message).split()) for w in caught):
@@ -208,7 +216,7 @@ def _predict(options: argparse.Namespace) -> int:
         check_output(place, [options.MODEL, options.X])
     model, scale = _load(options.MODEL)
     X = scale(_unnamed(read_inputs(options, model), model))
-    with _warnings_as_lines("predict"):
+    with _told("predict"):
         parts = _parts(options, model, X)
         write(options.output, parts, model, layouts(options)[0])
     n, shape = n_samples(parts[""], None), tuple(np.shape(model.intercept_))
@@ -247,7 +255,7 @@ def _score(options: argparse.Namespace) -> int:
     model, scale = _load(options.MODEL)
     X, Y, _ = read_pair(options, model)
     X, Y = scale(_unnamed(X, model)), Y.values if isinstance(Y, Plain) else Y
-    with _warnings_as_lines("score"):
+    with _told("score"):
         print(of_errors(errors_on(getattr(model, "best_estimator_", model), X, Y)))
     return EXIT_OK
 
