@@ -182,6 +182,8 @@ def _fit(options: argparse.Namespace) -> int:
             model.feature_names_in_ = np.array(names, dtype=object)
     if search:
         estimator.set_params(verbose=False)  # whoever loads it may have no terminal
+        for name in ("fold_mse", "std_mse"):  # the errors of every fold: most of the file
+            estimator.cv_results_.pop(name, None)
     notes = {"n_samples": n_samples(X, options.sample_dim)}
     pipeline = Pipeline([("standardize", scale), ("model", estimator)])
     whole = pipeline if options.standardize else estimator
