@@ -1,4 +1,4 @@
-"""Corners of names: clashes, other types, other order, and that no one shares what a model keeps."""
+"""Corners of names: clashes, other types, another order, and that a model shares none of them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_coordinates_are_compared_by_value():
     assert model.score(*floats) == score
     assert model.score(x, y.drop_vars("month")) == score
     assert RLS().fit(x, y.drop_vars("month")).score(x, y) == score  # nothing to compare with
-    with pytest.raises(ValueError, match="at position 1 it has 1.5 and the fit had 1"):
+    with pytest.raises(ValueError, match=r"at position 1 it has 1.5 and the fit had 1"):
         model.score(x, y.assign_coords(month=[0, 1.5, 2, 3]))
 
 
@@ -118,7 +118,7 @@ def test_a_level_may_hold_what_is_not_there(values, tmp_path):
     for again in (model, holrr.load(tmp_path / "model.holrr")):
         pd.testing.assert_index_equal(again.predict(x).columns, columns)
         assert again.score(x, y) > 0.9
-        with pytest.raises(ValueError, match="y has other columns than the fit: at position 0"):
+        with pytest.raises(ValueError, match="y has other columns than the fit"):
             again.score(x, y.iloc[:, ::-1])
 
 
@@ -126,7 +126,7 @@ def test_dates_of_other_calendars_survive_files(tmp_path):
     cftime = pytest.importorskip("cftime", reason="cftime is not installed")
     x, y = maps()
     months = [cftime.Datetime360Day(2000, 2, 30, 12, 30, 1, 5), cftime.DatetimeNoLeap(1, 2, 3)]
-    months += [cftime.datetime(2000, 2, 29, calendar="standard"), cftime.DatetimeJulian(-1, 2, 3)]
+    months += [cftime.datetime(2000, 2, 29, calendar="standard"), cftime.DatetimeJulian(1, 2, 3)]
     y = y.assign_coords(when=("month", np.array(months)))
     model = RLS().fit(x, y)
     model.save(tmp_path / "model.holrr")
@@ -244,7 +244,7 @@ def test_many_features_are_compared_without_a_name_for_each():
     times = [_seconds(lambda: model.predict(x[:1])) for _ in range(5)]
     names = _seconds(model.labels_.inputs[0].entries)
     assert min(times) < names / 2
-    with pytest.raises(ValueError, match="At position 0 X has 'lat=1.0,lon=0.0'"):
+    with pytest.raises(ValueError, match=r"At position 0 X has 'lat=1.0,lon=0.0'"):
         model.predict(x[:, ::-1])
 
 
