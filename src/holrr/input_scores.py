@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .core.namespace import Array, namespace_of
 from .core.threads import few_threads_for
 from .data.labelled import put_labels
-from .data.labels import Grid, comes_from
+from .data.labels import Grid, comes_from, free
 from .data.named import take_inputs
 from .data.source import is_dask
 
@@ -51,7 +51,7 @@ class InputScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         scores = model._score_array(take_inputs(model, X))
         if model.labels_ is None or not comes_from(X, "xarray"):
             return scores
-        grid = Grid(("component",), tuple(scores.shape[1:]), name="score")
+        grid = Grid((free("component", X.dims),), tuple(scores.shape[1:]), name="score")
         labels = replace(model.labels_, kind="dataarray", flat=False, outputs=grid)
         return put_labels(labels, X, scores)
 
