@@ -1,10 +1,10 @@
 """Jackknife standard errors against the closed form, the bootstrap and the spread over new noise.
 
     python benchmarks/standard_errors.py [--quick]
-    python benchmarks/standard_errors.py --picture docs/images/coefficients.png
+    python benchmarks/standard_errors.py --pictures docs/images
 
-The first form prints the tables of docs/standard_errors.md, the second draws its picture, from its
-code. Both take less than a minute.
+The first form prints the tables of docs/standard_errors.md, the second draws its pictures, from its
+code. The tables take one or two minutes, the pictures a few seconds.
 """
 
 from __future__ import annotations
@@ -65,16 +65,25 @@ def bootstrap(n: int, n_refits: int, alpha: float = 1.0) -> None:
     line("the same, predictions", n, found.predictions.std_error, predictions)
 
 
-def stack(n: int, n_repeats: int) -> None:
+def stack(n: int, n_repeats: int, noise: float) -> None:
     """The spread of whole searches over new noise, which holds what choosing costs."""
-    X, Y = problem(n, noise=1.0)
+    X, Y = problem(n, noise)
     rng = np.random.default_rng(0)
     noisy = [Y + rng.normal(size=Y.shape) for _ in range(n_repeats)]
     fits = [HOLRRCV().fit(X, y) for y in noisy]
     truth = np.std([fit.coef_ for fit in fits], axis=0, ddof=1)
     pairs = list(zip(fits, noisy, strict=True))[:20]
     found = [standard_errors(f, X, y, stability=False).coef.std_error for f, y in pairs]
-    line(f"`HOLRRCV`, {n_repeats} searches, {n} samples", 20, np.array(found), truth)
+    what = f"{n_repeats} searches, {n} samples, noise {noise:g}"
+    line(f"`HOLRRCV`, {what}", 20, np.array(found), truth)
+    line("the same, searched again", 20, np.array([searched_again(X, y) for _, y in pairs]), truth)
+
+
+def searched_again(X: np.ndarray, y: np.ndarray, K: int = 20) -> np.ndarray:
+    """The jackknife of whole searches, whose choices jump."""
+    blocks = np.array_split(np.arange(len(X)), K)
+    fits = [HOLRRCV().fit(np.delete(X, b, 0), np.delete(y, b, 0)).coef_ for b in blocks]
+    return np.sqrt(K - 1) * np.std(fits, axis=0)
 
 
 def discoveries(n: int, n_repeats: int, q: float = 0.1) -> None:
@@ -110,15 +119,17 @@ def cost(n: int, d0: int, side: int) -> None:
     )
 
 
-def draw(path: str) -> None:
-    """The three pictures of the guide beside each other."""
+def draw(folder: str) -> None:
+    """The pictures of the guide."""
     import matplotlib.pyplot as plt
+    from scipy.stats import norm
 
-    from holrr.plotting import CoefficientDisplay
+    from holrr.plotting import CoefficientDisplay, IntervalCalibrationDisplay
 
     guide = Path(__file__).resolve().parents[1] / "docs" / "standard_errors.md"
     names: dict = {}
-    exec(re.findall(r"```python\n(.*?)```", guide.read_text(), flags=re.DOTALL)[0], names)
+    for block in re.findall(r"```python\n(.*?)```", guide.read_text(), flags=re.DOTALL):
+        exec(block, names)
     figure, axes = plt.subplots(
         1, 3, figsize=(10, 2.8), layout="constrained", width_ratios=[1.35, 1.2, 0.8]
     )
@@ -126,21 +137,32 @@ def draw(path: str) -> None:
     for ax, select in zip(axes, places, strict=True):
         CoefficientDisplay(names["errors"]).plot(select=select, ax=ax)
     axes[1].legend(fontsize=7, frameon=False, loc="upper right")
-    figure.savefig(path, dpi=150)
+    figure.savefig(Path(folder) / "coefficients.png", dpi=150)
+
+    search, A, B = (names[name] for name in ("search", "A", "B"))
+    display = IntervalCalibrationDisplay.from_estimator(search, A[150:], B[150:])
+    mean, level = search.predict(A[150:]), display.nominal
+    std = np.std(B[:150] - search.predict(A[:150]))
+    half = norm.ppf(0.5 + level / 2) * std
+    normal = {c: (mean - h, mean + h) for c, h in zip(level, half, strict=True)}
+    options = {"name": "normal, one noise", "ax": display.ax_}
+    IntervalCalibrationDisplay.from_predictions(B[150:], normal, **options)
+    display.figure_.savefig(Path(folder) / "calibration.png", dpi=130)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few samples, few refits")
-    parser.add_argument("--picture", metavar="PATH", help="draw the picture of the guide instead")
+    parser.add_argument("--pictures", metavar="FOLDER", help="draw those of the guide instead")
     options = parser.parse_args()
-    if options.picture:
-        draw(options.picture)
+    if options.pictures:
+        draw(options.pictures)
         return
     print("| | groups | ratio | typical deviation of an entry |\n| --- | ---: | ---: | ---: |")
     ridge(200 if options.quick else 1000)
     bootstrap(*((100, 50) if options.quick else (300, 500)))
-    stack(*((60, 10) if options.quick else (200, 100)))
+    for n, noise in ((60, 1.0),) if options.quick else ((200, 1.0), (60, 3.0)):
+        stack(n, 10 if options.quick else 100, noise)
     discoveries(*((100, 3) if options.quick else (200, 100)))
     cost(*((200, 10, 8) if options.quick else (2000, 50, 20)))
 

@@ -303,6 +303,9 @@ def test_rows_of_different_libraries_are_compared():
     assert RLS().fit(frame, y).predict(frame[:5]).time[0] == y.time[0]
     with pytest.raises(ValueError, match="rows of X and y carry different labels: at position 0"):
         RLS().fit(frame[::-1], y)
+    count = np.arange(40)
+    with pytest.raises(ValueError, match="at position 0 X has 1 and y has 0"):
+        RLS().fit(x.assign_coords(time=count + 1), y.assign_coords(time=count))
     weights = xr.DataArray(np.ones(40), dims="time", coords={"time": y.time[::-1]})
     with pytest.raises(ValueError, match="rows of X and sample_weight"):
         RLS().fit(x, y, weights)

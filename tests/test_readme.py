@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.pictures import GUIDES, run_guide
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -42,3 +44,22 @@ def test_links_lead_somewhere(page):
     links = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
     local = [link for link in links if "://" not in link]
     assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
+def test_the_code_of_the_guides_prints_what_they_say(page, tmp_path):
+    for extra in ("matplotlib", "pandas", "xarray", "dask", "tensorly"):
+        pytest.importorskip(extra, reason=f"{extra} is not installed")
+    result = run_guide(page, tmp_path)
+    assert (result.failed, result.attempted > 5) == (0, True)
+    pictures = set(re.findall(r"images/(\w+\.png)", page.read_text(encoding="utf-8")))
+    assert {path.name for path in tmp_path.glob("*.png")} == pictures
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def test_there_is_a_guide_for_each_reader():
+    names = {page.stem for page in GUIDES}
+    assert names >= {"guide_climate", "guide_laboratory", "guide_machine_learning"}
+    assert names >= {"interpretation", "labels"}

@@ -607,3 +607,13 @@ def test_intervals_say_what_they_lack():
 def test_levels_go_up_to_the_largest():
     assert np.all(np.diff(LEVELS) > 0)
     assert LEVELS[-1] == 1.0
+
+
+def test_without_a_search_there_are_no_intervals_and_the_error_says_why(row):
+    X, Y = toy()
+    model = row.make().fit(X, Y)
+    if hasattr(model, "predict_interval"):
+        assert row.searches
+        return
+    with pytest.raises(AttributeError, match=r"held-out residuals of a search.*use HOLRRCV"):
+        model.predict_interval(X)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .core.namespace import Array, namespace_of
 from .core.threads import few_threads_for
 from .data.labelled import put_labels
-from .data.labels import Grid, comes_from
+from .data.labels import Grid, comes_from, free
 from .data.named import take_inputs
 from .data.source import is_dask
 
@@ -25,7 +25,7 @@ class InputScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """Scores of the inputs as a transformer of scikit-learn gives them."""
 
     tucker_: Any
-    coef_: Any
+    _dense_coef: Callable[[], Array]
 
     def transform(self, X: Any) -> Array:
         """The input scores, which are all that predictions depend on.
@@ -51,7 +51,7 @@ class InputScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         scores = model._score_array(take_inputs(model, X))
         if model.labels_ is None or not comes_from(X, "xarray"):
             return scores
-        grid = Grid(("component",), tuple(scores.shape[1:]), name="score")
+        grid = Grid((free("component", X.dims),), tuple(scores.shape[1:]), name="score")
         labels = replace(model.labels_, kind="dataarray", flat=False, outputs=grid)
         return put_labels(labels, X, scores)
 
@@ -92,11 +92,12 @@ class InputScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def feature_importances_(self) -> Array:
         """Norm of the coefficients of each input over all outputs, of shape (n_features,).
 
-        For ``RFE(model, importance_getter="feature_importances_")`` and its kin: scikit-learn would
-        read `coef_`, whose first axis is the input mode here, the wrong way round. Inputs in
-        different units are to be scaled first. There where `coef_` is.
+        For ``RFE(model, importance_getter="feature_importances_")`` and its kin, which would read
+        `coef_`, whose first axis is the input mode here (but with `output_shape`), the wrong way
+        round. Inputs in different units are to be scaled first. There where `coef_` is.
         """
-        coef = self.coef_
+        check_is_fitted(self)
+        coef = self._dense_coef()
         xp = namespace_of(coef)
         return _row_norms(xp.where(xp.isnan(coef), xp.zeros_like(coef), coef))  # never observed
 

@@ -281,6 +281,13 @@ def test_time_series_are_held_out_later(folder, capfd):
     assert holrr.load("m").best_score_ == pytest.approx(by_hand.best_score_)
 
 
+@pytest.mark.parametrize("words", [["--groups", "groups.npy"], ["--time-series"]])
+def test_folds_are_wanted_by_those_who_name_them(folder, words):
+    np.save("groups.npy", np.arange(N) % 6)
+    assert main(["fit", "X.csv", "Y.csv", "--alpha", "1", *words, "-o", "m"]) == 0
+    assert holrr.load("m").cv.get_n_splits(groups=np.arange(6)) == 5
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
@@ -322,5 +329,13 @@ def test_without_pandas_names_of_columns_still_count(folder):
         np.testing.assert_allclose(np.loadtxt("P.csv", delimiter=","), expected(), rtol=1e-6)
         done = call("predict", "m", "Y.csv", "-o", "P.csv")
         assert "missing 'a', 'b', 'c', 'd'; not known 'u', 'v'" in done.stderr
+    a_table().to_parquet("X.parquet")
     done = call("predict", "m", "X.parquet", "-o", "P.csv")
-    assert done.returncode == 3
+    assert (done.returncode, done.stderr.count("\n")) == (5, 1)
+    assert "pip install holrr[table]" in done.stderr
+
+
+def test_without_the_package_for_a_format_the_message_names_it(folder, capfd, monkeypatch):
+    a_table()[list("abcd")].to_excel("x.xlsx", index=False)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    assert "openpyxl" in fails(capfd, 5, "fit", "x.xlsx", "Y.csv", *FIT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import timeit
 import tracemalloc
 
 import numpy as np
@@ -119,6 +120,18 @@ def test_outputs_without_weight_in_the_fit_do_not_count_and_holes_are_refused(tm
             assert model.score(*way(Y)) == pytest.approx(expected, rel=1e-12)
             with pytest.raises(ValueError, match=r"y contains NaN at index \(70, 2, 1\)"):
                 model.score(*way(hole))
+
+
+def test_a_score_costs_a_few_predictions():
+    """Measured two and a half on a quiet machine; more than ten it must not be."""
+    X = np.random.default_rng(0).normal(size=(5_000, 20))
+    Y = np.random.default_rng(1).normal(size=(5_000, 40, 20))
+    model = RLS().fit(X[:100], Y[:100])
+    predict, score = (
+        min(timeit.repeat(call, number=1, repeat=7))
+        for call in (lambda: model.predict(X), lambda: model.score(X, Y))
+    )
+    assert score < 10 * predict
 
 
 def test_a_score_takes_little_memory():

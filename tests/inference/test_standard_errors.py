@@ -19,6 +19,7 @@ from holrr import (
     RLSCV,
     KernelHOLRRCV,
     KernelRLS,
+    KernelRLSCV,
     Moments,
     TraceNormRegression,
     TraceNormRegressionCV,
@@ -174,10 +175,17 @@ def test_data_of_all_kinds_have_the_same(tmp_path):
         disk = standard_errors(
             HOLRR(rank=2), on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", Y), n_groups=6
         )
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(tmp_path / "both.h5", "w") as file:
+            file["X"], file["Y"] = X, Y
+            hdf5 = standard_errors(HOLRR(rank=2), file["X"], file["Y"], n_groups=6)
+        zarr = pytest.importorskip("zarr")
+        stored = [zarr.array(A, store=str(tmp_path / f"{A.ndim}.zarr")) for A in (X, Y)]
+        stored = standard_errors(HOLRR(rank=2), *stored, n_groups=6)
     arrays = da.from_array(X, chunks=(17, -1)), da.from_array(Y, chunks=(17, -1, 2))
     cluster = standard_errors(HOLRR(rank=2), *arrays, n_groups=6)
     parts = [Moments.from_arrays(X[i : i + 10], Y[i : i + 10]) for i in range(0, 60, 10)]
-    for found in (disk, cluster, standard_errors(HOLRR(rank=2), parts)):
+    for found in (disk, hdf5, stored, cluster, standard_errors(HOLRR(rank=2), parts)):
         assert_allclose(found.coef.std_error, expected, rtol=1e-8)
 
 
@@ -400,6 +408,12 @@ def test_names_of_columns_are_compared():
     )
     with pytest.raises(ValueError, match="feature names"):
         standard_errors(RLS(), table, Y, predict_at=table[:2].rename(columns={"a": "z"}))
+    groups = pd.Series(np.arange(40) // 4, index=np.arange(40)[::-1])
+    with pytest.raises(ValueError, match="rows of X and groups carry different labels"):
+        standard_errors(RLS(), table, Y, groups=groups)
+    flat = standard_errors(HOLRR(rank=2, output_shape=(3, 4)), table, Y.reshape(40, 12))
+    expected = standard_errors(HOLRR(rank=2), X, Y)
+    assert_allclose(flat.coef.std_error, expected.coef.std_error, rtol=1e-8)
 
 
 def test_refusals():
@@ -458,3 +472,23 @@ def test_estimates():
             one.interval(bad)
         with pytest.raises(ValueError, match=f"q={bad}"):
             one.significant(bad)
+
+
+@pytest.mark.parametrize("cls", [HOLRR, HOLRRCV, KernelRLSCV])
+def test_flat_outputs_have_those_of_the_tensor(cls):
+    X, Y = toy(n=60)
+    params = {} if cls is HOLRR else {"cv": 3, "alphas": [1.0, 2.0]}
+    found = [
+        standard_errors(cls(output_shape=shape, **params).fit(X, y), X, y, n_groups=4)
+        for shape, y in ((None, Y), ((3, 4), Y.reshape(60, -1)))
+    ]
+    assert_allclose(found[0].intercept.std_error, found[1].intercept.std_error)
+    assert found[0].ranks == found[1].ranks
+
+
+def test_a_search_that_would_fill_holes_and_finds_none():
+    X, Y = toy(n=60)
+    model = HOLRRCV(cv=3, missing="fill").fit(X, Y)
+    found = standard_errors(model, X, Y, n_groups=4, stability=False)
+    usual = standard_errors(HOLRRCV(cv=3).fit(X, Y), X, Y, n_groups=4, stability=False)
+    assert_allclose(found.coef.std_error, usual.coef.std_error)

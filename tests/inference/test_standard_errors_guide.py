@@ -1,4 +1,4 @@
-"""The code of the guide runs as it stands, and its picture is there."""
+"""The code of the guide runs as it stands, and its pictures are there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_the_code_of_the_guide_runs():
     pytest.importorskip("xarray")
     pytest.importorskip("matplotlib").use("Agg")
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     names = {}
     for block in blocks:
         exec(block, names)
@@ -24,5 +24,9 @@ def test_the_code_of_the_guide_runs():
     assert marked[3].mean() < 0.05
     assert names["errors"].n_groups == names["by_week"].n_groups == 20
     assert np.all(names["by_week"].weights % 7 <= 3)
+    held_out = names["B"][150:]
+    assert names["interval_coverage"](held_out, names["low"], names["high"]) == pytest.approx(
+        0.9, abs=0.02
+    )
     for image in re.findall(r"\((images/.*?)\)", GUIDE.read_text()):
         assert (GUIDE.parent / image).stat().st_size > 1000

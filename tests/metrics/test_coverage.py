@@ -59,8 +59,34 @@ def test_honest_intervals_are_calibrated_and_narrow_ones_are_not():
     assert_allclose(calibration_error(y, narrow, average=None), [expected] * 3, atol=0.02)
 
 
+def test_outputs_without_a_bound_are_covered():
+    far = np.where(Y > 8, np.inf, HIGH)
+    assert interval_coverage(Y, -far, far) == pytest.approx(10 / 12)
+    assert interval_width(LOW, far) == np.inf
+    assert interval_width(LOW, far, sample_weight=[0, 1, 1]) == 4
+
+
+def test_names_are_those_of_the_outputs_and_rows_are_compared():
+    xr = pytest.importorskip("xarray")
+    coords = {"day": [1, 2, 3], "lat": [-10.0, 10.0]}
+    y, low, high = (
+        xr.DataArray(A, dims=("day", "lat", "lon"), coords=coords) for A in (Y, LOW, HIGH)
+    )
+    found = interval_coverage(y, low, high, average=None)
+    assert found.dims == ("lat", "lon")
+    assert_allclose(found, interval_coverage(Y, LOW, HIGH, average=None))
+    assert_allclose(interval_width(low, high, average=None).sel(lat=10.0), 4)
+    error = calibration_error(y, {0.5: (low, high)}, average=None)
+    assert_allclose(error, abs(found - 0.5))
+    with pytest.raises(ValueError, match="upper does not belong to y_true"):
+        interval_coverage(y, low, high.assign_coords(day=[1, 2, 4]))
+    pd = pytest.importorskip("pandas")
+    tables = [pd.DataFrame(A.reshape(3, 4), columns=list("abcd")) for A in (Y, LOW, HIGH)]
+    assert interval_coverage(*tables, average=None)["d"] == pytest.approx(1 / 3)
+
+
 def test_refusals():
-    with pytest.raises(ValueError, match=r"shape of y_true, \(3, 2, 2\); got \(2, 2, 2\)"):
+    with pytest.raises(ValueError, match=r"lower does not .* \(2, 2, 2\) and y_true \(3, 2, 2\)"):
         interval_coverage(Y, LOW[:2], HIGH)
     with pytest.raises(ValueError, match=r"at \(0, 0, 0\) they are 4.0 and 0.0"):
         interval_coverage(Y, HIGH, LOW)

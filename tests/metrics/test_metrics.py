@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.metrics import mean_squared_error, r2_score
+from sklearn.metrics import make_scorer, mean_squared_error, r2_score
 from sklearn.model_selection import GridSearchCV, cross_validate
 
 from holrr import HOLRR, RLS
@@ -234,6 +234,29 @@ def test_all_scorers_at_once_with_holes_and_other_estimators():
     assert min(found["test_r2_pooled"]) > 0.9
     search = GridSearchCV(Ridge(), {"alpha": [0.1, 1e6]}, scoring=scorers["neg_rmse"])
     assert search.fit(X, flat(Y)).best_params_ == {"alpha": 0.1}
+
+
+def test_a_reference_of_ones_own_makes_one_more_scorer():
+    X, Y = toy(n=90)
+    climatology = 1 + Y.mean(axis=0)
+    scorer = make_scorer(skill, reference=climatology)
+    found = cross_validate(RLS(), X, Y, scoring=scorer, cv=3, error_score="raise")["test_score"]
+    last = RLS().fit(X[:60], Y[:60]).predict(X[60:])
+    assert found[2] == pytest.approx(skill(Y[60:], last, climatology))
+    assert found[2] != pytest.approx(r2(Y[60:], last))
+
+
+def test_scorers_take_tables_and_objects_of_xarray():
+    pd, xr = pytest.importorskip("pandas"), pytest.importorskip("xarray")
+    X, Y = toy(n=90)
+    expected = cross_validate(RLS(), X, Y, scoring=scorers, cv=3, error_score="raise")
+    table = pd.DataFrame(flat(Y), index=np.arange(90) + 5)
+    array = xr.DataArray(Y, {"time": np.arange(90)}, dims=("time", "a", "b"))
+    inputs = pd.DataFrame(X, index=table.index, columns=list("abcde"))
+    for data in ((X, table), (inputs, table), (X, array)):
+        found = cross_validate(RLS(), *data, scoring=scorers, cv=3, error_score="raise")
+        for name in scorers:
+            assert_allclose(found[f"test_{name}"], expected[f"test_{name}"])
 
 
 def test_outputs_that_hardly_vary_spoil_the_average_and_not_the_score():

@@ -151,6 +151,17 @@ def test_honest_intervals_are_near_the_diagonal(kind, tmp_path):
     display.figure_.savefig(tmp_path / "picture.png")
 
 
+@pytest.mark.parametrize("kind", ["entry", "pooled", "simultaneous"])
+def test_intervals_of_a_search_are_honest(kind):
+    X, Y = toy(400, 4, (3, 2), noise=1.0)
+    search = HOLRRCV([0.1, 1.0]).fit(X[:100], Y[:100])
+    levels = (0.5, 0.7, 0.9)  # over other draws they vary by 0.04 where samples count as a whole
+    display = IntervalCalibrationDisplay.from_estimator(
+        search, X[100:], Y[100:], coverages=levels, kind=kind
+    )
+    assert_allclose(display.observed, levels, atol=0.1)
+
+
 def test_curves_of_several_models_share_axes_and_the_diagonal():
     y = np.random.default_rng(0).uniform(size=(100, 3))
     y[:5, 0] = np.nan

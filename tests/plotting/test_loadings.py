@@ -158,6 +158,24 @@ def test_lines_for_order_bars_for_names_maps_for_pairs():
     assert line.get_title() == f"1: {share:.3g} % of the energy"
 
 
+def test_axes_of_one_entry_are_left_out():
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    X, Y = toy(d0=6, shape=(1, 4))
+    for shape, dims in {
+        (1, 2, 3): [("lat", "lon")],
+        (6, 1, 1): [("level",)],
+        (1, 1, 6): [("lon",)],
+    }.items():
+        x = xr.DataArray(X.reshape(40, *shape), dims=("time", "level", "lat", "lon"))
+        model = HOLRR(rank=2).fit(x, Y)
+        assert draw(model, mode=0).names == dims
+    x = xr.DataArray(np.tile(X, 2).reshape(40, 3, 2, 2), dims=("time", "level", "lat", "lon"))
+    assert draw(HOLRR(rank=2).fit(x, Y), mode=0).names == [("input mode",)]
+    pair = draw(model, mode=(1, 2))
+    assert pair.names == [("output mode 2",)]
+    assert pair.loadings[0].shape[0] == 4
+
+
 def test_a_pair_of_output_modes_by_name_is_a_map():
     model = HOLRRCV(cv=3).fit(*named())
     display = draw(model, mode=("station", "month"), n_components=1)

@@ -82,7 +82,9 @@ def make_estimator(options: argparse.Namespace, X: Any, Y: Any) -> Any:
     if wants_search(options):
         # A kernel has as many input directions as samples.
         dim = options.sample_dim
-        inputs = n_samples(X, dim) if kind.has_kernel else math.prod(_sizes(X, dim))
+        parts = X.data_vars.values() if hasattr(X, "data_vars") else [X]
+        n_features = sum(math.prod(_sizes(part, dim)) for part in parts)
+        inputs = n_samples(X, dim) if kind.has_kernel else n_features
         space = _search_space(options, kind, (inputs, *(options.output_shape or _sizes(Y, dim))))
         return getattr(holrr, kind.searching)(**space, **common)
     return getattr(holrr, kind.plain)(**_fixed(options, kind), **common)

@@ -15,7 +15,7 @@ from ._files import Place, reading
 from ._read import read
 from ._tables import Layout, Table, some, title
 
-__all__ = ["layouts", "n_samples", "read_inputs", "read_pair"]
+__all__ = ["in_memory", "layouts", "n_samples", "read_inputs", "read_pair"]
 
 Columns = list[Hashable]
 
@@ -28,10 +28,17 @@ def layouts(options: argparse.Namespace) -> tuple[Layout, Layout]:
 
 
 def n_samples(data: Any, sample_dim: str | None) -> int:
-    """The number of samples, whatever they are kept in."""
-    if hasattr(data, "dims"):
-        return data.sizes[sample_dim or next(iter(data.dims))]
-    return data.shape[0]
+    """The number of samples, whatever they are kept in; they come first where nothing is said."""
+    if hasattr(data, "data_vars"):
+        data = next(iter(data.data_vars.values()))
+    return data.shape[0] if not hasattr(data, "dims") else data.sizes[sample_dim or data.dims[0]]
+
+
+def in_memory(data: Any) -> Any:
+    """What is on disk, or not computed yet, read whole: for what looks at it more than once."""
+    if hasattr(data, "compute"):
+        return data.compute()
+    return data if hasattr(data, "columns") else np.asarray(data)
 
 
 def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any, Any]:

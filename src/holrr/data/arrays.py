@@ -134,7 +134,7 @@ def _numbers(A: Any, name: str) -> Any:
         _check_numbers(A, name)
         return A
     dtypes = set(A.dtypes)  # of a table, of which a column costs as much to look at as an array
-    if len(dtypes) == 1 and dtypes <= set(_FLOATS):
+    if len(dtypes) < 2 and dtypes <= set(_FLOATS):
         return A.to_numpy()
     if not all(getattr(dtype, "kind", None) in _NUMBERS for dtype in dtypes):
         for column in A.columns:

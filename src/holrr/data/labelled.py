@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+from copy import deepcopy
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from ..core.namespace import is_numpy_array, to_numpy
-from .labels import Grid, Labels, comes_from, mode_coordinates, mode_names, row_index
-from .named import dimension_of_inputs
+from .dimensions import dimension_of_inputs
+from .labels import Grid, Labels, comes_from, free, mode_coordinates, mode_names, row_index
 from .source import is_dask
 
 __all__ = ["put_labels", "to_xarray"]
@@ -34,7 +36,8 @@ def put_labels(labels: Labels | None, X: Any, out: Any) -> Any:
     if labels is None:
         return out
     if labels.flat:
-        out = out.reshape((out.shape[0], -1))
+        named = isinstance(labels.flat, Grid)
+        out = out.reshape((out.shape[0], *(labels.flat.shape if named else (-1,))))
     make = _MAKERS.get(labels.kind)
     if make is None or not (is_numpy_array(out) or is_dask(out)):
         return out
@@ -50,48 +53,47 @@ def put_labels(labels: Labels | None, X: Any, out: Any) -> Any:
 
 
 def _data_array(xr: Any, labels: Labels, X: Any, out: Any) -> Any:
-    grid = labels.outputs or Grid()
-    return _array(xr, grid, *_rows(labels, X), out, labels.flat)
+    return _array(xr, labels.outside or Grid(), *_rows(labels, X), out)
 
 
 def _dataset(xr: Any, labels: Labels, X: Any, out: Any) -> Any:
-    grid, (dim, rows) = labels.outputs, _rows(labels, X)
-    if grid is None or labels.flat:
-        return _array(xr, Grid(), dim, rows, out, True)
+    grid, (dim, rows) = labels.outside, _rows(labels, X)
+    assert grid is not None
     axis = grid.dims[0]
     coords = {k: v for k, v in grid.coords.items() if k != axis}
     found = {}
     for k, (name, attrs) in enumerate(labels.variables.items()):
         one = Grid(grid.dims[1:], grid.shape[1:], coords, name, attrs, grid.levels)
         found[name] = _array(xr, one, dim, rows, out[:, k])
-    return xr.Dataset(found, attrs=grid.attrs)
+    return xr.Dataset(found, attrs=deepcopy(grid.attrs))
 
 
-def _array(
-    xr: Any, grid: Grid, dim: str | None, rows: dict[str, Any], out: Any, flat: bool = False
-) -> Any:
-    dim = dim or "sample"
-    if flat:
-        return xr.DataArray(out, dims=(dim, "output"), coords=rows)
+def _array(xr: Any, grid: Grid, dim: str, rows: dict[str, Any], out: Any) -> Any:
     leading = () if out.ndim == len(grid.dims) else (dim,)
+    if leading and dim in grid.dims:
+        raise ValueError(
+            f"the samples of X are along {dim!r}, which is a dimension of the outputs {grid.dims}; "
+            f"rename it."
+        )
     found = xr.DataArray(
         out,
         dims=(*leading, *grid.dims),
-        coords={**grid.coords, **(rows if leading else {})},
+        coords={**(rows if leading else {}), **deepcopy(grid.coords)},
         name=grid.name,
-        attrs=grid.attrs,
+        attrs=deepcopy(grid.attrs),
     )
     return found.set_index(grid.levels) if grid.levels else found
 
 
-def _rows(labels: Labels, X: Any) -> tuple[str | None, dict[str, Any]]:
+def _rows(labels: Labels, X: Any) -> tuple[str, dict[str, Any]]:
     """The sample dimension of predictions for `X`, and its coordinates."""
     if comes_from(X, "xarray"):
         dim = dimension_of_inputs(X, labels)
         variables = X.coords.variables
         return dim, {name: v for name, v in variables.items() if v.dims == (dim,)}
     index = row_index(X)
-    return labels.sample_dim, {} if index is None else {labels.sample_dim or "sample": index}
+    dim = labels.sample_dim or free("sample", (labels.outside or Grid()).dims)
+    return dim, {} if index is None else {dim: index}
 
 
 # ---------------------------------------------------------------- tables
@@ -141,42 +143,47 @@ def to_xarray(model: Any) -> Any:
     outputs = labels.outputs or Grid(names[1:], np.shape(model.intercept_))
     coords = {d: (d, mode_coordinates(model, k)) for k, d in enumerate(names) if k}
     coords = {**coords, **outputs.coords}
-    found = {"intercept": (names[1:], to_numpy(np.asarray(model.intercept_)))}
-    inputs = _input_axes(model, labels, coords)
+    inputs = _input_axes(model, labels, names, coords)
+    taken = {*names, *coords, *inputs.dims, *inputs.coords}
+    found = {free("intercept", taken): (names[1:], to_numpy(np.asarray(model.intercept_)))}
     if hasattr(model, "coef_"):
-        values = to_numpy(model.coef_)
-        found["coef"] = (inputs.dims + names[1:], values.reshape(*inputs.shape, *values.shape[1:]))
-        coords.update(inputs.coords)
-    ranks = tuple(f"rank_{name}" for name in names)
-    found["core"] = (ranks, to_numpy(model.core_))
+        values = to_numpy(model._dense_coef()).reshape(*inputs.shape, *outputs.shape)
+        found[free("coef", taken)] = (inputs.dims + names[1:], values)
+        coords = {**inputs.coords, **coords}
+    ranks = tuple(free(f"rank_{name}", taken) for name in names)
+    found[free("core", taken)] = (ranks, to_numpy(model.core_))
     if hasattr(model, "dual_coef_"):
-        inputs = Grid(("kernel_center",), model.tucker_.shape[:1])
+        inputs = Grid((free("kernel_center", taken),), model.tucker_.shape[:1])
     for k, factor in enumerate(model.factors_):
         grid = Grid(names[k : k + 1], (len(factor),)) if k else inputs
         values = to_numpy(factor).reshape(*grid.shape, -1)
-        found[f"factor_{names[k]}"] = ((*grid.dims, ranks[k]), values)
+        found[free(f"factor_{names[k]}", taken)] = ((*grid.dims, ranks[k]), values)
     if hasattr(model, "cv_results_"):
-        found["mean_mse"] = _surface(model, names, coords)
-    return xr.Dataset(found, coords=coords, attrs={"model": repr(model)})
+        found[free("mean_mse", taken)] = _surface(model, names, coords, taken)
+    return xr.Dataset(found, coords=deepcopy(coords), attrs={"model": repr(model)})
 
 
-def _input_axes(model: Any, labels: Labels, taken: dict[str, Any]) -> Grid:
+def _input_axes(model: Any, labels: Labels, names: tuple[str, ...], coords: dict[str, Any]) -> Grid:
     """The axes of the input mode: those of the inputs where they are one array, else features."""
-    if len(labels.inputs) == 1 and not set(labels.inputs[0].dims) & set(taken):
+    if len(labels.inputs) == 1 and not set(labels.inputs[0].dims) & set(coords):
         return labels.inputs[0]
-    coords = {"feature": ("feature", mode_coordinates(model, 0))}
-    return Grid(("feature",), (model.n_features_in_,), coords)
+    first = free(names[0], coords)
+    values = mode_coordinates(model, 0)
+    return Grid((first,), (model.n_features_in_,), {first: (first, values)})
 
 
-def _surface(model: Any, names: tuple[str, ...], coords: dict[str, Any]) -> tuple[Any, np.ndarray]:
+def _surface(
+    model: Any, names: tuple[str, ...], coords: dict[str, Any], taken: Container[Any]
+) -> tuple[Any, np.ndarray]:
     """Held-out errors over kernels, penalties and ranks; ranks count from 1."""
     results = model.cv_results_
     values = results["mean_mse"] if "mean_mse" in results else results[model.criterion]
     n_ranks = results["n_parameters"].ndim if "n_parameters" in results else 0
     penalty = {"penalties": "penalty"}.get(model._penalties, model._penalties.removesuffix("s"))
+    penalty = free(penalty, taken)
     more = "kernel" if hasattr(model, "kernels_") else "candidate"
-    dims = [more] * (values.ndim - n_ranks - 1) + [penalty]
-    dims += [f"n_{name}" for name in names] if n_ranks > 1 else ["rank"] * n_ranks
+    dims = [free(more, taken)] * (values.ndim - n_ranks - 1) + [penalty]
+    dims += [free(f"n_{name}" if n_ranks > 1 else "rank", taken) for name in names[:n_ranks]]
     coords[penalty] = (penalty, results[model._penalties])
     for axis in range(values.ndim - n_ranks, values.ndim):
         coords[dims[axis]] = (dims[axis], np.arange(1, values.shape[axis] + 1))

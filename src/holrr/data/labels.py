@@ -7,7 +7,7 @@ or pandas can read it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import product
 from typing import Any
@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 __all__ = ["Grid", "Labels", "check_features", "check_rows", "comes_from", "mode_coordinates"]
-__all__ += ["mode_names", "named_by_hand", "plain", "row_index", "same"]
+__all__ += ["free", "mode_names", "named_by_hand", "plain", "row_index", "same"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +58,24 @@ class Grid:
 
     def coordinate(self, axis: int) -> np.ndarray:
         """What labels the entries of an axis: its coordinate, or their positions."""
+        parts = self._parts(axis)
+        if len(parts) == 1:
+            return parts[0]
+        return np.array([" / ".join(map(str, entry)) for entry in zip(*parts, strict=True)])
+
+    def is_like(self, other: Grid) -> bool:
+        """Whether axes and their entries have the same labels, be they integers or floats."""
+        axes = range(len(self.dims))
+        return (
+            same((self.name, self.dims, self.shape), (other.name, other.dims, other.shape))
+            and self.levels == other.levels
+            and all(same(self._parts(k), other._parts(k)) for k in axes)
+        )
+
+    def _parts(self, axis: int) -> list[np.ndarray]:
         dim = self.dims[axis]
-        if dim in self.coords:
-            return self.coords[dim][1]
-        if dim in self.levels:
-            parts = [self.coords[level][1] for level in self.levels[dim]]
-            return np.array([" / ".join(map(str, t)) for t in zip(*parts, strict=True)])
-        return np.arange(self.shape[axis])
+        found = [self.coords[c][1] for c in self.levels.get(dim, (dim,)) if c in self.coords]
+        return found or [np.arange(self.shape[axis])]
 
     def _axis(self, dim: str, n: int) -> list[str]:
         values = self.coordinate(self.dims.index(dim))
@@ -89,8 +100,9 @@ class Labels:
         Axes of the inputs, one grid a variable, where they came with names of axes.
     outputs : Grid or None
         The output modes, where they have names.
-    flat : bool
-        Whether outputs are flat, (n_samples, D), outside of the model (see `output_shape`).
+    flat : bool or Grid
+        Whether outputs are flat, (n_samples, D), outside of the model (see `output_shape`); the
+        axes that they have there, where these have names.
     columns : tuple of arrays
         For tables: the labels of their columns, one array a level.
     column_names : tuple
@@ -105,11 +117,16 @@ class Labels:
     sample_dim: str | None = None
     inputs: tuple[Grid, ...] = ()
     outputs: Grid | None = None
-    flat: bool = False
+    flat: Any = False
     columns: tuple[np.ndarray, ...] = ()
     column_names: tuple[Any, ...] = ()
     places: np.ndarray | None = None
     variables: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def outside(self) -> Grid | None:
+        """The axes of the outputs as a user has them."""
+        return self.flat if isinstance(self.flat, Grid) else self.outputs
 
 
 def named_by_hand(
@@ -131,9 +148,17 @@ def mode_names(model: Any) -> tuple[str, ...]:
     """A name for each mode of the coefficients of a fitted model, input mode first."""
     labels: Labels = getattr(model, "labels_", None) or Labels()
     first = labels.inputs[0].dims[0] if _is_one_axis(labels.inputs) else "feature"
-    if labels.outputs is not None:
-        return (first, *labels.outputs.dims)
-    return (first, *(f"mode{i}" for i in range(1, 1 + np.ndim(model.intercept_))))
+    if labels.outputs is None:
+        return (first, *(f"mode{i}" for i in range(1, 1 + np.ndim(model.intercept_))))
+    dims = labels.outputs.dims
+    return (first if first not in dims else free("feature", dims), *dims)
+
+
+def free(name: str, taken: Container[Any]) -> str:
+    """The name, or one like it that is not taken."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def mode_coordinates(model: Any, mode: int) -> np.ndarray:
@@ -162,23 +187,28 @@ def same(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if isinstance(a, np.ndarray):
-        return a.shape == b.shape and a.dtype.kind == b.dtype.kind and _all_equal(a, b)
+        return a.shape == b.shape and _all_equal(a, b)
     if isinstance(a, Mapping):
         return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(map(same, a, b))
     if is_dataclass(a):
         return all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
-    return bool(a == b) or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
+    return a is b or bool(a == b) or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
 
 
 def _all_equal(a: np.ndarray, b: np.ndarray) -> bool:
-    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fcmM"))
+    if "O" in (a.dtype.kind, b.dtype.kind):  # NaN is not equal to itself in there
+        return all(map(same, a.flat, b.flat))
+    number = a.dtype.kind in "iuf" and b.dtype.kind in "iuf"
+    return (number or a.dtype.kind == b.dtype.kind) and bool(
+        np.array_equal(a, b, equal_nan=a.dtype.kind in "fcmM")
+    )
 
 
 def plain(values: Any) -> np.ndarray:
-    """The values of a coordinate, with text as NumPy's own: no objects where none are needed."""
-    values = np.asarray(values)
+    """A copy of the values of a coordinate, with text as NumPy's own: objects only where needed."""
+    values = np.array(values)
     if values.dtype.kind in "OT" and all(isinstance(v, str) for v in values.flat):
         return values.astype(str)
     return values
@@ -188,7 +218,7 @@ def plain(values: Any) -> np.ndarray:
 
 
 def check_features(
-    estimator: BaseEstimator, X: Any, *, reset: bool, names: Sequence[str] | None = None
+    estimator: BaseEstimator, X: Any, *, reset: bool, inputs: Sequence[Grid] = ()
 ) -> None:
     """Remember number and names of the features, or compare them with those of the fit.
 
@@ -197,8 +227,8 @@ def check_features(
     estimator : estimator
     X : array or table
     reset : bool
-    names : sequence of str, optional
-        Names that `X` itself does not carry; then pandas is there, since xarray is.
+    inputs : sequence of Grid
+        Where names come from that `X` itself does not carry; then pandas is there, as xarray is.
     """
     if isinstance(X, Mapping) and not hasattr(X, "shape"):
         raise TypeError(f"X must be an array of numbers; got a {type(X).__name__}.")
@@ -206,9 +236,11 @@ def check_features(
     plain = not reset and known is None and type(X) is np.ndarray
     if plain and X.shape[1:] == (estimator.n_features_in_,):
         return  # as in the fit, and no names on either side
-    if names is not None and not reset:
-        if known is not None and len(known) == len(names) and all(known == names):
-            return
+    fitted = () if reset else (getattr(estimator, "labels_", None) or Labels()).inputs
+    if inputs and len(fitted) == len(inputs) and all(map(Grid.is_like, inputs, fitted)):
+        return  # without a name for every feature, of which there may be many
+    names = [name for grid in inputs for name in grid.entries()]
+    if names and not reset:
         import pandas as pd
 
         X = pd.DataFrame(np.empty((0, len(names))), columns=names)  # only its names count
@@ -223,7 +255,7 @@ def check_features(
             f"{str(error).rstrip()} At position {k} X has {found[k]!r} and the fit had "
             f"{known[k]!r}; of a table, X[model.feature_names_in_] is in order."
         ) from None
-    if names is not None and reset:
+    if names and reset:
         estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
@@ -292,4 +324,6 @@ def row_index(A: Any, sample_dim: str | None = None) -> Any:
 
 
 def _shown(label: Any) -> str:
+    if isinstance(label, np.number):
+        label = label.item()
     return str(label) if comes_from(label, "pandas") or comes_from(label, "cftime") else repr(label)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -12,12 +13,13 @@ from sklearn.base import BaseEstimator
 
 from ..core.namespace import Array
 from .arrays import check_inputs, nan_for_masked
+from .chunks import known as known_chunks
+from .dimensions import dimension_of_inputs, dims_of, is_dataset, sample_dimension
 from .labels import Grid, Labels, check_features, check_rows, comes_from, plain, same
 from .source import is_dask
-from .tables import fold, from_frame, from_polars
+from .tables import collected, fold, from_frame, from_polars, names_of_columns
 
-__all__ = ["Unlabelled", "sample_dimension", "take_inputs", "take_outputs", "take_pair"]
-__all__ += ["take_weights"]
+__all__ = ["Unlabelled", "take_inputs", "take_outputs", "take_pair", "take_weights"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,7 @@ class Unlabelled:
     y : array-like of shape (n_samples, d1, ..., dp)
     sample_weight : array-like of shape (n_samples,), or None
     labels : Labels or None
-    names : list of str or None
+    inputs : tuple of Grid
         Names of the features that `X` does not carry any more.
     """
 
@@ -38,7 +40,7 @@ class Unlabelled:
     y: Any
     sample_weight: Any
     labels: Labels | None
-    names: list[str] | None
+    inputs: tuple[Grid, ...]
 
 
 def take_pair(
@@ -58,12 +60,13 @@ def take_pair(
     dim = sample_dimension(getattr(estimator, "sample_dim", None), X, y, known)
     check_rows(X, sample_dim=dim, y=y, sample_weight=sample_weight)
     fill = getattr(estimator, "missing", "raise") == "fill"
-    X, inputs, names = _inputs(X, dim, () if known is None else known.inputs)
-    y, labels = _outputs(y, dim, known, fill)
+    X, inputs = _inputs(X, dim, () if known is None else known.inputs)
     shape = getattr(estimator, "output_shape", None)
+    y, labels = _outputs(y, dim, known, fill, flat=shape is not None)
     if shape is not None:
         y = fold(y, shape)
-        labels = replace(labels, flat=True, outputs=None)
+        of_xarray = labels.kind in ("dataarray", "dataset")
+        labels = replace(labels, flat=labels.outputs if of_xarray else True, outputs=None)
     if inputs:
         labels = replace(labels, inputs=inputs, sample_dim=dim)
     plain = labels.kind == "array" and not labels.flat and not inputs
@@ -72,7 +75,7 @@ def take_pair(
         nan_for_masked(y) if fill else y,
         take_weights(sample_weight),
         None if plain else labels,
-        names,
+        inputs,
     )
 
 
@@ -88,13 +91,15 @@ def take_outputs(y: Any, dim: str | None = None, known: Labels | None = None) ->
         Those of the outputs to compare with, in whose order dimensions are put.
     """
     if comes_from(y, "xarray") and dim is None:
-        dim = _dims(y)[0]
-    same_kind = known is not None and known.outputs is not None
+        dim = dims_of(y)[0]
+    same_kind = known is not None and known.outside is not None
     return _outputs(y, dim, known if same_kind else None, fill=True)
 
 
 def take_weights(sample_weight: Any) -> Any:
     """Weights of samples, of which the labels were compared before."""
+    if is_dataset(sample_weight):
+        raise TypeError("sample_weight must be an array or a DataArray; got a Dataset.")
     return sample_weight.to_numpy() if comes_from(sample_weight, "xarray") else sample_weight
 
 
@@ -105,94 +110,27 @@ def take_inputs(estimator: BaseEstimator, X: Any) -> Array:
     """
     labels: Labels = getattr(estimator, "labels_", None) or Labels()
     dim = dimension_of_inputs(X, labels) if comes_from(X, "xarray") else None
-    X, _, names = _inputs(X, dim, labels.inputs)
+    X, inputs = _inputs(X, dim, labels.inputs)
     checked = X if is_dask(X) else check_inputs(X)
-    check_features(estimator, X, reset=False, names=names)
+    check_features(estimator, X, reset=False, inputs=inputs)
     return checked
-
-
-def dimension_of_inputs(X: Any, labels: Labels) -> str:
-    """The sample dimension of new inputs: that of the fit, or the one that is no feature's."""
-    dims = _dims(X)
-    if labels.sample_dim in dims:
-        return labels.sample_dim
-    if not labels.inputs:
-        return dims[0]
-    left = [d for d in dims if not any(d in grid.dims for grid in labels.inputs)]
-    if len(left) != 1:
-        beside = tuple(d for grid in labels.inputs for d in grid.dims)
-        raise ValueError(
-            f"X has dimensions {dims}; one is needed for the samples, {labels.sample_dim!r} as in "
-            f"the fit, beside {beside}. A single sample gets it with "
-            f"X.expand_dims({labels.sample_dim!r})."
-        )
-    return left[0]
-
-
-# ---------------------------------------------------------------- the sample dimension
-
-
-def _dims(A: Any) -> tuple[str, ...]:
-    """The dimensions, in the order of the first variable that has all of them, or nearly."""
-    if not _is_dataset(A):
-        return tuple(A.dims)
-    if not len(A.data_vars):
-        return tuple(A.dims)
-    orders = sorted((v.dims for v in A.data_vars.values()), key=len, reverse=True)
-    return tuple(dict.fromkeys(d for dims in orders for d in dims))
-
-
-def _is_dataset(A: Any) -> bool:
-    return hasattr(type(A), "data_vars")
-
-
-def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) -> str | None:
-    """The dimension of the samples: the one that is given, known, shared, or the first."""
-    named = {name: _dims(A) for name, A in (("X", X), ("y", y)) if comes_from(A, "xarray")}
-    given = given or (None if known is None else known.sample_dim)
-    if not named:
-        return given
-    if given is not None:
-        for name, dims in named.items():
-            if given not in dims:
-                raise ValueError(
-                    f"sample_dim={given!r} is no dimension of {name}, which has {dims}."
-                )
-        return given
-    if len(named) == 1:
-        (dims,) = named.values()
-        if not dims:
-            raise ValueError(f"{next(iter(named))} has no dimension, and needs one for samples.")
-        return dims[0]
-    of_x, of_y = named["X"], named["y"]
-    shared = [d for d in of_x if d in of_y]
-    if len(shared) == 1 or (shared and of_x[0] == of_y[0]):
-        return shared[0]
-    what = f"share {tuple(shared)}" if shared else "share none"
-    raise ValueError(
-        f"X has dimensions {of_x} and y has {of_y}, which {what}: "
-        + (
-            "say which of them the samples are along with sample_dim=..."
-            if shared
-            else "rename that of the samples in one of them."
-        )
-    )
 
 
 # ---------------------------------------------------------------- inputs
 
 
-def _inputs(
-    X: Any, dim: str | None, known: tuple[Grid, ...]
-) -> tuple[Any, tuple[Grid, ...], list[str] | None]:
-    """Inputs as a matrix, or the table itself; their axes; names that the matrix has lost."""
-    if comes_from(X, "pandas") and getattr(getattr(X, "columns", None), "nlevels", 1) > 1:
-        names = [" / ".join(map(str, column)) for column in X.columns]
-        return X.set_axis(names, axis=1), (), None
+def _inputs(X: Any, dim: str | None, known: tuple[Grid, ...]) -> tuple[Any, tuple[Grid, ...]]:
+    """Inputs as a matrix, or the table itself; the axes whose names the matrix has lost."""
+    if comes_from(X, "pandas") and hasattr(X, "columns"):
+        names = names_of_columns(X.columns)
+        return X if names is None else X.set_axis(names, axis=1), ()
     if not comes_from(X, "xarray"):
-        return X, (), None
+        return collected(X, "X"), ()
     assert dim is not None
-    parts, is_set = [X], _is_dataset(X)
+    parts, is_set = [X], is_dataset(X)
+    if known and is_set != (known[0].name is not None):
+        is_now, was = ("Dataset", "DataArray")[:: 1 if is_set else -1]
+        raise ValueError(f"X is a {is_now}, but the inputs of the fit were a {was}.")
     if is_set:
         _check_variables(X, known)
         parts = [X[v] for v in ([g.name for g in known] if known else X.data_vars)]
@@ -202,7 +140,7 @@ def _inputs(
         grids.append(grid_of(A, dim, name=A.name if is_set else None))
         blocks.append(_values(A, "X").reshape(A.shape[0], -1))
     matrix = blocks[0] if len(blocks) == 1 else _library(blocks).concatenate(blocks, axis=1)
-    return matrix, tuple(grids), [n for g in grids for n in g.entries()]
+    return matrix, tuple(grids)
 
 
 def _check_variables(X: Any, known: tuple[Grid, ...]) -> None:
@@ -239,8 +177,9 @@ def _values(A: Any, name: str) -> Any:
     data = A.data
     if data.dtype.kind not in "biuf":
         raise ValueError(f"{_called(A, name)} must hold real numbers; got dtype {data.dtype}.")
-    if hasattr(data, "rechunk") and data.ndim > 2:
-        data = data.rechunk(dict.fromkeys(range(1, data.ndim), -1))
+    if is_dask(data):
+        data = known_chunks(data, name)
+        data = data.rechunk(dict.fromkeys(range(1, data.ndim), -1)) if data.ndim > 2 else data
     return data
 
 
@@ -257,35 +196,37 @@ def grid_of(A: Any, dim: str, name: Any = None) -> Grid:
             continue
         index = indexes.get(key) if key in dims else None
         if index is not None and index.nlevels > 1:
-            levels[key] = tuple(map(str, index.names))
+            levels[key] = tuple(index.names)
         else:
-            coords[str(key)] = (
-                tuple(map(str, variable.dims)),
-                plain(variable.values),
-                variable.attrs,
-            )
-    return Grid(tuple(map(str, dims)), A.shape[1:], coords, name, {}, levels)
+            coords[key] = (variable.dims, plain(variable.values), deepcopy(variable.attrs))
+    return Grid(dims, A.shape[1:], coords, name, {}, levels)
 
 
 # ---------------------------------------------------------------- outputs
 
 
-def _outputs(y: Any, dim: str | None, known: Labels | None, fill: bool) -> tuple[Any, Labels]:
+def _outputs(
+    y: Any, dim: str | None, known: Labels | None, fill: bool, flat: bool = False
+) -> tuple[Any, Labels]:
     """Outputs as an array, and what they were called."""
     if comes_from(y, "xarray"):
         assert dim is not None
-        return (_dataset if _is_dataset(y) else _data_array)(y, dim, known)
+        return (_dataset if is_dataset(y) else _data_array)(y, dim, known)
     if comes_from(y, "pandas") and hasattr(y, "columns"):
-        return from_frame(y, known, fill)
-    if comes_from(y, "polars") and hasattr(y, "columns"):
+        values, labels = from_frame(y, known, fill, flat)
+        grid, fitted = labels.outputs, None if known is None or known.columns else known.outputs
+        if grid is not None and fitted is not None and grid.dims == fitted.dims:
+            _check_same_axes(grid, fitted)
+        return values, labels
+    if comes_from(y, "polars") and hasattr(y := collected(y, "y"), "columns"):
         return from_polars(y, known)
     return y, Labels(sample_dim=dim)
 
 
 def _data_array(y: Any, dim: str, known: Labels | None) -> tuple[Any, Labels]:
-    grid = None if known is None else known.outputs
+    grid = None if known is None else known.outside
     y = _in_order(y, "y", dim, None if grid is None else grid.dims)
-    found = replace(grid_of(y, dim), name=y.name, attrs=dict(y.attrs))
+    found = replace(grid_of(y, dim), name=y.name, attrs=deepcopy(y.attrs))
     _check_same_axes(found, grid)
     return _values(y, "y"), Labels("dataarray", dim, outputs=found)
 
@@ -293,8 +234,10 @@ def _data_array(y: Any, dim: str, known: Labels | None) -> tuple[Any, Labels]:
 def _dataset(y: Any, dim: str, known: Labels | None) -> tuple[Any, Labels]:
     if not len(y.data_vars):
         raise ValueError("y is a Dataset without variables.")
+    grid = None if known is None else known.outside
+    if grid is not None and grid.dims:
+        y = _in_order_of(y, grid.dims[0], list(map(str, grid.coordinate(0))))
     names, first = list(map(str, y.data_vars)), next(iter(y.data_vars.values()))
-    grid = None if known is None else known.outputs
     dims = tuple(d for d in first.dims if d != dim) if grid is None else grid.dims[1:]
     parts = []
     for A in y.data_vars.values():
@@ -308,12 +251,22 @@ def _dataset(y: Any, dim: str, known: Labels | None) -> tuple[Any, Labels]:
     axis = "variable" if "variable" not in dims else "variable_"
     coords = {axis: ((axis,), np.array(names), {}), **inner.coords}
     shape = (len(names), *inner.shape)
-    found = Grid((axis, *inner.dims), shape, coords, None, dict(y.attrs), inner.levels)
+    found = Grid((axis, *inner.dims), shape, coords, None, deepcopy(y.attrs), inner.levels)
     _check_same_axes(found, grid)
-    variables = {str(A.name): dict(A.attrs) for A in parts}
+    variables = {A.name: deepcopy(A.attrs) for A in parts}
     blocks = [_values(A, "y") for A in parts]
     values = _library(blocks).stack(blocks, axis=1)
     return values, Labels("dataset", dim, outputs=found, variables=variables)
+
+
+def _in_order_of(y: Any, dim: str, wanted: list[Any]) -> Any:
+    """A Dataset with its variables in the order of the fit."""
+    found = {str(name): name for name in y.data_vars}
+    if set(found) != set(wanted):
+        raise ValueError(
+            f"y is a Dataset of {list(found)}; the outputs of the fit had {wanted} along {dim!r}."
+        )
+    return y[[found[name] for name in wanted]]
 
 
 def _check_same_axes(found: Grid, grid: Grid | None) -> None:
@@ -322,7 +275,8 @@ def _check_same_axes(found: Grid, grid: Grid | None) -> None:
         return
     for k, dim in enumerate(found.dims):
         a, b = found.coordinate(k), grid.coordinate(k)
-        if (dim not in found.coords and dim not in found.levels) or same(a, b):
+        named = all(dim in g.coords or dim in g.levels for g in (found, grid))
+        if not named or same(a, b):
             continue
         n = min(a.size, b.size)
         differ = np.flatnonzero(a[:n] != b[:n])

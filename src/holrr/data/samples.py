@@ -167,7 +167,7 @@ def ingest(
     """
     known = None if reset else estimator.labels_
     data = take_pair(estimator, X, y, sample_weight, known=known)
-    check_features(estimator, data.X, reset=reset, names=data.names)
+    check_features(estimator, data.X, reset=reset, inputs=data.inputs)
     if reset:
         vars(estimator).pop("labels_", None)
         if data.labels is not None:
@@ -180,7 +180,7 @@ def errors_on(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Errors:
     data = take_pair(model, X, y, sample_weight, known=model.labels_)
     source = open_source(data.X, data.y, data.sample_weight)
     checked: Any = None if source is not None else check_inputs(data.X)
-    check_features(model, data.X, reset=False, names=data.names)
+    check_features(model, data.X, reset=False, inputs=data.inputs)
     shape = np.shape(model.intercept_)
     if source is not None:
         check_scored((source.n_samples, *source.output_shape), (source.n_samples, *shape))

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from .arrays import check_inputs
+from .dimensions import sample_dimension
 from .labels import check_features, comes_from
-from .named import sample_dimension
 from .reading import is_on_disk
 
 __all__ = ["Standardizer"]

@@ -4,27 +4,50 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from .arrays import check_outputs, nan_for_masked
-from .labels import Grid, Labels, plain, same
+from .labels import Grid, Labels, free, plain, same
 from .reading import Folded, is_on_disk
 
-__all__ = ["fold", "from_frame", "from_polars"]
+__all__ = ["collected", "fold", "from_frame", "from_polars", "names_of_columns"]
 
 
-def from_frame(y: Any, known: Labels | None, fill: bool) -> tuple[Any, Labels]:
-    """A table: with several levels of column labels a tensor, one mode a level."""
-    columns = y.columns
+def names_of_columns(columns: Any) -> list[str] | None:
+    """Names of features where the labels of columns have several levels or are no text.
+
+    scikit-learn would not compare them: wavelengths in another order would go unnoticed. None where
+    it does, and where columns are only counted.
+    """
+    if columns.nlevels > 1:
+        return [" / ".join(map(str, column)) for column in columns]
+    is_counted = columns.dtype.kind in "iu" and (columns == np.arange(columns.size)).all()
+    return None if columns.dtype.kind not in "iufmM" or is_counted else list(map(str, columns))
+
+
+def collected(A: Any, name: str) -> Any:
+    """The data themselves, unless they are a query that is yet to be run."""
+    if hasattr(A, "collect_schema") and not hasattr(A, "to_numpy"):
+        raise TypeError(f"{name} is a {type(A).__name__}; call {name}.collect() first.")
+    return A
+
+
+def from_frame(y: Any, known: Labels | None, fill: bool, flat: bool) -> tuple[Any, Labels]:
+    """A table: with several levels of column labels a tensor, one mode a level.
+
+    Unless outputs are to be flat.
+    """
+    columns, values = y.columns, check_outputs(nan_for_masked(y))
     levels = tuple(plain(columns.get_level_values(k).to_numpy()) for k in range(columns.nlevels))
     _check_same_columns(levels, known)
     labels = _of_columns("frame", levels, tuple(columns.names))
-    if columns.nlevels == 1:
-        return check_outputs(nan_for_masked(y)), labels
-    values, grid = check_outputs(y), labels.outputs
+    if columns.nlevels == 1 or flat:
+        return values, replace(labels, places=None)
+    grid = labels.outputs
     assert grid is not None
     if labels.places is not None:
         n_missing = math.prod(grid.shape) - labels.places.size
@@ -45,7 +68,9 @@ def from_polars(y: Any, known: Labels | None) -> tuple[Any, Labels]:
 
 def _of_columns(kind: str, levels: tuple[np.ndarray, ...], names: tuple[Any, ...]) -> Labels:
     """Labels of a table with these columns."""
-    dims = tuple(_name_of_level(name, k, len(levels)) for k, name in enumerate(names))
+    dims: tuple[str, ...] = ()
+    for k, name in enumerate(names):
+        dims += (free(_name_of_level(name, k, len(levels)), dims),)
     found = [_unique(values) for values in levels]
     shape = tuple(len(values) for values, _ in found)
     places = np.ravel_multi_index([codes for _, codes in found], shape)
@@ -73,8 +98,10 @@ def _name_of_level(name: Any, k: int, n_levels: int) -> str:
 
 def _unique(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Each value once, in the order of their first appearance, and which of them each entry is."""
-    place = {v: k for k, v in enumerate(dict.fromkeys(values.tolist()))}
-    codes = np.array([place[v] for v in values.tolist()])
+    # NaN would be a key that is not found again.
+    keys = ["nan\0" if isinstance(v, float) and v != v else v for v in values.tolist()]
+    place = {v: k for k, v in enumerate(dict.fromkeys(keys))}
+    codes = np.array([place[v] for v in keys])
     _, first = np.unique(codes, return_index=True)
     return values[first], codes
 

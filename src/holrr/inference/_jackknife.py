@@ -15,6 +15,7 @@ from ..base import TensorRegressor
 from ..core.caution import warn
 from ..core.namespace import Array, to_numpy
 from ..data.arrays import check_inputs
+from ..data.labels import check_rows
 from ..data.moments import Moments
 from ..data.named import take_inputs
 from ..data.samples import ingest
@@ -126,6 +127,7 @@ def standard_errors(
         door.n_features_in_ = X[0].n_features
         _name_like(door, final)
     else:
+        check_rows(X, sample_dim=getattr(final, "sample_dim", None), groups=groups)
         data = ingest(door, X, y, sample_weight, stream=getattr(final, "_uses_landmarks", True))
         grouped = group_data(final, data, int(n_groups), groups)
     at = None if predict_at is None else take_inputs(door, predict_at)
@@ -227,7 +229,7 @@ def _warn_of_other_data(model: Any, found: StandardErrors) -> None:
     """A fitted model should be the one that the errors are of."""
     if not hasattr(model, "tucker_") or found.coef is None:
         return
-    coef, value = to_numpy(model.coef_), found.coef.value
+    coef, value = to_numpy(model._dense_coef()), found.coef.value
     if coef.shape == value.shape:
         norm = lambda A: float(np.linalg.norm(np.nan_to_num(A)))  # noqa: E731
         off = norm(coef - value)

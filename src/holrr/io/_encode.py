@@ -74,6 +74,11 @@ class Encoder:
     def _objects(self, value: np.ndarray, where: str) -> dict[str, Any]:
         return {"shape": list(value.shape), **self._list(value.ravel().tolist(), where)}
 
+    def _date(self, value: Any, where: str) -> dict[str, Any]:
+        parts = ("year", "month", "day", "hour", "minute", "second", "microsecond")
+        found = [int(getattr(value, part)) for part in parts]
+        return {"class": type(value).__name__, "calendar": value.calendar, "parts": found}
+
     def _masked(self, value: np.ma.MaskedArray, where: str) -> dict[str, Any]:
         mask = np.ma.getmaskarray(value)
         return {
@@ -135,6 +140,19 @@ class Decoder:
         for i, item in enumerate(items):
             array[i] = item
         return array.reshape(tree["shape"])
+
+    def _date(self, tree: dict[str, Any]) -> Any:
+        """A date of another calendar than ours; its text where cftime is not installed."""
+        year, month, day, *clock = tree["parts"]
+        try:
+            cftime: Any = import_module("cftime")
+        except ImportError:
+            return f"{year:04}-{month:02}-{day:02} {clock[0]:02}:{clock[1]:02}:{clock[2]:02}"
+        cls = getattr(cftime, tree["class"], None)
+        if not (isinstance(cls, type) and issubclass(cls, cftime.datetime)):
+            raise ValueError(f"{tree['class']!r} is no date of cftime.")
+        calendar = {"calendar": tree["calendar"]} if cls is cftime.datetime else {}
+        return cls(year, month, day, *clock, **calendar)
 
     def _masked(self, tree: dict[str, Any]) -> np.ma.MaskedArray:
         data, mask, fill = (self.decode(tree[key]) for key in ("data", "mask", "fill_value"))
@@ -233,6 +251,7 @@ _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]
     ("list", _is(list), Encoder._list),
     ("tuple", _is(tuple), Encoder._list),
     ("dict", _is(dict), Encoder._dict),
+    ("date", lambda v: type(v).__module__.partition(".")[0] == "cftime", Encoder._date),
     ("masked", lambda v: isinstance(v, np.ma.MaskedArray), Encoder._masked),
     (
         "objects",
@@ -254,6 +273,7 @@ _DECODERS: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
     "dict": Decoder._dict,
     "array": Decoder._array,
     "objects": Decoder._objects,
+    "date": Decoder._date,
     "masked": Decoder._masked,
     "record": Decoder._record,
     "estimator": Decoder._estimator,

@@ -58,7 +58,7 @@ class HOLRR(MultilinearRank, LinearApproximating):
     factors_ : list of p + 1 arrays of shape (d_i, R_i)
         Input mode first; ``(core_, factors_)`` is a Tucker tensor as TensorLy has them. The
         output factors have orthonormal columns.
-    coef_ : array of shape (n_features, d1, ..., dp)
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
         Dense coefficients, built when asked for.
     intercept_ : array of shape (d1, ..., dp), or float for scalar targets
     noise_ : array of shape (d1, ..., dp), or float for scalar targets

@@ -1,7 +1,6 @@
 """How good predictions of tensors are: R2, RMSE and skill, and how well their intervals cover."""
 
-from ._scorers import scorers
-from ._scores import r2, rmse, skill
+from ._scores import r2, rmse, scorers, skill
 from .coverage import calibration_error, interval_coverage, interval_width
 from .maps import skill_map
 

@@ -10,6 +10,7 @@ from operator import add
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import make_scorer
 
 from ..core.finite import check_finite
 from ..core.namespace import row_blocks, to_numpy
@@ -22,7 +23,8 @@ from ..data.reading import is_on_disk
 from ..data.scores import Errors, errors_between
 from ..data.source import check_kind, is_dask, weights_of
 
-__all__ = ["compare", "labelled", "r2", "rmse", "skill", "skill_of"]
+__all__ = ["compare", "labelled", "opened", "r2", "reader_of", "rmse", "rows_of"]
+__all__ += ["scorers", "skill", "skill_of"]
 
 _BLOCK = 2**24  # bytes of outputs that are read at a time
 _AVERAGES = ("pooled", "uniform", None)
@@ -157,14 +159,22 @@ def skill(
     return labelled(labels, skill_of(errors, average), "skill")
 
 
+# For ``scoring=`` of `cross_validate`, `GridSearchCV` and the like: one of them, or all at once.
+scorers: dict[str, Any] = {
+    "r2_pooled": make_scorer(r2),
+    "r2_uniform": make_scorer(r2, average="uniform"),
+    "neg_rmse": make_scorer(rmse, greater_is_better=False),
+}
+
+
+# ---------------------------------------------------------------- in blocks
+
+
 def skill_of(errors: Sequence[Errors], average: str | None = None) -> Any:
     """Skill from the errors of predictions and of their reference, or of the mean."""
     if len(errors) == 1:
         return errors[0].r2(average)
     return replace(errors[0], scatter=errors[1].error).r2(average, least=1)
-
-
-# ---------------------------------------------------------------- in blocks
 
 
 def compare(
@@ -186,17 +196,17 @@ def compare(
         raise ValueError(f"missing must be 'skip' or 'raise'; got {missing!r}.")
     names = ("y_pred", "reference")[: len(forecasts)]
     values, labels = take_outputs(y_true, sample_dim)
-    Y = _opened(values, "y_true")
+    Y = opened(values, "y_true")
     readers = []
     for name, forecast in zip(names, forecasts, strict=True):
-        reader, found = _reader(Y, y_true, labels, forecast, name, sample_dim)
+        reader, found = reader_of(Y, y_true, labels, forecast, name, sample_dim)
         readers.append(reader)
         labels = found if labels.outputs is None else labels
     check_rows(None, sample_dim=labels.sample_dim, y_true=y_true, sample_weight=sample_weight)
     w = weights_of(take_weights(sample_weight), Y.shape[0])
 
     def of_block(rows: slice) -> list[Errors]:
-        block, parts = _rows(Y, rows), [read(rows) for read in readers]
+        block, parts = rows_of(Y, rows), [read(rows) for read in readers]
         if missing == "raise":
             for name, part in zip(("y_true", *names), (block, *parts), strict=True):
                 check_finite(part, name)
@@ -211,7 +221,7 @@ def compare(
     return [reduce(add, found) for found in zip(*map(of_block, blocks), strict=True)], labels
 
 
-def _opened(A: Any, name: str) -> Any:
+def opened(A: Any, name: str) -> Any:
     """Something to be cut into rows: an array on disk or of Dask as it is, all else checked."""
     if is_dask(A):
         return known(A, name)
@@ -221,22 +231,21 @@ def _opened(A: Any, name: str) -> Any:
     return to_numpy(check_outputs(nan_for_masked(A), name))
 
 
-def _rows(A: Any, rows: slice) -> np.ndarray:
+def rows_of(A: Any, rows: slice) -> np.ndarray:
     block = A[rows, ...]
     return np.asarray(nan_for_masked(block.compute() if is_dask(A) else block))
 
 
-def _reader(
+def reader_of(
     Y: Any, y_true: Any, labels: Labels, forecast: Any, name: str, sample_dim: str | None
 ) -> tuple[Callable[[slice], np.ndarray], Labels]:
     """The rows of a forecast, which is the same for all where it has the shape of one output."""
     if callable(forecast):
         return lambda rows: to_numpy(forecast(rows)), labels
     dim, outputs = sample_dim or labels.sample_dim, tuple(Y.shape[1:])
-    one = name == "reference" and _is_one_row(forecast, dim, outputs)
-    if one:
-        forecast = _as_row(forecast, dim)
-    elif sample_dim is None and comes_from(forecast, "xarray") and dim is not None:
+    row = _as_row(forecast, dim, outputs) if name == "reference" else None
+    one, forecast = row is not None, forecast if row is None else row
+    if not one and sample_dim is None and comes_from(forecast, "xarray") and dim is not None:
         first = next(iter(forecast.dims), None)
         if first != dim:
             raise ValueError(
@@ -245,7 +254,7 @@ def _reader(
             )
     try:
         values, found = take_outputs(forecast, dim, labels)
-        F = _opened(values, name)
+        F = opened(values, name)
         if tuple(F.shape) != (1 if one else Y.shape[0], *outputs):
             raise ValueError(f"it has shape {tuple(F.shape)} and y_true {tuple(Y.shape)}.")
         if not one and not _is_numbered(forecast):
@@ -254,7 +263,7 @@ def _reader(
         raise ValueError(f"{name} does not belong to y_true: {error}") from error
     if one:
         return lambda rows: np.broadcast_to(F, (rows.stop - rows.start, *outputs)), found
-    return lambda rows: _rows(F, rows), found
+    return lambda rows: rows_of(F, rows), found
 
 
 def _is_numbered(forecast: Any) -> bool:
@@ -264,20 +273,13 @@ def _is_numbered(forecast: Any) -> bool:
     return index is not None and steps == (0, len(index), 1)
 
 
-def _is_one_row(reference: Any, dim: str | None, outputs: tuple[int, ...]) -> bool:
+def _as_row(reference: Any, dim: str | None, outputs: tuple[int, ...]) -> Any:
+    """What a reference says of every sample, as the outputs of one; None if it has all samples."""
     if comes_from(reference, "xarray"):
-        return dim is not None and dim not in reference.dims
-    is_series = comes_from(reference, "pandas") and not hasattr(reference, "columns")
-    return (is_series and bool(outputs)) or np.shape(reference) == outputs
-
-
-def _as_row(reference: Any, dim: str | None) -> Any:
-    """What a reference says of every sample as the outputs of one, with their names."""
-    if comes_from(reference, "xarray"):
-        return reference.expand_dims(dim)
-    if comes_from(reference, "pandas"):
+        return reference.expand_dims(dim) if dim not in (None, *reference.dims) else None
+    if comes_from(reference, "pandas") and not hasattr(reference, "columns") and outputs:
         return reference.to_frame().T
-    return np.asarray(reference, dtype=np.float64)[None]
+    return np.asarray(reference)[None] if np.shape(reference) == outputs else None
 
 
 def labelled(labels: Labels | None, each: Any, name: str) -> Any:

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.namespace import to_numpy
-from ..data.arrays import check_outputs, check_weights, nan_for_masked
+from ..data.labels import Labels, check_rows
+from ..data.named import take_outputs, take_weights
+from ..data.source import weights_of
+from ._scores import labelled, opened, reader_of, rows_of
 
 __all__ = ["calibration_error", "interval_coverage", "interval_width"]
 
@@ -23,8 +25,8 @@ def interval_coverage(
     Parameters
     ----------
     y_true, lower, upper : arrays of shape (n_samples, d1, ..., dp)
-        Outputs, and the ends of their intervals, which belong to these. Entries of which one is NaN
-        or masked are passed over.
+        Outputs, and the ends of their intervals, which belong to these: arrays, tables or xarray
+        objects. Entries of which one is NaN or masked are passed over.
     sample_weight : array of shape (n_samples,), optional
     average : {"pooled", "samples"} or None, default="pooled"
         "pooled" is the share of all entries, "samples" that of the samples all of whose entries lie
@@ -32,7 +34,7 @@ def interval_coverage(
 
     Returns
     -------
-    float, or array of shape (d1, ..., dp) with ``average=None``
+    float, or array of shape (d1, ..., dp) with ``average=None``, named as the outputs
         NaN where there is no entry.
 
     Examples
@@ -43,12 +45,12 @@ def interval_coverage(
     >>> interval_coverage(y, low, high), interval_coverage(y, low, high, average="samples")
     (0.75, 0.5)
     """
-    y, low, high, w = _checked(y_true, lower, upper, sample_weight, average)
-    known, inside = ~np.isnan(y + low + high), (low <= y) & (y <= high)
+    (y, low, high), w, labels = _checked(y_true, lower, upper, sample_weight, average)
+    known, inside = ~(np.isnan(y) | np.isnan(low) | np.isnan(high)), (low <= y) & (y <= high)
     if average == "samples":
         axes = tuple(range(1, y.ndim))
         inside, known = (inside | ~known).all(axis=axes), known.any(axis=axes)
-    return _mean(inside, known, w, average)
+    return labelled(labels, _mean(inside, known, w, average), "coverage")
 
 
 def interval_width(
@@ -63,8 +65,9 @@ def interval_width(
     average : {"pooled"} or None, default="pooled"
         Over all entries, or for each output.
     """
-    _, low, high, w = _checked(lower, lower, upper, sample_weight, average)
-    return _mean(high - low, ~np.isnan(high - low), w, average)
+    (_, low, high), w, labels = _checked(lower, lower, upper, sample_weight, average)
+    width = high - low
+    return labelled(labels, _mean(width, ~np.isnan(width), w, average), "width")
 
 
 def calibration_error(
@@ -85,7 +88,7 @@ def calibration_error(
 
     Returns
     -------
-    float, or array of shape (d1, ..., dp) with ``average=None``
+    float, or array of shape (d1, ..., dp) with ``average=None``, named as the outputs
         Mean absolute difference; 0 is perfect.
     """
     if not intervals or not all(0 < c < 1 for c in intervals):
@@ -94,30 +97,36 @@ def calibration_error(
         )
     options = {"sample_weight": sample_weight, "average": average}
     gaps = [np.abs(interval_coverage(y_true, *ab, **options) - c) for c, ab in intervals.items()]
-    return np.mean(gaps, axis=0) if average is None else float(np.mean(gaps))
+    return sum(gaps) / len(gaps)
 
 
-def _checked(y: Any, lower: Any, upper: Any, sample_weight: Any, average: Any) -> list[np.ndarray]:
+def _checked(
+    y_true: Any, lower: Any, upper: Any, sample_weight: Any, average: Any
+) -> tuple[list[np.ndarray], np.ndarray, Labels]:
     if average not in _AVERAGES:
         raise ValueError(f"average must be one of {_AVERAGES}; got average={average!r}.")
-    y, low, high = (to_numpy(check_outputs(nan_for_masked(A))) for A in (y, lower, upper))
-    if not y.shape == low.shape == high.shape:
-        raise ValueError(
-            f"lower and upper must have the shape of y_true, {y.shape}; got {low.shape} and "
-            f"{high.shape}."
-        )
+    values, labels = take_outputs(y_true, None)
+    y = opened(values, "y_true")
+    everything, read = slice(0, y.shape[0]), []
+    for name, end in {"lower": lower, "upper": upper}.items():
+        reader, found = reader_of(y, y_true, labels, end, name, None)
+        labels = found if labels.outputs is None else labels
+        read.append(reader(everything))
+    y, (low, high) = rows_of(y, everything), read
     if np.any(low > high):
         where = tuple(int(i) for i in np.argwhere(low > high)[0])
         raise ValueError(
             f"lower must not be above upper; at {where} they are {low[where]} and {high[where]}."
         )
-    w = check_weights(sample_weight, y)
-    return [y, low, high, np.ones(len(y)) if w is None else to_numpy(w)]
+    check_rows(None, sample_dim=labels.sample_dim, y_true=y_true, sample_weight=sample_weight)
+    w = weights_of(take_weights(sample_weight), len(y))
+    return [y, low, high], np.ones(len(y)) if w is None else w, labels
 
 
 def _mean(values: np.ndarray, known: np.ndarray, w: np.ndarray, average: str | None) -> Any:
     """Weighted mean over what is known, over all entries or the samples of each output."""
     weights, axis = (known.T * w).T, 0 if average is None else None
     with np.errstate(invalid="ignore"):
-        found = np.sum(np.where(known, values, 0) * weights, axis=axis) / weights.sum(axis=axis)
-    return found if average is None else float(found)
+        sums = np.sum(np.where(weights > 0, values, 0) * weights, axis=axis)
+        found = sums / np.sum(weights, axis=axis)
+    return np.asarray(found) if average is None else float(found)

@@ -61,7 +61,7 @@ class IntervalCalibrationDisplay:
         X: Any,
         y: Any,
         *,
-        coverages: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99),
+        coverages: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95),
         kind: str = "entry",
         sample_weight: Any = None,
         name: str | None = None,
@@ -116,24 +116,24 @@ class IntervalCalibrationDisplay:
         """
         nominal = np.sort(list(intervals))
         pairs = [intervals[c] for c in nominal]
-        average, by_output = "samples" if simultaneous else "pooled", None
-        options = {"sample_weight": sample_weight}
-        found = [interval_coverage(y, *ab, average=average, **options) for ab in pairs]
-        if not simultaneous:
-            each = [interval_coverage(y, *ab, average=None, **options) for ab in pairs]
-            by_output = np.reshape(each, (len(pairs), -1))
-        display = cls(nominal=nominal, observed=np.array(found), by_output=by_output, name=name)
-        return display.plot(ax=ax)
 
-    def plot(self, *, name: str | None = None, ax: Any = None) -> IntervalCalibrationDisplay:
+        def coverage(average: str | None) -> np.ndarray:
+            options = {"sample_weight": sample_weight, "average": average}
+            return np.array([np.ravel(interval_coverage(y, *ab, **options)) for ab in pairs])
+
+        observed = coverage("samples" if simultaneous else "pooled")[:, 0]
+        by_output = None if simultaneous else coverage(None)
+        return cls(nominal=nominal, observed=observed, by_output=by_output, name=name).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> IntervalCalibrationDisplay:
         """Draw the curve, the diagonal and, of several outputs, where most of them are.
 
         Parameters
         ----------
-        name, ax
+        ax
             As in `from_estimator`.
         """
-        self.figure_, self.ax_ = axes_of(ax, 3.4, 3.2)
+        self.figure_, self.ax_ = axes_of(ax, 3.8, 3.6)
         ax, first = self.ax_, not self.ax_.lines
         if first:
             ax.plot([0, 1], [0, 1], "--", color=DARK, lw=1, label="as promised")
@@ -141,7 +141,7 @@ class IntervalCalibrationDisplay:
         n = len(ax.lines) - 1
         color, marker = (MAIN, *(f"C{i}" for i in range(1, 10)))[n % 10], "osD^v"[n % 5]
         error = np.mean(np.abs(self.observed - self.nominal))
-        label = f"{name or self.name or 'observed'} (off by {error:.3f})"
+        label = f"{self.name or 'observed'} (off by {error:.3f})"
         ax.plot(self.nominal, self.observed, marker=marker, ms=4, color=color, label=label)
         if self.by_output is not None and self.by_output.shape[1] > 1:
             low, high = np.nanquantile(self.by_output, [0.1, 0.9], axis=1)
@@ -150,6 +150,6 @@ class IntervalCalibrationDisplay:
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         ax.set_xlabel("nominal coverage", fontsize=9)
         ax.set_ylabel("observed coverage", fontsize=9)
-        ax.legend(loc="upper left", fontsize=7, frameon=False)
+        ax.legend(loc="upper left", fontsize=7, frameon=False, handlelength=1.6)
         tidy(ax)
         return self

@@ -104,11 +104,11 @@ class CoefficientDisplay:
         at, free = self._section(select)
         coef = self.errors.coef
         assert coef is not None
-        low, high = (end[at] for end in coef.interval(coverage))
+        ends = [end[at] for end in coef.interval(coverage)]
         value, marked = coef.value[at], coef.significant(q)[at]
         if len(free) == 1:
             self.figure_, self.ax_ = axes_of(ax, 4.6, 2.8)
-            self._curve(free[0], value, low, high, marked, f"{100 * coverage:.3g} % band")
+            self._curve(free[0], value, ends, marked, f"{100 * coverage:.3g} % band")
         else:
             self.figure_, self.ax_ = axes_of(ax, 4.6, 3.4)
             self._map(free, value, marked)
@@ -159,16 +159,8 @@ class CoefficientDisplay:
 
     # ------------------------------------------------------------ pictures
 
-    def _curve(
-        self,
-        mode: int,
-        value: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
-        marked: np.ndarray,
-        band: str,
-    ) -> None:
-        ax, coordinates = self.ax_, self.coordinates[mode]
+    def _curve(self, mode: int, value: Any, ends: Any, marked: np.ndarray, band: str) -> None:
+        ax, coordinates, (low, high) = self.ax_, self.coordinates[mode], ends
         x = np.arange(len(coordinates))
         numbered = mode == 0 and np.array_equal(coordinates, x)  # features without names
         ordered = coordinates.dtype.kind in "iufM" and not numbered

@@ -221,15 +221,24 @@ def _modes(mode: Any, names: Sequence[str]) -> tuple[int, ...]:
 def _row(model: Any, modes: tuple[int, ...], names: Sequence[str], n: int) -> tuple[Any, ...]:
     """Loadings, shares, coordinates and names of a mode or a pair."""
     U, share = _directions(model, modes, n)
+    axes = [(names[m], mode_coordinates(model, m)) for m in modes]
+    if modes == (0,):
+        axes = _input_axes(model) or axes
+    axes = [axis for axis in axes if axis[1].size > 1] or axes[:1]  # a map of one row is a curve
+    U = U.reshape(*(x.size for _, x in axes), -1)
+    return U, share, tuple(x for _, x in axes), tuple(name for name, _ in axes)
+
+
+def _input_axes(model: Any) -> list[tuple[str, np.ndarray]]:
+    """Names and coordinates along the input mode where it is no plain list of features."""
+    if hasattr(getattr(model, "best_estimator_", model), "X_fit_"):
+        return [("kernel centre", np.arange(model.tucker_.shape[0]))]
     grids: Any = getattr(getattr(model, "labels_", None), "inputs", ())
-    title = tuple(names[m] for m in modes)
-    if modes == (0,) and hasattr(getattr(model, "best_estimator_", model), "X_fit_"):
-        return U, share, (np.arange(len(U)),), ("kernel centre",)
-    if modes == (0,) and len(grids) == 1 and len(grids[0].dims) == 2:
-        g = grids[0]
-        U = U.reshape(*g.shape, -1)
-        return U, share, (g.coordinate(0), g.coordinate(1)), g.dims
-    return U, share, tuple(mode_coordinates(model, m) for m in modes), title
+    if len(grids) != 1 or len(grids[0].dims) < 2:
+        return []
+    axes = [(dim, grids[0].coordinate(k)) for k, dim in enumerate(grids[0].dims)]
+    long = [axis for axis in axes if axis[1].size > 1]
+    return long if len(long) <= 2 else []
 
 
 def _directions(model: Any, modes: tuple[int, ...], n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,254 @@
+"""Corners of names: clashes, other types, another order, and that a model shares none of them."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import holrr
+from holrr import HOLRR, HOLRRCV, RLS, KernelHOLRR
+from holrr.data.labels import mode_names, same
+from problems import toy
+from test_labels import SHAPE, maps, matrix, tables
+
+xr = pytest.importorskip("xarray", reason="xarray is not installed")
+pd = pytest.importorskip("pandas", reason="pandas is not installed")
+
+pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
+
+
+def test_neither_the_users_data_nor_predictions_share_what_a_model_keeps():
+    x, y = maps()
+    y = y.assign_coords(code=("station", np.arange(3.0), {"units": ["m"]}))
+    model = RLS().fit(x, y)
+    expected = model.predict(x).copy(deep=True)
+    for A in (y, model.predict(x), model.to_xarray()):
+        A["code"].values[:] = 7.0
+        A["code"].attrs["units"].append("km")
+        A.attrs.setdefault("levels", []).append(3)
+    xr.testing.assert_identical(model.predict(x), expected)
+
+
+# ---------------------------------------------------------------- clashes of names
+
+OURS = ["feature", "rank_feature", "alpha", "coef", "core", "intercept", "mean_mse", "n_feature"]
+
+
+@pytest.mark.parametrize("name", [*OURS, "factor_month", "n_month", "rank", "kernel_center"])
+def test_dimensions_may_be_called_as_our_own(name):
+    x, y = maps()
+    plain = HOLRRCV(cv=3).fit(x, y).to_xarray()
+    for pair in ((x, y.rename(station=name)), (x.rename(lat=name), y)):
+        model = HOLRRCV(cv=3).fit(*pair)
+        found = model.to_xarray()
+        assert sorted(found.sizes.values()) == sorted(plain.sizes.values())
+        assert len(found.data_vars) == len(plain.data_vars)
+        assert model.predict(pair[0]).dims == pair[1].dims
+
+
+def test_inputs_and_outputs_on_the_same_axis_are_kept_apart():
+    x, y = maps()
+    inputs = xr.DataArray(matrix(x), dims=("time", "lat"), coords={"time": x.time})
+    outputs = y.rename(station="lat").drop_vars("elevation")
+    for estimator in (HOLRR(rank=2), KernelHOLRR(rank=2)):
+        model = estimator.fit(inputs, outputs)
+        assert mode_names(model) == ("feature", "lat", "month")
+        assert model.to_xarray().core.dims == ("rank_feature", "rank_lat", "rank_month")
+
+
+def test_coordinates_of_inputs_do_not_replace_those_of_outputs():
+    x, y = maps()
+    x = x.assign_coords(height=10.0, elevation=("lat", [1.0, 2.0]), station=("time", np.arange(40)))
+    model = RLS().fit(x, y)
+    for found in (model.predict(x), model.to_xarray()):
+        assert found.height == 2.0
+        assert_array_equal(found.station, y.station)
+        assert_array_equal(found.elevation, y.elevation)
+    with pytest.raises(ValueError, match="along 'station', which is a dimension of the outputs"):
+        model.predict(matrix_of(x).rename(time="station"))
+
+
+def matrix_of(x):
+    return x.drop_vars(["station", "elevation", "height"])
+
+
+def test_levels_of_the_same_name_are_modes_of_their_own():
+    x, y = tables()
+    y.columns = y.columns.set_names(["feature", "feature"])
+    model = HOLRR(rank=2).fit(x, y)
+    assert mode_names(model) == ("feature__", "feature", "feature_")
+    assert model.to_xarray().coef.dims == mode_names(model)
+    assert model.predict(x).columns.names == ["feature", "feature"]
+
+
+# ---------------------------------------------------------------- other types of names
+
+
+def test_names_of_dimensions_need_not_be_text():
+    x, y = maps()
+    inputs, outputs = xr.DataArray(matrix(x), dims=(0, 1)), xr.DataArray(y.data, dims=(0, 2, 3))
+    model = RLS().fit(inputs, outputs)
+    assert model.predict(inputs.T).dims == (0, 2, 3)
+    assert_allclose(model.score(inputs, outputs.transpose(3, 0, 2)), RLS().fit(x, y).score(x, y))
+
+
+def test_coordinates_are_compared_by_value():
+    x, y = maps()
+    y = y.assign_coords(month=np.arange(4))
+    model = RLS().fit(x, y)
+    score = model.score(x, y)
+    floats = x.assign_coords(lon=x.lon.astype(float)), y.assign_coords(month=np.arange(4.0))
+    assert model.score(*floats) == score
+    assert model.score(x, y.drop_vars("month")) == score
+    assert RLS().fit(x, y.drop_vars("month")).score(x, y) == score  # nothing to compare with
+    with pytest.raises(ValueError, match=r"at position 1 it has 1.5 and the fit had 1"):
+        model.score(x, y.assign_coords(month=[0, 1.5, 2, 3]))
+
+
+@pytest.mark.parametrize("values", [["a", "b", None], ["a", np.nan, "c"], [1.0, np.nan, 2.0]])
+def test_a_level_may_hold_what_is_not_there(values, tmp_path):
+    x, y = tables()
+    columns = pd.MultiIndex.from_product([values, [1, 2, 4, 8]])
+    y = y.set_axis(columns, axis=1)
+    model = RLS().fit(x, y)
+    model.save(tmp_path / "model.holrr")
+    for again in (model, holrr.load(tmp_path / "model.holrr")):
+        pd.testing.assert_index_equal(again.predict(x).columns, columns)
+        assert again.score(x, y) > 0.9
+        with pytest.raises(ValueError, match="y has other columns than the fit"):
+            again.score(x, y.iloc[:, ::-1])
+
+
+def test_dates_of_other_calendars_survive_files(tmp_path):
+    cftime = pytest.importorskip("cftime", reason="cftime is not installed")
+    x, y = maps()
+    months = [cftime.Datetime360Day(2000, 2, 30, 12, 30, 1, 5), cftime.DatetimeNoLeap(1, 2, 3)]
+    months += [cftime.datetime(2000, 2, 29, calendar="standard"), cftime.DatetimeJulian(1, 2, 3)]
+    y = y.assign_coords(when=("month", np.array(months)))
+    model = RLS().fit(x, y)
+    model.save(tmp_path / "model.holrr")
+    again = holrr.load(tmp_path / "model.holrr")
+    assert same(again.labels_, model.labels_)
+    xr.testing.assert_identical(again.predict(x), model.predict(x))
+
+
+def test_numbers_as_labels_of_columns_are_names():
+    x, y = tables()
+    x = x.set_axis([1100, 1102, 1104, 1106, 1108], axis=1)
+    model = RLS().fit(x, y)
+    with pytest.raises(ValueError, match=r"At position 0 X has '1108' and the fit had '1100'"):
+        model.predict(x[x.columns[::-1]])
+    with pytest.raises(ValueError, match=r"yet now missing:\n- 1100"):
+        model.predict(x.rename(columns={1100: 1090}))
+    counted = RLS().fit(x.set_axis(range(5), axis=1), y)
+    assert not hasattr(counted, "feature_names_in_")
+    assert_array_equal(counted.predict(x.to_numpy()), model.predict(x))
+
+
+# ---------------------------------------------------------------- order and kind
+
+
+def test_variables_are_put_in_order_by_name():
+    x, y = maps()
+    both = xr.Dataset({"mean": y, "spread": y**2})
+    model = RLS().fit(x, both)
+    assert model.score(x, both[["spread", "mean"]]) == model.score(x, both)
+    with pytest.raises(
+        ValueError, match=r"Dataset of \['mean'\]; the outputs of the fit had \['mean'"
+    ):
+        model.score(x, both[["mean"]])
+    with pytest.raises(ValueError, match=r"Dataset of \['temperature'\]; .*along 'station'"):
+        RLS().fit(x, y).score(x, y.to_dataset())
+    with pytest.raises(ValueError, match="X is a Dataset, but the inputs of the fit were a DataA"):
+        model.predict(x.to_dataset())
+    with pytest.raises(
+        ValueError, match="X is a DataArray, but the inputs of the fit were a Datas"
+    ):
+        RLS().fit(x.to_dataset(), y).predict(x)
+
+
+def test_a_table_is_compared_with_the_axes_of_the_fit():
+    x, y = tables()
+    axes = {"time": x.index, "tissue": ["liver", "lung", "skin"], "day": [1, 2, 4, 8]}
+    tensor = xr.DataArray(y.to_numpy().reshape(-1, *SHAPE), axes, tuple(axes))
+    model = RLS().fit(x, tensor)
+    assert model.score(x, y) == model.score(x, tensor)
+    with pytest.raises(ValueError, match="along 'tissue' than the fit: at position 0 it has skin"):
+        model.score(x, y.iloc[:, ::-1])
+
+
+def test_flat_outputs_keep_their_names(tmp_path):
+    x, y = maps()
+    flat = y.stack(place=("station", "month"))
+    model = HOLRR(rank=2, output_shape=SHAPE).fit(x, flat)
+    assert_array_equal(model.core_, HOLRR(rank=2).fit(x, y).core_)
+    found = model.predict(x)
+    assert (found.dims, found.name, found.attrs) == (flat.dims, flat.name, flat.attrs)
+    pd.testing.assert_index_equal(found.indexes["place"], flat.indexes["place"])
+    model.save(tmp_path / "model.holrr")
+    xr.testing.assert_identical(holrr.load(tmp_path / "model.holrr").predict(x), found)
+    with pytest.raises(ValueError, match="other coordinates along 'place'"):
+        model.score(x, flat[:, ::-1])
+    variables = flat.drop_vars(["place", "station", "month"]).to_dataset("place")
+    model = HOLRR(rank=2, output_shape=SHAPE).fit(
+        x, variables.rename({k: f"v{k}" for k in range(12)})
+    )
+    assert_array_equal(model.predict(x)["v7"], found[:, 7])
+    one = HOLRR(rank=1, output_shape=(1,)).fit(x, y[:, 0, 0])
+    assert one.predict(x).dims == ("time",)
+
+
+def test_flat_outputs_of_a_table_with_levels():
+    x, y = tables()
+    for part in (y, y.drop(columns=[("lung", 2)])):
+        model = HOLRR(rank=1, output_shape=(part.shape[1],)).fit(x, part)
+        assert model.intercept_.shape == part.shape[1:]
+        pd.testing.assert_index_equal(model.predict(x).columns, part.columns)
+    shape = (2, 6)
+    model = HOLRR(rank=2, output_shape=shape).fit(x, y)
+    plain = HOLRR(rank=2).fit(x.to_numpy(), y.to_numpy().reshape(-1, *shape))
+    assert_array_equal(model.core_, plain.core_)
+
+
+# ---------------------------------------------------------------- what cannot be taken
+
+
+def test_what_is_not_there_yet_is_asked_for():
+    x, y = tables()
+    with pytest.raises(ValueError, match="y has an empty mode: axis 1"):
+        RLS().fit(x, y.iloc[:, :0])
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    rows = da.from_array(x.to_numpy(), chunks=10)
+    unknown = xr.DataArray(rows[rows[:, 0] > -9], dims=("time", "f"))
+    with pytest.raises(ValueError, match=r"X is a Dask array of unknown chunk sizes"):
+        RLS().fit(unknown, y)
+    weights = xr.Dataset({"w": ("time", np.ones(40))})
+    with pytest.raises(TypeError, match="sample_weight must be an array or a DataArray; got"):
+        RLS().fit(*maps(), weights)
+    pl = pytest.importorskip("polars", reason="polars is not installed")
+    query = pl.from_pandas(x).lazy()
+    with pytest.raises(TypeError, match=r"X is a LazyFrame; call X.collect\(\) first"):
+        RLS().fit(query, y)
+    with pytest.raises(TypeError, match=r"y is a LazyFrame; call y.collect\(\) first"):
+        RLS().fit(x, query)
+
+
+def test_many_features_are_compared_without_a_name_for_each():
+    X, Y = toy(n=8, d0=40_000)
+    x = xr.DataArray(X.reshape(8, 200, 200), dims=("time", "lat", "lon"))
+    x = x.assign_coords(lat=np.linspace(0, 1, 200), lon=np.linspace(0, 1, 200))
+    model = RLS().fit(x, Y)
+    times = [_seconds(lambda: model.predict(x[:1])) for _ in range(5)]
+    names = _seconds(model.labels_.inputs[0].entries)
+    assert min(times) < names / 2
+    with pytest.raises(ValueError, match=r"At position 0 X has 'lat=1.0,lon=0.0'"):
+        model.predict(x[:, ::-1])
+
+
+def _seconds(f):
+    start = time.perf_counter()
+    f()
+    return time.perf_counter() - start
