@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import holrr
 from holrr import HOLRR, HOLRRCV, RLS, KernelHOLRR
 from holrr.data.labels import mode_names, same
+from holrr.metrics import r2
 from problems import toy
 from test_labels import SHAPE, maps, matrix, tables
 
@@ -211,6 +212,19 @@ def test_flat_outputs_of_a_table_with_levels():
     model = HOLRR(rank=2, output_shape=shape).fit(x, y)
     plain = HOLRR(rank=2).fit(x.to_numpy(), y.to_numpy().reshape(-1, *shape))
     assert_array_equal(model.core_, plain.core_)
+
+
+def test_a_table_may_be_compared_with_an_array_of_its_columns():
+    x, y = tables()
+    mixed = y.iloc[:, np.random.default_rng(0).permutation(12)[:11]]
+    for table in (y, mixed):
+        model = HOLRR(rank=2, missing="fill").fit(x, table)
+        predicted, score = model.predict(x), model.score(x, table)
+        assert model.score(x, table.to_numpy()) == score
+        assert_allclose(r2(table, predicted.to_numpy()), score)
+        assert_allclose(r2(table.to_numpy(), predicted), score)
+        found = r2(table, predicted.to_numpy(), average=None)
+        pd.testing.assert_series_equal(found, r2(table, predicted, average=None))
 
 
 # ---------------------------------------------------------------- what cannot be taken

@@ -282,3 +282,15 @@ def test_the_package_is_there_when_it_is_asked_for():
     code += "print(holrr.metrics.r2([1, 2], [1, 2]))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "1.0"
+
+
+@pytest.mark.parametrize("hole", [False, True])
+def test_samples_without_weight_make_no_spread(hole):
+    """The outputs that count are constant, so a miss is a miss and not a division by rounding."""
+    y = np.random.default_rng(0).normal(size=(30, 3))
+    y[5] = y[3]
+    y[7, 0] = np.nan if hole else 0.0
+    w = np.zeros(30)
+    w[[3, 5]] = 0.3, 0.7
+    assert r2(y, y + 0.1, sample_weight=w) == 0.0
+    assert r2(y, y + 0.0, sample_weight=w, average=None).tolist() == [1.0, 1.0, 1.0]

@@ -108,7 +108,7 @@ def _frame(pd: Any, labels: Labels, X: Any, out: Any) -> Any:
     else:
         columns = pd.MultiIndex.from_arrays(labels.columns, names=names)
     dim = dimension_of_inputs(X, labels) if comes_from(X, "xarray") else None
-    return pd.DataFrame(_columns(labels, out), index=row_index(X, dim), columns=columns)
+    return pd.DataFrame(_columns(labels, out), row_index(X, dim), columns, copy=False)
 
 
 def _polars(pl: Any, labels: Labels, X: Any, out: Any) -> Any:

@@ -12,12 +12,20 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..core.namespace import Array
-from .arrays import check_inputs, nan_for_masked
+from .arrays import check_inputs, check_outputs, nan_for_masked
 from .chunks import known as known_chunks
 from .dimensions import dimension_of_inputs, dims_of, is_dataset, sample_dimension
 from .labels import Grid, Labels, check_features, check_rows, comes_from, plain, same
 from .source import is_dask
-from .tables import collected, fold, from_frame, from_polars, names_of_columns
+from .tables import (
+    collected,
+    fold,
+    from_frame,
+    from_polars,
+    in_levels,
+    is_a_table_without_names,
+    names_of_columns,
+)
 
 __all__ = ["Unlabelled", "take_inputs", "take_outputs", "take_pair", "take_weights"]
 
@@ -79,7 +87,9 @@ def take_pair(
     )
 
 
-def take_outputs(y: Any, dim: str | None = None, known: Labels | None = None) -> tuple[Any, Labels]:
+def take_outputs(
+    y: Any, dim: str | None = None, known: Labels | None = None, *, flat: bool = False
+) -> tuple[Any, Labels]:
     """Outputs that are only compared: without their names, which must agree with those known.
 
     Parameters
@@ -89,11 +99,13 @@ def take_outputs(y: Any, dim: str | None = None, known: Labels | None = None) ->
         The sample dimension of objects of xarray; by default their first.
     known : Labels, optional
         Those of the outputs to compare with, in whose order dimensions are put.
+    flat : bool
+        Whether the columns of a table stay one mode, whatever their levels.
     """
     if comes_from(y, "xarray") and dim is None:
         dim = dims_of(y)[0]
     same_kind = known is not None and known.outside is not None
-    return _outputs(y, dim, known if same_kind else None, fill=True)
+    return _outputs(y, dim, known if same_kind else None, fill=True, flat=flat)
 
 
 def take_weights(sample_weight: Any) -> Any:
@@ -220,6 +232,8 @@ def _outputs(
         return values, labels
     if comes_from(y, "polars") and hasattr(y := collected(y, "y"), "columns"):
         return from_polars(y, known)
+    if known is not None and is_a_table_without_names(y, known):
+        y = in_levels(check_outputs(y), known)
     return y, Labels(sample_dim=dim)
 
 

@@ -73,10 +73,11 @@ class Errors:
         Y, predicted = Y.reshape(size), predicted.reshape(size)
         w = np.ones(len(Y)) if w is None else w
         weight = float(w.sum())
-        # About the first sample: where an output is constant, no rounding makes a spread of it.
+        # About a sample that counts: where an output is constant, no rounding makes a spread of it.
+        first = Y[w.argmax()]
         with np.errstate(invalid="ignore", over="ignore"):  # looked for below
-            D = Y - Y[0]
-            mean = Y[0] + w @ D / (weight or 1.0)
+            D = Y - first
+            mean = first + w @ D / (weight or 1.0)
         if not np.isfinite(mean).all():
             check_finite(given, "y")
         scatter = w @ np.square(np.subtract(Y, mean, out=D), out=D)
@@ -95,8 +96,8 @@ class Errors:
         Y, predicted = (Y, predicted) if unit == 1.0 else (Y / unit, predicted / unit)
         v = seen if w is None else seen * w.reshape(-1, *(1,) * (Y.ndim - 1))
         weight = v.sum(axis=0, dtype=np.float64)
-        first = np.take_along_axis(Y, seen.argmax(axis=0)[None], 0)[0]
-        first = np.where(seen.any(axis=0), first, 0.0)
+        first = np.take_along_axis(Y, v.argmax(axis=0)[None], 0)[0]
+        first = np.where(weight > 0, first, 0.0)
         add = lambda D: np.sum(v * np.where(seen, D, 0.0), axis=0)  # noqa: E731
         mean = first + add(Y - first) / np.where(weight > 0, weight, 1.0)
         squares = (add(np.square(Y - mean)), add(np.square(Y - predicted)))

@@ -13,8 +13,10 @@ import numpy as np
 from .arrays import check_outputs, nan_for_masked
 from .labels import Grid, Labels, free, plain, same
 from .reading import Folded, is_on_disk
+from .source import is_dask
 
-__all__ = ["collected", "fold", "from_frame", "from_polars", "names_of_columns"]
+__all__ = ["collected", "fold", "from_frame", "from_polars", "in_levels"]
+__all__ += ["is_a_table_without_names", "names_of_columns"]
 
 
 def names_of_columns(columns: Any) -> list[str] | None:
@@ -49,14 +51,28 @@ def from_frame(y: Any, known: Labels | None, fill: bool, flat: bool) -> tuple[An
         return values, replace(labels, places=None)
     grid = labels.outputs
     assert grid is not None
+    if labels.places is not None and not fill:
+        _check_complete(grid, labels.places)
+    return in_levels(values, labels), labels
+
+
+def in_levels(values: np.ndarray, labels: Labels) -> np.ndarray:
+    """The columns of a table as a tensor with one mode a level."""
+    grid = labels.outputs
+    assert grid is not None
     if labels.places is not None:
-        n_missing = math.prod(grid.shape) - labels.places.size
-        if n_missing and not fill:
-            _raise_incomplete(grid, labels.places, n_missing)
         whole = np.full((len(values), math.prod(grid.shape)), np.nan, dtype=values.dtype)
         whole[:, labels.places] = values
         values = whole
-    return values.reshape(-1, *grid.shape), labels
+    return values.reshape(-1, *grid.shape)
+
+
+def is_a_table_without_names(y: Any, known: Labels | None) -> bool:
+    """Whether an array has the columns of a table with levels."""
+    if known is None or len(known.columns) < 2 or known.outputs is None:
+        return False
+    shape: tuple[int, ...] = () if is_on_disk(y) or is_dask(y) else np.shape(y)
+    return len(shape) == 2 and shape[1] == known.columns[0].size
 
 
 def from_polars(y: Any, known: Labels | None) -> tuple[Any, Labels]:
@@ -98,22 +114,25 @@ def _name_of_level(name: Any, k: int, n_levels: int) -> str:
 
 def _unique(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Each value once, in the order of their first appearance, and which of them each entry is."""
-    # NaN would be a key that is not found again.
-    keys = ["nan\0" if isinstance(v, float) and v != v else v for v in values.tolist()]
+    keys = values.tolist()
+    if values.dtype.kind in "fO":  # NaN would be a key that is not found again
+        keys = ["nan\0" if isinstance(v, float) and v != v else v for v in keys]
     place = {v: k for k, v in enumerate(dict.fromkeys(keys))}
     codes = np.array([place[v] for v in keys])
     _, first = np.unique(codes, return_index=True)
     return values[first], codes
 
 
-def _raise_incomplete(grid: Grid, places: np.ndarray, n_missing: int) -> None:
-    absent = np.setdiff1d(np.arange(math.prod(grid.shape)), places)[:3]
+def _check_complete(grid: Grid, places: np.ndarray) -> None:
+    absent = np.setdiff1d(np.arange(math.prod(grid.shape)), places)
+    if not absent.size:
+        return
     shown = [
         tuple(str(grid.coordinate(k)[i]) for k, i in enumerate(np.unravel_index(j, grid.shape)))
-        for j in absent
+        for j in absent[:3]
     ]
     raise ValueError(
-        f"the columns of y are not all combinations of their levels {grid.dims}: {n_missing} are "
+        f"the columns of y are not all combinations of their levels {grid.dims}: {absent.size} are "
         f"missing, such as {', '.join(map(str, shown))}. Add them, or drop the levels that are not "
         f'complete; the linear estimators take them as missing outputs with missing="fill".'
     )

@@ -253,7 +253,7 @@ def reader_of(
                 f"which of them the samples are with sample_dim."
             )
     try:
-        values, found = take_outputs(forecast, dim, labels)
+        values, found = take_outputs(forecast, dim, labels, flat=len(outputs) == 1)
         F = opened(values, name)
         if tuple(F.shape) != (1 if one else Y.shape[0], *outputs):
             raise ValueError(f"it has shape {tuple(F.shape)} and y_true {tuple(Y.shape)}.")

@@ -176,7 +176,8 @@ class FoldResiduals:
         weights = np.ones(rows.size) if w is None else to_numpy(w)[rows]
         F, T, keep = model._features(X), model.tucker_, weights > 0
         spread = to_numpy(model._spread_of(X, F))
-        latent = to_numpy(F if T.factors[0] is None else F @ T.factors[0])
+        U = T.factors[0]
+        latent = to_numpy(F if U is None else F @ namespace_of(F).astype(U, F.dtype, copy=False))
         core = to_numpy(unfold(multi_mode_product(T.core, (None, *T.factors[1:])), 0))
         Y = Y.reshape(len(Y), -1)
         intercept = to_numpy(model.intercept_).reshape(-1)
