@@ -222,18 +222,32 @@ def test_permutation_importance(model):
 @over_linear
 def test_recursive_elimination_finds_the_inputs_that_count(model):
     X, Y, drivers = informative()
-    getter = {"importance_getter": "feature_importances_"}
-    assert (
-        list(np.flatnonzero(RFE(model, n_features_to_select=3, **getter).fit(X, Y).support_))
-        == drivers
-    )
-    chosen = RFECV(model, cv=3, min_features_to_select=2, **getter).fit(X, Y)
+    found = RFE(model, n_features_to_select=3).fit(X, Y)
+    assert_array_equal(np.flatnonzero(found.support_), drivers)
+    chosen = RFECV(model, cv=3, min_features_to_select=2).fit(X, Y)
     assert set(drivers) <= set(np.flatnonzero(chosen.support_))
     assert chosen.predict(X).shape == Y.shape
-    kept = SelectFromModel(model, threshold="mean", **getter).fit(X, Y)
+    kept = SelectFromModel(model, threshold="mean").fit(X, Y)
     assert_array_equal(np.flatnonzero(kept.get_support()), drivers)
+
+
+@over_linear
+def test_recursive_elimination_of_tensors_is_told_what_counts(model):
+    """Without `output_shape` coefficients are tensors, of which scikit-learn reads none."""
+    X, Y, drivers = informative()
+    model, Y = clone(model).set_params(output_shape=None), Y.reshape(len(Y), *FLAT["output_shape"])
+    importance = model.fit(X, Y).feature_importances_
+    assert_array_equal(np.sort(np.argsort(importance)[-3:]), drivers)
     with pytest.raises(ValueError, match="dim 3"):  # not silently the wrong way round
         RFE(model, n_features_to_select=3).fit(X, Y)
+
+
+def test_flat_coefficients_are_as_in_scikit_learn():
+    X, Y, _ = informative()
+    model = RLS(alpha=1.0, **FLAT).fit(X, Y)
+    ridge = Ridge(alpha=1.0).fit(X, Y)
+    assert_allclose(model.coef_, ridge.coef_, atol=1e-8)
+    assert_allclose(model.predict(X), X @ model.coef_.T + model.intercept_.reshape(-1))
 
 
 def test_recursive_elimination_of_a_kernel_by_permutation():

@@ -103,8 +103,19 @@ class TensorRegressor(
 
     @property
     def coef_(self) -> Array:
-        """Dense coefficients, of shape (n_features, d1, ..., dp), built when asked for."""
+        """Dense coefficients, of shape (n_features, d1, ..., dp), built when asked for.
+
+        With `output_shape` they are as flat as the outputs, of shape (D, n_features), which is how
+        scikit-learn's own tools (`RFE`, say) read them.
+        """
         check_is_fitted(self)
+        coef = self._dense_coef()
+        if self.labels_ is None or not self.labels_.flat:
+            return coef
+        return namespace_of(coef).reshape(coef, (coef.shape[0], -1)).T
+
+    def _dense_coef(self) -> Array:
+        """The coefficients as a tensor, whatever the outputs look like outside."""
         return self._known(self.tucker_.to_dense())
 
     def _known(self, coef: Array) -> Array:

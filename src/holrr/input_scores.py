@@ -25,7 +25,7 @@ class InputScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """Scores of the inputs as a transformer of scikit-learn gives them."""
 
     tucker_: Any
-    coef_: Any
+    _dense_coef: Callable[[], Array]
 
     def transform(self, X: Any) -> Array:
         """The input scores, which are all that predictions depend on.
@@ -92,11 +92,12 @@ class InputScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def feature_importances_(self) -> Array:
         """Norm of the coefficients of each input over all outputs, of shape (n_features,).
 
-        For ``RFE(model, importance_getter="feature_importances_")`` and its kin: scikit-learn would
-        read `coef_`, whose first axis is the input mode here, the wrong way round. Inputs in
-        different units are to be scaled first. There where `coef_` is.
+        For ``RFE(model, importance_getter="feature_importances_")`` and its kin, which would read
+        `coef_`, whose first axis is the input mode here (but with `output_shape`), the wrong way
+        round. Inputs in different units are to be scaled first. There where `coef_` is.
         """
-        coef = self.coef_
+        check_is_fitted(self)
+        coef = self._dense_coef()
         xp = namespace_of(coef)
         return _row_norms(xp.where(xp.isnan(coef), xp.zeros_like(coef), coef))  # never observed
 

@@ -13,7 +13,19 @@ from .core.spectral import Whitened
 from .core.tucker import Tucker
 from .data.source import is_dask
 
-__all__ = ["Spread", "scalar_if_0d"]
+__all__ = ["Spread", "no_intervals", "scalar_if_0d"]
+
+
+def _no_intervals(self: Any) -> Any:
+    """Held-out residuals are what intervals are made of."""
+    raise AttributeError(
+        f"{type(self).__name__} has no predict_interval, which needs the held-out residuals of a "
+        f"search among ridge or low-rank models: use HOLRRCV, LRRCV, RLSCV or their kernel forms. "
+        f"predict(X, return_std=True) gives the spread of a single fit, where it is known."
+    )
+
+
+no_intervals: Any = property(_no_intervals)
 
 
 class Spread:
@@ -24,6 +36,8 @@ class Spread:
     fit_intercept: bool
     # Numbers and arrays that `leverage` needs.
     _fitted_hat: dict[str, Any]
+
+    predict_interval = no_intervals
 
     _map: Callable[[Array], Array]
     _predict_array: Callable[[Array], Array]
@@ -60,7 +74,8 @@ class Spread:
     def _spread(self, F: Array, norms: Array | None = None) -> Array:
         """``sqrt(1 + 1/n + h(x))`` of each row; arguments of `leverage`, not centred."""
         xp, hat = namespace_of(F), self._fitted_hat
-        F = xp.astype(F, xp.float64, copy=False) / hat["unit"] - beside(hat["mean"], F)
+        F = xp.astype(F, xp.float64, copy=False)
+        F = (F if hat["unit"] == 1.0 else F / hat["unit"]) - beside(hat["mean"], F)
         h = hat["share"] * leverage(hat, F, norms)
         return xp.sqrt(1.0 + (1.0 / hat["weight"] if hat["intercept"] else 0.0) + h)
 

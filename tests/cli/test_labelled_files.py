@@ -1,5 +1,6 @@
 """NetCDF and Zarr on the command line: names in, names out."""
 
+import io
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import holrr
-from holrr.cli import main
+from holrr.cli import _models, main
 from holrr.streaming import memory_budget
 
 xr = pytest.importorskip("xarray", reason="xarray is not installed")
@@ -100,15 +101,19 @@ def test_a_file_without_a_name_is_its_only_variable_or_all_of_them(folder):
     assert holrr.load("m").intercept_.shape == (2, 4, 5)
 
 
-def test_a_field_may_be_the_input_and_the_samples_along_any_dimension(folder):
+def test_a_field_may_be_the_input_and_the_samples_along_any_dimension(folder, capfd):
     data = a_climate()
     data.transpose("lat", "lon", "index", "time").to_netcdf("t.nc", engine="h5netcdf")
-    words = ["t.nc:t2m", "t.nc:indices", "--sample-dim", "time", "--model", "rls", "--alpha", "1"]
-    assert main(["fit", *words, "-o", "m"]) == 0
+    words = ["t.nc:t2m", "t.nc:indices", "--model", "rls", "--alpha", "1"]
+    for said in ([], ["--sample-dim", "time"]):
+        assert main(["fit", *words, *said, "-o", "m"]) == 0
+        assert "samples      60 along time" in capfd.readouterr().out
     assert main(["predict", "m", "c.nc:t2m", "-o", "P.nc"]) == 0
     by_hand = holrr.RLS(1.0).fit(data.t2m, data.indices).predict(data.t2m)
     with xr.open_dataset("P.nc") as found:
         xr.testing.assert_allclose(found.indices, by_hand)
+    assert main(["fit", "t.nc:t2m", "t.nc:indices", "--rank", "2", "--cv", "3", "-o", "m"]) == 0
+    assert holrr.load("m").rank_ == (2, 2)
 
 
 def test_groups_of_a_netcdf_file(folder):
@@ -137,6 +142,18 @@ def test_labels_survive_to_tables_and_back(folder):
     assert found.columns.nlevels == 2
     assert found.shape == (60, 20)
     assert (pd.to_datetime(found.index) == a_climate().indexes["time"]).all()
+
+
+def test_an_index_of_several_levels_is_written_as_its_levels(folder):
+    data = a_climate()
+    y = data.t2m.stack(place=("lat", "lon"))
+    holrr.HOLRR(2, 0.1).fit(data.indices, y).save("m")
+    for output in ("P.nc", "P.zarr"):
+        assert main(["predict", "m", "c.nc:indices", "-o", output]) == 0
+    with xr.open_dataset("P.nc") as found:
+        assert found.t2m.dims == ("time", "place")
+        np.testing.assert_array_equal(found.lat, y.lat)
+        np.testing.assert_array_equal(found.lon, y.lon)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "feather", "xlsx", "nc"])
@@ -254,7 +271,7 @@ def test_large_files_are_fitted_without_being_read_whole(folder, capfd, monkeypa
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40_000, 10))
     Y = (X[:, :8] + rng.normal(size=(40_000, 8))).reshape(-1, 2, 4)
-    big = xr.Dataset({"X": (("time", "f"), X), "Y": (("time", "a", "b"), Y)})
+    big = xr.Dataset({"X": (("time", "f"), X), "Y": (("time", "a", "b"), Y)}, {"a": ["n", "s"]})
     big.to_netcdf("big.nc", engine="h5netcdf")
     big.chunk(time=1000).to_zarr("big.zarr", consolidated=False)
     fit = ["fit", f"{source}:X", f"{source}:Y", "--rank", "2", "-o", "m"]
@@ -289,3 +306,22 @@ def test_what_looks_at_the_data_more_than_once_reads_them_whole(folder, words, s
             assert main(["fit", *files, *words, "-o", "m"]) == 0
         predictions.append(holrr.load("m").predict(data.indices.to_numpy()))
     np.testing.assert_allclose(*predictions, rtol=1e-10)
+
+
+def test_long_computations_show_how_far_they_are(folder, monkeypatch):
+    pytest.importorskip("dask", reason="dask is not installed")
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(_models, "_PATIENCE", 0.0)
+    for words in (
+        ["fit", "c.nc:indices", "c.nc:t2m", *FIT],
+        ["score", "m", "c.nc:indices", "c.nc:t2m"],
+    ):
+        terminal = Terminal()
+        with memory_budget(2**10), monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", terminal)
+            assert main(words) == 0
+        assert "100% Completed" in terminal.getvalue()

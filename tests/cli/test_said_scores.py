@@ -9,6 +9,7 @@ import holrr
 from holrr.cli import main
 from holrr.datasets import make_tensor_regression
 from holrr.metrics import r2, rmse
+from holrr.plotting import RankSurfaceDisplay
 from holrr.streaming import memory_budget
 
 
@@ -133,3 +134,15 @@ def test_progress_is_shown_to_those_who_watch(folder, capfd, monkeypatch):
     assert main(["fit", "X.npy", "Y.npy", "--cv", "3", "-o", "m"]) == 0
     assert "HOLRRCV" in terminal.getvalue()
     assert holrr.load("m").verbose is False
+
+
+def test_the_file_holds_the_search_but_not_every_fold(folder):
+    plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
+    assert main(["fit", "X.npy", "Y.npy", "-o", "m"]) == 0
+    model = holrr.load("m")
+    by_hand = holrr.HOLRRCV(cv=5).fit(np.load("X.npy"), np.load("Y.npy"))
+    np.testing.assert_array_equal(model.cv_results_["mean_mse"], by_hand.cv_results_["mean_mse"])
+    by_hand.save("whole")
+    assert (folder / "m").stat().st_size < (folder / "whole").stat().st_size / 2
+    RankSurfaceDisplay.from_estimator(model)
+    plt.close("all")

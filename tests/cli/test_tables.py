@@ -281,6 +281,13 @@ def test_time_series_are_held_out_later(folder, capfd):
     assert holrr.load("m").best_score_ == pytest.approx(by_hand.best_score_)
 
 
+@pytest.mark.parametrize("words", [["--groups", "groups.npy"], ["--time-series"]])
+def test_folds_are_wanted_by_those_who_name_them(folder, words):
+    np.save("groups.npy", np.arange(N) % 6)
+    assert main(["fit", "X.csv", "Y.csv", "--alpha", "1", *words, "-o", "m"]) == 0
+    assert holrr.load("m").cv.get_n_splits(groups=np.arange(6)) == 5
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

@@ -19,6 +19,7 @@ from holrr import (
     RLSCV,
     KernelHOLRRCV,
     KernelRLS,
+    KernelRLSCV,
     Moments,
     TraceNormRegression,
     TraceNormRegressionCV,
@@ -471,3 +472,23 @@ def test_estimates():
             one.interval(bad)
         with pytest.raises(ValueError, match=f"q={bad}"):
             one.significant(bad)
+
+
+@pytest.mark.parametrize("cls", [HOLRR, HOLRRCV, KernelRLSCV])
+def test_flat_outputs_have_those_of_the_tensor(cls):
+    X, Y = toy(n=60)
+    params = {} if cls is HOLRR else {"cv": 3, "alphas": [1.0, 2.0]}
+    found = [
+        standard_errors(cls(output_shape=shape, **params).fit(X, y), X, y, n_groups=4)
+        for shape, y in ((None, Y), ((3, 4), Y.reshape(60, -1)))
+    ]
+    assert_allclose(found[0].intercept.std_error, found[1].intercept.std_error)
+    assert found[0].ranks == found[1].ranks
+
+
+def test_a_search_that_would_fill_holes_and_finds_none():
+    X, Y = toy(n=60)
+    model = HOLRRCV(cv=3, missing="fill").fit(X, Y)
+    found = standard_errors(model, X, Y, n_groups=4, stability=False)
+    usual = standard_errors(HOLRRCV(cv=3).fit(X, Y), X, Y, n_groups=4, stability=False)
+    assert_allclose(found.coef.std_error, usual.coef.std_error)

@@ -28,10 +28,10 @@ def layouts(options: argparse.Namespace) -> tuple[Layout, Layout]:
 
 
 def n_samples(data: Any, sample_dim: str | None) -> int:
-    """The number of samples, whatever they are kept in."""
-    if hasattr(data, "dims"):
-        return data.sizes[sample_dim or next(iter(data.dims))]
-    return data.shape[0]
+    """The number of samples, whatever they are kept in; they come first where nothing is said."""
+    if hasattr(data, "data_vars"):
+        data = next(iter(data.data_vars.values()))
+    return data.shape[0] if not hasattr(data, "dims") else data.sizes[sample_dim or data.dims[0]]
 
 
 def in_memory(data: Any) -> Any:

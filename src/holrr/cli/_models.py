@@ -6,7 +6,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..data import Standardizer
+from ..data.named import sample_dimension
 from ..data.samples import errors_on
-from ..io import load, load_with_notes, save
+from ..io import load_with_notes, save
 from ._choices import (
     KINDS,
     check_choices,
@@ -36,6 +37,8 @@ from ._tables import Plain
 from ._write import outputs_of, write
 
 __all__ = ["add_fit", "add_info", "add_predict", "add_score"]
+
+_PATIENCE = 2.0  # seconds after which somebody who watches wants to know how far it is
 
 
 def add_fit(commands: Any) -> argparse.ArgumentParser:
@@ -61,21 +64,13 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
     _add_data(parser)
     add = parser.add_argument
     add("-o", "--output", type=Path, required=True, metavar="MODEL", help="file for the model")
-    kinds = ", ".join(KINDS)
-    add(
-        "--model",
-        choices=tuple(KINDS),
-        default="holrr",
-        metavar="KIND",
-        help=f"{kinds} (%(default)s)",
+    kinds = f"{', '.join(KINDS)} (default: %(default)s)"
+    add("--model", choices=tuple(KINDS), default="holrr", metavar="KIND", help=kinds)
+    rank = (
+        "one number, one for each mode such as 4,3,3 (input mode first), or a share of the energy "
+        "such as 0.9; full rank by default"
     )
-    add(
-        "--rank",
-        type=parse_rank,
-        metavar="R",
-        help="one number, one for each mode such as 4,3,3 (input mode first), or a "
-        "share of the energy such as 0.9; full rank by default",
-    )
+    add("--rank", type=parse_rank, metavar="R", help=rank)
     several = "penalty, 1 by default; several such as 0.1,1,10 are tried by cross-validation"
     add("--alpha", type=parse_alphas, metavar="A", help=several)
     folds = "choose what --rank and --alpha leave open by K-fold cross-validation"
@@ -173,11 +168,12 @@ def _fit(options: argparse.Namespace) -> int:
         raise CommandError(f"X must be a matrix, samples by features; {options.X} is of {X.shape}")
     names, X = (X.columns, X.values) if isinstance(X, Plain) else (None, X)
     Y = Y.values if isinstance(Y, Plain) else Y
+    options.sample_dim = sample_dimension(options.sample_dim, X, Y, None)
     if KINDS[options.model].has_kernel or options.time_series:
         X, Y = in_memory(X), in_memory(Y)
     estimator, scale = make_estimator(options, X, Y), Standardizer(options.sample_dim)
     search = {"groups": groups} if wants_search(options) else {}
-    with _warnings_as_lines("fit"):
+    with _told("fit"):
         if options.standardize:
             X = scale.fit(X, Y).transform(X)
         estimator.fit(X, Y, **search)
@@ -186,10 +182,11 @@ def _fit(options: argparse.Namespace) -> int:
             model.feature_names_in_ = np.array(names, dtype=object)
     if search:
         estimator.set_params(verbose=False)  # whoever loads it may have no terminal
+        for name in ("fold_mse", "std_mse"):  # the errors of every fold: most of the file
+            estimator.cv_results_.pop(name, None)
     notes = {"n_samples": n_samples(X, options.sample_dim)}
-    whole: Any = estimator
-    if options.standardize:
-        whole = Pipeline([("standardize", scale), ("model", estimator)])
+    pipeline = Pipeline([("standardize", scale), ("model", estimator)])
+    whole = pipeline if options.standardize else estimator
     with writing(options.output):
         save(whole, options.output, notes=notes)
     print(description(whole, notes))
@@ -198,8 +195,14 @@ def _fit(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _warnings_as_lines(command: str) -> Iterator[None]:
-    with warnings.catch_warnings(record=True) as caught:
+def _told(command: str) -> Iterator[None]:
+    """Warnings are lines on the standard error, and long computations of Dask show how far."""
+    watched: Any = nullcontext()
+    if "dask" in sys.modules and sys.stderr.isatty():
+        from dask.diagnostics import ProgressBar
+
+        watched = ProgressBar(minimum=_PATIENCE, out=sys.stderr)
+    with watched, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     for text in dict.fromkeys(" ".join(str(w.message).split()) for w in caught):
@@ -215,11 +218,10 @@ def _predict(options: argparse.Namespace) -> int:
         check_output(place, [options.MODEL, options.X])
     model, scale = _load(options.MODEL)
     X = scale(_unnamed(read_inputs(options, model), model))
-    with _warnings_as_lines("predict"):
+    with _told("predict"):
         parts = _parts(options, model, X)
         write(options.output, parts, model, layouts(options)[0])
-    shape = tuple(np.shape(model.intercept_))
-    n = n_samples(parts[""], None)
+    n, shape = n_samples(parts[""], None), tuple(np.shape(model.intercept_))
     print(f"{n} predictions of shape {shape} saved to {options.output}")
     return EXIT_OK
 
@@ -255,30 +257,29 @@ def _score(options: argparse.Namespace) -> int:
     model, scale = _load(options.MODEL)
     X, Y, _ = read_pair(options, model)
     X, Y = scale(_unnamed(X, model)), Y.values if isinstance(Y, Plain) else Y
-    with _warnings_as_lines("score"):
+    with _told("score"):
         print(of_errors(errors_on(getattr(model, "best_estimator_", model), X, Y)))
     return EXIT_OK
 
 
 def _info(options: argparse.Namespace) -> int:
-    check_file(options.MODEL)
-    model, notes = load_with_notes(options.MODEL)
-    _check_fitted(model, options.MODEL)
-    print(description(model, notes))
+    print(description(*_loaded(options.MODEL)))
     return EXIT_OK
 
 
 def _load(path: Path) -> tuple[Any, Callable[[Any], Any]]:
     """A fitted model, and what is done to its inputs first."""
+    whole, _ = _loaded(path)
+    if isinstance(whole, Pipeline):
+        return whole[-1], whole[:-1].transform
+    return whole, lambda X: X
+
+
+def _loaded(path: Path) -> tuple[Any, dict[str, Any]]:
+    """A fitted model, or a pipeline that ends with one, and the notes beside it."""
     check_file(path)
-    model = load(path)
-    _check_fitted(model, path)
-    return (
-        (model[-1], model[:-1].transform) if isinstance(model, Pipeline) else (model, lambda X: X)
-    )
-
-
-def _check_fitted(model: Any, path: Path) -> None:
-    last = model[-1] if isinstance(model, Pipeline) else model
-    if not hasattr(last, "tucker_"):
-        raise CommandError(f"{path} holds no fitted model but {type(last).__name__}")
+    whole, notes = load_with_notes(path)
+    model = whole[-1] if isinstance(whole, Pipeline) else whole
+    if not hasattr(model, "tucker_"):
+        raise CommandError(f"{path} holds no fitted model but {type(model).__name__}")
+    return whole, notes

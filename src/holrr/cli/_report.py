@@ -48,7 +48,8 @@ def _facts(model: Any, notes: dict[str, Any], more: str = "") -> list[tuple[str,
         if getattr(getattr(best, "labels_", None), "outputs", None) is not None:
             facts += [(f"  {name}", _range(mode_coordinates(best, mode)))]
     if "n_samples" in notes:
-        facts += [("samples", str(notes["n_samples"]))]
+        dim = getattr(getattr(best, "labels_", None), "sample_dim", None)
+        facts += [("samples", f"{notes['n_samples']}{f' along {dim}' if dim else ''}")]
     facts += [("ranks", _times(best.tucker_.rank))]
     for name in ("alpha", "penalty", "beta", "kernel", "gamma"):
         value = getattr(best, name, None)

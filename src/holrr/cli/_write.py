@@ -49,12 +49,11 @@ def _beside(place: Place, suffix: str) -> Place:
 def _write_npy(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
     for suffix, part in parts.items():
         path = _beside(place, suffix).path if suffix else place.path
-        # To a file proper NumPy writes by other ways, which cannot say why they failed.
-        save = partial(_save, values=_array(part, model))
-        write_atomically(path, save)
+        write_atomically(path, partial(_save, values=_array(part, model)))
 
 
 def _save(file: BinaryIO, values: np.ndarray) -> None:
+    # To a file proper NumPy writes by other ways, which cannot say why they failed.
     np.save(SimpleNamespace(write=file.write), values)
 
 
@@ -173,17 +172,14 @@ def _write_zarr(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
 
 
 def _dataset(place: Place, parts: Parts, model: Any) -> Any:
-    need("xarray", f"{place.suffix} files need xarray", "xarray")
-    import xarray
-
-    data = xarray.merge(list(_variables(place, parts, model)), combine_attrs="no_conflicts")
+    xarray = need("xarray", f"{place.suffix} files need xarray", "xarray")
+    variables = list(_variables(xarray, place, parts, model))
+    data = xarray.merge(variables, combine_attrs="no_conflicts")
     several = [d for d in data.dims if getattr(data.indexes.get(d), "nlevels", 1) > 1]
     return data.reset_index(several)  # files have no index of several levels
 
 
-def _variables(place: Place, parts: Parts, model: Any) -> Iterator[Any]:
-    import xarray
-
+def _variables(xarray: Any, place: Place, parts: Parts, model: Any) -> Iterator[Any]:
     for suffix, part in parts.items():
         if not comes_from(part, "xarray"):
             values, names = _array(part, model), mode_names(model)

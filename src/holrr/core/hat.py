@@ -21,7 +21,14 @@ from typing import Any
 import numpy as np
 
 from .moments import Moments
-from .namespace import Array, beside, inverse_squares, namespace_of, solve_triangular
+from .namespace import (
+    Array,
+    beside,
+    inverse_squares,
+    is_numpy_array,
+    namespace_of,
+    solve_triangular,
+)
 from .slabs import cut_mode, slabs
 from .tensor import multi_mode_product, unfold
 from .tucker import Tucker, n_parameters
@@ -108,11 +115,11 @@ class Hat:
         for box, z, core in _parts(Z, V):
             shape = core.shape[1:]
             z, core = unfold(z, 0), unfold(core, 0)
-            inner = xp.sum((z if U is None else U.T @ z) * core, axis=0)
+            inner = _column_products(z if U is None else U.T @ z, core)
             if terms is None:
-                squares = sum(c * xp.sum(F * F, axis=0) for c, F in self.fitted(core))
+                squares = sum(c * _column_products(F, F) for c, F in self.fitted(core))
             else:
-                squares = xp.sum(core * (terms @ core), axis=0)
+                squares = _column_products(core, terms @ core)
             rss[box] = xp.reshape(squares - 2 * inner, shape)
         return xp.clip(rss + self.squares, 0.0, None)
 
@@ -194,16 +201,30 @@ def leverage(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Array
     """
     xp, alpha, factor = namespace_of(F), hat["alpha"], beside(hat["factor"], F)
     if hat["form"] == "map":
-        t = (F @ factor).T
+        t = F @ factor
     else:
         t = solve_triangular(factor, F.T)
         if hat["form"] == "gram" and alpha == 0:
             t = solve_triangular(factor, t, transposed=True)
-    h, lacking = xp.sum(t * t, axis=0), None
-    norms = xp.sum(F * F, axis=1) if norms is None else norms
+        t = t.T
+    h = _row_squares(t)
+    known = hat["form"] != "gram" and hat["root"] is None
+    if known or alpha == 0:
+        return h
+    norms = _row_squares(F) if norms is None else norms
     if hat["form"] == "gram":
-        return h if alpha == 0 else xp.clip(norms - h, 0.0, None) / alpha
-    if hat["root"] is not None and alpha > 0:
-        t = t * beside(hat["root"], F)[:, None]
-        lacking = xp.clip(norms - xp.sum(t * t, axis=0), 0.0, None) / alpha
-    return h if lacking is None else h + lacking
+        return xp.clip(norms - h, 0.0, None) / alpha
+    inside = _row_squares(t * beside(hat["root"], F))
+    return h + xp.clip(norms - inside, 0.0, None) / alpha
+
+
+def _row_squares(A: Array) -> Array:
+    """Squared norms of the rows."""
+    return _column_products(A.T, A.T)
+
+
+def _column_products(A: Array, B: Array) -> Array:
+    """Inner products of the columns of two matrices, without a temporary where that is possible."""
+    if is_numpy_array(A):
+        return np.einsum("ij,ij->j", A, B)
+    return namespace_of(A).sum(A * B, axis=0)

@@ -147,7 +147,7 @@ def to_xarray(model: Any) -> Any:
     taken = {*names, *coords, *inputs.dims, *inputs.coords}
     found = {free("intercept", taken): (names[1:], to_numpy(np.asarray(model.intercept_)))}
     if hasattr(model, "coef_"):
-        values = to_numpy(model.coef_).reshape(*inputs.shape, *outputs.shape)
+        values = to_numpy(model._dense_coef()).reshape(*inputs.shape, *outputs.shape)
         found[free("coef", taken)] = (inputs.dims + names[1:], values)
         coords = {**inputs.coords, **coords}
     ranks = tuple(free(f"rank_{name}", taken) for name in names)

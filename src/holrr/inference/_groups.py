@@ -134,6 +134,7 @@ class Groups:
             for rows in self._others():
                 yield clone(model)._fit_data(self.some(rows), **options)
             return
+        options.pop("pilot", None)  # moments have no holes to be filled
         for m in (self.parts[0].merge(*self.parts[1:]), *merge_others(self.parts)):
             if self.features is None:
                 yield clone(model)._fit_moments(m, keep=False, **options)
@@ -169,7 +170,8 @@ class Groups:
                 yield clone(model).fit_fold_moments([*whole[:f], *rest, *whole[f + 1 :]])
 
     def _searched_samples(self, model: Any) -> Iterator[Any]:
-        search, groups = clone(model), None if isinstance(model.cv, Integral) else self.groups
+        search = clone(model).set_params(output_shape=None)  # which the samples have already
+        groups = None if isinstance(model.cv, Integral) else self.groups
         if hasattr(model, "landmarks_"):  # they stay where they are
             search.set_params(landmarks=model.landmarks_, n_components=None)
         for rows in self._others():

@@ -229,7 +229,7 @@ def _warn_of_other_data(model: Any, found: StandardErrors) -> None:
     """A fitted model should be the one that the errors are of."""
     if not hasattr(model, "tucker_") or found.coef is None:
         return
-    coef, value = to_numpy(model.coef_), found.coef.value
+    coef, value = to_numpy(model._dense_coef()), found.coef.value
     if coef.shape == value.shape:
         norm = lambda A: float(np.linalg.norm(np.nan_to_num(A)))  # noqa: E731
         off = norm(coef - value)

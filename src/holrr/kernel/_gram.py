@@ -58,9 +58,14 @@ class KernelFunction:
             return self._check_finite(K)
 
     def diagonal(self, X: Array) -> Array:
-        """``k(x, x)`` for each row; a few rows with each other at a time, whatever the kernel."""
+        """``k(x, x)`` for each row; of kernels without a formula, a few rows at a time."""
+        X, (n, d) = _float64(X), X.shape
         xp = namespace_of(X)
-        blocks = (X[i : i + 16, :] for i in range(0, X.shape[0], 16))
+        if self.name in ("rbf", "laplacian"):
+            return xp.ones_like(X[:, 0])
+        if self.name in ("linear", "sigmoid", *_POLYNOMIAL):
+            return self._of_products(xp.sum(X * X, axis=1), d)
+        blocks = (X[i : min(i + 16, n), :] for i in range(0, n, 16))
         return xp.concat([xp.linalg.diagonal(self(block)) for block in blocks])
 
     @property
@@ -91,10 +96,18 @@ class KernelFunction:
             squares = [xp.sum(A * A, axis=1) for A in (X, Z)]
             distance = squares[0][:, None] + squares[1][None, :] - 2 * K
             return xp.exp(-gamma * xp.where(distance > 0, distance, xp.zeros_like(distance)))
+        return self._of_products(K, X.shape[1])
+
+    def _of_products(self, K: Array, n_features: int) -> Array:
+        """The kernel from the inner products of the inputs."""
         if self.name == "linear":
             return K
+        gamma = self.params.get("gamma")
+        gamma = 1.0 / n_features if gamma is None else float(gamma)
         K = gamma * K + float(self.params.get("coef0", 1))
-        return xp.tanh(K) if self.name == "sigmoid" else K ** float(self.params.get("degree", 3))
+        if self.name == "sigmoid":
+            return namespace_of(K).tanh(K)
+        return K ** float(self.params.get("degree", 3))
 
     def _check_finite(self, K: Array) -> Array:
         xp = namespace_of(K)

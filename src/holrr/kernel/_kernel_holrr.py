@@ -60,7 +60,7 @@ class KernelHOLRR(MultilinearRank, KernelTensorRegressor):
         Leading squared singular values of each unfolding of Z.
     n_iter_ : int
         Number of rounds, of which the spectral one is the first.
-    intercept_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_, labels_
+    intercept_, noise_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_, labels_
         See `KernelRLS`.
 
     References

@@ -88,6 +88,9 @@ class KernelHOLRRCV(KernelSearchCV):
         The penalties that were tried.
     landmarks_ : array of shape (n_components, n_features)
         With landmarks only.
+    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+        Standard deviation of the noise of each output: from held-out residuals, see
+        docs/intervals.md.
     dual_coef_, intercept_, tucker_, n_parameters_,
     core_, factors_, spectra_
         Those of the final model.

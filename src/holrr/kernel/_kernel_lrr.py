@@ -45,7 +45,7 @@ class KernelLRR(LowRank, KernelTensorRegressor):
         The same, since the problem is solved exactly.
     spectra_ : list of p + 1 arrays
         Squared singular values of Z; of the input mode only.
-    intercept_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_, labels_
+    intercept_, noise_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_, labels_
         See `KernelRLS`.
 
     References

@@ -61,6 +61,9 @@ class KernelRLS(Unconstrained, KernelTensorRegressor):
     dual_coef_ : array of shape (n_samples, d1, ..., dp)
         Coefficients of the kernel values with `X_fit_`; dense, built when asked for.
     intercept_ : array of shape (d1, ..., dp), or float for scalar targets
+    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+        Standard deviation of the noise of each output: residual squares over the residual
+        degrees of freedom, see docs/intervals.md.
     X_fit_ : array of shape (n_samples, n_features), or None for a precomputed kernel
         The training samples, or the landmarks.
     coef_ : array of shape (n_features, d1, ..., dp)

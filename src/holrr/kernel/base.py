@@ -188,10 +188,8 @@ class KernelTensorRegressor(Approximating):
         check_is_fitted(self)
         return self.tucker_.to_dense()
 
-    @property
-    def coef_(self) -> Array:
-        """Dense coefficients of the inputs, (n_features, d1, ..., dp); of a linear kernel only."""
-        check_is_fitted(self)
+    def _dense_coef(self) -> Array:
+        """Those of the inputs, which a linear kernel has only."""
         if self.kernel != "linear":
             raise AttributeError(
                 f"coef_ is there with kernel='linear' only; with kernel={self.kernel!r} the model "

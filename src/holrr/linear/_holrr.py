@@ -58,9 +58,12 @@ class HOLRR(MultilinearRank, LinearApproximating):
     factors_ : list of p + 1 arrays of shape (d_i, R_i)
         Input mode first; ``(core_, factors_)`` is a Tucker tensor as TensorLy has them. The
         output factors have orthonormal columns.
-    coef_ : array of shape (n_features, d1, ..., dp)
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
         Dense coefficients, built when asked for.
     intercept_ : array of shape (d1, ..., dp), or float for scalar targets
+    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+        Standard deviation of the noise of each output: residual squares over the residual
+        degrees of freedom, see docs/intervals.md.
     rank_ : tuple of int
         The ranks that were used. An input rank that the data do not support is lowered.
     objective_ : float

@@ -44,6 +44,9 @@ class LRR(LowRank, LinearApproximating):
     coef_ : array of shape (n_features, d1, ..., dp)
         Dense coefficients, built when asked for.
     intercept_ : array of shape (d1, ..., dp), or float for scalar targets
+    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+        Standard deviation of the noise of each output: residual squares over the residual
+        degrees of freedom, see docs/intervals.md.
     rank_ : int
         The rank that was used: lower than asked for where the data do not support it.
     objective_ : float

@@ -39,6 +39,9 @@ class RLS(Unconstrained, LinearApproximating):
     ----------
     coef_ : array of shape (n_features, d1, ..., dp)
     intercept_ : array of shape (d1, ..., dp), or float for scalar targets
+    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+        Standard deviation of the noise of each output: residual squares over the residual
+        degrees of freedom, see docs/intervals.md.
     objective_ : float
         The minimum.
     lower_bound_ : float

@@ -101,6 +101,9 @@ class LRRCV(LinearSurfaceSearchCV):
     stack_mse_, stack_gap_ : float
         Held-out error of the stack with these weights, and by how much the best mixture of all
         ranks could be below that of the longest one that was tried.
+    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+        Standard deviation of the noise of each output: from held-out residuals, see
+        docs/intervals.md.
     coef_, intercept_, tucker_, core_, factors_, spectra_, n_parameters_
         Those of the final model.
     n_dropped_ : int

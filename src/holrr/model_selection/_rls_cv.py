@@ -81,6 +81,9 @@ class RLSCV(LinearSurfaceSearchCV):
         alike.
     alphas_ : array of shape (n_alphas,)
         The penalties that were tried.
+    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+        Standard deviation of the noise of each output: from held-out residuals, see
+        docs/intervals.md.
     coef_, intercept_, tucker_, spectra_, n_parameters_
         Those of the final model.
     n_dropped_ : int

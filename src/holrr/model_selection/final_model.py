@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base import TensorRegressor
 from ..input_scores import InputScores
+from ..spread import no_intervals
 
 __all__ = ["FinalModel"]
 
@@ -41,10 +42,14 @@ class FinalModel(InputScores):
     noise_ = _of_the_final_model("noise_", "Standard deviation of the noise of each output.")
 
     labels_ = None
+    predict_interval = no_intervals
     save = TensorRegressor.save
     to_xarray = TensorRegressor.to_xarray
     name_modes = TensorRegressor.name_modes
     _forget = TensorRegressor._forget
+
+    def _dense_coef(self) -> Any:
+        return self.best_estimator_._dense_coef()
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict with the final model.

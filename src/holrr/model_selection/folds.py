@@ -20,7 +20,6 @@ from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
 from ..core.spectral import Spectral, Whitened
 from ..core.units import Units
 from ..data.moments import Moments
-from ..data.samples import Samples
 from ..data.source import Source
 from .held_out import HeldOut
 
@@ -306,11 +305,9 @@ class Folds(metaclass=ABCMeta):
         """A problem in the inputs that models take, where the folds have others."""
         return problem
 
-    def held_out(self, fold: int, *candidate: int) -> Samples | Moments:
-        """The held-out samples of a fold, as `fitted` models take them, or else their moments."""
-        data, test = self.data, self.splits[fold][1]
-        w = None if data.w is None else take(data.w, test)
-        return Samples(take(data.X, test), take(data.Y, test), w)
+    def held_out(self, fold: int, *candidate: int) -> Array | Moments:
+        """The held-out inputs of a fold, as `fitted` models take them, or else held-out moments."""
+        return take(self.data.X, self.splits[fold][1])
 
     def judge(self, stack: Any, model: Any) -> Any:
         """A stack with its held-out error; None where a single model is to be taken instead."""

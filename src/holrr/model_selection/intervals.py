@@ -40,6 +40,7 @@ from ..core.tensor import multi_mode_product, unfold
 from ..core.tucker import Tucker
 from ..data.moments import Moments
 from ..data.named import take_inputs
+from .folds import take
 
 __all__ = ["FoldResiduals", "Intervals", "held_out_noise", "held_out_scores"]
 
@@ -55,7 +56,7 @@ LEVELS = np.concatenate(
 )
 _FEW = 40
 # Bytes of the residuals that are looked at together, and how many scores are pooled.
-_BLOCK, _POOL = 2**25, 2**20
+_BLOCK, _POOL = 2**25, 2**18
 
 
 class Intervals:
@@ -121,6 +122,8 @@ def _factor(kept: dict[str, Any], coverage: float, kind: str, noise: Any) -> np.
     n = kept["n_" + kind]
     with np.errstate(divide="ignore"):
         wanted = coverage * (1 + 1 / np.asarray(n, dtype=float))
+    if kind == "simultaneous":  # a whole score, not part of the way to it
+        wanted = np.ceil(wanted * n - 1e-9) / n
     if not wanted.min() <= 1 + 1e-12:
         raise ValueError(
             f"coverage={coverage:g} needs {math.ceil(coverage / (1 - coverage))} held-out samples "
@@ -148,8 +151,10 @@ class FoldResiduals:
 
     Parameters
     ----------
-    Y : array of shape (n, D)
-        NaN where an output is missing.
+    Y : array of shape (n_samples, D)
+        Outputs of all samples, NaN where they are missing.
+    rows : array of shape (n,)
+        Which of them are held out, and have a weight.
     latent, core, intercept : arrays of shape (n, R0), (R0, D) and (D,)
         The predictions are ``latent @ core + intercept``.
     spread : array of shape (n,)
@@ -158,6 +163,7 @@ class FoldResiduals:
     """
 
     Y: np.ndarray
+    rows: np.ndarray
     latent: np.ndarray
     core: np.ndarray
     intercept: np.ndarray
@@ -165,23 +171,22 @@ class FoldResiduals:
     w: np.ndarray
 
     @classmethod
-    def of(cls, model: Any, X: Any, Y: Any, w: Any) -> FoldResiduals:
-        """Of a fitted model and samples; those without weight are left out."""
-        n = X.shape[0]
-        weights = np.ones(n) if w is None else to_numpy(w)
-        F = model._features(X)
-        spread, T = to_numpy(model._spread_of(X, F)), model.tucker_
-        latent = to_numpy(F if T.factors[0] is None else F @ T.factors[0])
+    def of(cls, model: Any, X: Any, Y: np.ndarray, w: Any, rows: np.ndarray) -> FoldResiduals:
+        """Of a fitted model, the held-out inputs, and the outputs and weights of all samples."""
+        weights = np.ones(rows.size) if w is None else to_numpy(w)[rows]
+        F, T, keep = model._features(X), model.tucker_, weights > 0
+        spread = to_numpy(model._spread_of(X, F))
+        U = T.factors[0]
+        latent = to_numpy(F if U is None else F @ namespace_of(F).astype(U, F.dtype, copy=False))
         core = to_numpy(unfold(multi_mode_product(T.core, (None, *T.factors[1:])), 0))
-        keep, Y = weights > 0, to_numpy(Y).reshape(n, -1)
-        b = np.broadcast_to(to_numpy(model.intercept_).reshape(-1), Y.shape[1:])
-        if not keep.all():
-            Y, latent, spread, weights = (A[keep] for A in (Y, latent, spread, weights))
-        return cls(Y, latent, core, b, spread, weights)
+        Y = Y.reshape(len(Y), -1)
+        intercept = to_numpy(model.intercept_).reshape(-1)
+        return cls(Y, rows[keep], latent[keep], core, intercept, spread[keep], weights[keep])
 
     def scaled(self, columns: slice) -> np.ndarray:
         """Residuals of some outputs over the spread, (n, n_columns)."""
-        R = self.Y[:, columns] - self.latent @ self.core[:, columns]
+        Y = take(self.Y[:, columns], self.rows)
+        R = Y - self.latent @ self.core[:, columns]
         R -= self.intercept[columns]
         R /= self.spread[:, None]
         return R
@@ -204,15 +209,17 @@ def held_out_scores(
     levels = np.arange(1, n + 1) / n if n <= _FEW else LEVELS
     noise, entry = np.empty(D), np.empty((levels.size, D), dtype=np.float32)
     counts = np.full(D, float(n_samples))
-    largest, pool = np.full(n, -np.inf), []
+    largest, pool, pool_w = np.full(n, -np.inf), [], []
     width = max(_BLOCK // (8 * n), 1)
     for start in range(0, D, width):
         columns = slice(start, min(start + width, D))
         R = np.concatenate([fold.scaled(columns) for fold in folds])
         np.abs(R, out=R)
-        seen = ~np.isnan(R)
-        holes = not seen.all()
-        squares, sums = _fold_sums(R, seen if holes else None, folds)
+        squares, sums = _fold_sums(R, None, folds)
+        holes = bool(np.isnan(squares).any())
+        if holes:
+            seen = ~np.isnan(R)
+            squares, sums = _fold_sums(R, seen, folds)
         with np.errstate(invalid="ignore", divide="ignore"):
             noise[columns] = np.sqrt(squares.sum(axis=0) / sums.sum(axis=0))
         if holes:
@@ -221,17 +228,17 @@ def held_out_scores(
         _scale_rows(R, squares, sums, noise[columns], folds)
         np.fmax(largest, np.fmax.reduce(R, axis=1), out=largest)
         step = max(1, n * D // _POOL) | 1  # odd, so that all samples have their turn
-        pool.append(np.stack([R.reshape(-1)[::step], np.repeat(w, R.shape[1])[::step]]))
-    pooled, pooled_w = np.concatenate(pool, axis=1)
+        pool.append(R.reshape(-1)[::step].copy())
+        if weights is not None:
+            pool_w.append(np.repeat(w, R.shape[1])[::step])
+    pooled, pooled_w = np.concatenate(pool), np.concatenate(pool_w) if pool_w else None
     return noise, {
         "levels": levels,
         "n_entry": float(n_samples) if (counts == n_samples).all() else counts,
         "n_pooled": float(counts.sum()),
         "n_simultaneous": float(n_samples),
         "entry": entry,
-        "pooled": _quantiles(pooled[None], levels, None if weights is None else pooled_w, True)[
-            :, 0
-        ],
+        "pooled": _quantiles(pooled[None], levels, pooled_w, True)[:, 0],
         "simultaneous": _quantiles(largest[None], levels, weights, True)[:, 0],
     }
 

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.namespace import asarray_like, to_numpy
-from ..data.samples import Samples
+from ..data.moments import Moments
 from ..linear.holes import unscale_noise
 from ..spread import scalar_if_0d
 from .criteria import CRITERIA, criterion_surface
@@ -227,25 +227,24 @@ class SurfaceSearchCV(Intervals, SearchCV):
         place = getattr(self, "stack_place_", place)
         alpha, candidate = float(self._to_units(self.alphas_, folds)[place[-1]]), place[:-1]
         folds.prepare(*candidate)
-        fits, parts = [], []
+        fits, parts, Y = [], [], None
         for fold in range(folds.n_folds):
             mask = None if masks is None else masks[fold]
             model = self._model(place, rank if mask is None else mask.shape)
             problem, found = folds.fitted(model, mask, fold, alpha, *candidate)
             held = folds.held_out(fold, *candidate)
-            if isinstance(held, Samples):
-                fits.append(FoldResiduals.of(model, held.X, held.Y, held.w))
-            else:
+            if isinstance(held, Moments):
                 parts.append((model, problem, found.tucker, held))
+            else:
+                Y = to_numpy(folds.data.Y) if Y is None else Y
+                fits.append(FoldResiduals.of(model, held, Y, folds.data.w, folds.splits[fold][1]))
         self._keep_intervals(folds, fits, parts)
 
     def _keep_intervals(self, folds: Folds, fits: list[FoldResiduals], parts: list[Any]) -> None:
         kept: dict[str, Any] = {"levels": None}
         noise: Any
         if fits:
-            tested = np.unique(np.concatenate([test for _, test in folds.splits]))
-            w = folds.data.w
-            n = tested.size if w is None else int((to_numpy(w)[tested] > 0).sum())
+            n = np.unique(np.concatenate([fit.rows for fit in fits])).size
             noise, kept = held_out_scores(fits, n)
         else:
             noise = held_out_noise(parts)

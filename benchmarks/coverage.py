@@ -1,0 +1,191 @@
+"""How often intervals hold what they should, on synthetic and real data, and what they cost.
+
+    python benchmarks/coverage.py [--quick] [--seeds 40] [--meteo FOLDER] [--jobs 2]
+
+Intervals of 90 percent. Synthetic data have inputs of ten features, outputs of 5x6 entries, a
+signal of low rank, and noise that is normal, heavy-tailed (Student's t with three degrees of
+freedom) or of another level in every output; each seed has its own coefficients, and a thousand
+new samples to judge by. Real data are those of `real_data_tasks.py`, in five outer folds: shuffled,
+so that samples are exchangeable, or stretches of neighbours where time goes on; inner folds are of
+the same kind. "Entry" and "pooled" are shares of all entries, "simultaneous" of whole samples,
+"normal" that of `predict(return_std=True)` with 1.645 standard deviations. The last table is the
+time that intervals add to searches over 13 penalties, all ranks and five folds.
+
+Prints Markdown and, without --quick, writes it into docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.model_selection import KFold
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from holrr import HOLRRCV, LRRCV, RLSCV, KernelHOLRRCV, KernelRLSCV
+from holrr.datasets import make_tensor_regression
+from holrr.model_selection.surface_search import SurfaceSearchCV
+from real_data import METEO, outer_folds, write_section
+from real_data_tasks import TASKS, available, set_meteo_folder
+
+KINDS = ("entry", "pooled", "simultaneous")
+NOISES = ("normal", "heavy", "uneven")
+SIZES = (50, 100, 400, 2000)
+EXCHANGEABLE = ("digits", "countries", "antibodies", "faces", "coffee")
+IN_TIME = ("El Niño", "quarters", "British weather", "New York weather")
+METHODS = {
+    "RLSCV": RLSCV,
+    "HOLRRCV": HOLRRCV,
+    "KernelRLSCV": lambda **more: KernelRLSCV(gammas=[0.01, 0.05], **more),
+}
+
+
+def covered(model, X: np.ndarray, Y: np.ndarray) -> list[float]:
+    """The shares of new observations inside, of each kind, and within 1.645 deviations."""
+    found = []
+    for kind in KINDS:
+        lower, upper = model.predict_interval(X, 0.9, kind)
+        inside = ((lower <= Y) & (Y <= upper)).reshape(len(Y), -1)
+        found.append(float(np.mean(inside.all(axis=1) if kind == "simultaneous" else inside)))
+    mean, std = model.predict(X, return_std=True)
+    return [*found, float(np.mean(np.abs(Y - mean) <= 1.6449 * std))]
+
+
+def synthetic(noise: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Samples to fit and a thousand to judge by, as many entries of signal as of noise."""
+    rng = np.random.default_rng(seed)
+    X, Y = make_tensor_regression(
+        n + 1000, n_features=10, output_shape=(5, 6), rank=(3, 2, 2), snr=np.inf, random_state=seed
+    )
+    E = rng.standard_t(3, Y.shape) / np.sqrt(3) if noise == "heavy" else rng.normal(size=Y.shape)
+    if noise == "uneven":
+        E *= np.geomspace(0.1, 10, 30)[rng.permutation(30)].reshape(5, 6)
+    return X, Y / Y.std() + E
+
+
+def one_seed(method: str, noise: str, n: int, seed: int) -> list[float]:
+    X, Y = synthetic(noise, n, seed)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return covered(METHODS[method]().fit(X[:n], Y[:n]), X[n:], Y[n:])
+
+
+def synthetic_table(seeds: int, sizes: tuple[int, ...], jobs: int) -> str:
+    lines = ["| noise | samples | method | entry | pooled | simultaneous | normal |"]
+    lines += ["|:--|--:|:--|--:|--:|--:|--:|"]
+    for noise in NOISES:
+        for n in sizes:
+            for method in METHODS:
+                if method.startswith("Kernel") and n > 400:
+                    continue
+                runs = max(seeds // 4, 2) if n > 400 else seeds
+                work = (delayed(one_seed)(method, noise, n, s) for s in range(runs))
+                lines.append(f"| {noise} | {n} | {method} | {_cells(Parallel(jobs)(work))} |")
+                print(lines[-1], flush=True)
+    return "\n".join(lines)
+
+
+def _cells(found: list[list[float]]) -> str:
+    return " | ".join(f"{100 * share:.1f}" for share in np.mean(found, axis=0))
+
+
+def real_table(names: tuple[str, ...], rows: str, quick: bool, jobs: int) -> str:
+    """Coverage over the outer folds, all of a kind."""
+    lines = [
+        "| data | samples | entry | pooled | simultaneous | normal |",
+        "|:--|--:|--:|--:|--:|--:|",
+    ]
+    for name in names:
+        task = replace(TASKS[name], rows=rows)
+        if not available(task):
+            print(f"note: {name} is left out, {task.package} is not here")
+            continue
+        X, Y = task.load()
+        if quick:
+            X, Y = X[:120], Y[:120]
+
+        def fold(train, test, X=X, Y=Y):
+            scaler, shuffle = StandardScaler().fit(X[train]), rows == "shuffled"
+            cv = KFold(5, shuffle=shuffle, random_state=0 if shuffle else None)
+            with threadpool_limits(1), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = HOLRRCV(cv=cv).fit(scaler.transform(X[train]), Y[train])
+                return covered(model, scaler.transform(X[test]), Y[test])
+
+        work = (delayed(fold)(*pair) for pair in outer_folds(task, len(X), 5))
+        lines.append(f"| {name} | {len(X)} | {_cells(Parallel(jobs)(work))} |")
+        print(lines[-1], flush=True)
+    return "\n".join(lines)
+
+
+def cost_table(quick: bool) -> str:
+    """Seconds of searches, and the share that intervals add, on one thread."""
+    spent, find = [0.0], SurfaceSearchCV._set_intervals
+
+    def timed(self, *args):
+        start = time.perf_counter()
+        find(self, *args)
+        spent[0] = time.perf_counter() - start
+
+    alphas = np.logspace(-1, 5, 13)
+    cases = [
+        ("HOLRRCV", HOLRRCV(alphas), 2000, 50, (20, 20, 20)),
+        ('HOLRRCV, "min"', HOLRRCV(alphas, selection="min"), 2000, 50, (20, 20, 20)),
+        ("HOLRRCV", HOLRRCV(alphas), 500, 20, (10, 10, 10)),
+        ("LRRCV", LRRCV(alphas), 2000, 50, (20, 20)),
+        ("RLSCV", RLSCV(alphas), 2000, 50, (20, 20)),
+        ("KernelHOLRRCV", KernelHOLRRCV(alphas, gammas=[0.01]), 600, 20, (10, 10)),
+    ]
+    lines = ["| search | samples | outputs | search, s | intervals / search |"]
+    lines += ["|:--|--:|:-:|--:|--:|"]
+    SurfaceSearchCV._set_intervals = timed
+    for name, model, n, d0, shape in cases[2:] if quick else cases:
+        X, Y = make_tensor_regression(
+            n, n_features=d0, output_shape=shape, rank=(3,) * (len(shape) + 1), random_state=0
+        )
+        ratios, times = [], []
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for _ in range(3):
+                start = time.perf_counter()
+                model.fit(X, Y)
+                times.append(time.perf_counter() - start - spent[0])
+                ratios.append(spent[0] / times[-1])
+        size = "x".join(map(str, shape))
+        lines.append(f"| {name} | {n} | {size} | {min(times):.2f} | {np.median(ratios):.2f} |")
+        print(lines[-1], flush=True)
+    SurfaceSearchCV._set_intervals = find
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few seeds and samples")
+    parser.add_argument("--seeds", type=int, default=40)
+    parser.add_argument("--meteo", default=METEO, help="folder of the Met Office files")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    args = parser.parse_args()
+    set_meteo_folder(args.meteo if Path(args.meteo).is_dir() else None)
+    seeds, sizes = (3, SIZES[:2]) if args.quick else (args.seeds, SIZES)
+    parts = [
+        "Synthetic data, mean over seeds, percent of 90:\n",
+        synthetic_table(seeds, sizes, args.jobs),
+        "\nReal data, shuffled:\n",
+        real_table(EXCHANGEABLE, "shuffled", args.quick, args.jobs),
+        "\nReal data, stretches of time that the fit has not seen:\n",
+        real_table(IN_TIME, "blocks", args.quick, args.jobs),
+        "\nTime:\n",
+        cost_table(args.quick),
+    ]
+    if not args.quick:
+        write_section("coverage", "\n".join(parts) + "\n")
+
+
+if __name__ == "__main__":
+    main()
