@@ -217,7 +217,9 @@ def test_every_spread_is_positive_and_survives(row, tmp_path):
         with pytest.raises(ValueError, match="return_std needs the noise of each output"):
             model.predict(X, return_std=True)
         return
+    model.save(tmp_path / "early.holrr")  # before anybody has asked for the noise
     mean, std = model.predict(X, return_std=True)
+    assert_array_equal(holrr.load(tmp_path / "early.holrr").predict(X, return_std=True)[1], std)
     assert mean.shape == std.shape == Y.shape
     assert model.noise_.shape == Y.shape[1:]
     assert np.all(std > model.noise_)

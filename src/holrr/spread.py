@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from .core.hat import leverage
+from .core.hat import leverage, noise_level
 from .core.namespace import Array, asarray_like, beside, namespace_of, to_numpy
 from .core.spectral import Whitened
 from .core.tucker import Tucker
@@ -32,10 +32,11 @@ class Spread:
     """What an estimator knows of its noise, and what it predicts of the spread of observations."""
 
     tucker_: Tucker
-    noise_: Any
     fit_intercept: bool
     # Numbers and arrays that `leverage` needs.
     _fitted_hat: dict[str, Any]
+    # The noise, or what it follows from.
+    _fitted_noise: Any
 
     predict_interval = no_intervals
 
@@ -102,14 +103,35 @@ class Spread:
         """Set the noise of each output, where it is known, and what its spread needs."""
         hat, units = problem.hat, problem.units
         assert hat is not None
-        share = kept * hat.share(V)
-        noise = hat.noise(problem.Z, V, share, fit_intercept=self.fit_intercept)
+        rss, share = hat.residual_squares(problem.Z, V), kept * hat.share(V)
         self._fitted_hat = {**hat.kept(units.x, share), "intercept": self.fit_intercept}
-        if noise is not None:
-            xp = namespace_of(noise)
-            nan = xp.full_like(noise, math.nan)
-            noise = xp.where(xp.isnan(problem.mean_y), nan, units.y * noise)
-            self.noise_ = scalar_if_0d(xp.astype(noise, self.tucker_.core.dtype))
+        if rss is not None:
+            xp = namespace_of(rss)
+            nan = xp.full_like(rss, math.nan)
+            root = xp.where(xp.isnan(problem.mean_y), nan, units.y * xp.sqrt(rss))
+            self._fitted_noise = {"root": root, "weight": hat.weight}
+            if hat.trace is not None:
+                self.noise_ = self._noise()
+
+    @property
+    def noise_(self) -> Any:
+        """Standard deviation of the noise of each output."""
+        if "_fitted_noise" not in vars(self):
+            raise AttributeError(
+                f"this {type(self).__name__} does not know the noise of its outputs"
+            )
+        if isinstance(self._fitted_noise, dict):  # found out when asked for
+            self._fitted_noise = self._noise()
+        return self._fitted_noise
+
+    @noise_.setter
+    def noise_(self, noise: Any) -> None:
+        self._fitted_noise = noise
+
+    def _noise(self) -> Any:
+        """The noise, of which a fit has kept the residuals: degrees of freedom can cost a fit."""
+        noise = noise_level(self._fitted_hat, **self._fitted_noise)
+        return scalar_if_0d(namespace_of(noise).astype(noise, self.tucker_.core.dtype))
 
 
 def scalar_if_0d(a: Array) -> Any:

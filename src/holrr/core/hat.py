@@ -33,7 +33,7 @@ from .slabs import cut_mode, slabs
 from .tensor import multi_mode_product, unfold
 from .tucker import Tucker, n_parameters
 
-__all__ = ["Hat", "cholesky_hat", "leverage", "spectral_hat"]
+__all__ = ["Hat", "cholesky_hat", "leverage", "noise_level", "spectral_hat"]
 
 # With a smaller share of the samples left as residual degrees of freedom there is no noise level.
 _NO_FREEDOM = 1e-6
@@ -55,8 +55,8 @@ class Hat:
         Centre of the inputs of `factor`.
     weight : float, or array of shape (d1, ..., dp)
         Sum of the weights of the samples; of those observed, where outputs are missing.
-    trace : callable
-        Gives ``sum lam / (lam + alpha)``.
+    trace : callable, or None
+        Gives ``sum lam / (lam + alpha)``; None where only `factor` knows it.
     n_directions : int
         How many there are of these.
     squares : array of shape (d1, ..., dp), or None
@@ -77,7 +77,7 @@ class Hat:
     alpha: float
     mean: Array
     weight: Any
-    trace: Callable[[], float]
+    trace: Callable[[], float] | None
     n_directions: int
     squares: Array | None = None
     fitted: Callable[[Array], list[tuple[float, Array]]] | None = None
@@ -90,22 +90,7 @@ class Hat:
         shape = (self.n_directions, *V.shape[1:])
         return min(1.0, n_parameters(shape, V.rank) / math.prod(shape))
 
-    def noise(self, Z: Array, V: Tucker, share: float, *, fit_intercept: bool) -> Array | None:
-        """Standard deviation of the noise of each output, (d1, ..., dp), of the fit V near Z.
-
-        Residual squares over the residual degrees of freedom; NaN where there are none of these,
-        None where the sums of squares of the outputs are not known.
-        """
-        rss = self._residual_squares(Z, V)
-        if rss is None:
-            return None
-        xp = namespace_of(rss)
-        free = self.weight - share * self.trace() - fit_intercept + xp.zeros_like(rss)
-        nan = xp.full_like(rss, math.nan)
-        some = free > _NO_FREEDOM * self.weight
-        return xp.sqrt(xp.where(some, rss / xp.where(some, free, xp.ones_like(free)), nan))
-
-    def _residual_squares(self, Z: Array, V: Tucker) -> Array | None:
+    def residual_squares(self, Z: Array, V: Tucker) -> Array | None:
         """``||y||^2 - 2 <y, fitted> + ||fitted||^2`` of each output; the products are <z, v>."""
         if self.residuals is not None or self.squares is None or self.fitted is None:
             return self.residuals
@@ -131,6 +116,7 @@ class Hat:
             **{name: getattr(self, name) for name in names},
             "weight": weight,
             "factor": self.factor(),
+            "trace": None if self.trace is None else self.trace(),
             "unit": unit,
             "share": share,
             **self.more,
@@ -165,7 +151,7 @@ def cholesky_hat(m: Moments, L: Array, alpha: float) -> Hat:
         alpha=alpha,
         mean=m.mean_x,
         weight=m.weight,
-        trace=lambda: m.n_features - (alpha * inverse_squares(L) if alpha else 0.0),
+        trace=None,
         n_directions=m.n_features,
         squares=m.squares,
         fitted=lambda M: [(1.0, M), (-alpha, solve_triangular(L, M, transposed=True))],
@@ -185,6 +171,30 @@ def _parts(Z: Array, V: Tucker) -> Iterator[tuple[Any, Array, Array]]:
             else:
                 factors[mode] = U[rows, :]
         yield box, slab, multi_mode_product(core, factors)
+
+
+def noise_level(hat: dict[str, Any], root: Array, weight: Any) -> Array:
+    """Standard deviation of the noise of each output, (d1, ..., dp).
+
+    Residual squares over the residual degrees of freedom; NaN where there are none of these.
+
+    Parameters
+    ----------
+    hat : dict
+        As `Hat.kept` gives it, with "intercept", whether one was fitted.
+    root : array of shape (d1, ..., dp)
+        Roots of the residual sums of squares.
+    weight : float, or array of shape (d1, ..., dp)
+        As in `Hat`.
+    """
+    xp, trace = namespace_of(root), hat["trace"]
+    if trace is None:
+        lost = hat["alpha"] * inverse_squares(hat["factor"]) if hat["alpha"] else 0.0
+        trace = hat["factor"].shape[0] - lost
+    free = weight - hat["share"] * trace - hat["intercept"] + xp.zeros_like(root)
+    some = free > _NO_FREEDOM * weight
+    level = root / xp.sqrt(xp.where(some, free, xp.ones_like(free)))
+    return xp.where(some, level, xp.full_like(root, math.nan))
 
 
 def leverage(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Array:
