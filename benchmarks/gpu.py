@@ -1,4 +1,4 @@
-"""HOLRR's fit on a CUDA device against the bare product X'Y there, in float64.
+"""HOLRR's fit on a CUDA device against the bare product X'Y there, in both precisions.
 
     python benchmarks/gpu.py [--quick]
 
@@ -17,6 +17,7 @@ import torch
 from holrr import HOLRR
 
 SIZES = [(200_000, 256, (64, 64)), (50_000, 128, (32, 32, 32)), (1_000_000, 64, (32, 32))]
+SMALL = (100, 10, (10, 10, 10))
 
 
 def seconds(f) -> float:
@@ -40,15 +41,16 @@ def data(n: int, d0: int, shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.T
     return X, Y.reshape(n, *shape)
 
 
-def measure(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> str:
-    X, Y = data(n, d0, shape)
+def measure(n: int, d0: int, shape: tuple[int, ...], dtype: torch.dtype, repeats: int) -> str:
+    X, Y = (A.to(dtype) for A in data(n, d0, shape))
     flat = Y.reshape(n, -1)
     product, fit = lambda: X.T @ flat, lambda: HOLRR(rank=8).fit(X, Y)
     product(), fit()
     times = [(seconds(product), seconds(fit)) for _ in range(repeats)]
     p, f = (statistics.median(column) for column in zip(*times, strict=True))
     outputs = "x".join(map(str, shape))
-    return f"| {n} | {d0} | {outputs} | {p * 1e3:.2f} | {f * 1e3:.2f} | {f / p:.2f} |"
+    kind = str(dtype).removeprefix("torch.")
+    return f"| {n} | {d0} | {outputs} | {kind} | {p * 1e3:.2f} | {f * 1e3:.2f} | {f / p:.2f} |"
 
 
 def main() -> None:
@@ -56,11 +58,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a hundredth of the samples")
     parser.add_argument("--repeats", type=int, default=15)
     args = parser.parse_args()
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, float64\n")
-    print("| N | d0 | outputs | X'Y, ms | HOLRR fit, ms | ratio |\n|--:|--:|:-:|--:|--:|--:|")
-    for n, d0, shape in SIZES:
-        print(measure(n // 100 if args.quick else n, d0, shape, args.repeats))
-        torch.cuda.empty_cache()
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
+    print("| N | d0 | outputs | type | X'Y, ms | HOLRR fit, ms | ratio |")
+    print("|--:|--:|:-:|:-:|--:|--:|--:|")
+    for n, d0, shape in [*SIZES, SMALL]:
+        for dtype in (torch.float64, torch.float32):
+            few = n // 100 if args.quick and n > 1000 else n
+            print(measure(few, d0, shape, dtype, args.repeats))
+            torch.cuda.empty_cache()
 
 
 if __name__ == "__main__":

@@ -149,6 +149,17 @@ def test_numbers_as_labels_of_columns_are_names():
     assert_array_equal(counted.predict(x.to_numpy()), model.predict(x))
 
 
+def test_columns_of_a_table_of_dask_are_names():
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    x, y = tables()
+    lazy = dd.from_pandas(x, npartitions=3)
+    model = HOLRR(rank=2).fit(lazy, y.to_numpy())
+    assert model.feature_names_in_.tolist() == list(x.columns)
+    assert_allclose(model.predict(lazy), model.predict(x))
+    with pytest.raises(ValueError, match="At position 0 X has 'e' and the fit had 'a'"):
+        model.predict(lazy[list(x.columns[::-1])])
+
+
 # ---------------------------------------------------------------- order and kind
 
 

@@ -107,7 +107,7 @@ def test_other_npz_files_are_refused(tmp_path):
 
 def test_a_newer_version_asks_for_an_update(path):
     rewrite(path, version=VERSION + 1, holrr="99.0")
-    with pytest.raises(ValueError, match=r"version 2 .* holrr 99\.0, so update holrr"):
+    with pytest.raises(ValueError, match=r"version 3 .* holrr 99\.0, so update holrr"):
         load(path)
 
 
