@@ -76,7 +76,7 @@ def test_columns_of_their_own(folder, suffix, named):
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_variables_of_their_own(folder, several):
+def test_variables_of_their_own(folder, several, capfd):
     xr = pytest.importorskip("xarray", reason="xarray is not installed")
     time = np.arange("2000-01", "2005-01", dtype="M8[M]").astype("M8[ns]")
     data = xr.Dataset(
@@ -88,6 +88,7 @@ def test_variables_of_their_own(folder, several):
     assert main(["fit", "c.nc:x", f"c.nc:{outputs}", "--cv", "3", "-o", "m"]) == 0
     words = ["--std", "--interval", "0.9", "-o", "P.nc"]
     assert main(["predict", "m", "c.nc:x", *words]) == 0
+    assert "warning" not in capfd.readouterr().err
     ends = ("std", "lower", "upper")
     expected = {"u", *ends}
     if several:

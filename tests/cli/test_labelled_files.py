@@ -129,6 +129,12 @@ def test_groups_of_a_netcdf_file(folder):
     assert holrr.load("m").best_score_ == pytest.approx(by_hand.best_score_)
 
 
+def test_groups_that_are_no_column_of_labels_are_refused(folder, capfd):
+    a_climate().assign_coords(height=2.0).to_netcdf("h.nc", engine="h5netcdf")
+    told = fails(capfd, 3, "fit", "h.nc:indices", "h.nc:t2m", "--groups", "height", "-o", "m")
+    assert told.endswith("--groups: 'height' of h.nc:indices is not along the samples")
+
+
 def test_groups_within_a_file(folder):
     data = a_climate()
     data.to_netcdf("n.nc", engine="h5netcdf", group="run1")
@@ -207,7 +213,7 @@ def test_an_old_store_is_replaced_and_a_folder_is_not(folder, capfd):
         (["c.zarr:none", "c.nc:t2m"], "no array 'none'"),
         (["late.nc:indices", "c.nc:t2m"], "at position 0 X has 2001-01-01 00:00:00 and y has 2000"),
         (["c.nc:indices", "other.nc:t2m"], "which share none"),
-        (["text.nc", "c.nc:t2m"], "variables that are not numbers: names"),
+        (["text.nc", "c.nc:t2m"], "variables that are not numbers: names (see text.nc:NAME)"),
         (["junk.nc", "c.nc:t2m"], "junk.nc cannot be read"),
         (["cut.nc", "c.nc:t2m"], "cut.nc cannot be read"),
         (["empty.zarr", "c.nc:t2m"], "empty.zarr cannot be read"),

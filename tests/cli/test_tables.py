@@ -135,6 +135,11 @@ def test_text_in_another_encoding_and_blank_cells_are_told_in_words(folder, capf
     assert told.endswith("line 3, column 2 (b): the cell is blank")
 
 
+def test_as_many_parameters_as_coefficients_are_not_called_fewer(folder, capfd):
+    assert main(["fit", "X.csv", "Y.csv", *FIT]) == 0
+    assert "parameters   8 of 8\n" in capfd.readouterr().out
+
+
 def test_labels_that_are_not_there_are_told_with_each_column_once(folder, capfd):
     told = fails(capfd, 3, "fit", "all.csv", "--outputs", "u", "--index-col", "date", *FIT)
     assert told.endswith("there are day, a, b, c, d, u, v, site")

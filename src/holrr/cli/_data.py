@@ -164,9 +164,13 @@ def _groups(options: argparse.Namespace, source: Any) -> tuple[Any, Columns]:
                 return source.labels(column), [column]
     elif hasattr(source, "coords"):
         try:
-            return np.asarray(source[name]), []
+            groups = np.asarray(source[name])
         except (AttributeError, KeyError):
             pass
+        else:
+            if groups.ndim != 1:
+                raise CommandError(f"--groups: {name!r} of {options.X} is not along the samples")
+            return groups, []
     if not Place(name).path.exists():
         raise CommandError(
             f"--groups: {name!r} is neither a column or coordinate of {options.X} nor a file"

@@ -16,7 +16,7 @@ usage: holrr COMMAND [options]
 Regression from vectors to tensors: coefficients of low multilinear rank.
 
 your own data
-  fit         fit a model to two arrays and save it
+  fit         fit a model to arrays or tables and save it
   predict     predict with a saved model
   score       compare predictions with known outputs
   info        say what a saved model is and how good it is
@@ -28,6 +28,8 @@ examples
   holrr demo
   holrr fit X.npy Y.npy -o model.holrr
   holrr predict model.holrr X_new.npy -o Y_new.npy
+  holrr fit climate.nc:indices climate.nc:t2m -o model.holrr
+  holrr fit runs.csv --outputs yield,purity -o model.holrr
 
 holrr COMMAND --help     the options of a command
 holrr --version          the version

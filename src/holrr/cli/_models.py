@@ -68,10 +68,10 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
     add("--model", choices=tuple(KINDS), default="holrr", metavar="KIND", help=kinds)
     rank = (
         "one number, one for each mode such as 4,3,3 (input mode first), or a share of the energy "
-        "such as 0.9; full rank by default"
+        "such as 0.9; full where only --alpha is given"
     )
     add("--rank", type=parse_rank, metavar="R", help=rank)
-    several = "penalty, 1 by default; several such as 0.1,1,10 are tried by cross-validation"
+    several = "penalty, 1 where only --rank is given; several such as 0.1,1,10 are tried"
     add("--alpha", type=parse_alphas, metavar="A", help=several)
     folds = "choose what --rank and --alpha leave open by K-fold cross-validation"
     add("--cv", type=int, metavar="K", help=folds)

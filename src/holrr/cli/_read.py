@@ -135,7 +135,8 @@ def _variables(place: Place, opened: Callable[..., Any], sample_dim: str | None)
             _only(place, name, data.data_vars)
     texts = [name for name in chosen if data[name].dtype.kind not in "biuf"]
     if texts or not chosen:
-        raise ValueError(f"variables that are not numbers: {', '.join(texts) or 'all'}")
+        hint = "" if names else f" (see {place.path}:NAME)"
+        raise ValueError(f"variables that are not numbers: {', '.join(texts) or 'all'}{hint}")
     variables = [data[name].variable for name in chosen]
     budget = check_budget()
     # The rule for arrays on disk: what takes more than a quarter of the budget is read in blocks.

@@ -56,7 +56,8 @@ def _facts(model: Any, notes: dict[str, Any], more: str = "") -> list[tuple[str,
         if value is not None:
             facts += [(name, f"{value:g}" if isinstance(value, (int, float)) else str(value))]
     full, used = math.prod(shape), best.n_parameters_
-    facts += [("parameters", f"{used:,} of {full:,} ({full / max(used, 1):.1f} times fewer)")]
+    fewer = f" ({full / max(used, 1):.1f} times fewer)" if used < full else ""
+    facts += [("parameters", f"{used:,} of {full:,}{fewer}")]
     return [*facts, *_certificate(best), *_errors(model, notes)]
 
 

@@ -207,8 +207,9 @@ def _is_foreign(A: Any) -> bool:
 def _check_foreign(A: Array, name: str) -> Array:
     if array_api_compat.is_dask_array(A):
         raise TypeError(
-            f"{name} is a Dask array, which the linear estimators fit and all estimators predict "
-            f"for; here it is not possible. Call {name}.compute() where it fits in memory."
+            f"{name} is a Dask array, which linear estimators and kernels with landmarks "
+            f"(n_components) fit, and all predict for; here it is not possible. Call "
+            f"{name}.compute() where it fits in memory."
         )
     A, xp = detached(A), namespace_of(A)
     if xp.isdtype(A.dtype, "complex floating"):
