@@ -192,6 +192,35 @@ def test_a_table_is_compared_with_the_axes_of_the_fit():
         model.score(x, y.iloc[:, ::-1])
 
 
+def test_new_samples_may_be_along_another_dimension():
+    x, y = maps()
+    model = RLS().fit(x, y)
+    score, (new, out) = model.score(x, y), (A.rename(time="start") for A in (x, y))
+    assert model.score(new, out) == score
+    assert model.score(new.transpose("lat", "start", "lon"), out.transpose()) == score
+    assert model.score(new.transpose("lat", "start", "lon"), y.to_numpy()) == score
+    with pytest.raises(ValueError, match="share none: rename that of the samples"):
+        model.score(new, y)
+
+
+def test_weights_of_outputs_are_paired_by_name_and_survive_files(tmp_path):
+    x, y = maps(shape=(3, 3))
+    y = y.assign_coords(month=[1, 2, 3])
+    a, b = np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 5.0])
+    by_station = xr.DataArray(a, dims="station", coords={"station": y.station})
+    by_month = xr.DataArray(b, dims="month")
+    expected = HOLRR(rank=2, output_weight=np.outer(a, b)).fit(x, y)
+    for given in (by_month * by_station, by_station * by_month, [by_station, by_month], (a, b)):
+        model = HOLRR(rank=2, output_weight=given).fit(x, y)
+        assert_allclose(model.coef_, expected.coef_)
+        model.save(tmp_path / "model.holrr")
+        assert_allclose(holrr.load(tmp_path / "model.holrr").predict(x), model.predict(x))
+    with pytest.raises(ValueError, match=r"has dimensions \('month',\) where y has \('station',\)"):
+        HOLRR(rank=2, output_weight=[by_month, by_station]).fit(x, y)
+    with pytest.raises(ValueError, match="output_weight has other coordinates along 'station'"):
+        HOLRRCV(cv=3, output_weight=[by_station[::-1], None]).fit(x, y)
+
+
 def test_flat_outputs_keep_their_names(tmp_path):
     x, y = maps()
     flat = y.stack(place=("station", "month"))
