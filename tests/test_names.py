@@ -160,6 +160,21 @@ def test_columns_of_a_table_of_dask_are_names():
         model.predict(lazy[list(x.columns[::-1])])
 
 
+def test_names_by_hand_are_lists():
+    model = RLS().fit(*toy())
+    for wrong in (3, "abc"):
+        with pytest.raises(ValueError, match=r"got names for 2 modes of sizes \(\(\), 'any'\)"):
+            model.name_modes(station=wrong, month=None)
+    assert model.name_modes(station=pd.Index(list("abc")), month=None).labels_ is not None
+
+
+def test_a_map_upside_down_is_told_how_to_be_put_in_order():
+    x, y = maps()
+    model = RLS().fit(x, y)
+    with pytest.raises(ValueError, match=r"the fit had 'lat=50.0,lon=0'; X.sel\(lat=\.\.\., lon="):
+        model.predict(x[:, ::-1])
+
+
 # ---------------------------------------------------------------- order and kind
 
 
