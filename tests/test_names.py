@@ -50,6 +50,12 @@ def test_dimensions_may_be_called_as_our_own(name):
         assert model.predict(pair[0]).dims == pair[1].dims
 
 
+def test_one_input_and_one_output_as_a_dataset():
+    x, y = maps()
+    found = RLS().fit(x[:, 0, 0], y[:, 0, 0]).to_xarray()
+    assert (found.coef.dims, found.coef.shape) == ((), ())
+
+
 def test_inputs_and_outputs_on_the_same_axis_are_kept_apart():
     x, y = maps()
     inputs = xr.DataArray(matrix(x), dims=("time", "lat"), coords={"time": x.time})
@@ -93,6 +99,7 @@ def test_names_of_dimensions_need_not_be_text():
     inputs, outputs = xr.DataArray(matrix(x), dims=(0, 1)), xr.DataArray(y.data, dims=(0, 2, 3))
     model = RLS().fit(inputs, outputs)
     assert model.predict(inputs.T).dims == (0, 2, 3)
+    assert model.to_xarray().coef.dims == (1, 2, 3)
     assert_allclose(model.score(inputs, outputs.transpose(3, 0, 2)), RLS().fit(x, y).score(x, y))
 
 
