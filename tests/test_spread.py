@@ -333,6 +333,25 @@ def test_arrays_of_every_library_have_spreads(xp):
     assert np.all(xp.to_numpy(lower) < xp.to_numpy(upper))
 
 
+def test_labels_are_those_of_predictions():
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, Y = toy(n=60)
+    time = {"time": np.arange(60.0)}
+    Xl = xr.DataArray(X, dims=("time", "input"), coords=time)
+    Yl = xr.DataArray(Y, dims=("time", "lat", "lon"), coords={**time, "lat": [1.0, 2.0, 3.0]})
+    model = RLSCV([1.0]).fit(Xl, Yl)
+    for found in (*model.predict(Xl, return_std=True), *model.predict_interval(Xl)):
+        assert found.dims == ("time", "lat", "lon")
+        assert_array_equal(found.lat, [1.0, 2.0, 3.0])
+    table = pd.DataFrame(Y.reshape(60, -1), columns=[f"y{i}" for i in range(12)])
+    model = RLSCV([1.0]).fit(pd.DataFrame(X, columns=list("abcde")), table)
+    new = pd.DataFrame(X[:5], columns=list("abcde"), index=range(7, 12))
+    for found in (*model.predict(new, return_std=True), *model.predict_interval(new)):
+        assert list(found.columns) == list(table.columns)
+        assert list(found.index) == list(new.index)
+
+
 # ---------------------------------------------------------------- holes and weights of outputs
 
 
