@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.model_selection import KFold, TimeSeriesSplit
+from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit, TimeSeriesSplit
 
 import holrr
 from holrr import (
@@ -30,7 +30,7 @@ from holrr import (
 )
 from holrr.kernel._gram import KernelFunction
 from holrr.model_selection import surface_search
-from holrr.model_selection.intervals import LEVELS, held_out_scores
+from holrr.model_selection.intervals import KINDS, LEVELS, held_out_scores
 from holrr.streaming import memory_budget
 from problems import on_disk, toy, with_holes
 
@@ -476,6 +476,78 @@ def out_of_fold(X, Y, alpha, splits):
     return scores
 
 
+@pytest.mark.filterwarnings("error")
+def test_outputs_without_noise_have_intervals_without_width():
+    X = toy(n=60)[0]
+    for kind in KINDS:
+        lower, upper = RLSCV([1.0]).fit(X, np.full((60, 2, 3), 3.0)).predict_interval(X, 0.9, kind)
+        assert_allclose(lower, 3.0)
+        assert_allclose(upper, 3.0)
+
+
+def test_samples_that_were_not_observed_have_no_say():
+    X, Y = toy(n=60)
+    more = np.concatenate([X, toy(n=40, seed=1)[0]])
+    holes = np.concatenate([Y, np.full((40, *Y.shape[1:]), np.nan)])
+    test = np.arange(100) % 5
+    gaps = RLSCV([0.1], cv=PredefinedSplit(test), missing="fill").fit(more, holes)
+    there = RLSCV([0.1], cv=PredefinedSplit(test[:60])).fit(X, Y)
+    for kind in KINDS:
+        assert_allclose(
+            gaps.predict_interval(X, 0.9, kind), there.predict_interval(X, 0.9, kind), rtol=1e-3
+        )
+
+
+def test_bands_know_that_the_largest_residual_may_be_missing():
+    inside = []
+    for seed in range(12):
+        X, Y = toy(n=600, seed=seed)
+        holes = Y[:100].copy()
+        holes[np.random.default_rng(seed).random(holes.shape) < 0.5] = np.nan
+        model = RLSCV([1.0], missing="fill").fit(X[:100], holes)
+        lower, upper = model.predict_interval(X[100:], 0.9, "simultaneous")
+        inside.append(((lower <= Y[100:]) & (Y[100:] <= upper)).all(axis=(1, 2)).mean())
+    assert 0.88 < np.mean(inside) < 0.95
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [
+        ShuffleSplit(20, test_size=0.2, random_state=0),
+        PredefinedSplit(np.repeat([-1, 0], 30)),
+    ],
+    ids=["several times", "one fold"],
+)
+def test_samples_have_no_say_in_their_own_unit(cv):
+    inside = []
+    for seed in range(40):
+        X, Y = toy(n=260, d0=2, shape=(5, 8), seed=seed)
+        lower, upper = (
+            RLSCV([1.0], cv=cv).fit(X[:60], Y[:60]).predict_interval(X[60:], 0.9, "simultaneous")
+        )
+        inside.append(((lower <= Y[60:]) & (Y[60:] <= upper)).all(axis=(1, 2)).mean())
+    assert 0.88 < np.mean(inside) < 0.95
+
+
+def test_pooled_residuals_of_few_samples_are_many():
+    inside = []
+    for seed in range(5):
+        X, Y = toy(n=212, d0=1, shape=(10, 20), seed=seed)
+        lower, upper = RLSCV([1.0]).fit(X[:12], Y[:12]).predict_interval(X[12:], 0.95, "pooled")
+        inside.append(((lower <= Y[12:]) & (Y[12:] <= upper)).mean())
+    assert 0.92 < np.mean(inside) < 0.965
+
+
+def test_all_outputs_are_in_the_pool_however_many_samples_there_are(monkeypatch):
+    X, Y = toy(n=2000, shape=(5,))
+    Y[:, 0] = 1.0
+    model = RLSCV([1.0]).fit(X, Y)
+    monkeypatch.setattr("holrr.model_selection.intervals._POOL", 2000)  # one of five
+    few = RLSCV([1.0]).fit(X, Y)
+    widths = [np.diff(m.predict_interval(X[:1], 0.9, "pooled"), axis=0) for m in (few, model)]
+    assert_allclose(*widths, rtol=0.1)
+
+
 @pytest.mark.parametrize("make", [RLSCV, partial(KernelRLSCV, kernel="linear")])
 def test_intervals_are_quantiles_of_the_scaled_out_of_fold_residuals(make):
     X, Y = toy(n=39)  # (39 + 1) 0.9 = 36: an order statistic, and no interpolation
@@ -507,9 +579,9 @@ def test_the_residuals_are_those_of_the_held_out_error(row, monkeypatch):
         pytest.skip("no held-out residuals")
     seen = []
 
-    def watched(fits, n_samples):
+    def watched(fits):
         seen.extend(fits)
-        return held_out_scores(fits, n_samples)
+        return held_out_scores(fits)
 
     monkeypatch.setattr(surface_search, "held_out_scores", watched)
     X, Y = toy(n=60, noise=1.5)

@@ -441,6 +441,8 @@ def test_refusals():
     with pytest.raises(ValueError, match="kernel='precomputed' has no inputs"):
         standard_errors(KernelRLS(kernel="precomputed"), gram, Y)
     parts = [Moments.from_arrays(X[:20], Y[:20]), Moments.from_arrays(X[20:], Y[20:])]
+    with pytest.raises(ValueError, match="at least two folds; got 0"):
+        standard_errors(RLS(), [])
     with pytest.raises(ValueError, match="must be left out where X is moments"):
         standard_errors(RLS(), parts, Y)
     with pytest.raises(TypeError, match="KernelRLS has no fit to moments"):
@@ -467,10 +469,10 @@ def test_estimates():
     assert_allclose(one.z(), [2, 0, np.nan, 0])
     assert_allclose(one.interval(0.9)[0][0], 2 - 1.8331129, rtol=1e-6)
     assert list(one.significant(0.3)) == [True, False, False, False]
-    for bad in (0, 1, -1, 90):
-        with pytest.raises(ValueError, match=f"coverage={bad}"):
+    for bad in (0, 1, -1, 90, "0.9", None):
+        with pytest.raises(ValueError, match=f"coverage={bad!r}"):
             one.interval(bad)
-        with pytest.raises(ValueError, match=f"q={bad}"):
+        with pytest.raises(ValueError, match=f"q={bad!r}"):
             one.significant(bad)
 
 

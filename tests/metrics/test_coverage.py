@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from holrr.metrics import calibration_error, interval_coverage, interval_width
+from holrr.plotting import IntervalCalibrationDisplay
 
 Y = np.array([[[1.0, 5.0], [3.0, 9.0]], [[2.0, 2.0], [2.0, 8.0]], [[0.0, 4.0], [4.0, 1.0]]])
 LOW, HIGH = np.zeros_like(Y), np.full_like(Y, 4.0)
@@ -92,6 +93,16 @@ def test_refusals():
         interval_coverage(Y, HIGH, LOW)
     with pytest.raises(ValueError, match="average='mean'"):
         interval_coverage(Y, LOW, HIGH, average="mean")
-    for bad in ({}, {90: (LOW, HIGH)}):
-        with pytest.raises(ValueError, match="between 0 and 1; got"):
-            calibration_error(Y, bad)
+    with pytest.raises(ValueError, match="average='samples'"):
+        interval_width(LOW, HIGH, average="samples")
+    pair = (LOW, HIGH)
+    for bad, why in (
+        ({}, "an entry at least"),
+        ([pair], "must be a dict"),
+        ({90: pair}, "between 0 and 1; got 90"),
+        ({"0.9": pair}, "between 0 and 1; got '0.9'"),
+        ({0.9: LOW}, "must be a pair"),
+    ):
+        for use in (calibration_error, IntervalCalibrationDisplay.from_predictions):
+            with pytest.raises(ValueError, match=why):
+                use(Y, bad)

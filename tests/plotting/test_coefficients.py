@@ -124,6 +124,8 @@ def test_axes_and_refusals(errors):
         CoefficientDisplay(errors).plot(select={"mode1": 9})
     with pytest.raises(ValueError, match="no coefficients of the inputs"):
         CoefficientDisplay.from_estimator(KernelRLS(kernel="rbf"), *toy())
+    with pytest.raises(TypeError, match=r"errors must be what .* got KernelRLS"):
+        CoefficientDisplay(KernelRLS())
     with pytest.raises(NotFittedError):
         CoefficientDisplay.from_estimator(HOLRRCV(), *toy())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -188,5 +189,5 @@ def _host(a: Array) -> np.ndarray:
 
 
 def _check_share(value: float, name: str) -> None:
-    if not 0 < value < 1:
-        raise ValueError(f"{name} must lie between 0 and 1; got {name}={value}.")
+    if not isinstance(value, Real) or not 0 < value < 1:
+        raise ValueError(f"{name} must be a number between 0 and 1; got {name}={value!r}.")

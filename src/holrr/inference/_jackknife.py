@@ -118,7 +118,7 @@ def standard_errors(
     model._validate_params()
     final, options = _final(model)
     door = clone(final)
-    if isinstance(X, Sequence) and len(X) and all(isinstance(m, Moments) for m in X):
+    if isinstance(X, Sequence) and all(isinstance(m, Moments) for m in X):
         if not (y is None and sample_weight is None and groups is None):
             raise ValueError("y, sample_weight and groups must be left out where X is moments.")
         if not isinstance(final, LinearTensorRegressor):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..data.named import take_outputs, take_weights
 from ..data.source import weights_of
 from ._scores import labelled, opened, reader_of, rows_of
 
-__all__ = ["calibration_error", "interval_coverage", "interval_width"]
+__all__ = ["calibration_error", "check_intervals", "interval_coverage", "interval_width"]
 
 _AVERAGES = ("pooled", "samples", None)
 
@@ -65,6 +66,8 @@ def interval_width(
     average : {"pooled"} or None, default="pooled"
         Over all entries, or for each output.
     """
+    if average == "samples":
+        raise ValueError("average must be 'pooled' or None for widths; got average='samples'.")
     (_, low, high), w, labels = _checked(lower, lower, upper, sample_weight, average)
     width = high - low
     return labelled(labels, _mean(width, ~np.isnan(width), w, average), "width")
@@ -91,13 +94,21 @@ def calibration_error(
     float, or array of shape (d1, ..., dp) with ``average=None``, named as the outputs
         Mean absolute difference; 0 is perfect.
     """
-    if not intervals or not all(0 < c < 1 for c in intervals):
-        raise ValueError(
-            f"intervals must be given by their coverages, between 0 and 1; got {list(intervals)}."
-        )
+    check_intervals(intervals)
     options = {"sample_weight": sample_weight, "average": average}
     gaps = [np.abs(interval_coverage(y_true, *ab, **options) - c) for c, ab in intervals.items()]
     return sum(gaps) / len(gaps)
+
+
+def check_intervals(intervals: Any) -> None:
+    """Refuse what is no dict from coverages to pairs."""
+    if not isinstance(intervals, Mapping) or not intervals:
+        raise ValueError(f"intervals must be a dict with an entry at least; got {intervals!r:.50}.")
+    for c, ends in intervals.items():
+        if not isinstance(c, Real) or not 0 < float(c) < 1:
+            raise ValueError(f"intervals must be given by coverages between 0 and 1; got {c!r}.")
+        if not isinstance(ends, Sized) or len(ends) != 2:
+            raise ValueError(f"intervals[{c}] must be a pair, lower and upper; got {ends!r:.50}.")
 
 
 def _checked(

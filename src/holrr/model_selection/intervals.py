@@ -23,7 +23,7 @@ inference for regression. Journal of the American Statistical Association 113(52
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -57,6 +57,7 @@ LEVELS = np.concatenate(
 _FEW = 40
 # Bytes of the residuals that are looked at together, and how many scores are pooled.
 _BLOCK, _POOL = 2**25, 2**18
+_N_BLOCKS = 10
 
 
 class Intervals:
@@ -119,21 +120,26 @@ def _factor(kept: dict[str, Any], coverage: float, kind: str, noise: Any) -> np.
         n = max(int(np.count_nonzero(~np.isnan(to_numpy(noise)))), 1)
         share = coverage ** (1 / n) if kind == "simultaneous" else coverage
         return np.asarray(norm.ppf((1 + share) / 2))
+    levels = kept["pooled_levels"] if kind == "pooled" else levels
+    # Of a sample that was observed in part, what is missing might have been the largest.
+    share = coverage ** kept["seen"] if kind == "simultaneous" else coverage
     n = kept["n_" + kind]
     with np.errstate(divide="ignore"):
-        wanted = coverage * (1 + 1 / np.asarray(n, dtype=float))
+        wanted = share * (1 + 1 / np.asarray(n, dtype=float))
     if kind == "simultaneous":  # a whole score, not part of the way to it
         wanted = np.ceil(wanted * n - 1e-9) / n
     if not wanted.min() <= 1 + 1e-12:
         raise ValueError(
-            f"coverage={coverage:g} needs {math.ceil(coverage / (1 - coverage))} held-out samples "
+            f"coverage={coverage:g} needs {math.ceil(share / (1 - share))} held-out samples "
             f"at least, and there are {int(np.max(n))}; ask for less, or fit more samples."
         )
     scores = kept[kind]
     points = np.concatenate([[0.0], levels])
     at = np.clip(np.searchsorted(points, np.minimum(wanted, 1.0)), 1, levels.size)
     part = (wanted - points[at - 1]) / (points[at] - points[at - 1])
-    scores = np.concatenate([np.zeros_like(scores[:1]), scores]).astype(np.float64)
+    # Without noise there are no scores, and nothing that they would be multiplied by.
+    scores = np.nan_to_num(scores.astype(np.float64), posinf=np.inf)
+    scores = np.concatenate([np.zeros_like(scores[:1]), scores])
     if wanted.ndim:
         low, high = (np.take_along_axis(scores, i[None], axis=0)[0] for i in (at - 1, at))
     else:
@@ -192,92 +198,96 @@ class FoldResiduals:
         return R
 
 
-def held_out_scores(
-    folds: Sequence[FoldResiduals], n_samples: int
-) -> tuple[np.ndarray, dict[str, Any]]:
-    """Noise of each output, (D,), and the quantiles of the scores.
-
-    Parameters
-    ----------
-    folds : sequence of FoldResiduals
-    n_samples : int
-        How many different samples they hold.
-    """
-    w = np.concatenate([fold.w for fold in folds])
+def held_out_scores(folds: Sequence[FoldResiduals]) -> tuple[np.ndarray, dict[str, Any]]:
+    """Noise of each output, (D,), and the quantiles of the scores."""
+    parts, order, n_samples = _parts(folds)
+    w = np.concatenate([fold.w for fold in folds])[order]
     weights = None if (w == w[0]).all() else w
     n, D = w.size, folds[0].Y.shape[1]
     levels = np.arange(1, n + 1) / n if n <= _FEW else LEVELS
     noise, entry = np.empty(D), np.empty((levels.size, D), dtype=np.float32)
     counts = np.full(D, float(n_samples))
-    largest, pool, pool_w = np.full(n, -np.inf), [], []
+    largest, n_seen, pool, pool_w = np.full(n, np.nan), np.zeros(n), [], []
     width = max(_BLOCK // (8 * n), 1)
     for start in range(0, D, width):
         columns = slice(start, min(start + width, D))
-        R = np.concatenate([fold.scaled(columns) for fold in folds])
+        R = np.concatenate([fold.scaled(columns) for fold in folds])[order]
         np.abs(R, out=R)
-        squares, sums = _fold_sums(R, None, folds)
+        squares, sums = _sums(R, None, w, parts)
         holes = bool(np.isnan(squares).any())
         if holes:
             seen = ~np.isnan(R)
-            squares, sums = _fold_sums(R, seen, folds)
+            squares, sums = _sums(R, seen, w, parts)
         with np.errstate(invalid="ignore", divide="ignore"):
             noise[columns] = np.sqrt(squares.sum(axis=0) / sums.sum(axis=0))
         if holes:
             counts[columns] = seen.sum(axis=0) * (n_samples / n)
-        entry[:, columns] = _over(_quantiles(R.T, levels, weights, holes), noise[columns])
-        _scale_rows(R, squares, sums, noise[columns], folds)
+        unit = np.where(noise[columns] > 0, noise[columns], np.nan)
+        entry[:, columns] = _quantiles(R.T, levels, weights, holes) / unit
+        _scale_rows(R, squares, sums, unit, parts)
         np.fmax(largest, np.fmax.reduce(R, axis=1), out=largest)
-        step = max(1, n * D // _POOL) | 1  # odd, so that all samples have their turn
+        n_seen += seen.sum(axis=1) if holes else R.shape[1]
+        step = max(1, n * D // _POOL)
+        while math.gcd(step, R.shape[1]) > 1:  # so that all outputs have their turn
+            step += 1
         pool.append(R.reshape(-1)[::step].copy())
         if weights is not None:
             pool_w.append(np.repeat(w, R.shape[1])[::step])
     pooled, pooled_w = np.concatenate(pool), np.concatenate(pool_w) if pool_w else None
+    some, pooled_levels = n_seen > 0, levels if pooled.size <= _FEW else LEVELS
     return noise, {
         "levels": levels,
+        "pooled_levels": pooled_levels,
+        "seen": float(n_seen[some].mean() / np.count_nonzero(counts)),
         "n_entry": float(n_samples) if (counts == n_samples).all() else counts,
         "n_pooled": float(counts.sum()),
-        "n_simultaneous": float(n_samples),
+        "n_simultaneous": n_samples * float(some.mean()),
         "entry": entry,
-        "pooled": _quantiles(pooled[None], levels, pooled_w, True)[:, 0],
+        "pooled": _quantiles(pooled[None], pooled_levels, pooled_w, True)[:, 0],
         "simultaneous": _quantiles(largest[None], levels, weights, True)[:, 0],
     }
 
 
-def _fold_rows(folds: Sequence[FoldResiduals]) -> Iterator[tuple[slice, np.ndarray]]:
-    start = 0
-    for fold in folds:
-        yield slice(start, start + fold.w.size), fold.w
-        start += fold.w.size
+def _parts(folds: Sequence[FoldResiduals]) -> tuple[list[slice], Any, int]:
+    """Parts of the samples, stretches of the folds' rows in an order, and how many samples.
+
+    Parts are the folds or, where samples are held out several times or in one fold only, blocks.
+    """
+    rows = np.concatenate([fold.rows for fold in folds])
+    order: Any = slice(None)
+    samples, of = np.unique(rows, return_inverse=True)
+    sizes = np.array([fold.rows.size for fold in folds])
+    if sizes.size == 1 or samples.size < rows.size:
+        block = of * _N_BLOCKS // samples.size
+        sizes, order = np.bincount(block), np.argsort(block, kind="stable")
+    ends = np.cumsum(sizes)
+    return [slice(end - n, end) for end, n in zip(ends, sizes, strict=True)], order, samples.size
 
 
-def _fold_sums(
-    R: np.ndarray, seen: np.ndarray | None, folds: Sequence[FoldResiduals]
+def _sums(
+    R: np.ndarray, seen: np.ndarray | None, w: np.ndarray, parts: list[slice]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted sums of squares of each fold and output, and the weights that they have."""
-    squares = np.empty((len(folds), R.shape[1]))
+    """Weighted sums of squares of each part and output, and the weights that they have."""
+    squares = np.empty((len(parts), R.shape[1]))
     sums = np.empty_like(squares)
-    for k, (rows, w) in enumerate(_fold_rows(folds)):
+    for k, rows in enumerate(parts):
         part = R[rows] if seen is None else np.where(seen[rows], R[rows], 0.0)
-        squares[k] = np.einsum("i,ij,ij->j", w, part, part)
-        sums[k] = w.sum() if seen is None else w @ seen[rows]
+        squares[k] = np.einsum("i,ij,ij->j", w[rows], part, part)
+        sums[k] = w[rows].sum() if seen is None else w[rows] @ seen[rows]
     return squares, sums
 
 
 def _scale_rows(
-    R: np.ndarray,
-    squares: np.ndarray,
-    sums: np.ndarray,
-    noise: np.ndarray,
-    folds: Sequence[FoldResiduals],
+    R: np.ndarray, squares: np.ndarray, sums: np.ndarray, unit: np.ndarray, parts: list[slice]
 ) -> None:
-    """Divide the residuals of each fold by the noise that the other folds find."""
-    K = len(folds)
+    """Divide the residuals of each part by the noise that the other parts find, or by `unit`."""
+    K = len(parts)
     others = np.ones((K, K)) - np.eye(K) if K > 1 else np.ones((1, 1))
     with np.errstate(invalid="ignore", divide="ignore"):
         level = np.sqrt((others @ squares) / (others @ sums))
-        level = np.where(level > 0, level, noise)
-        for k, (rows, _) in enumerate(_fold_rows(folds)):
-            R[rows] /= level[k]
+        level = np.where(level > 0, level, unit)
+        for rows, found in zip(parts, level, strict=True):
+            R[rows] /= found
 
 
 def _quantiles(S: np.ndarray, levels: np.ndarray, w: np.ndarray | None, holes: bool) -> np.ndarray:
@@ -303,12 +313,6 @@ def _quantiles(S: np.ndarray, levels: np.ndarray, w: np.ndarray | None, holes: b
             points = np.concatenate([[0.0], total / total[-1]])
             found[:, j] = np.interp(levels, points, np.concatenate([[0.0], row[seen][order]]))
     return found
-
-
-def _over(quantiles: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """Quantiles in units of the noise; nothing, where there is none."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(noise == 0, 0.0, quantiles / noise)
 
 
 # ---------------------------------------------------------------- noise from moments

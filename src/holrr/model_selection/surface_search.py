@@ -244,8 +244,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
         kept: dict[str, Any] = {"levels": None}
         noise: Any
         if fits:
-            n = np.unique(np.concatenate([fit.rows for fit in fits])).size
-            noise, kept = held_out_scores(fits, n)
+            noise, kept = held_out_scores(fits)
         else:
             noise = held_out_noise(parts)
             if noise is None:

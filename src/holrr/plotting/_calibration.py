@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..metrics.coverage import interval_coverage
+from ..metrics.coverage import check_intervals, interval_coverage
 from ._style import DARK, MAIN, axes_of, tidy
 
 __all__ = ["IntervalCalibrationDisplay"]
@@ -114,6 +114,7 @@ class IntervalCalibrationDisplay:
         sample_weight, name, ax
             As in `from_estimator`.
         """
+        check_intervals(intervals)
         nominal = np.sort(list(intervals))
         pairs = [intervals[c] for c in nominal]
 

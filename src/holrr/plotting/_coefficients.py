@@ -45,6 +45,11 @@ class CoefficientDisplay:
     """
 
     def __init__(self, errors: StandardErrors):
+        if not isinstance(errors, StandardErrors):
+            raise TypeError(
+                f"errors must be what standard_errors returns; got {type(errors).__name__}. Use "
+                f"CoefficientDisplay.from_estimator for a model."
+            )
         if errors.coef is None:
             raise ValueError("this model has no coefficients of the inputs, only predictions.")
         self.errors, self.mode_names = errors, mode_names(errors.model)
