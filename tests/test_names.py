@@ -50,6 +50,12 @@ def test_dimensions_may_be_called_as_our_own(name):
         assert model.predict(pair[0]).dims == pair[1].dims
 
 
+def test_one_input_and_one_output_as_a_dataset():
+    x, y = maps()
+    found = RLS().fit(x[:, 0, 0], y[:, 0, 0]).to_xarray()
+    assert (found.coef.dims, found.coef.shape) == ((), ())
+
+
 def test_inputs_and_outputs_on_the_same_axis_are_kept_apart():
     x, y = maps()
     inputs = xr.DataArray(matrix(x), dims=("time", "lat"), coords={"time": x.time})
@@ -93,6 +99,7 @@ def test_names_of_dimensions_need_not_be_text():
     inputs, outputs = xr.DataArray(matrix(x), dims=(0, 1)), xr.DataArray(y.data, dims=(0, 2, 3))
     model = RLS().fit(inputs, outputs)
     assert model.predict(inputs.T).dims == (0, 2, 3)
+    assert model.to_xarray().coef.dims == (1, 2, 3)
     assert_allclose(model.score(inputs, outputs.transpose(3, 0, 2)), RLS().fit(x, y).score(x, y))
 
 
@@ -160,6 +167,21 @@ def test_columns_of_a_table_of_dask_are_names():
         model.predict(lazy[list(x.columns[::-1])])
 
 
+def test_names_by_hand_are_lists():
+    model = RLS().fit(*toy())
+    for wrong in (3, "abc"):
+        with pytest.raises(ValueError, match=r"got names for 2 modes of sizes \(\(\), 'any'\)"):
+            model.name_modes(station=wrong, month=None)
+    assert model.name_modes(station=pd.Index(list("abc")), month=None).labels_ is not None
+
+
+def test_a_map_upside_down_is_told_how_to_be_put_in_order():
+    x, y = maps()
+    model = RLS().fit(x, y)
+    with pytest.raises(ValueError, match=r"the fit had 'lat=50.0,lon=0'; X.sel\(lat=\.\.\., lon="):
+        model.predict(x[:, ::-1])
+
+
 # ---------------------------------------------------------------- order and kind
 
 
@@ -190,6 +212,35 @@ def test_a_table_is_compared_with_the_axes_of_the_fit():
     assert model.score(x, y) == model.score(x, tensor)
     with pytest.raises(ValueError, match="along 'tissue' than the fit: at position 0 it has skin"):
         model.score(x, y.iloc[:, ::-1])
+
+
+def test_new_samples_may_be_along_another_dimension():
+    x, y = maps()
+    model = RLS().fit(x, y)
+    score, (new, out) = model.score(x, y), (A.rename(time="start") for A in (x, y))
+    assert model.score(new, out) == score
+    assert model.score(new.transpose("lat", "start", "lon"), out.transpose()) == score
+    assert model.score(new.transpose("lat", "start", "lon"), y.to_numpy()) == score
+    with pytest.raises(ValueError, match="share none: rename that of the samples"):
+        model.score(new, y)
+
+
+def test_weights_of_outputs_are_paired_by_name_and_survive_files(tmp_path):
+    x, y = maps(shape=(3, 3))
+    y = y.assign_coords(month=[1, 2, 3])
+    a, b = np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 5.0])
+    by_station = xr.DataArray(a, dims="station", coords={"station": y.station})
+    by_month = xr.DataArray(b, dims="month")
+    expected = HOLRR(rank=2, output_weight=np.outer(a, b)).fit(x, y)
+    for given in (by_month * by_station, by_station * by_month, [by_station, by_month], (a, b)):
+        model = HOLRR(rank=2, output_weight=given).fit(x, y)
+        assert_allclose(model.coef_, expected.coef_)
+        model.save(tmp_path / "model.holrr")
+        assert_allclose(holrr.load(tmp_path / "model.holrr").predict(x), model.predict(x))
+    with pytest.raises(ValueError, match=r"has dimensions \('month',\) where y has \('station',\)"):
+        HOLRR(rank=2, output_weight=[by_month, by_station]).fit(x, y)
+    with pytest.raises(ValueError, match="output_weight has other coordinates along 'station'"):
+        HOLRRCV(cv=3, output_weight=[by_station[::-1], None]).fit(x, y)
 
 
 def test_flat_outputs_keep_their_names(tmp_path):

@@ -67,7 +67,7 @@ def test_predictions_carry_the_labels_of_the_outputs(folder, source, output):
     assert main(["predict", "m", f"{source}:indices", "-o", output]) == 0
     data = a_climate()
     by_hand = holrr.HOLRR(2, 0.1).fit(data.indices, data.t2m).predict(data.indices)
-    with xr.open_dataset(output, **({"consolidated": False} if "zarr" in output else {})) as found:
+    with xr.open_dataset(output, **({"consolidated": True} if "zarr" in output else {})) as found:
         xr.testing.assert_allclose(found.t2m, by_hand)
         assert found.t2m.attrs == data.t2m.attrs
         assert found.lat.attrs == data.lat.attrs

@@ -84,6 +84,69 @@ def test_any_character_can_be_between_the_cells(folder, text, sep):
     np.testing.assert_allclose(predicted("x.csv", "--sep", text), expected(), rtol=1e-12)
 
 
+@pytest.mark.parametrize("header", [True, False])
+def test_predictions_have_the_decimal_commas_of_the_inputs_between_semicolons(folder, header):
+    t = a_table().reset_index(drop=True)
+    write = {"sep": ";", "decimal": ",", "index": False, "header": header}
+    for name, columns in (("x", "abcd"), ("y", "uv")):
+        t[list(columns)].to_csv(f"{name}.csv", **write)
+    assert main(["fit", "x.csv", "y.csv", "--decimal", ",", *FIT]) == 0
+    assert main(["predict", "m", "x.csv", "--decimal", ",", "-o", "p.csv"]) == 0
+    found = pd.read_csv("p.csv", sep=";", decimal=",", header=0 if header else None)
+    np.testing.assert_allclose(found.to_numpy(), expected(), rtol=1e-9)
+
+
+def test_a_line_of_units_is_part_of_the_names_and_makes_no_mode(folder, capfd):
+    t = a_table().drop(columns="site")
+    t.columns = pd.MultiIndex.from_arrays([list("abcduv"), ["K", "m", "m", "s", "kg", "%"]])
+    t.to_csv("units.csv", index_label=("day", ""))
+    words = ["--index-col", "0", "--header", "2", "--outputs", "u*,v*"]
+    assert main(["fit", "units.csv", *words, *FIT]) == 0
+    assert "the outputs are u / kg, v / %, and no grid" in capfd.readouterr().err
+    assert (
+        main(
+            [
+                "predict",
+                "m",
+                "units.csv",
+                "--index-col",
+                "0",
+                "--header",
+                "2",
+                "--inputs",
+                "a*,b*,c*,d*",
+                "-o",
+                "p.csv",
+            ]
+        )
+        == 0
+    )
+    found = pd.read_csv("p.csv", index_col=0)
+    assert list(found.columns) == ["u / kg", "v / %"]
+    np.testing.assert_allclose(found.to_numpy(), expected(), rtol=1e-9)
+
+
+def test_text_in_another_encoding_and_blank_cells_are_told_in_words(folder, capfd):
+    (folder / "latin.csv").write_bytes("a,Rühren\n1,2\n3,4\n".encode("latin-1"))
+    told = fails(capfd, 3, "fit", "latin.csv", "--outputs", "a", *FIT)
+    assert "latin.csv cannot be read: it is no text in UTF-8; save it as such" in told
+    (folder / "blank.csv").write_text("a,b\n1,2\n3,\n", encoding="utf-8")
+    told = fails(capfd, 3, "fit", "blank.csv", "--outputs", "b", *FIT)
+    assert told.endswith("line 3, column 2 (b): the cell is blank")
+
+
+def test_labels_that_are_not_there_are_told_with_each_column_once(folder, capfd):
+    told = fails(capfd, 3, "fit", "all.csv", "--outputs", "u", "--index-col", "date", *FIT)
+    assert told.endswith("there are day, a, b, c, d, u, v, site")
+    assert (
+        main(["fit", "all.csv", "--index-col", "day", "--inputs", "a:d", "--outputs", "u", *FIT])
+        == 0
+    )
+    a_table()[list("abcd")].to_csv("new.csv")
+    told = fails(capfd, 3, "predict", "m", "new.csv", "-o", "p.csv")
+    assert told.endswith("not known 'day' (see --inputs and --index-col)")
+
+
 def test_a_separator_is_one_character(folder, capfd):
     assert "single character" in fails(capfd, 2, "fit", "X.csv", "Y.csv", "--sep", ";;", *FIT)
 
@@ -292,7 +355,7 @@ def test_folds_are_wanted_by_those_who_name_them(folder, words):
     ("words", "code", "told"),
     [
         (["--groups", "site", "--time-series"], 2, "--groups does not go with --time-series"),
-        (["--groups", "sight"], 3, "'sight' is neither a column of X.csv nor a file"),
+        (["--groups", "sight"], 3, "'sight' is neither a column or coordinate of X.csv nor a file"),
         (["--groups", "short.csv"], 3, "groups must have one entry for each of the 24"),
         (["--groups", "Y.csv"], 3, "Y.csv must have one column; it has 2"),
         (["--rank", "0.9", "--cv", "3"], 2, "leave out --rank, and all ranks are tried"),

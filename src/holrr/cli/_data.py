@@ -64,7 +64,7 @@ def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any,
     if one:
         _check_apart(inputs, outputs)
     X = _taken(options.X, source, _in_order(source, inputs, model, options.X))
-    Y = _taken(options.Y or options.X, other, outputs)
+    Y = _complete(_taken(options.Y or options.X, other, outputs))
     return *_labelled_alike(X, Y, options.sample_dim), groups
 
 
@@ -80,7 +80,7 @@ def _check_labels(options: argparse.Namespace, *sources: Any) -> None:
     """The labels of the rows must be in one of the tables; the other's rows are as many."""
     tables = [source for source in sources if isinstance(source, Table)]
     if options.index_col is not None and not any(table.has_labels for table in tables):
-        names = some([title(c) for table in tables for c in table.columns])
+        names = some(list(dict.fromkeys(title(c) for table in tables for c in table.columns)))
         raise CommandError(f"--index-col: no column {options.index_col!r}; there are {names}")
 
 
@@ -123,6 +123,16 @@ def _taken(name: str, source: Any, columns: Columns) -> Any:
         return source.pick(columns)
 
 
+def _complete(Y: Any) -> Any:
+    """Lines of names that are no levels, such as units: each column is an output then."""
+    levels = getattr(getattr(Y, "columns", None), "levshape", ())
+    if np.prod(levels, dtype=int) > max(1, len(getattr(Y, "columns", ()))):
+        names = [title(c) for c in Y.columns]
+        print(f"holrr: note: the outputs are {some(names)}, and no grid", file=sys.stderr)
+        Y.columns = names
+    return Y
+
+
 def _in_order(source: Any, columns: Columns, model: Any, name: str) -> Columns:
     """Columns as the model was fitted with: by name, whatever their order in the file is."""
     known = list(getattr(model, "feature_names_in_", ()))
@@ -137,7 +147,7 @@ def _in_order(source: Any, columns: Columns, model: Any, name: str) -> Columns:
         which = "; ".join(f"{k} {', '.join(names[:8])}" for k, names in told.items() if names)
         raise CommandError(
             f"the columns of {name} are not those that the model was fitted with: {which} (see "
-            f"--inputs)"
+            f"--inputs and --index-col)"
         )
     print(f"holrr: note: the columns of {name} were put in the order of the fit", file=sys.stderr)
     return [titles[n] for n in known]
@@ -158,7 +168,9 @@ def _groups(options: argparse.Namespace, source: Any) -> tuple[Any, Columns]:
         except (AttributeError, KeyError):
             pass
     if not Place(name).path.exists():
-        raise CommandError(f"--groups: {name!r} is neither a column of {options.X} nor a file")
+        raise CommandError(
+            f"--groups: {name!r} is neither a column or coordinate of {options.X} nor a file"
+        )
     groups = read(name, Layout(options.sep))
     if isinstance(groups, Table):
         if len(groups.columns) != 1:

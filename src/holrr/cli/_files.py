@@ -87,6 +87,8 @@ def reading(place: Place) -> Iterator[None]:
         raise
     except Exception as error:
         said = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, UnicodeDecodeError):
+            said = "it is no text in UTF-8; save it as such, in a spreadsheet as CSV UTF-8"
         raise CommandError(f"{place.path} cannot be read: {said}") from error
 
 

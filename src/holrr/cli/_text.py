@@ -121,7 +121,8 @@ class TextTable(Table):
             name = f" ({title(self._names[int(found[3]) - 1])})" if self.named else ""
             hint = " (see --decimal)" if re.search(f"'{_WITH_COMMA}'", found[1]) else ""
             line = int(found[2]) + self._n_head + 1
-            raise ValueError(f"line {line}, column {found[3]}{name}: {found[1]}{hint}") from error
+            said = "the cell is blank" if "string ''" in found[1] else found[1]
+            raise ValueError(f"line {line}, column {found[3]}{name}: {said}{hint}") from error
         return self._framed(values, list(columns))
 
     def labels(self, column: Hashable) -> np.ndarray:

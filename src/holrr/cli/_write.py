@@ -77,16 +77,20 @@ def _array(part: Any, model: Any) -> np.ndarray:
 
 
 def _write_text(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
-    sep = layout.sep or ("\t" if place.suffix == ".tsv" else ",")
+    decimal = layout.decimal or "."
+    # Cells are not quoted where numbers have commas: between them is what spreadsheets write then.
+    sep = layout.sep or ("\t" if place.suffix == ".tsv" else ";" if decimal == "," else ",")
     if len(parts) == 1 and isinstance(parts[""], np.ndarray):  # there are no names
         flat = parts[""].reshape(len(parts[""]), -1)
 
         def save(file: BinaryIO) -> None:
-            np.savetxt(file, flat, delimiter=sep, fmt="%.17g")
+            for row in flat:
+                cells = (f"{value:.17g}".replace(".", decimal) for value in row)
+                file.write(f"{sep.join(cells)}\n".encode())
 
         return write_atomically(place.path, save)
     frame = _frame(parts)
-    options = {"sep": sep, "decimal": layout.decimal or ".", "index": _has_labels(frame)}
+    options = {"sep": sep, "decimal": decimal, "index": _has_labels(frame)}
     return write_atomically(place.path, lambda file: frame.to_csv(file, **options))
 
 
@@ -162,7 +166,7 @@ def _write_zarr(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            data.to_zarr(new, mode="w", consolidated=False)
+            data.to_zarr(new, mode="w", consolidated=True)
         if target.exists():
             os.replace(target, old)
         os.replace(new, target)
@@ -174,7 +178,7 @@ def _write_zarr(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
 def _dataset(place: Place, parts: Parts, model: Any) -> Any:
     xarray = need("xarray", f"{place.suffix} files need xarray", "xarray")
     variables = list(_variables(xarray, place, parts, model))
-    data = xarray.merge(variables, combine_attrs="no_conflicts")
+    data = xarray.merge(variables, compat="override", combine_attrs="no_conflicts")
     several = [d for d in data.dims if getattr(data.indexes.get(d), "nlevels", 1) > 1]
     return data.reset_index(several)  # files have no index of several levels
 

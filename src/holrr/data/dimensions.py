@@ -26,9 +26,11 @@ def is_dataset(A: Any) -> bool:
 def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) -> str | None:
     """The dimension of the samples: the one that is given, known, shared, or the first."""
     named = {name: dims_of(A) for name, A in (("X", X), ("y", y)) if comes_from(A, "xarray")}
-    given = given or (None if known is None else known.sample_dim)
+    fitted = None if known is None else known.sample_dim
     if not named:
-        return given
+        return given or fitted
+    if given is None and all(fitted in dims for dims in named.values()):
+        return fitted
     if given is not None:
         for name, dims in named.items():
             if given not in dims:
@@ -38,6 +40,8 @@ def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) ->
         return given
     if len(named) == 1:
         (dims,) = named.values()
+        if "X" in named and known is not None:
+            return dimension_of_inputs(X, known)
         if not dims:
             raise ValueError(f"{next(iter(named))} has no dimension, and needs one for samples.")
         return dims[0]

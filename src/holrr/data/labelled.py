@@ -141,13 +141,14 @@ def to_xarray(model: Any) -> Any:
         raise ImportError("to_xarray needs xarray: pip install holrr[xarray]") from error
     names, labels = mode_names(model), getattr(model, "labels_", None) or Labels()
     outputs = labels.outputs or Grid(names[1:], np.shape(model.intercept_))
-    coords = {d: (d, mode_coordinates(model, k)) for k, d in enumerate(names) if k}
+    labelled = {k: d for k, d in enumerate(names) if k and isinstance(d, str)}  # as xarray demands
+    coords = {d: ((d,), mode_coordinates(model, k)) for k, d in labelled.items()}
     coords = {**coords, **outputs.coords}
     inputs = _input_axes(model, labels, names, coords)
     taken = {*names, *coords, *inputs.dims, *inputs.coords}
     found = {free("intercept", taken): (names[1:], to_numpy(np.asarray(model.intercept_)))}
     if hasattr(model, "coef_"):
-        values = to_numpy(model._dense_coef()).reshape(*inputs.shape, *outputs.shape)
+        values = to_numpy(model._dense_coef()).reshape(inputs.shape + outputs.shape)
         found[free("coef", taken)] = (inputs.dims + names[1:], values)
         coords = {**inputs.coords, **coords}
     ranks = tuple(free(f"rank_{name}", taken) for name in names)
@@ -165,11 +166,11 @@ def to_xarray(model: Any) -> Any:
 
 def _input_axes(model: Any, labels: Labels, names: tuple[str, ...], coords: dict[str, Any]) -> Grid:
     """The axes of the input mode: those of the inputs where they are one array, else features."""
-    if len(labels.inputs) == 1 and not set(labels.inputs[0].dims) & set(coords):
+    if len(labels.inputs) == 1 and not set(labels.inputs[0].dims) & {*coords, *names[1:]}:
         return labels.inputs[0]
     first = free(names[0], coords)
     values = mode_coordinates(model, 0)
-    return Grid((first,), (model.n_features_in_,), {first: (first, values)})
+    return Grid((first,), (model.n_features_in_,), {first: ((first,), values)})
 
 
 def _surface(

@@ -133,15 +133,16 @@ def named_by_hand(
     labels: Labels | None, shape: Sequence[int], coordinates: Mapping[str, Any]
 ) -> Labels:
     """Labels with other names for the output modes, whose sizes are `shape`."""
-    found = {d: None if v is None else plain(list(v)) for d, v in coordinates.items()}
-    sizes = tuple(n if v is None else v.size for v, n in zip(found.values(), shape, strict=False))
-    if len(found) != len(shape) or sizes != tuple(shape):
+    found = {d: None if v is None else plain(v) for d, v in coordinates.items()}
+    sizes = ["any" if v is None else v.size if v.ndim == 1 else v.shape for v in found.values()]
+    fits = [size in ("any", n) for size, n in zip(sizes, shape, strict=False)]
+    if len(found) != len(shape) or not all(fits):
         raise ValueError(
             f"the output modes have sizes {tuple(shape)}; got names for {len(found)} modes of sizes"
-            f" {tuple('any' if v is None else v.size for v in found.values())}."
+            f" {tuple(sizes)}."
         )
     coords: dict[str, Any] = {d: ((d,), v, {}) for d, v in found.items() if v is not None}
-    return replace(labels or Labels(), outputs=Grid(tuple(found), sizes, coords))
+    return replace(labels or Labels(), outputs=Grid(tuple(found), tuple(shape), coords))
 
 
 def mode_names(model: Any) -> tuple[str, ...]:
@@ -253,9 +254,13 @@ def check_features(
             raise
         found = list(X.columns)
         k = next(i for i, (a, b) in enumerate(zip(known, found, strict=True)) if a != b)
+        hint = "of a table, X[model.feature_names_in_] is in order"
+        if inputs:
+            dims = ", ".join(f"{d}=..." for grid in inputs for d in grid.dims)
+            hint = f"X.sel({dims}) with the coordinates of the fit is in order"
         raise ValueError(
             f"{str(error).rstrip()} At position {k} X has {found[k]!r} and the fit had "
-            f"{known[k]!r}; of a table, X[model.feature_names_in_] is in order."
+            f"{known[k]!r}; {hint}."
         ) from None
     if names and reset:
         estimator.feature_names_in_ = np.array(names, dtype=object)

@@ -27,7 +27,8 @@ from .tables import (
     names_of_columns,
 )
 
-__all__ = ["Unlabelled", "take_inputs", "take_outputs", "take_pair", "take_weights"]
+__all__ = ["Unlabelled", "take_inputs", "take_output_weight", "take_outputs", "take_pair"]
+__all__ += ["take_weights"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +114,32 @@ def take_weights(sample_weight: Any) -> Any:
     if is_dataset(sample_weight):
         raise TypeError("sample_weight must be an array or a DataArray; got a Dataset.")
     return sample_weight.to_numpy() if comes_from(sample_weight, "xarray") else sample_weight
+
+
+def take_output_weight(weight: Any, labels: Labels | None) -> Any:
+    """Weights of outputs; those of xarray are put in the order of the output modes by name."""
+    if labels is None or labels.outputs is None:
+        return weight
+    if isinstance(weight, (list, tuple)) and len(weight) == len(labels.outputs.dims):
+        return [_weights(v, labels.outputs, k, k + 1) for k, v in enumerate(weight)]
+    return _weights(weight, labels.outputs, 0, None)
+
+
+def _weights(weight: Any, grid: Grid, start: int, stop: int | None) -> Any:
+    if not comes_from(weight, "xarray"):
+        return weight
+    dims = grid.dims[start:stop]
+    if set(weight.dims) != set(dims):
+        raise ValueError(
+            f"output_weight has dimensions {weight.dims} where y has {dims}; they must be the same."
+        )
+    for k, dim in enumerate(dims, start):
+        index = weight.indexes.get(dim)
+        if index is None or dim not in grid.coords:
+            continue
+        if not same(plain(index.to_numpy()), grid.coordinate(k)):
+            raise ValueError(f"output_weight has other coordinates along {dim!r} than y.")
+    return weight.transpose(*dims).to_numpy()
 
 
 def take_inputs(estimator: BaseEstimator, X: Any) -> Array:

@@ -242,6 +242,13 @@ def _is(*types: type) -> Callable[[Any], bool]:
     return lambda value: type(value) in types
 
 
+def _is_named(value: Any) -> bool:
+    """Whether it is an array with names, of which a parameter needs the numbers only."""
+    return type(value).__module__.partition(".")[0] in ("pandas", "xarray") and hasattr(
+        value, "to_numpy"
+    )
+
+
 def _is_record(value: Any) -> bool:
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
@@ -258,7 +265,7 @@ _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]
         lambda v: isinstance(v, np.ndarray) and v.dtype == np.dtype(object),
         Encoder._objects,
     ),
-    ("array", is_array, Encoder._array),
+    ("array", lambda v: is_array(v) or _is_named(v), Encoder._array),
     ("record", _is_record, Encoder._record),
     ("pipeline", _is(Pipeline), Encoder._pipeline),
     ("estimator", lambda v: _is_estimator_class(type(v)), Encoder._estimator),

@@ -23,6 +23,7 @@ from ..core.missing import Completion
 from ..core.namespace import asarray_like, is_numpy_array, namespace_of, row_blocks, to_numpy
 from ..core.output_weights import check_output_weight, scale_outputs, unscale
 from ..core.spectral import Whitened
+from ..data.named import take_output_weight
 from ..data.samples import Samples
 from ..structures import MultilinearRank
 
@@ -157,7 +158,8 @@ def output_weights(estimator: Any, shape: Sequence[int]) -> tuple[np.ndarray, ..
     """
     if estimator.output_weight is None:
         return None
-    return tuple(v / v.mean() for v in check_output_weight(estimator.output_weight, shape))
+    given = take_output_weight(estimator.output_weight, estimator.labels_)
+    return tuple(v / v.mean() for v in check_output_weight(given, shape))
 
 
 def weighted(data: Samples, weights: Sequence[np.ndarray] | None) -> Samples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,12 @@ from scipy.ndimage import label, maximum_position
 
 from ..data.labels import mode_coordinates, mode_names
 from ..inference import StandardErrors, standard_errors
-from ._style import DARK, MAIN, MUTED, axes_of, date_ticks, name_ticks, outline, tidy
+from ._style import DARK, MAIN, MUTED, axes_of, date_ticks, name_ticks, outline, short, tidy
 
 __all__ = ["CoefficientDisplay"]
+
+
+_MOST_SIGNS = 12  # of each kind, at the highest peaks
 
 
 class CoefficientDisplay:
@@ -118,11 +122,11 @@ class CoefficientDisplay:
             self.figure_, self.ax_ = axes_of(ax, 4.6, 3.4)
             self._map(free, value, marked)
         fixed = [
-            f"{name} {c[i]}"
+            f"{short(name, 20)} {short(c[i], 20)}"
             for name, c, i in zip(self.mode_names, self.coordinates, at, strict=True)
             if not isinstance(i, slice)
         ]
-        self.ax_.set_title(", ".join(fixed), fontsize=9)
+        self.ax_.set_title(fill(", ".join(fixed), 44), fontsize=9)
         if len(free) == 1 and ax is None:
             above = {"loc": "outside upper center", "ncols": 3}
             self.figure_.legend(fontsize=7, frameon=False, columnspacing=1.2, **above)
@@ -183,7 +187,7 @@ class CoefficientDisplay:
         dots = {"ls": "", "marker": "o", "ms": size, "color": MAIN}
         ax.plot(x[marked], value[marked], **dots, label="differs from zero")
         ax.plot(x[~marked], value[~marked], **dots, mfc="white", label="may be zero")
-        ax.set_xlabel(self.mode_names[mode], fontsize=9)
+        ax.set_xlabel(short(self.mode_names[mode], 40), fontsize=9)
         ax.set_ylabel("coefficient", fontsize=9)
         tidy(ax)
 
@@ -197,7 +201,7 @@ class CoefficientDisplay:
         outline(ax, marked, 0.0, "black")
         _write_signs(ax, value, marked, top)
         for axis, mode in ((ax.xaxis, columns), (ax.yaxis, rows)):
-            axis.set_label_text(self.mode_names[mode], fontsize=9)
+            axis.set_label_text(short(self.mode_names[mode], 28), fontsize=9)
             name_ticks(ax, axis, self.coordinates[mode], 0.5)
         y = self.coordinates[rows]
         if y.dtype.kind not in "iufM" or y[0] > y[-1]:  # names are read from the top
@@ -212,6 +216,7 @@ def _write_signs(ax: Any, value: np.ndarray, marked: np.ndarray, top: float) -> 
     """The sign of each marked region at its peak: in grey print both colours look alike."""
     for sign, text in ((1, "+"), (-1, "\N{MINUS SIGN}")):
         regions, n = label(marked & (sign * value > 0.2 * top))
-        for i, j in maximum_position(np.abs(value), regions, range(1, n + 1)) if n else ():
+        peaks = maximum_position(np.abs(value), regions, range(1, n + 1)) if n else []
+        for i, j in sorted(peaks, key=lambda at: -abs(value[at]))[:_MOST_SIGNS]:
             color = "white" if abs(value[i, j]) > 0.5 * top else "black"
             ax.text(j + 0.5, i + 0.5, text, color=color, ha="center", va="center", fontsize=9)

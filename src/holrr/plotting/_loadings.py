@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.namespace import fix_signs, to_numpy
 from ..core.tensor import multi_mode_product
 from ..data.labels import mode_coordinates
-from ._style import DARK, MAIN, date_ticks, name_ticks, names_of, new_figure, tidy
+from ._style import DARK, MAIN, date_ticks, name_ticks, names_of, new_figure, short, tidy
 
 __all__ = ["LoadingsDisplay"]
 
@@ -150,12 +150,12 @@ class LoadingsDisplay:
                 marker = "." if x.size <= 40 else None
                 ax.plot(x[order], U[order, k], color=MAIN, lw=1.5, marker=marker, ms=4)
                 _few_ticks(ax, ax.xaxis, x)
-                ax.set_xlabel(name, fontsize=8)
+                ax.set_xlabel(short(name, 30), fontsize=8)
                 ax.tick_params(labelleft=k == 0)
             else:
                 self._bars(ax, i, k)
         # Names of bars speak for themselves; what they are of stands above them.
-        axes[0].set_ylabel("loading" if _is_ordered(x) else name, fontsize=8)
+        axes[0].set_ylabel("loading" if _is_ordered(x) else short(name, 14), fontsize=8)
 
     def _bars(self, ax: Any, i: int, k: int) -> None:
         (x,), U = self.coordinates[i], self.loadings[i]
@@ -164,7 +164,7 @@ class LoadingsDisplay:
         at = np.arange(shown.size)
         ax.axvline(0, color=DARK, lw=0.6)
         ax.barh(at, U[shown, k], 0.7, color=MAIN)
-        ax.set_yticks(at, [_short(v) for v in x[shown]] if k == 0 else None)
+        ax.set_yticks(at, [short(v) for v in x[shown]] if k == 0 else None)
         ax.set_ylim(shown.size - 0.5, -0.5)
         ax.tick_params(labelleft=k == 0, left=False)
         if shown.size < x.size:
@@ -193,10 +193,10 @@ class LoadingsDisplay:
             _few_ticks(ax, ax.xaxis, self.coordinates[i][1])
             _few_ticks(ax, ax.yaxis, self.coordinates[i][0])
             ax.tick_params(labelsize=8, labelleft=k == 0)
-            ax.set_xlabel(columns, fontsize=8)
+            ax.set_xlabel(short(columns, 24), fontsize=8)
         if not _is_ordered(self.coordinates[i][0]):
             axes[0].invert_yaxis()
-        axes[0].set_ylabel(rows, fontsize=8)
+        axes[0].set_ylabel(short(rows, 24), fontsize=8)
         bar = self.figure_.colorbar(image, ax=list(axes), pad=0.02, aspect=15)
         bar.ax.tick_params(labelsize=7)
 
@@ -303,8 +303,3 @@ def _few_ticks(ax: Any, axis: Any, x: np.ndarray) -> None:
         axis.get_major_locator().set_params(nbins=5, integer=x.dtype.kind in "iu")
     else:
         name_ticks(ax, axis, x)
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 18 else f"{text[:17]}…"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import ACCENT, DARK, MAIN, check_mode_names, names_of, new_figure, outline, tidy
+from ._style import ACCENT, DARK, MAIN, check_mode_names, names_of, new_figure, outline, short, tidy
 
 __all__ = ["RankSurfaceDisplay"]
 
@@ -127,7 +127,7 @@ class RankSurfaceDisplay:
             As in `from_estimator`.
         """
         n = self.surface.ndim - 1
-        names = check_mode_names(mode_names, n)
+        names = [short(name, 20) for name in check_mode_names(mode_names, n)]
         side = 2.1 if n > 2 else 2.8
         # With few modes the penalty's panel gets a column of its own.
         columns = n if n > 2 else n + 1
@@ -166,7 +166,7 @@ class RankSurfaceDisplay:
         ax.set_title(f"{name}: {chosen + 1}", fontsize=9)
         ax.set_xlabel("rank", fontsize=8)
         ax.set_ylabel(self.label, fontsize=8)
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         _focus(ax, error, least)
         # To the left of all panels but the first there is a heat map.
         tidy(ax, "left" if mode == 0 else "right")
@@ -232,8 +232,8 @@ class RankSurfaceDisplay:
         bar.ax.tick_params(labelsize=7)
 
     def _heat_map(self, ax: Any, i: int, j: int, above: np.ndarray, norm: Any) -> Any:
-        rows, columns = (np.arange(1, n + 1) for n in above.shape)
-        image = ax.pcolormesh(columns, rows, above, norm=norm, cmap="viridis_r", shading="nearest")
+        rows, columns = (np.arange(n + 1) + 0.5 for n in above.shape)  # borders, also of one cell
+        image = ax.pcolormesh(columns, rows, above, norm=norm, cmap="viridis_r")
         bound = self._unit() * self._std_error_of_choice()
         inside = np.nan_to_num(above, nan=np.inf) <= bound
         if bound > 0:
@@ -247,7 +247,7 @@ class RankSurfaceDisplay:
             ms=7,
         )
         for axis in (ax.xaxis, ax.yaxis):
-            axis.get_major_locator().set_params(integer=True)
+            axis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         ax.tick_params(labelsize=8)
         return image
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.labels import Grid, Labels
 from ..metrics.maps import find_skill
-from ._style import ACCENT, DARK, MAIN, MUTED, name_ticks, new_figure, outline, tidy
+from ._style import ACCENT, DARK, MAIN, MUTED, name_ticks, new_figure, outline, short, tidy
 
 __all__ = ["SkillMapDisplay"]
 
@@ -121,7 +121,7 @@ class SkillMapDisplay:
         fig
             As in `from_estimator`.
         """
-        modes = [k for k, d in enumerate(self.skill.shape) if d > 1]
+        modes = [k for k, d in enumerate(self.skill.shape) if d > 1] or [0][: self.skill.ndim]
         values = self.skill.reshape([self.skill.shape[k] for k in modes] or [1])
         if len(modes) > 3:
             raise ValueError(
@@ -159,7 +159,7 @@ class SkillMapDisplay:
         ax.plot(x[off], shown[off], "v", color=ACCENT, ms=5, clip_on=False)
         ax.axhline(0, color=DARK, lw=0.8)
         ax.set_ylim(min(0.0, 1.05 * np.nanmin(shown, initial=0.0)), None)
-        ax.set_xlabel("" if mode is None else self.mode_names[mode], fontsize=9)
+        ax.set_xlabel("" if mode is None else short(self.mode_names[mode], 40), fontsize=9)
         ax.set_ylabel(self.label, fontsize=9)
         tidy(ax)
 
@@ -173,7 +173,9 @@ class SkillMapDisplay:
             n = values.shape[shortest]
             some = np.unique(np.linspace(0, n - 1, min(n, _MAX_PANELS)).round().astype(int))
             panels = np.moveaxis(values, shortest, 0)[some]
-            titles = [f"{self.mode_names[mode]} {self.coordinates[mode][i]}" for i in some]
+            titles = [
+                short(f"{self.mode_names[mode]} {self.coordinates[mode][i]}", 26) for i in some
+            ]
         columns = min(len(panels), 4)
         rows = -(-len(panels) // columns)
         wide = 4.8 if columns == 1 else 2.4 * columns + 0.9
@@ -186,9 +188,11 @@ class SkillMapDisplay:
         for k, (ax, panel, title) in enumerate(zip(self.axes_, panels, titles, strict=True)):
             image = self._map(ax, panel, modes, top)
             ax.set_title(title, fontsize=8)
-            ax.set_ylabel(self.mode_names[modes[0]] if k % columns == 0 else "", fontsize=9)
+            ax.set_ylabel(
+                short(self.mode_names[modes[0]], 24) if k % columns == 0 else "", fontsize=9
+            )
             last = k + columns >= len(panels)
-            ax.set_xlabel(self.mode_names[modes[1]] if last else "", fontsize=9)
+            ax.set_xlabel(short(self.mode_names[modes[1]], 24) if last else "", fontsize=9)
             ax.tick_params(labelbottom=last, labelleft=k % columns == 0)
         extend = "min" if np.nanmin(values, initial=0.0) < -top else "neither"
         bar = self.figure_.colorbar(image, ax=list(self.axes_), pad=0.02, extend=extend, shrink=0.8)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import ACCENT, MAIN, MUTED, check_mode_names, names_of, new_figure, tidy
+from ._style import ACCENT, MAIN, MUTED, check_mode_names, names_of, new_figure, short, tidy
 
 __all__ = ["SpectrumDisplay"]
 
@@ -119,6 +119,7 @@ class SpectrumDisplay:
 
     def _panel(self, ax: Any, mode: int, name: str) -> None:
         share, R = 100 * self.spectra[mode] / self.energy, self.rank[mode]
+        share = share[: max(R, *np.flatnonzero(share > _FLOOR) + 1)]  # the rest is zero
         index = np.arange(1, share.size + 1)
         keep = index <= R
         width = 0.8 if share.size <= 40 else 1.0
@@ -132,9 +133,9 @@ class SpectrumDisplay:
         ax.set_ylim(visible.min() / 2, 1.5 * visible.max())
         _plain_numbers(ax, decades=np.log10(visible.max() / visible.min()))
         ax.set_xlim(0.5, share.size + 0.5)
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         kept = float(share[:R].sum())
-        ax.set_title(f"{name}: {R} of {self.shape[mode]}, {kept:.3g} % kept", fontsize=9)
+        ax.set_title(f"{short(name, 14)}: {R} of {self.shape[mode]}, {kept:.3g} % kept", fontsize=9)
         cut_short = mode > 0 and share.size < self.shape[mode]
         ax.set_xlabel(f"singular direction{', the first' if cut_short else ''}", fontsize=8)
         tidy(ax)

@@ -11,7 +11,7 @@ import numpy as np
 from ..data.labels import mode_names
 
 __all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "date_ticks"]
-__all__ += ["name_ticks", "names_of", "new_figure", "outline", "tidy"]
+__all__ += ["name_ticks", "names_of", "new_figure", "outline", "short", "tidy"]
 
 # Told apart by readers who are blind to some colours, and in grey print.
 MAIN, ACCENT, MUTED, DARK = "#1f5a99", "#d1600e", "#b9bec6", "#6b7280"
@@ -24,6 +24,12 @@ def new_figure(width: float, height: float) -> Any:
     except ImportError as error:
         raise ImportError("displays need matplotlib: pip install holrr[plot]") from error
     return plt.figure(figsize=(width, height), layout="constrained")
+
+
+def short(value: Any, most: int = 18) -> str:
+    """A name without its middle where it is long: many differ in the last letters only."""
+    text, tail = str(value), most // 3
+    return text if len(text) <= most else f"{text[: most - tail - 1]}…{text[-tail:]}"
 
 
 def names_of(model: Any, given: Sequence[str] | None, n_modes: int) -> list[str]:
@@ -71,15 +77,16 @@ def outline(ax: Any, inside: np.ndarray, first: float, color: str) -> None:
         Where the first cell begins, along both axes.
     color : str
     """
+    width = min(1.2, max(0.2, 50 / max(inside.shape)))  # less than the cells have
     i, j = np.nonzero(inside[1:] != inside[:-1])
-    ax.hlines(i + first + 1, j + first, j + first + 1, color=color, lw=1.2)
+    ax.hlines(i + first + 1, j + first, j + first + 1, color=color, lw=width)
     i, j = np.nonzero(inside[:, 1:] != inside[:, :-1])
-    ax.vlines(j + first + 1, i + first, i + first + 1, color=color, lw=1.2)
+    ax.vlines(j + first + 1, i + first, i + first + 1, color=color, lw=width)
 
 
 def name_ticks(ax: Any, axis: Any, coordinates: np.ndarray, shift: float = 0.0) -> None:
     """Coordinates at the positions of the entries, as many as there is room for."""
-    names = [f"{c:.4g}" if coordinates.dtype.kind == "f" else str(c) for c in coordinates]
+    names = [f"{c:.4g}" if coordinates.dtype.kind == "f" else short(c) for c in coordinates]
     if coordinates.dtype.kind == "M":
         names = list(np.datetime_as_string(coordinates.astype("datetime64[D]")))
     box, (width, height) = ax.get_position(), ax.figure.get_size_inches()
@@ -87,7 +94,7 @@ def name_ticks(ax: Any, axis: Any, coordinates: np.ndarray, shift: float = 0.0) 
     room = box.width * width if along_x else box.height * height  # in inches
     letters = 0.085 * max(map(len, names)) + 0.12
     turned = along_x and coordinates.dtype.kind not in "iuf" and len(names) * letters > room
-    each = letters if along_x and not turned else 0.2
+    each = letters if along_x and not turned else 0.28 if turned else 0.2
     places = np.arange(0, len(names), max(1, math.ceil(len(names) * each / room)))
     options = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if turned else {}
     axis.set_ticks(places + shift, [names[i] for i in places], **options)

@@ -1,0 +1,119 @@
+"""Displays of data with long names, many entries or a single one can still be read."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from holrr import HOLRRCV
+from holrr.plotting import (
+    CoefficientDisplay,
+    LoadingsDisplay,
+    RankSurfaceDisplay,
+    SkillMapDisplay,
+    SpectrumDisplay,
+)
+
+plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
+xr = pytest.importorskip("xarray", reason="xarray is not installed")
+pd = pytest.importorskip("pandas", reason="pandas is not installed")
+
+LONG = [f"a name of more than forty characters, the {i:02d}" for i in range(12)]
+MODE = "a_mode_with_a_name_of_forty_characters__"
+OUTPUTS = {
+    "names": {MODE: LONG, "lead": range(7)},
+    "days": {"date": pd.date_range("2001-01-01", periods=365), "site": LONG[:4]},
+    "curve": {MODE: LONG},
+    "one": {"what": ["only"]},
+    "three": {"lat": range(6), "lon": range(5), MODE: LONG[:5]},
+}
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def data(kind):
+    coords = {name: list(values) for name, values in OUTPUTS[kind].items()}
+    shape = [len(values) for values in coords.values()]
+    rng = np.random.default_rng(0)
+    x = xr.DataArray(
+        rng.normal(size=(60, 5)), {"feature " + MODE: LONG[:5]}, ("t", "feature " + MODE)
+    )
+    y = np.multiply.outer(x.to_numpy() @ rng.normal(size=5), rng.normal(size=shape))
+    y += 0.5 * rng.normal(size=y.shape)
+    return x, xr.DataArray(y, coords, ("t", *coords))
+
+
+def drawn(kind):
+    """Each display of a model, by name."""
+    x, y = data(kind)
+    model = HOLRRCV(ranks=3).fit(x, y)
+    yield "loadings", LoadingsDisplay.from_estimator(model)
+    yield "skill", SkillMapDisplay.from_estimator(model, x, y)
+    yield "coefficients", CoefficientDisplay.from_estimator(model, x, y)
+    yield "ranks", RankSurfaceDisplay.from_estimator(model)
+    yield "spectrum", SpectrumDisplay.from_estimator(model)
+    if y.ndim > 2:
+        yield "pair", LoadingsDisplay.from_estimator(model, mode=y.dims[1:3])
+
+
+@pytest.mark.parametrize("kind", list(OUTPUTS))
+def test_nothing_is_cut_off_and_names_that_differ_look_different(kind):
+    for name, display in drawn(kind):
+        figure = display.figure_
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # that there is no room
+            figure.canvas.draw()
+        renderer = figure.canvas.get_renderer()
+        width, height = figure.bbox.size
+        for ax in figure.axes:
+            for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
+                box = text.get_window_extent(renderer)
+                inside = (
+                    box.x0 >= -2 and box.x1 <= width + 2 and box.y0 >= -2 and box.y1 <= height + 2
+                )
+                assert inside or not text.get_text(), (name, text.get_text())
+            for axis in (ax.xaxis, ax.yaxis):
+                told = [label.get_text() for label in axis.get_ticklabels() if label.get_text()]
+                assert len(set(told)) == len(told), (name, told)
+            assert ax.get_window_extent(renderer).height > 0.25 * figure.dpi, name
+
+
+def test_titles_side_by_side_do_not_overlap():
+    for name, display in drawn("names"):
+        renderer = display.figure_.canvas.get_renderer()
+        display.figure_.canvas.draw()
+        boxes = [a.title.get_window_extent(renderer) for a in display.figure_.axes if a.get_title()]
+        for k, box in enumerate(boxes):
+            assert not any(box.overlaps(other) for other in boxes[:k]), name
+
+
+def test_lines_around_many_cells_leave_something_to_see():
+    _, y = data("days")
+    skill = np.where(np.arange(y[0].size) % 2, 0.5, -0.5).reshape(y[0].shape)
+    ax = SkillMapDisplay(skill=skill).plot().axes_[0]
+    ax.figure.canvas.draw()
+    cell = 72 / ax.figure.dpi * ax.get_window_extent().height / skill.shape[0]
+    lines = [c for c in ax.collections if type(c).__name__ == "LineCollection"]
+    assert lines
+    assert all(line.get_linewidth()[0] < 0.5 * cell for line in lines)
+
+
+def test_one_entry_has_its_name_and_one_rank_a_whole_number():
+    for name, display in drawn("one"):
+        display.figure_.canvas.draw()
+        ax = display.figure_.axes[0 if name in {"skill", "coefficients"} else -1]
+        if name == "skill":
+            assert [t.get_text() for t in ax.get_xticklabels()] == ["only"]
+        if name == "spectrum":
+            assert [t for t in ax.get_xticks() if 0.5 < t < 1.5] == [1.0]
+
+
+def test_a_spectrum_ends_where_there_is_no_energy():
+    spectra = [np.array([2.0, 1.0, 0.0, 0.0]), np.array([2.0, 1.0, *np.zeros(363)])]
+    display = SpectrumDisplay(spectra=spectra, rank=(1, 1)).plot()
+    assert [ax.get_xlim()[1] for ax in display.axes_] == [2.5, 2.5]
+    assert display.axes_[1].get_title().startswith("output mode: 1 of 365")
