@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import norm
+from scipy import stats
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit, TimeSeriesSplit
@@ -453,7 +453,7 @@ def test_fold_moments_give_normal_intervals():
         mean, std = model.predict(X, return_std=True)
         for kind, share in (("entry", 0.9), ("pooled", 0.9), ("simultaneous", 0.9 ** (1 / 12))):
             lower, upper = model.predict_interval(X, 0.9, kind)
-            assert_allclose((upper - mean) / std, norm.ppf((1 + share) / 2), rtol=1e-9)
+            assert_allclose((upper - mean) / std, stats.t.ppf((1 + share) / 2, 120), rtol=1e-9)
             assert_allclose(mean - lower, upper - mean, rtol=1e-9)
         labels = [
             (np.setdiff1d(np.arange(120), np.arange(i, 120, 4)), np.arange(i, 120, 4))

@@ -119,6 +119,7 @@ def test_what_cannot_be_is_told(folder, capfd):
     for coverage in ("0", "1", "90", "nan", "x"):
         told = fails(capfd, 2, *words, "--interval", coverage)
         assert f"{coverage!r} is not a number between 0 and 1" in told
+    assert "needs --interval" in fails(capfd, 2, *words, "--kind", "pooled")
     np.save("P_std.npy", np.load("X.npy"))
     told = fails(capfd, 2, "predict", "m", "P_std.npy", "--std", "-o", "P.npy")
     assert "-o P_std.npy would replace the input" in told

@@ -30,7 +30,7 @@ from ._choices import (
     wants_search,
 )
 from ._data import in_memory, layouts, n_samples, read_inputs, read_pair
-from ._errors import EXIT_OK, CommandError
+from ._errors import EXIT_OK, EXIT_USAGE, CommandError
 from ._files import FORMATS, Place, check_file, check_output, writing
 from ._report import description, of_errors
 from ._tables import Plain
@@ -105,8 +105,8 @@ def add_predict(commands: Any) -> argparse.ArgumentParser:
     add("--std", action="store_true", help="the standard deviation of a new observation, too")
     interval = "bounds that hold a new observation with this probability, such as 0.9, too"
     add("--interval", type=parse_coverage, metavar="C", help=interval)
-    kind = "bounds by entry, pooled, or simultaneous: for all entries of a sample (%(default)s)"
-    add("--kind", choices=("entry", "pooled", "simultaneous"), default="entry", help=kind)
+    kind = "bounds by entry (default), pooled, or simultaneous: for all entries of a sample"
+    add("--kind", choices=("entry", "pooled", "simultaneous"), help=kind)
     _add_reading(parser, outputs=False)
     parser.set_defaults(run=_predict)
     return parser
@@ -214,6 +214,8 @@ def _told(command: str) -> Iterator[None]:
 
 def _predict(options: argparse.Namespace) -> int:
     bounds = options.interval is not None
+    if options.kind and not bounds:
+        raise CommandError("--kind says which bounds, and needs --interval", EXIT_USAGE)
     for place in outputs_of(options.output, ["std"] * options.std + ["lower", "upper"] * bounds):
         check_output(place, [options.MODEL, options.X])
     model, scale = _load(options.MODEL)
@@ -239,7 +241,7 @@ def _parts(options: argparse.Namespace, model: Any, X: Any) -> dict[str, Any]:
                 f"--interval needs a linear or kernel model that was chosen by cross-validation "
                 f"(see --cv of holrr fit); {options.MODEL} holds a {type(model).__name__}"
             )
-        bounds = model.predict_interval(X, options.interval, options.kind)
+        bounds = model.predict_interval(X, options.interval, options.kind or "entry")
         parts["lower"], parts["upper"] = bounds
     return parts
 

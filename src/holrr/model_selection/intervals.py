@@ -29,7 +29,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import t
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import lift
@@ -119,7 +119,7 @@ def _factor(kept: dict[str, Any], coverage: float, kind: str, noise: Any) -> np.
     if levels is None:
         n = max(int(np.count_nonzero(~np.isnan(to_numpy(noise)))), 1)
         share = coverage ** (1 / n) if kind == "simultaneous" else coverage
-        return np.asarray(norm.ppf((1 + share) / 2))
+        return np.asarray(t.ppf((1 + share) / 2, kept["df"]))  # the noise is an estimate
     levels = kept["pooled_levels"] if kind == "pooled" else levels
     # Of a sample that was observed in part, what is missing might have been the largest.
     share = coverage ** kept["seen"] if kind == "simultaneous" else coverage

@@ -241,7 +241,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
         self._keep_intervals(folds, fits, parts)
 
     def _keep_intervals(self, folds: Folds, fits: list[FoldResiduals], parts: list[Any]) -> None:
-        kept: dict[str, Any] = {"levels": None}
+        kept: dict[str, Any] = {"levels": None, "df": sum(held.n_samples for *_, held in parts)}
         noise: Any
         if fits:
             noise, kept = held_out_scores(fits)
