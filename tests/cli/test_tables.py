@@ -407,3 +407,38 @@ def test_without_the_package_for_a_format_the_message_names_it(folder, capfd, mo
     a_table()[list("abcd")].to_excel("x.xlsx", index=False)
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     assert "openpyxl" in fails(capfd, 5, "fit", "x.xlsx", "Y.csv", *FIT)
+
+
+# ---------------------------------------------------------------- missing outputs
+
+
+@pytest.mark.parametrize("mark", ["", "NA", "nan", "-"])
+@pytest.mark.parametrize("one", [True, False])
+def test_blank_outputs_are_missing_where_they_are_to_be_filled(folder, capfd, mark, one):
+    table = a_table()
+    table.iloc[[3, 7], 4] = np.nan
+    table.to_csv("all.csv", na_rep=mark)
+    table[list("uv")].to_csv("Y.csv", index=False, na_rep=mark)
+    words = ["all.csv", "--inputs", "a:d", "--outputs", "u,v"] if one else ["X.csv", "Y.csv"]
+    fit = ["fit", *words, *FIT, "--model", "rls"]
+    assert main([*fit, "--missing", "fill"]) == 0
+    inputs, outputs = table[list("abcd")], table[list("uv")]
+    model = holrr.RLS(alpha=1, missing="fill").fit(inputs, outputs)
+    np.testing.assert_allclose(predicted("X.csv"), model.predict(inputs), rtol=1e-10)
+    assert main(["score", "m", *words]) == 0
+    assert f"{model.score(inputs, outputs):.3f}"[:4] in capfd.readouterr().out
+    error = fails(capfd, 3, *fit)
+    assert "line 5" in error or "NaN" in error
+
+
+def test_blank_inputs_stay_an_error(folder, capfd):
+    table = a_table()
+    table.iloc[3, 0] = np.nan
+    table[list("abcd")].to_csv("x.csv", index=False)
+    words = ["fit", "x.csv", "Y.csv", *FIT, "--missing", "fill"]
+    assert "line 5, column 1 (a): the cell is blank" in fails(capfd, 3, *words)
+
+
+def test_models_without_holes_say_so(folder, capfd):
+    words = ["fit", "X.csv", "Y.csv", "--model", "kernel-rls", "-o", "m", "--missing", "fill"]
+    assert "kernel-rls cannot; holrr, lrr, rls can" in fails(capfd, 2, *words)

@@ -46,6 +46,11 @@ class Kind:
     has_kernel: bool = False
     cuts_inputs_only: bool = False
 
+    @property
+    def has_holes(self) -> bool:
+        """Whether outputs may be missing."""
+        return not self.has_kernel and self.penalty == "alpha"
+
 
 KINDS = {
     "holrr": Kind("HOLRR", "HOLRRCV"),
@@ -79,6 +84,8 @@ def make_estimator(options: argparse.Namespace, X: Any, Y: Any) -> Any:
     }
     if kind.has_kernel:
         common["kernel"] = options.kernel or "rbf"
+    if options.missing is not None and kind.has_holes:
+        common["missing"] = options.missing
     if wants_search(options):
         # A kernel has as many input directions as samples.
         dim = options.sample_dim
@@ -126,6 +133,9 @@ def check_choices(options: argparse.Namespace) -> None:
         raise CommandError(f"the model {options.model} has no kernel", EXIT_USAGE)
     if options.cv is not None and options.cv < 2:
         raise CommandError(f"--cv must be at least 2; got {options.cv}", EXIT_USAGE)
+    if options.missing == "fill" and not kind.has_holes:
+        able = ", ".join(name for name, other in KINDS.items() if other.has_holes)
+        raise CommandError(f"--missing fill: {options.model} cannot; {able} can", EXIT_USAGE)
     if options.groups is not None and options.time_series:
         raise CommandError("--groups does not go with --time-series", EXIT_USAGE)
     several = options.alpha is not None and len(options.alpha) > 1

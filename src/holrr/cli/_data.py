@@ -64,6 +64,8 @@ def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any,
     if one:
         _check_apart(inputs, outputs)
     X = _taken(options.X, source, _in_order(source, inputs, model, options.X))
+    if isinstance(other, Table):
+        other.holes = "fill" in (getattr(options, "missing", None), getattr(model, "missing", None))
     Y = _complete(_taken(options.Y or options.X, other, outputs))
     return *_labelled_alike(X, Y, options.sample_dim), groups
 

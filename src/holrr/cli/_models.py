@@ -84,6 +84,8 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
     add("--no-intercept", action="store_true", help="fit no intercept")
     standardize = "divide every input by its standard deviation; the model keeps it in mind"
     add("--standardize", action="store_true", help=standardize)
+    holes = "fill: blank cells and NaN in Y are missing outputs, and the fit goes by the others"
+    add("--missing", choices=("raise", "fill"), help=holes)
     shape = "shape of one sample of Y, for formats that hold only matrices"
     add("--output-shape", type=parse_shape, metavar="D1,D2", help=shape)
     _add_reading(parser, outputs=True)
@@ -169,7 +171,7 @@ def _fit(options: argparse.Namespace) -> int:
     names, X = (X.columns, X.values) if isinstance(X, Plain) else (None, X)
     Y = Y.values if isinstance(Y, Plain) else Y
     options.sample_dim = sample_dimension(options.sample_dim, X, Y, None)
-    if KINDS[options.model].has_kernel or options.time_series:
+    if KINDS[options.model].has_kernel or options.time_series or options.missing == "fill":
         X, Y = in_memory(X), in_memory(Y)
     estimator, scale = make_estimator(options, X, Y), Standardizer(options.sample_dim)
     search = {"groups": groups} if wants_search(options) else {}

@@ -46,6 +46,8 @@ class Table:
     columns: list[Hashable]
     named: bool = True
     has_labels: bool = False
+    # Whether blank cells are missing numbers, and no mistakes.
+    holes: bool = False
     pick: Callable[..., Any]
     labels: Callable[..., np.ndarray]
 

@@ -111,7 +111,13 @@ class TextTable(Table):
         lines = (line.replace(self._decimal, ".") for line, _ in self._rows())
         try:
             values = np.loadtxt(
-                lines, delimiter=self._sep, ndmin=2, comments=None, quotechar='"', usecols=where
+                lines,
+                delimiter=self._sep,
+                ndmin=2,
+                comments=None,
+                quotechar='"',
+                usecols=where,
+                converters=_or_nan if self.holes else None,
             )
         except ValueError as error:
             # NumPy counts rows from zero; an editor counts lines from one.
@@ -186,6 +192,11 @@ def _separator(head: Sequence[str], default: str) -> str:
         if head[0].count(sep) and len({line.count(sep) for line in head[:2]}) == 1:
             return sep
     return default
+
+
+def _or_nan(cell: str) -> float:
+    """A number, or NaN for what stands for none."""
+    return float("nan") if cell.strip().lower() in _MISSING else float(cell)
 
 
 def _is_counter(cells: Sequence[str]) -> bool:
