@@ -241,9 +241,13 @@ def check_features(
     if inputs and len(fitted) == len(inputs) and all(map(Grid.is_like, inputs, fitted)):
         return  # without a name for every feature, of which there may be many
     names = [name for grid in inputs for name in grid.entries()]
+    if names and reset:
+        estimator.n_features_in_ = len(names)
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+        return
     if hasattr(X, "to_dask_array"):
         X = X._meta  # the same table without rows: only its names count
-    if names and not reset:
+    if names:
         import pandas as pd
 
         X = pd.DataFrame(np.empty((0, len(names))), columns=names)
@@ -262,8 +266,6 @@ def check_features(
             f"{str(error).rstrip()} At position {k} X has {found[k]!r} and the fit had "
             f"{known[k]!r}; {hint}."
         ) from None
-    if names and reset:
-        estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
 # ---------------------------------------------------------------- rows

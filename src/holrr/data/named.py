@@ -229,15 +229,16 @@ def _library(blocks: list[Any]) -> Any:
 def grid_of(A: Any, dim: str, name: Any = None) -> Grid:
     """Names of the dimensions of a DataArray, and the coordinates that go without the samples."""
     coords, levels, dims = {}, {}, tuple(d for d in A.dims if d != dim)
-    indexes = A.indexes
     for key, variable in A.coords.variables.items():
         if dim in variable.dims or not set(variable.dims) <= set(dims):
             continue
-        index = indexes.get(key) if key in dims else None
+        # Entries of an index with levels are tuples.
+        index = A.indexes.get(key) if key in dims and variable.dtype == object else None
         if index is not None and index.nlevels > 1:
             levels[key] = tuple(index.names)
         else:
-            coords[key] = (variable.dims, plain(variable.values), deepcopy(variable.attrs))
+            attrs = deepcopy(variable.attrs) if variable.attrs else {}
+            coords[key] = (variable.dims, plain(variable.values), attrs)
     return Grid(dims, A.shape[1:], coords, name, {}, levels)
 
 
