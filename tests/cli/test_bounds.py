@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from commands import fails
 
 import holrr
 from holrr.cli import main
@@ -15,14 +16,6 @@ def folder(tmp_path, monkeypatch):
     np.save("X.npy", X)
     np.save("Y.npy", Y)
     return tmp_path
-
-
-def fails(capfd, code, *words):
-    capfd.readouterr()
-    assert main(list(words)) == code
-    lines = capfd.readouterr().err.strip().splitlines()
-    assert len(lines) == 1, lines
-    return lines[0]
 
 
 def fit(*words):

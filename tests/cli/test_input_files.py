@@ -6,6 +6,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from commands import fails
 
 import holrr
 from holrr.cli import main
@@ -28,15 +29,6 @@ def folder(tmp_path, monkeypatch):
 
 def write(name, A, names=""):
     np.savetxt(name, A, delimiter=",", header=names, comments="", fmt="%.17g")
-
-
-def fails(capfd, code, *words):
-    """The one line that a command that must fail has to say."""
-    capfd.readouterr()
-    assert main(list(words)) == code
-    lines = capfd.readouterr().err.strip().splitlines()
-    assert len(lines) == 1, lines
-    return lines[0]
 
 
 # ---------------------------------------------------------------- names of columns

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import holrr
+from commands import fails
 from holrr.cli import _models, main
 from holrr.streaming import memory_budget
 
@@ -47,14 +48,6 @@ def folder(tmp_path, monkeypatch):
     data.to_netcdf("c.nc", engine="h5netcdf")
     data.to_zarr("c.zarr", consolidated=False)
     return tmp_path
-
-
-def fails(capfd, code, *words):
-    capfd.readouterr()
-    assert main(list(words)) == code
-    lines = capfd.readouterr().err.strip().splitlines()
-    assert len(lines) == 1, lines
-    return lines[0]
 
 
 FIT = ["--rank", "2", "--alpha", "0.1", "-o", "m"]

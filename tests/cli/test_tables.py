@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import holrr
+from commands import fails
 from holrr.cli import main
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -32,14 +33,6 @@ def folder(tmp_path, monkeypatch):
     a_table()[list("uv")].to_csv("Y.csv", index=False)
     a_table().to_csv("all.csv")
     return tmp_path
-
-
-def fails(capfd, code, *words):
-    capfd.readouterr()
-    assert main(list(words)) == code
-    lines = capfd.readouterr().err.strip().splitlines()
-    assert len(lines) == 1, lines
-    return lines[0]
 
 
 def predicted(*words):

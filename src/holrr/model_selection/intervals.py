@@ -92,7 +92,7 @@ class Intervals:
         check_is_fitted(self)
         if not isinstance(coverage, Real) or not 0 < float(coverage) < 1:
             raise ValueError(f"coverage must be a number between 0 and 1; got {coverage!r}.")
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {kind!r}.")
         if not hasattr(self, "_fitted_intervals"):
             raise ValueError(
