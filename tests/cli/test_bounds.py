@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from commands import fails
 
 import holrr
+from commands import fails
 from holrr.cli import main
 from holrr.datasets import make_tensor_regression
 

@@ -6,9 +6,9 @@ import zipfile
 
 import numpy as np
 import pytest
-from commands import fails
 
 import holrr
+from commands import fails
 from holrr.cli import main
 from holrr.streaming import memory_budget
 
