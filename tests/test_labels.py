@@ -256,7 +256,7 @@ def test_flat_outputs_on_disk(kind, tmp_path):
         zarr = pytest.importorskip("zarr", reason="zarr is not installed")
         y = zarr.create_array(tmp_path / "y.zarr", data=flat, chunks=(16, 12))
     expected = HOLRR(rank=2, output_shape=SHAPE).fit(X, flat)
-    for budget in (2**14, 2**30):  # read in blocks, and whole
+    for budget in (2**10, 2**14, 2**30):  # parts of the outputs, blocks of rows, and whole
         with memory_budget(budget):
             model = HOLRR(rank=2, output_shape=SHAPE).fit(X, y)
             assert_allclose(model.predict(X), expected.predict(X))

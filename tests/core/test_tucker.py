@@ -160,3 +160,13 @@ def test_tensorly_reads_core_and_factors():
     assert_allclose(tensorly.tucker_to_tensor(pair), model.coef_, atol=1e-12)
     shape, rank = tensorly.tucker_tensor._validate_tucker_tensor(pair)
     assert (shape, rank) == (model.coef_.shape, model.rank_)
+
+
+@pytest.mark.parametrize("d", [8, 300])  # on both sides of what is kept
+def test_rows_are_mapped_alike_the_second_time(d):
+    rng = np.random.default_rng(0)
+    factors = tuple(rng.normal(size=(n, 2)) for n in (5, d, d))
+    T, M = Tucker(rng.normal(size=(2, 2, 2)), factors), rng.normal(size=(40, 5))
+    exact = np.tensordot(M, T.to_dense(), 1)
+    for rows in (slice(0, 40), slice(0, 40), slice(0, 1)):
+        np.testing.assert_allclose(T.map_input(M[rows]), exact[rows], atol=1e-10)

@@ -21,6 +21,7 @@ from sklearn.model_selection import (
 
 from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, Moments, TraceNormRegression
 from holrr.data.reading import RowReader, blocks_of_rows, boxes, in_order, is_on_disk
+from holrr.model_selection.folds import pieces_of
 from holrr.streaming import DEFAULT_MAX_BYTES, memory_budget, open_source
 from problems import toy
 
@@ -154,6 +155,22 @@ def test_any_splitter_works_in_one_pass(data, tmp_path, cv, weighted):
         for name in ("mean_mse", "fold_mse", "null_mse"):
             np.testing.assert_allclose(model.cv_results_[name], expected.cv_results_[name])
         np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-8)
+
+
+def test_a_piece_without_weight_is_none(data, tmp_path):
+    X, Y = data
+    cv = ShuffleSplit(2, test_size=0.2, train_size=0.5, random_state=0)
+    splits = list(cv.split(X))
+    labels, _ = pieces_of(splits, 500)
+    w = np.where(labels == labels[splits[0][1][0]], 0.0, 1.0)
+    fewer, cut = pieces_of(splits, 500, w)
+    assert fewer.max() == labels.max() - 1
+    assert (fewer[w == 0] == -1).all()
+    assert max(side.max() for split in cut for side in split) <= fewer.max()
+    expected = RLSCV(alphas=[1.0, 10.0], cv=splits).fit(X, Y, w)
+    with memory_budget(SMALL):
+        model = RLSCV(alphas=[1.0, 10.0], cv=splits).fit(X, npy(tmp_path, "Y", Y), w)
+    np.testing.assert_allclose(model.cv_results_["fold_mse"], expected.cv_results_["fold_mse"])
 
 
 def test_splits_into_too_many_pieces_are_refused(data, tmp_path):
