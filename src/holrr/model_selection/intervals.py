@@ -227,7 +227,9 @@ def held_out_scores(folds: Sequence[FoldResiduals]) -> tuple[np.ndarray, dict[st
         _scale_rows(R, squares, sums, unit, parts)
         np.fmax(largest, np.fmax.reduce(R, axis=1), out=largest)
         n_seen += seen.sum(axis=1) if holes else R.shape[1]
-        step = _pool_step(n * D, R.shape[1])
+        step = max(1, n * D // _POOL)
+        while math.gcd(step, R.shape[1]) > 1:  # so that all outputs have their turn
+            step += 1
         pool.append(R.reshape(-1)[::step].copy())
         if weights is not None:
             pool_w.append(np.repeat(w, R.shape[1])[::step])
@@ -244,14 +246,6 @@ def held_out_scores(folds: Sequence[FoldResiduals]) -> tuple[np.ndarray, dict[st
         "pooled": _quantiles(pooled[None], pooled_levels, pooled_w, True)[:, 0],
         "simultaneous": _quantiles(largest[None], levels, weights, True)[:, 0],
     }
-
-
-def _pool_step(n_scores: int, n_outputs: int) -> int:
-    """Every how many-th score is pooled, row by row: all outputs have their turn."""
-    step = max(1, n_scores // _POOL)
-    while math.gcd(step, n_outputs) > 1:
-        step += 1
-    return step
 
 
 def _parts(folds: Sequence[FoldResiduals]) -> tuple[list[slice], Any, int]:
