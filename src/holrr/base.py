@@ -255,9 +255,9 @@ class TensorRegressor(
         Returns
         -------
         Dataset
-            "coef" (where there are coefficients of the inputs), "intercept", "core", a factor for
-            each mode ("factor_" and its name) and, for cross-validated estimators, the held-out
-            errors "mean_mse" over penalties and ranks.
+            ``coef`` (where there are coefficients of the inputs), ``intercept``, ``core``, a factor
+            for each mode (``factor_`` and its name) and, for cross-validated estimators, the
+            held-out errors ``mean_mse`` over penalties and ranks.
         """
         check_is_fitted(self)
         return to_xarray(self)
