@@ -53,13 +53,13 @@ plt.show()
 # judge them: by the error about the noiseless outputs, as a share of that of ridge regression,
 # mean and range of three training sets of each size.
 
-truth, sizes = np.tensordot(X, W, 1), [25, 50, 100]
+truth, sizes, alphas = np.tensordot(X, W, 1), [25, 50, 100], np.logspace(-1, 3, 9)
 shares = {"min": [], "1se": [], "stack": []}
 for n in sizes:
     sets = [np.random.default_rng(seed).permutation(500)[:n] for seed in range(3)]
-    ridge = [np.linalg.norm(RLSCV().fit(X[s], Y[s]).predict(X) - truth) for s in sets]
+    ridge = [np.linalg.norm(RLSCV(alphas).fit(X[s], Y[s]).predict(X) - truth) for s in sets]
     for choice, share in shares.items():
-        fits = [HOLRRCV(ranks=5, selection=choice).fit(X[s], Y[s]) for s in sets]
+        fits = [HOLRRCV(alphas, ranks=5, selection=choice).fit(X[s], Y[s]) for s in sets]
         errors = [np.linalg.norm(fit.predict(X) - truth) for fit in fits]
         share.append(np.divide(errors, ridge))
 
