@@ -79,8 +79,8 @@ print(importances.round(2).to_string())
 # One map for each input, of the same model. An outline parts what differs from zero, at a false
 # discovery rate of five percent over all coefficients, from the rest, which is paler. The errors
 # come from leaving out one tenth of the days after the other. Cold has its two bands, heat its
-# afternoon in the south, the weekend its missing morning. Nothing of wind differs from zero, and its
-# scale is fifty times smaller.
+# afternoon in the south, the weekend its missing morning. Nothing of wind differs from zero, and
+# its scale is fifty times smaller.
 
 from holrr import standard_errors
 

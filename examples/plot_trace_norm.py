@@ -45,10 +45,10 @@ print(f"largest certified distance from the minimum: {max(gaps):.0e}")
 # %%
 # What to see
 # -----------
-# Where the error of the coefficients is least, near a tenth of the largest penalty, no singular value
-# is zero yet: all ranks are full. The true ranks (3, 2, 3) appear at a third of it, and by then the
-# error is more than one and a half times as large, since what is large is shrunk as much as what is
-# small.
+# Where the error of the coefficients is least, near a tenth of the largest penalty, no singular
+# value is zero yet: all ranks are full. The true ranks (3, 2, 3) appear at a third of it, and by
+# then the error is more than one and a half times as large, since what is large is shrunk as much
+# as what is small.
 
 fig, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(6, 6), layout="constrained")
 for mode, name in enumerate(["input", "first output mode", "second output mode"]):
