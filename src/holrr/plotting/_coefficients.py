@@ -40,9 +40,10 @@ class CoefficientDisplay:
     >>> X, Y = make_tensor_regression(100, 6, (5, 4), rank=(2, 2, 2), snr=1.0, random_state=0)
     >>> model = HOLRR(rank=(2, 2, 2)).fit(X, Y)
     >>> display = CoefficientDisplay.from_estimator(model, X, Y, select={0: 2, 1: 3})
-    >>> again = display.plot(select={0: 1})  # another input, in a figure of its own
     >>> display.ax_.get_title()
     'feature 2, mode1 3'
+    >>> display.plot(select={0: 1}).ax_.get_title()  # another input, in a figure of its own
+    'feature 1'
     """
 
     def __init__(self, errors: StandardErrors):
