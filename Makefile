@@ -14,7 +14,7 @@ demo: $(VENV)/.demo-installed
 
 docs: $(VENV)/.docs-installed
 	rm -rf docs/reference/generated
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs auto docs build/docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs auto -d build/doctrees docs build/docs
 
 reproduce: $(VENV)/.paper-installed
 	$(BIN)/python -m paper $(ARGS)

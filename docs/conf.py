@@ -12,7 +12,7 @@ from docutils import nodes
 from sphinx.addnodes import download_reference
 
 import holrr
-from docs.public import public_names
+from docs.public import INSIDE_METHODS, is_documented, public_names
 
 DOCS = Path(__file__).resolve().parent
 SOURCE = DOCS.parent / "src"
@@ -49,6 +49,7 @@ copybutton_exclude = ".linenos, .gp, .go"  # prompts and what is printed are not
 
 # ---------------------------------------------------------------- reference
 autosummary_generate = True
+autosummary_context = {"inside": INSIDE_METHODS}
 toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say it, with shapes
@@ -110,12 +111,9 @@ def pages_there_are(app: Any, page: str, source: list[str]) -> None:
     )
 
 
-def is_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
-    """Leave out what estimators have from scikit-learn, and what has no docstring."""
-    home = getattr(getattr(obj, "fget", obj), "__module__", None) or ""
-    if home.startswith("sklearn") or re.fullmatch(r"set_\w+_request", name):
-        return True
-    return None
+def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> Any:
+    """Leave out what estimators have from scikit-learn."""
+    return None if is_documented(name, obj) else True
 
 
 def link_pages(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -131,7 +129,7 @@ def link_names(app: Any, doctree: nodes.document, page: str) -> None:
         entry = objects.get(known.get(node.astext().removesuffix("()")))
         if entry and entry.docname != page and not isinstance(node.parent, UNLINKED):
             uri = f"{app.builder.get_relative_uri(page, entry.docname)}#{entry.node_id}"
-            node.replace_self(nodes.reference("", "", node.copy(), internal=True, refuri=uri))
+            node.replace_self(nodes.reference("", "", node.deepcopy(), internal=True, refuri=uri))
 
 
 def link_source(app: Any, doctree: nodes.document, page: str) -> None:
@@ -152,7 +150,7 @@ def link_source(app: Any, doctree: nodes.document, page: str) -> None:
 def setup(app: Any) -> None:
     app.connect("builder-inited", copy_mathjax)
     app.connect("source-read", pages_there_are)
-    app.connect("autodoc-skip-member", is_foreign)
+    app.connect("autodoc-skip-member", skip_foreign)
     app.connect("autodoc-process-docstring", link_pages, priority=400)
     app.connect("doctree-resolved", link_names)
     app.connect("doctree-resolved", link_source)
