@@ -105,7 +105,7 @@ def beside(a: Array, like: Array) -> Array:
 
 
 def all_to_numpy(arrays: Sequence[Array]) -> list[np.ndarray]:
-    """NumPy copies of float64 arrays, from an accelerator in one transfer."""
+    """NumPy copies of arrays of one type, from an accelerator in one transfer."""
     if len(arrays) < 2 or on_host(arrays[0]):
         return [to_numpy(A) for A in arrays]
     xp = namespace_of(*arrays)
@@ -114,15 +114,13 @@ def all_to_numpy(arrays: Sequence[Array]) -> list[np.ndarray]:
 
 
 def all_beside(arrays: Sequence[Array | None], like: Array) -> list[Array | None]:
-    """`arrays` where `like` is; those of NumPy, float64, go to an accelerator in one transfer."""
-    if on_host(like):
+    """`arrays` where `like` is; those of NumPy, of one type, reach an accelerator together."""
+    host: list[Any] = [] if on_host(like) else [A for A in arrays if is_numpy_array(A)]
+    if len(host) < 2:
         return [None if A is None else beside(A, like) for A in arrays]
-    host: list[Any] = [A for A in arrays if is_numpy_array(A)]
-    moved: Any = ()
-    if host:
-        moved = _unpacked(asarray_like(np.concatenate([A.ravel() for A in host]), like), host)
-    rest = iter(moved)
-    return [next(rest) if is_numpy_array(A) else A for A in arrays]
+    packed = asarray_like(np.concatenate([A.ravel() for A in host]), like)
+    moved = iter(_unpacked(packed, host))
+    return [next(moved) if is_numpy_array(A) else A for A in arrays]
 
 
 def _unpacked(packed: Array, arrays: Sequence[Array]) -> list[Array]:
