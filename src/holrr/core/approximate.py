@@ -39,6 +39,7 @@ from .namespace import (
 )
 from .ranks import RankSpec
 from .slabs import cut_mode, energy, slabs
+from .subspace import leading_pairs
 from .tensor import gram, multi_mode_product, unfold
 from .tucker import Tucker
 
@@ -251,10 +252,10 @@ def _leading(T: Array, mode: int, k: int, G: Array | None = None) -> tuple[np.nd
     n = T.shape[mode]
     rest = math.prod(T.shape) // max(n, 1)
     if n <= max(rest, FULL_SPECTRUM_LIMIT):
-        lam, U = eigh_top(gram(T, mode) if G is None else G, k)
+        lam, U = leading_pairs(gram(T, mode) if G is None else G, k)
         return np.maximum(lam, 0.0), U
     rows = lambda: (unfold(slab, mode) for _, slab in slabs(T, mode))  # noqa: E731
-    lam, V = eigh_top(sum(A.T @ A for A in rows()), min(k, rest))
+    lam, V = leading_pairs(sum(A.T @ A for A in rows()), min(k, rest))
     lam = np.maximum(lam, 0.0)
     if lam.size == rest:  # all of them, and the others are zero
         lam = np.concatenate([lam, np.zeros(n - rest)])
