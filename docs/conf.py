@@ -133,12 +133,17 @@ def link_names(app: Any, doctree: nodes.document, page: str) -> None:
 
 
 def link_source(app: Any, doctree: nodes.document, page: str) -> None:
-    """Links to files of the library lead to its source on the site."""
+    """Links to files of the library lead to its source on the site, to examples to the gallery."""
     for node in list(doctree.findall(download_reference)):
         path = (DOCS / node["reftarget"]).resolve().with_suffix("")
         name = path.relative_to(SOURCE).as_posix() if SOURCE in path.parents else ""
+        target = ""
         if name.replace("/", ".") in getattr(app.env, "_viewcode_modules", {}):
-            uri = app.builder.get_relative_uri(page, f"_modules/{name}")
+            target = f"_modules/{name}"
+        elif path.parent == DOCS.parent / "examples":
+            target = f"gallery/{path.name}"
+        if target:
+            uri = app.builder.get_relative_uri(page, target)
             node.replace_self(nodes.reference("", "", *node.children, internal=True, refuri=uri))
 
 
