@@ -25,6 +25,7 @@ from .data.labels import Labels, named_by_hand
 from .data.named import take_inputs
 from .data.samples import errors_on
 from .data.source import is_dask
+from .deferred import Deferred
 from .input_scores import InputScores
 from .spread import Spread, scalar_if_0d
 
@@ -68,7 +69,13 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class TensorRegressor(
-    InputScores, Spread, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta
+    Deferred,
+    InputScores,
+    Spread,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
+    metaclass=ABCMeta,
 ):
     """Regression from vectors to tensors with coefficients in Tucker form.
 
@@ -82,11 +89,8 @@ class TensorRegressor(
     def _solve(self, problem: Any, n_features: int) -> None:
         """Solve the problem and set the fitted attributes."""
 
-    def _forget(self) -> None:
-        """Drop what an earlier fit has left: a refit has no other attributes than a first fit."""
-        for name in [n for n in vars(self) if n.endswith("_") or n.startswith("_fitted")]:
-            if name not in ("n_features_in_", "feature_names_in_", "labels_"):
-                delattr(self, name)
+    def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> Any:
+        """Raise where parameters do not suit data of this shape, which no solution has to tell."""
 
     def _set_coefficients(self, coef: Tucker, problem: Whitened | Spectral) -> None:
         """Set the attributes that predictions need, in the type and the units of the data."""

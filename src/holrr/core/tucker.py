@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from .namespace import Array, beside, device_of, namespace_of
+from .namespace import Array, all_beside, beside, device_of, namespace_of
 from .tensor import multi_mode_product
 
 __all__ = ["Tucker", "n_parameters"]
@@ -169,10 +169,10 @@ class Tucker:
 
     def beside(self, like: Array) -> Tucker:
         """The same tensor in the array library and on the device of `like`."""
-        if beside(self.core, like) is self.core:
+        if type(self.core) is type(like) and beside(self.core, like) is self.core:
             return self
-        factors = tuple(None if U is None else beside(U, like) for U in self.factors)
-        return Tucker(beside(self.core, like), factors, self.leading)
+        core, *factors = all_beside([self.core, *self.factors], like)
+        return Tucker(core, tuple(factors), self.leading)
 
 
 # Beside the tensors, not in them: neither files nor copies should hold these.
