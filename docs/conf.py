@@ -137,14 +137,16 @@ def link_source(app: Any, doctree: nodes.document, page: str) -> None:
     for node in list(doctree.findall(download_reference)):
         path = (DOCS / node["reftarget"]).resolve().with_suffix("")
         name = path.relative_to(SOURCE).as_posix() if SOURCE in path.parents else ""
-        target = ""
-        if name.replace("/", ".") in getattr(app.env, "_viewcode_modules", {}):
-            target = f"_modules/{name}"
+        entry = app.env._viewcode_modules.get(name.replace("/", "."))
+        tags = entry[1] if entry else {}
+        if tags:  # the text of the link may be one of the names in the file
+            place = f"#{node.astext()}" if node.astext() in tags else ""
+            uri = app.builder.get_relative_uri(page, f"_modules/{name}") + place
         elif path.parent == DOCS.parent / "examples":
-            target = f"gallery/{path.name}"
-        if target:
-            uri = app.builder.get_relative_uri(page, target)
-            node.replace_self(nodes.reference("", "", *node.children, internal=True, refuri=uri))
+            uri = app.builder.get_relative_uri(page, f"gallery/{path.name}")
+        else:
+            continue
+        node.replace_self(nodes.reference("", "", *node.children, internal=True, refuri=uri))
 
 
 def setup(app: Any) -> None:

@@ -3,7 +3,7 @@
 Take the full HOSVD ``Z = S x_0 U0 x_1 U1 ... x_p Up`` of a training problem. The fit of rank R
 keeps the leading block of `S`, so the fits are nested and their held-out errors are cumulative
 sums. With ``A`` the map from the core's input mode to predictions, ``G = A'A`` and
-``H = A'Yv x_1 U1' ...`` over the held-out samples,
+``H = A'Yv x_1 U1' ...`` over the held-out samples::
 
     inc = S * (diag(G) S + 2 tril(G, -1) S - 2 H)        (elementwise *, mode 0 along the rows)
     squared error of all ranks = ||Yv||^2 + cumulative sum of inc along every axis.
