@@ -169,6 +169,14 @@ class TensorRegressor(
             In the array library and on the device of `X`; a Dask array, not computed yet, where
             `X` is one. A DataArray, Dataset or DataFrame where the outputs of the fit were one,
             and of shape (n_samples, D) with `output_shape`. With `return_std` a pair of them.
+
+        Examples
+        --------
+        >>> from holrr import RLS
+        >>> X, Y = [[0.0], [1.0], [2.0]], [[5.0, 5.0], [6.0, 4.0], [7.0, 3.0]]
+        >>> model = RLS(alpha=0).fit(X, Y)
+        >>> model.predict([[3.0]]).round(6), round(model.score(X, Y), 6)
+        (array([[8., 2.]]), 1.0)
         """
         check_is_fitted(self)
         if return_std:
@@ -246,8 +254,8 @@ class TensorRegressor(
         >>> import numpy as np
         >>> from holrr import RLS
         >>> model = RLS().fit(np.eye(4), np.ones((4, 2, 3)))
-        >>> model.name_modes(station=["Lerwick", "Oxford"], month=None).labels_.outputs.dims
-        ('station', 'month')
+        >>> model.name_modes(station=["Lerwick", "Oxford"], month=None).to_xarray().coef.dims
+        ('feature', 'station', 'month')
         """
         check_is_fitted(self)
         self.labels_ = named_by_hand(self.labels_, np.shape(self.intercept_), coordinates)
@@ -259,9 +267,9 @@ class TensorRegressor(
         Returns
         -------
         Dataset
-            "coef" (where there are coefficients of the inputs), "intercept", "core", a factor for
-            each mode ("factor_" and its name) and, for cross-validated estimators, the held-out
-            errors "mean_mse" over penalties and ranks.
+            ``coef`` (where there are coefficients of the inputs), ``intercept``, ``core``, a factor
+            for each mode (``factor_`` and its name) and, for cross-validated estimators, the
+            held-out errors ``mean_mse`` over penalties and ranks.
         """
         check_is_fitted(self)
         return to_xarray(self)
@@ -273,6 +281,13 @@ class TensorRegressor(
         ----------
         path : str or path
             Written atomically: a crash leaves the old file or the new one.
+
+        Examples
+        --------
+        >>> from holrr import RLS, load
+        >>> RLS(alpha=2.0).save("ridge.holrr")
+        >>> load("ridge.holrr")
+        RLS(alpha=2.0)
         """
         from .io import save
 
@@ -307,12 +322,7 @@ class Approximating(TensorRegressor):
     def _solve(self, problem: Whitened, n_features: int, mask: np.ndarray | None = None) -> None:
         """Approximate, map back to coefficients and set the fitted attributes.
 
-        Parameters
-        ----------
-        problem : Whitened
-        n_features : int
-        mask : array of shape (R0, ...), optional
-            What the core is multiplied by: a mixture of the fits of many ranks.
+        `mask`, of shape (R0, ...), multiplies the core: a mixture of the fits of many ranks.
         """
         found = self._approximate(problem, n_features, mask is not None)
         if mask is None:

@@ -32,6 +32,16 @@ class Tucker:
     >>> T = Tucker(np.ones((1, 2)), (np.ones((3, 1)), None))
     >>> T.shape, T.rank, T.to_dense().shape
     ((3, 2), (1, 2), (3, 2))
+
+    It is taken apart and put to use without ever being built:
+
+    >>> [U.shape for U in T.dense_factors()], T.map_input(np.eye(3)[:2]).shape
+    ([(3, 1), (2, 2)], (2, 2))
+    >>> T = Tucker(T.core, T.factors, leading=(0, 1))
+    >>> T.truncate((1, 1)).rank, T.masked(np.array([[1.0, 0.5]])).core
+    ((1, 1), array([[1. , 0.5]]))
+    >>> T.astype(np.float32).beside(np.ones(1)).core.dtype
+    dtype('float32')
     """
 
     core: Array

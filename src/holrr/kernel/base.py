@@ -129,6 +129,14 @@ class KernelTensorRegressor(Approximating):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holrr import KernelRLS
+        >>> model, X = KernelRLS(n_components=3, random_state=0), np.linspace(0, 1, 8)[:, None]
+        >>> model.partial_fit(X, np.sin(X)).partial_fit(X + 1, np.sin(X + 1)).moments_.n_samples
+        16
         """
         seen = moments_so_far(self)
         data = ingest(self, X, y, sample_weight, reset=seen is None)

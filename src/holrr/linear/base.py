@@ -102,6 +102,16 @@ class LinearTensorRegressor(TensorRegressor):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holrr import RLS
+        >>> model = RLS()
+        >>> for _ in range(3):
+        ...     model = model.partial_fit(np.eye(4), np.ones((4, 3, 2)))
+        >>> model.moments_.n_samples, model.coef_.shape
+        (12, (4, 3, 2))
         """
         seen = moments_so_far(self)
         data = ingest(self, X, y, sample_weight, reset=seen is None)
@@ -121,6 +131,14 @@ class LinearTensorRegressor(TensorRegressor):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holrr import RLS, Moments
+        >>> here, there = (Moments.from_arrays(np.eye(4), np.ones((4, 3, 2))) for _ in range(2))
+        >>> RLS().fit_moments(here + there).coef_.shape
+        (4, 3, 2)
         """
         if not isinstance(moments, Moments):
             raise TypeError(f"moments must be a Moments object; got {type(moments).__name__}.")

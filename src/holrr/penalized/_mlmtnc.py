@@ -133,7 +133,7 @@ class MLMTNC(SpectralRegressor):
         bounded from below. It is near for a small `beta` only.
     n_iter_ : int
         Rounds of the best descent.
-    history_ : array of shape (n_iter_ + 1,)
+    history_ : array of shape (n_rounds + 1,)
         The objective at its start and after each round.
     solver_ : str
         The factorisation of the inputs that was used.
