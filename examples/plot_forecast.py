@@ -7,6 +7,8 @@ forecast the next four. Time goes forward. The folds of the search never look ba
 and the last twelve years are kept to test the intervals.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
 # Data
 # ----

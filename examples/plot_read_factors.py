@@ -6,6 +6,8 @@ Two years of days. From the weather and the calendar of a day we predict the ele
 five regions at 24 hours, and then read from the model what each input does, where, and when.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
 # Data
 # ----

@@ -22,6 +22,8 @@ Headers are text in a CSV file; the sixth of these lines makes numbers of the wa
 they are drawn as a line.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
 # The files
 # ---------
