@@ -7,8 +7,6 @@ forecast the next four. Time goes forward. The folds of the search never look ba
 and the last twelve years are kept to test the intervals.
 """
 
-# sphinx_gallery_thumbnail_number = 2
-
 # %%
 # Data
 # ----
@@ -46,6 +44,7 @@ Y = xr.DataArray(
     dims=("time", "lead", "station", "variable"),
     coords={"time": time, "lead": [1, 2, 3, 4], "station": stations},
 ).assign_coords(variable=["temperature", "rain"])
+# sphinx_gallery_thumbnail_number = 2
 
 # %%
 # Fit to the past

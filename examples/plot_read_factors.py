@@ -6,8 +6,6 @@ Two years of days. From the weather and the calendar of a day we predict the ele
 five regions at 24 hours, and then read from the model what each input does, where, and when.
 """
 
-# sphinx_gallery_thumbnail_number = 2
-
 # %%
 # Data
 # ----
@@ -50,6 +48,7 @@ load = xr.DataArray(
     name="load",
     attrs={"units": "GW"},
 )
+# sphinx_gallery_thumbnail_number = 2
 
 # %%
 # Fit and look

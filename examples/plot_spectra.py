@@ -22,8 +22,6 @@ Headers are text in a CSV file; the sixth of these lines makes numbers of the wa
 they are drawn as a line.
 """
 
-# sphinx_gallery_thumbnail_number = 2
-
 # %%
 # The files
 # ---------
@@ -57,6 +55,7 @@ header = pd.MultiIndex.from_product([["A", "B", "C"], nm.round(1)], names=["inst
 folder = Path(tempfile.mkdtemp())
 recipe.to_csv(folder / "recipe.csv")
 pd.DataFrame(values.reshape(60, -1), recipe.index, header).to_csv(folder / "spectra.csv")
+# sphinx_gallery_thumbnail_number = 2
 
 # %%
 # From the files to the ranks
