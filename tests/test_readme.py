@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.pictures import GUIDES, run_guide
+from docs.pictures import DRAWN, GUIDES, run_guide
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -57,6 +57,23 @@ def test_the_code_of_the_guides_prints_what_they_say(page, tmp_path):
     assert {path.name for path in tmp_path.glob("*.png")} == pictures
     import matplotlib.pyplot as plt
 
+    plt.close("all")
+
+
+@pytest.mark.parametrize("draw", DRAWN, ids=lambda draw: draw.__name__)
+def test_other_pictures_are_drawn_from_the_code_of_their_pages(draw):
+    plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
+    page = (ROOT / "docs" / f"{draw.__name__}.md").read_text(encoding="utf-8")
+    figures = draw()
+    assert set(figures) == set(re.findall(r"images/(\w+)\.png", page))
+    for figure in figures.values():
+        figure.canvas.draw()
+        for ax in figure.axes:  # no row or column of a map is cut
+            for mesh in (c for c in ax.collections if type(c).__name__ == "QuadMesh"):
+                low, high = mesh.get_datalim(ax.transData).get_points()
+                view = ax.viewLim
+                assert view.x0 <= low[0] < high[0] <= view.x1
+                assert view.y0 <= low[1] < high[1] <= view.y1
     plt.close("all")
 
 
