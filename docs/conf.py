@@ -17,8 +17,7 @@ from docs.public import INSIDE_METHODS, is_documented, public_names
 DOCS = Path(__file__).resolve().parent
 SOURCE = DOCS.parent / "src"
 PUBLIC = public_names()
-WAITED_FOR = ["how_it_works", "scaling", "security"]
-WAITED_FOR += [f"migration_{name}" for name in ("sklearn", "himalaya", "tensorly", "r")]
+WAITED_FOR = ["scaling", "security"]
 UNLINKED = (nodes.reference, nodes.title)
 
 project, author = "holrr", "The holrr developers"

@@ -1,8 +1,9 @@
 """Run the code of the guides, and keep the pictures that it draws: ``python docs/pictures.py``.
 
 The code of a guide is what stands in its ``pycon`` blocks, with what it prints; the tests run it in
-the same way. Of guides with ``python`` blocks, the pictures are drawn here from what they made. A
-script beside a page, of the same name, draws pictures whose code would be in the way there.
+the same way. Where a script of the same name lies beside a page, it draws the pictures whose code
+would be in the way there. Of guides with ``python`` blocks, the pictures are drawn here from what
+they made.
 """
 
 from __future__ import annotations

@@ -16,14 +16,19 @@ from urllib.parse import unquote
 
 import pytest
 
-SITE = Path(__file__).parents[1] / "build" / "docs"
+from holrr.datasets import make_tensor_regression
+
+DOCS = Path(__file__).parents[1] / "docs"
+SITE = DOCS.parent / "build" / "docs"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 PAGES = {
     "front": "index.html",
     "guide": "model_selection.html",
     "wide tables": "benchmarks.html",
+    "formulas": "how_it_works.html",
+    "beside each other": "migration_sklearn.html",
     "gallery": "gallery/index.html",
-    "example": "gallery/plot_first_fit.html",
+    "example": "gallery/plot_map_with_intervals.html",
     "reference": "reference/index.html",
     "class": "reference/generated/holrr.HOLRR.html",
     "long class": "reference/generated/holrr.HOLRRCV.html",
@@ -42,7 +47,7 @@ CUT_OFF = """() => {
     const box = e.getBoundingClientRect();
     const shown = box.width > 1 && box.height > 1 && e.checkVisibility();
     const out = box.left < -1 || box.right > document.documentElement.clientWidth + 1;
-    return shown && !e.closest("svg, .ellipsis")
+    return shown && !e.closest("svg *, .ellipsis, mjx-assistive-mml")
       && (out && !within(e.parentElement, scrolls) || within(e, hides));
   }).map((e) => `${e.tagName}.${e.className}: ${e.textContent.slice(0, 40)}`).slice(0, 5);
 }"""
@@ -150,6 +155,14 @@ def test_the_search_finds_an_estimator_on_a_server(visit, server):
     page.wait_for_selector("ul.search li a[href*='holrr.HOLRRCV.html']")
     page.wait_for_selector("ul.search li p.context")  # a server shows excerpts, too
     assert complaints == []
+
+
+def test_the_code_of_the_front_page_runs():
+    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "index.md").read_text("utf-8"), re.DOTALL)
+    X, Y = make_tensor_regression(60, 5, (4, 3, 2), rank=2, snr=1, random_state=0)
+    names = {"X": X[:50], "Y": Y[:50], "X_new": X[50:]}
+    exec(code, names)
+    assert names["low"].shape == names["high"].shape == (10, 4, 3, 2)
 
 
 def test_every_link_and_picture_within_the_site_is_there():
