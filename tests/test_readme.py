@@ -48,7 +48,8 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
 def test_the_code_of_the_guides_prints_what_they_say(page, tmp_path):
-    for extra in ("matplotlib", "pandas", "xarray", "dask", "tensorly"):
+    himalaya = ["himalaya"] if page.stem == "migration_himalaya" else []
+    for extra in ("matplotlib", "pandas", "xarray", "dask", "tensorly", *himalaya):
         pytest.importorskip(extra, reason=f"{extra} is not installed")
     result = run_guide(page, tmp_path)
     assert (result.failed, result.attempted > 5) == (0, True)

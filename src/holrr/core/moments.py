@@ -22,6 +22,7 @@ import numpy as np
 
 from .namespace import (
     Array,
+    all_to_numpy,
     device_of,
     namespace_of,
     symmetrise,
@@ -121,12 +122,8 @@ class Moments:
             return self
         names = ["mean_x", "mean_y", "Sxx", "Sxy"]
         names += [] if self.squares is None else ["squares"]
-        arrays = [getattr(self, name) for name in names]
-        xp, sizes = namespace_of(self.Sxy), [math.prod(A.shape) for A in arrays]
-        packed = to_numpy(xp.concat([xp.reshape(A, (-1,)) for A in arrays]))  # one transfer
-        parts = np.split(packed, np.cumsum(sizes)[:-1])
-        there = zip(names, parts, arrays, strict=True)
-        found: dict[str, Any] = {name: part.reshape(A.shape) for name, part, A in there}
+        parts = all_to_numpy([getattr(self, name) for name in names])
+        found: dict[str, Any] = dict(zip(names, parts, strict=True))
         if self.response_grams is not None:
             found["response_grams"] = tuple(to_numpy(G) for G in self.response_grams)
         return replace(self, **found)

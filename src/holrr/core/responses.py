@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -61,7 +62,7 @@ class ResponseSums:
     grams: tuple[Array, ...] | None
     weight: float
 
-    @property
+    @cached_property
     def syy(self) -> float:
         """``sum w ||y - mean||^2``."""
         return float(namespace_of(self.squares).sum(self.squares))
@@ -175,9 +176,7 @@ def _sum_at_once(
     mean, squares = mean_and_scatter(flat)
     basis_sum = unit * xp.sum(Bt, axis=1, dtype=xp.float64)
     products = unit * _product(Bt, flat) - xp.linalg.outer(basis_sum, mean)
-    if not bool(xp.all(xp.isfinite(squares))):
-        check_finite(Y, "y")
-    return ResponseSums(
+    sums = ResponseSums(
         mean=xp.reshape(mean, tuple(Y.shape[1:])),
         products=xp.reshape(products, (k, *Y.shape[1:])),
         basis_sum=basis_sum,
@@ -185,6 +184,9 @@ def _sum_at_once(
         grams=None,
         weight=float(n),
     )
+    if not math.isfinite(sums.syy):
+        check_finite(Y, "y")
+    return sums
 
 
 def _product(Bt: Array, Y: Array) -> Array:

@@ -159,7 +159,7 @@ class LandmarkFolds(Folds):
 
     def fitted(self, model: Any, mask: Any, fold: int, alpha: float, *candidate: int) -> Any:
         both = super().fitted(model, mask, fold, alpha, *candidate)
-        model._keep_features(self.features[candidate[0]])
+        vars(model).update(model._kept_features(self.features[candidate[0]]))
         return both
 
     def on_inputs(self, problem: Whitened, *candidate: int) -> Whitened:

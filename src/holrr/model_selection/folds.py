@@ -13,10 +13,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import (
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
+    RepeatedKFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+    check_cv,
+)
 
 from ..core.approximate import Approximation
-from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
+from ..core.namespace import Array, asarray_like, namespace_of, on_host, to_numpy
 from ..core.spectral import Spectral, Whitened
 from ..core.units import Units
 from ..data.moments import Moments
@@ -27,6 +35,7 @@ __all__ = ["Folds", "Split", "check_splits", "is_consecutive", "is_partition", "
 __all__ += ["gather_folds", "labels_of", "partition_of", "pieces_of", "take"]
 
 Split = tuple[np.ndarray, np.ndarray]
+_COUNTING = (KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit, LeaveOneOut, LeavePOut)
 
 
 # ---------------------------------------------------------------- splits
@@ -50,7 +59,9 @@ def check_splits(
         raise ValueError(
             f"groups must have one entry for each of the {n} samples; got {len(groups)}."
         )
-    pairs = list(check_cv(cv).split(X, to_numpy(Y), groups))
+    # Most splitters only count the samples: what is on an accelerator need not come over for it.
+    far = not on_host(Y) and type(check_cv(cv)) in _COUNTING
+    pairs = list(check_cv(cv).split(X, None if far else to_numpy(Y), groups))
     if not pairs:
         raise ValueError(f"cv must give at least one split; cv={cv!r} gave none.")
     w = None if sample_weight is None else to_numpy(sample_weight)

@@ -53,6 +53,16 @@ class LinearSearchCV(SearchCV):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> from holrr import RLSCV, Moments
+        >>> from holrr.datasets import make_tensor_regression
+        >>> X, Y = make_tensor_regression(60, 4, (3, 2), rank=2, snr=1, random_state=0)
+        >>> folds = [Moments.from_arrays(X[k::3], Y[k::3]) for k in range(3)]
+        >>> model = RLSCV(alphas=[0.1, 1.0, 10.0]).fit_fold_moments(folds)
+        >>> RLSCV.from_fold_moments(folds, alphas=[0.1, 1.0, 10.0]).alpha_ == model.alpha_
+        True
         """
         folds = self._moment_folds(moments)
         forget_names(self, folds.total().output_shape)

@@ -13,14 +13,15 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.namespace import asarray_like, to_numpy
+from ..core.namespace import asarray_like
 from ..data.moments import Moments
 from ..linear.holes import unscale_noise
 from ..spread import scalar_if_0d
 from .criteria import CRITERIA, criterion_surface
 from .folds import Folds
 from .grid import RankGrid, parameter_counts
-from .intervals import FoldResiduals, Intervals, held_out_noise, held_out_scores
+from .intervals import Intervals, held_out_noise
+from .residuals import FoldResiduals, held_out_scores, residual_home
 from .search import Data, Index, SearchCV
 from .selection import SELECTIONS, select
 from .stack import MAX_BLOCKS
@@ -236,7 +237,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
             if isinstance(held, Moments):
                 parts.append((model, problem, found.tucker, held))
             else:
-                Y = to_numpy(folds.data.Y) if Y is None else Y
+                Y = residual_home(folds.data.Y) if Y is None else Y
                 fits.append(FoldResiduals.of(model, held, Y, folds.data.w, folds.splits[fold][1]))
         self._keep_intervals(folds, fits, parts)
 

@@ -70,6 +70,7 @@ class RankSurfaceDisplay:
     >>> from holrr.plotting import RankSurfaceDisplay
     >>> X, Y = make_tensor_regression(60, n_features=5, rank=2, snr=1.0, random_state=0)
     >>> display = RankSurfaceDisplay.from_estimator(HOLRRCV().fit(X, Y))
+    >>> again = display.plot()  # once more, in a figure of its own
     >>> display.axes_.shape
     (3, 3)
     >>> display.figure_.savefig("ranks.png")  # doctest: +SKIP

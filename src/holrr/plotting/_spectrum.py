@@ -60,6 +60,7 @@ class SpectrumDisplay:
     >>> from holrr.plotting import SpectrumDisplay
     >>> X, Y = make_tensor_regression(60, n_features=5, rank=2, snr=1.0, random_state=0)
     >>> display = SpectrumDisplay.from_estimator(HOLRR(rank=2).fit(X, Y))
+    >>> again = display.plot()  # once more, in a figure of its own
     >>> display.axes_.shape
     (3,)
     """
