@@ -82,6 +82,13 @@ def test_an_index_would_take_the_files(dist):
     assert found == [f"holrr-{__version__}-py3-none-any.whl", f"holrr-{__version__}.tar.gz"]
     told = python(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir(), cwd=dist)
     assert told.count("PASSED") == 2
+    (wheel,) = dist.glob("*.whl")
+    (metadata,) = (name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("METADATA"))
+    text = zipfile.ZipFile(wheel).read(metadata).decode()
+    shown = text.partition("\n\n")[2]
+    assert shown.startswith("# holrr\n")
+    assert "](" not in shown  # no link or picture that leads nowhere on an index
+    assert "## Where to go" in shown
 
 
 @pytest.mark.slow
