@@ -16,7 +16,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["few_threads_for", "limit_threads"]
+__all__ = ["few_threads_for", "limit_threads", "n_threads"]
 
 # Multiply-adds up to which one thread does it all. Fits of 5e7, 5e8 and 2e9 on two cores, with one
 # thread and with two: 13, 25, 74 and 24, 190, 1400 ms beside some other work, 17, 170, 500 and 230,
@@ -65,6 +65,13 @@ def few_threads_for(work: float) -> AbstractContextManager[None]:
         calls to come: ``N d0 D`` for ``X'Y``, for instance.
     """
     return limit_threads(1) if TINY_WORK < work < SMALL_WORK else nullcontext()
+
+
+def n_threads() -> int:
+    """How many threads the linear algebra would use now, the limits in force included."""
+    with _lock:
+        shared, own = _libraries.now()
+        return max((library.num_threads for library in (*shared, *own)), default=1)
 
 
 class _Limits:
