@@ -10,14 +10,16 @@ is left whose screened error comes within some multiples of that distance to the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from ..core.namespace import to_numpy
+from ..core.threads import limit_threads
 from .folds import Folds
 from .grid import RankGrid, parameter_counts
 from .held_out import HeldOut
@@ -25,7 +27,7 @@ from .screen import N_DIRECTIONS, Screen
 from .selection import best_index
 from .stack import FoldTerms, Stack, stack_ranks
 from .stacking import walk_stacks
-from .surface import extended, rank_path
+from .surface import RankPath, extended, rank_path
 from .sweep import Sweep, over_folds
 
 __all__ = ["Pruning", "Screened", "is_worthwhile"]
@@ -34,9 +36,13 @@ Index = tuple[int, ...]
 
 # A place is visited unless its screened error is above the best by so many times the largest
 # distance of a screened error from the exact one, or by this share of the best at least.
-_DISTANCES, _SHARE = 4.0, 2e-4
-# Surfaces hold input ranks up to this one at least, and beyond where the best one is.
-_KEPT_RANKS = 2 * N_DIRECTIONS
+_DISTANCES, _SHARE = 4.0, 1e-4
+# Surfaces hold ranks up to twice the best one, and up to this one at least.
+_KEPT_RANKS = 16
+# Screened errors along the penalties end with two in a row that rise and are above the least one of
+# their kernel by this share; stacks are not looked for where the best rank is above by so much, or
+# by this multiple of what the best stack gains.
+_RISE, _NO_GAIN, _GAINS = 0.02, 0.1, 3.0
 
 
 def is_worthwhile(folds: Folds, grid: RankGrid, n_penalties: int) -> bool:
@@ -46,7 +52,7 @@ def is_worthwhile(folds: Folds, grid: RankGrid, n_penalties: int) -> bool:
     return (
         folds.keeps
         and len(grid.caps) == 1 + len(folds.output_shape) > 1
-        and min(directions, grid.caps[0]) > 2 * N_DIRECTIONS
+        and directions > 2 * N_DIRECTIONS
         and n_places > 3
     )
 
@@ -113,8 +119,8 @@ class Visit:
 
     Parameters
     ----------
-    fold_mse : array of shape (n_folds, K, R1, ...)
-        Up to the input rank K.
+    fold_mse : array of shape (n_folds, R0, ...)
+        Up to twice the best rank.
     rank : tuple of int
         The best single rank.
     error : float
@@ -159,6 +165,7 @@ class Pruning:
         self.keeps_all = selection == "1se" or grid.listed is not None
         self.stack: tuple[Index, Stack | None] | None = None
         self.least = np.empty(0)
+        self._counts = lru_cache(1)(partial(parameter_counts, folds.shape))
         # All ranks of a fit are candidates: ridge regression is one of them.
         full = all(cap >= d for cap, d in zip(grid.caps[1:], folds.output_shape, strict=True))
         self.ridge = full and grid.caps[0] >= folds.max_input_rank and grid.listed is None
@@ -168,72 +175,81 @@ class Pruning:
     def screened(self, alphas: np.ndarray, tick: Callable[[], object]) -> Screened:
         """The screened errors of some penalties, in the units of the folds."""
         folds, shape = self.folds, (*self.folds.candidates, alphas.size)
-        least, ranks = np.empty(shape), np.empty((*shape, len(self.grid.caps)), dtype=int)
-        ridge, nulls, supported = np.empty(shape), [], 1
+        least, ridge = np.full(shape, np.inf), np.empty(shape)
+        ranks = np.ones((*shape, len(self.grid.caps)), dtype=int)
+        nulls: list[float] = []
+        supported = 1
         for candidate in np.ndindex(*folds.candidates):
             folds.prepare(*candidate)
-            total = np.zeros((alphas.size, *self._screen_caps))
-            run = partial(self._screen_fold, candidate=candidate, alphas=alphas, total=total)
-            done = over_folds(folds, partial(run, lock=Lock(), tick=tick), self.n_jobs)
-            ridge[candidate] = np.mean([each for each, _, _ in done], axis=0)
-            nulls += [null for _, null, _ in done]
-            supported = max(supported, *(r for _, _, r in done))
-            mask = self._mask(total.shape[1:])
-            for a, mean in enumerate(total):
-                place = (*candidate, a)
-                mean = mean if mask is None else np.where(mask, mean, np.inf)
-                at = np.unravel_index(int(np.argmin(mean)), mean.shape)
-                least[place], ranks[place] = mean[at], [int(i) + 1 for i in at]
-        ridge_mse = float(ridge.min())
-        if self.ridge:
-            least = np.fmin(least, ridge)
-        return Screened(self, alphas, least, ranks, float(np.mean(nulls)), supported, ridge_mse)
+            start = partial(self._start, candidate=candidate, alphas=alphas)
+            errors, null, directions = zip(*over_folds(folds, start, self.n_jobs), strict=True)
+            nulls, supported = [*nulls, *null], max(supported, *directions)
+            ridge[candidate] = np.mean(errors, axis=0)
+            for some in self._along(alphas, ridge[candidate], least[candidate]):
+                means = self._screen_means(candidate, alphas[some])
+                for a, mean in zip(some, means, strict=True):
+                    at = np.unravel_index(int(np.argmin(mean)), mean.shape)
+                    ranks[(*candidate, a)] = [int(i) + 1 for i in at]
+                    bound = float(ridge[(*candidate, a)]) if self.ridge else math.inf
+                    least[(*candidate, a)] = min(float(mean[at]), bound)
+            for _ in range(alphas.size * folds.n_folds):
+                tick()
+        null_mse = float(np.mean(nulls))
+        return Screened(self, alphas, least, ranks, null_mse, supported, float(ridge.min()))
 
-    def _screen_fold(
-        self,
-        fold: int,
-        candidate: Index,
-        alphas: np.ndarray,
-        total: np.ndarray,
-        lock: Lock,
-        tick: Callable[[], object],
-    ) -> tuple[np.ndarray, float, int]:
-        """Add the errors of a fold to those of the others; return those of ridge and of the mean."""
-        screen, held, ridge = self._screen(fold, candidate, alphas)
-        weight = 1 / (held.size * self.folds.n_folds)
-        for a, alpha in enumerate(alphas):
-            block = to_numpy(screen.terms(float(alpha)).errors(held.yy)) * weight
-            with lock:
-                total[a] += extended(block, total.shape[1:])
-            tick()
-        return (
-            np.maximum(held.yy + ridge, 0.0) / held.size,
-            held.yy / held.size,
-            int(screen.path.s.shape[0]),
-        )
+    def _along(self, alphas: np.ndarray, ridge: np.ndarray, least: np.ndarray) -> Iterator[Any]:
+        """Penalties to screen, some at a time: from that of the best ridge fit to both sides.
 
-    def _screen(
+        Whoever iterates puts their errors into `least`.
+        """
+        order = np.argsort(alphas)
+        start = int(np.flatnonzero(order == np.argmin(ridge))[0])
+        yield order[start : start + 1]
+        for side in (order[start + 1 :], order[:start][::-1]):
+            for i in range(0, side.size, 2):
+                yield side[i : i + 2]
+                errors = least[side[i : i + 2]]
+                rises = errors[0] > (1 + _RISE) * least.min() and errors[-1] >= errors[0]
+                if rises and self.selection != "1se":
+                    break
+
+    def _start(
         self, fold: int, candidate: Index, alphas: np.ndarray
-    ) -> tuple[Screen, HeldOut, np.ndarray]:
-        """The screen of a fold, made once, and the excess errors of ridge regression."""
-        key = (fold, *candidate)
+    ) -> tuple[np.ndarray, float, int]:
+        """Errors of ridge regression and of the mean in a fold, whose screen is made."""
         path, held = self._path(fold, candidate)
         ridge = path.ridge_errors(map(float, alphas))
-        if key not in self.screens:
+        if (fold, *candidate) not in self.screens:
             ends = {float(alphas.min()), float(alphas[np.argmin(ridge)])}
-            self.screens[key] = Screen(path, sorted(ends)), held
-        return *self.screens[key], ridge
+            self.screens[(fold, *candidate)] = Screen(path, sorted(ends)), held
+        ridge = np.maximum(held.yy + ridge, 0.0) / held.size
+        return ridge, held.yy / held.size, int(path.s.shape[0])
 
-    def _path(self, fold: int, candidate: Index):
+    def _path(self, fold: int, candidate: Index) -> tuple[RankPath, HeldOut]:
         if (fold, *candidate) in self.screens:
             screen, held = self.screens[(fold, *candidate)]
             return screen.path, held
         problem, held = self.folds.kept_problem(fold, *candidate)
         return rank_path(problem, held, self.grid.caps, self.subspaces), held
 
-    @property
-    def _screen_caps(self) -> Index:
-        return min(self.grid.caps[0], N_DIRECTIONS), *self.grid.caps[1:]
+    def _screen_means(self, candidate: Index, alphas: np.ndarray) -> np.ndarray:
+        """For each penalty the errors of all ranks within the screen, the mean over the folds."""
+        caps = min(self.grid.caps[0], N_DIRECTIONS), *self.grid.caps[1:]
+        total, lock = np.zeros((alphas.size, *caps)), Lock()
+
+        def run(fold: int) -> None:
+            screen, held = self.screens[(fold, *candidate)]
+            for a, alpha in enumerate(alphas):
+                block = to_numpy(screen.terms(float(alpha)).errors(held.yy))
+                block = extended(block / (held.size * self.folds.n_folds), caps)
+                with lock:
+                    total[a] += block
+
+        over_folds(self.folds, run, self.n_jobs)
+        mask = self._mask(caps)
+        if mask is not None:
+            total[:, ~mask] = np.inf
+        return total
 
     def _mask(self, shape: Index) -> np.ndarray | None:
         mask = self.grid.mask()
@@ -253,49 +269,40 @@ class Pruning:
     def _visit(self, candidate: Index, alpha: float, n_supported: int, stack: bool) -> Visit:
         grid = self.grid.within_input_rank(n_supported)
         self.folds.prepare(*candidate)
-        kept = grid.caps if self.keeps_all else (min(grid.caps[0], _KEPT_RANKS), *grid.caps[1:])
-        mean, lock = np.zeros(grid.caps), Lock()
-        fold_mse = np.empty((self.folds.n_folds, *kept))
 
         def run(fold: int) -> tuple[np.ndarray, FoldTerms | None]:
             path, held = self._path(fold, candidate)
             terms = path.terms(alpha)
             block = to_numpy(terms.errors(held.yy))
             np.maximum(block, 0.0, out=block)
-            block = extended(block, grid.caps)
-            block = np.divide(block, held.size, out=block)
-            fold_mse[fold] = block[tuple(map(slice, kept))]
-            with lock:
-                np.add(mean, block / self.folds.n_folds, out=mean)
-            return block, FoldTerms.of(terms, held) if stack else None
+            np.divide(block, held.size, out=block)
+            return extended(block, grid.caps), FoldTerms.of(terms, held) if stack else None
 
-        done = over_folds(self.folds, run, self.n_jobs)
-        mask, count = grid.mask(), parameter_counts(self.folds.shape, grid.caps)
+        blocks, terms = zip(*over_folds(self.folds, run, self.n_jobs), strict=True)
+        mask, mean = grid.mask(), sum(blocks) / len(blocks)
         if mask is not None:
             mean[~mask] = np.nan
-        at = best_index(mean, count)
+        at = best_index(mean, self._counts(grid.caps))
         rank = tuple(i + 1 for i in at)
-        errors = np.array([block[at] for block, _ in done])
-        mixture = None
-        if stack:
-            terms = [t for _, t in done if t is not None]
-            mixture = stack_ranks(terms, rank, candidates=mask)
-        return Visit(fold_mse, rank, float(mean[at]), errors, mixture)
+        kept = grid.caps if self.keeps_all else [max(2 * R, _KEPT_RANKS) for R in rank]
+        return Visit(
+            fold_mse=np.stack([block[tuple(map(slice, kept))] for block in blocks]),
+            rank=rank,
+            error=float(mean[at]),
+            fold_errors=np.array([block[at] for block in blocks]),
+            stack=stack_ranks(terms, rank, candidates=mask) if stack else None,
+        )
 
     # ------------------------------------------------------------ the search
 
     def settle(self, found: Screened, stacks: bool) -> tuple[Sweep, RankGrid]:
         """Visit what can be chosen, and return the surfaces and their grid."""
-        self.least = found.least
+        self.least = np.where(np.isfinite(found.least), found.least, np.nan)
         promising = self._stack_errors(found) if stacks else {}
         near = min(promising.values(), default=0.0) * (1 + _SHARE)
         singles = {place: float(found.least[place]) for place in np.ndindex(found.least.shape)}
         visit = lambda place: self.visit(found, place, promising.get(place, math.inf) <= near)  # noqa: E731
-        seen = self._visit_best(singles, visit, lambda visit: visit.error)
-        best = min(seen.values(), key=lambda visit: visit.error)
-        if best.rank[0] > best.fold_mse.shape[1]:  # beyond what is kept: once more, all of it
-            self.keeps_all, self.visits = True, {}
-            return self.settle(found, stacks)
+        self._visit_best(singles, visit, lambda visit: visit.error)
         if stacks:
             visit = lambda place: self.visit(found, place, True)  # noqa: E731
             seen = self._visit_best(promising, visit, _stack_error)
@@ -328,14 +335,25 @@ class Pruning:
         """Screened errors of the stacks of all places that a search for them comes by."""
 
         def stack_at(place: Index, bound: float) -> Stack | None:
-            alpha, candidate = float(found.alphas[place[-1]]), place[:-1]
-            pairs = [self.screens[(fold, *candidate)] for fold in range(self.folds.n_folds)]
-            terms = [FoldTerms.of(screen.terms(alpha), held) for screen, held in pairs]
-            caps = tuple(np.max([t.S.shape for t in terms], axis=0))
-            start = tuple(int(R) for R in found.ranks[place])
-            return stack_ranks(terms, start, candidates=self._mask(caps), bound=bound)
+            def terms(fold: int) -> FoldTerms:
+                screen, held = self.screens[(fold, *place[:-1])]
+                return FoldTerms.of(screen.terms(float(found.alphas[place[-1]])), held)
 
-        return walk_stacks(self.folds.candidates, found.alphas, found.least, stack_at)[1]
+            parts = over_folds(self.folds, terms, self.n_jobs)
+            caps = tuple(np.max([part.S.shape for part in parts], axis=0))
+            start = tuple(int(R) for R in found.ranks[place])
+            with limit_threads(1):
+                return stack_ranks(parts, start, candidates=self._mask(caps), bound=bound)
+
+        def enter(candidate: Index, best: tuple[Index, Stack] | None) -> bool:
+            if best is None:
+                return True
+            error = best[1].cross_fitted_mse
+            gain = float(found.least[best[0]]) - error
+            room = max(_NO_GAIN * error, _GAINS * gain)
+            return float(found.least[candidate].min()) <= error + room
+
+        return walk_stacks(self.folds.candidates, found.alphas, found.least, stack_at, enter)[1]
 
     def _surfaces(self, found: Screened) -> tuple[Sweep, RankGrid]:
         """The surfaces of the places that were visited; NaN for the others."""
@@ -345,10 +363,12 @@ class Pruning:
             for place in np.ndindex(found.least.shape)
             if (visit := self.visits.get((place[:-1], float(found.alphas[place[-1]]))))
         }
-        caps = next(iter(places.values())).fold_mse.shape[1:]
+        best = min(places.values(), key=lambda visit: visit.error)
+        caps = best.fold_mse.shape[1:]
         fold_mse = np.full((self.folds.n_folds, *found.least.shape, *caps), np.nan)
         for place, visit in places.items():
-            fold_mse[(slice(None), *place)] = visit.fold_mse
+            part = visit.fold_mse[(slice(None), *map(slice, caps))]
+            fold_mse[(slice(None), *place, *map(slice, part.shape[1:]))] = part
         sweep = Sweep(fold_mse, found.null_mse, found.n_supported, found.ridge_mse)
         return sweep, replace(grid, caps=caps)
 

@@ -55,8 +55,10 @@ class Screen:
 
     def _leading(self, alpha: float, k: int) -> Array:
         """The leading right singular directions of Z at one penalty, orthogonal if not unit."""
-        path = self.path
-        Z = unfold(path.T, 0) * (path.s / path.root(alpha))[:, None]
-        if Z.shape[0] > Z.shape[1]:
-            return eigh_top(Z.T @ Z, min(k, Z.shape[1]))[1]
-        return Z.T @ eigh_top(Z @ Z.T, min(k, Z.shape[0]))[1]
+        path, d = self.path, self.path.s / self.path.root(alpha)
+        T = unfold(path.T, 0)
+        if T.shape[0] <= T.shape[1]:
+            U = eigh_top(path.input_gram * d[:, None] * d, min(k, T.shape[0]))[1]
+            return T.T @ (U * d[:, None])
+        Z = T * d[:, None]
+        return eigh_top(Z.T @ Z, min(k, T.shape[1]))[1]

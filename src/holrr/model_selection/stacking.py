@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -57,8 +58,9 @@ def search_stack(
         terms = [FoldTerms.of(path.terms(float(alphas[place[-1]])), held) for path, held in paths]
         return stack_ranks(terms, start, candidates=candidates, bound=bound)
 
-    def enter(candidate: Index) -> None:
+    def enter(candidate: Index, best: Any) -> bool:
         paths[:] = _paths(folds, candidate, n_parameters.shape, subspaces)
+        return True
 
     best, _ = walk_stacks(folds.candidates, alphas, least, stack_at, enter, exhaustive)
     return best
@@ -69,7 +71,7 @@ def walk_stacks(
     alphas: np.ndarray,
     least: np.ndarray,
     stack_at: Callable[[Index, float], Stack | None],
-    enter: Callable[[Index], None] = lambda candidate: None,
+    enter: Callable[[Index, tuple[Index, Stack] | None], bool],
     exhaustive: bool = False,
 ) -> tuple[tuple[Index, Stack], dict[Index, float]]:
     """The place of the best stack and that stack, and the errors of all that were looked at.
@@ -84,13 +86,14 @@ def walk_stacks(
     stack_at : callable
         Gives the stack of a place, or None if its error must exceed a bound.
     enter : callable
-        Called before the places of each kernel.
+        Called before the places of each kernel with what is best so far: whether to look there.
     exhaustive : bool
     """
     best: tuple[Index, Stack] | None = None
     found: dict[Index, float] = {}
     for candidate in sorted(np.ndindex(*candidates), key=lambda c: float(np.min(least[c]))):
-        enter(candidate)
+        if not enter(candidate, best):
+            continue
         errors: dict[int, float] = {}
         for a in _around(alphas, int(np.argmin(least[candidate])), errors, exhaustive):
             place = (*candidate, a)

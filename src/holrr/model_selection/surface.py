@@ -196,7 +196,7 @@ class RankPath:
         xp = namespace_of(self.T)
         roots = [self.root(alpha) for alpha in alphas]
         c = xp.stack([self.s / root / root * self.scale for root in roots])
-        squares = xp.sum((c @ (self.C * self._input_gram)) * c, axis=1)
+        squares = xp.sum((c @ (self.C * self.input_gram)) * c, axis=1)
         return to_numpy(squares - 2 * (c @ xp.linalg.diagonal(self._cross)))
 
     def products(self, W: Array) -> tuple[Array, Array]:
@@ -206,20 +206,20 @@ class RankPath:
     # ------------------------------------------------------------ bases
 
     @cached_property
-    def _input_gram(self) -> Array:
+    def input_gram(self) -> Array:
         return gram(self.T, 0)
 
     @cached_property
     def _row_grams(self) -> list[Array | None]:
         """For each output mode the Gram matrix of every row of `T`: those of Z are weighted sums.
 
-        None where they would take more memory than `T` itself.
+        None where they would take more than twice the memory of `T` itself.
         """
         xp = namespace_of(self.T)
         found: list[Array | None] = []
         for mode in range(1, self.T.ndim):
             d, size = self.T.shape[mode], _rest(self.T.shape, 0)
-            if d * d > size:
+            if d * d > 2 * size:
                 found.append(None)
                 continue
             rows = xp.reshape(xp.moveaxis(self.T, mode, 1), (self.T.shape[0], d, size // d))
@@ -230,7 +230,7 @@ class RankPath:
         d, R = self.s / root, self.ranks[0]
         if self.T.shape[0] > _rest(self.T.shape, 0):  # a tall unfolding: through its columns
             return hosvd(_scaled_rows(self.T, d), self._only(0), modes=(0,)).tucker.factors[0]
-        return eigh_top(self._input_gram * d[:, None] * d, R)[1]
+        return eigh_top(self.input_gram * d[:, None] * d, R)[1]
 
     def output_bases(self, root: Array) -> list[Array]:
         if self.fixed is not None:
@@ -274,7 +274,7 @@ class RankPath:
         """
         xp = namespace_of(self.T)
         # Rounding can leave less than nothing of an energy.
-        norm = xp.sqrt(xp.clip(xp.sum(V * (self._input_gram @ V), axis=0), 0.0, None))
+        norm = xp.sqrt(xp.clip(xp.sum(V * (self.input_gram @ V), axis=0), 0.0, None))
         inner = xp.sum(V * (self._cross @ A), axis=0)
         one = xp.ones_like(norm)
         H = xp.where(norm > 0, inner / xp.where(norm > 0, norm, one), 0 * one)
