@@ -170,7 +170,7 @@ def sum_responses(
             *(_grams(Yb, shape, wb) if want_grams else []),
         ]
 
-    parts = _shares(_blocks(Y, k + size * copies_Y), n_shares(Y, k))
+    parts = _shares(_blocks(Y, k + size * copies_Y, 2 * k), n_shares(Y, k))
     products, basis_sum, weight, squares, *more = sum_in_threads(sum_block, parts)
     grams = [more.pop() for _ in shape][::-1] if want_grams else None
     if unit != 1.0:
@@ -326,8 +326,10 @@ def _grams(Yb: Array, shape: tuple[int, ...], w: Array | None) -> list[Array]:
     return [gram(block, i + 1) for i in range(len(shape))]
 
 
-def _blocks(Y: Array, row_size: int) -> list[slice]:
+def _blocks(Y: Array, row_size: int, least: int) -> list[slice]:
+    """Blocks of rows within a budget, or of so many that their products are worth adding up."""
     budget = _HOST_BLOCK if is_numpy_array(Y) else _DEVICE_BLOCK
+    budget = max(budget, 8 * row_size * least)
     if Y.dtype == namespace_of(Y).float32:
         budget = min(budget, _FLOAT32_ROWS * 8 * row_size)
     return row_blocks(Y.shape[0], 8 * row_size, budget)
