@@ -82,7 +82,9 @@ html_theme_options = {
     "logo": {"text": project},
     "navigation_with_keys": False,
     "show_prev_next": True,
-    "secondary_sidebar_items": ["page-toc"],
+    # Examples need the width for their code.
+    "secondary_sidebar_items": {"**": ["page-toc"]}
+    | {f"gallery/{path.stem}": [] for path in DOCS.parent.glob("examples/*.py")},
     "footer_start": ["copyright"],
     "footer_end": [],
 }
