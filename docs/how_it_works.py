@@ -40,13 +40,13 @@ def box(ax: Axes, x: float, y: float, w: float, h: float, depth: float = 0.0, co
 
 def arrow(ax: Axes, x: float, text: str) -> None:
     ax.annotate("", (x + 0.95, 2.0), (x, 2.0), arrowprops={"arrowstyle": "->", "color": GREY})
-    ax.text(x + 0.475, 2.15, text, ha="center", va="bottom", color=GREY, fontsize=9)
+    ax.text(x + 0.475, 2.15, text, ha="center", va="bottom", color=GREY, fontsize=8)
 
 
 def steps() -> None:
     """From samples to coefficients."""
-    _, ax = plt.subplots(figsize=(12, 3.3), layout="constrained")
-    label = {"ha": "center", "va": "top", "fontsize": 11}
+    _, ax = plt.subplots(figsize=(8.5, 2.8), layout="constrained")
+    label = {"ha": "center", "va": "top", "fontsize": 9}
     box(ax, 0.0, 0.6, 0.7, 2.8)
     ax.text(0.35, 0.5, "$X$\n$N \\times d_0$", **label)
     box(ax, 1.1, 0.6, 0.8, 2.8, 0.7)
@@ -59,7 +59,7 @@ def steps() -> None:
     arrow(ax, 6.1, "whiten")
     box(ax, 7.25, 1.6, 0.8, 0.7, 0.7)
     ax.text(7.75, 1.5, "$Z = L^{-1} X'Y$\n$d_0 \\times d_1 \\times d_2$", **label)
-    arrow(ax, 8.65, "cut the ranks")
+    arrow(ax, 8.7, "cut ranks")
     box(ax, 9.85, 1.6, 0.22, 0.7)
     box(ax, 10.25, 1.98, 0.3, 0.32, 0.25, ORANGE + "55")
     box(ax, 10.9, 2.06, 0.8, 0.24)
@@ -105,7 +105,7 @@ def whitening() -> None:
     line = np.array([1.0, 0.0])  # a set to choose from: the second coefficient is zero
     best = line * (line @ A @ ridge) / (line @ A @ line)
     nearest = line * ridge[0]
-    _, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+    _, axes = plt.subplots(1, 2, figsize=(7.5, 3.8), layout="constrained")
     for ax, map_, centre, name in (
         (axes[0], np.linalg.inv(L.T), ridge, "ridge"),
         (axes[1], np.eye(2), Z, "$Z$"),
@@ -168,11 +168,11 @@ def surface() -> None:
     increments = np.diff(np.diff(np.diff(padded, axis=0), axis=1), axis=2)
     increments = increments[:, :, :2].sum(axis=2)  # of the second output mode two directions
     at = errors[:, :, 1]
-    _, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    _, axes = plt.subplots(1, 3, figsize=(9, 3.4), layout="constrained")
     top = np.sort(np.abs(increments).ravel())[-3]
     shown = [
         (increments, {"cmap": "RdBu_r", "vmin": -top, "vmax": top}, "increments of the error"),
-        (at, {"cmap": "viridis_r"}, "their cumulative sum: all ranks"),
+        (at, {"cmap": "viridis_r"}, "their sums: all ranks"),
     ]
     mask = np.zeros(errors.shape)
     for rank, weight in zip(search.stack_ranks_, search.stack_weights_, strict=True):

@@ -39,6 +39,27 @@ def test_the_first_code_of_the_linear_guide_does_what_it_says():
     assert 1 <= model.objective_ / model.lower_bound_ < 1.05
 
 
+def test_the_readme_is_short_and_its_numbers_are_those_of_the_pages():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 100
+    cells = r"\| ([^|]*\|[^|]*\|[^|]*) \|"  # what, against, found
+    rows = re.findall(rf"^{cells} \[.*?\]\((docs/\w+\.md)(?:#([\w-]+))?\) \|$", text, re.M)
+    assert len(rows) >= 5
+    for words, page, section in rows:
+        told = (ROOT / page).read_text(encoding="utf-8")
+        if section:
+            (title,) = (t for t in re.findall(r"^#+ (.*)$", told, re.M) if slug(t) == section)
+            told = re.search(rf"^#+ {title}$(.*?)(?=^## |\Z)", told, re.M | re.DOTALL)[1]
+        numbers = re.findall(r"\d+\.\d+|\d+,\d+|(?<=on )\d+", words)
+        assert numbers
+        missing = [number for number in numbers if not re.search(rf"(?<!\d){number}(?!\d)", told)]
+        assert missing == [], (words, missing)
+
+
+def slug(title):
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     links = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
