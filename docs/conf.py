@@ -17,7 +17,7 @@ from docs.public import INSIDE_METHODS, is_documented, public_names
 DOCS = Path(__file__).resolve().parent
 SOURCE = DOCS.parent / "src"
 PUBLIC = public_names()
-WAITED_FOR = ["scaling", "security"]
+WAITED_FOR = ["scaling"]
 UNLINKED = (nodes.reference, nodes.title)
 
 project, author = "holrr", "The holrr developers"
