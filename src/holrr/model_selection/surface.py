@@ -91,12 +91,19 @@ def error_surface(
         return surface
     path.prepare(alphas)
     for a, alpha in enumerate(alphas):
-        block = path.errors(alpha)
         # Rounding leaves errors of nearly exact fits a little below zero.
-        np.maximum(block, 0.0, out=block)
-        np.divide(extended(block, ranks), held_out.size, out=surface[a, ...])
+        block = to_numpy(_mean_errors(path.terms(alpha).errors(path.yy), held_out.size))
+        surface[a, ...] = extended(block, ranks)
         tick()
     return surface
+
+
+def _mean_errors(block: Array, size: float) -> Array:
+    """Sums of squares as means, none below zero, in place where that is possible."""
+    if not is_numpy_array(block):
+        return namespace_of(block).clip(block, 0.0, None) / size
+    np.maximum(block, 0.0, out=block)
+    return np.divide(block, size, out=block)
 
 
 def rank_path(
@@ -200,10 +207,6 @@ class RankPath:
             bases = [np.stack([eigh_top(each, R)[1] for each in G]) for G, R in pairs]
         there: list[Array] = all_beside(bases, self.T)
         self.found = {alpha: [U[a, ...] for U in there] for a, alpha in enumerate(alphas)}
-
-    def errors(self, alpha: float) -> np.ndarray:
-        """Squared errors of all ranks, on the host."""
-        return to_numpy(self.terms(alpha).errors(self.yy))
 
     def terms(self, alpha: float) -> Terms:
         """Core, held-out products and Gram matrix for one penalty."""
