@@ -46,7 +46,7 @@ format: $(VENV)/.dev-installed
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.bench-installed
-	$(BIN)/python benchmarks/linear.py
+	$(BIN)/python benchmarks/table.py
 
 clean:
 	rm -rf $(VENV) $(LOWEST) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis build docs/gallery docs/reference/generated

@@ -24,6 +24,7 @@ import math
 import statistics
 import time
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 from sklearn.linear_model import RidgeCV
@@ -32,7 +33,7 @@ from threadpoolctl import threadpool_limits
 
 from holrr import HOLRR
 from holrr.datasets import fetch_met_office, make_forecast_windows, make_tensor_regression
-from holrr.model_selection import HOLRRCV
+from holrr.model_selection import HOLRRCV, RLSCV
 
 ALPHAS = np.logspace(-2, 4, 13)
 
@@ -133,6 +134,14 @@ def compare_with_stack(X, Y, repeats: int) -> None:
     print(
         f"\nCPU seconds of one rank {best:.2f}, of the stack {stack:.2f}: {stack / best:.2f} times"
     )
+
+
+def rows(quick: bool = False, repeats: int = 1) -> Iterator[tuple[str, float, float, float]]:
+    """Label, our seconds, theirs and the ratio that is asked for, for benchmarks/table.py."""
+    n, d0, shape = (50, 10, (6, 4, 2)) if quick else (4400, 790, (24, 12, 6))
+    X, Y = data(n, d0, shape)
+    times = medians([lambda k=k: k(ALPHAS, cv=5).fit(X, Y) for k in (HOLRRCV, RLSCV)], repeats)
+    yield f"HOLRRCV / RLSCV, {n} x {d0} -> {'x'.join(map(str, shape))}", *times, 6.0
 
 
 # ---------------------------------------------------------------- stacking

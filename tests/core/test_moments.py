@@ -335,3 +335,29 @@ def test_the_centre_of_many_rows_costs_no_digits(order):
     assert_allclose(m.mean_x, mean.astype(float), rtol=1e-14)
     assert_allclose(m.Sxx, (Xc.T @ Xc).astype(float), rtol=1e-12, atol=1e-14 * size)
     assert_allclose(m.Sxy, (Xc.T @ Xc[:, :2]).astype(float), rtol=1e-12, atol=1e-14 * size)
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (3, 2)])
+@pytest.mark.parametrize("w", [None, 0.3])
+def test_one_sample_is_its_own_mean(xp, shape, w):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(1, 3)), rng.normal(size=(1, *shape))
+    weights = None if w is None else np.array([w])
+    m = Moments.from_arrays(xp.asarray(X), xp.asarray(Y), weights, response_grams=True)
+    assert type(m.mean_y) is type(xp.asarray(Y))
+    expected = reference.moments(X, Y, weights)
+    for name in ("mean_x", "mean_y", "Sxx", "Sxy"):
+        assert_allclose(xp.to_numpy(getattr(m, name)), expected[name], atol=1e-15)
+    assert (m.n_samples, m.weight, m.syy) == (1, 1.0 if w is None else w, 0.0)
+    assert all((xp.to_numpy(G) == 0).all() for G in m.response_grams)
+    Y = np.where(np.arange(Y.size).reshape(Y.shape) == 0, np.inf, Y)
+    with pytest.raises(ValueError, match="y contains infinity"):
+        Moments.from_arrays(xp.asarray(X), xp.asarray(Y))
+
+
+def test_one_sample_is_kept_as_it_was():
+    X, Y = np.ones((1, 2)), np.ones((1, 3))
+    m = Moments.from_arrays(X, Y)
+    X[:], Y[:] = 7, 8
+    assert_allclose(m.mean_x, 1)
+    assert_allclose(m.mean_y, 1)

@@ -20,9 +20,11 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from .finite import check_finite
 from .namespace import (
     Array,
     all_to_numpy,
+    device_of,
     is_numpy_array,
     namespace_of,
     symmetrise,
@@ -86,6 +88,8 @@ class Moments:
         """Moments of the samples in validated arrays."""
         xp = namespace_of(X)
         weight = float(X.shape[0]) if w is None else float(xp.sum(w))
+        if X.shape[0] == 1:
+            return cls._of_one(X, Y, weight, response_grams)
         inputs = _CentredInputs(X, w, _centre(X, w, weight))
         sums = sum_responses(inputs, X.shape[1], Y, w, response_grams, unit=inputs.unit)
         # The centre is near the mean, or that rounded: the centred inputs do not add up to zero.
@@ -102,6 +106,25 @@ class Moments:
             response_grams=sums.grams,
             dtype="float32" if X.dtype == xp.float32 else "float64",
             squares=sums.squares,
+        )
+
+    @classmethod
+    def _of_one(cls, X: Array, Y: Array, weight: float, response_grams: bool) -> Self:
+        """Moments of a single sample, which has no spread about itself."""
+        check_finite(Y, "y")
+        xp, d0, shape = namespace_of(X), X.shape[1], tuple(Y.shape[1:])
+        zeros = lambda *dims: xp.zeros(dims, dtype=xp.float64, device=device_of(X))  # noqa: E731
+        return cls(
+            n_samples=1,
+            weight=weight,
+            mean_x=xp.astype(X[0, :], xp.float64, copy=True),
+            mean_y=xp.astype(Y[0, ...], xp.float64, copy=True),
+            Sxx=zeros(d0, d0),
+            Sxy=zeros(d0, *shape),
+            syy=0.0,
+            response_grams=tuple(zeros(d, d) for d in shape) if response_grams else None,
+            dtype="float32" if X.dtype == xp.float32 else "float64",
+            squares=zeros(*shape),
         )
 
     @property
