@@ -17,8 +17,7 @@ from docs.public import INSIDE_METHODS, is_documented, public_names
 DOCS = Path(__file__).resolve().parent
 SOURCE = DOCS.parent / "src"
 PUBLIC = public_names()
-WAITED_FOR = ["how_it_works", "scaling", "security"]
-WAITED_FOR += [f"migration_{name}" for name in ("sklearn", "himalaya", "tensorly", "r")]
+WAITED_FOR = ["scaling", "security"]
 UNLINKED = (nodes.reference, nodes.title)
 
 project, author = "holrr", "The holrr developers"
@@ -137,14 +136,16 @@ def link_source(app: Any, doctree: nodes.document, page: str) -> None:
     for node in list(doctree.findall(download_reference)):
         path = (DOCS / node["reftarget"]).resolve().with_suffix("")
         name = path.relative_to(SOURCE).as_posix() if SOURCE in path.parents else ""
-        target = ""
-        if name.replace("/", ".") in getattr(app.env, "_viewcode_modules", {}):
-            target = f"_modules/{name}"
+        entry = app.env._viewcode_modules.get(name.replace("/", "."))
+        tags = entry[1] if entry else {}
+        if tags:  # the text of the link may be one of the names in the file
+            place = f"#{node.astext()}" if node.astext() in tags else ""
+            uri = app.builder.get_relative_uri(page, f"_modules/{name}") + place
         elif path.parent == DOCS.parent / "examples":
-            target = f"gallery/{path.name}"
-        if target:
-            uri = app.builder.get_relative_uri(page, target)
-            node.replace_self(nodes.reference("", "", *node.children, internal=True, refuri=uri))
+            uri = app.builder.get_relative_uri(page, f"gallery/{path.name}")
+        else:
+            continue
+        node.replace_self(nodes.reference("", "", *node.children, internal=True, refuri=uri))
 
 
 def setup(app: Any) -> None:

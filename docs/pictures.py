@@ -1,7 +1,9 @@
 """Run the code of the guides, and keep the pictures that it draws: ``python docs/pictures.py``.
 
 The code of a guide is what stands in its ``pycon`` blocks, with what it prints; the tests run it in
-the same way. Of guides with ``python`` blocks, the pictures are drawn here from what they made.
+the same way. Where a script of the same name lies beside a page, it draws the pictures whose code
+would be in the way there. Of guides with ``python`` blocks, the pictures are drawn here from what
+they made.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import re
+import runpy
 import shutil
 import sys
 import tempfile
@@ -32,6 +35,8 @@ def run_guide(page: Path, folder: Path) -> doctest.TestResults:
     test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
     with contextlib.chdir(folder), warnings.catch_warnings():
         warnings.simplefilter("error")
+        if page.with_suffix(".py").exists():
+            runpy.run_path(str(page.with_suffix(".py")), run_name="__main__")
         return doctest.DocTestRunner(optionflags=FLAGS).run(test)
 
 

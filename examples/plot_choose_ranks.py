@@ -30,10 +30,11 @@ print(f"{model.cv_results_['mean_mse'].size:,} models compared, rank {model.rank
 # %%
 # The surface
 # -----------
-# On the diagonal is the held-out error along the rank of each mode, the others as chosen; the
-# other panels are pairs of modes. Too small a rank costs much, too large a rank little: the error
-# falls steeply up to the choice and rises slowly beyond it. Beside the penalty, dotted lines are
-# the error of the mean and that of ridge regression.
+# The curves are the held-out error along the rank of each mode, the others as chosen, and the error
+# along the penalty, with that of the mean and that of ridge regression as dotted lines; the maps
+# are pairs of modes. Too small a rank costs much, too large a rank little: the error falls steeply
+# up to the choice and rises slowly beyond it. A white line encloses what is within one standard
+# error of the choice.
 
 RankSurfaceDisplay.from_estimator(model, mode_names=modes)
 plt.show()

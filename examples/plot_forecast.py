@@ -44,6 +44,7 @@ Y = xr.DataArray(
     dims=("time", "lead", "station", "variable"),
     coords={"time": time, "lead": [1, 2, 3, 4], "station": stations},
 ).assign_coords(variable=["temperature", "rain"])
+# sphinx_gallery_thumbnail_number = 2
 
 # %%
 # Fit to the past
@@ -74,13 +75,13 @@ low, high = model.predict_interval(X.sel(future), coverage=0.9)
 at = {"lead": 1, "station": "Bergen", "variable": "temperature"}
 seen = Y.sel(future).sel(at)
 out = (seen < low.sel(at)) | (seen > high.sel(at))
-fig, ax = plt.subplots(figsize=(10, 3.5), layout="constrained")
+fig, ax = plt.subplots(figsize=(8, 3.5), layout="constrained")
 ax.fill_between(seen.time, low.sel(at), high.sel(at), alpha=0.3, label="90 percent interval")
 ax.plot(seen.time, model.predict(X.sel(future)).sel(at), label="forecast")
 ax.plot(seen.time[~out], seen[~out], "k.", markersize=4, label="observed, inside")
 ax.plot(seen.time[out], seen[out], "rx", label="observed, outside")
 ax.set_ylabel("temperature anomaly")
-ax.legend(ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+ax.legend(ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")
 coverage = interval_coverage(Y.sel(future), low, high)
 print(f"inside: {1 - float(out.mean()):.1%} in Bergen, {coverage:.1%} of all")
 plt.show()

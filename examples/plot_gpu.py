@@ -54,7 +54,7 @@ models = {
     "HOLRRCV": (HOLRRCV(ranks=8, cv=3), 4000),
     "KernelHOLRR": (KernelHOLRR(rank=4, alpha=1.0, kernel="rbf"), 1000),
 }
-seconds = {"NumPy": [], f"torch, {device}": []}
+seconds = {"NumPy": [], f"torch, {device}" if torch is not None else "NumPy again": []}
 for name, (model, n) in models.items():
     predictions = []
     for times, move in zip(seconds.values(), (np.asarray, to_device), strict=True):

@@ -55,7 +55,7 @@ for name, model in models.items():
 
 low, high = models["kernel HOLRR"].predict_interval(grid[:, None], coverage=0.9)
 curves = {name: model.predict(grid[:, None]) for name, model in models.items()}
-fig, axes = plt.subplots(1, 3, figsize=(11, 3.5), layout="constrained")
+fig, axes = plt.subplots(1, 3, figsize=(9, 3.3), layout="constrained")
 for ax, (g, t) in zip(axes, [(1, 3), (3, 4), (6, 8)], strict=True):
     ax.fill_between(grid, low[:, g, t], high[:, g, t], color="C0", alpha=0.15)
     ax.plot(dose, (signal + noise)[:, g, t], ".", color="0.7")

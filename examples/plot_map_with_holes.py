@@ -11,7 +11,7 @@ holes.
 # Data
 # ----
 # Daily maps of soil moisture, 30 x 40 cells, driven by six measured quantities, for 120 days.
-# Clouds hide more than half of the land, another part each day, and the sea in the south-east has
+# Clouds hide two fifths of the land, another part each day, and the sea in the south-east has
 # no soil.
 
 import matplotlib.pyplot as plt
@@ -66,11 +66,11 @@ panels = {
     "ridge": ridge.predict(drivers)[today],
     "HOLRR": model.predict(drivers)[today],
 }
-fig, axes = plt.subplots(1, 4, figsize=(13, 3.2), layout="constrained", sharey=True)
-for ax, (title, field) in zip(axes, panels.items(), strict=True):
+fig, axes = plt.subplots(2, 2, figsize=(8, 6), layout="constrained", sharex=True, sharey=True)
+for ax, (title, field) in zip(axes.flat, panels.items(), strict=True):
     drawn = ax.pcolormesh(lon, lat, field, cmap="BrBG", vmin=-4, vmax=4)
-    ax.set(title=title, xlabel="longitude")
-axes[0].set_ylabel("latitude")
+    ax.set_title(title)
+axes[1, 0].set(xlabel="longitude", ylabel="latitude")
 fig.colorbar(drawn, ax=axes, label="soil moisture, anomaly")
 plt.show()
 

@@ -48,6 +48,7 @@ load = xr.DataArray(
     name="load",
     attrs={"units": "GW"},
 )
+# sphinx_gallery_thumbnail_number = 2
 
 # %%
 # Fit and look

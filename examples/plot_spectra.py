@@ -55,6 +55,7 @@ header = pd.MultiIndex.from_product([["A", "B", "C"], nm.round(1)], names=["inst
 folder = Path(tempfile.mkdtemp())
 recipe.to_csv(folder / "recipe.csv")
 pd.DataFrame(values.reshape(60, -1), recipe.index, header).to_csv(folder / "spectra.csv")
+# sphinx_gallery_thumbnail_number = 2
 
 # %%
 # From the files to the ranks

@@ -36,7 +36,6 @@ label_constraints: dict[str, list[Any]] = {
     "sample_dim": [str, None],
 }
 
-
 # What to do about missing outputs, for each value of the parameter `missing`.
 _ABOUT_MISSING = {
     "raise": (
@@ -160,8 +159,7 @@ class TensorRegressor(
         ----------
         X : array of shape (n_samples, n_features)
         return_std : bool, default=False
-            Whether the standard deviation of a new observation about its prediction is returned,
-            too; see docs/intervals.md. Ridge and low-rank estimators have it.
+            Return standard deviations, too (ridge and low-rank estimators), see docs/intervals.md.
 
         Returns
         -------

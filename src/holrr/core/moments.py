@@ -23,7 +23,7 @@ import numpy as np
 from .namespace import (
     Array,
     all_to_numpy,
-    device_of,
+    is_numpy_array,
     namespace_of,
     symmetrise,
     to_numpy,
@@ -35,6 +35,8 @@ from .tensor import gram
 __all__ = ["Moments", "weighted_mean"]
 
 M = TypeVar("M", bound="Moments")
+# From how many rows on the centre is the mean of one out of how many.
+_CENTRE_ROWS, _CENTRE_STEP = 4096, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +86,10 @@ class Moments:
         """Moments of the samples in validated arrays."""
         xp = namespace_of(X)
         weight = float(X.shape[0]) if w is None else float(xp.sum(w))
-        inputs = _CentredInputs(X, w, weighted_mean(X, w, weight))
+        inputs = _CentredInputs(X, w, _centre(X, w, weight))
         sums = sum_responses(inputs, X.shape[1], Y, w, response_grams, unit=inputs.unit)
-        # The mean is rounded, so the centred inputs add up to nearly zero only.
-        drift = sums.basis_sum
-        Sxx = inputs.Sxx
+        # The centre is near the mean, or that rounded: the centred inputs do not add up to zero.
+        drift, Sxx = sums.basis_sum, sums.inner
         Sxx -= xp.linalg.outer(drift, drift / weight)
         return cls(
             n_samples=X.shape[0],
@@ -220,7 +221,7 @@ def _merge(a: M, b: Moments) -> M:
 
 
 class _CentredInputs:
-    """The inputs about their mean, written block by block, while ``X'X`` adds up.
+    """The inputs about a centre, written block by block, and ``X'X`` of each block.
 
     In single precision they are divided by a power of two near the largest of them (`unit`), so
     that products with outputs of any size stay in its range.
@@ -229,23 +230,36 @@ class _CentredInputs:
     def __init__(self, X: Array, w: Array | None, mean: Array):
         xp = namespace_of(X)
         self.X, self.w, self.mean = X, w, mean
-        self.Sxx = xp.zeros((X.shape[1],) * 2, dtype=xp.float64, device=device_of(X))
         self.unit = 1.0
         if X.dtype == xp.float32:
             high, low = (xp.astype(f(X, axis=0), xp.float64) for f in (xp.max, xp.min))
             largest = float(xp.max(xp.maximum(high - mean, mean - low)))
             self.unit = 2.0 ** round(math.log2(largest)) if largest > 0 else 1.0
 
-    def __call__(self, rows: slice, out: Array) -> None:
+    def __call__(self, rows: slice, out: Array) -> Array:
         xp, w = namespace_of(self.X), None if self.w is None else self.w[rows]
         in_place = w is None and out.dtype == xp.float64
         Xc = out if in_place else xp.empty_like(out, dtype=xp.float64)
-        Xc[...] = xp.astype(self.X[rows, :].T, xp.float64, copy=False)
-        Xc -= self.mean[:, None]
+        if is_numpy_array(Xc):
+            np.subtract(self.X[rows, :].T, self.mean[:, None], out=Xc)
+        else:
+            Xc[...] = xp.astype(self.X[rows, :].T, xp.float64, copy=False)
+            Xc -= self.mean[:, None]
         weighted = Xc if w is None else Xc * w
-        self.Sxx += weighted @ Xc.T
         if not in_place:
             out[...] = xp.astype(weighted / self.unit, out.dtype, copy=False)
+        return weighted @ Xc.T
+
+
+def _centre(X: Array, w: Array | None, weight: float) -> Array:
+    """What to take off before squaring: the mean of the rows, or, of many, of one out of some.
+
+    What has to be put right then is, at worst, as many times the squares about the mean as there
+    are rows for one that counts: one digit.
+    """
+    if w is not None or X.shape[0] < _CENTRE_ROWS or not is_numpy_array(X) or X.dtype != np.float64:
+        return weighted_mean(X, w, weight)
+    return X[::_CENTRE_STEP, :].mean(axis=0)
 
 
 def weighted_mean(X: Array, w: Array | None, weight: float) -> Array:

@@ -152,6 +152,7 @@ class KernelHOLRRCV(KernelSearchCV):
         landmarks=None,
         random_state=None,
         max_bytes=2**30,
+        search="pruned",
         n_jobs=None,
         verbose=False,
         output_shape=None,
@@ -176,6 +177,7 @@ class KernelHOLRRCV(KernelSearchCV):
         self.landmarks = landmarks
         self.random_state = random_state
         self.max_bytes = max_bytes
+        self.search = search
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.output_shape = output_shape

@@ -12,13 +12,16 @@ core and ``1 / sigma`` of the others cancel in every term.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from ..core.namespace import Array, device_of, eigh_top, namespace_of, squared_norm
 from ..core.spectral import Spectral
 from ..core.tensor import unfold
-from ..model_selection.surface import RankPath, Terms
+from ..model_selection.surface import RankPath, Terms, rotated
 
 __all__ = ["HeldOutSamples", "TallPath"]
 
@@ -43,16 +46,16 @@ class TallPath(RankPath):
             # The rows of V' are orthonormal: summed over the outputs, only diagonals are left.
             eye = xp.eye(G.shape[0], dtype=G.dtype, device=device_of(G))
             return Terms(xp.ones_like(V[0, :]), xp.sum(H * V.T, axis=1), G * eye)
-        both = xp.concat([V, H.T], axis=1)
-        for U in self._output_bases(root):
-            both = xp.reshape(both, (U.shape[0], -1)).T @ U
-        R0 = V.shape[1]
-        both = xp.reshape(both, (2 * R0, *self.ranks[1:]))
-        return Terms(both[:R0, ...], both[R0:, ...], xp.tril(G) + xp.tril(G, k=-1))
+        S, H = rotated(V, H.T, self.output_bases(root))
+        return Terms(S, H, xp.tril(G) + xp.tril(G, k=-1))
 
-    def ridge_error(self, alpha: float) -> float:
-        P = self._predictions(self.root(alpha), None)
-        return float(namespace_of(P).sum((P - 2 * self.Y) * P))
+    def ridge_errors(self, alphas: Iterable[float]) -> np.ndarray:
+        predictions = (self._predictions(self.root(alpha), None) for alpha in alphas)
+        return np.array([float(namespace_of(P).sum((P - 2 * self.Y) * P)) for P in predictions])
+
+    def products(self, W: Array) -> tuple[Array, Array]:
+        P = self.F @ W
+        return P.T @ P, P.T @ self.Y
 
     def _predictions(self, root: Array, V: Array | None) -> Array:
         """``P V``, or the ridge predictions ``P = F diag(s / (s^2 + alpha)) T`` themselves."""

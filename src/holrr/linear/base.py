@@ -107,11 +107,9 @@ class LinearTensorRegressor(TensorRegressor):
         --------
         >>> import numpy as np
         >>> from holrr import RLS
-        >>> model = RLS()
-        >>> for _ in range(3):
-        ...     model = model.partial_fit(np.eye(4), np.ones((4, 3, 2)))
-        >>> model.moments_.n_samples, model.coef_.shape
-        (12, (4, 3, 2))
+        >>> model = RLS().partial_fit(np.eye(4), np.ones((4, 3, 2)))
+        >>> model.partial_fit(-np.eye(4), np.zeros((4, 3, 2))).moments_.n_samples
+        8
         """
         seen = moments_so_far(self)
         data = ingest(self, X, y, sample_weight, reset=seen is None)

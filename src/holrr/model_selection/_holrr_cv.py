@@ -167,6 +167,7 @@ class HOLRRCV(LinearSurfaceSearchCV):
         fit_intercept=True,
         solver="auto",
         max_bytes=2**30,
+        search="pruned",
         missing="raise",
         output_weight=None,
         n_jobs=None,
@@ -184,6 +185,7 @@ class HOLRRCV(LinearSurfaceSearchCV):
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.max_bytes = max_bytes
+        self.search = search
         self.missing = missing
         self.output_weight = output_weight
         self.n_jobs = n_jobs

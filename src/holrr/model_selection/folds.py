@@ -13,15 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import (
-    KFold,
-    LeaveOneOut,
-    LeavePOut,
-    RepeatedKFold,
-    ShuffleSplit,
-    TimeSeriesSplit,
-    check_cv,
-)
+from sklearn import model_selection as splitters
 
 from ..core.approximate import Approximation
 from ..core.namespace import Array, asarray_like, namespace_of, on_host, to_numpy
@@ -35,7 +27,10 @@ __all__ = ["Folds", "Split", "check_splits", "is_consecutive", "is_partition", "
 __all__ += ["gather_folds", "labels_of", "partition_of", "pieces_of", "take"]
 
 Split = tuple[np.ndarray, np.ndarray]
-_COUNTING = (KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit, LeaveOneOut, LeavePOut)
+_COUNTING = (splitters.KFold, splitters.RepeatedKFold, splitters.ShuffleSplit)
+
+# Bytes of the outputs of problems that are kept for the next to ask.
+_KEPT = 2**28
 
 
 # ---------------------------------------------------------------- splits
@@ -60,8 +55,9 @@ def check_splits(
             f"groups must have one entry for each of the {n} samples; got {len(groups)}."
         )
     # Most splitters only count the samples: what is on an accelerator need not come over for it.
-    far = not on_host(Y) and type(check_cv(cv)) in _COUNTING
-    pairs = list(check_cv(cv).split(X, None if far else to_numpy(Y), groups))
+    splitter = splitters.check_cv(cv)
+    far = not on_host(Y) and type(splitter) in _COUNTING
+    pairs = list(splitter.split(X, None if far else to_numpy(Y), groups))
     if not pairs:
         raise ValueError(f"cv must give at least one split; cv={cv!r} gave none.")
     w = None if sample_weight is None else to_numpy(sample_weight)
@@ -272,6 +268,10 @@ class Folds(metaclass=ABCMeta):
         What the data of the problems were divided by.
     output_weights : tuple of arrays of shape (d_i,), or None
         Weights whose roots the outputs were multiplied by.
+    keeps : bool
+        Whether a problem stays the same for as long as the folds are there.
+    pruning : Pruning, optional
+        Of a search that computes no more than it needs.
     """
 
     n_folds: int
@@ -284,6 +284,14 @@ class Folds(metaclass=ABCMeta):
     min_alpha: float = 0.0
     units: Units = Units()
     output_weights: tuple[np.ndarray, ...] | None = None
+    keeps: bool = True
+    pruning: Any = None
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the data lie in the host's memory."""
+        X = getattr(self.data, "X", None)
+        return X is None or on_host(X)
 
     def prepare(self, *candidate: int) -> None:  # noqa: B027 (nothing is shared, by default)
         """Gather what the folds of a candidate share; called before its problems are asked for."""
@@ -291,6 +299,16 @@ class Folds(metaclass=ABCMeta):
     @abstractmethod
     def problem(self, fold: int, *candidate: int) -> tuple[Spectral, HeldOut]:
         """Training problem and held-out data. Called from several threads."""
+
+    def kept_problem(self, fold: int, *candidate: int) -> tuple[Spectral, HeldOut]:
+        """The same, kept for the next to ask as long as there is room."""
+        key, kept = (fold, *candidate, self.min_alpha), self.__dict__.setdefault("_kept", {})
+        if key not in kept:
+            found = self.problem(fold, *candidate)
+            if not self.keeps or 8 * len(kept) * math.prod(found[0].T.shape) > _KEPT:
+                return found
+            kept[key] = found
+        return kept[key]
 
     @abstractmethod
     def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
@@ -304,7 +322,7 @@ class Folds(metaclass=ABCMeta):
         self, model: Any, mask: np.ndarray | None, fold: int, alpha: float, *candidate: int
     ) -> tuple[Whitened, Approximation]:
         """Fit a model to the training part of a fold, in the units of the folds."""
-        problem = self.problem(fold, *candidate)[0].at(alpha)
+        problem = self.kept_problem(fold, *candidate)[0].at(alpha)
         found = model._approximate(problem, self.n_inputs, mask is not None)
         if mask is not None:
             found = found.masked(mask)

@@ -109,6 +109,8 @@ class HoleFolds(Folds):
     fit_intercept : bool
     """
 
+    keeps = False
+
     def __init__(self, data: Samples, splits: list[Split], *, fit_intercept: bool = True):
         self.data, self.splits, self.units = data, list(splits), data.units
         self.fit_intercept = fit_intercept

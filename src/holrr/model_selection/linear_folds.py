@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.finite import check_finite
-from ..core.namespace import Array, namespace_of, to_numpy
+from ..core.namespace import Array, namespace_of, on_host, to_numpy
 from ..core.samples import spectral_from_arrays, spectral_from_samples
 from ..core.spectral import Spectral, keeps_digits, spectral_from_moments
 from ..data.moments import Moments
@@ -58,6 +58,10 @@ class MomentFolds(Folds):
         self.n_folds = len(n_train)
         self.max_input_rank = min(self.n_inputs, int(max(n_train)))
         self.others: list[Moments] = []
+
+    @property
+    def on_host(self) -> bool:
+        return on_host(self.parts[0].Sxx)
 
     def prepare(self, *candidate: int) -> None:
         if self.others:

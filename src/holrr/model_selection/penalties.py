@@ -84,16 +84,14 @@ def falling_edge(found: Sweep, penalties: np.ndarray, axis: int) -> int | None:
     """
     if penalties.size < 2:
         return None
-    mean = np.moveaxis(found.mean_mse, axis, 0).reshape(penalties.size, -1)
-    least = np.nanmin(mean, axis=1)
+    least, folds = found.profile(axis)
     best = int(np.argmin(least))
     order = np.argsort(penalties)
     place = int(np.flatnonzero(order == best)[0])
     if 0 < place < penalties.size - 1 or penalties[best] == 0:
         return None
     neighbour = least[order[1 if place == 0 else -2]]
-    folds = np.moveaxis(found.fold_mse, 1 + axis, 1)[:, best].reshape(len(found.fold_mse), -1)
-    spread = folds[:, int(np.nanargmin(mean[best]))].std(ddof=1) if len(folds) > 1 else 0.0
+    spread = folds.std(ddof=1) if len(folds) > 1 else 0.0
     negligible = max(_NEGLIGIBLE * spread / math.sqrt(len(folds)), 1e-9 * found.null_mse)
     falls = neighbour - least[best] > negligible
     return (0 if best == 0 else -1) if falls else None

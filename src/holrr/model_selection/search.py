@@ -186,7 +186,12 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         errors, shape = self._errors(plan, penalties, folds)
         bar.expect(folds.n_folds * math.prod(folds.candidates) * penalties.size)
         ridge = self._ridge_alphas(plan, penalties, folds)
-        return sweep(folds, errors, shape, ridge_alphas=ridge, n_jobs=self.n_jobs, tick=bar.tick)
+        n_jobs = self._n_threads(folds)
+        return sweep(folds, errors, shape, ridge_alphas=ridge, n_jobs=n_jobs, tick=bar.tick)
+
+    def _n_threads(self, folds: Folds) -> int | None:
+        """Number of folds that are worked on at a time."""
+        return self.n_jobs
 
     def _ridge_alphas(self, plan: Any, penalties: np.ndarray, folds: Folds) -> Sequence[float]:
         """Penalties, in the units of the folds, of ridge regression to compare with."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from .selection import best_index
 from .stack import FoldTerms, Stack, stack_ranks
 from .surface import RankPath, rank_path
 
-__all__ = ["search_stack"]
+__all__ = ["search_stack", "walk_stacks"]
 
 Index = tuple[int, ...]
 
@@ -50,22 +51,60 @@ def search_stack(
         Look at all penalties.
     """
     least = np.nanmin(mean_mse, axis=tuple(range(len(folds.candidates) + 1, mean_mse.ndim)))
+    paths: list[tuple[RankPath, HeldOut]] = []
+
+    def stack_at(place: Index, bound: float) -> Stack | None:
+        start = tuple(i + 1 for i in best_index(mean_mse[place], n_parameters))
+        terms = [FoldTerms.of(path.terms(float(alphas[place[-1]])), held) for path, held in paths]
+        return stack_ranks(terms, start, candidates=candidates, bound=bound)
+
+    def enter(candidate: Index, best: Any) -> bool:
+        paths[:] = _paths(folds, candidate, n_parameters.shape, subspaces)
+        return True
+
+    best, _ = walk_stacks(folds.candidates, alphas, least, stack_at, enter, exhaustive)
+    return best
+
+
+def walk_stacks(
+    candidates: tuple[int, ...],
+    alphas: np.ndarray,
+    least: np.ndarray,
+    stack_at: Callable[[Index, float], Stack | None],
+    enter: Callable[[Index, tuple[Index, Stack] | None], bool],
+    exhaustive: bool = False,
+) -> tuple[tuple[Index, Stack], dict[Index, float]]:
+    """The place of the best stack and that stack, and the errors of all that were looked at.
+
+    Parameters
+    ----------
+    candidates : tuple of int
+        Shape of the kernels.
+    alphas : array of shape (n_alphas,)
+    least : array of shape (*candidates, n_alphas)
+        Least error of a single rank at each place.
+    stack_at : callable
+        Gives the stack of a place, or None if its error must exceed a bound.
+    enter : callable
+        Called before the places of each kernel with what is best so far: whether to look there.
+    exhaustive : bool
+    """
     best: tuple[Index, Stack] | None = None
-    for candidate in sorted(np.ndindex(*folds.candidates), key=lambda c: float(np.min(least[c]))):
-        paths = list(_paths(folds, candidate, n_parameters.shape, subspaces))
+    found: dict[Index, float] = {}
+    for candidate in sorted(np.ndindex(*candidates), key=lambda c: float(np.min(least[c]))):
+        if not enter(candidate, best):
+            continue
         errors: dict[int, float] = {}
         for a in _around(alphas, int(np.argmin(least[candidate])), errors, exhaustive):
             place = (*candidate, a)
-            start = tuple(i + 1 for i in best_index(mean_mse[place], n_parameters))
-            terms = [FoldTerms.of(path.terms(float(alphas[a])), held) for path, held in paths]
             bound = np.inf if best is None or exhaustive else best[1].cross_fitted_mse
-            stack = stack_ranks(terms, start, candidates=candidates, bound=bound)
-            errors[a] = np.inf if stack is None else stack.cross_fitted_mse
+            stack = stack_at(place, bound)
+            found[place] = errors[a] = np.inf if stack is None else stack.cross_fitted_mse
             if stack is not None and (best is None or errors[a] < best[1].cross_fitted_mse):
                 best = place, stack
     if best is None:
         raise ValueError("no mixture of ranks has a finite held-out error.")
-    return best
+    return best, found
 
 
 def _paths(
@@ -74,7 +113,7 @@ def _paths(
     """For each fold what all penalties share."""
     folds.prepare(*candidate)
     for fold in range(folds.n_folds):
-        problem, held_out = folds.problem(fold, *candidate)
+        problem, held_out = folds.kept_problem(fold, *candidate)
         yield rank_path(problem, held_out, caps, subspaces), held_out
 
 

@@ -3,7 +3,7 @@
 Take the full HOSVD ``Z = S x_0 U0 x_1 U1 ... x_p Up`` of a training problem. The fit of rank R
 keeps the leading block of `S`, so the fits are nested and their held-out errors are cumulative
 sums. With ``A`` the map from the core's input mode to predictions, ``G = A'A`` and
-``H = A'Yv x_1 U1' ...`` over the held-out samples,
+``H = A'Yv x_1 U1' ...`` over the held-out samples::
 
     inc = S * (diag(G) S + 2 tril(G, -1) S - 2 H)        (elementwise *, mode 0 along the rows)
     squared error of all ranks = ||Yv||^2 + cumulative sum of inc along every axis.
@@ -36,7 +36,8 @@ from ..core.spectral import Spectral
 from ..core.tensor import gram, unfold
 from .held_out import HeldOut
 
-__all__ = ["RankPath", "Terms", "cumulative_sum", "error_surface", "rank_path"]
+__all__ = ["RankPath", "Terms", "cumulative_sum", "error_surface", "extended", "rank_path"]
+__all__ += ["rotated"]
 
 
 def error_surface(
@@ -77,11 +78,17 @@ def error_surface(
     alphas, ranks = list(alphas), tuple(ranks)
     surface = np.empty((len(alphas), *ranks)) if out is None else out
     path = rank_path(problem, held_out, ranks, subspaces)
+    if not ranks:
+        np.maximum(path.yy + path.ridge_errors(alphas), 0.0, out=surface)
+        surface /= held_out.size
+        for _ in alphas:
+            tick()
+        return surface
     for a, alpha in enumerate(alphas):
         block = path.errors(alpha)
         # Rounding leaves errors of nearly exact fits a little below zero.
         np.maximum(block, 0.0, out=block)
-        np.divide(_extended(block, ranks), held_out.size, out=surface[a, ...])
+        np.divide(extended(block, ranks), held_out.size, out=surface[a, ...])
         tick()
     return surface
 
@@ -105,7 +112,7 @@ def cumulative_sum(A: Array, axis: int) -> Array:
     return A
 
 
-def _extended(block: np.ndarray, ranks: tuple[int, ...]) -> np.ndarray:
+def extended(block: np.ndarray, ranks: tuple[int, ...]) -> np.ndarray:
     """`block` with its last slices repeated up to the shape `ranks`."""
     if block.shape == ranks:
         return block
@@ -127,6 +134,14 @@ class Terms:
     S: Array
     H: Array
     M: Array
+
+    def errors(self, yy: float) -> Array:
+        """Squared errors of all ranks; `yy` is that of predicting the mean."""
+        block = self.increments()
+        block[(0,) * block.ndim] += yy  # which every sum begins with
+        for axis in reversed(range(block.ndim)):
+            block = cumulative_sum(block, axis)
+        return block
 
     def increments(self) -> Array:
         """``inc``: the sum over a leading block is the excess error of the fit of that rank."""
@@ -161,13 +176,7 @@ class RankPath:
 
     def errors(self, alpha: float) -> np.ndarray:
         """Squared errors of all ranks, on the host."""
-        if not self.ranks:
-            return np.asarray(self.yy + self.ridge_error(alpha))
-        block = self.terms(alpha).increments()
-        block[(0,) * block.ndim] += self.yy  # which every sum begins with
-        for axis in reversed(range(block.ndim)):
-            block = cumulative_sum(block, axis)
-        return to_numpy(block)
+        return to_numpy(self.terms(alpha).errors(self.yy))
 
     def terms(self, alpha: float) -> Terms:
         """Core, held-out products and Gram matrix for one penalty."""
@@ -179,34 +188,38 @@ class RankPath:
         V = U0 * (self.s / root * self.scale)[:, None]
         if len(self.ranks) < self.T.ndim:
             return self._matrix_terms(V, A, G)
-        S, H = self._rotated(V, A, self._output_bases(root))
+        S, H = self._rotated(V, A, self.output_bases(root))
         return Terms(S, H, xp.tril(G) + xp.tril(G, k=-1))
 
-    def ridge_error(self, alpha: float) -> float:
-        """The sum of all increments; the weights `c` turn rows of `T` into coefficients."""
+    def ridge_errors(self, alphas: Iterable[float]) -> np.ndarray:
+        """For each penalty the sum of all increments; the rows `c` turn those of `T` into fits."""
         xp = namespace_of(self.T)
-        root = self.root(alpha)
-        c = self.s / root / root * self.scale
-        squares = c @ ((self.C * self._input_gram) @ c)
-        return float(squares - 2 * xp.sum(c * xp.linalg.diagonal(self._cross)))
+        roots = [self.root(alpha) for alpha in alphas]
+        c = xp.stack([self.s / root / root * self.scale for root in roots])
+        squares = xp.sum((c @ (self.C * self.input_gram)) * c, axis=1)
+        return to_numpy(squares - 2 * (c @ xp.linalg.diagonal(self._cross)))
+
+    def products(self, W: Array) -> tuple[Array, Array]:
+        """``P'P`` and ``P'Yv`` of the held-out predictions ``P = F W``, for `W` of shape (r, k)."""
+        return W.T @ self.C @ W, W.T @ unfold(self.B, 0)
 
     # ------------------------------------------------------------ bases
 
     @cached_property
-    def _input_gram(self) -> Array:
+    def input_gram(self) -> Array:
         return gram(self.T, 0)
 
     @cached_property
     def _row_grams(self) -> list[Array | None]:
         """For each output mode the Gram matrix of every row of `T`: those of Z are weighted sums.
 
-        None where they would take more memory than `T` itself.
+        None where they would take more than twice the memory of `T` itself.
         """
         xp = namespace_of(self.T)
         found: list[Array | None] = []
         for mode in range(1, self.T.ndim):
             d, size = self.T.shape[mode], _rest(self.T.shape, 0)
-            if d * d > size:
+            if d * d > 2 * size:
                 found.append(None)
                 continue
             rows = xp.reshape(xp.moveaxis(self.T, mode, 1), (self.T.shape[0], d, size // d))
@@ -217,9 +230,9 @@ class RankPath:
         d, R = self.s / root, self.ranks[0]
         if self.T.shape[0] > _rest(self.T.shape, 0):  # a tall unfolding: through its columns
             return hosvd(_scaled_rows(self.T, d), self._only(0), modes=(0,)).tucker.factors[0]
-        return eigh_top(self._input_gram * d[:, None] * d, R)[1]
+        return eigh_top(self.input_gram * d[:, None] * d, R)[1]
 
-    def _output_bases(self, root: Array) -> list[Array]:
+    def output_bases(self, root: Array) -> list[Array]:
         if self.fixed is not None:
             return self.fixed
         xp, d = namespace_of(self.T), self.s / root
@@ -245,18 +258,8 @@ class RankPath:
     # ------------------------------------------------------------ products
 
     def _rotated(self, M: Array, A: Array, bases: Sequence[Array]) -> tuple[Array, Array]:
-        """The core ``S = T x_0 M' x_1 U1' ...`` and ``H = B x_0 A' x_1 U1' ...``, side by side.
-
-        Each step multiplies along the leading mode, which becomes the last: one matrix product
-        without a copy, and after all modes their order is the old one.
-        """
-        xp = namespace_of(self.T)
-        both = xp.concat([unfold(self.T, 0).T @ M, unfold(self.B, 0).T @ A], axis=1)
-        for U in bases:
-            both = xp.reshape(both, (U.shape[0], -1)).T @ U
-        R0 = M.shape[1]
-        both = xp.reshape(both, (2 * R0, *(U.shape[1] for U in bases)))
-        return both[:R0, ...], both[R0:, ...]
+        """The core ``S = T x_0 M' x_1 U1' ...`` and ``H = B x_0 A' x_1 U1' ...``."""
+        return rotated(unfold(self.T, 0).T @ M, unfold(self.B, 0).T @ A, bases)
 
     @cached_property
     def _cross(self) -> Array:
@@ -271,12 +274,26 @@ class RankPath:
         """
         xp = namespace_of(self.T)
         # Rounding can leave less than nothing of an energy.
-        norm = xp.sqrt(xp.clip(xp.sum(V * (self._input_gram @ V), axis=0), 0.0, None))
+        norm = xp.sqrt(xp.clip(xp.sum(V * (self.input_gram @ V), axis=0), 0.0, None))
         inner = xp.sum(V * (self._cross @ A), axis=0)
         one = xp.ones_like(norm)
         H = xp.where(norm > 0, inner / xp.where(norm > 0, norm, one), 0 * one)
         eye = xp.eye(G.shape[0], dtype=G.dtype, device=device_of(G))
         return Terms(norm, H, G * eye)
+
+
+def rotated(A: Array, B: Array, bases: Sequence[Array]) -> tuple[Array, Array]:
+    """Matrices of shape (D, k) as tensors ``A' x_1 U1' ...`` and ``B' x_1 U1' ...``.
+
+    Side by side: each step multiplies along the leading mode, which becomes the last. That is one
+    matrix product without a copy, and after all modes their order is the old one.
+    """
+    xp, k = namespace_of(A), A.shape[1]
+    both = xp.concat([A, B], axis=1)
+    for U in bases:
+        both = xp.reshape(both, (U.shape[0], -1)).T @ U
+    both = xp.reshape(both, (2 * k, *(U.shape[1] for U in bases)))
+    return both[:k, ...], both[k:, ...]
 
 
 def _scaled_rows(T: Array, d: Array) -> Array:

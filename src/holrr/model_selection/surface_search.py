@@ -10,17 +10,21 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.namespace import asarray_like
+from ..core.threads import n_threads_for
 from ..data.moments import Moments
 from ..linear.holes import unscale_noise
+from ..progress import Progress
 from ..spread import scalar_if_0d
 from .criteria import CRITERIA, criterion_surface
 from .folds import Folds
 from .grid import RankGrid, parameter_counts
 from .intervals import Intervals, held_out_noise
+from .pruning import Pruning, Screened, is_worthwhile
 from .residuals import FoldResiduals, held_out_scores, residual_home
 from .search import Data, Index, SearchCV
 from .selection import SELECTIONS, select
@@ -40,6 +44,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
         "criterion": [StrOptions({"cv", *CRITERIA})],
         "selection": [StrOptions(set(SELECTIONS)), callable],
         "max_bytes": [Interval(Real, 0, None, closed="neither")],
+        "search": [StrOptions({"pruned", "exhaustive"})],
     }
 
     alphas: Any
@@ -48,6 +53,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
     max_bytes: float
     subspaces: str = "fitted"
     refine: bool = False
+    search: str = "exhaustive"
 
     # ------------------------------------------------------------ what a family of models adds
 
@@ -107,12 +113,41 @@ class SurfaceSearchCV(Intervals, SearchCV):
         alphas = self._to_units(penalties, folds)
         return rank_errors(alphas, plan.caps, self.subspaces), (penalties.size, *plan.caps)
 
+    def _sweep(self, folds: Folds, plan: RankGrid, penalties: np.ndarray, bar: Progress) -> Any:
+        if folds.pruning is None and not self._prunes(folds, plan, penalties.size):
+            return super()._sweep(folds, plan, penalties, bar)
+        alphas = self._to_units(penalties, folds)
+        if folds.pruning is None:
+            folds.min_alpha = float(alphas.min())
+            folds.pruning = Pruning(
+                folds,
+                plan,
+                subspaces=self.subspaces,
+                selection=str(self.selection),
+                n_jobs=self._n_threads(folds),
+            )
+        folds.min_alpha = min(folds.min_alpha, float(alphas.min()))
+        bar.expect(folds.n_folds * math.prod(folds.candidates) * penalties.size)
+        return folds.pruning.screened(alphas, bar.tick)
+
+    def _n_threads(self, folds: Folds) -> int | None:
+        """By default as many folds as there are threads: two small products beat one on two cores."""
+        if self.n_jobs is not None or effective_n_jobs(None) > 1 or not folds.on_host:
+            return self.n_jobs
+        return min(n_threads_for(math.inf), folds.n_folds)
+
+    def _prunes(self, folds: Folds, plan: RankGrid, n_penalties: int) -> bool:
+        able = self.search == "pruned" and not callable(self.selection)
+        return able and is_worthwhile(folds, plan, n_penalties)
+
     def _ridge_alphas(self, plan: RankGrid, penalties: np.ndarray, folds: Folds) -> Any:
         return self._to_units(penalties, folds) if plan.caps else ()
 
     def _swept(self, folds: Folds) -> tuple[Any, RankGrid]:
         if self.criterion == "cv":
             found, plan = super()._swept(folds)
+            if isinstance(found, Screened):
+                found, plan = found.pruning.settle(found, self._stacks)
             return self._candidates_only(found, plan)
         given = self._given_penalties()
         self.alphas_ = (
@@ -146,6 +181,8 @@ class SurfaceSearchCV(Intervals, SearchCV):
     def _results(self, found: Any, plan: RankGrid, folds: Folds) -> dict[str, Any]:
         if self.criterion == "cv":
             results = super()._results(found, plan, folds)
+            if folds.pruning is not None:
+                results["screened_mse"] = folds.pruning.least
         else:
             results = {**found, "alphas": self.alphas_}
             if (mask := plan.mask()) is not None:
@@ -167,8 +204,8 @@ class SurfaceSearchCV(Intervals, SearchCV):
 
     def _squares(self) -> tuple[str, ...]:
         if self.criterion == "cv":
-            stacked = ("stack_path_mse",) if "stack_path_mse" in self.cv_results_ else ()
-            return (*super()._squares(), *stacked)
+            more = [n for n in ("stack_path_mse", "screened_mse") if n in self.cv_results_]
+            return (*super()._squares(), *more)
         return ("train_mse", "gcv") if self.criterion == "gcv" else ("train_mse",)
 
     def _restore_units(self, folds: Folds) -> None:
@@ -200,14 +237,17 @@ class SurfaceSearchCV(Intervals, SearchCV):
     def _refit_stack(self, folds: Folds, plan: RankGrid) -> tuple[np.ndarray, ...] | None:
         """Fit the stack, and return its masks for the folds; None where a single model is taken."""
         results = self.cv_results_
-        place, stack = search_stack(
-            folds,
-            self._to_units(self.alphas_, folds),
-            results["mean_mse"],
-            results["n_parameters"],
-            subspaces=self.subspaces,
-            candidates=plan.mask(),
-        )
+        if folds.pruning is not None:
+            place, stack = folds.pruning.stack
+        else:
+            place, stack = search_stack(
+                folds,
+                self._to_units(self.alphas_, folds),
+                results["mean_mse"],
+                results["n_parameters"],
+                subspaces=self.subspaces,
+                candidates=plan.mask(),
+            )
         model = self._named(self._model(place, stack.mask.shape))
         judged = folds.judge(stack, model)
         if judged is None:

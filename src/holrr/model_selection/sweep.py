@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
@@ -16,7 +17,7 @@ from .folds import Folds
 from .held_out import HeldOut
 from .surface import error_surface
 
-__all__ = ["Errors", "Sweep", "rank_errors", "sweep"]
+__all__ = ["Errors", "Sweep", "over_folds", "rank_errors", "sweep"]
 
 # What fills in the held-out errors of one fold: ``errors(problem, held_out, out, tick)``.
 Errors = Callable[[Spectral, HeldOut, np.ndarray, Callable[[], object]], object]
@@ -48,6 +49,20 @@ class Sweep:
         pair = (other, self) if before else (self, other)
         both = np.concatenate([part.fold_mse for part in pair], axis=1 + axis)
         return replace(self, fold_mse=both, ridge_mse=min(self.ridge_mse, other.ridge_mse))
+
+    def profile(self, axis: int) -> tuple[np.ndarray, np.ndarray]:
+        """The least error of each entry along an axis, and those of the folds at the least of all.
+
+        Parameters
+        ----------
+        axis : int
+            Where the entries are in `mean_mse`.
+        """
+        mean = np.moveaxis(self.mean_mse, axis, 0).reshape(self.mean_mse.shape[axis], -1)
+        least = np.nanmin(mean, axis=1)
+        best = int(np.argmin(least))
+        folds = np.moveaxis(self.fold_mse, 1 + axis, 1)[:, best].reshape(len(self.fold_mse), -1)
+        return least, folds[:, int(np.nanargmin(mean[best]))]
 
     @cached_property
     def mean_mse(self) -> np.ndarray:
@@ -92,26 +107,32 @@ def sweep(
     fold_mse = np.empty((folds.n_folds, *folds.candidates, *shape))
 
     def run(fold: int, candidate: tuple[int, ...]) -> tuple[float, int, np.ndarray]:
-        problem, held_out = folds.problem(fold, *candidate)
+        problem, held_out = folds.kept_problem(fold, *candidate)
         errors(problem, held_out, fold_mse[(fold, *candidate)], tick)
         ridge = np.empty(0)
         if len(ridge_alphas):
             ridge = error_surface(problem, held_out, ridge_alphas, ())
         return held_out.yy / held_out.size, problem.s.shape[0], ridge
 
-    n_threads = min(effective_n_jobs(n_jobs), folds.n_folds)
     done: list[tuple[float, int, np.ndarray]] = []
-    with limit_threads(cpu_count() // n_threads):  # for each of the folds that run at a time
-        for candidate in np.ndindex(*folds.candidates):
-            folds.prepare(*candidate)
-            work = (delayed(run)(fold, candidate) for fold in range(folds.n_folds))
-            done += Parallel(n_jobs=n_threads, require="sharedmem")(work)
+    for candidate in np.ndindex(*folds.candidates):
+        folds.prepare(*candidate)
+        done += over_folds(folds, partial(run, candidate=candidate), n_jobs)
     nulls, supported, ridge = zip(*done, strict=True)
     ridge_mse = math.nan
     if len(ridge_alphas):
         by_fold = np.reshape(ridge, (-1, folds.n_folds, len(ridge_alphas)))
         ridge_mse = float(by_fold.mean(axis=1).min())
     return Sweep(fold_mse, float(np.mean(nulls)), max(supported), ridge_mse)
+
+
+def over_folds(folds: Folds, run: Callable[[int], Any], n_jobs: int | None) -> list[Any]:
+    """What `run` returns for each fold; some of them at a time, which share the threads."""
+    n = min(effective_n_jobs(n_jobs), folds.n_folds)
+    with limit_threads(cpu_count() // n):
+        return Parallel(n_jobs=n, require="sharedmem")(
+            delayed(run)(fold) for fold in range(folds.n_folds)
+        )
 
 
 def rank_errors(alphas: np.ndarray, caps: tuple[int, ...], subspaces: str = "fitted") -> Errors:
