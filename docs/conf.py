@@ -17,7 +17,7 @@ from docs.public import INSIDE_METHODS, is_documented, public_names
 DOCS = Path(__file__).resolve().parent
 SOURCE = DOCS.parent / "src"
 PUBLIC = public_names()
-WAITED_FOR = ["scaling", "security"]
+WAITED_FOR = ["scaling"]
 UNLINKED = (nodes.reference, nodes.title)
 
 project, author = "holrr", "The holrr developers"
@@ -82,7 +82,9 @@ html_theme_options = {
     "logo": {"text": project},
     "navigation_with_keys": False,
     "show_prev_next": True,
-    "secondary_sidebar_items": ["page-toc"],
+    # Examples need the width for their code.
+    "secondary_sidebar_items": {"**": ["page-toc"]}
+    | {f"gallery/{path.stem}": [] for path in DOCS.parent.glob("examples/*.py")},
     "footer_start": ["copyright"],
     "footer_end": [],
 }

@@ -62,7 +62,9 @@ def slug(title):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
-    links = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"^(<{7}|>{7}) ", text, re.M)  # marks of a merge
+    links = re.findall(r"\]\(([^)#]+)\)", text)
     local = [link for link in links if "://" not in link]
     assert [link for link in local if not (page.parent / link).exists()] == []
 

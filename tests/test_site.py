@@ -36,7 +36,8 @@ PAGES = {
 pytestmark = pytest.mark.slow
 
 # What is shown in the article and sticks out of the window, in no box of its own that scrolls, or
-# is hidden by a box that is too small. (The last crumb at the top says that it is shortened.)
+# is hidden by a box that is too small. (The last crumb at the top says that it is shortened; links
+# beside headings show under the pointer only.)
 CUT_OFF = """() => {
   const within = (e, test) => !e.matches(".bd-article-container")
     && (test(e, getComputedStyle(e).overflowX) || within(e.parentElement, test));
@@ -47,10 +48,11 @@ CUT_OFF = """() => {
     const box = e.getBoundingClientRect();
     const shown = box.width > 1 && box.height > 1 && e.checkVisibility();
     const out = box.left < -1 || box.right > document.documentElement.clientWidth + 1;
-    return shown && !e.closest("svg *, .ellipsis, mjx-assistive-mml")
+    return shown && !e.closest("svg *, .ellipsis, .headerlink, mjx-assistive-mml")
       && (out && !within(e.parentElement, scrolls) || within(e, hides));
   }).map((e) => `${e.tagName}.${e.className}: ${e.textContent.slice(0, 40)}`).slice(0, 5);
 }"""
+DRAWN = "async () => window.MathJax && await MathJax.startup.promise"
 RAW_LATEX = r"""() => [...document.querySelectorAll("main .math")]
   .filter((e) => !e.querySelector("mjx-container svg") || e.querySelector("[data-mml-node=merror]"))
   .map((e) => e.textContent.slice(0, 60))"""
@@ -88,7 +90,7 @@ def visit(browser):
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("requestfailed", lambda request: complaints.append(request.url))
         page.goto(address if "://" in address else f"{SITE.as_uri()}/{address}")
-        page.evaluate("async () => window.MathJax && await MathJax.startup.promise")
+        page.evaluate(DRAWN)
         return page, complaints
 
     yield go
@@ -121,6 +123,18 @@ def test_pages_open_whole_and_without_complaints(visit, address, width, scheme):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(CUT_OFF) == []
     assert page.evaluate(RAW_LATEX) == []
+
+
+def test_no_guide_or_example_is_cut_off_on_a_phone(visit):
+    page, complaints = visit("index.html", 400)
+    bad = {}
+    for path in sorted([*SITE.glob("*.html"), *SITE.glob("gallery/*.html")]):
+        page.goto(path.as_uri())
+        page.evaluate(DRAWN)
+        bad[path.name] = page.evaluate(CUT_OFF) + page.evaluate(RAW_LATEX)
+    assert len(bad) > 30
+    assert {name: what for name, what in bad.items() if what} == {}
+    assert complaints == []
 
 
 def test_what_is_cut_off_is_seen(visit):

@@ -121,7 +121,8 @@ def draw(seed: int = 0) -> Any:
         _show(axes[0], load_image(image), f"{image}\n")
         for ax, (name, method) in zip(axes[1:], METHODS.items(), strict=True):
             model = method(cv=5, fit_intercept=False).fit(X, Y)
-            title = f"{name}, {_ranks(model)}\nerror {_rms(model.coef_ - W):.3f}"
+            rank = f"rank {_ranks(model)}" if hasattr(model, "rank_") else "full rank"
+            title = f"{name}\n{rank}, error {_rms(model.coef_ - W):.3f}"
             _show(ax, image_from_coef(model.coef_, "rows"), title)
     return figure
 

@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from holrr import HOLRR, LRR, MLMTNC, MLMTNCCV, RLS, TraceNormRegressionCV  # noqa: E402
+from holrr import HOLRR, LRR, MLMTNC, MLMTNCCV, RLS, KernelHOLRRCV, TraceNormRegressionCV  # noqa: E402
 from holrr.model_selection import HOLRRCV, LRRCV, RLSCV  # noqa: E402
 from holrr.plotting import RankSurfaceDisplay, SpectrumDisplay  # noqa: E402
 from problems import toy  # noqa: E402
@@ -113,6 +113,27 @@ def test_what_was_not_computed_is_hatched_and_named():
     pruned.plot()
     line = next(line for line in pruned.axes_[0, 0].lines if line.get_label() == "others as chosen")
     assert np.isnan(line.get_ydata()).sum() == 2
+
+
+def test_penalties_that_a_pruned_search_left_out_are_drawn_as_screened():
+    errors = np.full((3, 4, 5), np.nan)
+    errors[1] = 7.0
+    given = {"surface": errors, "alphas": np.array(ALPHAS), "best_index": (1, 0, 0)}
+    ax = RankSurfaceDisplay(**given, screened=np.array([9.0, 6.9, 8.0])).plot().alpha_ax_
+    assert list(ax.lines[0].get_ydata()) == [9.0, 7.0, 8.0]  # what is known exactly is exact
+    low, high = RankSurfaceDisplay(**given).plot().alpha_ax_.get_xlim()
+    assert low < ALPHAS[0] < ALPHAS[-1] < high
+
+
+def test_the_display_of_a_pruned_search():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    Y = np.sin(X) @ rng.normal(size=(3, 300)) + rng.normal(size=(300, 300))
+    model = KernelHOLRRCV(gammas=[0.1], cv=3).fit(X, Y.reshape(300, 20, 15))
+    assert "screened_mse" in model.cv_results_
+    display = RankSurfaceDisplay.from_estimator(model)
+    display.figure_.canvas.draw()
+    assert np.isfinite(display.alpha_ax_.lines[0].get_ydata()).sum() > 3
 
 
 @pytest.mark.parametrize(
@@ -225,9 +246,10 @@ def test_names_figures_and_refusals(Display, monkeypatch):
             raise ImportError(name)
         return original(name, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "__import__", without_matplotlib)
-    with pytest.raises(ImportError, match=r"pip install holrr\[plot\]"):
-        Display.from_estimator(model)
+    with monkeypatch.context() as without:
+        without.setattr(builtins, "__import__", without_matplotlib)
+        with pytest.raises(ImportError, match=r"pip install holrr\[plot\]"):
+            Display.from_estimator(model)
 
 
 @pytest.mark.parametrize("search", [TraceNormRegressionCV(cv=3), MLMTNCCV(cv=3)], ids=str)

@@ -15,8 +15,9 @@ from ..core.units import Units
 from ..data.moments import Moments
 from ..data.samples import Samples
 from ..data.source import Source
-from ..model_selection.folds import Folds, Split, is_partition, labels_of, merge_others, take
+from ..model_selection.folds import Folds
 from ..model_selection.held_out import HeldOut
+from ..model_selection.splits import Split, is_partition, labels_of, merge_others, take
 from ._gram import KernelFunction, centred_gram
 from ._kernels import KernelSpec, kernel_function
 from ._landmarks import Landmarks

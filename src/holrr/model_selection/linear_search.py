@@ -17,12 +17,13 @@ from ..data.source import Source
 from ..linear.base import output_constraints, refuse_output_weight
 from ..linear.holes import check_no_infinity, has_holes, output_weights, unscale_fit, weighted
 from ..progress import progress
-from .folds import Folds, check_splits, gather_folds
+from .folds import Folds
 from .holes import HoleFolds, Visit, settle, unweighted_error
 from .linear_folds import ArrayFolds, MomentFolds, check_fold_moments
 from .penalties import default_alphas
 from .search import Index, SearchCV
 from .selection import select
+from .splits import check_splits, gather_folds
 from .surface_search import SurfaceSearchCV
 
 __all__ = ["LinearSearchCV", "LinearSurfaceSearchCV"]

@@ -25,7 +25,7 @@ from ..core.namespace import (
     to_numpy,
 )
 from ..core.tensor import multi_mode_product, unfold
-from .folds import take
+from .splits import take
 
 __all__ = ["FoldResiduals", "LEVELS", "held_out_scores", "residual_home"]
 
@@ -92,7 +92,7 @@ class FoldResiduals:
         """Residuals of some outputs over the spread, (n, n_columns)."""
         R = take(self.Y[:, columns], self.rows) - self.latent @ self.core[:, columns]
         R -= self.intercept[columns]
-        R /= self.spread[:, None]
+        R /= namespace_of(R).astype(self.spread, R.dtype, copy=False)[:, None]
         return R
 
 

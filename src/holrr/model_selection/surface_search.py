@@ -137,7 +137,8 @@ class SurfaceSearchCV(Intervals, SearchCV):
         return min(n_threads_for(math.inf), folds.n_folds)
 
     def _prunes(self, folds: Folds, plan: RankGrid, n_penalties: int) -> bool:
-        able = self.search == "pruned" and not callable(self.selection)
+        # An accelerator computes all surfaces sooner than it is asked which are needed.
+        able = self.search == "pruned" and not callable(self.selection) and folds.on_host
         return able and is_worthwhile(folds, plan, n_penalties)
 
     def _ridge_alphas(self, plan: RankGrid, penalties: np.ndarray, folds: Folds) -> Any:
@@ -174,6 +175,8 @@ class SurfaceSearchCV(Intervals, SearchCV):
         axis = found.fold_mse.ndim - len(plan.caps)
         fold_mse = found.fold_mse[(slice(None),) * axis + (slice(plan.caps[0]),)]
         mask = plan.mask()
+        if mask is None and fold_mse.shape == found.fold_mse.shape:
+            return found, plan
         if mask is not None:
             fold_mse[..., ~mask] = np.nan
         return replace(found, fold_mse=fold_mse), plan

@@ -74,9 +74,13 @@ class Sweep:
         """Standard deviation over the folds, with no copy of the size of all folds."""
         std = np.empty(self.fold_mse.shape[1:])
         for index in np.ndindex(*std.shape[:1]):
-            part = self.fold_mse[:, *index]
-            peak = float(np.max(part, initial=0.0, where=np.isfinite(part))) or 1.0
-            std[index] = (part / peak).std(axis=0) * peak  # no square overflows
+            part, mean = self.fold_mse[:, *index], self.mean_mse[index]
+            peak = float(np.fmax.reduce(mean, axis=None, initial=0.0))
+            # No square overflows or vanishes.
+            unit = peak if 0 < peak < np.inf and not 1e-120 < peak < 1e120 else 1.0
+            with np.errstate(invalid="ignore"):  # infinite less infinite
+                away = (part - mean) if unit == 1.0 else part / unit - mean / unit
+            std[index] = unit * np.sqrt(np.einsum("i...,i...->...", away, away) / len(part))
         return std
 
 

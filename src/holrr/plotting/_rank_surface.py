@@ -14,6 +14,8 @@ from ._style import (
     MAIN,
     MUTED,
     check_mode_names,
+    focus,
+    marks,
     names_of,
     new_figure,
     outline,
@@ -50,6 +52,8 @@ class RankSurfaceDisplay:
         What the error is.
     others : dict, optional
         Errors to compare with, by their names: dotted lines beside the error along the penalty.
+    screened : array of shape (n_alphas,), optional
+        Least errors as a pruned search screened them, for penalties whose ranks were not computed.
 
     Attributes
     ----------
@@ -85,6 +89,7 @@ class RankSurfaceDisplay:
         std_error: np.ndarray | None = None,
         label: str = "held-out error",
         others: Mapping[str, float] | None = None,
+        screened: np.ndarray | None = None,
     ):
         self.surface = surface
         self.alphas = alphas
@@ -92,6 +97,7 @@ class RankSurfaceDisplay:
         self.std_error = std_error
         self.label = label
         self.others = dict(others or {})
+        self.screened = screened
 
     @classmethod
     def from_estimator(
@@ -127,6 +133,7 @@ class RankSurfaceDisplay:
                 for name, attribute in (("mean", "null_mse_"), ("ridge", "ridge_mse_"))
                 if hasattr(estimator, attribute)
             },
+            screened=results["screened_mse"][lead] if "screened_mse" in results else None,
         )
         names = names_of(estimator, mode_names, display.surface.ndim - 1)
         return display.plot(mode_names=names, fig=fig)
@@ -140,7 +147,7 @@ class RankSurfaceDisplay:
         standard error to each side) or takes the best of the other ranks (dashed). Colours of a
         heat map say how far the error is above that of the choice, and hardly differ within a
         standard error; the white line encloses what is within one of it, and what was not computed
-        is hatched. More than 40 ranks are in a log scale.
+        is hatched. More than 30 ranks are in a log scale.
 
         Parameters
         ----------
@@ -189,7 +196,7 @@ class RankSurfaceDisplay:
         ax.set_title(f"{name}: {chosen + 1}", fontsize=9)
         ax.set_xlabel("rank", fontsize=8)
         rank_axis(ax.xaxis, ranks.size)
-        _focus(ax, error, least)
+        focus(ax, error, least)
         tidy(ax)
 
     def _penalty(self, ax: Any) -> None:
@@ -197,7 +204,10 @@ class RankSurfaceDisplay:
         chosen, rank = self.best_index[0], self.best_index[1:]
         order = np.argsort(self.alphas)
         alphas, at = np.asarray(self.alphas)[order], _section((0, *rank), 0)
-        least = _nanmin(self.surface, tuple(range(1, self.surface.ndim)))[order]
+        least = _nanmin(self.surface, tuple(range(1, self.surface.ndim)))
+        if self.screened is not None:
+            least = np.where(np.isnan(least), self.screened, least)
+        least = least[order]
         if rank:
             ax.plot(alphas, least, "--", color=DARK, lw=1.5)
         self._line(ax, alphas, at, order)
@@ -205,11 +215,13 @@ class RankSurfaceDisplay:
         ax.plot(self.alphas[chosen], self.surface[self.best_index], "o", color=ACCENT, ms=6)
         if alphas[0] > 0:
             ax.set_xscale("log")
+            margin = (alphas[-1] / alphas[0]) ** 0.05 if alphas.size > 1 else 10.0
+            ax.set_xlim(alphas[0] / margin, alphas[-1] * margin)  # also where little was computed
         elif alphas.size > 2:
             ax.set_xscale("symlog", linthresh=alphas[1])
         ax.set_title(f"penalty: {self.alphas[chosen]:.3g}", fontsize=9)
         ax.set_xlabel("alpha", fontsize=8)
-        _focus(ax, self.surface[at], least, np.array([*self.others.values()]))
+        focus(ax, self.surface[at], least, np.array([*self.others.values()]))
         self._baselines(ax, least)
         tidy(ax)
 
@@ -294,8 +306,8 @@ class RankSurfaceDisplay:
             bar = self.figure_.colorbar(image, cax=place, orientation="horizontal")
         unit = " (%)" if self._unit() != 1 else ""
         bar.set_label(f"{self.label}\nabove the choice{unit}", fontsize=8)
-        marks = _marks(image.norm.linear_width, image.norm.vmax)
-        bar.set_ticks(marks, labels=[f"{mark:g}" for mark in marks])
+        ticks = marks(image.norm.linear_width, image.norm.vmax)
+        bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
         bar.ax.minorticks_off()
         bar.ax.tick_params(labelsize=7)
 
@@ -324,23 +336,7 @@ def _section(index: tuple[int, ...], *axes: int) -> tuple[Any, ...]:
     return tuple(slice(None) if k in axes else i for k, i in enumerate(index))
 
 
-def _marks(width: float, largest: float) -> np.ndarray:
-    """Zero and up to four of 1, 3, 10, ... between the linear part of a scale and its end."""
-    powers = 10.0 ** np.arange(np.floor(np.log10(width)), np.ceil(np.log10(largest)))
-    marks = np.outer(powers, [1, 3]).ravel()
-    marks = marks[(marks >= width) & (marks <= largest)]
-    return np.array([0.0, *marks[:: -(-marks.size // 4)]])
-
-
 def _nanmin(A: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """Least along some axes; NaN only where there is nothing else."""
     least = np.min(np.where(np.isnan(A), np.inf, A), axis=axes)
     return np.where(np.isinf(least), np.nan, least)
-
-
-def _focus(ax: Any, *curves: np.ndarray) -> None:
-    """Leave out of sight what is far above, as unpenalised fits of high rank can be."""
-    values = np.concatenate([c[np.isfinite(c)] for c in curves])
-    low, high = values.min(), values.max()
-    if low > 0 and high > 20 * low:
-        ax.set_yscale("log")

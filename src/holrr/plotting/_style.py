@@ -10,13 +10,22 @@ import numpy as np
 
 from ..data.labels import mode_names
 
-__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "date_ticks"]
-__all__ += ["name_ticks", "names_of", "new_figure", "outline", "plain_log", "rank_axis", "short"]
+__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "date_ticks", "focus"]
+__all__ += [
+    "marks",
+    "name_ticks",
+    "names_of",
+    "new_figure",
+    "outline",
+    "plain_log",
+    "rank_axis",
+    "short",
+]
 __all__ += ["tidy"]
 
 # Told apart by readers who are blind to some colours, and in grey print.
 MAIN, ACCENT, MUTED, DARK = "#1f5a99", "#d1600e", "#b9bec6", "#6b7280"
-_MANY_RANKS = 40
+_MANY_RANKS = 30
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -127,3 +136,19 @@ def rank_axis(axis: Any, n: int) -> None:
         plain_log(axis, (1, 3))
     else:
         axis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+
+
+def marks(width: float, largest: float) -> np.ndarray:
+    """Zero and up to four of 1, 3, 10, ... between the linear part of a scale and its end."""
+    powers = 10.0 ** np.arange(np.floor(np.log10(width)), np.ceil(np.log10(largest)))
+    found = np.outer(powers, [1, 3]).ravel()
+    found = found[(found >= width) & (found <= largest)]
+    return np.array([0.0, *found[:: -(-found.size // 4)]])
+
+
+def focus(ax: Any, *curves: np.ndarray) -> None:
+    """Leave out of sight what is far above, as unpenalised fits of high rank can be."""
+    values = np.concatenate([c[np.isfinite(c)] for c in curves])
+    low, high = values.min(), values.max()
+    if low > 0 and high > 20 * low:
+        ax.set_yscale("log")
