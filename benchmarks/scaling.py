@@ -6,8 +6,9 @@ Seconds are those of the processor on one thread, the least of the repeats: othe
 them least, and slopes do not depend on the number of cores. Memory is the peak of what `fit`
 allocates beyond the data (tracemalloc, which NumPy reports to): the resident set of a process would
 hide all below the hundred megabytes of Python and its libraries. What a BLAS packs for itself, some
-megabytes whatever the sizes, is in neither. The figures go to docs/results/scaling.csv, and the
-pictures in docs/images are drawn from there (--draw: again, without measuring). Five minutes.
+megabytes whatever the sizes, is in neither. The figures go to docs/results/scaling.csv;
+slopes in docs/scaling.md and pictures in docs/images come from there (--draw: again, without
+measuring). Five minutes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from holrr import HOLRRCV, RLS
 from linear import data, extra_memory
+from real_data import write_section
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 RESULTS = DOCS / "results" / "scaling.csv"
@@ -34,19 +36,19 @@ NUMBERS = {"n": int, "d0": int, "D": int, "seconds": float, "bytes": int, "data"
 # Which size grows, from where to where by factors of two; the others stay.
 SWEEPS = {
     "N": [(1000 * 2**k, 20, (10, 10)) for k in range(9)],
-    "D": [(500, 20, (5 * 2**k, 5 * 2**k)) for k in range(6)],
-    "d0": [(4000, 10 * 2**k, (10, 10)) for k in range(8)],
+    "D": [(500, 20, (5 * 2**k, 5 * 2**k)) for k in range(7)],
+    "d0": [(4000, 10 * 2**k, (10, 10)) for k in range(9)],
 }
 AXES = {"N": "samples N", "D": "outputs D", "d0": "inputs d0"}
-# Searches above this many entries of Y would take the longest by far.
-MOST_SEARCHED = 4_000_000
+# Searches with more entries of Y or more inputs would take the longest by far.
+MOST_SEARCHED, MOST_INPUTS = 4_000_000, 1280
 
 
-def methods(model, Y: np.ndarray) -> Iterator[tuple[str, object]]:
+def methods(model, X: np.ndarray, Y: np.ndarray) -> Iterator[tuple[str, object]]:
     yield "HOLRR", model
     yield "RLS", RLS()
     yield "Ridge", Ridge()
-    if Y.size <= MOST_SEARCHED:
+    if Y.size <= MOST_SEARCHED and X.shape[1] <= MOST_INPUTS:
         yield "HOLRRCV", HOLRRCV(np.logspace(-2, 4, 13), cv=5)
 
 
@@ -62,7 +64,7 @@ def cpu_seconds(f, repeats: int) -> float:
 def measure(axis: str, n: int, d0: int, shape: tuple[int, ...], repeats: int) -> Iterator[dict]:
     X, Y, model = data(n, d0, shape)
     D = math.prod(shape)
-    for name, method in methods(model, Y):
+    for name, method in methods(model, X, Y):
         outputs = Y.reshape(n, D) if name == "Ridge" else Y
         fit = lambda: clone(method).fit(X, outputs)  # noqa: B023, E731
         memory = extra_memory(fit)  # which warms up, too
@@ -102,8 +104,19 @@ def curve(rows: list[dict], axis: str, method: str, what: str) -> tuple[np.ndarr
 
 
 def slope(x: np.ndarray, y: np.ndarray) -> float:
-    """Of the last three doublings, in logarithms: what the growth is in the end."""
-    return float(np.polyfit(np.log(x[-4:]), np.log(y[-4:]), 1)[0])
+    """Of the last three points, in logarithms: what the growth comes to in the end."""
+    return float(np.polyfit(np.log(x[-3:]), np.log(y[-3:]), 1)[0])
+
+
+def table(rows: list[dict]) -> str:
+    """The slopes in Markdown."""
+    names = list(dict.fromkeys(row["method"] for row in rows))
+    lines = ["| | time in N | in D | in d0 | memory in N | in D | in d0 |", "|:--|" + "--:|" * 6]
+    for name in names:
+        pairs = [(what, axis) for what in ("seconds", "bytes") for axis in AXES]
+        slopes = [slope(*curve(rows, axis, name, what)) for what, axis in pairs]
+        lines.append(f"| {name} | {' | '.join(f'{b + 0.0:.1f}' for b in slopes)} |")
+    return "\n".join(lines).replace("-0.0", "0.0") + "\n"
 
 
 def draw(rows: list[dict], what: str, path: Path) -> None:
@@ -116,34 +129,44 @@ def draw(rows: list[dict], what: str, path: Path) -> None:
     from holrr.plotting._style import ACCENT, DARK, MAIN, MUTED, new_figure, tidy
 
     looks = {
-        "HOLRRCV": (ACCENT, "s"),
         "Ridge": (MUTED, "^"),
         "RLS": (DARK, "v"),
         "HOLRR": (MAIN, "o"),
+        "HOLRRCV": (ACCENT, "s"),
     }
     figure = new_figure(9.6, 3.5)
     axes = figure.subplots(1, 3, sharey=True)
+    unit = 1e6 if what == "bytes" else 1.0
     for ax, (axis, label) in zip(axes, AXES.items(), strict=True):
         for method, (color, marker) in looks.items():
             x, y = curve(rows, axis, method, what)
-            y = y / 1e6 if what == "bytes" else y
-            name = method if ax is axes[0] else None
-            ax.loglog(x, y, color=color, marker=marker, ms=4, lw=1.4, label=name)
-            text = f"{slope(x, y):.1f}".replace("-", "−")
-            ax.annotate(text, (x[-1], y[-1]), (5, 0), textcoords="offset points", va="center",
-                        color=color, fontsize=8)  # fmt: skip
+            ax.loglog(x, y / unit, color=color, marker=marker, ms=4, lw=1.4, label=method)
         if what == "bytes":
             x, y = curve(rows, axis, "HOLRR", "data")
-            ax.loglog(
-                x, y / 1e6, "--", color=MUTED, lw=1, label="X and Y" if ax is axes[0] else None
-            )
+            ax.loglog(x, y / unit, "--", color=MUTED, lw=1, label="X and Y")
         ax.set_xlabel(label)
         ax.margins(x=0.12)
         tidy(ax)
     axes[0].set_ylabel("seconds" if what == "seconds" else "megabytes beyond the data")
-    figure.legend(loc="outside upper center", ncols=5, frameon=False, fontsize=9)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5,
+                  frameon=False, fontsize=9)  # fmt: skip
+    figure.canvas.draw()  # now the axes have their places
+    for ax in axes:
+        write_slopes(ax, ax.lines[: len(looks)])
     figure.savefig(path, dpi=120)
     plt.close(figure)
+
+
+def write_slopes(ax, lines) -> None:
+    """Beside the end of each line, a little apart where ends are close."""
+    points = 72 / ax.figure.dpi
+    ends = [ax.transData.transform(line.get_xydata()[-1])[1] * points for line in lines]
+    lowest = -math.inf
+    for end, line in sorted(zip(ends, lines, strict=True), key=lambda pair: pair[0]):
+        lowest = max(end, lowest + 9)
+        text = f"{slope(*line.get_data()):.1f}".replace("-", "−")
+        ax.annotate(text, line.get_xydata()[-1], (6, lowest - end), textcoords="offset points",
+                    va="center", color=line.get_color(), fontsize=8)  # fmt: skip
 
 
 def main() -> None:
@@ -158,6 +181,7 @@ def main() -> None:
             return
         write_csv(RESULTS, rows)
     rows = read_csv(RESULTS)
+    write_section("slopes", table(rows), DOCS / "scaling.md")
     for what, name in (("seconds", "scaling_time.png"), ("bytes", "scaling_memory.png")):
         draw(rows, what, DOCS / "images" / name)
 

@@ -30,7 +30,7 @@ from .namespace import (
 from .tensor import gram
 from .threads import n_threads_for, sum_in_threads
 
-__all__ = ["ResponseSums", "sum_responses"]
+__all__ = ["ResponseSums", "n_shares", "sum_responses"]
 
 # Bytes of a block that has to be copied (centred inputs, shifted outputs): small beside the data.
 _HOST_BLOCK, _DEVICE_BLOCK = 2**22, 2**30
@@ -170,8 +170,7 @@ def sum_responses(
             *(_grams(Yb, shape, wb) if want_grams else []),
         ]
 
-    m = min(n_threads_for(Y.shape[0] * k * size), Y.shape[0] // (_ROWS_OF_A_THREAD * (k + 1)))
-    parts = _shares(_blocks(Y, k + size * copies_Y), max(m, 1) if is_numpy_array(Y) else 1)
+    parts = _shares(_blocks(Y, k + size * copies_Y, 2 * k), n_shares(Y, k))
     products, basis_sum, weight, squares, *more = sum_in_threads(sum_block, parts)
     grams = [more.pop() for _ in shape][::-1] if want_grams else None
     if unit != 1.0:
@@ -186,6 +185,13 @@ def _row_sums(A: Array) -> Array:
     if is_numpy_array(A) and A.dtype == np.float64:
         return A @ np.ones(A.shape[1])
     return xp.sum(A, axis=1, dtype=xp.float64)
+
+
+def n_shares(Y: Array, k: int) -> int:
+    """How many threads share the pass, each of which has to be worth its own sums."""
+    n = Y.shape[0]
+    worth = n // (_ROWS_OF_A_THREAD * (k + 1)) if is_numpy_array(Y) else 1
+    return max(1, min(worth, n_threads_for(k * math.prod(Y.shape))))
 
 
 def _shares(blocks: list[slice], m: int) -> list[list[slice]]:
@@ -320,8 +326,10 @@ def _grams(Yb: Array, shape: tuple[int, ...], w: Array | None) -> list[Array]:
     return [gram(block, i + 1) for i in range(len(shape))]
 
 
-def _blocks(Y: Array, row_size: int) -> list[slice]:
+def _blocks(Y: Array, row_size: int, least: int) -> list[slice]:
+    """Blocks of rows within a budget, or of so many that their products are worth adding up."""
     budget = _HOST_BLOCK if is_numpy_array(Y) else _DEVICE_BLOCK
+    budget = max(budget, 8 * row_size * least)
     if Y.dtype == namespace_of(Y).float32:
         budget = min(budget, _FLOAT32_ROWS * 8 * row_size)
     return row_blocks(Y.shape[0], 8 * row_size, budget)

@@ -171,7 +171,8 @@ class LinearTensorRegressor(TensorRegressor):
             else:
                 problem = self._problem_of_source(data)
             self._forget()
-            self._solve(problem, data.n_features, **options)
+            with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
+                self._solve(problem, data.n_features, **options)
         if isinstance(data, Samples):  # a small problem may have been solved elsewhere
             self.tucker_ = self.tucker_.beside(data.X)
             if not isinstance(self.intercept_, float):
