@@ -17,7 +17,7 @@ from docs.public import INSIDE_METHODS, is_documented, public_names
 DOCS = Path(__file__).resolve().parent
 SOURCE = DOCS.parent / "src"
 PUBLIC = public_names()
-WAITED_FOR = ["scaling"]
+ROOT_PAGES = ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 UNLINKED = (nodes.reference, nodes.title)
 
 project, author = "holrr", "The holrr developers"
@@ -104,12 +104,13 @@ def copy_mathjax(app: Any) -> None:
     shutil.copy(Path(spec.origin).parent / "static" / mathjax_path, target)
 
 
-def pages_there_are(app: Any, page: str, source: list[str]) -> None:
-    """Pages that are not written yet are in no table of contents."""
-    waited = [n for n in WAITED_FOR if not (DOCS / f"{n}.md").exists()]
-    source[0] = (
-        re.sub(rf"^({'|'.join(waited)})\n", "", source[0], flags=re.M) if waited else source[0]
-    )
+def take_from_root(app: Any, page: str, source: list[str]) -> None:
+    """Pages from the root of the project, the changelog say, with links as they are here."""
+    name = f"{page.upper()}.md"
+    if name in ROOT_PAGES:
+        app.env.note_dependency(DOCS.parent / name)
+        text = (DOCS.parent / name).read_text("utf-8").replace("](docs/", "](")
+        source[0] = re.sub(r"]\((\w+\.md)\)", lambda m: m[0].lower(), text)
 
 
 def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> Any:
@@ -152,7 +153,7 @@ def link_source(app: Any, doctree: nodes.document, page: str) -> None:
 
 def setup(app: Any) -> None:
     app.connect("builder-inited", copy_mathjax)
-    app.connect("source-read", pages_there_are)
+    app.connect("source-read", take_from_root)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("autodoc-process-docstring", link_pages, priority=400)
     app.connect("doctree-resolved", link_names)
