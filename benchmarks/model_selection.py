@@ -2,6 +2,7 @@
 
     python benchmarks/model_selection.py [--quick] [--threads 2]
     python benchmarks/model_selection.py --stacking [--quick] [--meteo FOLDER]
+    python benchmarks/model_selection.py --ratios [--quick]
 
 The first form prints what HOLRRCV takes for every rank and 13 penalties beside
 
@@ -12,8 +13,10 @@ The first form prints what HOLRRCV takes for every rank and 13 penalties beside
 
 The methods take turns and medians are compared. The second form prints what selection="stack"
 gains over selection="min" on fresh data: new coefficients, samples and noise for each seed, errors
-against the noiseless outputs; or with FOLDER, where the Met Office files lie, new random splits.
-Without --quick the first takes about two minutes and the second about three on two cores.
+against the noiseless outputs; or with FOLDER, where the Met Office files lie, new random splits. The
+third prints how many times as long as ridge regression a search over all ranks takes where inputs
+and outputs are many, beside what was asked for; `search_rows` has the same as rows.
+Without --quick the first takes about two minutes and the others about three on two cores.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ from threadpoolctl import threadpool_limits
 
 from holrr import HOLRR
 from holrr.datasets import fetch_met_office, make_forecast_windows, make_tensor_regression
-from holrr.model_selection import HOLRRCV
+from holrr.kernel import KernelHOLRRCV, KernelRLSCV
+from holrr.model_selection import HOLRRCV, RLSCV
 
 ALPHAS = np.logspace(-2, 4, 13)
 
@@ -135,6 +139,44 @@ def compare_with_stack(X, Y, repeats: int) -> None:
     )
 
 
+# ---------------------------------------------------------------- many inputs and outputs
+
+
+def search_rows(
+    repeats: int = 3, quick: bool = False
+) -> list[tuple[str, float, float, float, str]]:
+    """What a search over all ranks takes beside that of ridge regression.
+
+    Returns
+    -------
+    list of (description, seconds, seconds of ridge, ratio, ratio that was asked for)
+        Medians; the methods take turns.
+    """
+    kernels = {"gammas": np.logspace(-3, 0, 6), "alphas": np.logspace(-4, 2, 13)}
+    models = (KernelHOLRRCV(**kernels), KernelRLSCV(**kernels)), (HOLRRCV(), RLSCV())
+    sizes = [(548, 15, (33, 49)), (4400, 790, (24, 12, 6))]
+    if quick:
+        sizes = [(250, 15, (14, 15)), (500, 220, (9, 6, 5))]
+    names = "KernelHOLRRCV / KernelRLSCV, 6 widths, 13 penalties", "HOLRRCV / RLSCV, 13 penalties"
+    ranks = (4, 4, 4), (10, 6, 4, 3)
+    rows = []
+    for name, (n, d0, shape), rank, pair in zip(names, sizes, ranks, models, strict=True):
+        X, Y = make_tensor_regression(
+            n, n_features=d0, output_shape=shape, rank=rank, snr=1.0, random_state=0
+        )
+        fits = [lambda m=m, X=X, Y=Y: m.fit(X, Y) for m in pair]
+        mine, ridge = medians(fits, repeats)
+        what = f"{name}, {n} x {d0} -> {'x'.join(map(str, shape))}"
+        rows.append((what, mine, ridge, mine / ridge, "6, better 3"))
+    return rows
+
+
+def print_ratios(repeats: int, quick: bool) -> None:
+    print("| | s | s of ridge | ratio | asked |\n|---|--:|--:|--:|--:|")
+    for what, mine, ridge, ratio, asked in search_rows(repeats, quick):
+        print(f"| {what} | {mine:.2f} | {ridge:.2f} | {ratio:.1f} | {asked} |", flush=True)
+
+
 # ---------------------------------------------------------------- stacking
 
 
@@ -193,12 +235,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small data, one repeat")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--stacking", action="store_true")
+    parser.add_argument("--ratios", action="store_true", help="searches where outputs are many")
     parser.add_argument("--meteo", help="folder of the Met Office files, for --stacking")
     args = parser.parse_args()
     warnings.filterwarnings("ignore", message="the best penalty")
     with threadpool_limits(args.threads):
         if args.stacking:
             stacking(3 if args.quick else 20, args.meteo)
+            return
+        if args.ratios:
+            print_ratios(1 if args.quick else 3, args.quick)
             return
         n, shape = (500, (10, 10, 10)) if args.quick else (2000, (20, 20, 20))
         X, Y = data(n, 50, shape)

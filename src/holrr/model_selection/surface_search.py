@@ -246,6 +246,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
                 results["n_parameters"],
                 subspaces=self.subspaces,
                 candidates=plan.mask(),
+                n_jobs=self._n_threads(folds),
             )
         model = self._named(self._model(place, stack.mask.shape))
         judged = folds.judge(stack, model)
