@@ -35,9 +35,10 @@ Index = tuple[int, ...]
 # Pruning begins where more input directions and outputs than this would be decomposed.
 _MANY = 192
 # A place is visited unless its screened error is above the best by so many times the largest
-# distance of a screened error from the exact one, or by this share of the best at least. Of those
-# within another share two are visited in any case, which shows the distance.
-_DISTANCES, _SHARE, _NEAR = 8.0, 1e-6, 1e-4
+# distance of a screened error from the exact one, or by this share of the best at least: of single
+# ranks, and of stacks, which the screen knows less well. The larger share also holds until two have
+# been visited, which shows the distance.
+_DISTANCES, _SHARE, _STACK_SHARE = 8.0, 1e-5, 1e-4
 # Surfaces hold ranks up to twice the best one, and up to this one at least.
 _KEPT_RANKS = 16
 # Stacks of a kernel are not looked for where its best rank is above the best stack by this share,
@@ -222,10 +223,10 @@ class Pruning:
         """Visit what can be chosen, and return the surfaces and their grid."""
         self.least = np.where(np.isfinite(found.least), found.least, np.nan)
         promising = self._stack_errors(found) if stacks else {}
-        near = min(promising.values(), default=0.0) * (1 + _SHARE)
+        near = min(promising.values(), default=0.0) * (1 + _STACK_SHARE)
         singles = {place: float(found.least[place]) for place in np.ndindex(found.least.shape)}
         visit = lambda place: self.visit(found, place, promising.get(place, math.inf) <= near)  # noqa: E731
-        self._visit_best(singles, visit, lambda visit: visit.error)
+        self._visit_best(singles, visit, lambda visit: visit.error, _SHARE)
         if stacks:
             self.stack = self._best_stack(found, promising)
         return self._surfaces(found)
@@ -235,13 +236,14 @@ class Pruning:
         estimates: dict[Index, float],
         visit: Callable[[Index], Visit],
         error: Callable[[Visit], float],
+        share: float,
     ) -> dict[Index, Visit]:
         """Visit the most promising places until no other can be chosen."""
         seen: dict[Index, Visit] = {}
         distance, least, room = 0.0, math.inf, 0.0
         for place in sorted(estimates, key=lambda place: estimates[place]):
-            share = _SHARE if len(seen) > 1 else _NEAR
-            if seen and estimates[place] > least + room + max(_DISTANCES * distance, share * least):
+            floor = (share if len(seen) > 1 else _STACK_SHARE) * least
+            if seen and estimates[place] > least + room + max(_DISTANCES * distance, floor):
                 break
             seen[place] = visit(place)
             distance = max(distance, abs(error(seen[place]) - estimates[place]))
@@ -256,7 +258,7 @@ class Pruning:
         order = [int(a) for a in np.argsort(found.alphas)]
         while True:
             visit = lambda place: self.visit(found, place, True)  # noqa: E731
-            seen = self._visit_best(promising, visit, _stack_error)
+            seen = self._visit_best(promising, visit, _stack_error, _STACK_SHARE)
             best = min(seen, key=lambda place: _stack_error(seen[place]))
             at = order.index(best[-1])
             beside = [(*best[:-1], a) for a in order[max(at - 2, 0) : at + 3]]
