@@ -14,8 +14,8 @@ The first form prints what HOLRRCV takes for every rank and 13 penalties beside
 The methods take turns and medians are compared. The second form prints what selection="stack"
 gains over selection="min" on fresh data: new coefficients, samples and noise for each seed, errors
 against the noiseless outputs; or with FOLDER, where the Met Office files lie, new random splits.
-The third prints how many times as long as ridge regression a search over all ranks takes where inputs
-and outputs are many, beside what was asked for; `search_rows` has the same as rows.
+The third prints how many times as long as ridge regression a search over all ranks takes where
+inputs and outputs are many, beside what was asked for; `search_rows` has the same as rows.
 Without --quick the first takes about two minutes and the others about three on two cores.
 """
 

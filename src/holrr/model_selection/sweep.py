@@ -74,9 +74,16 @@ class Sweep:
         """Standard deviation over the folds, with no copy of the size of all folds."""
         std = np.empty(self.fold_mse.shape[1:])
         for index in np.ndindex(*std.shape[:1]):
-            part = self.fold_mse[:, *index]
-            peak = float(np.max(part, initial=0.0, where=np.isfinite(part))) or 1.0
-            std[index] = (part / peak).std(axis=0) * peak  # no square overflows
+            part, out = self.fold_mse[:, *index], std[*index, ...]
+            peak = float(np.fmax.reduce(part, axis=None, initial=0.0))
+            scale = peak if 1e150 < peak < math.inf else 1.0  # no square overflows
+            mean = self.mean_mse[index] / scale
+            out[...] = 0.0
+            for fold in part:
+                away = np.asarray(fold / scale - mean)
+                np.add(out, np.multiply(away, away, out=away), out=out)
+            np.sqrt(np.divide(out, len(part), out=out), out=out)
+            np.multiply(out, scale, out=out)
         return std
 
 
