@@ -29,6 +29,8 @@ __all__ = ["HeldOutSamples", "TallPath"]
 class TallPath(RankPath):
     """The terms of the surface for each penalty, of a problem with few outputs."""
 
+    batches = False
+
     def __init__(
         self, problem: Spectral, held_out: Any, ranks: tuple[int, ...], subspaces: str
     ) -> None:

@@ -289,6 +289,10 @@ class Pruning:
             screen, held = self.screens.kept[(fold, *place[:-1])]
             return FoldTerms.of(screen.terms(float(found.alphas[place[-1]])), held)
 
+        if math.isinf(found.least[place]):  # beyond where the screen has looked
+            found.least[place], found.ranks[place] = next(
+                self.screens.best(place[:-1], found.alphas[[place[-1]]])
+            )
         parts = over_folds(self.folds, terms, self.n_jobs)
         caps = tuple(np.max([part.S.shape for part in parts], axis=0))
         start, bound = tuple(int(R) for R in found.ranks[place]), (1 + _UNSURE) * bound

@@ -123,12 +123,9 @@ class Screens:
             nulls, supported = [*nulls, *null], max(supported, *directions)
             ridge[candidate] = np.mean(errors, axis=0)
             for some in self._along(alphas, ridge[candidate], least[candidate]):
-                means = self._means(candidate, alphas[some])
-                for a, mean in zip(some, means, strict=True):
-                    at = np.unravel_index(int(np.argmin(mean)), mean.shape)
-                    ranks[(*candidate, a)] = [int(i) + 1 for i in at]
+                for a, (error, rank) in zip(some, self.best(candidate, alphas[some]), strict=True):
                     bound = float(ridge[(*candidate, a)]) if self.ridge else math.inf
-                    least[(*candidate, a)] = min(float(mean[at]), bound)
+                    least[(*candidate, a)], ranks[(*candidate, a)] = min(error, bound), rank
             for _ in range(alphas.size * folds.n_folds):
                 tick()
         return {
@@ -174,8 +171,8 @@ class Screens:
         problem, held = self.folds.kept_problem(fold, *candidate)
         return rank_path(problem, held, self.grid.caps, self.subspaces), held
 
-    def _means(self, candidate: Index, alphas: np.ndarray) -> np.ndarray:
-        """For each penalty the errors of all ranks within the screen, the mean over the folds."""
+    def best(self, candidate: Index, alphas: np.ndarray) -> Iterator[tuple[float, Index]]:
+        """For each penalty the least error of all ranks within the screen, and where it is."""
         caps = min(self.grid.caps[0], N_DIRECTIONS), *self.grid.caps[1:]
         total, lock = np.zeros((alphas.size, *caps)), Lock()
 
@@ -191,7 +188,9 @@ class Screens:
         mask = self.mask(caps)
         if mask is not None:
             total[:, ~mask] = np.inf
-        return total
+        for mean in total:
+            at = np.unravel_index(int(np.argmin(mean)), caps)
+            yield float(mean[at]), tuple(int(i) + 1 for i in at)
 
     def mask(self, shape: Index) -> np.ndarray | None:
         mask = self.grid.mask()

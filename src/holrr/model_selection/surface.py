@@ -34,6 +34,7 @@ from ..core.namespace import (
 )
 from ..core.spectral import Spectral
 from ..core.tensor import gram, unfold
+from .batched import batched_errors, can_batch
 from .held_out import HeldOut
 
 __all__ = ["RankPath", "Terms", "cumulative_sum", "error_surface", "extended", "rank_path"]
@@ -84,8 +85,7 @@ def error_surface(
         for _ in alphas:
             tick()
         return surface
-    for a, alpha in enumerate(alphas):
-        block = path.errors(alpha)
+    for a, block in enumerate(path.all_errors(alphas)):
         # Rounding leaves errors of nearly exact fits a little below zero.
         np.maximum(block, 0.0, out=block)
         np.divide(extended(block, ranks), held_out.size, out=surface[a, ...])
@@ -155,6 +155,9 @@ class Terms:
 class RankPath:
     """What the penalties of one training problem share, and the increments for each of them."""
 
+    # Whether `batched_errors` knows the terms.
+    batches = True
+
     def __init__(
         self, problem: Spectral, held_out: HeldOut, ranks: tuple[int, ...], subspaces: str
     ):
@@ -177,6 +180,12 @@ class RankPath:
     def errors(self, alpha: float) -> np.ndarray:
         """Squared errors of all ranks, on the host."""
         return to_numpy(self.terms(alpha).errors(self.yy))
+
+    def all_errors(self, alphas: Sequence[float]) -> Iterable[np.ndarray]:
+        """The same for each penalty; where the data are on an accelerator, of all in one round."""
+        if self.batches and can_batch(self):
+            return to_numpy(batched_errors(self, alphas)).copy()
+        return map(self.errors, alphas)
 
     def terms(self, alpha: float) -> Terms:
         """Core, held-out products and Gram matrix for one penalty."""
@@ -210,7 +219,7 @@ class RankPath:
         return gram(self.T, 0)
 
     @cached_property
-    def _row_grams(self) -> list[Array | None]:
+    def row_grams(self) -> list[Array | None]:
         """For each output mode the Gram matrix of every row of `T`: those of Z are weighted sums.
 
         None where they would take more than twice the memory of `T` itself.
@@ -239,7 +248,7 @@ class RankPath:
         Z = None
         bases = []
         for mode in range(1, self.T.ndim):
-            G, R = self._row_grams[mode - 1], self.ranks[mode]
+            G, R = self.row_grams[mode - 1], self.ranks[mode]
             if G is not None:
                 n = self.T.shape[mode]
                 G = xp.reshape((d * d) @ xp.reshape(G, (G.shape[0], n * n)), (n, n))
