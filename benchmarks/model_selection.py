@@ -239,6 +239,7 @@ def main() -> None:
     parser.add_argument("--meteo", help="folder of the Met Office files, for --stacking")
     args = parser.parse_args()
     warnings.filterwarnings("ignore", message="the best penalty")
+    warnings.filterwarnings("ignore", message="the error surfaces")  # ranks are capped
     with threadpool_limits(args.threads):
         if args.stacking:
             stacking(3 if args.quick else 20, args.meteo)

@@ -15,7 +15,11 @@ from sklearn.model_selection import (
 )
 
 from holrr import LRR, RLS, Moments
-from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
+from holrr.data.samples import ingest
+from holrr.model_selection import HOLRRCV, LRRCV, RLSCV, batched
+from holrr.model_selection.folds import check_splits
+from holrr.model_selection.linear_folds import ArrayFolds
+from holrr.model_selection.surface import rank_path
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
 
@@ -227,3 +231,21 @@ def test_dual_problems_of_every_library(make_data, xp, Model):
     model = Model(**parameters).fit(xp.asarray(X), xp.asarray(Y), xp.asarray(weights))
     expected = Model(**parameters).fit(X, Y, weights).cv_results_["fold_mse"]
     np.testing.assert_allclose(model.cv_results_["fold_mse"], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("budget", [2**30, 1])
+@pytest.mark.parametrize("subspaces", ["fitted", "response"])
+def test_all_penalties_in_one_round_are_those_one_by_one(make_data, monkeypatch, subspaces, budget):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(batched, "_BYTES", budget)
+    X, Y = make_data(n=40, d0=6, shape=(5, 4, 3), seed=1)
+    folds = ArrayFolds(
+        ingest(HOLRRCV(), torch.asarray(X), torch.asarray(Y), None),
+        check_splits(4, X, Y),
+        response_grams=True,
+    )
+    path = rank_path(*folds.problem(0), (6, 5, 2, 3), subspaces)
+    assert batched.can_batch(path)
+    alphas = [0.0, 0.1, 30.0]
+    one_by_one = [path.errors(alpha) for alpha in alphas]
+    np.testing.assert_allclose(path.all_errors(alphas), one_by_one, rtol=1e-10)

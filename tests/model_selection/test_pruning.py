@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from holrr.data.samples import ingest
 from holrr.datasets import make_tensor_regression
 from holrr.kernel import KernelHOLRRCV
 from holrr.model_selection import HOLRRCV, pruning, screen
@@ -175,7 +176,7 @@ def test_small_problems_and_callables_are_searched_exhaustively(monkeypatch):
 
 def test_a_screen_of_all_directions_is_exact(make_data):
     X, Y = make_data(n=40, d0=6, shape=(5, 4), seed=1)
-    folds = ArrayFolds(_samples(X, Y), check_splits(4, X, Y))
+    folds = ArrayFolds(ingest(HOLRRCV(), X, Y, None), check_splits(4, X, Y))
     folds.prepare()
     path = rank_path(*folds.problem(0), (6, 5, 4), "fitted")
     for alpha in (0.1, 3.0):
@@ -186,9 +187,3 @@ def test_a_screen_of_all_directions_is_exact(make_data):
 def test_bad_search_is_refused():
     with pytest.raises(ValueError, match="search"):
         HOLRRCV(search="quick").fit(*make(30, 4, (3, 2)))
-
-
-def _samples(X, Y):
-    from holrr.data.samples import ingest
-
-    return ingest(HOLRRCV(), X, Y, None)
