@@ -15,7 +15,12 @@ from sklearn.model_selection import (
 )
 
 from holrr import LRR, RLS, Moments
+from holrr.core.namespace import to_numpy
+from holrr.data.samples import ingest
 from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
+from holrr.model_selection.linear_folds import ArrayFolds
+from holrr.model_selection.splits import check_splits
+from holrr.model_selection.surface import rank_path
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
 
@@ -227,3 +232,23 @@ def test_dual_problems_of_every_library(make_data, xp, Model):
     model = Model(**parameters).fit(xp.asarray(X), xp.asarray(Y), xp.asarray(weights))
     expected = Model(**parameters).fit(X, Y, weights).cv_results_["fold_mse"]
     np.testing.assert_allclose(model.cv_results_["fold_mse"], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("subspaces", ["fitted", "response"])
+@pytest.mark.parametrize("shape", [(5, 4, 3), (7,), (150, 2)])  # the last is decomposed one by one
+def test_an_accelerator_finds_the_bases_of_all_penalties_at_once(make_data, shape, subspaces):
+    xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+    X, Y = make_data(n=40, d0=6, shape=shape, seed=1)
+    there = [xp.asarray(A, device=xp.Device("device1")) for A in (X, Y)]
+    splits, alphas = check_splits(4, X, Y), [0.0, 0.1, 30.0]
+    problems = [
+        ArrayFolds(ingest(HOLRRCV(), *data, None), splits, response_grams=True).problem(0)
+        for data in ((X, Y), there)
+    ]
+    here, far = (rank_path(*problem, (6, *shape), subspaces) for problem in problems)
+    far.prepare(alphas)
+    assert list(far.found) == ([] if 150 in shape and subspaces == "fitted" else alphas)
+    for alpha in alphas:
+        for path in (here, far):
+            path.blocks = to_numpy(path.terms(alpha).errors(path.yy))
+        np.testing.assert_allclose(far.blocks, here.blocks, rtol=1e-9)

@@ -56,7 +56,7 @@ class KernelHOLRRCV(KernelSearchCV):
     n_components, landmarks, random_state
         As in `KernelRLS`. The landmarks are drawn once, from all samples, for all folds and
         kernels; drawing them looks at no outputs.
-    max_bytes, n_jobs, verbose
+    max_bytes, search, n_jobs, verbose
         As in `HOLRRCV`.
     output_shape, sample_dim
         As in `HOLRR`.

@@ -59,6 +59,10 @@ class HOLRRCV(LinearSurfaceSearchCV):
         Memory for the error surfaces of all folds, their mean and their standard deviation, and for
         the terms of a stack. Where they would take more, every rank is capped at the largest common
         number that fits, with a warning.
+    search : {"pruned", "exhaustive"}, default="pruned"
+        Whether the surfaces of all penalties are computed, or with more than 192 input
+        directions and outputs of those only that can be chosen (docs/model_selection.md#pruning).
+        Smaller problems, callables for `selection` and missing outputs: always all.
     missing : {"raise", "fill"}, default="raise"
         What NaN and masked entries of y are: an error, or missing outputs, which count neither in
         the fits nor in the held-out errors. Then the
@@ -67,7 +71,8 @@ class HOLRRCV(LinearSurfaceSearchCV):
         Weights of the outputs in fits and held-out errors: one vector, or None, for each output
         mode, or an array that is the product of such vectors.
     n_jobs : int or None, default=None
-        Number of threads over the folds.
+        Number of folds that are worked on at a time, each by a share of the threads. None for as
+        many as the linear algebra has threads.
     verbose : bool, default=False
         Whether a progress bar is drawn (``pip install holrr[progress]``).
     output_shape, sample_dim
@@ -96,6 +101,9 @@ class HOLRRCV(LinearSurfaceSearchCV):
         (R0, ..., Rp). ``alphas``, and ``null_mse``, the error of predicting the mean. With an
         information criterion: its values, under its name, ``train_mse``, ``degrees_of_freedom``
         and ``n_observations``.
+        Of a pruned search: NaN at penalties that were not computed, ranks up to twice the best one
+        (up to 16 at least), and ``screened_mse``, of shape (n_alphas,): the least error at each
+        penalty, nearly; NaN far from the best ones.
         With `output_weight`, ``unweighted_mse``: the held-out error of the choice with all outputs
         alike.
         With missing outputs, ``fitted_index`` and ``fitted_mse``: the candidates that were fitted

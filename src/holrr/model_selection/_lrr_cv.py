@@ -60,7 +60,8 @@ class LRRCV(LinearSurfaceSearchCV):
         Weights of the outputs in fits and held-out errors: one vector, or None, for each output
         mode, or an array that is the product of such vectors.
     n_jobs : int or None, default=None
-        Number of threads over the folds.
+        Number of folds that are worked on at a time, each by a share of the threads. None for as
+        many as the linear algebra has threads.
     verbose : bool, default=False
         Whether a progress bar is drawn (``pip install holrr[progress]``).
     output_shape, sample_dim

@@ -60,7 +60,7 @@ class Folds(metaclass=ABCMeta):
     n_inputs: int
     max_input_rank: int
     output_shape: tuple[int, ...]
-    data: Any
+    data: Any = None
     splits: list[Split]
     min_alpha: float = 0.0
     units: Units = Units()
@@ -71,8 +71,7 @@ class Folds(metaclass=ABCMeta):
     @property
     def on_host(self) -> bool:
         """Whether the data lie in the host's memory."""
-        X = getattr(self.data, "X", None)
-        return X is None or on_host(X)
+        return not hasattr(self.data, "X") or on_host(self.data.X)
 
     def prepare(self, *candidate: int) -> None:  # noqa: B027 (nothing is shared, by default)
         """Gather what the folds of a candidate share; called before its problems are asked for."""

@@ -10,10 +10,9 @@ is left whose screened error comes within some multiples of that distance to the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,27 +21,31 @@ from ..core.namespace import to_numpy
 from ..core.threads import limit_threads
 from .folds import Folds
 from .grid import RankGrid, parameter_counts
-from .held_out import HeldOut
-from .screen import N_DIRECTIONS, Screen
+from .screen import Screens
 from .selection import best_index
 from .stack import FoldTerms, Stack, stack_ranks
 from .stacking import walk_stacks
-from .surface import RankPath, extended, rank_path
+from .surface import extended
 from .sweep import Sweep, over_folds
 
 __all__ = ["Pruning", "Screened", "is_worthwhile"]
 
 Index = tuple[int, ...]
 
+# Pruning begins where more input directions and outputs than this would be decomposed.
+_MANY = 192
 # A place is visited unless its screened error is above the best by so many times the largest
-# distance of a screened error from the exact one, or by this share of the best at least.
-_DISTANCES, _SHARE = 4.0, 1e-4
+# distance of a screened error from the exact one, or by this share of the best at least: of single
+# ranks, and of stacks, which the screen knows less well. The larger share also holds until two have
+# been visited, which shows the distance.
+_DISTANCES, _SHARE, _STACK_SHARE = 8.0, 1e-5, 1e-4
 # Surfaces hold ranks up to twice the best one, and up to this one at least.
 _KEPT_RANKS = 16
-# Screened errors along the penalties end with two in a row that rise and are above the least one of
-# their kernel by this share; stacks are not looked for where the best rank is above by so much, or
-# by this multiple of what the best stack gains.
-_RISE, _NO_GAIN, _GAINS = 0.02, 0.1, 3.0
+# Stacks of a kernel are not looked for where its best rank is above the best stack by this share,
+# and by this multiple of what that stack gains.
+_NO_GAIN, _GAINS = 0.03, 3.0
+# Screened stacks are given up where their errors must exceed the least one by this share.
+_UNSURE = 0.005
 
 
 def is_worthwhile(folds: Folds, grid: RankGrid, n_penalties: int) -> bool:
@@ -52,7 +55,7 @@ def is_worthwhile(folds: Folds, grid: RankGrid, n_penalties: int) -> bool:
     return (
         folds.keeps
         and len(grid.caps) == 1 + len(folds.output_shape) > 1
-        and directions > 2 * N_DIRECTIONS
+        and directions > _MANY
         and n_places > 3
     )
 
@@ -158,102 +161,21 @@ class Pruning:
         selection: str = "min",
         n_jobs: int | None = None,
     ):
-        self.folds, self.grid, self.subspaces = folds, grid, subspaces
+        self.folds, self.grid = folds, grid
         self.selection, self.n_jobs = selection, n_jobs
-        self.screens: dict[Index, tuple[Screen, HeldOut]] = {}
+        everywhere = selection == "1se"
+        self.screens = Screens(
+            folds, grid, subspaces=subspaces, everywhere=everywhere, n_jobs=n_jobs
+        )
         self.visits: dict[tuple[Index, float], Visit] = {}
-        self.keeps_all = selection == "1se" or grid.listed is not None
-        self.stack: tuple[Index, Stack | None] | None = None
+        self.keeps_all = everywhere or grid.listed is not None
+        self.stack: tuple[Index, Any] | None = None
         self.least = np.empty(0)
         self._counts = lru_cache(1)(partial(parameter_counts, folds.shape))
-        # All ranks of a fit are candidates: ridge regression is one of them.
-        full = all(cap >= d for cap, d in zip(grid.caps[1:], folds.output_shape, strict=True))
-        self.ridge = full and grid.caps[0] >= folds.max_input_rank and grid.listed is None
-
-    # ------------------------------------------------------------ the screen
 
     def screened(self, alphas: np.ndarray, tick: Callable[[], object]) -> Screened:
         """The screened errors of some penalties, in the units of the folds."""
-        folds, shape = self.folds, (*self.folds.candidates, alphas.size)
-        least, ridge = np.full(shape, np.inf), np.empty(shape)
-        ranks = np.ones((*shape, len(self.grid.caps)), dtype=int)
-        nulls: list[float] = []
-        supported = 1
-        for candidate in np.ndindex(*folds.candidates):
-            folds.prepare(*candidate)
-            start = partial(self._start, candidate=candidate, alphas=alphas)
-            errors, null, directions = zip(*over_folds(folds, start, self.n_jobs), strict=True)
-            nulls, supported = [*nulls, *null], max(supported, *directions)
-            ridge[candidate] = np.mean(errors, axis=0)
-            for some in self._along(alphas, ridge[candidate], least[candidate]):
-                means = self._screen_means(candidate, alphas[some])
-                for a, mean in zip(some, means, strict=True):
-                    at = np.unravel_index(int(np.argmin(mean)), mean.shape)
-                    ranks[(*candidate, a)] = [int(i) + 1 for i in at]
-                    bound = float(ridge[(*candidate, a)]) if self.ridge else math.inf
-                    least[(*candidate, a)] = min(float(mean[at]), bound)
-            for _ in range(alphas.size * folds.n_folds):
-                tick()
-        null_mse = float(np.mean(nulls))
-        return Screened(self, alphas, least, ranks, null_mse, supported, float(ridge.min()))
-
-    def _along(self, alphas: np.ndarray, ridge: np.ndarray, least: np.ndarray) -> Iterator[Any]:
-        """Penalties to screen, some at a time: from that of the best ridge fit to both sides.
-
-        Whoever iterates puts their errors into `least`.
-        """
-        order = np.argsort(alphas)
-        start = int(np.flatnonzero(order == np.argmin(ridge))[0])
-        yield order[start : start + 1]
-        for side in (order[start + 1 :], order[:start][::-1]):
-            for i in range(0, side.size, 2):
-                yield side[i : i + 2]
-                errors = least[side[i : i + 2]]
-                rises = errors[0] > (1 + _RISE) * least.min() and errors[-1] >= errors[0]
-                if rises and self.selection != "1se":
-                    break
-
-    def _start(
-        self, fold: int, candidate: Index, alphas: np.ndarray
-    ) -> tuple[np.ndarray, float, int]:
-        """Errors of ridge regression and of the mean in a fold, whose screen is made."""
-        path, held = self._path(fold, candidate)
-        ridge = path.ridge_errors(map(float, alphas))
-        if (fold, *candidate) not in self.screens:
-            ends = {float(alphas.min()), float(alphas[np.argmin(ridge)])}
-            self.screens[(fold, *candidate)] = Screen(path, sorted(ends)), held
-        ridge = np.maximum(held.yy + ridge, 0.0) / held.size
-        return ridge, held.yy / held.size, int(path.s.shape[0])
-
-    def _path(self, fold: int, candidate: Index) -> tuple[RankPath, HeldOut]:
-        if (fold, *candidate) in self.screens:
-            screen, held = self.screens[(fold, *candidate)]
-            return screen.path, held
-        problem, held = self.folds.kept_problem(fold, *candidate)
-        return rank_path(problem, held, self.grid.caps, self.subspaces), held
-
-    def _screen_means(self, candidate: Index, alphas: np.ndarray) -> np.ndarray:
-        """For each penalty the errors of all ranks within the screen, the mean over the folds."""
-        caps = min(self.grid.caps[0], N_DIRECTIONS), *self.grid.caps[1:]
-        total, lock = np.zeros((alphas.size, *caps)), Lock()
-
-        def run(fold: int) -> None:
-            screen, held = self.screens[(fold, *candidate)]
-            for a, alpha in enumerate(alphas):
-                block = to_numpy(screen.terms(float(alpha)).errors(held.yy))
-                block = extended(block / (held.size * self.folds.n_folds), caps)
-                with lock:
-                    total[a] += block
-
-        over_folds(self.folds, run, self.n_jobs)
-        mask = self._mask(caps)
-        if mask is not None:
-            total[:, ~mask] = np.inf
-        return total
-
-    def _mask(self, shape: Index) -> np.ndarray | None:
-        mask = self.grid.mask()
-        return None if mask is None else mask[tuple(map(slice, shape))]
+        return Screened(self, alphas, **self.screens.look(alphas, tick))
 
     # ------------------------------------------------------------ the visits
 
@@ -271,7 +193,7 @@ class Pruning:
         self.folds.prepare(*candidate)
 
         def run(fold: int) -> tuple[np.ndarray, FoldTerms | None]:
-            path, held = self._path(fold, candidate)
+            path, held = self.screens.path(fold, candidate)
             terms = path.terms(alpha)
             block = to_numpy(terms.errors(held.yy))
             np.maximum(block, 0.0, out=block)
@@ -284,13 +206,15 @@ class Pruning:
             mean[~mask] = np.nan
         at = best_index(mean, self._counts(grid.caps))
         rank = tuple(i + 1 for i in at)
+        with limit_threads(1):
+            mixture = stack_ranks(terms, rank, candidates=mask) if stack else None
         kept = grid.caps if self.keeps_all else [max(2 * R, _KEPT_RANKS) for R in rank]
         return Visit(
             fold_mse=np.stack([block[tuple(map(slice, kept))] for block in blocks]),
             rank=rank,
             error=float(mean[at]),
             fold_errors=np.array([block[at] for block in blocks]),
-            stack=stack_ranks(terms, rank, candidates=mask) if stack else None,
+            stack=mixture,
         )
 
     # ------------------------------------------------------------ the search
@@ -299,15 +223,12 @@ class Pruning:
         """Visit what can be chosen, and return the surfaces and their grid."""
         self.least = np.where(np.isfinite(found.least), found.least, np.nan)
         promising = self._stack_errors(found) if stacks else {}
-        near = min(promising.values(), default=0.0) * (1 + _SHARE)
+        near = min(promising.values(), default=0.0) * (1 + _STACK_SHARE)
         singles = {place: float(found.least[place]) for place in np.ndindex(found.least.shape)}
         visit = lambda place: self.visit(found, place, promising.get(place, math.inf) <= near)  # noqa: E731
-        self._visit_best(singles, visit, lambda visit: visit.error)
+        self._visit_best(singles, visit, lambda visit: visit.error, _SHARE)
         if stacks:
-            visit = lambda place: self.visit(found, place, True)  # noqa: E731
-            seen = self._visit_best(promising, visit, _stack_error)
-            place = min(seen, key=lambda place: _stack_error(seen[place]))
-            self.stack = place, seen[place].stack
+            self.stack = self._best_stack(found, promising)
         return self._surfaces(found)
 
     def _visit_best(
@@ -315,13 +236,14 @@ class Pruning:
         estimates: dict[Index, float],
         visit: Callable[[Index], Visit],
         error: Callable[[Visit], float],
+        share: float,
     ) -> dict[Index, Visit]:
-        """Visit the most promising places until no other can be the best, or be within its error."""
+        """Visit the most promising places until no other can be chosen."""
         seen: dict[Index, Visit] = {}
         distance, least, room = 0.0, math.inf, 0.0
         for place in sorted(estimates, key=lambda place: estimates[place]):
-            margin = max(_DISTANCES * distance, _SHARE * least) if seen else 0.0
-            if estimates[place] > least + room + margin:
+            floor = (share if len(seen) > 1 else _STACK_SHARE) * least
+            if seen and estimates[place] > least + room + max(_DISTANCES * distance, floor):
                 break
             seen[place] = visit(place)
             distance = max(distance, abs(error(seen[place]) - estimates[place]))
@@ -331,19 +253,23 @@ class Pruning:
                     room = float(seen[place].fold_errors.std(ddof=1)) / math.sqrt(n)
         return seen
 
+    def _best_stack(self, found: Screened, promising: dict[Index, float]) -> tuple[Index, Any]:
+        """The place of the best stack and that stack: better than two penalties on each side."""
+        order = [int(a) for a in np.argsort(found.alphas)]
+        while True:
+            visit = lambda place: self.visit(found, place, True)  # noqa: E731
+            seen = self._visit_best(promising, visit, _stack_error, _STACK_SHARE)
+            best = min(seen, key=lambda place: _stack_error(seen[place]))
+            at = order.index(best[-1])
+            beside = [(*best[:-1], a) for a in order[max(at - 2, 0) : at + 3]]
+            missing = [place for place in beside if place not in promising]
+            if not missing:
+                return best, seen[best].stack
+            for place in missing:
+                promising[place] = self._screened_stack(found, place, math.inf).cross_fitted_mse
+
     def _stack_errors(self, found: Screened) -> dict[Index, float]:
         """Screened errors of the stacks of all places that a search for them comes by."""
-
-        def stack_at(place: Index, bound: float) -> Stack | None:
-            def terms(fold: int) -> FoldTerms:
-                screen, held = self.screens[(fold, *place[:-1])]
-                return FoldTerms.of(screen.terms(float(found.alphas[place[-1]])), held)
-
-            parts = over_folds(self.folds, terms, self.n_jobs)
-            caps = tuple(np.max([part.S.shape for part in parts], axis=0))
-            start = tuple(int(R) for R in found.ranks[place])
-            with limit_threads(1):
-                return stack_ranks(parts, start, candidates=self._mask(caps), bound=bound)
 
         def enter(candidate: Index, best: tuple[Index, Stack] | None) -> bool:
             if best is None:
@@ -353,7 +279,25 @@ class Pruning:
             room = max(_NO_GAIN * error, _GAINS * gain)
             return float(found.least[candidate].min()) <= error + room
 
+        stack_at = partial(self._screened_stack, found)
         return walk_stacks(self.folds.candidates, found.alphas, found.least, stack_at, enter)[1]
+
+    def _screened_stack(self, found: Screened, place: Index, bound: float) -> Any:
+        """The stack of a place within the screen; None where it must exceed the bound by far."""
+
+        def terms(fold: int) -> FoldTerms:
+            screen, held = self.screens.kept[(fold, *place[:-1])]
+            return FoldTerms.of(screen.terms(float(found.alphas[place[-1]])), held)
+
+        if math.isinf(found.least[place]):  # beyond where the screen has looked
+            found.least[place], found.ranks[place] = next(
+                self.screens.best(place[:-1], found.alphas[[place[-1]]])
+            )
+        parts = over_folds(self.folds, terms, self.n_jobs)
+        caps = tuple(np.max([part.S.shape for part in parts], axis=0))
+        start, bound = tuple(int(R) for R in found.ranks[place]), (1 + _UNSURE) * bound
+        with limit_threads(1):
+            return stack_ranks(parts, start, candidates=self.screens.mask(caps), bound=bound)
 
     def _surfaces(self, found: Screened) -> tuple[Sweep, RankGrid]:
         """The surfaces of the places that were visited; NaN for the others."""

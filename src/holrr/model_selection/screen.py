@@ -14,16 +14,31 @@ of models very near to those that it stands for, and so tells which penalties ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from threading import Lock
+from typing import Any
 
-from ..core.namespace import Array, eigh_top, namespace_of
+import numpy as np
+
+from ..core.namespace import Array, eigh_top, namespace_of, to_numpy
 from ..core.tensor import unfold
-from .surface import RankPath, Terms, rotated
+from .folds import Folds
+from .grid import RankGrid
+from .held_out import HeldOut
+from .surface import RankPath, Terms, extended, rank_path, rotated
+from .sweep import over_folds
 
-__all__ = ["N_DIRECTIONS", "Screen"]
+__all__ = ["Screen", "Screens"]
+
+Index = tuple[int, ...]
 
 # Of the subspace, at most: half of them from each of two penalties.
-N_DIRECTIONS = 96
+N_DIRECTIONS = 64
+# Screens along the penalties end with two in a row that rise and are above the least error of their
+# kernel by this share.
+_RISE = 0.02
 
 
 class Screen:
@@ -62,3 +77,121 @@ class Screen:
             return T.T @ (U * d[:, None])
         Z = T * d[:, None]
         return eigh_top(Z.T @ Z, min(k, T.shape[1]))[1]
+
+
+class Screens:
+    """The screens of all folds and candidates, each made once.
+
+    Parameters
+    ----------
+    folds : Folds
+    grid : RankGrid
+        The ranks to try.
+    subspaces : {"fitted", "response"}
+    everywhere : bool
+        Whether all penalties are screened, however much the error has risen.
+    n_jobs : int, optional
+    """
+
+    def __init__(
+        self,
+        folds: Folds,
+        grid: RankGrid,
+        *,
+        subspaces: str,
+        everywhere: bool,
+        n_jobs: int | None,
+    ):
+        self.folds, self.grid, self.subspaces = folds, grid, subspaces
+        self.everywhere, self.n_jobs = everywhere, n_jobs
+        self.kept: dict[Index, tuple[Screen, HeldOut]] = {}
+        # All ranks of a fit are candidates: ridge regression is one of them.
+        full = all(cap >= d for cap, d in zip(grid.caps[1:], folds.output_shape, strict=True))
+        self.ridge = full and grid.caps[0] >= folds.max_input_rank and grid.listed is None
+
+    def look(self, alphas: np.ndarray, tick: Callable[[], object]) -> dict[str, Any]:
+        """What `Screened` wants to know of some penalties, in the units of the folds."""
+        folds, shape = self.folds, (*self.folds.candidates, alphas.size)
+        least, ridge = np.full(shape, np.inf), np.empty(shape)
+        ranks = np.ones((*shape, len(self.grid.caps)), dtype=int)
+        nulls: list[float] = []
+        supported = 1
+        for candidate in np.ndindex(*folds.candidates):
+            folds.prepare(*candidate)
+            start = partial(self._start, candidate=candidate, alphas=alphas)
+            errors, null, directions = zip(*over_folds(folds, start, self.n_jobs), strict=True)
+            nulls, supported = [*nulls, *null], max(supported, *directions)
+            ridge[candidate] = np.mean(errors, axis=0)
+            for some in self._along(alphas, ridge[candidate], least[candidate]):
+                for a, (error, rank) in zip(some, self.best(candidate, alphas[some]), strict=True):
+                    bound = float(ridge[(*candidate, a)]) if self.ridge else math.inf
+                    least[(*candidate, a)], ranks[(*candidate, a)] = min(error, bound), rank
+            for _ in range(alphas.size * folds.n_folds):
+                tick()
+        return {
+            "least": least,
+            "ranks": ranks,
+            "null_mse": float(np.mean(nulls)),
+            "n_supported": supported,
+            "ridge_mse": float(ridge.min()),
+        }
+
+    def _along(self, alphas: np.ndarray, ridge: np.ndarray, least: np.ndarray) -> Iterator[Any]:
+        """Penalties to screen, some at a time: from that of the best ridge fit to both sides.
+
+        Whoever iterates puts their errors into `least`.
+        """
+        order = np.argsort(alphas)
+        start = int(np.flatnonzero(order == np.argmin(ridge))[0])
+        yield order[start : start + 1]
+        for side in (order[start + 1 :], order[:start][::-1]):
+            for i in range(0, side.size, 2):
+                yield side[i : i + 2]
+                errors = least[side[i : i + 2]]
+                rises = errors[0] > (1 + _RISE) * least.min() and errors[-1] >= errors[0]
+                if rises and not self.everywhere:
+                    break
+
+    def _start(
+        self, fold: int, candidate: Index, alphas: np.ndarray
+    ) -> tuple[np.ndarray, float, int]:
+        """Errors of ridge regression and of the mean in a fold, whose screen is made."""
+        path, held = self.path(fold, candidate)
+        ridge = path.ridge_errors(map(float, alphas))
+        if (fold, *candidate) not in self.kept:
+            ends = {float(alphas.min()), float(alphas[np.argmin(ridge)])}
+            self.kept[(fold, *candidate)] = Screen(path, sorted(ends)), held
+        ridge = np.maximum(held.yy + ridge, 0.0) / held.size
+        return ridge, held.yy / held.size, int(path.s.shape[0])
+
+    def path(self, fold: int, candidate: Index) -> tuple[RankPath, HeldOut]:
+        if (fold, *candidate) in self.kept:
+            screen, held = self.kept[(fold, *candidate)]
+            return screen.path, held
+        problem, held = self.folds.kept_problem(fold, *candidate)
+        return rank_path(problem, held, self.grid.caps, self.subspaces), held
+
+    def best(self, candidate: Index, alphas: np.ndarray) -> Iterator[tuple[float, Index]]:
+        """For each penalty the least error of all ranks within the screen, and where it is."""
+        caps = min(self.grid.caps[0], N_DIRECTIONS), *self.grid.caps[1:]
+        total, lock = np.zeros((alphas.size, *caps)), Lock()
+
+        def run(fold: int) -> None:
+            screen, held = self.kept[(fold, *candidate)]
+            for a, alpha in enumerate(alphas):
+                block = to_numpy(screen.terms(float(alpha)).errors(held.yy))
+                block = extended(block / (held.size * self.folds.n_folds), caps)
+                with lock:
+                    total[a] += block
+
+        over_folds(self.folds, run, self.n_jobs)
+        mask = self.mask(caps)
+        if mask is not None:
+            total[:, ~mask] = np.inf
+        for mean in total:
+            at = np.unravel_index(int(np.argmin(mean)), caps)
+            yield float(mean[at]), tuple(int(i) + 1 for i in at)
+
+    def mask(self, shape: Index) -> np.ndarray | None:
+        mask = self.grid.mask()
+        return None if mask is None else mask[tuple(map(slice, shape))]

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ..core.threads import limit_threads
 from .folds import Folds
 from .held_out import HeldOut
 from .selection import best_index
 from .stack import FoldTerms, Stack, stack_ranks
 from .surface import RankPath, rank_path
+from .sweep import over_folds
 
 __all__ = ["search_stack", "walk_stacks"]
 
@@ -30,6 +32,7 @@ def search_stack(
     subspaces: str = "fitted",
     candidates: np.ndarray | None = None,
     exhaustive: bool = False,
+    n_jobs: int | None = None,
 ) -> tuple[Index, Stack]:
     """The place ``(*candidate, alpha)`` of the best stack, and that stack.
 
@@ -49,14 +52,18 @@ def search_stack(
         Which ranks may be used; all by default.
     exhaustive : bool
         Look at all penalties.
+    n_jobs : int, optional
+        Number of folds that are worked on at a time.
     """
     least = np.nanmin(mean_mse, axis=tuple(range(len(folds.candidates) + 1, mean_mse.ndim)))
     paths: list[tuple[RankPath, HeldOut]] = []
 
     def stack_at(place: Index, bound: float) -> Stack | None:
         start = tuple(i + 1 for i in best_index(mean_mse[place], n_parameters))
-        terms = [FoldTerms.of(path.terms(float(alphas[place[-1]])), held) for path, held in paths]
-        return stack_ranks(terms, start, candidates=candidates, bound=bound)
+        alpha = float(alphas[place[-1]])
+        terms = over_folds(folds, lambda fold: _terms(*paths[fold], alpha), n_jobs)
+        with limit_threads(1):
+            return stack_ranks(terms, start, candidates=candidates, bound=bound)
 
     def enter(candidate: Index, best: Any) -> bool:
         paths[:] = _paths(folds, candidate, n_parameters.shape, subspaces)
@@ -105,6 +112,10 @@ def walk_stacks(
     if best is None:
         raise ValueError("no mixture of ranks has a finite held-out error.")
     return best, found
+
+
+def _terms(path: RankPath, held_out: HeldOut, alpha: float) -> FoldTerms:
+    return FoldTerms.of(path.terms(alpha), held_out)
 
 
 def _paths(

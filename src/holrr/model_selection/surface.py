@@ -194,7 +194,7 @@ class RankPath:
         sizes, tall = self.T.shape, self.T.shape[0] > _rest(self.T.shape, 0)
         if on_host(self.T) or tall or max(sizes[mode] for mode in free) > HOST_LIMIT:
             return
-        rows = [self._row_grams[mode - 1] for mode in free[1:]]
+        rows = [self.row_grams[mode - 1] for mode in free[1:]]
         if any(G is None for G in rows):
             return
         xp = namespace_of(self.T)
@@ -242,7 +242,7 @@ class RankPath:
         return gram(self.T, 0)
 
     @cached_property
-    def _row_grams(self) -> list[Array | None]:
+    def row_grams(self) -> list[Array | None]:
         """For each output mode the Gram matrix of every row of `T`: those of Z are weighted sums.
 
         None where they would take more than twice the memory of `T` itself.
@@ -271,7 +271,7 @@ class RankPath:
         Z = None
         bases = []
         for mode in range(1, self.T.ndim):
-            G, R = self._row_grams[mode - 1], self.ranks[mode]
+            G, R = self.row_grams[mode - 1], self.ranks[mode]
             if G is not None:
                 n = self.T.shape[mode]
                 G = xp.reshape((d * d) @ xp.reshape(G, (G.shape[0], n * n)), (n, n))

@@ -30,7 +30,7 @@ from .search import Data, Index, SearchCV
 from .selection import SELECTIONS, select
 from .stack import MAX_BLOCKS
 from .stacking import search_stack
-from .sweep import Errors, Sweep, rank_errors
+from .sweep import Errors, Sweep, over_folds, rank_errors
 
 __all__ = ["SurfaceSearchCV"]
 
@@ -131,7 +131,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
         return folds.pruning.screened(alphas, bar.tick)
 
     def _n_threads(self, folds: Folds) -> int | None:
-        """By default as many folds as there are threads: two small products beat one on two cores."""
+        """By default as many folds as there are threads, with one thread for each."""
         if self.n_jobs is not None or effective_n_jobs(None) > 1 or not folds.on_host:
             return self.n_jobs
         return min(n_threads_for(math.inf), folds.n_folds)
@@ -250,6 +250,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
                 results["n_parameters"],
                 subspaces=self.subspaces,
                 candidates=plan.mask(),
+                n_jobs=self._n_threads(folds),
             )
         model = self._named(self._model(place, stack.mask.shape))
         judged = folds.judge(stack, model)
@@ -271,18 +272,20 @@ class SurfaceSearchCV(Intervals, SearchCV):
         place = getattr(self, "stack_place_", place)
         alpha, candidate = float(self._to_units(self.alphas_, folds)[place[-1]]), place[:-1]
         folds.prepare(*candidate)
-        fits, parts, Y = [], [], None
-        for fold in range(folds.n_folds):
+        Y: Any = residual_home(folds.data.Y) if hasattr(folds.data, "Y") else None
+
+        def run(fold: int) -> Any:
             mask = None if masks is None else masks[fold]
             model = self._model(place, rank if mask is None else mask.shape)
             problem, found = folds.fitted(model, mask, fold, alpha, *candidate)
             held = folds.held_out(fold, *candidate)
             if isinstance(held, Moments):
-                parts.append((model, problem, found.tucker, held))
-            else:
-                Y = residual_home(folds.data.Y) if Y is None else Y
-                fits.append(FoldResiduals.of(model, held, Y, folds.data.w, folds.splits[fold][1]))
-        self._keep_intervals(folds, fits, parts)
+                return model, problem, found.tucker, held
+            return FoldResiduals.of(model, held, Y, folds.data.w, folds.splits[fold][1])
+
+        done = over_folds(folds, run, self._n_threads(folds))
+        fits = [each for each in done if isinstance(each, FoldResiduals)]
+        self._keep_intervals(folds, fits, [] if fits else done)
 
     def _keep_intervals(self, folds: Folds, fits: list[FoldResiduals], parts: list[Any]) -> None:
         kept: dict[str, Any] = {"levels": None, "df": sum(held.n_samples for *_, held in parts)}

@@ -74,13 +74,16 @@ class Sweep:
         """Standard deviation over the folds, with no copy of the size of all folds."""
         std = np.empty(self.fold_mse.shape[1:])
         for index in np.ndindex(*std.shape[:1]):
-            part, mean = self.fold_mse[:, *index], self.mean_mse[index]
+            part, out, mean = self.fold_mse[:, *index], std[*index, ...], self.mean_mse[index]
             peak = float(np.fmax.reduce(mean, axis=None, initial=0.0))
             # No square overflows or vanishes.
-            unit = peak if 0 < peak < np.inf and not 1e-120 < peak < 1e120 else 1.0
-            with np.errstate(invalid="ignore"):  # infinite less infinite
-                away = (part - mean) if unit == 1.0 else part / unit - mean / unit
-            std[index] = unit * np.sqrt(np.einsum("i...,i...->...", away, away) / len(part))
+            unit = peak if 0 < peak < math.inf and not 1e-120 < peak < 1e120 else 1.0
+            out[...] = 0.0
+            for fold in part:
+                with np.errstate(invalid="ignore"):  # infinite less infinite
+                    away = np.asarray(fold / unit - mean / unit if unit != 1.0 else fold - mean)
+                np.add(out, np.multiply(away, away, out=away), out=out)
+            np.multiply(np.sqrt(np.divide(out, len(part), out=out), out=out), unit, out=out)
         return std
 
 

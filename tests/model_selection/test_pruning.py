@@ -1,0 +1,189 @@
+"""Pruned searches: the same choice as an exhaustive one, for a part of the work."""
+
+import numpy as np
+import pytest
+
+from holrr.data.samples import ingest
+from holrr.datasets import make_tensor_regression
+from holrr.kernel import KernelHOLRRCV
+from holrr.model_selection import HOLRRCV, pruning, screen
+from holrr.model_selection.linear_folds import ArrayFolds
+from holrr.model_selection.screen import Screen
+from holrr.model_selection.splits import check_splits
+from holrr.model_selection.surface import rank_path
+from holrr.plotting import RankSurfaceDisplay
+
+pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
+
+# samples, features, outputs: wide and tall, with long modes and short ones, p = 1, 2, 3.
+SHAPES = [
+    (50, 35, (70,)),
+    (40, 60, (7, 6)),  # fewer samples than features
+    (60, 30, (4, 3, 5)),
+    (50, 35, (66, 2)),
+    (70, 28, (27,)),
+]
+KERNELS = {"gammas": [0.003, 0.01, 0.03]}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Prune problems that are small enough for tests, with screens that are as coarse."""
+    monkeypatch.setattr(pruning, "_MANY", 20)
+    monkeypatch.setattr(screen, "N_DIRECTIONS", 20)
+
+
+def make(n, d0, shape, seed=0, snr=1.0):
+    rank = tuple(min(3, d) for d in (d0, *shape)) if len(shape) > 1 else (3, 3)
+    return make_tensor_regression(
+        n, n_features=d0, output_shape=shape, rank=rank, snr=snr, random_state=seed
+    )
+
+
+def both(make_model, X, Y, *args):
+    return [make_model(search).fit(X, Y, *args) for search in ("exhaustive", "pruned")]
+
+
+def assert_same_choice(full, pruned):
+    assert pruned.best_index_ == full.best_index_
+    assert (pruned.alpha_, pruned.rank_) == (full.alpha_, full.rank_)
+    np.testing.assert_array_equal(pruned.alphas_, full.alphas_)
+    for name in ("best_score_", "null_mse_", "ridge_mse_", "noise_"):
+        np.testing.assert_allclose(getattr(pruned, name), getattr(full, name), rtol=1e-10)
+    np.testing.assert_allclose(pruned.coef_, full.coef_, atol=1e-10 * np.abs(full.coef_).max())
+    if hasattr(full, "stack_place_"):
+        assert pruned.stack_place_ == full.stack_place_
+        assert pruned.stack_ranks_ == full.stack_ranks_
+        np.testing.assert_allclose(pruned.stack_weights_, full.stack_weights_, atol=1e-10)
+
+
+def computed(model):
+    """Which places have a surface."""
+    mean = model.cv_results_["mean_mse"]
+    n = mean.ndim - model.cv_results_["n_parameters"].ndim
+    return np.isfinite(mean).any(axis=tuple(range(n, mean.ndim)))
+
+
+@pytest.mark.parametrize("selection", ["stack", "min", "1se"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_same_is_chosen_as_by_an_exhaustive_search(shape, selection):
+    X, Y = make(*shape)
+    full, pruned = both(lambda s: HOLRRCV(selection=selection, search=s), X, Y)
+    assert_same_choice(full, pruned)
+    assert computed(full).all()
+    assert not computed(pruned).all()
+
+
+@pytest.mark.parametrize("selection", ["stack", "min", "1se"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_same_kernel_is_chosen(shape, selection):
+    X, Y = make(*shape, seed=1)
+    full, pruned = both(lambda s: KernelHOLRRCV(selection=selection, search=s, **KERNELS), X, Y)
+    coef, other = full.dual_coef_, pruned.dual_coef_
+    assert pruned.gamma_ == full.gamma_
+    assert pruned.best_index_ == full.best_index_
+    np.testing.assert_allclose(other, coef, atol=1e-8 * np.abs(coef).max())
+    np.testing.assert_allclose(pruned.best_score_, full.best_score_, rtol=1e-10)
+    assert computed(pruned).mean() < 0.7
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("snr", [0.1, 10.0])
+def test_the_same_is_chosen_whatever_the_noise(seed, snr):
+    X, Y = make(60, 40, (6, 7), seed=seed, snr=snr)
+    assert_same_choice(*both(lambda s: HOLRRCV(search=s), X, Y))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"subspaces": "response"},
+        {"fit_intercept": False},
+        {"refine": True},
+        {"ranks": (None, 3, 4)},
+        {"ranks": [(1, 1, 1), (3, 3, 3), (35, 6, 7)]},
+        {"alphas": [1.0, 1e-3, 10.0, 1e3, 0.0]},  # in no order
+        {"cv": 2},
+        {"n_jobs": 2},
+    ],
+)
+def test_the_same_is_chosen_with_other_parameters(parameters):
+    X, Y = make(70, 35, (6, 7), seed=2)
+    assert_same_choice(*both(lambda s: HOLRRCV(search=s, **parameters), X, Y))
+
+
+def test_the_same_is_chosen_with_weights():
+    X, Y = make(70, 35, (6, 7), seed=3)
+    w = np.random.default_rng(0).uniform(0, 2, 70)
+    w[::7] = 0
+    assert_same_choice(*both(lambda s: HOLRRCV(search=s), X, Y, w))
+
+
+def test_the_same_is_chosen_where_the_grid_is_widened():
+    X, Y = make(70, 35, (6, 7), seed=4, snr=1e4)
+    full, pruned = both(lambda s: HOLRRCV(search=s, selection="min"), X, Y)
+    assert full.alphas_.size > 13
+    assert_same_choice(full, pruned)
+
+
+def test_outputs_without_signal_and_of_huge_scale():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 35)), rng.normal(size=(60, 6, 7)) * 1e160
+    assert_same_choice(*both(lambda s: HOLRRCV(search=s), X, Y))
+
+
+# ---------------------------------------------------------------- what is said of the rest
+
+
+def test_surfaces_are_those_of_the_exhaustive_search_and_nan_elsewhere():
+    X, Y = make(120, 50, (20, 4), seed=5)
+    full, pruned = both(lambda s: HOLRRCV(search=s, selection="min"), X, Y)
+    mean, found = pruned.cv_results_["mean_mse"], computed(pruned)
+    best = pruned.rank_
+    caps = (13, *(min(max(2 * R, 16), d) for R, d in zip(best, (50, 20, 4), strict=True)))
+    assert mean.shape == pruned.cv_results_["std_mse"].shape == caps
+    part = tuple(map(slice, caps))
+    for name in ("mean_mse", "std_mse"):
+        ours, theirs = pruned.cv_results_[name], full.cv_results_[name][part]
+        seen = np.isfinite(ours)
+        assert seen.any(axis=(1, 2, 3)).tolist() == found.tolist()
+        np.testing.assert_allclose(ours[seen], theirs[seen], rtol=1e-9)
+    np.testing.assert_array_equal(
+        pruned.cv_results_["n_parameters"], full.cv_results_["n_parameters"][part[1:]]
+    )
+    # The screen knows the least error of the places near the best one.
+    least = full.cv_results_["mean_mse"].min(axis=(1, 2, 3))
+    screened = pruned.cv_results_["screened_mse"]
+    assert screened.shape == (13,)
+    near = found | (least < 1.005 * least.min())
+    np.testing.assert_allclose(screened[near], least[near], rtol=5e-3)
+
+
+def test_the_display_draws_what_was_computed():
+    X, Y = make(70, 35, (6, 7), seed=2)
+    display = RankSurfaceDisplay.from_estimator(HOLRRCV().fit(X, Y))
+    assert np.isnan(display.surface).any()
+    assert display.axes_.shape == (3, 3)
+
+
+def test_small_problems_and_callables_are_searched_exhaustively(monkeypatch):
+    X, Y = make(70, 35, (6, 7), seed=2)
+    chosen = HOLRRCV(selection=lambda results: int(np.argmin(results["mean_mse"]))).fit(X, Y)
+    assert computed(chosen).all()
+    monkeypatch.setattr(pruning, "_MANY", 192)
+    assert computed(HOLRRCV().fit(X, Y)).all()
+
+
+def test_a_screen_of_all_directions_is_exact(make_data):
+    X, Y = make_data(n=40, d0=6, shape=(5, 4), seed=1)
+    folds = ArrayFolds(ingest(HOLRRCV(), X, Y, None), check_splits(4, X, Y))
+    folds.prepare()
+    path = rank_path(*folds.problem(0), (6, 5, 4), "fitted")
+    for alpha in (0.1, 3.0):
+        errors = Screen(path, [1.0]).terms(alpha).errors(path.yy)
+        np.testing.assert_allclose(errors, path.errors(alpha), rtol=1e-10)
+
+
+def test_bad_search_is_refused():
+    with pytest.raises(ValueError, match="search"):
+        HOLRRCV(search="quick").fit(*make(30, 4, (3, 2)))
