@@ -69,7 +69,7 @@ def looks(row, folder, X, Y):
     yield lambda m: hasattr(m, "anything_")
     yield lambda m: check_is_fitted(m, "tucker_")
     yield lambda m: m.get_feature_names_out()
-    yield lambda m: m._repr_html_()  # names the scores
+    yield lambda m: (m._repr_html_(), m.intercept_)  # newer ones of scikit-learn name the scores
     yield lambda m: m.to_xarray()
     yield copy.copy
     yield copy.deepcopy
