@@ -235,7 +235,7 @@ def test_dual_problems_of_every_library(make_data, xp, Model):
 
 
 @pytest.mark.parametrize("subspaces", ["fitted", "response"])
-@pytest.mark.parametrize("shape", [(5, 4, 3), (7,), (150, 2)])  # the last is decomposed one by one
+@pytest.mark.parametrize("shape", [(5, 4, 3), (7,), (150, 2)])  # long modes one by one
 def test_an_accelerator_finds_the_bases_of_all_penalties_at_once(make_data, shape, subspaces):
     xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
     X, Y = make_data(n=40, d0=6, shape=shape, seed=1)
@@ -247,7 +247,7 @@ def test_an_accelerator_finds_the_bases_of_all_penalties_at_once(make_data, shap
     ]
     here, far = (rank_path(*problem, (6, *shape), subspaces) for problem in problems)
     far.prepare(alphas)
-    assert list(far.found) == ([] if 150 in shape and subspaces == "fitted" else alphas)
+    assert list(far.found) == ([] if len(shape) < 3 and subspaces == "fitted" else alphas)
     for alpha in alphas:
         for path in (here, far):
             path.blocks = to_numpy(path.terms(alpha).errors(path.yy))
