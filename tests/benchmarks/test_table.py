@@ -18,7 +18,7 @@ CPU = [
     ("score / (predict + r2_score)", 1),
     ("partial_fit of one row", 3),
     ("KernelHOLRR.fit / KernelRidge", 1),
-    ("KernelHOLRRCV / KernelRLSCV", 1),
+    ("KernelHOLRRCV / KernelRLSCV", 2),
     ("HOLRRCV / RLSCV", 1),
     ("busy cores, default threads / one: HOLRR.fit", 3),
 ]
