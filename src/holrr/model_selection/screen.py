@@ -36,8 +36,8 @@ Index = tuple[int, ...]
 
 # Of the subspace, at most: half of them from each of two penalties.
 N_DIRECTIONS = 64
-# Screens along the penalties end with two in a row that rise and are above the least error of their
-# kernel by this share.
+# Screens of penalties beyond that of the best ridge fit end with two in a row that rise and are
+# above the least error of their kernel by this share.
 _RISE = 0.02
 
 
@@ -137,20 +137,20 @@ class Screens:
         }
 
     def _along(self, alphas: np.ndarray, ridge: np.ndarray, least: np.ndarray) -> Iterator[Any]:
-        """Penalties to screen, some at a time: from that of the best ridge fit to both sides.
+        """Penalties to screen, some at a time: up to that of the best ridge fit, then larger ones.
 
+        Low ranks take the place of a penalty, so that the small ones are not judged by ridge.
         Whoever iterates puts their errors into `least`.
         """
         order = np.argsort(alphas)
         start = int(np.flatnonzero(order == np.argmin(ridge))[0])
-        yield order[start : start + 1]
-        for side in (order[start + 1 :], order[:start][::-1]):
-            for i in range(0, side.size, 2):
-                yield side[i : i + 2]
-                errors = least[side[i : i + 2]]
-                rises = errors[0] > (1 + _RISE) * least.min() and errors[-1] >= errors[0]
-                if rises and not self.everywhere:
-                    break
+        yield order[: start + 1]
+        for i in range(start + 1, order.size, 2):
+            yield order[i : i + 2]
+            errors = least[order[i : i + 2]]
+            rises = errors[0] > (1 + _RISE) * least.min() and errors[-1] >= errors[0]
+            if rises and not self.everywhere:
+                return
 
     def _start(
         self, fold: int, candidate: Index, alphas: np.ndarray

@@ -117,16 +117,14 @@ class SurfaceSearchCV(Intervals, SearchCV):
         if folds.pruning is None and not self._prunes(folds, plan, penalties.size):
             return super()._sweep(folds, plan, penalties, bar)
         alphas = self._to_units(penalties, folds)
+        least = float(alphas.min())
         if folds.pruning is None:
-            folds.min_alpha = float(alphas.min())
-            folds.pruning = Pruning(
-                folds,
-                plan,
-                subspaces=self.subspaces,
-                selection=str(self.selection),
-                n_jobs=self._n_threads(folds),
-            )
-        folds.min_alpha = min(folds.min_alpha, float(alphas.min()))
+            options = {"subspaces": self.subspaces, "selection": str(self.selection)}
+            folds.pruning = Pruning(folds, plan, n_jobs=self._n_threads(folds), **options)
+            folds.min_alpha = least
+        elif least < folds.min_alpha:  # which may need problems of another kind
+            folds.min_alpha = least
+            folds.pruning.screens.kept.clear()
         bar.expect(folds.n_folds * math.prod(folds.candidates) * penalties.size)
         return folds.pruning.screened(alphas, bar.tick)
 
