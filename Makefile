@@ -1,21 +1,38 @@
 # Two commands are all that a newcomer needs: `make demo` and `make test`.
 # Each makes its own virtual environment beside the project on first use.
+# `make docs` builds the site into build/docs, warnings are errors; open build/docs/index.html.
 # `make reproduce` runs the experiments of the paper; ARGS are the words after `python -m paper`.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+LOWEST := .venv-lowest
+PIP    := python -m pip install --quiet --disable-pip-version-check
 ARGS   ?= all --quick
 
-.PHONY: demo reproduce test lint typecheck format bench clean
+.PHONY: demo docs reproduce test test-lowest dist lint typecheck format bench clean
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/python -m holrr.demo
+
+docs: $(VENV)/.docs-installed
+	rm -rf docs/reference/generated
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs auto -d build/doctrees docs build/docs
 
 reproduce: $(VENV)/.paper-installed
 	$(BIN)/python -m paper $(ARGS)
 
 test: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest
+
+# The quick tests with the lowest versions that pyproject.toml allows, in an environment of its own.
+test-lowest: $(LOWEST)/.installed
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -m "not slow"
+
+# Source archive and, built from it, the wheel.
+dist: $(VENV)/.release-installed
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check .
@@ -29,27 +46,40 @@ format: $(VENV)/.dev-installed
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.bench-installed
-	$(BIN)/python benchmarks/linear.py
+	$(BIN)/python benchmarks/table.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis build docs/gallery docs/reference/generated
 
 # A stamp for each set of extras: remade when pyproject changes.
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo-installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plot,progress]"
+	$(BIN)/$(PIP) --editable ".[plot,progress]"
 	touch $@
 
 $(VENV)/.paper-installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plot,progress,data]"
+	$(BIN)/$(PIP) --editable ".[plot,progress,data]"
+	touch $@
+
+$(VENV)/.docs-installed: pyproject.toml | $(BIN)/python
+	$(BIN)/$(PIP) --editable ".[docs]"
 	touch $@
 
 $(VENV)/.dev-installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(BIN)/$(PIP) --editable ".[dev]"
 	touch $@
 
 $(VENV)/.bench-installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[all,bench]"
+	$(BIN)/$(PIP) --editable ".[all,bench]"
+	touch $@
+
+$(VENV)/.release-installed: pyproject.toml | $(BIN)/python
+	$(BIN)/$(PIP) --editable ".[release]"
+	touch $@
+
+$(LOWEST)/.installed: pyproject.toml constraints/lowest.txt
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/$(PIP) --constraint constraints/lowest.txt --editable ".[test]"
 	touch $@

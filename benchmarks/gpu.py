@@ -1,9 +1,9 @@
-"""HOLRR's fit on a CUDA device against the bare product X'Y there, in both precisions.
+"""Fits and searches on a CUDA device against bare products, factorisations and himalaya there.
 
-    python benchmarks/gpu.py [--quick]
+    python benchmarks/gpu.py [--quick] [--repeats N]
 
-Prints a Markdown table: medians over repeats, the two taken in turn, after a warm-up, with the
-device synchronised around each.
+Prints a Markdown table: medians over repeats, the two sides taken in turn, after a warm-up, with
+the device synchronised around each. himalaya's row is left out where it is not installed.
 """
 
 from __future__ import annotations
@@ -11,21 +11,39 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+import warnings
+from collections.abc import Callable, Iterator
 
+import numpy as np
 import torch
 
-from holrr import HOLRR
+from holrr import HOLRR, HOLRRCV, KernelHOLRR
 
 SIZES = [(200_000, 256, (64, 64)), (50_000, 128, (32, 32, 32)), (1_000_000, 64, (32, 32))]
 SMALL = (100, 10, (10, 10, 10))
+SEARCHES = [(2000, 50, (20, 20, 20)), (20_000, 256, (64, 64))]
+ALPHAS = np.logspace(-3, 3, 13)
+# What is asked for: of the fits in both precisions, of searches and of kernels.
+ASKED = {torch.float64: (1.5, 1.7, 2.2), torch.float32: (1.6, 1.6, 2.2)}
+
+# Label, our seconds, theirs, what is asked for: a ratio or, where there is no peer, seconds.
+Row = tuple[str, float, float | None, float]
 
 
-def seconds(f) -> float:
+def seconds(f: Callable[[], object]) -> float:
     torch.cuda.synchronize()
     start = time.perf_counter()
     f()
     torch.cuda.synchronize()
     return time.perf_counter() - start
+
+
+def medians(functions: list[Callable[[], object]], repeats: int) -> list[float]:
+    """Median seconds of each function; they take turns."""
+    for f in functions:
+        f()
+    times = [[seconds(f) for f in functions] for _ in range(repeats)]
+    return [statistics.median(column) for column in zip(*times, strict=True)]
 
 
 def data(n: int, d0: int, shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -41,16 +59,71 @@ def data(n: int, d0: int, shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.T
     return X, Y.reshape(n, *shape)
 
 
-def measure(n: int, d0: int, shape: tuple[int, ...], dtype: torch.dtype, repeats: int) -> str:
+def label(n: int, d0: int, shape: tuple[int, ...]) -> str:
+    return f"{n} x {d0} -> {'x'.join(map(str, shape))}"
+
+
+def linear_rows(few: int, repeats: int) -> Iterator[Row]:
+    for i, (n, d0, shape) in enumerate(SIZES):
+        for dtype, asked in ASKED.items():
+            torch.cuda.empty_cache()
+            kind = str(dtype).removeprefix("torch.")
+            name = f"HOLRR.fit / X'Y, {kind}, {label(n // few, d0, shape)}"
+            yield name, *fit_times(n // few, d0, shape, dtype, repeats), asked[i]
+    X, Y = data(*SMALL)
+    yield f"HOLRR.fit, {label(*SMALL)}", medians([lambda: HOLRR(8).fit(X, Y)], 40)[0], None, 2e-3
+
+
+def fit_times(
+    n: int, d0: int, shape: tuple[int, ...], dtype: torch.dtype, repeats: int
+) -> list[float]:
     X, Y = (A.to(dtype) for A in data(n, d0, shape))
     flat = Y.reshape(n, -1)
-    product, fit = lambda: X.T @ flat, lambda: HOLRR(rank=8).fit(X, Y)
-    product(), fit()
-    times = [(seconds(product), seconds(fit)) for _ in range(repeats)]
-    p, f = (statistics.median(column) for column in zip(*times, strict=True))
-    outputs = "x".join(map(str, shape))
-    kind = str(dtype).removeprefix("torch.")
-    return f"| {n} | {d0} | {outputs} | {kind} | {p * 1e3:.2f} | {f * 1e3:.2f} | {f / p:.2f} |"
+    return medians([lambda: HOLRR(rank=8).fit(X, Y), lambda: X.T @ flat], repeats)
+
+
+def search_rows(few: int, repeats: int) -> Iterator[Row]:
+    """All ranks, 13 penalties and 5 folds against himalaya's 13 penalties and 5 folds."""
+    try:
+        from himalaya.backend import set_backend
+        from himalaya.ridge import RidgeCV
+    except ImportError:
+        return
+    set_backend("torch_cuda")
+    for (n, d0, shape), asked in zip(SEARCHES, (3.0, 1.0), strict=True):
+        X, Y = data(n // few, d0, shape)
+        flat = Y.reshape(len(Y), -1)
+        peer = lambda: RidgeCV(alphas=ALPHAS, cv=5).fit(X, flat)  # noqa: B023, E731
+        for selection in ("stack", "min"):
+            ours = lambda: HOLRRCV(ALPHAS, cv=5, selection=selection).fit(X, Y)  # noqa: B023, E731
+            theirs, mine = medians([peer, ours], max(3, repeats // 5))
+            name = f"HOLRRCV({selection}) / himalaya RidgeCV, {label(len(X), d0, shape)}"
+            yield name, mine, theirs, asked
+
+
+def kernel_rows(few: int, repeats: int) -> Iterator[Row]:
+    for n, asked in ((3000, 6.0), (20_000, 1.7)):
+        torch.cuda.empty_cache()
+        name = f"KernelHOLRR.fit / Cholesky, {label(n // few, 10, (10, 10, 10))}"
+        yield name, *kernel_times(n // few, max(3, repeats // 3)), asked
+
+
+def kernel_times(n: int, repeats: int) -> list[float]:
+    X, Y = data(n, 10, (10, 10, 10))
+    K = torch.cdist(X, X).square_().mul_(-0.1).exp_()
+    K.diagonal().add_(1.0)
+    return medians(
+        [lambda: KernelHOLRR(rank=5).fit(X, Y), lambda: torch.linalg.cholesky(K)], repeats
+    )
+
+
+def rows(quick: bool = False, repeats: int = 15) -> Iterator[Row]:
+    """All rows; quickly with a hundredth of the samples."""
+    few = 100 if quick else 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of penalties at the edge of a grid
+        for part in (linear_rows, search_rows, kernel_rows):
+            yield from part(few, repeats)
 
 
 def main() -> None:
@@ -58,14 +131,17 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a hundredth of the samples")
     parser.add_argument("--repeats", type=int, default=15)
     args = parser.parse_args()
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
-    print("| N | d0 | outputs | type | X'Y, ms | HOLRR fit, ms | ratio |")
-    print("|--:|--:|:-:|:-:|--:|--:|--:|")
-    for n, d0, shape in [*SIZES, SMALL]:
-        for dtype in (torch.float64, torch.float32):
-            few = n // 100 if args.quick and n > 1000 else n
-            print(measure(few, d0, shape, dtype, args.repeats))
-            torch.cuda.empty_cache()
+    print(
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}\n"
+    )
+    print("| | ours, ms | theirs, ms | ratio | asked |")
+    print("|:--|--:|--:|--:|--:|")
+    for name, ours, theirs, asked in rows(args.quick, args.repeats):
+        if theirs is None:
+            print(f"| {name} | {ours * 1e3:.2f} | | | {asked * 1e3:g} ms |", flush=True)
+        else:
+            cells = f"{ours * 1e3:.2f} | {theirs * 1e3:.2f} | {ours / theirs:.2f} | {asked:g}"
+            print(f"| {name} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

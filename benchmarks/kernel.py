@@ -18,6 +18,7 @@ import resource
 import statistics
 import time
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
@@ -82,6 +83,39 @@ def single_fits(n: int, shape: tuple[int, ...], repeats: int) -> None:
     )
     names = ["KernelRidge", "KernelRLS", "KernelLRR", "KernelHOLRR"]
     report([*names, "KernelHOLRR, no intercept", "KernelHOLRR, full rank"], times)
+
+
+# ---------------------------------------------------------------- rows of benchmarks/table.py
+
+
+def fit_times(n: int, shape: tuple[int, ...], repeats: int) -> list[float]:
+    """KernelHOLRR of low rank, and KernelRidge."""
+    X, Y = data(n, shape)
+    flat, shared = Y.reshape(n, -1), {"kernel": "rbf", "gamma": GAMMA}
+    ours, peer = KernelHOLRR((10, *(4 for _ in shape)), **shared), KernelRidge(alpha=1.0, **shared)
+    return medians([lambda: ours.fit(X, Y), lambda: peer.fit(X, flat)], repeats)
+
+
+def search_times(n: int, shape: tuple[int, ...], gammas: np.ndarray, repeats: int) -> list[float]:
+    """All ranks, and none."""
+    X, Y = data(n, shape)
+    models = [kind(ALPHAS, gammas=gammas) for kind in (KernelHOLRRCV, KernelRLSCV)]
+    return medians([lambda m=m: m.fit(X, Y) for m in models], repeats)
+
+
+def rows(quick: bool = False, repeats: int = 5) -> Iterator[tuple[str, float, float, float]]:
+    """Label, our seconds, theirs, the ratio that is asked for."""
+    few = 20 if quick else 1
+    n = 3000 // few
+    yield f"KernelHOLRR.fit / KernelRidge, {n} -> 10x10x10", *fit_times(n, (10,) * 3, repeats), 1.2
+    n, shape, n_gammas = (30, (4, 5), 2) if quick else (548, (33, 49), 6)
+    gammas = GAMMA * np.logspace(-1, 1, n_gammas)
+    outputs = "x".join(map(str, shape))
+    name = f"KernelHOLRRCV / KernelRLSCV, {n} -> {outputs}, {n_gammas} widths, {len(ALPHAS)} alphas"
+    yield name, *search_times(n, shape, gammas, max(1, repeats // 5)), 6.0
+
+
+# ---------------------------------------------------------------- the report
 
 
 def searches(n: int, shape: tuple[int, ...]) -> None:

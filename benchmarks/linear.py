@@ -14,12 +14,17 @@ import math
 import statistics
 import time
 import tracemalloc
+from collections.abc import Iterator
 
 import numpy as np
 from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
 from threadpoolctl import threadpool_limits
 
 from holrr import HOLRR
+
+# Label, our seconds, theirs, the ratio that is asked for.
+Row = tuple[str, float, float, float]
 
 LARGE = [(2000, 50, (20, 20, 20)), (20_000, 50, (20, 20)), (100_000, 20, (10, 10))]
 PAPER = [(100, 10, (10, 10, 10)), (100, 3, (70, 70)), (100, 160, (5, 16, 5))]
@@ -52,21 +57,80 @@ def extra_memory(f) -> int:
     return peak
 
 
-def measure(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> str:
+def label(n: int, d0: int, shape: tuple[int, ...]) -> str:
+    return f"{n} x {d0} -> {'x'.join(map(str, shape))}"
+
+
+def data(n: int, d0: int, shape: tuple[int, ...]):
+    """Noise, and a model with rank 5 in every mode."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d0))
-    Y = rng.standard_normal((n, *shape))
+    return X, rng.standard_normal((n, *shape)), HOLRR(tuple(min(5, d) for d in (d0, *shape)))
+
+
+def fit_times(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> list[float]:
+    """Seconds of the bare product, of Ridge and of HOLRR."""
+    X, Y, model = data(n, d0, shape)
     flat = Y.reshape(n, math.prod(shape))
-    rank = tuple(min(5, d) for d in (d0, *shape))
-    fit = lambda: HOLRR(rank).fit(X, Y)  # noqa: E731
-    product, ridge, holrr = medians(
-        [lambda: X.T @ flat, lambda: Ridge().fit(X, flat), fit], repeats
+    return medians(
+        [lambda: X.T @ flat, lambda: Ridge().fit(X, flat), lambda: model.fit(X, Y)], repeats
     )
-    memory = extra_memory(fit) / Y.nbytes
+
+
+def measure(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> str:
+    product, ridge, holrr = fit_times(n, d0, shape, repeats)
+    X, Y, model = data(n, d0, shape)
+    memory = extra_memory(lambda: model.fit(X, Y)) / Y.nbytes
     return (
         f"| {n} | {d0} | {'x'.join(map(str, shape))} | {product * 1e3:.2f} | {ridge * 1e3:.2f} "
         f"| {holrr * 1e3:.2f} | {holrr / ridge:.2f} | {holrr / product:.2f} | {memory:.3f} |"
     )
+
+
+# ---------------------------------------------------------------- rows of benchmarks/table.py
+
+
+def predict_times(repeats: int) -> list[float]:
+    """One row, a hundred times over: HOLRR and Ridge."""
+    X, Y, model = data(1000, 20, (10, 10))
+    models = [model.fit(X, Y), Ridge().fit(X, Y.reshape(1000, -1))]
+    many = [lambda m=m: [m.predict(X[:1]) for _ in range(100)] for m in models]
+    return [t / 100 for t in medians(many, repeats)]
+
+
+def score_times(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> list[float]:
+    """The score, and scikit-learn's of the predictions."""
+    X, Y, model = data(n, d0, shape)
+    model.fit(X[:1000], Y[:1000])
+
+    def peer() -> float:
+        flat = (A.reshape(n, -1) for A in (Y, model.predict(X)))
+        return r2_score(*flat, multioutput="variance_weighted")
+
+    return medians([lambda: model.score(X, Y), peer], repeats)
+
+
+def partial_fit_times(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> list[float]:
+    """One more row, and one more row with the solution."""
+    X, Y, model = data(n, d0, shape)
+    model.partial_fit(X, Y)
+    one = lambda: model.partial_fit(X[:1], Y[:1])  # noqa: E731
+    return medians([one, lambda: one().tucker_], repeats)
+
+
+def rows(quick: bool = False, repeats: int = 15) -> Iterator[Row]:
+    few = 100 if quick else 1
+    for (n, d0, shape), asked in zip(LARGE, (2.0, 2.0, 2.3), strict=True):
+        product, _, ours = fit_times(n // few, d0, shape, repeats)
+        yield f"HOLRR.fit / X'Y, {label(n // few, d0, shape)}", ours, product, asked
+    yield "predict of one row / Ridge, 20 -> 10x10", *predict_times(repeats), 1.0
+    size = (100_000 // few, 20, (20, 40))
+    name = f"score / (predict + r2_score), {label(*size)}"
+    yield name, *score_times(*size, max(1, repeats // 5)), 0.8
+    for n, d0, shape in LARGE:
+        size = (max(d0, n // 10 // few), d0, shape)
+        name = f"partial_fit of one row / with the solution, {d0} -> {'x'.join(map(str, shape))}"
+        yield name, *partial_fit_times(*size, 3 * repeats), 1.0
 
 
 def main() -> None:

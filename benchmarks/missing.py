@@ -49,7 +49,7 @@ def draw(path: str) -> None:
         P = fit.predict(X)
         panels[f"{name}, error {np.sqrt(np.nanmean((P - truth) ** 2)):.2f}"] = P[day]
     top = np.abs(truth[day]).max()
-    figure, axes = plt.subplots(1, 4, figsize=(10, 2.2), layout="constrained")
+    figure, axes = plt.subplots(1, 4, figsize=(10, 2.4), layout="constrained")
     for ax, (title, values) in zip(axes, panels.items(), strict=True):
         ax.set_facecolor("#b9bec6")  # what is missing
         ax.imshow(values, cmap="RdBu_r", vmin=-top, vmax=top, origin="lower")

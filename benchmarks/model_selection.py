@@ -2,7 +2,6 @@
 
     python benchmarks/model_selection.py [--quick] [--threads 2]
     python benchmarks/model_selection.py --stacking [--quick] [--meteo FOLDER]
-    python benchmarks/model_selection.py --ratios [--quick]
 
 The first form prints what HOLRRCV takes for every rank and 13 penalties beside
 
@@ -14,9 +13,8 @@ The first form prints what HOLRRCV takes for every rank and 13 penalties beside
 The methods take turns and medians are compared. The second form prints what selection="stack"
 gains over selection="min" on fresh data: new coefficients, samples and noise for each seed, errors
 against the noiseless outputs; or with FOLDER, where the Met Office files lie, new random splits.
-The third prints how many times as long as ridge regression a search over all ranks takes where
-inputs and outputs are many, beside what was asked for; `search_rows` has the same as rows.
-Without --quick the first takes about two minutes and the others about three on two cores.
+Without --quick the first takes about two minutes and the second about three on two cores. How long
+searches take where inputs and outputs are many is in benchmarks/table.py.
 """
 
 from __future__ import annotations
@@ -27,6 +25,7 @@ import math
 import statistics
 import time
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 from sklearn.linear_model import RidgeCV
@@ -142,14 +141,12 @@ def compare_with_stack(X, Y, repeats: int) -> None:
 # ---------------------------------------------------------------- many inputs and outputs
 
 
-def search_rows(
-    repeats: int = 3, quick: bool = False
-) -> list[tuple[str, float, float, float, str]]:
-    """What a search over all ranks takes beside that of ridge regression.
+def rows(quick: bool = False, repeats: int = 3) -> Iterator[tuple[str, float, float, float]]:
+    """What a search over all ranks takes beside that of ridge regression: for benchmarks/table.py.
 
-    Returns
-    -------
-    list of (description, seconds, seconds of ridge, ratio, ratio that was asked for)
+    Yields
+    ------
+    (description, seconds, seconds of ridge, ratio that is asked for)
         Medians; the methods take turns.
     """
     kernels = {"gammas": np.logspace(-3, 0, 6), "alphas": np.logspace(-4, 2, 13)}
@@ -159,22 +156,13 @@ def search_rows(
         sizes = [(250, 15, (14, 15)), (500, 220, (9, 6, 5))]
     names = "KernelHOLRRCV / KernelRLSCV, 6 widths, 13 penalties", "HOLRRCV / RLSCV, 13 penalties"
     ranks = (4, 4, 4), (10, 6, 4, 3)
-    rows = []
     for name, (n, d0, shape), rank, pair in zip(names, sizes, ranks, models, strict=True):
         X, Y = make_tensor_regression(
             n, n_features=d0, output_shape=shape, rank=rank, snr=1.0, random_state=0
         )
         fits = [lambda m=m, X=X, Y=Y: m.fit(X, Y) for m in pair]
-        mine, ridge = medians(fits, repeats)
-        what = f"{name}, {n} x {d0} -> {'x'.join(map(str, shape))}"
-        rows.append((what, mine, ridge, mine / ridge, "6, better 3"))
-    return rows
-
-
-def print_ratios(repeats: int, quick: bool) -> None:
-    print("| | s | s of ridge | ratio | asked |\n|---|--:|--:|--:|--:|")
-    for what, mine, ridge, ratio, asked in search_rows(repeats, quick):
-        print(f"| {what} | {mine:.2f} | {ridge:.2f} | {ratio:.1f} | {asked} |", flush=True)
+        name = f"{name}, {n} x {d0} -> {'x'.join(map(str, shape))}"
+        yield name, *medians(fits, repeats), 6.0
 
 
 # ---------------------------------------------------------------- stacking
@@ -235,7 +223,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small data, one repeat")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--stacking", action="store_true")
-    parser.add_argument("--ratios", action="store_true", help="searches where outputs are many")
     parser.add_argument("--meteo", help="folder of the Met Office files, for --stacking")
     args = parser.parse_args()
     warnings.filterwarnings("ignore", message="the best penalty")
@@ -243,9 +230,6 @@ def main() -> None:
     with threadpool_limits(args.threads):
         if args.stacking:
             stacking(3 if args.quick else 20, args.meteo)
-            return
-        if args.ratios:
-            print_ratios(1 if args.quick else 3, args.quick)
             return
         n, shape = (500, (10, 10, 10)) if args.quick else (2000, (20, 20, 20))
         X, Y = data(n, 50, shape)

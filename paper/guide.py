@@ -2,7 +2,7 @@
 
 The pictures go to ``images/reproduce_*.png``, the summaries to ``results/*.csv``. For each
 experiment that was run the tables of ``reproduce.md`` are written anew between its two markers, and
-those of the weather in the README, too.
+a short form of those of the weather.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def refresh(report: Path, docs: Path) -> None:
     report : Path
         Folder that ``python -m paper`` wrote.
     docs : Path
-        Folder of the guides, beside the README.
+        Folder of the guides.
     """
     for picture in sorted(report.glob("*_*.png")):
         _copy_small(picture, docs / "images" / f"reproduce_{picture.name}")
@@ -41,7 +41,7 @@ def refresh(report: Path, docs: Path) -> None:
         text = f"### {title}\n\n{_claims(report, name)}\n{tables(found)}"
         _replace(docs / "reproduce.md", name, text)
         if name == "meteo":
-            _replace(docs.parent / "README.md", "weather", _readme_tables(found))
+            _replace(docs / "reproduce.md", "weather", _short_tables(found))
 
 
 def _replace(page: Path, name: str, text: str) -> None:
@@ -115,10 +115,20 @@ def _images_summary(rows: Table) -> Table:
     return summarise(labelled, ["task", "label", "image"], "rmse")
 
 
+# What the two tasks of the paper are.
+TASKS = {
+    "channels": "An input for each of the three colours, outputs of rows x columns of pixels "
+    "(task (i) of the paper):",
+    "rows": "An input for each row of pixels, outputs of columns x colours (task (ii) of the "
+    "paper):",
+}
+
+
 def _images_tables(found: Table) -> str:
     parts = []
     for task in ("channels", "rows"):
         cells = {(r["label"], r["image"]): r for r in found if r["task"] == task}
+        parts.append(f"{TASKS[task]}\n")
         parts.append(f"![Pictures and reconstructions](images/reproduce_images_{task}.png)\n")
         parts.append(f"Mean of {next(iter(cells.values()))['n']} draws:\n\n{_grid(cells, '', 4)}")
     return "\n".join(parts)
@@ -201,32 +211,32 @@ def _edges(found: Table, labels: dict[tuple[str, str], str]) -> str:
     return ", ".join(words)
 
 
-# Columns of the README's two tables, in the order of the experiment.
-README_PAPER = {
+# Columns of the two short tables, in the order of the experiment.
+SHORT_PAPER = {
     ("linear", "RLS"): "RLS",
     ("linear", "HOLRR"): "HOLRR",
     ("rbf", "HOLRR"): "HOLRR rbf",
 }
-README_WIDE = {
+SHORT_WIDE = {
     (f"{kernel}, wide", method): method + words
     for kernel, words in (("linear", ""), ("rbf", " rbf"))
     for method in ("RLS", "LRR", "HOLRR")
 }
 
 
-def _readme_tables(found: Table) -> str:
+def _short_tables(found: Table) -> str:
     linear = {key: label for key, label in PAPER_GRID.items() if key[0] == "linear"}
     linear.pop(("linear", "Trace norm"))
     return (
-        _readme_grid(found, README_PAPER, paper=True)
+        _short_grid(found, SHORT_PAPER, paper=True)
         + "\nThe penalties that bring the paper's numbers back end at 10, and nearly every linear "
         f"search ends there, too\n({_edges(found, linear)}): a grid that does not hold the "
         "optimum.\nWith one that does, penalties up to 1e5, for every method alike:\n\n"
-        + _readme_grid(found, README_WIDE)
+        + _short_grid(found, SHORT_WIDE)
     )
 
 
-def _readme_grid(found: Table, labels: dict[tuple[str, str], str], paper: bool = False) -> str:
+def _short_grid(found: Table, labels: dict[tuple[str, str], str], paper: bool = False) -> str:
     """One row a cell of the paper's table; its own numbers before ours where asked for."""
     header = ["months ahead, training samples"]
     for label in labels.values():

@@ -1,8 +1,8 @@
 """Figure 2 of the paper: pictures as regression coefficients, seen through three methods.
 
-Task (i), "channels": the inputs are the three colours. Task (ii), "rows": the inputs are the rows
-of the picture. The rank constraint of LRR acts on the input mode alone; that of HOLRR on rows,
-columns and colours.
+"channels", the paper's task (i): an input for each of the three colours, outputs of rows x columns.
+"rows", its task (ii): an input for each row of pixels, outputs of columns x colours. The rank
+constraint of LRR acts on the input mode alone; that of HOLRR on rows, columns and colours.
 """
 
 from __future__ import annotations

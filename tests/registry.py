@@ -291,6 +291,7 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "rank": (1,),
     "ranks": ([1], 1),
     "refine": (True, False),
+    "search": ("exhaustive", "pruned"),
     "selection": ("min", "1se", "stack"),
     "solver": ("svd", "cholesky", "eigh"),
     "subspaces": ("response", "fitted"),

@@ -271,6 +271,7 @@ ALWAYS_BAD = {
     "rank": (0, -3, 2.5, "two", True, NAN, {"a": 1}),
     "ranks": ([], 0, "two", [(1, 1)], [0], 2.5),
     "refine": ("yes",),
+    "search": ("quick", True),
     "selection": ("best", 3),
     "solver": ("magic", None),
     "subspaces": ("other", None),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.pictures import GUIDES, run_guide
+from docs.pictures import DRAWN, GUIDES, run_guide
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -39,16 +39,40 @@ def test_the_first_code_of_the_linear_guide_does_what_it_says():
     assert 1 <= model.objective_ / model.lower_bound_ < 1.05
 
 
+def test_the_readme_is_short_and_its_numbers_are_those_of_the_pages():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 100
+    cells = r"\| ([^|]*\|[^|]*\|[^|]*) \|"  # what, against, found
+    rows = re.findall(rf"^{cells} \[.*?\]\((docs/\w+\.md)(?:#([\w-]+))?\) \|$", text, re.M)
+    assert len(rows) >= 5
+    for words, page, section in rows:
+        told = (ROOT / page).read_text(encoding="utf-8")
+        if section:
+            (title,) = (t for t in re.findall(r"^#+ (.*)$", told, re.M) if slug(t) == section)
+            told = re.search(rf"^#+ {title}$(.*?)(?=^## |\Z)", told, re.M | re.DOTALL)[1]
+        numbers = re.findall(r"\d+\.\d+|\d+,\d+|(?<=on )\d+", words)
+        assert numbers
+        missing = [number for number in numbers if not re.search(rf"(?<!\d){number}(?!\d)", told)]
+        assert missing == [], (words, missing)
+
+
+def slug(title):
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
-    links = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"^(<{7}|>{7}) ", text, re.M)  # marks of a merge
+    links = re.findall(r"\]\(([^)#]+)\)", text)
     local = [link for link in links if "://" not in link]
     assert [link for link in local if not (page.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
 def test_the_code_of_the_guides_prints_what_they_say(page, tmp_path):
-    for extra in ("matplotlib", "pandas", "xarray", "dask", "tensorly"):
+    himalaya = ["himalaya"] if page.stem == "migration_himalaya" else []
+    for extra in ("matplotlib", "pandas", "xarray", "dask", "tensorly", *himalaya):
         pytest.importorskip(extra, reason=f"{extra} is not installed")
     result = run_guide(page, tmp_path)
     assert (result.failed, result.attempted > 5) == (0, True)
@@ -56,6 +80,23 @@ def test_the_code_of_the_guides_prints_what_they_say(page, tmp_path):
     assert {path.name for path in tmp_path.glob("*.png")} == pictures
     import matplotlib.pyplot as plt
 
+    plt.close("all")
+
+
+@pytest.mark.parametrize("draw", DRAWN, ids=lambda draw: draw.__name__)
+def test_other_pictures_are_drawn_from_the_code_of_their_pages(draw):
+    plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
+    page = (ROOT / "docs" / f"{draw.__name__}.md").read_text(encoding="utf-8")
+    figures = draw()
+    assert set(figures) == set(re.findall(r"images/(\w+)\.png", page))
+    for figure in figures.values():
+        figure.canvas.draw()
+        for ax in figure.axes:  # no row or column of a map is cut
+            for mesh in (c for c in ax.collections if type(c).__name__ == "QuadMesh"):
+                low, high = mesh.get_datalim(ax.transData).get_points()
+                view = ax.viewLim
+                assert view.x0 <= low[0] < high[0] <= view.x1
+                assert view.y0 <= low[1] < high[1] <= view.y1
     plt.close("all")
 
 

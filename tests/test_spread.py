@@ -30,7 +30,8 @@ from holrr import (
 )
 from holrr.kernel._gram import KernelFunction
 from holrr.model_selection import surface_search
-from holrr.model_selection.intervals import KINDS, LEVELS, held_out_scores
+from holrr.model_selection.intervals import KINDS
+from holrr.model_selection.residuals import LEVELS, held_out_scores
 from holrr.streaming import memory_budget
 from problems import on_disk, toy, with_holes
 
@@ -296,6 +297,28 @@ def test_data_beyond_memory_have_the_spread_of_those_in_memory(row, tmp_path):
         row.near(batched.predict(X, return_std=True)[1], here.predict(X, return_std=True)[1], 10)
 
 
+@pytest.mark.parametrize("n", [30, 90])  # few held-out scores and many
+@pytest.mark.parametrize("cv", [4, ShuffleSplit(3, test_size=0.3, random_state=0)])
+def test_intervals_are_the_same_for_other_array_libraries(row, xp, n, cv, monkeypatch):
+    """An output without noise, samples held out several times or never; one block and several."""
+    if not has_intervals(row):
+        pytest.skip("no intervals")
+    X, Y = toy(n=n, shape=(4, 3))
+    Y[:, 0, 0] = 2.0
+    monkeypatch.setattr("holrr.model_selection.residuals._DEVICE_BLOCK", 8 * n * 5)
+    here, there = (row.make(cv=cv).fit(f(X), f(Y)) for f in (np.asarray, xp.asarray))
+    for kind in KINDS:
+        pairs = zip(
+            there.predict_interval(xp.asarray(X), 0.7, kind),
+            here.predict_interval(X, 0.7, kind),
+            strict=True,
+        )
+        for a, b in pairs:
+            assert xp.owns(a)
+            row.near(xp.to_numpy(a), b, 10)
+    row.near(xp.to_numpy(there.noise_), here.noise_, 10)
+
+
 def test_outputs_wider_than_memory_have_their_noise(tmp_path):
     X, Y = toy(n=60, shape=(40, 50))
     disk = on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", Y)
@@ -542,7 +565,7 @@ def test_all_outputs_are_in_the_pool_however_many_samples_there_are(monkeypatch)
     X, Y = toy(n=2000, shape=(5,))
     Y[:, 0] = 1.0
     model = RLSCV([1.0]).fit(X, Y)
-    monkeypatch.setattr("holrr.model_selection.intervals._POOL", 2000)  # one of five
+    monkeypatch.setattr("holrr.model_selection.residuals._POOL", 2000)  # one of five
     few = RLSCV([1.0]).fit(X, Y)
     widths = [np.diff(m.predict_interval(X[:1], 0.9, "pooled"), axis=0) for m in (few, model)]
     assert_allclose(*widths, rtol=0.1)

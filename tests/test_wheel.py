@@ -1,13 +1,16 @@
-"""What is installed: the library alone, which does what the README says without any extra."""
+"""What is released: an archive, the wheel made from it, and what it does in a clean environment."""
 
 import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from holrr import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet")
@@ -21,6 +24,14 @@ assert model.predict(X[150:]).shape == (50, 12, 8, 6)
 for extra in ("matplotlib", "rich", "pandas", "dask", "h5py", "zarr", "pytest"):
     assert importlib.util.find_spec(extra) is None, extra
 print(holrr.__file__)
+"""
+
+USE = """
+import numpy as np
+import holrr
+
+reveal_type(holrr.Moments.from_arrays(np.ones((3, 2)), np.ones((3, 4))))
+reveal_type(holrr.__version__)
 """
 
 
@@ -40,11 +51,53 @@ def python(executable, *words, cwd):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    python(sys.executable, *PIP, "wheel", "--no-deps", "--wheel-dir", folder, ROOT, cwd=folder)
-    (wheel,) = folder.glob("*.whl")
+def dist(tmp_path_factory):
+    """What `make dist` makes: the archive, and the wheel from the archive."""
+    for tool in ("build", "twine"):
+        pytest.importorskip(tool, reason=f"{tool} is not installed")
+    folder = tmp_path_factory.mktemp("dist")
+    python(sys.executable, "-m", "build", "--outdir", folder, ROOT, cwd=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(dist):
+    (wheel,) = dist.glob("*.whl")
     return wheel
+
+
+@pytest.fixture(scope="module")
+def clean(wheel, tmp_path_factory):
+    """A Python that has the wheel and what it needs, no extra."""
+    folder = tmp_path_factory.mktemp("clean")
+    python(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+    clean = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    python(clean, *PIP, "install", wheel, cwd=folder)
+    return clean
+
+
+@pytest.mark.slow
+def test_an_index_would_take_the_files(dist):
+    found = sorted(path.name for path in dist.iterdir())
+    assert found == [f"holrr-{__version__}-py3-none-any.whl", f"holrr-{__version__}.tar.gz"]
+    told = python(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir(), cwd=dist)
+    assert told.count("PASSED") == 2
+    (wheel,) = dist.glob("*.whl")
+    (metadata,) = (name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("METADATA"))
+    text = zipfile.ZipFile(wheel).read(metadata).decode()
+    shown = text.partition("\n\n")[2]
+    assert shown.startswith("# holrr\n")
+    assert "](" not in shown  # no link or picture that leads nowhere on an index
+    assert "## Where to go" in shown
+
+
+@pytest.mark.slow
+def test_the_archive_holds_what_is_needed_to_test_it(dist):
+    (archive,) = dist.glob("*.tar.gz")
+    with tarfile.open(archive) as file:
+        names = {name.partition("/")[2] for name in file.getnames()}
+    needed = ("LICENSE", "README.md", "CITATION.cff", "SECURITY.md", "constraints/lowest.txt")
+    assert names >= {*needed, "src/holrr/py.typed", "tests/test_wheel.py", "docs/pictures.py"}
 
 
 @pytest.mark.slow
@@ -63,11 +116,18 @@ def test_the_wheel_holds_the_library_only(wheel):
 
 
 @pytest.mark.slow
-def test_without_extras_the_first_example_of_the_readme_runs(wheel, tmp_path):
+def test_without_extras_the_first_example_of_the_readme_runs(clean, tmp_path):
     example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     (tmp_path / "example.py").write_text(example[1] + PROMISES, encoding="utf-8")
-    python(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
-    clean = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
-    python(clean, *PIP, "install", wheel, cwd=tmp_path)
     used = python(clean, "-W", "error", "example.py", cwd=tmp_path)
-    assert (tmp_path / "venv").resolve() in Path(used.strip()).resolve().parents
+    assert clean.parents[1].resolve() in Path(used.strip()).resolve().parents
+
+
+@pytest.mark.slow
+def test_a_type_checker_sees_the_types_of_the_installed_library(clean, tmp_path):
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    (tmp_path / "use.py").write_text(USE, encoding="utf-8")
+    words = ("-m", "mypy", "--python-executable", clean, "--cache-dir", tmp_path, "use.py")
+    told = python(sys.executable, *words, cwd=tmp_path)
+    assert 'Revealed type is "holrr.data.moments.Moments"' in told
+    assert 'Revealed type is "str"' in told.replace("builtins.", "")

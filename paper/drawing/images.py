@@ -17,8 +17,8 @@ from .style import require_matplotlib
 __all__ = ["draw"]
 
 TITLES = {
-    "channels": "Task (i): the inputs are the three colours",
-    "rows": "Task (ii): the inputs are the rows of the picture",
+    "channels": "An input for each of the three colours: the outputs are rows × columns of pixels",
+    "rows": "An input for each row of pixels: the outputs are columns × colours",
 }
 
 

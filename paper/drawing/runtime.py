@@ -1,4 +1,4 @@
-"""Table 1 as bars: seconds of every method, ours and the paper's."""
+"""Table 1 as dots: seconds of every method, ours and the paper's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["draw"]
 
 
 def draw(rows: Table) -> Any:
-    """One panel for each size; bars are ours, rings the paper's.
+    """One panel for each size; dots are ours, rings the paper's. Bars would have no base.
 
     Parameters
     ----------
@@ -33,7 +33,6 @@ def draw(rows: Table) -> Any:
     paper = {" x ".join(map(str, size)): found for size, found in TABLE_1.items()}
     for ax, (size, ours) in zip(grid, times.items(), strict=True):
         _draw_panel(ax, size, ours, paper.get(size, {}))
-    grid[0].invert_yaxis()
     handles, labels = grid[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2)
     return figure
@@ -41,26 +40,14 @@ def draw(rows: Table) -> Any:
 
 def _draw_panel(ax: Any, size: str, ours: dict[str, float], paper: dict[str, float | None]) -> None:
     names = list(ours)
-    ax.barh(
-        names,
-        list(ours.values()),
-        color=[COLOURS[name] for name in names],
-        height=0.6,
-        label="this library",
-    )
-    known = [(name, paper[name]) for name in names if paper.get(name) is not None]
-    if known:
-        ax.plot(
-            [t for _, t in known],
-            [name for name, _ in known],
-            "o",
-            mfc="none",
-            mec=THEMES["light"]["faint"],
-            mew=1.6,
-            ms=7,
-            label="the paper",
-        )
+    faint, colours = THEMES["light"]["faint"], [COLOURS[name] for name in names]
+    known = {name: t for name in names if (t := paper.get(name)) is not None}
+    ax.hlines(list(known), [ours[name] for name in known], list(known.values()), color=faint, lw=1)
+    ax.plot(list(ours.values()), names, "o", color=faint, ms=7, label="this library")
+    ax.scatter(list(ours.values()), names, s=49, c=colours, zorder=3)
+    ring = {"mfc": "none", "mec": faint, "mew": 1.6, "ms": 8}
+    ax.plot(list(known.values()), list(known), "o", label="the paper", **ring)
     ax.set_xscale("log")
-    ax.grid(visible=False, axis="y")
+    ax.set_ylim(len(names) - 0.4, -0.6)
     ax.set_title(size.replace(" x ", " × "), loc="left")
     ax.set_xlabel("seconds")

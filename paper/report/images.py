@@ -14,9 +14,11 @@ __all__ = ["TITLE", "checks", "figures", "html"]
 
 TITLE = "Pictures (Figure 2)"
 CAPTIONS = {
-    "channels": "One row a picture: the truth, then every method with its rank and the root mean "
-    "square error of the coefficients, the least in bold.",
-    "rows": "The same with one input for each row of pixels.",
+    "channels": "An input for each of the three colours, the outputs are rows x columns of pixels "
+    "(task (i) of the paper). One row a picture: the truth, then every method with its rank and "
+    "the root mean square error of the coefficients, the least in bold.",
+    "rows": "The same picture cut the other way: an input for each row of pixels, the outputs are "
+    "columns x colours (task (ii) of the paper).",
 }
 
 

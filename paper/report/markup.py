@@ -69,7 +69,7 @@ def figure(draw: Callable[[], Any], text: str, caption: str, *, raster: bool = F
         for theme in ("light", "dark")
     )
     return (
-        '<figure><div class="scroll"><picture>'
+        f'<figure class="{kind}"><div class="scroll"><picture>'
         f'<source media="(prefers-color-scheme: dark)" srcset="{dark}">'
         f'<img src="{light}" alt="{escape(text, quote=True)}"></picture></div>'
         f"<figcaption>{escape(caption)}</figcaption></figure>"

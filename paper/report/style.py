@@ -3,12 +3,12 @@
 CSS = """
 :root {
   --ink: #1f2328; --soft: #59636e; --paper: #ffffff; --panel: #f6f8fa; --line: #d8dee4;
-  --accent: #0b6e4f; --yes: #1a7f37; --no: #b35900;
+  --accent: #0b6e4f; --yes: #1a7f37; --no: #b35900; --shade: #1f232840;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --ink: #e6edf3; --soft: #9aa4ae; --paper: #0d1117; --panel: #161b22; --line: #30363d;
-    --accent: #58c9a0; --yes: #3fb950; --no: #e3963e;
+    --accent: #58c9a0; --yes: #3fb950; --no: #e3963e; --shade: #e6edf350;
   }
 }
 * { box-sizing: border-box; }
@@ -33,7 +33,16 @@ nav a {
   border-radius: 1rem; padding: .15rem .8rem; font-size: .92rem;
 }
 nav a:hover, nav a:focus { border-color: var(--accent); }
-.scroll { overflow-x: auto; -webkit-overflow-scrolling: touch; }
+/* Shadows at the sides where there is more to see: those of the box, under covers that scroll. */
+.scroll {
+  overflow-x: auto; -webkit-overflow-scrolling: touch; background:
+    linear-gradient(to right, var(--paper) 30%, transparent) left / 2.5rem 100% local no-repeat,
+    linear-gradient(to left, var(--paper) 30%, transparent) right / 2.5rem 100% local no-repeat,
+    linear-gradient(to right, var(--shade), transparent) left / .9rem 100% scroll no-repeat,
+    linear-gradient(to left, var(--shade), transparent) right / .9rem 100% scroll no-repeat;
+}
+.scroll::-webkit-scrollbar { height: 8px; }
+.scroll::-webkit-scrollbar-thumb { background: var(--line); border-radius: 4px; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
 caption { text-align: left; color: var(--soft); padding: .3rem 0; }
 th, td { padding: .32rem .7rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
@@ -48,6 +57,7 @@ td small { color: var(--soft); }
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
 figure { margin: 1.2rem 0; }
 figure img { display: block; width: 100%; min-width: 38rem; height: auto; border-radius: 6px; }
+figure.png img { min-width: 58rem; }  /* rows of many pictures */
 figcaption { color: var(--soft); font-size: .92rem; max-width: 46rem; margin-top: .4rem; }
 details { margin: .8rem 0; }
 summary { cursor: pointer; color: var(--accent); }
@@ -66,7 +76,13 @@ summary { cursor: pointer; color: var(--accent); }
 #colophon { padding-bottom: 3rem; }
 @media (max-width: 40rem) {
   header, main { padding-left: .9rem; padding-right: .9rem; }
-  th, td { padding: .3rem .5rem; }
+  th, td { padding: .3rem .35rem; }
+  table { font-size: .86rem; }
+  td small { display: block; }
+  tbody th { white-space: normal; }
+  thead th { white-space: normal; }
+  details td { min-width: 0; overflow-wrap: anywhere; }
+  figure .scroll + figcaption::before { content: "Wide: scroll it sideways. "; }
 }
 @media print { figure, table { break-inside: avoid; } }
 """

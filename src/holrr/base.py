@@ -25,6 +25,7 @@ from .data.labels import Labels, named_by_hand
 from .data.named import take_inputs
 from .data.samples import errors_on
 from .data.source import is_dask
+from .deferred import Deferred
 from .input_scores import InputScores
 from .spread import Spread, scalar_if_0d
 
@@ -34,7 +35,6 @@ label_constraints: dict[str, list[Any]] = {
     "output_shape": ["array-like", None],
     "sample_dim": [str, None],
 }
-
 
 # What to do about missing outputs, for each value of the parameter `missing`.
 _ABOUT_MISSING = {
@@ -68,7 +68,13 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class TensorRegressor(
-    InputScores, Spread, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta
+    Deferred,
+    InputScores,
+    Spread,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
+    metaclass=ABCMeta,
 ):
     """Regression from vectors to tensors with coefficients in Tucker form.
 
@@ -82,11 +88,8 @@ class TensorRegressor(
     def _solve(self, problem: Any, n_features: int) -> None:
         """Solve the problem and set the fitted attributes."""
 
-    def _forget(self) -> None:
-        """Drop what an earlier fit has left: a refit has no other attributes than a first fit."""
-        for name in [n for n in vars(self) if n.endswith("_") or n.startswith("_fitted")]:
-            if name not in ("n_features_in_", "feature_names_in_", "labels_"):
-                delattr(self, name)
+    def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> Any:
+        """Raise where parameters do not suit data of this shape, which no solution has to tell."""
 
     def _set_coefficients(self, coef: Tucker, problem: Whitened | Spectral) -> None:
         """Set the attributes that predictions need, in the type and the units of the data."""
@@ -156,8 +159,7 @@ class TensorRegressor(
         ----------
         X : array of shape (n_samples, n_features)
         return_std : bool, default=False
-            Whether the standard deviation of a new observation about its prediction is returned,
-            too; see docs/intervals.md. Ridge and low-rank estimators have it.
+            Return standard deviations, too (ridge and low-rank estimators), see docs/intervals.md.
 
         Returns
         -------
@@ -165,6 +167,14 @@ class TensorRegressor(
             In the array library and on the device of `X`; a Dask array, not computed yet, where
             `X` is one. A DataArray, Dataset or DataFrame where the outputs of the fit were one,
             and of shape (n_samples, D) with `output_shape`. With `return_std` a pair of them.
+
+        Examples
+        --------
+        >>> from holrr import RLS
+        >>> X, Y = [[0.0], [1.0], [2.0]], [[5.0, 5.0], [6.0, 4.0], [7.0, 3.0]]
+        >>> model = RLS(alpha=0).fit(X, Y)
+        >>> model.predict([[3.0]]).round(6), round(model.score(X, Y), 6)
+        (array([[8., 2.]]), 1.0)
         """
         check_is_fitted(self)
         if return_std:
@@ -242,8 +252,8 @@ class TensorRegressor(
         >>> import numpy as np
         >>> from holrr import RLS
         >>> model = RLS().fit(np.eye(4), np.ones((4, 2, 3)))
-        >>> model.name_modes(station=["Lerwick", "Oxford"], month=None).labels_.outputs.dims
-        ('station', 'month')
+        >>> model.name_modes(station=["Lerwick", "Oxford"], month=None).to_xarray().coef.dims
+        ('feature', 'station', 'month')
         """
         check_is_fitted(self)
         self.labels_ = named_by_hand(self.labels_, np.shape(self.intercept_), coordinates)
@@ -255,9 +265,9 @@ class TensorRegressor(
         Returns
         -------
         Dataset
-            "coef" (where there are coefficients of the inputs), "intercept", "core", a factor for
-            each mode ("factor_" and its name) and, for cross-validated estimators, the held-out
-            errors "mean_mse" over penalties and ranks.
+            ``coef`` (where there are coefficients of the inputs), ``intercept``, ``core``, a factor
+            for each mode (``factor_`` and its name) and, for cross-validated estimators, the
+            held-out errors ``mean_mse`` over penalties and ranks.
         """
         check_is_fitted(self)
         return to_xarray(self)
@@ -269,6 +279,13 @@ class TensorRegressor(
         ----------
         path : str or path
             Written atomically: a crash leaves the old file or the new one.
+
+        Examples
+        --------
+        >>> from holrr import RLS, load
+        >>> RLS(alpha=2.0).save("ridge.holrr")
+        >>> load("ridge.holrr")
+        RLS(alpha=2.0)
         """
         from .io import save
 
@@ -303,12 +320,7 @@ class Approximating(TensorRegressor):
     def _solve(self, problem: Whitened, n_features: int, mask: np.ndarray | None = None) -> None:
         """Approximate, map back to coefficients and set the fitted attributes.
 
-        Parameters
-        ----------
-        problem : Whitened
-        n_features : int
-        mask : array of shape (R0, ...), optional
-            What the core is multiplied by: a mixture of the fits of many ranks.
+        `mask`, of shape (R0, ...), multiplies the core: a mixture of the fits of many ranks.
         """
         found = self._approximate(problem, n_features, mask is not None)
         if mask is None:

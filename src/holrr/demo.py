@@ -40,10 +40,12 @@ body {{ max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 san
 td, th {{ padding: .3rem .8rem; border-bottom: 1px solid #d8dee4; text-align: right }}
 td:first-child, th:first-child {{ text-align: left }}
 img {{ width: 100%; height: auto }}
+.scroll {{ overflow-x: auto }}
+@media (max-width: 40rem) {{ td, th {{ padding: .3rem .35rem; font-size: .8rem }} }}
 </style>
 <h1>holrr at a glance</h1>
 <p>{data}</p>
-<table>{table}</table>
+<div class="scroll"><table>{table}</table></div>
 <p>{picture}</p>
 <img src="data:image/png;base64,{png}" alt="Two pictures and their reconstructions">
 """
@@ -119,7 +121,8 @@ def draw(seed: int = 0) -> Any:
         _show(axes[0], load_image(image), f"{image}\n")
         for ax, (name, method) in zip(axes[1:], METHODS.items(), strict=True):
             model = method(cv=5, fit_intercept=False).fit(X, Y)
-            title = f"{name}, {_ranks(model)}\nerror {_rms(model.coef_ - W):.3f}"
+            rank = f"rank {_ranks(model)}" if hasattr(model, "rank_") else "full rank"
+            title = f"{name}\n{rank}, error {_rms(model.coef_ - W):.3f}"
             _show(ax, image_from_coef(model.coef_, "rows"), title)
     return figure
 

@@ -45,6 +45,14 @@ class InputScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             Where the input mode is not cut, as in `RLS`, the scores are the inputs themselves (or
             the kernel values). A direction that the core makes no use of, since the rank is above
             that of the data, is not determined: its scores are zero.
+
+        Examples
+        --------
+        >>> from holrr import HOLRR
+        >>> from holrr.datasets import make_tensor_regression
+        >>> X, Y = make_tensor_regression(50, 6, (4, 3), rank=2, snr=9, random_state=0)
+        >>> HOLRR(rank=2).fit(X, Y).transform(X).shape  # two numbers that 12 outputs depend on
+        (50, 2)
         """
         check_is_fitted(self)
         model: Any = getattr(self, "best_estimator_", self)

@@ -112,11 +112,13 @@ class LowRank(Approximating):
     rank: Any
 
     def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
-        size = self._n_directions(n_features, problem.Z.shape[1:])
-        return low_rank(problem, check_matrix_rank(self.rank, size), rotate=rotate)
+        return low_rank(problem, self._check_shape(n_features, problem.Z.shape[1:]), rotate=rotate)
+
+    def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> RankSpec:
+        return check_matrix_rank(self.rank, self._n_directions(n_features, output_shape))
 
     def _complete(self, observed: Observed, alpha: float, n_features: int) -> Completion:
-        rank = check_matrix_rank(self.rank, self._n_directions(n_features, observed.shape))
+        rank = self._check_shape(n_features, observed.shape)
         full = min(observed.samples.s.size, math.prod(observed.shape))
         return _complete(
             observed,
@@ -151,7 +153,7 @@ class MultilinearRank(Approximating):
     def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
         return multilinear_rank(
             problem,
-            self._usable_rank(n_features, problem.Z.shape[1:]),
+            self._check_shape(n_features, problem.Z.shape[1:]),
             subspaces=self.subspaces,
             refine=self.refine,
             max_iter=self.max_iter,
@@ -165,7 +167,7 @@ class MultilinearRank(Approximating):
                 "subspaces='response' takes the subspaces from complete outputs, and entries of y "
                 "are missing; use subspaces='fitted'."
             )
-        rank = self._usable_rank(n_features, observed.shape)
+        rank = self._check_shape(n_features, observed.shape)
         return _complete(
             observed,
             alpha,
@@ -177,7 +179,7 @@ class MultilinearRank(Approximating):
             tol=self.tol,
         )
 
-    def _usable_rank(self, n_features: int, output_shape: Sequence[int]) -> Sequence[RankSpec]:
+    def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> Sequence[RankSpec]:
         first, *others = check_rank(self.rank, (n_features, *output_shape))
         if not isinstance(first, float):
             first = min(first, self._n_directions(n_features, output_shape))

@@ -164,7 +164,7 @@ def test_names_may_be_quoted_or_blank_and_the_end_too(folder, text):
 )
 def test_what_is_not_real_numbers_is_refused(folder, capfd, array):
     np.save("A.npy", array, allow_pickle=True)
-    np.savez("A.npz", array, allow_pickle=True)
+    np.savez("A.npz", array)
     for name in ("A.npy", "A.npz"):
         assert f"{name} cannot be read" in fails(capfd, 3, "fit", name, "Y.npy", "-o", "m")
         assert f"{name} cannot be read" in fails(capfd, 3, "fit", "X.npy", name, "-o", "m")

@@ -177,7 +177,8 @@ def test_zarr_arrays_without_names_of_dimensions(folder, version):
     data = a_climate()
     zarr.save_array("X.zarr", data.indices.to_numpy(), zarr_format=version)
     group = zarr.open_group("g.zarr", mode="w", zarr_format=version)
-    group.create_array("Y", data=data.t2m.to_numpy())
+    Y = data.t2m.to_numpy()
+    group.create_array("Y", shape=Y.shape, dtype=Y.dtype)[...] = Y
     for source in ("g.zarr:Y", "g.zarr"):
         assert main(["fit", "X.zarr", source, *FIT]) == 0
     by_hand = holrr.HOLRR(2, 0.1).fit(data.indices.to_numpy(), data.t2m.to_numpy())

@@ -12,7 +12,8 @@ from numpy.testing import assert_allclose
 
 import reference
 from holrr import HOLRR, Moments
-from problems import batchings, problems, toy
+from holrr.core import responses
+from problems import assert_same_state, batchings, problems, toy
 
 
 def assert_moments_equal(m, expected, tol=1e-10, grams=True):
@@ -289,3 +290,74 @@ def test_products_of_float32_are_added_up_in_float64():
     found = _product(B.T, Y)
     assert found.dtype == torch.float64
     assert_allclose(found, B.double().T @ Y.double(), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_by_several_threads_are_those_by_one(monkeypatch, dtype, offset, weighted):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(6000, 3)) + offset).astype(dtype)
+    Y = (np.tensordot(X - offset, rng.normal(size=(3, 2, 4)), 1) + offset).astype(dtype)
+    w = rng.uniform(size=6000) if weighted else None
+    tol = 1e-12 if dtype == "f8" else 2e-4
+    for grams in (False, True):
+        alone = Moments.from_arrays(X, Y, w, response_grams=grams)
+        monkeypatch.setattr(responses, "n_threads_for", lambda work: 3)
+        found, again = (Moments.from_arrays(X, Y, w, response_grams=grams) for _ in range(2))
+        monkeypatch.undo()
+        assert_moments_equal(found, as_dict(alone), tol, grams)
+        assert_same_state(found, again)  # whichever thread was the quickest
+
+
+def test_several_threads_say_where_an_output_is_bad(monkeypatch):
+    monkeypatch.setattr(responses, "n_threads_for", lambda work: 3)
+    X, Y = toy(600)
+    Y[417, 2, 1] = np.nan
+    with pytest.raises(ValueError, match=r"y contains NaN at index \(417, 2, 1\)"):
+        Moments.from_arrays(X, Y)
+
+
+@pytest.mark.parametrize("order", ["any", "sorted", "periodic"])
+def test_the_centre_of_many_rows_costs_no_digits(order):
+    """It is the mean of one row out of some, which may all be on one side of the others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8192, 4)) + 1e3
+    if order == "sorted":
+        X.sort(axis=0)
+    elif order == "periodic":
+        X[::16] += 40.0
+    Y = X[:, :2] - 1e3
+    m = Moments.from_arrays(X, Y)
+    mean = X.astype(np.longdouble).mean(axis=0)
+    Xc = X - mean
+    size = float((Xc * Xc).sum())
+    assert_allclose(m.mean_x, mean.astype(float), rtol=1e-14)
+    assert_allclose(m.Sxx, (Xc.T @ Xc).astype(float), rtol=1e-12, atol=1e-14 * size)
+    assert_allclose(m.Sxy, (Xc.T @ Xc[:, :2]).astype(float), rtol=1e-12, atol=1e-14 * size)
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (3, 2)])
+@pytest.mark.parametrize("w", [None, 0.3])
+def test_one_sample_is_its_own_mean(xp, shape, w):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(1, 3)), rng.normal(size=(1, *shape))
+    weights = None if w is None else np.array([w])
+    m = Moments.from_arrays(xp.asarray(X), xp.asarray(Y), weights, response_grams=True)
+    assert type(m.mean_y) is type(xp.asarray(Y))
+    expected = reference.moments(X, Y, weights)
+    for name in ("mean_x", "mean_y", "Sxx", "Sxy"):
+        assert_allclose(xp.to_numpy(getattr(m, name)), expected[name], atol=1e-15)
+    assert (m.n_samples, m.weight, m.syy) == (1, 1.0 if w is None else w, 0.0)
+    assert all((xp.to_numpy(G) == 0).all() for G in m.response_grams)
+    Y = np.where(np.arange(Y.size).reshape(Y.shape) == 0, np.inf, Y)
+    with pytest.raises(ValueError, match="y contains infinity"):
+        Moments.from_arrays(xp.asarray(X), xp.asarray(Y))
+
+
+def test_one_sample_is_kept_as_it_was():
+    X, Y = np.ones((1, 2)), np.ones((1, 3))
+    m = Moments.from_arrays(X, Y)
+    X[:], Y[:] = 7, 8
+    assert_allclose(m.mean_x, 1)
+    assert_allclose(m.mean_y, 1)

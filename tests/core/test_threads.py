@@ -7,11 +7,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from holrr import HOLRRCV, RLS
 from holrr.core import threads
-from holrr.core.threads import few_threads_for, limit_threads
+from holrr.core.threads import few_threads_for, limit_threads, n_threads_for, sum_in_threads
 from holrr.data.running import Running
 from holrr.model_selection import sweep
 from holrr.streaming import memory_budget
@@ -126,6 +127,48 @@ def test_small_work_is_done_by_one_thread():
         assert set(counts()) == {1}
     with few_threads_for(1e14):
         assert set(counts()) == {3}
+
+
+def test_passes_have_the_threads_of_the_linear_algebra():
+    assert n_threads_for(1e5) == 1
+    assert n_threads_for(1e12) == 3
+    with few_threads_for(1e8):  # whose threads wait for each other
+        assert n_threads_for(1e8) == 3
+        with limit_threads(2):
+            assert n_threads_for(1e12) == 2
+        assert n_threads_for(1e12) == 3
+    with limit_threads(1), few_threads_for(1e8):
+        assert n_threads_for(1e12) == 1
+
+
+def test_threads_of_a_pass_have_one_of_the_linear_algebra_each():
+    seen, together = [], threading.Barrier(3)
+
+    def look(i):
+        if i % 10 == 0:
+            together.wait(60)  # all three parts at the same time
+        seen.append((i, set(counts()), n_threads_for(1e12)))
+        return [np.full(2, float(i)), i, np.log(np.zeros(1))]
+
+    with np.errstate(divide="ignore"):
+        arrays, total, _ = sum_in_threads(look, [[0, 1], [10], [20, 21]])
+    assert_array_equal(arrays, [52.0, 52.0])
+    assert total == 52
+    assert sorted(i for i, _, _ in seen) == [0, 1, 10, 20, 21]
+    assert all(found == {1} and n == 1 for _, found, n in seen)
+    assert set(counts()) == {3}
+
+
+@pytest.mark.parametrize("bad", [0, 10])
+def test_an_error_in_a_thread_of_a_pass_is_raised(bad):
+    def fail(i):
+        if i == bad:
+            raise ZeroDivisionError
+        return [i]
+
+    with pytest.raises(ZeroDivisionError):
+        sum_in_threads(fail, [[0], [10]])
+    assert set(counts()) == {3}
 
 
 def on_disk(tmp_path, A, name):

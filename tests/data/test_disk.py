@@ -21,7 +21,7 @@ from sklearn.model_selection import (
 
 from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, Moments, TraceNormRegression
 from holrr.data.reading import RowReader, blocks_of_rows, boxes, in_order, is_on_disk
-from holrr.model_selection.folds import pieces_of
+from holrr.model_selection.splits import pieces_of
 from holrr.streaming import DEFAULT_MAX_BYTES, memory_budget, open_source
 from problems import toy
 

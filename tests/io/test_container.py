@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -307,7 +308,8 @@ def test_members_that_share_their_bytes_are_refused(path):
         text = json.dumps({**header, "object": inside(None)}).encode()
         archive.writestr("header.json", text)
         archive.comment = hashlib.sha256(text).hexdigest().encode()
-    with zipfile.ZipFile(forged) as archive:
+    # Newer Pythons refuse such a file themselves.
+    with zipfile.ZipFile(forged) as archive, contextlib.suppress(zipfile.BadZipFile):
         assert archive.read("3.npy") == starts[3][1], "the file is not as the test wants it"
     path.write_bytes(forged.getvalue())
     with pytest.raises(ValueError, match="overlaps"):

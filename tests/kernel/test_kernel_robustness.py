@@ -12,9 +12,10 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
 
 from holrr import HOLRR
-from holrr.kernel import KernelHOLRR, KernelLRR, KernelRLS
+from holrr.kernel import KernelHOLRR, KernelLRR, KernelRLS, _problem
 from holrr.kernel._gram import Gram, KernelFunction, centred_gram
-from holrr.kernel._problem import positive_part
+from holrr.kernel._problem import _inner_products, _solve_cholesky, positive_part
+from holrr.kernel._responses import centre_responses
 from problems import toy
 
 ESTIMATORS = [KernelRLS(), KernelLRR(2), KernelHOLRR(2), KernelHOLRR(2, subspaces="response")]
@@ -205,3 +206,40 @@ def test_centring_is_that_of_the_features():
     Xc = (X - w @ X / w.sum()) * np.sqrt(w)[:, None]
     assert_allclose(gram.K, Xc @ Xc.T, rtol=1e-10, atol=1e-12)
     assert_allclose(gram.mean, X @ (w @ X / w.sum()), rtol=1e-12)
+
+
+# ---------------------------------------------------------------- one factorisation
+
+
+@pytest.mark.parametrize("alpha", [1e-2, 1.0, 1e2])
+def test_inner_products_as_a_difference_are_those_of_the_fitted_values(alpha):
+    """``Y'Y - alpha H'H = Y'(Y - alpha C)``, and ``C M`` does not need `C`."""
+    X, Y = toy(60, shape=(4, 3))
+    outputs = centre_responses(Y)
+    build = lambda: centred_gram(KernelFunction("rbf", {"gamma": 0.1}), X, center=True)  # noqa: E731
+    solved = _solve_cholesky(build, outputs, alpha, solver="auto")
+    values, K = outputs.values, build().K
+    assert_allclose((K + alpha * np.eye(60)) @ solved.C, values, atol=1e-11)
+    expected = values.T @ (values - alpha * solved.C)
+    for norm in (outputs.syy, 0.0):  # with the digits for a difference, and without
+        found = _inner_products(solved, outputs, alpha, norm)
+        assert_allclose(found, expected, rtol=1e-11, atol=1e-12 * outputs.syy)
+        assert_allclose(found, found.T)
+    for columns in (1, 12):
+        M = np.random.default_rng(0).normal(size=(12, columns))
+        assert_allclose(solved.times(M), solved.C @ M, rtol=1e-9, atol=1e-11)
+
+
+def test_few_directions_of_a_kernel_need_no_coefficients_of_all_outputs(monkeypatch):
+    """The second of the two triangular solutions is for the directions that are kept."""
+    X, Y = toy(60, shape=(4, 3))
+    sizes, original = [], _problem.dtrsm
+
+    def counted(alpha, L, B, **options):
+        sizes.append(B.shape[0])
+        return original(alpha, L, B, **options)
+
+    monkeypatch.setattr(_problem, "dtrsm", counted)
+    KernelHOLRR(2, kernel="rbf", gamma=0.1).fit(X, Y)
+    assert sizes[0] == 12
+    assert max(sizes[1:]) == 2

@@ -211,16 +211,16 @@ def test_directions_that_squares_have_lost_are_told(make, scale):
     size = scale**2 * np.linalg.norm(X - X.mean(0), 2) ** 2
     for alpha in (0.0, 1e-13 * size):
         with pytest.warns(UserWarning, match="half of their digits"):
-            make(alpha).partial_fit(X * scale, Y)
+            make(alpha).partial_fit(X * scale, Y).predict(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        make(1e-10 * size).partial_fit(X * scale, Y)
+        make(1e-10 * size).partial_fit(X * scale, Y).predict(X)
 
 
 @pytest.mark.filterwarnings("error")
 def test_directions_that_are_only_small_or_never_were_there_are_not_lost():
     X, Y = toy()
-    RLS(0).partial_fit(X * [1.0, 1e-3, 1e-6, 1e3, 1e6], Y)
+    RLS(0).partial_fit(X * [1.0, 1e-3, 1e-6, 1e3, 1e6], Y).predict(X)
     few = RLS(0).partial_fit(X[:5], Y[:5])  # about their mean they span four directions
     assert_allclose(few.predict(X[:5]), Y[:5], atol=1e-8)
 

@@ -15,10 +15,11 @@ from sklearn.model_selection import (
 )
 
 from holrr import LRR, RLS, Moments
+from holrr.core.namespace import to_numpy
 from holrr.data.samples import ingest
-from holrr.model_selection import HOLRRCV, LRRCV, RLSCV, batched
-from holrr.model_selection.folds import check_splits
+from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
 from holrr.model_selection.linear_folds import ArrayFolds
+from holrr.model_selection.splits import check_splits
 from holrr.model_selection.surface import rank_path
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
@@ -233,19 +234,21 @@ def test_dual_problems_of_every_library(make_data, xp, Model):
     np.testing.assert_allclose(model.cv_results_["fold_mse"], expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("budget", [2**30, 1])
 @pytest.mark.parametrize("subspaces", ["fitted", "response"])
-def test_all_penalties_in_one_round_are_those_one_by_one(make_data, monkeypatch, subspaces, budget):
-    torch = pytest.importorskip("torch")
-    monkeypatch.setattr(batched, "_BYTES", budget)
-    X, Y = make_data(n=40, d0=6, shape=(5, 4, 3), seed=1)
-    folds = ArrayFolds(
-        ingest(HOLRRCV(), torch.asarray(X), torch.asarray(Y), None),
-        check_splits(4, X, Y),
-        response_grams=True,
-    )
-    path = rank_path(*folds.problem(0), (6, 5, 2, 3), subspaces)
-    assert batched.can_batch(path)
-    alphas = [0.0, 0.1, 30.0]
-    one_by_one = [path.errors(alpha) for alpha in alphas]
-    np.testing.assert_allclose(path.all_errors(alphas), one_by_one, rtol=1e-10)
+@pytest.mark.parametrize("shape", [(5, 4, 3), (7,), (150, 2)])  # long modes one by one
+def test_an_accelerator_finds_the_bases_of_all_penalties_at_once(make_data, shape, subspaces):
+    xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+    X, Y = make_data(n=40, d0=6, shape=shape, seed=1)
+    there = [xp.asarray(A, device=xp.Device("device1")) for A in (X, Y)]
+    splits, alphas = check_splits(4, X, Y), [0.0, 0.1, 30.0]
+    problems = [
+        ArrayFolds(ingest(HOLRRCV(), *data, None), splits, response_grams=True).problem(0)
+        for data in ((X, Y), there)
+    ]
+    here, far = (rank_path(*problem, (6, *shape), subspaces) for problem in problems)
+    far.prepare(alphas)
+    assert list(far.found) == ([] if len(shape) < 3 and subspaces == "fitted" else alphas)
+    for alpha in alphas:
+        for path in (here, far):
+            path.blocks = to_numpy(path.terms(alpha).errors(path.yy))
+        np.testing.assert_allclose(far.blocks, here.blocks, rtol=1e-9)

@@ -7,9 +7,9 @@ from holrr.data.samples import ingest
 from holrr.datasets import make_tensor_regression
 from holrr.kernel import KernelHOLRRCV
 from holrr.model_selection import HOLRRCV, pruning, screen
-from holrr.model_selection.folds import check_splits
 from holrr.model_selection.linear_folds import ArrayFolds
 from holrr.model_selection.screen import Screen
+from holrr.model_selection.splits import check_splits
 from holrr.model_selection.surface import rank_path
 from holrr.plotting import RankSurfaceDisplay
 
@@ -190,7 +190,7 @@ def test_a_screen_of_all_directions_is_exact(make_data):
     path = rank_path(*folds.problem(0), (6, 5, 4), "fitted")
     for alpha in (0.1, 3.0):
         errors = Screen(path, [1.0]).terms(alpha).errors(path.yy)
-        np.testing.assert_allclose(errors, path.errors(alpha), rtol=1e-10)
+        np.testing.assert_allclose(errors, path.terms(alpha).errors(path.yy), rtol=1e-10)
 
 
 def test_bad_search_is_refused():

@@ -8,9 +8,9 @@ from holrr import HOLRR, RLS, Moments
 from holrr.core.tucker import n_parameters
 from holrr.data.samples import Samples
 from holrr.model_selection import HOLRRCV, RLSCV, linear_folds
-from holrr.model_selection.folds import is_partition, merge_others
 from holrr.model_selection.grid import parameter_counts
 from holrr.model_selection.linear_folds import ArrayFolds
+from holrr.model_selection.splits import is_partition, merge_others
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
 

@@ -120,8 +120,14 @@ PROBE = """<!DOCTYPE html><link rel="icon" href="data:,"><body style="margin:0">
 document.getElementById("f").onload = function () {
   const page = this.contentDocument, root = page.documentElement;
   const images = [...page.images].map(i => [i.naturalWidth, i.getBoundingClientRect().width]);
+  page.querySelectorAll("details").forEach(d => { d.open = true; });
+  const tables = [...page.querySelectorAll(".scroll > table")].map(t => [
+    t.rows[0].cells.length, t.offsetWidth - t.parentElement.clientWidth,
+    page.defaultView.getComputedStyle(t.parentElement).overflowX,
+    page.defaultView.getComputedStyle(t.parentElement).backgroundImage.split("gradient").length - 1,
+  ]);
   document.getElementById("found").textContent =
-    JSON.stringify({images, wide: root.scrollWidth, room: root.clientWidth});
+    JSON.stringify({images, tables, wide: root.scrollWidth, room: root.clientWidth});
 };
 </script></body>"""
 
@@ -162,5 +168,10 @@ def test_the_page_shows_its_pictures_in_a_browser(out, address, tmp_path, width)
     found = json.loads(re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.S)[1])
     assert len(found["images"]) == 4
     assert all(natural > 0 and shown > 300 for natural, shown in found["images"])
+    # Tables of a few columns fit; wider ones scroll, with shadows that say so.
+    few = [over for columns, over, *_ in found["tables"] if columns <= 5]
+    assert len(few) > 5
+    assert max(few) <= 0
+    assert {(scroll, shades) for *_, scroll, shades in found["tables"]} == {("auto", 4)}
     # Wide tables and figures scroll within themselves, never the page.
     assert found["wide"] <= found["room"] == width

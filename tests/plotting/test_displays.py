@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from holrr import HOLRR, LRR, MLMTNC, MLMTNCCV, RLS, TraceNormRegressionCV  # noqa: E402
+from holrr import HOLRR, LRR, MLMTNC, MLMTNCCV, RLS, KernelHOLRRCV, TraceNormRegressionCV  # noqa: E402
 from holrr.model_selection import HOLRRCV, LRRCV, RLSCV  # noqa: E402
 from holrr.plotting import RankSurfaceDisplay, SpectrumDisplay  # noqa: E402
 from problems import toy  # noqa: E402
@@ -40,6 +40,100 @@ def test_rank_surface_has_a_profile_for_each_mode_and_a_map_for_each_pair(shape)
     n = len(shape) + 1
     drawn = [ax is not None for ax in display.axes_.flat]
     assert np.array_equal(np.reshape(drawn, (n, n)), np.tril(np.ones((n, n), dtype=bool)))
+
+
+def surface(shape=(5, 6, 7), spread=0.0, std_error=1.0):
+    """A surface of one penalty that rises by `spread` from the lowest ranks, the choice."""
+    steps = np.add.outer(
+        np.add.outer(*(np.linspace(0, 1, n) for n in shape[:2])), np.zeros(shape[2])
+    )
+    errors = (100 + spread * steps / 2)[None]
+    options = {"alphas": np.ones(1), "best_index": (0, 0, 0, 0)}
+    return RankSurfaceDisplay(surface=errors, std_error=0 * errors + std_error, **options)
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (3, 2), (2, 3, 2), (2, 2, 2, 2)])
+def test_panels_fill_the_figure(shape):
+    """Every place of the grid is taken: no corner is empty, and no axes."""
+    display = RankSurfaceDisplay.from_estimator(HOLRRCV(ALPHAS).fit(*data(shape)))
+    panels = [ax for ax in display.figure_.axes if ax.get_subplotspec() is not None]
+    panels = [ax for ax in panels if ax.get_label() != "<colorbar>"]
+    spans = [ax.get_subplotspec().get_topmost_subplotspec() for ax in panels]
+    rows, columns = spans[0].get_gridspec().get_geometry()
+    taken = np.zeros((rows, columns), dtype=int)
+    for span in spans:
+        taken[span.rowspan.start : span.rowspan.stop, span.colspan.start : span.colspan.stop] += 1
+    assert np.all(taken == 1)
+    assert all(ax.has_data() or ax.get_legend() for ax in panels)
+
+
+def colours(display):
+    """The part of the colour scale that a map uses."""
+    mesh = display.axes_[1, 0].collections[0]
+    return np.ptp(mesh.norm(mesh.get_array().compressed()))
+
+
+def test_what_differs_by_less_than_a_standard_error_looks_flat():
+    assert colours(surface(spread=1.0).plot()) < 0.12
+    assert colours(surface(spread=1000.0).plot()) > 0.8
+    # Without standard errors rounding must not look like a landscape.
+    assert colours(surface(spread=1e-9, std_error=np.nan).plot()) < 0.01
+
+
+@pytest.mark.parametrize(("n", "scale"), [(30, "linear"), (365, "log")])
+def test_many_ranks_are_in_a_log_scale(n, scale):
+    display = surface((5, n, 6), spread=50.0).plot()
+    profile, below, beside = display.axes_[1, 1], display.axes_[1, 0], display.axes_[2, 1]
+    assert profile.get_xscale() == below.get_yscale() == beside.get_xscale() == scale
+    assert below.get_xscale() == display.axes_[0, 0].get_xscale() == "linear"
+    assert below.get_ylim() == (0.5, n + 0.5)
+
+
+def test_what_was_not_computed_is_hatched_and_named():
+    def words(display):
+        return [
+            text.get_text()
+            for ax in display.figure_.axes
+            if ax.get_legend()
+            for text in ax.get_legend().get_texts()
+        ]
+
+    whole, pruned = surface(spread=9.0), surface(spread=9.0)
+    pruned.surface[:, 3:, 2:] = pruned.std_error[:, 3:, 2:] = np.nan
+    assert "not computed" not in words(whole.plot())
+    assert "not computed" in words(pruned.plot())
+    for display in (whole, pruned):
+        display.figure_.canvas.draw()
+    ax = pruned.axes_[1, 0]
+    assert ax.patch.get_hatch()
+    assert ax.collections[0].get_array().mask.sum() == 2 * 4
+    line = next(line for line in pruned.axes_[0, 0].lines if line.get_label() == "others as chosen")
+    assert np.isfinite(line.get_ydata()).sum() == 5
+    pruned.best_index = (0, 0, 2, 0)  # a section with gaps is not joined over them
+    pruned.plot()
+    line = next(line for line in pruned.axes_[0, 0].lines if line.get_label() == "others as chosen")
+    assert np.isnan(line.get_ydata()).sum() == 2
+
+
+def test_penalties_that_a_pruned_search_left_out_are_drawn_as_screened():
+    errors = np.full((3, 4, 5), np.nan)
+    errors[1] = 7.0
+    given = {"surface": errors, "alphas": np.array(ALPHAS), "best_index": (1, 0, 0)}
+    ax = RankSurfaceDisplay(**given, screened=np.array([9.0, 6.9, 8.0])).plot().alpha_ax_
+    assert list(ax.lines[0].get_ydata()) == [9.0, 7.0, 8.0]  # what is known exactly is exact
+    low, high = RankSurfaceDisplay(**given).plot().alpha_ax_.get_xlim()
+    assert low < ALPHAS[0] < ALPHAS[-1] < high
+
+
+def test_the_display_of_a_pruned_search():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    Y = np.sin(X) @ rng.normal(size=(3, 300)) + rng.normal(size=(300, 300))
+    model = KernelHOLRRCV(gammas=[0.1], cv=3).fit(X, Y.reshape(300, 20, 15))
+    assert "screened_mse" in model.cv_results_
+    display = RankSurfaceDisplay.from_estimator(model)
+    display.figure_.canvas.draw()
+    assert np.isfinite(display.alpha_ax_.lines[0].get_ydata()).sum() > 3
 
 
 @pytest.mark.parametrize(
@@ -114,10 +208,11 @@ def test_spectrum_has_a_panel_for_each_mode(model, shape):
 def test_spectrum_shades_what_is_kept():
     model = HOLRR(rank=(2, 1, 2)).fit(*data())
     display = SpectrumDisplay.from_estimator(model)
-    kept, cut = display.axes_[1].containers
-    assert (len(kept), len(cut)) == (1, 2)
-    total = model.spectra_[1].sum()
-    assert kept[0].get_height() == pytest.approx(100 * model.spectra_[1][0] / total)
+    lines = {line.get_label(): line for line in display.axes_[1].lines}
+    share = 100 * model.spectra_[1] / model.spectra_[1].sum()
+    assert_allclose(lines["kept"].get_ydata(), share[:1])
+    assert_allclose(lines["cut off"].get_ydata(), share)  # joined to what is kept
+    assert not any(ax.patches and ax.containers for ax in display.axes_)  # no bars in a log scale
 
 
 def test_spectrum_of_low_rank_regression_and_of_an_empty_model():
@@ -151,9 +246,10 @@ def test_names_figures_and_refusals(Display, monkeypatch):
             raise ImportError(name)
         return original(name, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "__import__", without_matplotlib)
-    with pytest.raises(ImportError, match=r"pip install holrr\[plot\]"):
-        Display.from_estimator(model)
+    with monkeypatch.context() as without:
+        without.setattr(builtins, "__import__", without_matplotlib)
+        with pytest.raises(ImportError, match=r"pip install holrr\[plot\]"):
+            Display.from_estimator(model)
 
 
 @pytest.mark.parametrize("search", [TraceNormRegressionCV(cv=3), MLMTNCCV(cv=3)], ids=str)

@@ -115,13 +115,13 @@ def _read_zarr(place: Place, layout: Layout, sample_dim: str | None) -> Any:
             place.path, engine="zarr", consolidated=False, decode_coords="all", **options
         )
 
+    store = zarr.open(place.path, mode="r")
+    if not hasattr(store, "arrays"):  # it is an array itself
+        return store
     try:
         return _variables(place, opened, sample_dim)
     except (ImportError, KeyError, zarr.errors.BaseZarrError):
-        store = zarr.open(place.path, mode="r")
-    if not hasattr(store, "arrays"):
-        return store
-    return store[_only(place, place.name, [name for name, _ in store.arrays()])]
+        return store[_only(place, place.name, [name for name, _ in store.arrays()])]
 
 
 def _variables(place: Place, opened: Callable[..., Any], sample_dim: str | None) -> Any:

@@ -18,7 +18,7 @@ approximation of higher-order tensors. SIAM Journal on Matrix Analysis and Appli
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -26,15 +26,20 @@ import numpy as np
 
 from .namespace import (
     FULL_SPECTRUM_LIMIT,
+    HOST_LIMIT,
     Array,
+    all_beside,
+    all_to_numpy,
     asarray_like,
     device_of,
     eigh_top,
     namespace_of,
+    on_host,
     squared_norm,
 )
 from .ranks import RankSpec
 from .slabs import cut_mode, energy, slabs
+from .subspace import leading_pairs
 from .tensor import gram, multi_mode_product, unfold
 from .tucker import Tucker
 
@@ -125,14 +130,18 @@ def hosvd(
     -------
     Approximation
     """
-    scale = safe_scale(Z)
+    norm = energy(Z)
+    scale = 1.0 if 1e-230 < norm < 1e230 else safe_scale(Z)
+    T, total = (Z, norm) if scale == 1.0 else (Z / scale, energy(Z / scale))
+    wanted = range(Z.ndim) if modes is None else modes
+    grams = _grams_at_hand(T, wanted)
     found = [
-        _mode(Z / scale if scale != 1.0 else Z, mode, R, input_rank if mode == 0 else None, rotate)
-        if modes is None or mode in modes
+        _mode(T, mode, R, input_rank if mode == 0 else None, rotate, total, grams.get(mode))
+        if mode in wanted
         else _Mode(None, np.empty(0), 0.0)
         for mode, R in enumerate(rank)
     ]
-    bases = [m.basis for m in found]
+    bases = all_beside([m.basis for m in found], Z)
     if output_bases is not None:
         ranks = [Z.shape[i] if U is None else U.shape[1] for i, U in enumerate(bases)]
         bases[1:] = [basis(R, rotate) for basis, R in zip(output_bases, ranks[1:], strict=True)]
@@ -142,6 +151,7 @@ def hosvd(
         leading=tuple(i for i, U in enumerate(bases) if U is not None),
         tails=tuple(m.tail * scale * scale for m in found),
         spectra=tuple(m.spectrum * scale * scale for m in found),
+        norm=norm,
     )
 
 
@@ -191,19 +201,32 @@ def _project(
     tails: tuple[float, ...],
     spectra: tuple[np.ndarray, ...],
     n_iter: int = 0,
+    norm: float | None = None,
 ) -> Approximation:
     """The nearest tensor to Z with the given subspaces (Theorem 1 of the HOLRR paper)."""
     core = multi_mode_product(Z, bases, transposed=True)
-    error = energy(Z) - float(squared_norm(core))
+    error = (energy(Z) if norm is None else norm) - float(squared_norm(core))
     # The difference is rounded; max(tails) is a bound that it cannot truly fall below.
     error = max(error, *tails, 0.0) if not math.isnan(error) else math.inf
     return Approximation(Tucker(core, tuple(bases), leading), error, tails, spectra, n_iter)
 
 
+def _grams_at_hand(Z: Array, modes: Iterable[int]) -> dict[int, np.ndarray]:
+    """Gram matrices of the short modes of a tensor on an accelerator, brought in one transfer."""
+    short = [] if on_host(Z) else [mode for mode in modes if Z.shape[mode] <= HOST_LIMIT]
+    return dict(zip(short, all_to_numpy([gram(Z, mode) for mode in short]), strict=True))
+
+
 def _mode(
-    Z: Array, mode: int, R: RankSpec, input_rank: Callable[[], int] | None, rotate: bool
+    Z: Array,
+    mode: int,
+    R: RankSpec,
+    input_rank: Callable[[], int] | None,
+    rotate: bool,
+    norm: float,
+    G: Array | None,
 ) -> _Mode:
-    """Spectrum and leading basis of one mode of Z."""
+    """Spectrum and leading basis of one mode of Z, of which norm and Gram matrix may be known."""
     size = Z.shape[mode]
     everything = not isinstance(R, float) and size <= R
     long = size > FULL_SPECTRUM_LIMIT and not rotate
@@ -211,16 +234,16 @@ def _mode(
         return _Mode(None, np.empty(0), 0.0)
     # No share of the energy takes more directions than an unfolding has columns.
     columns = max(1, math.prod(Z.shape) // max(size, 1))
-    lam, U = _leading(Z, mode, min(size, columns) if isinstance(R, float) else min(R, size))
+    lam, U = _leading(Z, mode, min(size, columns) if isinstance(R, float) else min(R, size), G)
     R = _rank_of_share(lam, R) if isinstance(R, float) else min(R, size)
     if input_rank is not None and R > _numerical_rank(lam):
         R = max(1, min(R, input_rank()))
     known = lam.size == size
-    tail = float(lam[R:].sum()) if known else energy(Z) - float(lam[:R].sum())
+    tail = float(lam[R:].sum()) if known else norm - float(lam[:R].sum())
     return _Mode(U[:, :R], lam, max(tail, 0.0) if R < size else 0.0)
 
 
-def _leading(T: Array, mode: int, k: int) -> tuple[np.ndarray, Array]:
+def _leading(T: Array, mode: int, k: int, G: Array | None = None) -> tuple[np.ndarray, Array]:
     """Squared singular values (at least k) and k left singular vectors of an unfolding.
 
     Through the Gram matrix of the shorter side: a subspace only matters to the extent of its
@@ -229,10 +252,10 @@ def _leading(T: Array, mode: int, k: int) -> tuple[np.ndarray, Array]:
     n = T.shape[mode]
     rest = math.prod(T.shape) // max(n, 1)
     if n <= max(rest, FULL_SPECTRUM_LIMIT):
-        lam, U = eigh_top(gram(T, mode), k)
+        lam, U = leading_pairs(gram(T, mode) if G is None else G, k)
         return np.maximum(lam, 0.0), U
     rows = lambda: (unfold(slab, mode) for _, slab in slabs(T, mode))  # noqa: E731
-    lam, V = eigh_top(sum(A.T @ A for A in rows()), min(k, rest))
+    lam, V = leading_pairs(sum(A.T @ A for A in rows()), min(k, rest))
     lam = np.maximum(lam, 0.0)
     if lam.size == rest:  # all of them, and the others are zero
         lam = np.concatenate([lam, np.zeros(n - rest)])

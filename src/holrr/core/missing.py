@@ -294,6 +294,7 @@ def _patterns(holes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     _, first, which = np.unique(
         np.packbits(holes, axis=0), axis=1, return_index=True, return_inverse=True
     )
+    which = which.ravel()  # numpy 2.0.0 keeps the axis
     order = np.argsort(which, kind="stable")
     ends = np.cumsum(np.bincount(which))[:-1]
     for column, outputs in zip(first, np.split(order, ends), strict=True):

@@ -20,9 +20,12 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from .finite import check_finite
 from .namespace import (
     Array,
+    all_to_numpy,
     device_of,
+    is_numpy_array,
     namespace_of,
     symmetrise,
     to_numpy,
@@ -34,6 +37,8 @@ from .tensor import gram
 __all__ = ["Moments", "weighted_mean"]
 
 M = TypeVar("M", bound="Moments")
+# From how many rows on the centre is the mean of one out of how many.
+_CENTRE_ROWS, _CENTRE_STEP = 4096, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +88,12 @@ class Moments:
         """Moments of the samples in validated arrays."""
         xp = namespace_of(X)
         weight = float(X.shape[0]) if w is None else float(xp.sum(w))
-        inputs = _CentredInputs(X, w, weighted_mean(X, w, weight))
+        if X.shape[0] == 1:
+            return cls._of_one(X, Y, weight, response_grams)
+        inputs = _CentredInputs(X, w, _centre(X, w, weight))
         sums = sum_responses(inputs, X.shape[1], Y, w, response_grams, unit=inputs.unit)
-        # The mean is rounded, so the centred inputs add up to nearly zero only.
-        drift = sums.basis_sum
-        Sxx = inputs.Sxx
+        # The centre is near the mean, or that rounded: the centred inputs do not add up to zero.
+        drift, Sxx = sums.basis_sum, sums.inner
         Sxx -= xp.linalg.outer(drift, drift / weight)
         return cls(
             n_samples=X.shape[0],
@@ -100,6 +106,25 @@ class Moments:
             response_grams=sums.grams,
             dtype="float32" if X.dtype == xp.float32 else "float64",
             squares=sums.squares,
+        )
+
+    @classmethod
+    def _of_one(cls, X: Array, Y: Array, weight: float, response_grams: bool) -> Self:
+        """Moments of a single sample, which has no spread about itself."""
+        check_finite(Y, "y")
+        xp, d0, shape = namespace_of(X), X.shape[1], tuple(Y.shape[1:])
+        zeros = lambda *dims: xp.zeros(dims, dtype=xp.float64, device=device_of(X))  # noqa: E731
+        return cls(
+            n_samples=1,
+            weight=weight,
+            mean_x=xp.astype(X[0, :], xp.float64, copy=True),
+            mean_y=xp.astype(Y[0, ...], xp.float64, copy=True),
+            Sxx=zeros(d0, d0),
+            Sxy=zeros(d0, *shape),
+            syy=0.0,
+            response_grams=tuple(zeros(d, d) for d in shape) if response_grams else None,
+            dtype="float32" if X.dtype == xp.float32 else "float64",
+            squares=zeros(*shape),
         )
 
     @property
@@ -121,12 +146,8 @@ class Moments:
             return self
         names = ["mean_x", "mean_y", "Sxx", "Sxy"]
         names += [] if self.squares is None else ["squares"]
-        arrays = [getattr(self, name) for name in names]
-        xp, sizes = namespace_of(self.Sxy), [math.prod(A.shape) for A in arrays]
-        packed = to_numpy(xp.concat([xp.reshape(A, (-1,)) for A in arrays]))  # one transfer
-        parts = np.split(packed, np.cumsum(sizes)[:-1])
-        there = zip(names, parts, arrays, strict=True)
-        found: dict[str, Any] = {name: part.reshape(A.shape) for name, part, A in there}
+        parts = all_to_numpy([getattr(self, name) for name in names])
+        found: dict[str, Any] = dict(zip(names, parts, strict=True))
         if self.response_grams is not None:
             found["response_grams"] = tuple(to_numpy(G) for G in self.response_grams)
         return replace(self, **found)
@@ -223,7 +244,7 @@ def _merge(a: M, b: Moments) -> M:
 
 
 class _CentredInputs:
-    """The inputs about their mean, written block by block, while ``X'X`` adds up.
+    """The inputs about a centre, written block by block, and ``X'X`` of each block.
 
     In single precision they are divided by a power of two near the largest of them (`unit`), so
     that products with outputs of any size stay in its range.
@@ -232,23 +253,36 @@ class _CentredInputs:
     def __init__(self, X: Array, w: Array | None, mean: Array):
         xp = namespace_of(X)
         self.X, self.w, self.mean = X, w, mean
-        self.Sxx = xp.zeros((X.shape[1],) * 2, dtype=xp.float64, device=device_of(X))
         self.unit = 1.0
         if X.dtype == xp.float32:
             high, low = (xp.astype(f(X, axis=0), xp.float64) for f in (xp.max, xp.min))
             largest = float(xp.max(xp.maximum(high - mean, mean - low)))
             self.unit = 2.0 ** round(math.log2(largest)) if largest > 0 else 1.0
 
-    def __call__(self, rows: slice, out: Array) -> None:
+    def __call__(self, rows: slice, out: Array) -> Array:
         xp, w = namespace_of(self.X), None if self.w is None else self.w[rows]
         in_place = w is None and out.dtype == xp.float64
         Xc = out if in_place else xp.empty_like(out, dtype=xp.float64)
-        Xc[...] = xp.astype(self.X[rows, :].T, xp.float64, copy=False)
-        Xc -= self.mean[:, None]
+        if is_numpy_array(Xc):
+            np.subtract(self.X[rows, :].T, self.mean[:, None], out=Xc)
+        else:
+            Xc[...] = xp.astype(self.X[rows, :].T, xp.float64, copy=False)
+            Xc -= self.mean[:, None]
         weighted = Xc if w is None else Xc * w
-        self.Sxx += weighted @ Xc.T
         if not in_place:
             out[...] = xp.astype(weighted / self.unit, out.dtype, copy=False)
+        return weighted @ Xc.T
+
+
+def _centre(X: Array, w: Array | None, weight: float) -> Array:
+    """What to take off before squaring: the mean of the rows, or, of many, of one out of some.
+
+    What has to be put right then is, at worst, as many times the squares about the mean as there
+    are rows for one that counts: one digit.
+    """
+    if w is not None or X.shape[0] < _CENTRE_ROWS or not is_numpy_array(X) or X.dtype != np.float64:
+        return weighted_mean(X, w, weight)
+    return X[::_CENTRE_STEP, :].mean(axis=0)
 
 
 def weighted_mean(X: Array, w: Array | None, weight: float) -> Array:

@@ -6,6 +6,8 @@ found by LAPACK on the host, which beats an accelerator at that up to a hundred 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -27,7 +29,7 @@ Namespace = Any
 HOST_LIMIT = 128
 # Problems of up to this many numbers on an accelerator are solved on the host.
 HOST_ENTRIES = 2**17
-# Rows of float32 that are averaged in their own precision.
+# Rows that are averaged at a time: in their own precision, and where memory is read quickest.
 _WELFORD_ROWS = 512
 # Up to this many rows the full spectrum costs no more than anybody would notice.
 FULL_SPECTRUM_LIMIT = 64
@@ -38,6 +40,8 @@ NUMPY_LIMIT = 256
 __all__ = [
     "Array",
     "Namespace",
+    "all_beside",
+    "all_to_numpy",
     "asarray_like",
     "beside",
     "cholesky",
@@ -100,6 +104,33 @@ def beside(a: Array, like: Array) -> Array:
     return a if same else asarray_like(to_numpy(a), like)
 
 
+def all_to_numpy(arrays: Sequence[Array]) -> list[np.ndarray]:
+    """NumPy copies of arrays of one type, from an accelerator in one transfer."""
+    if len(arrays) < 2 or on_host(arrays[0]):
+        return [to_numpy(A) for A in arrays]
+    xp = namespace_of(*arrays)
+    packed = to_numpy(xp.concat([xp.reshape(A, (-1,)) for A in arrays]))
+    return _unpacked(packed, arrays)
+
+
+def all_beside(arrays: Sequence[Array | None], like: Array) -> list[Array | None]:
+    """`arrays` where `like` is; those of NumPy, of one type, reach an accelerator together."""
+    host: list[Any] = [] if on_host(like) else [A for A in arrays if is_numpy_array(A)]
+    if len(host) < 2:
+        return [None if A is None else beside(A, like) for A in arrays]
+    packed = asarray_like(np.concatenate([A.ravel() for A in host]), like)
+    moved = iter(_unpacked(packed, host))
+    return [next(moved) if is_numpy_array(A) else A for A in arrays]
+
+
+def _unpacked(packed: Array, arrays: Sequence[Array]) -> list[Array]:
+    """Parts of a vector, in the shapes of `arrays`."""
+    ends = np.cumsum([math.prod(A.shape) for A in arrays]).tolist()
+    cuts = zip([0, *ends], ends, arrays, strict=False)
+    reshape = namespace_of(packed).reshape
+    return [reshape(packed[start:end], tuple(A.shape)) for start, end, A in cuts]
+
+
 def on_host(a: Array) -> bool:
     """Whether `a` lies in the host's memory, where NumPy and LAPACK can work on it."""
     if is_torch_array(a):
@@ -142,15 +173,15 @@ def squared_norm(A: Array) -> Array:
 def mean_and_scatter(A: Array) -> tuple[Array, Array]:
     """Mean of the rows of a matrix and, for each column, the sum of squares about it, in float64.
 
-    On torch in one pass with no temporary, by Welford's recurrence over some rows at a time; those
-    of float32 are joined in float64.
+    On torch in one pass with no temporary, by Welford's recurrence over some rows at a time, which
+    are joined in float64.
     """
     xp, (n, d) = namespace_of(A), A.shape
     if not is_torch_array(A):
         A = xp.astype(A, xp.float64, copy=False)
         mean = xp.mean(A, axis=0)
         return mean, xp.sum((A - mean) ** 2, axis=0)
-    rows = n if A.dtype == xp.float64 else min(n, _WELFORD_ROWS)
+    rows = min(n, _WELFORD_ROWS)
     whole = n - n % rows
     parts = [A[:whole, :].reshape(-1, rows, d)] + ([A[None, whole:, :]] if whole < n else [])
     found = [xp.var_mean(part, dim=1, correction=0) for part in parts]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -26,11 +28,14 @@ from .namespace import (
     to_numpy,
 )
 from .tensor import gram
+from .threads import n_threads_for, sum_in_threads
 
-__all__ = ["ResponseSums", "sum_responses"]
+__all__ = ["ResponseSums", "n_shares", "sum_responses"]
 
 # Bytes of a block that has to be copied (centred inputs, shifted outputs): small beside the data.
 _HOST_BLOCK, _DEVICE_BLOCK = 2**22, 2**30
+# Rows for each column of the basis that a thread is started for, at least: it has sums of its own.
+_ROWS_OF_A_THREAD = 16
 # Products of float32 blocks are added up in float64 at least this often.
 _FLOAT32_ROWS = 8192
 
@@ -52,6 +57,8 @@ class ResponseSums:
         Gram matrices of the output modes of the centred `Y`.
     weight : float
         Sum of the weights of the samples.
+    inner : array of shape (k, k), or None
+        ``B'B`` with the weights once, where the basis gives it.
     """
 
     mean: Array
@@ -60,8 +67,9 @@ class ResponseSums:
     squares: Array
     grams: tuple[Array, ...] | None
     weight: float
+    inner: Array | None = None
 
-    @property
+    @cached_property
     def syy(self) -> float:
         """``sum w ||y - mean||^2``."""
         return float(namespace_of(self.squares).sum(self.squares))
@@ -109,7 +117,7 @@ class ResponseSums:
 
 @np.errstate(over="ignore", invalid="ignore")  # checked for at the end
 def sum_responses(
-    basis: Callable[[slice, Array], None],
+    basis: Callable[[slice, Array], Array | None],
     k: int,
     Y: Array,
     w: Array | None,
@@ -124,7 +132,8 @@ def sum_responses(
     Parameters
     ----------
     basis : callable
-        Writes ``B'`` for a slice of rows, weights included, into an array of shape (k, n).
+        Writes ``B'`` for a slice of rows, weights included, into an array of shape (k, n). What it
+        returns, if anything, is added up (`ResponseSums.inner`). It is called by several threads.
     k : int
         Number of columns of `B`.
     Y : array of shape (n_samples, d1, ..., dp)
@@ -139,52 +148,83 @@ def sum_responses(
     size = math.prod(shape)
     if not on_host(Y) and w is None and not want_grams:
         return _sum_at_once(basis, k, Y, unit)
-    zeros = lambda *dims: xp.zeros(dims, dtype=xp.float64, device=device)  # noqa: E731
     shift = _shift(Y, w)
-    products, basis_sum, weight, squares = zeros(k + 1, size), zeros(k), zeros(), zeros(size)
-    grams = [zeros(d, d) for d in shape] if want_grams else None
-
     copies_Y = shift is not None or want_grams or w is not None or not _is_c_contiguous(Y)
-    for rows in _blocks(Y, k + size * copies_Y):
-        n = rows.stop - rows.start
+
+    def sum_block(rows: slice) -> list[Any]:
+        n, wb = rows.stop - rows.start, None if w is None else w[rows]
         Yb = xp.reshape(Y[rows, ...], (n, size))
         if shift is not None:
             Yb = Yb - shift
-        Bt = xp.empty((k + 1, n), dtype=Y.dtype, device=device)
-        basis(rows, Bt[:k, :])
-        Bt[k, :] = 1.0 if w is None else xp.astype(w[rows], Y.dtype, copy=False)
-        products += xp.astype(Bt @ Yb, xp.float64, copy=False)
-        basis_sum += xp.sum(Bt[:k, :], axis=1, dtype=xp.float64)
-        weight += n if w is None else xp.sum(w[rows])
-        squares += _squares(Yb, None if w is None else w[rows])
-        if grams is not None:
-            _add_grams(grams, Yb, shape, None if w is None else w[rows])
+        empty = lambda *dims: xp.empty(dims, dtype=Y.dtype, device=device)  # noqa: E731
+        # As X lies, without a transposition; in single precision the way that is added up better.
+        Bt = empty(n, k + 1).T if Y.dtype == xp.float64 else empty(k + 1, n)
+        inner = basis(rows, Bt[:k, :])
+        Bt[k, :] = 1.0 if wb is None else xp.astype(wb, Y.dtype, copy=False)
+        return [
+            xp.astype(Bt @ Yb, xp.float64, copy=False),
+            _row_sums(Bt[:k, :]),
+            float(n) if wb is None else xp.sum(wb),
+            _squares(Yb, wb),
+            *([] if inner is None else [inner]),
+            *(_grams(Yb, shape, wb) if want_grams else []),
+        ]
 
-    products[:-1, :] *= unit
-    return _about_mean(products, unit * basis_sum, weight, squares, grams, shift, shape, Y)
+    parts = _shares(_blocks(Y, k + size * copies_Y, 2 * k), n_shares(Y, k))
+    products, basis_sum, weight, squares, *more = sum_in_threads(sum_block, parts)
+    grams = [more.pop() for _ in shape][::-1] if want_grams else None
+    if unit != 1.0:
+        products[:-1, :] *= unit
+    sums = _about_mean(products, unit * basis_sum, weight, squares, grams, shift, shape, Y)
+    return replace(sums, inner=more[0]) if more else sums
+
+
+def _row_sums(A: Array) -> Array:
+    """Sums of the rows in float64; those of NumPy by the BLAS, which is quicker at columns."""
+    xp = namespace_of(A)
+    if is_numpy_array(A) and A.dtype == np.float64:
+        return A @ np.ones(A.shape[1])
+    return xp.sum(A, axis=1, dtype=xp.float64)
+
+
+def n_shares(Y: Array, k: int) -> int:
+    """How many threads share the pass, each of which has to be worth its own sums."""
+    n = Y.shape[0]
+    worth = n // (_ROWS_OF_A_THREAD * (k + 1)) if is_numpy_array(Y) else 1
+    return max(1, min(worth, n_threads_for(k * math.prod(Y.shape))))
+
+
+def _shares(blocks: list[slice], m: int) -> list[list[slice]]:
+    """As many consecutive blocks of about the same size for each of `m` threads."""
+    n, each = blocks[-1].stop, -(-len(blocks) // m)
+    if m > 1:
+        blocks = row_blocks(n, 1, -(-n // (m * each)))
+    return [blocks[i : i + each] for i in range(0, len(blocks), each)]
 
 
 def _sum_at_once(
-    basis: Callable[[slice, Array], None], k: int, Y: Array, unit: float
+    basis: Callable[[slice, Array], Array | None], k: int, Y: Array, unit: float
 ) -> ResponseSums:
     """The same on an accelerator, where blocks and a row more in the product cost too much."""
     xp, n = namespace_of(Y), Y.shape[0]
     Bt = xp.empty((n, k), dtype=Y.dtype, device=device_of(Y)).T  # as X lies: no transposition
-    basis(slice(0, n), Bt)
+    inner = basis(slice(0, n), Bt)
     flat = xp.reshape(Y, (n, -1))
     mean, squares = mean_and_scatter(flat)
     basis_sum = unit * xp.sum(Bt, axis=1, dtype=xp.float64)
     products = unit * _product(Bt, flat) - xp.linalg.outer(basis_sum, mean)
-    if not bool(xp.all(xp.isfinite(squares))):
-        check_finite(Y, "y")
-    return ResponseSums(
+    sums = ResponseSums(
         mean=xp.reshape(mean, tuple(Y.shape[1:])),
         products=xp.reshape(products, (k, *Y.shape[1:])),
         basis_sum=basis_sum,
         squares=xp.reshape(squares, tuple(Y.shape[1:])),
         grams=None,
         weight=float(n),
+        inner=inner,
     )
+    if not math.isfinite(sums.syy):
+        check_finite(Y, "y")
+    return sums
 
 
 def _product(Bt: Array, Y: Array) -> Array:
@@ -212,7 +252,8 @@ def _about_mean(
     """From sums about the shift to sums about the mean."""
     xp = namespace_of(products)
     delta = products[-1, :] / weight  # the mean of Y, less the shift
-    centred = products[:-1, :] - xp.linalg.outer(basis_sum, delta)
+    centred = products[:-1, :]
+    centred -= xp.linalg.outer(basis_sum, delta)
     squares = squares - weight * (delta * delta)
     if not bool(xp.all(xp.isfinite(squares))):
         check_finite(Y, "y")  # returns where Y is finite and only its square overflows
@@ -277,17 +318,18 @@ def _squares(Yb: Array, w: Array | None) -> Array:
     return sum(np.einsum("ij,ij->j", part, part, dtype=np.float64) for part in parts)
 
 
-def _add_grams(grams: list[Array], Yb: Array, shape: tuple[int, ...], w: Array | None) -> None:
+def _grams(Yb: Array, shape: tuple[int, ...], w: Array | None) -> list[Array]:
     xp = namespace_of(Yb)
     if w is not None:
         Yb = Yb * xp.astype(xp.sqrt(w), Yb.dtype)[:, None]
     block = xp.reshape(Yb, (Yb.shape[0], *shape))
-    for i in range(len(grams)):
-        grams[i] += gram(block, i + 1)
+    return [gram(block, i + 1) for i in range(len(shape))]
 
 
-def _blocks(Y: Array, row_size: int) -> list[slice]:
+def _blocks(Y: Array, row_size: int, least: int) -> list[slice]:
+    """Blocks of rows within a budget, or of so many that their products are worth adding up."""
     budget = _HOST_BLOCK if is_numpy_array(Y) else _DEVICE_BLOCK
+    budget = max(budget, 8 * row_size * least)
     if Y.dtype == namespace_of(Y).float32:
         budget = min(budget, _FLOAT32_ROWS * 8 * row_size)
     return row_blocks(Y.shape[0], 8 * row_size, budget)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from .moments import Moments, weighted_mean
 from .namespace import Array, asarray_like, eigh, namespace_of, svd, symmetrise, to_numpy
-from .responses import ResponseSums, sum_responses
+from .responses import ResponseSums, n_shares, sum_responses
 from .spectral import (
     Spectral,
     Whitened,
@@ -20,6 +21,7 @@ from .spectral import (
     supported,
     whiten_moments,
 )
+from .threads import few_threads_for
 
 __all__ = ["Inputs", "spectral_from_arrays", "spectral_from_samples", "whiten_arrays"]
 
@@ -40,10 +42,13 @@ def whiten_arrays(
     equations keep half of the digits; a wide or ill-conditioned `X` is decomposed itself.
     """
     if solver in ("cholesky", "eigh") or (solver == "auto" and X.shape[0] >= X.shape[1]):
-        m = Moments.from_checked(X, Y, w, response_grams).at_hand().centred(fit_intercept)
-        if solver != "auto":
-            return whiten_moments(m, alpha, solver=solver)
-        problem = _accurate_problem(m, alpha)
+        # A pass that has threads of its own leaves the BLAS little to share.
+        rest = X.shape[1] ** 2 * (X.shape[1] + math.prod(Y.shape[1:]))
+        with few_threads_for(rest if n_shares(Y, X.shape[1]) > 1 else math.inf):
+            m = Moments.from_checked(X, Y, w, response_grams).at_hand().centred(fit_intercept)
+            if solver != "auto":
+                return whiten_moments(m, alpha, solver=solver)
+            problem = _accurate_problem(m, alpha)
         if problem is not None:
             return problem
     return spectral_from_arrays(

@@ -39,7 +39,8 @@ from .namespace import (
 from .tensor import fold, mode_product, unfold
 from .units import ONE, Units
 
-__all__ = ["SOLVERS", "Spectral", "Whitened", "half_of_the_digits", "keeps_digits"]
+__all__ = ["SOLVERS", "Spectral", "Whitened", "check_moments", "half_of_the_digits"]
+__all__ += ["keeps_digits"]
 __all__ += ["spectral_from_moments", "squares_keep_digits", "supported", "whiten_moments"]
 
 SOLVERS = ("auto", "cholesky", "eigh", "svd")
@@ -206,12 +207,7 @@ def whiten_moments(m: Moments, alpha: float, *, solver: str = "auto") -> Whitene
     "auto" takes a Cholesky factorisation of many features where it keeps half of the digits, and
     else the spectral form.
     """
-    if solver == "svd":
-        raise ValueError(
-            "solver='svd' factorises the samples themselves, which moments do not hold; use "
-            "solver='auto', 'cholesky' or 'eigh' with partial_fit and moments."
-        )
-    _check_moments(m)
+    check_moments(m, solver)
     if solver == "cholesky" or (solver == "auto" and prefers_cholesky(m)):
         least = np.finfo(float).eps if solver == "cholesky" else half_of_the_digits(m.dtype)
         problem = cholesky_problem(m, alpha, float(least))
@@ -238,12 +234,23 @@ def squares_keep_digits(m: Moments, alpha: float) -> bool:
     return safe and cholesky(m.Sxx + alpha * eye)[1] > half_of_the_digits(m.dtype)
 
 
-def _check_moments(m: Moments) -> None:
-    xp = namespace_of(m.Sxx)
-    if not bool(xp.all(xp.isfinite(m.Sxx))):
-        raise ValueError("the squares of X overflow; scale the inputs down, or use fit instead.")
-    if not bool(xp.all(xp.isfinite(m.Sxy))):
-        raise ValueError("the products of X and y overflow; scale them down, or use fit instead.")
+def check_moments(m: Moments, solver: str = "auto") -> None:
+    """Raise where the solver needs more than moments, or these are no numbers."""
+    if solver == "svd":
+        raise ValueError(
+            "solver='svd' factorises the samples themselves, which moments do not hold; use "
+            "solver='auto', 'cholesky' or 'eigh' with partial_fit and moments."
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not _is_finite(m.Sxx):
+            raise ValueError("the squares of X overflow; scale the inputs down, or use fit.")
+        if not _is_finite(m.Sxy):
+            raise ValueError("the products of X and y overflow; scale them down, or use fit.")
+
+
+def _is_finite(A: Array) -> bool:
+    xp = namespace_of(A)
+    return bool(xp.isfinite(xp.sum(A))) or bool(xp.all(xp.isfinite(A)))
 
 
 def cholesky_problem(m: Moments, alpha: float, min_rcond: float) -> Whitened | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from .namespace import Array, beside, device_of, namespace_of
+from .namespace import Array, all_beside, beside, device_of, namespace_of
 from .tensor import multi_mode_product
 
 __all__ = ["Tucker", "n_parameters"]
@@ -32,6 +32,16 @@ class Tucker:
     >>> T = Tucker(np.ones((1, 2)), (np.ones((3, 1)), None))
     >>> T.shape, T.rank, T.to_dense().shape
     ((3, 2), (1, 2), (3, 2))
+
+    It is taken apart and put to use without ever being built:
+
+    >>> [U.shape for U in T.dense_factors()], T.map_input(np.eye(3)[:2]).shape
+    ([(3, 1), (2, 2)], (2, 2))
+    >>> T = Tucker(T.core, T.factors, leading=(0, 1))
+    >>> T.truncate((1, 1)).rank, T.masked(np.array([[1.0, 0.5]])).core
+    ((1, 1), array([[1. , 0.5]]))
+    >>> T.astype(np.float32).beside(np.ones(1)).core.dtype
+    dtype('float32')
     """
 
     core: Array
@@ -159,10 +169,10 @@ class Tucker:
 
     def beside(self, like: Array) -> Tucker:
         """The same tensor in the array library and on the device of `like`."""
-        if beside(self.core, like) is self.core:
+        if type(self.core) is type(like) and beside(self.core, like) is self.core:
             return self
-        factors = tuple(None if U is None else beside(U, like) for U in self.factors)
-        return Tucker(beside(self.core, like), factors, self.leading)
+        core, *factors = all_beside([self.core, *self.factors], like)
+        return Tucker(core, tuple(factors), self.leading)
 
 
 # Beside the tensors, not in them: neither files nor copies should hold these.

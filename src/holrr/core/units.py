@@ -93,7 +93,8 @@ def wide_enough(dtype: Any, coef: Tucker, intercept: Array) -> Any:
     arrays = [A for A in (coef.core, *coef.factors, intercept) if A is not None]
     for wide in (dtype, xp.float64):
         # Not infinite; outputs that were never observed are NaN.
-        if not any(bool(xp.any(xp.isinf(xp.astype(A, wide, copy=False)))) for A in arrays):
+        infinite = [xp.any(xp.isinf(xp.astype(A, wide, copy=False))) for A in arrays]
+        if not bool(xp.any(xp.stack(infinite))):  # asked once: an accelerator is waited for
             return wide
     raise ValueError(
         "y is so large and X or the penalty so small that the coefficients overflow: scale X or y."

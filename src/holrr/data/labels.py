@@ -36,6 +36,13 @@ class Grid:
     attrs : dict
     levels : dict
         From an axis to the coordinates that are the levels of its index, where it has several.
+
+    Examples
+    --------
+    >>> from holrr.data import Grid
+    >>> grid = Grid(("lat", "lon"), (1, 2), {"lat": (("lat",), np.array([50.0]), {})})
+    >>> grid.entries(), grid.coordinate(0), grid.is_like(grid)
+    (['lat=50.0,lon[0]', 'lat=50.0,lon[1]'], array([50.]), True)
     """
 
     dims: tuple[str, ...] = ()
@@ -111,6 +118,11 @@ class Labels:
         For tables: where the columns are among all outputs, where these are not the same.
     variables : dict
         For datasets: the attributes of each variable.
+
+    Examples
+    --------
+    >>> Labels("dataarray", "time", outputs=Grid(("lat",), (2,))).outside.dims
+    ('lat',)
     """
 
     kind: str = "array"

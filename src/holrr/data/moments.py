@@ -51,7 +51,8 @@ class Moments(core.Moments):
     >>> X, Y = rng.normal(size=(60, 4)), rng.normal(size=(60, 3, 2))
     >>> here = Moments.from_arrays(X[:20], Y[:20])
     >>> there = Moments.from_arrays(X[20:], Y[20:])
-    >>> merged = HOLRR(rank=2).fit_moments(here + there)
+    >>> there.save("there.holrr")
+    >>> merged = HOLRR(rank=2).fit_moments(here.merge(Moments.load("there.holrr")))
     >>> bool(np.allclose(merged.coef_, HOLRR(rank=2).fit(X, Y).coef_))
     True
     """

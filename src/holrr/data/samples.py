@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..core.namespace import Array, namespace_of, to_numpy, waits
+from ..core.namespace import Array, all_to_numpy, namespace_of, to_numpy, waits
 from ..core.units import ONE, Units
 from .arrays import check_inputs, check_outputs, check_pair, check_weights
 from .labels import Labels, check_features
@@ -76,8 +76,8 @@ class Samples:
         size = self.n_samples * (self.n_features + math.prod(self.output_shape))
         if not waits(self.X, size):
             return self
-        w = None if self.w is None else to_numpy(self.w)
-        return replace(self, X=to_numpy(self.X), Y=to_numpy(self.Y), w=w)
+        X, Y = all_to_numpy([self.X, self.Y])
+        return replace(self, X=X, Y=Y, w=None if self.w is None else to_numpy(self.w))
 
     def in_units(self, *, inputs: bool = True) -> Samples:
         """The samples in units in which no square overflows or vanishes: mostly themselves.

@@ -39,7 +39,7 @@ class Standardizer(TransformerMixin, BaseEstimator):
     >>> import pandas as pd
     >>> from holrr.data import Standardizer
     >>> table = pd.DataFrame({"metres": [1.0, 3.0], "always": [2.0, 2.0]}, index=["mon", "tue"])
-    >>> Standardizer().fit_transform(table)
+    >>> Standardizer().fit(table).transform(table)
          metres  always
     mon    -1.0     0.0
     tue     1.0     0.0

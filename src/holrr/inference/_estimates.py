@@ -34,6 +34,8 @@ class Estimate:
     >>> found = Estimate(np.array([3.0, 0.1]), np.array([0.5, 0.5]), np.zeros(2), df=19)
     >>> found.z(), found.significant()
     (array([6. , 0.2]), array([ True, False]))
+    >>> [end.round(2) for end in found.interval(0.95)]
+    [array([ 1.95, -0.95]), array([4.05, 1.15])]
     """
 
     value: np.ndarray
@@ -104,6 +106,15 @@ class StandardErrors:
         What a search has chosen.
     penalties : array of shape (n_groups,), or None
         The same without each group.
+
+    Examples
+    --------
+    >>> from holrr import HOLRR, standard_errors
+    >>> from holrr.datasets import make_tensor_regression
+    >>> X, Y = make_tensor_regression(60, 3, (4, 2), rank=2, snr=9, random_state=0)
+    >>> found = standard_errors(HOLRR(rank=2), X, Y, n_groups=10)
+    >>> found.n_groups, found.rank_stability, found.to_xarray().coef_std_error.shape
+    (10, 1.0, (3, 4, 2))
     """
 
     model: Any

@@ -19,7 +19,7 @@ from ..data.samples import Samples
 from ..data.source import Source
 from ..linear.base import LinearTensorRegressor
 from ..linear.holes import has_holes
-from ..model_selection.folds import merge_others, take
+from ..model_selection.splits import merge_others, take
 
 __all__ = ["Groups", "group_data"]
 

@@ -1,6 +1,8 @@
 """Models and moments in files that cannot run code, see docs/file_format.md."""
 
-from ._atomic import check_writable, write_atomically
-from ._files import load, load_moments, load_with_notes, save
+from ._atomic import check_writable as check_writable
+from ._atomic import write_atomically as write_atomically
+from ._files import load, load_with_notes, save
+from ._files import load_moments as load_moments
 
-__all__ = ["check_writable", "load", "load_moments", "load_with_notes", "save", "write_atomically"]
+__all__ = ["load", "load_with_notes", "save"]

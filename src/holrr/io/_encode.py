@@ -94,7 +94,7 @@ class Encoder:
 
     def _estimator(self, value: Any, where: str) -> dict[str, Any]:
         name, params = _public_name(value, where), value.get_params(deep=False)
-        fitted = {k: v for k, v in vars(value).items() if k not in params}
+        fitted = {k: v for k, v in value.__getstate__().items() if k not in params}
         return {
             "class": name,
             "params": self._state(params, where),

@@ -44,6 +44,14 @@ def save(
         names it.
     OSError
         Where the file cannot be written, or is a device or a pipe.
+
+    Examples
+    --------
+    >>> from holrr import HOLRR
+    >>> from holrr.io import load_with_notes, save
+    >>> save(HOLRR(rank=2), "model.holrr", notes={"by": "Ada"})
+    >>> load_with_notes("model.holrr")
+    (HOLRR(rank=2), {'by': 'Ada'})
     """
     if not isinstance(value, _KINDS):
         raise TypeError(
@@ -80,16 +88,12 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Examples
     --------
-    >>> import os, tempfile
     >>> import numpy as np
-    >>> from holrr import HOLRR
-    >>> from holrr.io import load
+    >>> from holrr import HOLRR, load
     >>> X, Y = np.arange(12.0).reshape(6, 2), np.ones((6, 3, 2))
     >>> model = HOLRR(rank=1).fit(X, Y)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "model.holrr")
-    ...     model.save(path)
-    ...     again = load(path)
+    >>> model.save("model.holrr")
+    >>> again = load("model.holrr")
     >>> again, bool((again.predict(X) == model.predict(X)).all())
     (HOLRR(rank=1), True)
     """
@@ -97,7 +101,27 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
-    """What `load` gives, and the notes beside it."""
+    """What `load` gives, and the notes beside it.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    value : estimator, Moments or Tucker
+    notes : dict
+        What `save` was given as `notes`.
+
+    Examples
+    --------
+    >>> from holrr import RLS
+    >>> from holrr.io import load_with_notes, save
+    >>> save(RLS(), "model.holrr", notes={"units": "K"})
+    >>> model, notes = load_with_notes("model.holrr")
+    >>> model, notes["units"]
+    (RLS(), 'K')
+    """
     header, arrays = read_container(path)
     try:
         value, notes = Decoder(arrays).decode(header["object"]), header["notes"]

@@ -15,8 +15,9 @@ from ..core.units import Units
 from ..data.moments import Moments
 from ..data.samples import Samples
 from ..data.source import Source
-from ..model_selection.folds import Folds, Split, is_partition, labels_of, merge_others, take
+from ..model_selection.folds import Folds
 from ..model_selection.held_out import HeldOut
+from ..model_selection.splits import Split, is_partition, labels_of, merge_others, take
 from ._gram import KernelFunction, centred_gram
 from ._kernels import KernelSpec, kernel_function
 from ._landmarks import Landmarks
@@ -159,7 +160,7 @@ class LandmarkFolds(Folds):
 
     def fitted(self, model: Any, mask: Any, fold: int, alpha: float, *candidate: int) -> Any:
         both = super().fitted(model, mask, fold, alpha, *candidate)
-        model._keep_features(self.features[candidate[0]])
+        vars(model).update(model._kept_features(self.features[candidate[0]]))
         return both
 
     def on_inputs(self, problem: Whitened, *candidate: int) -> Whitened:

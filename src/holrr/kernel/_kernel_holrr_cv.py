@@ -121,6 +121,7 @@ class KernelHOLRRCV(KernelSearchCV):
     >>> model = KernelHOLRRCV(gammas=[0.1, 1.0], selection="1se").fit(X, Y)
     >>> model.rank_, model.kernel_params_
     ((2, 2, 2), {'kernel': 'rbf', 'gamma': 1.0})
+    >>> low, high = model.predict_interval(X, coverage=0.9)
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012

@@ -30,10 +30,10 @@ class KernelLRR(LowRank, KernelTensorRegressor):
 
     Attributes
     ----------
-    core_ : array of shape (rank_, d1, ..., dp)
-        Outputs for each of the latent functions.
+    core_ : array of shape (R, d1, ..., dp)
+        Outputs for each of the R latent functions.
     factors_ : list of p + 1 arrays
-        First the coefficients of the latent functions, (n_samples, rank_), then identities.
+        First the coefficients of the latent functions, (n_samples, R), then identities.
     dual_coef_ : array of shape (n_samples, d1, ..., dp)
         Dense coefficients, built when asked for.
     rank_ : int

@@ -106,8 +106,10 @@ class KernelLRRCV(KernelSearchCV):
     >>> X = rng.uniform(-2, 2, size=(80, 1))
     >>> Y = np.hstack([np.sin(2 * X), np.cos(X)]) @ rng.normal(size=(2, 20))
     >>> Y = (Y + 0.2 * rng.normal(size=(80, 20))).reshape(80, 4, 5)
-    >>> KernelLRRCV(selection="1se").fit(X, Y).rank_
+    >>> model = KernelLRRCV(selection="1se").fit(X, Y)
+    >>> model.rank_
     2
+    >>> low, high = model.predict_interval(X, coverage=0.9)
     """
 
     def __init__(

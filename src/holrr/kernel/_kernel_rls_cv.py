@@ -97,6 +97,7 @@ class KernelRLSCV(KernelSearchCV):
     >>> model = KernelRLSCV().fit(X, Y)
     >>> model.score(X, Y) > 0.97, model.kernel_params_["kernel"]
     (True, 'rbf')
+    >>> low, high = model.predict_interval(X, coverage=0.9)
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012

@@ -15,8 +15,8 @@ from ..core.namespace import Array, to_numpy
 from ..core.units import unit_of
 from ..data.samples import Samples
 from ..data.source import Source
-from ..model_selection.folds import take
 from ..model_selection.penalties import check_penalties
+from ..model_selection.splits import take
 from ._gram import KernelFunction, centred_gram
 
 __all__ = ["KernelSpec", "check_kernels", "kernel_alphas", "kernel_function"]

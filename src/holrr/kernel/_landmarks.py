@@ -30,7 +30,7 @@ from ..data.arrays import check_inputs
 from ..data.moments import Moments
 from ..data.samples import Samples
 from ..data.source import Source
-from ..model_selection.folds import take
+from ..model_selection.splits import take
 from ._gram import KernelFunction, centred_gram
 from ._problem import positive_part
 

@@ -3,23 +3,25 @@
 With the eigenpairs ``K = Q diag(lam) Q'`` a kernel problem is the spectral problem of the linear
 family with ``s = sqrt(lam)`` and ``basis = Q / s`` (`spectral_from_gram`).
 
-For one penalty no eigenpairs of `K` are needed. With ``C = (K + alpha I)^-1 Y``,
+For one penalty no eigenpairs of `K` are needed. With ``K + alpha I = L L'``, ``H = L^-1 Y`` and
+``C = L'^-1 H``,
 
-    Z'Z = Y' K (K + alpha I)^-1 Y = Y'(Y - alpha C) ,
+    Z'Z = Y' K (K + alpha I)^-1 Y = Y'(Y - alpha C) = Y'Y - alpha H'H ,
 
 which has the size of an output. Any square root of it, ``R'R = Z'Z``, is Z up to a rotation of the
 input mode, and ``C R^-1`` maps coordinates of that mode to dual coefficients, since it maps Z to C
-(`whiten_gram`).
+(`whiten_gram`). `C` itself is not needed where few coordinates are mapped.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
+from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dlange, dpocon, dpotrf, dpstrf
 
 from ..core.caution import warn
@@ -33,6 +35,7 @@ from ..core.namespace import (
     is_numpy_array,
     namespace_of,
     solve_triangular,
+    squared_norm,
     symmetrise,
     to_numpy,
 )
@@ -60,9 +63,8 @@ def ridge_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver:
     solved = _solve_cholesky(build, Y, alpha, solver=solver)
     if solved is None:
         return spectral_from_gram(build(), Y).at(alpha)
-    C, G, L = solved
-    xp = namespace_of(C)
-    residual = _residual(Y, C, alpha)
+    C, G, L = solved.C, solved.G, solved.L
+    xp, residual = namespace_of(C), _residual(Y, solved, alpha)
     squares = xp.reshape(alpha * alpha * xp.sum(C * C, axis=0), Y.shape)
     return Whitened(
         Z=xp.reshape(G.as_coefficients(C), (C.shape[0], *Y.shape)),
@@ -94,11 +96,9 @@ def _gram_hat(G: Gram, L: Array, Y: Responses, alpha: float) -> Hat:
     )
 
 
-def _residual(Y: Responses, C: Array, alpha: float) -> float:
-    """``||Y||^2 - ||Z||^2 = alpha <Y, C>``."""
-    if not math.isfinite(Y.syy):
-        return math.inf
-    return max(alpha * float(namespace_of(C).sum(Y.values * C)), 0.0)
+def _residual(Y: Responses, solved: _Solved, alpha: float) -> float:
+    """``||Y||^2 - ||Z||^2 = alpha <Y, C> = alpha ||H||^2``."""
+    return alpha * float(squared_norm(solved.H)) if math.isfinite(Y.syy) else math.inf
 
 
 def whiten_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver: str) -> Whitened:
@@ -118,7 +118,7 @@ def whiten_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver
     wide = Y.values.shape[1] > Y.values.shape[0]
     if not (solver == "auto" and wide):
         solved = _solve_cholesky(build, Y, alpha, solver=solver)
-        problem = None if solved is None else _root_problem(*solved, Y, alpha, build)
+        problem = None if solved is None else _root_problem(solved, Y, alpha, build)
         if problem is not None:
             return problem
         if solver == "cholesky":
@@ -131,16 +131,15 @@ def whiten_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver
 
 def _solve_cholesky(
     build: Callable[[], Gram], Y: Responses, alpha: float, *, solver: str
-) -> tuple[Array, Gram, Array] | None:
-    """``C = (K + alpha I)^-1 Y``, what is known of `K`, and the factor; None for eigenvalues."""
+) -> _Solved | None:
+    """The solution by a Cholesky factorisation; None where eigenvalues are needed."""
     if solver == "eigh":
         return None
     G = build()
     if G.positive or _is_positive(G):
-        solved = _solve_positive(G, alpha, Y.values, 0.0 if solver == "cholesky" else _HALF)
-        if solved is not None:
-            C, L = solved
-            return C, G, L
+        L = _factor(G, alpha, 0.0 if solver == "cholesky" else _HALF)
+        if L is not None:
+            return _Solved(G, L, _solve_triangular(L, Y.values))
     if solver == "cholesky":
         raise ValueError(
             f"solver='cholesky' needs a positive semidefinite kernel and K + alpha I to be "
@@ -150,32 +149,49 @@ def _solve_cholesky(
     return None
 
 
-def _solve_positive(
-    G: Gram, alpha: float, Y: Array, min_rcond: float
-) -> tuple[Array, Array] | None:
-    """`C` of ``(K + alpha I) C = Y`` and the Cholesky factor, which overwrites `K`.
+@dataclass(eq=False)
+class _Solved:
+    """``K + alpha I = L L'`` (the upper triangle of `L` is anything) and ``H = L^-1 Y``."""
 
-    None where too few digits survive.
-    """
+    G: Gram
+    L: Array
+    H: Array
+
+    @cached_property
+    def C(self) -> Array:
+        """``(K + alpha I)^-1 Y``, of shape (n_samples, D)."""
+        return _solve_triangular(self.L, self.H, transposed=True)
+
+    def times(self, M: Array) -> Array:
+        """``C M``, for few columns without `C`."""
+        if 4 * M.shape[1] > self.H.shape[1]:
+            return self.C @ M
+        return _solve_triangular(self.L, self.H @ M, transposed=True)
+
+
+def _solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
+    """``L^-1 B`` or ``L'^-1 B``; of NumPy arrays from the right, so that `B` is not copied."""
+    if not is_numpy_array(B):
+        return solve_triangular(L, B, transposed=transposed)
+    return dtrsm(1.0, L, B.T, side=1, lower=1, trans_a=int(not transposed)).T
+
+
+def _factor(G: Gram, alpha: float, min_rcond: float) -> Array | None:
+    """The Cholesky factor of ``K + alpha I``, which overwrites `K`; None if few digits survive."""
     K, n = G.K, G.K.shape[0]
     if not is_numpy_array(K):
         xp = namespace_of(K)
         L, rcond = cholesky(K + alpha * xp.eye(n, dtype=K.dtype, device=device_of(K)))
-        if L is None or not rcond > min_rcond or not alpha > min_rcond * G.scale:
-            return None
-        return solve_triangular(L, solve_triangular(L, Y), transposed=True), L
+        enough = rcond > min_rcond and alpha > min_rcond * G.scale
+        return L if enough else None
     K.reshape(-1)[:: n + 1] += alpha
     # K is symmetric, so its transpose is K in the order that LAPACK wants, without a copy.
     size = max(dlange("1", K.T), G.scale + alpha)
     L, info = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
-    if info != 0:
-        return None
     # No eigenvalue of K + alpha I is below alpha: often enough to know.
-    if not alpha > min_rcond * size and not dpocon(L, size, uplo="L")[0] > min_rcond:
+    if info != 0 or not (alpha > min_rcond * size or dpocon(L, size, uplo="L")[0] > min_rcond):
         return None
-    # C' = Y' L'^-1 L^-1: from the right, so that Y is taken in its own order, too.
-    half = dtrsm(1.0, L, Y.T, side=1, lower=1, trans_a=1)
-    return dtrsm(1.0, L, half, side=1, lower=1, overwrite_b=1).T, L
+    return L
 
 
 def _is_positive(G: Gram) -> bool:
@@ -189,21 +205,25 @@ def _is_positive(G: Gram) -> bool:
 
 
 def _root_problem(
-    C: Array, G: Gram, L: Array, Y: Responses, alpha: float, build: Callable[[], Gram]
+    solved: _Solved, Y: Responses, alpha: float, build: Callable[[], Gram]
 ) -> Whitened | None:
-    """The whitened problem in the coordinates of a square root of ``Z'Z = Y'(Y - alpha C)``."""
-    xp = namespace_of(C)
-    residual = _residual(Y, C, alpha)
+    """The whitened problem in the coordinates of a square root of ``Z'Z``."""
+    G, residual = solved.G, _residual(Y, solved, alpha)
     norm = Y.syy - residual
     # Where next to nothing is fitted (or squares leave the range of floats) the difference
     # Y - alpha C has no digits.
     if not (math.isfinite(Y.syy) and norm > max(_HALF * Y.syy, _TINY)):
         return None
-    fitted = Y.values - alpha * C
-    root, lift = _square_root(_symmetric_product(Y.values, fitted), _EPS * Y.syy)
+    root, lift = _square_root(_inner_products(solved, Y, alpha, norm), _EPS * Y.syy)
+    xp = namespace_of(root)
+
+    def fitted(M: Array) -> list[tuple[float, Array]]:
+        M = lift(M)
+        return [(1.0, Y.values @ M - alpha * solved.times(M))]
+
     return Whitened(
         Z=xp.reshape(root, (root.shape[0], *Y.shape)),
-        lift=lambda M: G.as_coefficients(C @ lift(M)),
+        lift=lambda M: G.as_coefficients(solved.times(lift(M))),
         residual=residual,
         norm=norm,
         input_rank=lambda: _gram_rank(build()),
@@ -212,8 +232,20 @@ def _root_problem(
         response_grams=Y.grams,
         solver="cholesky",
         dtype=Y.dtype,
-        hat=replace(_gram_hat(G, L, Y, alpha), fitted=lambda M: [(1.0, fitted @ lift(M))]),
+        hat=replace(_gram_hat(G, solved.L, Y, alpha), fitted=fitted),
     )
+
+
+def _inner_products(solved: _Solved, Y: Responses, alpha: float, norm: float) -> Array:
+    """``Z'Z``, of shape (D, D): as a difference of Gram matrices, where it has the digits."""
+    H = solved.H
+    if norm < 0.01 * Y.syy:
+        return _symmetric_product(Y.values, Y.values - alpha * solved.C)
+    if not is_numpy_array(H):
+        return Y.values.T @ Y.values - alpha * (H.T @ H)
+    S = dsyrk(1.0, Y.values.T, lower=1)
+    S = dsyrk(-alpha, H.T, beta=1.0, c=S, lower=1, overwrite_c=1)
+    return S + np.tril(S, -1).T
 
 
 def _square_root(S: Array, noise: float) -> tuple[Array, Callable[[Array], Array]]:

@@ -12,7 +12,7 @@ core and ``1 / sigma`` of the others cancel in every term.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,13 +29,14 @@ __all__ = ["HeldOutSamples", "TallPath"]
 class TallPath(RankPath):
     """The terms of the surface for each penalty, of a problem with few outputs."""
 
-    batches = False
-
     def __init__(
         self, problem: Spectral, held_out: Any, ranks: tuple[int, ...], subspaces: str
     ) -> None:
         super().__init__(problem, held_out, ranks, subspaces)
         self.F, self.Y, self.T0 = held_out.F, held_out.Y, unfold(self.T, 0)
+
+    def prepare(self, alphas: Sequence[float]) -> None:
+        """Nothing: the directions of each penalty have the size of the outputs."""
 
     def terms(self, alpha: float) -> Terms:
         xp = namespace_of(self.T)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base import Approximating, all_or_nothing, label_constraints
 from ..core.namespace import Array, beside, namespace_of, row_blocks, to_numpy
-from ..core.spectral import Whitened, whiten_moments
+from ..core.spectral import Whitened, check_moments, whiten_moments
 from ..core.threads import few_threads_for
 from ..core.tucker import Tucker
 from ..data.arrays import check_inputs
@@ -86,6 +86,7 @@ class KernelTensorRegressor(Approximating):
     n_components: int | None
     landmarks: Any
     random_state: Any
+    moments_: Moments
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
@@ -116,7 +117,8 @@ class KernelTensorRegressor(Approximating):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Add a batch of samples to those seen so far and fit the model to all of them.
 
-        Only with landmarks: those given, or drawn from the first batch.
+        Only with landmarks: those given, or drawn from the first batch. As with the linear
+        estimators, the problem is solved when something of the fit is asked for.
 
         Parameters
         ----------
@@ -127,6 +129,14 @@ class KernelTensorRegressor(Approximating):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holrr import KernelRLS
+        >>> model, X = KernelRLS(n_components=3, random_state=0), np.linspace(0, 1, 8)[:, None]
+        >>> model.partial_fit(X, np.sin(X)).partial_fit(X + 1, np.sin(X + 1)).moments_.n_samples
+        16
         """
         seen = moments_so_far(self)
         data = ingest(self, X, y, sample_weight, reset=seen is None)
@@ -137,9 +147,14 @@ class KernelTensorRegressor(Approximating):
             check_batch(data, seen)
         batch = features.moments(data, self._wants_response_grams())
         moments = batch if seen is None else seen + batch
-        self._fit_features(features, moments)
+        check_moments(moments, self.solver)
+        self._check_shape(features.points.shape[0], data.output_shape)
+        return self._put_off({"moments_": moments, **self._kept_features(features)})
+
+    def _solve_later(self, **options: Any) -> Any:
+        moments, (_, s, Q) = self.moments_, self._fitted_features
+        self._fit_features(Landmarks(self._kernel_function(), self.X_fit_, s, Q), moments)
         self.moments_ = moments
-        return self
 
     def _read(self, X: Array, read: Callable[[Array], Array]) -> Array:
         blocks = row_blocks(X.shape[0], 8 * self.tucker_.shape[0], _BLOCK)
@@ -232,10 +247,10 @@ class KernelTensorRegressor(Approximating):
             xp = namespace_of(X)
             self._fitted_hat["diagonal"] = float(xp.max(xp.linalg.diagonal(X)))
 
-    def _keep_features(self, features: Landmarks) -> None:
-        self.X_fit_ = features.points
+    def _kept_features(self, features: Landmarks) -> dict[str, Any]:
+        """What kernel values of other samples take where there are landmarks."""
         chosen = {**self._kernel_spec(), "n_components": self.n_components}
-        self._fitted_features = (chosen, features.s, features.Q)
+        return {"X_fit_": features.points, "_fitted_features": (chosen, features.s, features.Q)}
 
     def _fit_features(
         self, features: Landmarks, moments: Moments, data: Any = None, **options: Any
@@ -248,7 +263,7 @@ class KernelTensorRegressor(Approximating):
             problem = replace(problem, units=data.units)
         self._forget()
         self._solve(problem, features.points.shape[0], **options)
-        self._keep_features(features)
+        self.__dict__.update(self._kept_features(features))
         return self
 
     def _n_directions(self, n_features: int, output_shape: Sequence[int]) -> int:

@@ -12,8 +12,9 @@ from ..core.finite import check_finite
 from ..core.namespace import Array
 from ..data.samples import Samples
 from ..data.source import Source
-from ..model_selection.folds import Folds, check_splits, partition_of
+from ..model_selection.folds import Folds
 from ..model_selection.search import Data, Index
+from ..model_selection.splits import check_splits, partition_of
 from ..model_selection.surface_search import SurfaceSearchCV
 from ._folds import KernelFolds, LandmarkFolds
 from ._kernels import KernelSpec, check_kernels, kernel_alphas, mean_eigenvalue, some_samples

@@ -37,10 +37,10 @@ class LRR(LowRank, LinearApproximating):
 
     Attributes
     ----------
-    core_ : array of shape (rank_, d1, ..., dp)
-        Outputs for each of the latent inputs.
+    core_ : array of shape (R, d1, ..., dp)
+        Outputs for each of the R latent inputs.
     factors_ : list of p + 1 arrays
-        First the map from inputs to latent inputs, (n_features, rank_), then identities.
+        First the map from inputs to latent inputs, (n_features, R), then identities.
     coef_ : array of shape (n_features, d1, ..., dp)
         Dense coefficients, built when asked for.
     intercept_ : array of shape (d1, ..., dp), or float for scalar targets

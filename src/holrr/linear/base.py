@@ -15,9 +15,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..base import Approximating, TensorRegressor, all_or_nothing, label_constraints
 from ..core.caution import warn
 from ..core.finite import BadEntryError
-from ..core.namespace import Array, beside
+from ..core.namespace import Array, beside, to_numpy
 from ..core.samples import whiten_arrays
-from ..core.spectral import SOLVERS, Whitened, whiten_moments
+from ..core.spectral import SOLVERS, Whitened, check_moments, whiten_moments
 from ..core.threads import few_threads_for
 from ..data.moments import Moments
 from ..data.samples import Samples, forget_names, ingest
@@ -88,10 +88,10 @@ class LinearTensorRegressor(TensorRegressor):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Add a batch of samples to those seen so far and fit the model to all of them.
 
-        The data are kept as moments, whose size does not depend on the number of samples, and
-        every call solves the problem anew: with many small batches it is quicker to merge
-        `Moments` and to call `fit_moments` once. After `fit`, which keeps no moments, it starts
-        anew and says so in a warning.
+        The data are kept as moments, whose size does not depend on the number of samples. A batch
+        only adds to them: the problem is solved when something of the fit is asked for (a
+        prediction, an attribute, a copy), which is where an error of the solver is raised. After
+        `fit`, which keeps no moments, it starts anew and says so in a warning.
 
         Parameters
         ----------
@@ -102,13 +102,20 @@ class LinearTensorRegressor(TensorRegressor):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holrr import RLS
+        >>> model = RLS().partial_fit(np.eye(4), np.ones((4, 3, 2)))
+        >>> model.partial_fit(-np.eye(4), np.zeros((4, 3, 2))).moments_.n_samples
+        8
         """
         seen = moments_so_far(self)
         data = ingest(self, X, y, sample_weight, reset=seen is None)
         if seen is not None:
             check_batch(data, seen)
-        self._add_batch(data, seen)
-        return self
+        return self._add_batch(data, seen)
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
@@ -122,6 +129,14 @@ class LinearTensorRegressor(TensorRegressor):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holrr import RLS, Moments
+        >>> here, there = (Moments.from_arrays(np.eye(4), np.ones((4, 3, 2))) for _ in range(2))
+        >>> RLS().fit_moments(here + there).coef_.shape
+        (4, 3, 2)
         """
         if not isinstance(moments, Moments):
             raise TypeError(f"moments must be a Moments object; got {type(moments).__name__}.")
@@ -156,26 +171,38 @@ class LinearTensorRegressor(TensorRegressor):
             else:
                 problem = self._problem_of_source(data)
             self._forget()
-            self._solve(problem, data.n_features, **options)
+            with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
+                self._solve(problem, data.n_features, **options)
         if isinstance(data, Samples):  # a small problem may have been solved elsewhere
             self.tucker_ = self.tucker_.beside(data.X)
             if not isinstance(self.intercept_, float):
                 self.intercept_ = beside(self.intercept_, data.X)
         return self
 
-    def _add_batch(self, data: Samples | Source, seen: Moments | None) -> None:
-        """Fit to the moments of earlier batches, if there are any, and of this one."""
-        if seen is None:
-            self._fit_moments(data.moments(self._wants_response_grams()))
-        else:
-            self._fit_moments(seen + data.moments(seen.response_grams is not None))
+    def _add_batch(self, data: Samples | Source, seen: Moments | None, **options: Any) -> Any:
+        """Add a batch to the moments of those before; the fit to them all is put off."""
+        grams = self._wants_response_grams() if seen is None else seen.response_grams is not None
+        with few_threads_for(data.work if isinstance(data, Samples) else math.inf):
+            moments = data.moments(grams)
+            moments = moments if seen is None else seen + moments
+        self._check_moments(moments)
+        return self._put_off({"moments_": moments}, **options)
 
-    def _fit_moments(self, moments: Moments, *, keep: bool = True, **options: Any) -> Any:
-        """Fit to moments, which are kept for later batches unless nobody will add any."""
+    def _solve_later(self, **options: Any) -> Any:
+        return self._fit_moments(self.moments_)
+
+    def _check_moments(self, moments: Moments) -> None:
+        """Raise what is wrong with moments, or with parameters for them, before any solution."""
         if self._wants_response_grams() and moments.response_grams is None:
             raise ValueError(
                 "subspaces='response' needs moments that were gathered with response_grams=True."
             )
+        check_moments(moments, getattr(self, "solver", "auto"))
+        self._check_shape(moments.n_features, moments.output_shape)
+
+    def _fit_moments(self, moments: Moments, *, keep: bool = True, **options: Any) -> Any:
+        """Fit to moments, which are kept for later batches unless nobody will add any."""
+        self._check_moments(moments)
         with few_threads_for(moments.n_features * math.prod(moments.Sxy.shape)):
             problem = self._problem_of_moments(moments)
             self._forget()
@@ -247,21 +274,26 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
         self.n_iter_ = getattr(self, "n_iter_", 1)
         self.n_dropped_ = n_dropped
 
-    def _add_batch(self, data: Samples | Source, seen: Moments | None) -> None:
+    def _add_batch(self, data: Samples | Source, seen: Moments | None, **options: Any) -> Any:
         """As above; outputs that no batch has any entry of are not part of the problem."""
         never: Any = False
         if self.missing == "fill" and isinstance(data, Samples) and has_holes(data):
             data, never = without_unobserved(self, observe(data)[0])
         if seen is not None:
-            check_unobserved(never, self.intercept_)
-        super()._add_batch(data, seen)
+            later = self._put_off_options()
+            nan = np.isnan(to_numpy(self.intercept_)) if later is None else later["never"]
+            check_unobserved(never, nan)
+        return super()._add_batch(data, seen, never=never)
+
+    def _solve_later(self, *, never: Any = False, **options: Any) -> Any:
+        super()._solve_later(**options)
         if np.any(never):
             self.intercept_ = np.where(never, np.nan, self.intercept_)
             self.noise_ = np.where(never, np.nan, self.noise_)
 
-    def _fit_moments(self, moments: Moments, **options: Any) -> Any:
+    def _check_moments(self, moments: Moments) -> None:
         refuse_output_weight(self, "moments")
-        return super()._fit_moments(moments, **options)
+        super()._check_moments(moments)
 
     def _problem_of_samples(self, data: Samples) -> Whitened:
         problem = whiten_arrays(

@@ -20,7 +20,7 @@ from ..core.caution import warn
 from ..core.finite import check_finite
 from ..core.holes import Observed, SampleBasis, has_observation
 from ..core.missing import Completion
-from ..core.namespace import asarray_like, is_numpy_array, namespace_of, row_blocks, to_numpy
+from ..core.namespace import asarray_like, is_numpy_array, namespace_of, row_blocks
 from ..core.output_weights import check_output_weight, scale_outputs, unscale
 from ..core.spectral import Whitened
 from ..data.named import take_output_weight
@@ -99,9 +99,8 @@ def without_unobserved(estimator: Any, data: Samples) -> tuple[Samples, np.ndarr
     return replace(data, Y=np.where(never, 0.0, data.Y)), never
 
 
-def check_unobserved(never: Any, intercept: Any) -> None:
-    """A batch must lack the same outputs, if any, as those before, whose intercept is NaN."""
-    before = np.isnan(to_numpy(intercept)) if np.ndim(intercept) else np.isnan(intercept)
+def check_unobserved(never: Any, before: Any) -> None:
+    """A batch must lack the same outputs, if any, as those before."""
     if np.any(before != never):
         where = tuple(int(i) for i in np.argwhere(before != never)[0])
         raise ValueError(

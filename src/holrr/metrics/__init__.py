@@ -1,4 +1,15 @@
-"""How good predictions of tensors are: R2, RMSE and skill, and how well their intervals cover."""
+"""How good predictions of tensors are: R2, RMSE and skill, and how well their intervals cover.
+
+`scorers` serves scikit-learn's tools:
+
+>>> from sklearn.model_selection import cross_validate
+>>> from holrr import RLS
+>>> from holrr.datasets import make_tensor_regression
+>>> from holrr.metrics import scorers
+>>> X, Y = make_tensor_regression(60, 3, (4, 2), rank=2, snr=9, random_state=0)
+>>> sorted(cross_validate(RLS(), X, Y, cv=3, scoring=scorers))[2:]
+['test_neg_rmse', 'test_r2_pooled', 'test_r2_uniform']
+"""
 
 from ._scores import r2, rmse, scorers, skill
 from .coverage import calibration_error, interval_coverage, interval_width

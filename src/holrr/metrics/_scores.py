@@ -159,7 +159,8 @@ def skill(
     return labelled(labels, skill_of(errors, average), "skill")
 
 
-# For ``scoring=`` of `cross_validate`, `GridSearchCV` and the like: one of them, or all at once.
+#: For ``scoring=`` of `cross_validate`, `GridSearchCV` and the like: one of them, or all at once.
+#: ``"r2_pooled"``, ``"r2_uniform"`` and ``"neg_rmse"``.
 scorers: dict[str, Any] = {
     "r2_pooled": make_scorer(r2),
     "r2_uniform": make_scorer(r2, average="uniform"),

@@ -65,6 +65,12 @@ def interval_width(
         As in `interval_coverage`.
     average : {"pooled"} or None, default="pooled"
         Over all entries, or for each output.
+
+    Examples
+    --------
+    >>> from holrr.metrics import interval_width
+    >>> interval_width([[0.0, 0.0], [0.0, 0.0]], [[1.0, 4.0], [3.0, 4.0]], average=None)
+    array([2., 4.])
     """
     if average == "samples":
         raise ValueError("average must be 'pooled' or None for widths; got average='samples'.")
@@ -93,10 +99,18 @@ def calibration_error(
     -------
     float, or array of shape (d1, ..., dp) with ``average=None``, named as the outputs
         Mean absolute difference; 0 is perfect.
+
+    Examples
+    --------
+    >>> from holrr.metrics import calibration_error
+    >>> y = [0.1, 0.3, 0.5, 0.9]
+    >>> intervals = {0.5: ([0.0] * 4, [0.5] * 4), 0.8: ([0.0] * 4, [0.8] * 4)}
+    >>> round(calibration_error(y, intervals), 3)  # three of four lie in both
+    0.15
     """
     check_intervals(intervals)
     options = {"sample_weight": sample_weight, "average": average}
-    gaps = [np.abs(interval_coverage(y_true, *ab, **options) - c) for c, ab in intervals.items()]
+    gaps = [abs(interval_coverage(y_true, *ab, **options) - c) for c, ab in intervals.items()]
     return sum(gaps) / len(gaps)
 
 

@@ -153,6 +153,7 @@ class HOLRRCV(LinearSurfaceSearchCV):
     >>> model = HOLRRCV().fit(X, Y)
     >>> model.rank_, model.cv_results_["mean_mse"].shape
     ((3, 2, 3), (13, 8, 6, 7))
+    >>> low, high = model.predict_interval(X, coverage=0.9)
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012

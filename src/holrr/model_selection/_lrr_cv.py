@@ -127,6 +127,7 @@ class LRRCV(LinearSurfaceSearchCV):
     >>> model = LRRCV(alphas=[0, 0.1, 1, 10]).fit(X, Y)
     >>> model.rank_, model.cv_results_["mean_mse"].shape
     (2, (4, 6))
+    >>> low, high = model.predict_interval(X, coverage=0.9)
     """
 
     def __init__(

@@ -107,6 +107,7 @@ class RLSCV(LinearSurfaceSearchCV):
     >>> model = RLSCV(alphas=[0.1, 1, 10]).fit(X, Y)
     >>> model.alpha_, model.cv_results_["mean_mse"].round(2)
     (1.0, array([1.16, 1.16, 1.68]))
+    >>> low, high = model.predict_interval(X, coverage=0.9)
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012

@@ -52,30 +52,11 @@ class FinalModel(InputScores):
         return self.best_estimator_._dense_coef()
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predict with the final model.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-        return_std : bool, default=False
-            Whether the standard deviation of a new observation about its prediction is returned,
-            too.
-
-        Returns
-        -------
-        array of shape (n_samples, d1, ..., dp), or a pair of them
-        """
         check_is_fitted(self)
         return self.best_estimator_.predict(X, return_std)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination R2 of the final model, of all outputs together.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-        y : array of shape (n_samples, d1, ..., dp)
-        sample_weight : array of shape (n_samples,), optional
-        """
         check_is_fitted(self)
         return self.best_estimator_.score(X, y, sample_weight)
+
+    predict.__doc__, score.__doc__ = TensorRegressor.predict.__doc__, TensorRegressor.score.__doc__

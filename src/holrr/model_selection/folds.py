@@ -1,4 +1,4 @@
-"""Folds: checked splits, merged moments, and what a family of models must supply.
+"""Folds: what a family of models must supply to be cross-validated.
 
 A search asks its `Folds` for the training problem and the held-out data of each fold, and for a fit
 to all the data at the end. A family of models (linear, kernel, ...) is cross-validated by writing
@@ -9,238 +9,23 @@ from __future__ import annotations
 
 import math
 from abc import ABCMeta, abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import check_cv
 
 from ..core.approximate import Approximation
-from ..core.namespace import Array, asarray_like, namespace_of, on_host, to_numpy
+from ..core.namespace import Array, on_host
 from ..core.spectral import Spectral, Whitened
 from ..core.units import Units
 from ..data.moments import Moments
-from ..data.source import Source
 from .held_out import HeldOut
+from .splits import Split, take
 
-__all__ = ["Folds", "Split", "check_splits", "is_consecutive", "is_partition", "merge_others"]
-__all__ += ["gather_folds", "labels_of", "partition_of", "pieces_of", "take"]
+__all__ = ["Folds"]
 
-Split = tuple[np.ndarray, np.ndarray]
 
 # Bytes of the outputs of problems that are kept for the next to ask.
 _KEPT = 2**28
-
-
-# ---------------------------------------------------------------- splits
-
-
-def check_splits(
-    cv: Any, X: Array, Y: Array, groups: Any = None, sample_weight: Array | None = None
-) -> list[Split]:
-    """Pairs of training and test indices, each side with samples of positive weight.
-
-    Parameters
-    ----------
-    cv : int, splitter or iterable of pairs
-    X : array of shape (n_samples, n_features)
-    Y : array of shape (n_samples, d1, ..., dp)
-    groups : array of shape (n_samples,), optional
-    sample_weight : array of shape (n_samples,), optional
-    """
-    n = X.shape[0]
-    if groups is not None and len(groups) != n:
-        raise ValueError(
-            f"groups must have one entry for each of the {n} samples; got {len(groups)}."
-        )
-    pairs = list(check_cv(cv).split(X, to_numpy(Y), groups))
-    if not pairs:
-        raise ValueError(f"cv must give at least one split; cv={cv!r} gave none.")
-    w = None if sample_weight is None else to_numpy(sample_weight)
-    return [
-        (_check_side(train, k, "training", n, w), _check_side(test, k, "test", n, w))
-        for k, (train, test) in enumerate(pairs)
-    ]
-
-
-def _check_side(index: Any, k: int, side: str, n: int, w: np.ndarray | None) -> np.ndarray:
-    index = np.asarray(index)
-    if index.dtype == bool:
-        if index.shape != (n,):
-            raise ValueError(
-                f"the {side} mask of split {k} of cv has shape {index.shape}; expected {(n,)}."
-            )
-        index = np.flatnonzero(index)
-    if index.size == 0:
-        raise ValueError(
-            f"the {side} side of split {k} of cv is empty; it needs a sample at least."
-        )
-    if index.ndim != 1 or not np.issubdtype(index.dtype, np.integer):
-        raise ValueError(
-            f"the {side} side of split {k} of cv must be a 1-d array of integers or a mask; got "
-            f"dtype {index.dtype} and shape {index.shape}."
-        )
-    if index.min() < -n or index.max() >= n:
-        bad = index[(index < -n) | (index >= n)][0]
-        raise ValueError(
-            f"the {side} side of split {k} of cv holds {bad}, but there are {n} samples."
-        )
-    if w is not None and not w[index].any():
-        raise ValueError(
-            f"the {side} side of split {k} of cv has zero sample_weight throughout; it needs a "
-            f"sample of positive weight."
-        )
-    return index % n
-
-
-def is_partition(splits: Sequence[Split], n_samples: int) -> bool:
-    """Whether each sample is tested once and each training set is what its test set leaves."""
-    tested = np.zeros(n_samples, dtype=int)
-    for train, test in splits:
-        tested[test] += 1
-        used = np.zeros(n_samples, dtype=bool)
-        used[train] = used[test] = True
-        if train.size + test.size != n_samples or not used.all():
-            return False
-    return bool((tested == 1).all())
-
-
-def gather_folds(
-    source: Source, cv: Any, groups: Any = None, response_grams: bool = False
-) -> tuple[list[Moments], list[Split] | None]:
-    """Moments of the folds of data beyond memory, from one pass over them.
-
-    Parameters
-    ----------
-    source : Source
-    cv : int, splitter or iterable of pairs
-    groups : array of shape (n_samples,), optional
-    response_grams : bool
-
-    Returns
-    -------
-    parts : list of Moments
-        Of the folds; where these are no partition, of the pieces that the splits cut the data into.
-    splits : list of index pairs, or None
-        The pieces to train on and to test on, where these are not the other folds and the fold.
-    """
-    splits, n = _splits_of(source, cv, groups), source.n_samples
-    if is_partition(splits, n):
-        return source.fold_moments(labels_of(splits, n), len(splits), response_grams), None
-    labels, cut = pieces_of(splits, n, source.weights)
-    n_pieces, d = int(labels.max()) + 1, source.n_features
-    held = 8 * (n_pieces + 2 * len(splits)) * d * (d + math.prod(source.output_shape))
-    if held > max(source.max_bytes, 2**26):
-        raise ValueError(
-            f"cv={cv!r} cuts the data into {n_pieces} pieces, and the moments of all of them and "
-            f"of {len(splits)} splits would take {held / 2**20:.3g} MiB; the memory budget is "
-            f"{source.max_bytes / 2**20:.3g} MiB. Take fewer splits, or KFold or GroupKFold."
-        )
-    return source.fold_moments(labels, n_pieces, response_grams), cut
-
-
-def pieces_of(
-    splits: Sequence[Split], n_samples: int, weights: np.ndarray | None = None
-) -> tuple[np.ndarray, list[Split]]:
-    """The pieces that the borders of splits cut the data into: each is on one side of every split.
-
-    Expanding windows and shuffled splits are sums of such pieces, so one pass over the data gives
-    the moments of all their sides.
-
-    Parameters
-    ----------
-    splits : list of index pairs
-    n_samples : int
-    weights : array of shape (n_samples,), optional
-
-    Returns
-    -------
-    labels : array of shape (n_samples,)
-        The piece of each sample; -1 for those without weight.
-    splits : list of index pairs
-        The same splits in pieces.
-
-    Examples
-    --------
-    >>> windows = [(np.arange(2), np.arange(2, 4)), (np.arange(4), np.arange(4, 6))]
-    >>> labels, cut = pieces_of(windows, 6)
-    >>> labels.tolist(), [tuple(side.tolist() for side in split) for split in cut]
-    ([1, 1, 2, 2, 0, 0], [([1], [2]), ([1, 2], [0])])
-    """
-    sides = np.zeros((n_samples, len(splits)), dtype=np.int8)
-    for k, split in enumerate(splits):
-        for code, index in zip((1, 2), split, strict=True):
-            if np.unique(index).size < index.size:
-                raise ValueError(
-                    f"split {k} of cv holds a sample twice, which data beyond memory cannot; give "
-                    f"it a weight instead."
-                )
-            sides[index, k] += code
-    used = np.arange(n_samples) if weights is None else np.flatnonzero(weights > 0)
-    found, inverse = np.unique(sides[used], axis=0, return_inverse=True)
-    labels = np.full(n_samples, -1, dtype=np.intp)
-    labels[used] = inverse.reshape(-1)
-    return labels, [
-        (np.flatnonzero(column % 2 == 1), np.flatnonzero(column >= 2)) for column in found.T
-    ]
-
-
-def _splits_of(source: Source, cv: Any, groups: Any = None) -> list[Split]:
-    samples = np.empty((source.n_samples, 0))  # splitters ask for the number of samples only
-    return check_splits(cv, samples, samples, groups, source.weights)
-
-
-def partition_of(source: Source, cv: Any, groups: Any = None) -> list[Split]:
-    """The splits of data beyond memory, which are read once."""
-    splits = _splits_of(source, cv, groups)
-    if not is_partition(splits, source.n_samples):
-        raise ValueError(
-            f"data beyond memory are read once, so cv must test every sample once and train on all "
-            f"others, as KFold and GroupKFold do; cv={cv!r} does not."
-        )
-    return splits
-
-
-def labels_of(splits: Sequence[Split], n_samples: int) -> np.ndarray:
-    """For each sample the number of the split that tests it."""
-    labels = np.empty(n_samples, dtype=np.intp)
-    for fold, (_, test) in enumerate(splits):
-        labels[test] = fold
-    return labels
-
-
-def merge_others(parts: Sequence[Moments]) -> list[Moments]:
-    """For each part the moments of all the others, with about three merges a part."""
-    before: list[Moments | None] = [None]
-    for part in parts[:-1]:
-        before.append(_merged(before[-1], part))
-    after: Moments | None = None
-    merged: list[Moments] = []
-    for part, head in zip(reversed(parts), reversed(before), strict=True):
-        both = _merged(head, after)
-        assert both is not None
-        merged.append(both)
-        after = _merged(part, after)
-    return merged[::-1]
-
-
-def _merged(a: Moments | None, b: Moments | None) -> Moments | None:
-    return b if a is None else a if b is None else a + b
-
-
-def is_consecutive(index: np.ndarray) -> bool:
-    """Whether the indices are those of a slice."""
-    return bool(index[-1] - index[0] == index.size - 1 and (np.diff(index) == 1).all())
-
-
-def take(A: Array, index: np.ndarray) -> Array:
-    """Rows of `A`: a view where they are consecutive, else a copy."""
-    if is_consecutive(index):
-        return A[int(index[0]) : int(index[-1]) + 1, ...]
-    return namespace_of(A).take(A, asarray_like(index, A), axis=0)
-
-
-# ---------------------------------------------------------------- problems
 
 
 class Folds(metaclass=ABCMeta):

@@ -28,9 +28,10 @@ from ..core.spectral import Spectral, Whitened
 from ..core.tucker import Tucker
 from ..data.samples import Samples
 from ..linear.holes import observe
-from .folds import Folds, Split, take
+from .folds import Folds
 from .held_out import HeldOut
 from .linear_folds import input_energy
+from .splits import Split, take
 from .stack import Stack
 from .sweep import Errors, Sweep
 

@@ -21,8 +21,9 @@ from ..core.samples import spectral_from_arrays, spectral_from_samples
 from ..core.spectral import Spectral, keeps_digits, spectral_from_moments
 from ..data.moments import Moments
 from ..data.samples import Samples
-from .folds import Folds, Split, is_consecutive, is_partition, merge_others, take
+from .folds import Folds
 from .held_out import HeldOut
+from .splits import Split, is_consecutive, is_partition, merge_others, take
 
 __all__ = ["ArrayFolds", "MomentFolds", "check_fold_moments", "input_energy"]
 

@@ -17,12 +17,13 @@ from ..data.source import Source
 from ..linear.base import output_constraints, refuse_output_weight
 from ..linear.holes import check_no_infinity, has_holes, output_weights, unscale_fit, weighted
 from ..progress import progress
-from .folds import Folds, check_splits, gather_folds
+from .folds import Folds
 from .holes import HoleFolds, Visit, settle, unweighted_error
 from .linear_folds import ArrayFolds, MomentFolds, check_fold_moments
 from .penalties import default_alphas
 from .search import Index, SearchCV
 from .selection import select
+from .splits import check_splits, gather_folds
 from .surface_search import SurfaceSearchCV
 
 __all__ = ["LinearSearchCV", "LinearSurfaceSearchCV"]
@@ -53,6 +54,16 @@ class LinearSearchCV(SearchCV):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> from holrr import RLSCV, Moments
+        >>> from holrr.datasets import make_tensor_regression
+        >>> X, Y = make_tensor_regression(60, 4, (3, 2), rank=2, snr=1, random_state=0)
+        >>> folds = [Moments.from_arrays(X[k::3], Y[k::3]) for k in range(3)]
+        >>> model = RLSCV(alphas=[0.1, 1.0, 10.0]).fit_fold_moments(folds)
+        >>> RLSCV.from_fold_moments(folds, alphas=[0.1, 1.0, 10.0]).alpha_ == model.alpha_
+        True
         """
         folds = self._moment_folds(moments)
         forget_names(self, folds.total().output_shape)

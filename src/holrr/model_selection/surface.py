@@ -3,7 +3,7 @@
 Take the full HOSVD ``Z = S x_0 U0 x_1 U1 ... x_p Up`` of a training problem. The fit of rank R
 keeps the leading block of `S`, so the fits are nested and their held-out errors are cumulative
 sums. With ``A`` the map from the core's input mode to predictions, ``G = A'A`` and
-``H = A'Yv x_1 U1' ...`` over the held-out samples,
+``H = A'Yv x_1 U1' ...`` over the held-out samples::
 
     inc = S * (diag(G) S + 2 tril(G, -1) S - 2 H)        (elementwise *, mode 0 along the rows)
     squared error of all ranks = ||Yv||^2 + cumulative sum of inc along every axis.
@@ -25,16 +25,20 @@ import numpy as np
 
 from ..core.approximate import hosvd, safe_scale
 from ..core.namespace import (
+    HOST_LIMIT,
     Array,
+    all_beside,
+    all_to_numpy,
     device_of,
     eigh_top,
     is_numpy_array,
     namespace_of,
+    on_host,
     to_numpy,
 )
 from ..core.spectral import Spectral
 from ..core.tensor import gram, unfold
-from .batched import batched_errors, can_batch
+from ..core.threads import limit_threads
 from .held_out import HeldOut
 
 __all__ = ["RankPath", "Terms", "cumulative_sum", "error_surface", "extended", "rank_path"]
@@ -85,12 +89,21 @@ def error_surface(
         for _ in alphas:
             tick()
         return surface
-    for a, block in enumerate(path.all_errors(alphas)):
+    path.prepare(alphas)
+    for a, alpha in enumerate(alphas):
         # Rounding leaves errors of nearly exact fits a little below zero.
-        np.maximum(block, 0.0, out=block)
-        np.divide(extended(block, ranks), held_out.size, out=surface[a, ...])
+        block = to_numpy(_mean_errors(path.terms(alpha).errors(path.yy), held_out.size))
+        surface[a, ...] = extended(block, ranks)
         tick()
     return surface
+
+
+def _mean_errors(block: Array, size: float) -> Array:
+    """Sums of squares as means, none below zero, in place where that is possible."""
+    if not is_numpy_array(block):
+        return namespace_of(block).clip(block, 0.0, None) / size
+    np.maximum(block, 0.0, out=block)
+    return np.divide(block, size, out=block)
 
 
 def rank_path(
@@ -155,9 +168,6 @@ class Terms:
 class RankPath:
     """What the penalties of one training problem share, and the increments for each of them."""
 
-    # Whether `batched_errors` knows the terms.
-    batches = True
-
     def __init__(
         self, problem: Spectral, held_out: HeldOut, ranks: tuple[int, ...], subspaces: str
     ):
@@ -176,28 +186,41 @@ class RankPath:
             assert problem.response_grams is not None
             grams = problem.response_grams
             self.fixed = [eigh_top(G, R)[1] for G, R in zip(grams, self.ranks[1:], strict=True)]
+        self.found: dict[float, list[Array]] = {}
 
-    def errors(self, alpha: float) -> np.ndarray:
-        """Squared errors of all ranks, on the host."""
-        return to_numpy(self.terms(alpha).errors(self.yy))
-
-    def all_errors(self, alphas: Sequence[float]) -> Iterable[np.ndarray]:
-        """The same for each penalty; where the data are on an accelerator, of all in one round."""
-        if self.batches and can_batch(self):
-            return to_numpy(batched_errors(self, alphas)).copy()
-        return map(self.errors, alphas)
+    def prepare(self, alphas: Sequence[float]) -> None:
+        """Find the bases of many penalties at once, where an accelerator waits for each of them."""
+        free = range(1 if self.fixed is not None else len(self.ranks))
+        sizes, tall = self.T.shape, self.T.shape[0] > _rest(self.T.shape, 0)
+        if on_host(self.T) or tall or max(sizes[mode] for mode in free) > HOST_LIMIT:
+            return
+        rows = [self.row_grams[mode - 1] for mode in free[1:]]
+        if any(G is None for G in rows):
+            return
+        xp = namespace_of(self.T)
+        d = xp.stack([self.s / self.root(alpha) for alpha in alphas])
+        grams = [self.input_gram * d[:, :, None] * d[:, None, :]]
+        for G, n in zip(rows, sizes[1:], strict=False):
+            grams.append(xp.reshape((d * d) @ xp.reshape(G, (-1, n * n)), (-1, n, n)))
+        pairs = zip(all_to_numpy(grams), self.ranks, strict=False)
+        with limit_threads(1):
+            bases = [np.stack([eigh_top(each, R)[1] for each in G]) for G, R in pairs]
+        there: list[Array] = all_beside(bases, self.T)
+        self.found = {alpha: [U[a, ...] for U in there] for a, alpha in enumerate(alphas)}
 
     def terms(self, alpha: float) -> Terms:
         """Core, held-out products and Gram matrix for one penalty."""
         xp = namespace_of(self.T)
         root = self.root(alpha)
-        U0 = self._input_basis(root)
+        found = self.found.get(alpha)
+        U0 = self._input_basis(root) if found is None else found[0]
         A = U0 / root[:, None]  # feature coordinates to core coordinates
         G = A.T @ self.C @ A
         V = U0 * (self.s / root * self.scale)[:, None]
         if len(self.ranks) < self.T.ndim:
             return self._matrix_terms(V, A, G)
-        S, H = self._rotated(V, A, self.output_bases(root))
+        others = self.output_bases(root) if found is None or self.fixed is not None else found[1:]
+        S, H = self._rotated(V, A, others)
         return Terms(S, H, xp.tril(G) + xp.tril(G, k=-1))
 
     def ridge_errors(self, alphas: Iterable[float]) -> np.ndarray:

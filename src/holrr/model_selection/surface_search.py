@@ -14,8 +14,8 @@ from joblib import effective_n_jobs
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.namespace import asarray_like, to_numpy
-from ..core.threads import n_threads
+from ..core.namespace import asarray_like
+from ..core.threads import n_threads_for
 from ..data.moments import Moments
 from ..linear.holes import unscale_noise
 from ..progress import Progress
@@ -23,8 +23,9 @@ from ..spread import scalar_if_0d
 from .criteria import CRITERIA, criterion_surface
 from .folds import Folds
 from .grid import RankGrid, parameter_counts
-from .intervals import FoldResiduals, Intervals, held_out_noise, held_out_scores
+from .intervals import Intervals, held_out_noise
 from .pruning import Pruning, Screened, is_worthwhile
+from .residuals import FoldResiduals, held_out_scores, residual_home
 from .search import Data, Index, SearchCV
 from .selection import SELECTIONS, select
 from .stack import MAX_BLOCKS
@@ -131,10 +132,11 @@ class SurfaceSearchCV(Intervals, SearchCV):
         """By default as many folds as there are threads, with one thread for each."""
         if self.n_jobs is not None or effective_n_jobs(None) > 1 or not folds.on_host:
             return self.n_jobs
-        return min(n_threads(), folds.n_folds)
+        return min(n_threads_for(math.inf), folds.n_folds)
 
     def _prunes(self, folds: Folds, plan: RankGrid, n_penalties: int) -> bool:
-        able = self.search == "pruned" and not callable(self.selection)
+        # An accelerator computes all surfaces sooner than it is asked which are needed.
+        able = self.search == "pruned" and not callable(self.selection) and folds.on_host
         return able and is_worthwhile(folds, plan, n_penalties)
 
     def _ridge_alphas(self, plan: RankGrid, penalties: np.ndarray, folds: Folds) -> Any:
@@ -171,6 +173,8 @@ class SurfaceSearchCV(Intervals, SearchCV):
         axis = found.fold_mse.ndim - len(plan.caps)
         fold_mse = found.fold_mse[(slice(None),) * axis + (slice(plan.caps[0]),)]
         mask = plan.mask()
+        if mask is None and fold_mse.shape == found.fold_mse.shape:
+            return found, plan
         if mask is not None:
             fold_mse[..., ~mask] = np.nan
         return replace(found, fold_mse=fold_mse), plan
@@ -266,7 +270,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
         place = getattr(self, "stack_place_", place)
         alpha, candidate = float(self._to_units(self.alphas_, folds)[place[-1]]), place[:-1]
         folds.prepare(*candidate)
-        Y: Any = to_numpy(folds.data.Y) if hasattr(folds.data, "Y") else None
+        Y: Any = residual_home(folds.data.Y) if hasattr(folds.data, "Y") else None
 
         def run(fold: int) -> Any:
             mask = None if masks is None else masks[fold]

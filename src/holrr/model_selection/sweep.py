@@ -74,16 +74,16 @@ class Sweep:
         """Standard deviation over the folds, with no copy of the size of all folds."""
         std = np.empty(self.fold_mse.shape[1:])
         for index in np.ndindex(*std.shape[:1]):
-            part, out = self.fold_mse[:, *index], std[*index, ...]
-            peak = float(np.fmax.reduce(part, axis=None, initial=0.0))
-            scale = peak if 1e150 < peak < math.inf else 1.0  # no square overflows
-            mean = self.mean_mse[index] / scale
+            part, out, mean = self.fold_mse[:, *index], std[*index, ...], self.mean_mse[index]
+            peak = float(np.fmax.reduce(mean, axis=None, initial=0.0))
+            # No square overflows or vanishes.
+            unit = peak if 0 < peak < math.inf and not 1e-120 < peak < 1e120 else 1.0
             out[...] = 0.0
             for fold in part:
-                away = np.asarray(fold / scale - mean)
+                with np.errstate(invalid="ignore"):  # infinite less infinite
+                    away = np.asarray(fold / unit - mean / unit if unit != 1.0 else fold - mean)
                 np.add(out, np.multiply(away, away, out=away), out=out)
-            np.sqrt(np.divide(out, len(part), out=out), out=out)
-            np.multiply(out, scale, out=out)
+            np.multiply(np.sqrt(np.divide(out, len(part), out=out), out=out), unit, out=out)
         return std
 
 

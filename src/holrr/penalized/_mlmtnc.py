@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -132,7 +133,7 @@ class MLMTNC(SpectralRegressor):
         bounded from below. It is near for a small `beta` only.
     n_iter_ : int
         Rounds of the best descent.
-    history_ : array of shape (n_iter_ + 1,)
+    history_ : array of shape (n_rounds + 1,)
         The objective at its start and after each round.
     solver_ : str
         The factorisation of the inputs that was used.
@@ -199,6 +200,9 @@ class MLMTNC(SpectralRegressor):
         self.verbose = verbose
         self.output_shape = output_shape
         self.sample_dim = sample_dim
+
+    def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
+        check_rank(self.rank, (n_features, *output_shape))
 
     def _solve(self, problem: Any, n_features: int) -> None:
         data = ScaledProblem.of(problem)

@@ -33,6 +33,9 @@ class _TraceNorm(SpectralRegressor):
         "tol": [Interval(Real, 0, None, closed="left")],
     }
 
+    def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
+        check_mode_weights(self.mode_weights, 1 + len(output_shape))
+
     def _penalized(self, problem: Spectral) -> Penalized:
         data = ScaledProblem.of(problem)
         alpha = problem.units.alpha(float(self.alpha)) / data.unit_s / data.unit_s

@@ -41,6 +41,15 @@ class IntervalCalibrationDisplay:
     >>> y = np.random.default_rng(0).uniform(size=(200, 4))
     >>> intervals = {c: (0 * y, 0 * y + c) for c in (0.2, 0.5, 0.8)}
     >>> display = IntervalCalibrationDisplay.from_predictions(y, intervals)
+    >>> again = display.plot()  # once more, in a figure of its own
+
+    Beside a model that makes its intervals itself:
+
+    >>> from holrr import RLSCV
+    >>> from holrr.datasets import make_tensor_regression
+    >>> X, Y = make_tensor_regression(90, n_features=5, rank=2, snr=1.0, random_state=0)
+    >>> model = RLSCV().fit(X[:60], Y[:60])
+    >>> both = IntervalCalibrationDisplay.from_estimator(model, X[60:], Y[60:], ax=display.ax_)
     """
 
     def __init__(

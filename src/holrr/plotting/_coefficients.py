@@ -42,6 +42,8 @@ class CoefficientDisplay:
     >>> display = CoefficientDisplay.from_estimator(model, X, Y, select={0: 2, 1: 3})
     >>> display.ax_.get_title()
     'feature 2, mode1 3'
+    >>> display.plot(select={0: 1}).ax_.get_title()  # another input, in a figure of its own
+    'feature 1'
     """
 
     def __init__(self, errors: StandardErrors):

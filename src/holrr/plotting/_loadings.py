@@ -55,6 +55,7 @@ class LoadingsDisplay:
     >>> from holrr.plotting import LoadingsDisplay
     >>> X, Y = make_tensor_regression(60, n_features=5, rank=2, snr=1.0, random_state=0)
     >>> display = LoadingsDisplay.from_estimator(HOLRR(rank=2).fit(X, Y))
+    >>> again = display.plot()  # once more, in a figure of its own
     >>> display.axes_.shape
     (3, 2)
     """

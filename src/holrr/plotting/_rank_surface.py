@@ -8,20 +8,41 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import ACCENT, DARK, MAIN, check_mode_names, names_of, new_figure, outline, short, tidy
+from ._style import (
+    ACCENT,
+    DARK,
+    MAIN,
+    MUTED,
+    check_mode_names,
+    focus,
+    marks,
+    names_of,
+    new_figure,
+    outline,
+    rank_axis,
+    short,
+    tidy,
+)
 
 __all__ = ["RankSurfaceDisplay"]
 
+_NOT_COMPUTED: dict[str, Any] = {
+    "facecolor": "#eef0f2",
+    "edgecolor": MUTED,
+    "hatch": "////",
+    "lw": 0,
+}
+
 
 class RankSurfaceDisplay:
-    """Error over the ranks of all modes: profiles on the diagonal, pairs of modes below it.
+    """Error along the rank of each mode and over the ranks of each pair of modes.
 
     Use `from_estimator` to make one.
 
     Parameters
     ----------
     surface : array of shape (n_alphas, R0, ..., Rp)
-        Error of every penalty and rank; NaN for what is no candidate.
+        Error of every penalty and rank; NaN for what was not computed.
     alphas : array of shape (n_alphas,)
     best_index : tuple of p + 2 ints
         The choice.
@@ -31,12 +52,14 @@ class RankSurfaceDisplay:
         What the error is.
     others : dict, optional
         Errors to compare with, by their names: dotted lines beside the error along the penalty.
+    screened : array of shape (n_alphas,), optional
+        Least errors as a pruned search screened them, for penalties whose ranks were not computed.
 
     Attributes
     ----------
     figure_ : matplotlib Figure
     axes_ : array of shape (p + 1, p + 1)
-        Axes of the modes' panels, None above the diagonal.
+        Axes of the modes' profiles on the diagonal, of pairs below it; None above.
     alpha_ax_ : matplotlib Axes or None
         The panel of the penalty.
 
@@ -51,6 +74,7 @@ class RankSurfaceDisplay:
     >>> from holrr.plotting import RankSurfaceDisplay
     >>> X, Y = make_tensor_regression(60, n_features=5, rank=2, snr=1.0, random_state=0)
     >>> display = RankSurfaceDisplay.from_estimator(HOLRRCV().fit(X, Y))
+    >>> again = display.plot()  # once more, in a figure of its own
     >>> display.axes_.shape
     (3, 3)
     >>> display.figure_.savefig("ranks.png")  # doctest: +SKIP
@@ -65,6 +89,7 @@ class RankSurfaceDisplay:
         std_error: np.ndarray | None = None,
         label: str = "held-out error",
         others: Mapping[str, float] | None = None,
+        screened: np.ndarray | None = None,
     ):
         self.surface = surface
         self.alphas = alphas
@@ -72,6 +97,7 @@ class RankSurfaceDisplay:
         self.std_error = std_error
         self.label = label
         self.others = dict(others or {})
+        self.screened = screened
 
     @classmethod
     def from_estimator(
@@ -107,6 +133,7 @@ class RankSurfaceDisplay:
                 for name, attribute in (("mean", "null_mse_"), ("ridge", "ridge_mse_"))
                 if hasattr(estimator, attribute)
             },
+            screened=results["screened_mse"][lead] if "screened_mse" in results else None,
         )
         names = names_of(estimator, mode_names, display.surface.ndim - 1)
         return display.plot(mode_names=names, fig=fig)
@@ -118,8 +145,9 @@ class RankSurfaceDisplay:
 
         A profile keeps all other ranks and the penalty at their choice (solid, the band is one
         standard error to each side) or takes the best of the other ranks (dashed). Colours of a
-        heat map say how far the error is above that of the choice; the white line encloses what
-        is within one standard error of it.
+        heat map say how far the error is above that of the choice, and hardly differ within a
+        standard error; the white line encloses what is within one of it, and what was not computed
+        is hatched. More than 30 ranks are in a log scale.
 
         Parameters
         ----------
@@ -128,32 +156,34 @@ class RankSurfaceDisplay:
         """
         n = self.surface.ndim - 1
         names = [short(name, 20) for name in check_mode_names(mode_names, n)]
-        side = 2.1 if n > 2 else 2.8
-        # With few modes the penalty's panel gets a column of its own.
-        columns = n if n > 2 else n + 1
-        self.figure_ = fig or new_figure(side * columns + 1.4 * (n > 1), side * max(n, 1))
-        grid = self.figure_.add_gridspec(max(n, 1), columns)
+        columns = min(n + 1, 2) if n < 3 else 4 if n < 5 else 6
+        pairs = [(i, j) for i in range(n) for j in range(i)]
+        panels = n + 1 + len(pairs)  # profiles, penalty, maps; of many modes a key in what is left
+        rows = -(-(panels + (n > 2)) // columns)
+        side = 2.2 if n > 2 else 2.8
+        self.figure_ = fig or new_figure(side * columns + 0.8 * (n == 2), side * rows)
+        grid = self.figure_.add_gridspec(rows, columns)
+        places = [grid[divmod(k, columns)] for k in range(panels)]
         self.axes_ = np.full((n, n), None, dtype=object)
         for i in range(n):
-            self.axes_[i, i] = self.figure_.add_subplot(grid[i, i])
+            self.axes_[i, i] = self.figure_.add_subplot(places[i])
             self._profile(self.axes_[i, i], i, names[i])
-            for j in range(i):
-                self.axes_[i, j] = self.figure_.add_subplot(grid[i, j])
-        self.alpha_ax_ = self.figure_.add_subplot(grid[0, columns - 1])
+        self.alpha_ax_ = self.figure_.add_subplot(places[n])
         self._penalty(self.alpha_ax_)
-        if n > 1:
-            self._heat_maps(names)
-        if n > 0:
-            handles, labels = self.axes_[0, 0].get_legend_handles_labels()
-            self.figure_.legend(handles, labels, loc="outside upper left", ncols=4, fontsize=8)
+        for ax in (*self.axes_.diagonal()[:1], self.alpha_ax_):
+            ax.set_ylabel(self.label, fontsize=8)
+        for pair, place in zip(pairs, places[n + 1 :], strict=True):
+            self.axes_[pair] = self.figure_.add_subplot(place)
+        key = self.figure_.add_subplot(grid[-1, panels % columns :]) if n > 2 else None
+        image = self._heat_maps(names, pairs) if pairs else None
+        self._key(key, image)
         return self
 
     # ------------------------------------------------------------ panels
 
     def _profile(self, ax: Any, mode: int, name: str) -> None:
         """Error along the rank of one mode."""
-        best = list(self.best_index)
-        at = _section(self.best_index, mode + 1)
+        best, at = self.best_index, _section(self.best_index, mode + 1)
         ranks = np.arange(1, self.surface.shape[mode + 1] + 1)
         error, chosen = self.surface[at], best[mode + 1]
         others = tuple(i for i in range(self.surface.ndim - 1) if i != mode)
@@ -165,18 +195,19 @@ class RankSurfaceDisplay:
         ax.plot(chosen + 1, error[chosen], "o", color=ACCENT, ms=6, label="choice")
         ax.set_title(f"{name}: {chosen + 1}", fontsize=9)
         ax.set_xlabel("rank", fontsize=8)
-        ax.set_ylabel(self.label, fontsize=8)
-        ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-        _focus(ax, error, least)
-        # To the left of all panels but the first there is a heat map.
-        tidy(ax, "left" if mode == 0 else "right")
+        rank_axis(ax.xaxis, ranks.size)
+        focus(ax, error, least)
+        tidy(ax)
 
     def _penalty(self, ax: Any) -> None:
         """Error along the penalty."""
         chosen, rank = self.best_index[0], self.best_index[1:]
         order = np.argsort(self.alphas)
         alphas, at = np.asarray(self.alphas)[order], _section((0, *rank), 0)
-        least = _nanmin(self.surface, tuple(range(1, self.surface.ndim)))[order]
+        least = _nanmin(self.surface, tuple(range(1, self.surface.ndim)))
+        if self.screened is not None:
+            least = np.where(np.isnan(least), self.screened, least)
+        least = least[order]
         if rank:
             ax.plot(alphas, least, "--", color=DARK, lw=1.5)
         self._line(ax, alphas, at, order)
@@ -184,72 +215,101 @@ class RankSurfaceDisplay:
         ax.plot(self.alphas[chosen], self.surface[self.best_index], "o", color=ACCENT, ms=6)
         if alphas[0] > 0:
             ax.set_xscale("log")
+            margin = (alphas[-1] / alphas[0]) ** 0.05 if alphas.size > 1 else 10.0
+            ax.set_xlim(alphas[0] / margin, alphas[-1] * margin)  # also where little was computed
         elif alphas.size > 2:
             ax.set_xscale("symlog", linthresh=alphas[1])
         ax.set_title(f"penalty: {self.alphas[chosen]:.3g}", fontsize=9)
         ax.set_xlabel("alpha", fontsize=8)
-        ax.set_ylabel(self.label, fontsize=8)
+        focus(ax, self.surface[at], least, np.array([*self.others.values()]))
+        self._baselines(ax, least)
+        tidy(ax)
+
+    def _baselines(self, ax: Any, least: np.ndarray) -> None:
+        """Dotted lines, named at the end that is farther from the curve."""
+        ends = least[np.isfinite(least)][[0, -1]]
+        errors = np.array([*self.others.values()])
+        close = errors.size and np.ptp(errors) < 0.1 * np.ptp(ax.get_ylim())
+        word = {"fontsize": 7, "color": DARK, "transform": ax.get_yaxis_transform()}
         for name, error in self.others.items():
             ax.axhline(error, color=DARK, lw=1, ls=":")
-            place = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "bottom"}
-            ax.text(0.99, error, name, fontsize=7, color=DARK, **place)
-        _focus(ax, self.surface[at], least, np.array([*self.others.values()]))
-        tidy(ax)
+            right = abs(error - ends[1]) > abs(error - ends[0])
+            word |= {"va": "top" if close and error == errors.min() else "bottom"}
+            ax.text(0.98 * right + 0.01, error, name, ha="right" if right else "left", **word)
 
     def _line(self, ax: Any, x: np.ndarray, at: tuple, order: Any = slice(None)) -> None:
         """A section of the surface, in the given order, with its band."""
         error = self.surface[at][order]
-        seen = np.isfinite(error)
-        marker = "." if x.size <= 40 else None
-        ax.plot(x[seen], error[seen], color=MAIN, lw=1.5, marker=marker, label="others as chosen")
+        marker = "." if x.size <= 40 or np.isnan(error).any() else None
+        ax.plot(x, error, color=MAIN, lw=1.5, marker=marker, label="others as chosen")
         if self.std_error is not None:
             e = self.std_error[at][order]
-            low, high = (error - e)[seen], (error + e)[seen]
             band = {"color": MAIN, "alpha": 0.15, "lw": 0, "label": "one standard error"}
-            ax.fill_between(x[seen], low, high, **band)
+            ax.fill_between(x, error - e, error + e, **band)
 
-    def _heat_maps(self, names: list[str]) -> None:
+    def _heat_maps(self, names: list[str], pairs: list[tuple[int, int]]) -> Any:
         """One heat map for each pair of modes, in one scale of colours."""
         from matplotlib.colors import AsinhNorm
 
-        maps = {(i, j): self._above_choice(i, j) for i in range(len(names)) for j in range(i)}
+        maps = {pair: self._above_choice(*pair) for pair in pairs}
         values = np.concatenate([m[np.isfinite(m)] for m in maps.values()])
-        # Differences below a standard error look alike, large ones do not drown the small.
-        width = self._unit() * self._std_error_of_choice() or max(np.ptp(values) / 100, 1e-12)
-        largest = max(float(values.max()), 1e-9)
-        norm = AsinhNorm(linear_width=width, vmin=values.min(), vmax=largest)
-        image = None
+        # One standard error is at most a ninth of the colours, so that what differs by less looks
+        # alike; large differences do not drown the small.
+        choice = float(self.surface[self.best_index])
+        unit = self._one_error() or 1e-4 * self._unit() * abs(choice) or 1e-12
+        top = max(float(values.max()), 30 * unit)
+        norm = AsinhNorm(linear_width=3 * unit, vmin=min(values.min(), 0.0), vmax=top)
         for (i, j), above in maps.items():
             image = self._heat_map(self.axes_[i, j], i, j, above, norm)
-            self.axes_[i, j].set_ylabel(names[i] if j == 0 else "", fontsize=8)
-            last = i == len(names) - 1
-            self.axes_[i, j].set_xlabel(names[j] if last else "", fontsize=8)
-        unit = " (%)" if self._unit() != 1 else ""
-        panels = [self.alpha_ax_, *self.axes_[np.tril_indices(len(names))]]
-        bar = self.figure_.colorbar(image, ax=panels, shrink=0.7, pad=0.02, aspect=30)
-        bar.set_label(f"{self.label} above the choice{unit}", fontsize=8)
-        bar.set_ticks(_decades(width, largest))
-        bar.ax.tick_params(labelsize=7)
+            self.axes_[i, j].set_ylabel(names[i], fontsize=8)
+            self.axes_[i, j].set_xlabel(names[j], fontsize=8)
+        return image
 
     def _heat_map(self, ax: Any, i: int, j: int, above: np.ndarray, norm: Any) -> Any:
         rows, columns = (np.arange(n + 1) + 0.5 for n in above.shape)  # borders, also of one cell
+        ax.patch.set(**_NOT_COMPUTED)
         image = ax.pcolormesh(columns, rows, above, norm=norm, cmap="viridis_r")
-        bound = self._unit() * self._std_error_of_choice()
-        inside = np.nan_to_num(above, nan=np.inf) <= bound
-        if bound > 0:
-            outline(ax, inside, 0.5, "white")
-        ax.plot(
-            self.best_index[j + 1] + 1,
-            self.best_index[i + 1] + 1,
-            "o",
-            color=ACCENT,
-            mec="white",
-            ms=7,
-        )
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+        if self._one_error() > 0:
+            outline(ax, np.nan_to_num(above, nan=np.inf) <= self._one_error(), 0.5, "white")
+        dot = {"color": ACCENT, "mec": "white", "ms": 7}
+        ax.plot(self.best_index[j + 1] + 1, self.best_index[i + 1] + 1, "o", **dot)
+        for axis, n in zip((ax.xaxis, ax.yaxis), above.shape[::-1], strict=True):
+            rank_axis(axis, n)
         ax.tick_params(labelsize=8)
         return image
+
+    def _key(self, ax: Any, image: Any) -> None:
+        """Legend and colours: in the axes, where there are many panels, or around the panels."""
+        lines = self.axes_[0, 0] if self.axes_.size else None
+        handles, labels = lines.get_legend_handles_labels() if lines else ([], [])
+        if image is not None:
+            from matplotlib.patches import Patch
+
+            n = len(self.axes_)
+            maps = (self._above_choice(i, j) for i in range(n) for j in range(i))
+            if any(np.isnan(above).any() for above in maps):
+                handles, labels = [*handles, Patch(**_NOT_COMPUTED)], [*labels, "not computed"]
+            self._colorbar(ax, image)
+        options: dict[str, Any] = {"fontsize": 8, "frameon": False, "columnspacing": 1}
+        if ax is not None:
+            ax.set_axis_off()
+            ax.legend(handles, labels, loc="upper left", borderaxespad=0, **options)
+        elif handles:
+            ncols = 4 if len(labels) < 5 else 3
+            self.figure_.legend(handles, labels, loc="outside upper center", ncols=ncols, **options)
+
+    def _colorbar(self, ax: Any, image: Any) -> None:
+        if ax is None:
+            bar = self.figure_.colorbar(image, ax=self.axes_[1, 0], fraction=0.1, pad=0.02)
+        else:
+            place = ax.inset_axes([0.02, 0.24, 0.9, 0.08])
+            bar = self.figure_.colorbar(image, cax=place, orientation="horizontal")
+        unit = " (%)" if self._unit() != 1 else ""
+        bar.set_label(f"{self.label}\nabove the choice{unit}", fontsize=8)
+        ticks = marks(image.norm.linear_width, image.norm.vmax)
+        bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+        bar.ax.minorticks_off()
+        bar.ax.tick_params(labelsize=7)
 
     # ------------------------------------------------------------ numbers
 
@@ -265,8 +325,10 @@ class RankSurfaceDisplay:
         choice = float(self.surface[self.best_index])
         return 100.0 / choice if choice > 0 else 1.0
 
-    def _std_error_of_choice(self) -> float:
-        return 0.0 if self.std_error is None else float(self.std_error[self.best_index])
+    def _one_error(self) -> float:
+        """The standard error of the choice, in the same unit; 0 where it is not known."""
+        at = self.best_index
+        return 0.0 if self.std_error is None else self._unit() * np.nan_to_num(self.std_error[at])
 
 
 def _section(index: tuple[int, ...], *axes: int) -> tuple[Any, ...]:
@@ -274,21 +336,7 @@ def _section(index: tuple[int, ...], *axes: int) -> tuple[Any, ...]:
     return tuple(slice(None) if k in axes else i for k, i in enumerate(index))
 
 
-def _decades(width: float, largest: float) -> list[float]:
-    """Zero and the powers of ten between the linear part of a scale and its end."""
-    first, last = np.ceil(np.log10(width)), np.floor(np.log10(largest))
-    return [0.0, *(10.0 ** np.arange(first, last + 1))]
-
-
 def _nanmin(A: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """Least along some axes; NaN only where there is nothing else."""
     least = np.min(np.where(np.isnan(A), np.inf, A), axis=axes)
     return np.where(np.isinf(least), np.nan, least)
-
-
-def _focus(ax: Any, *curves: np.ndarray) -> None:
-    """Leave out of sight what is far above, as unpenalised fits of high rank can be."""
-    values = np.concatenate([c[np.isfinite(c)] for c in curves])
-    low, high = values.min(), values.max()
-    if low > 0 and high > 20 * low:
-        ax.set_yscale("log")

@@ -52,6 +52,7 @@ class SkillMapDisplay:
     >>> X, Y = make_tensor_regression(90, n_features=5, rank=2, snr=1.0, random_state=0)
     >>> model = HOLRR(rank=2).fit(X[:60], Y[:60])
     >>> display = SkillMapDisplay.from_estimator(model, X[60:], Y[60:])
+    >>> again = display.plot()  # once more, in a figure of its own
     >>> display.axes_.shape, display.skill.shape == Y.shape[1:]
     ((1,), True)
     """

@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import ACCENT, MAIN, MUTED, check_mode_names, names_of, new_figure, short, tidy
+from ._style import (
+    ACCENT,
+    MAIN,
+    MUTED,
+    check_mode_names,
+    names_of,
+    new_figure,
+    plain_log,
+    rank_axis,
+    short,
+    tidy,
+)
 
 __all__ = ["SpectrumDisplay"]
 
@@ -49,6 +60,7 @@ class SpectrumDisplay:
     >>> from holrr.plotting import SpectrumDisplay
     >>> X, Y = make_tensor_regression(60, n_features=5, rank=2, snr=1.0, random_state=0)
     >>> display = SpectrumDisplay.from_estimator(HOLRR(rank=2).fit(X, Y))
+    >>> again = display.plot()  # once more, in a figure of its own
     >>> display.axes_.shape
     (3,)
     """
@@ -121,31 +133,20 @@ class SpectrumDisplay:
         share, R = 100 * self.spectra[mode] / self.energy, self.rank[mode]
         share = share[: max(R, *np.flatnonzero(share > _FLOOR) + 1)]  # the rest is zero
         index = np.arange(1, share.size + 1)
-        keep = index <= R
-        width = 0.8 if share.size <= 40 else 1.0
-        heights = np.maximum(share, _FLOOR)
-        ax.bar(index[keep], heights[keep], width, color=MAIN, label="kept")
-        ax.bar(index[~keep], heights[~keep], width, color=MUTED, label="cut off")
+        # Points: a bar has no length in a log scale.
+        heights = np.where(share > _FLOOR, share, np.nan)
+        dots = {"marker": "o", "ms": 5 if share.size <= 40 else 3, "lw": 1}
+        ax.plot(index[R - 1 :], heights[R - 1 :], color=MUTED, **dots, label="cut off")
+        ax.plot(index[:R], heights[:R], color=MAIN, **dots, label="kept")
         ax.axvspan(0.5, R + 0.5, color=MAIN, alpha=0.08, lw=0, zorder=0)
         ax.axvline(R + 0.5, color=ACCENT, lw=1)
-        ax.set_yscale("log")
         visible = share[share > _FLOOR]
         ax.set_ylim(visible.min() / 2, 1.5 * visible.max())
-        _plain_numbers(ax, decades=np.log10(visible.max() / visible.min()))
+        plain_log(ax.yaxis, (1, 2, 5) if visible.max() < 1000 * visible.min() else (1,))
+        rank_axis(ax.xaxis, share.size)
         ax.set_xlim(0.5, share.size + 0.5)
-        ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         kept = float(share[:R].sum())
         ax.set_title(f"{short(name, 14)}: {R} of {self.shape[mode]}, {kept:.3g} % kept", fontsize=9)
         cut_short = mode > 0 and share.size < self.shape[mode]
         ax.set_xlabel(f"singular direction{', the first' if cut_short else ''}", fontsize=8)
         tidy(ax)
-
-
-def _plain_numbers(ax: Any, decades: float) -> None:
-    """Percentages as plain numbers, and enough of them where there are few decades."""
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
-    if decades < 3:
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    ax.yaxis.set_minor_formatter(NullFormatter())

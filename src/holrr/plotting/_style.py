@@ -10,11 +10,22 @@ import numpy as np
 
 from ..data.labels import mode_names
 
-__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "date_ticks"]
-__all__ += ["name_ticks", "names_of", "new_figure", "outline", "short", "tidy"]
+__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "date_ticks", "focus"]
+__all__ += [
+    "marks",
+    "name_ticks",
+    "names_of",
+    "new_figure",
+    "outline",
+    "plain_log",
+    "rank_axis",
+    "short",
+]
+__all__ += ["tidy"]
 
 # Told apart by readers who are blind to some colours, and in grey print.
 MAIN, ACCENT, MUTED, DARK = "#1f5a99", "#d1600e", "#b9bec6", "#6b7280"
+_MANY_RANKS = 30
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -107,3 +118,37 @@ def date_ticks(axis: Any, most: int) -> None:
     axis.set_major_locator(AutoDateLocator(maxticks=most))
     axis.set_major_formatter(ConciseDateFormatter(axis.get_major_locator()))
     axis.get_offset_text().set_fontsize(7)
+
+
+def plain_log(axis: Any, steps: Sequence[float]) -> None:
+    """A log scale with plain numbers, at these multiples of the powers of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def rank_axis(axis: Any, n: int) -> None:
+    """Whole numbers; of many ranks in a log scale, since most happens among the first."""
+    if n > _MANY_RANKS:
+        plain_log(axis, (1, 3))
+    else:
+        axis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+
+
+def marks(width: float, largest: float) -> np.ndarray:
+    """Zero and up to four of 1, 3, 10, ... between the linear part of a scale and its end."""
+    powers = 10.0 ** np.arange(np.floor(np.log10(width)), np.ceil(np.log10(largest)))
+    found = np.outer(powers, [1, 3]).ravel()
+    found = found[(found >= width) & (found <= largest)]
+    return np.array([0.0, *found[:: -(-found.size // 4)]])
+
+
+def focus(ax: Any, *curves: np.ndarray) -> None:
+    """Leave out of sight what is far above, as unpenalised fits of high rank can be."""
+    values = np.concatenate([c[np.isfinite(c)] for c in curves])
+    low, high = values.min(), values.max()
+    if low > 0 and high > 20 * low:
+        ax.set_yscale("log")

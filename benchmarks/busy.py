@@ -1,0 +1,78 @@
+"""Small problems while another program is busy on every core: default threads against one.
+
+    python benchmarks/busy.py [--quick] [--repeats 15]
+
+The threads of a BLAS wait for each other in a loop. On a busy machine those that wait take the
+cores from those that are waited for, and a small fit can take many times as long as on one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from threadpoolctl import threadpool_limits
+
+from holrr import HOLRRCV
+from linear import PAPER, data, label, medians
+
+SEARCHES = [(100, 3, (70, 70)), (742, 15, (33, 49))]
+# A loop that ends by itself, should nobody end it.
+LOOP = "import time\nend = time.monotonic() + 900\nwhile time.monotonic() < end: pass"
+
+
+@contextmanager
+def busy_cores(n: int | None = None) -> Iterator[list[int]]:
+    """A busy program for every core; yields their process ids."""
+    loops = [
+        subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(n or os.cpu_count() or 1)
+    ]
+    try:
+        yield [loop.pid for loop in loops]
+    finally:
+        for loop in loops:
+            loop.terminate()
+            loop.wait()
+
+
+def thread_times(model, X, Y, repeats: int) -> list[float]:
+    """Seconds with the threads that there are by default, and with one."""
+
+    def alone() -> None:
+        with threadpool_limits(1):
+            model.fit(X, Y)
+
+    return medians([lambda: model.fit(X, Y), alone], repeats)
+
+
+def rows(quick: bool = False, repeats: int = 15) -> Iterator[tuple[str, float, float, float]]:
+    """Label, seconds with default threads and with one, the ratio that is asked for."""
+    with busy_cores(1 if quick else None), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of penalties at the edge of a grid
+        for size in PAPER:
+            X, Y, model = data(*size)
+            name = f"busy cores, default threads / one: HOLRR.fit, {label(*size)}"
+            yield name, *thread_times(model, X, Y, repeats), 1.2
+        for size in () if quick else SEARCHES:
+            X, Y, _ = data(*size)
+            name = f"busy cores, default threads / one: HOLRRCV.fit, {label(*size)}"
+            yield name, *thread_times(HOLRRCV(), X, Y, max(1, repeats // 5)), 1.2
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one busy core, no searches")
+    parser.add_argument("--repeats", type=int, default=15)
+    args = parser.parse_args()
+    for name, default, one, asked in rows(args.quick, args.repeats):
+        print(f"{name}: {default / one:.2f} ({default * 1e3:.1f} and {one * 1e3:.1f} ms; "
+              f"asked {asked})")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

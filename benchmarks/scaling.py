@@ -1,0 +1,190 @@
+"""How time and memory of a fit grow with the samples N, the outputs D and the inputs d0.
+
+    python benchmarks/scaling.py [--quick] [--repeats 5] [--draw]
+
+Seconds are those of the processor on one thread, the least of the repeats: other programs disturb
+them least, and slopes do not depend on the number of cores. Memory is the peak of what `fit`
+allocates beyond the data (tracemalloc, which NumPy reports to): the resident set of a process would
+hide all below the hundred megabytes of Python and its libraries. What a BLAS packs for itself, some
+megabytes whatever the sizes, is in neither. The figures go to docs/results/scaling.csv;
+slopes in docs/scaling.md and pictures in docs/images come from there (--draw: again, without
+measuring). Five minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from threadpoolctl import threadpool_limits
+
+from holrr import HOLRRCV, RLS
+from linear import data, extra_memory
+from real_data import write_section
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+RESULTS = DOCS / "results" / "scaling.csv"
+NUMBERS = {"n": int, "d0": int, "D": int, "seconds": float, "bytes": int, "data": int}
+# Which size grows, from where to where by factors of two; the others stay.
+SWEEPS = {
+    "N": [(1000 * 2**k, 20, (10, 10)) for k in range(9)],
+    "D": [(500, 20, (5 * 2**k, 5 * 2**k)) for k in range(7)],
+    "d0": [(4000, 10 * 2**k, (10, 10)) for k in range(9)],
+}
+AXES = {"N": "samples N", "D": "outputs D", "d0": "inputs d0"}
+# Searches with more entries of Y or more inputs would take the longest by far.
+MOST_SEARCHED, MOST_INPUTS = 4_000_000, 1280
+
+
+def methods(model, X: np.ndarray, Y: np.ndarray) -> Iterator[tuple[str, object]]:
+    yield "HOLRR", model
+    yield "RLS", RLS()
+    yield "Ridge", Ridge()
+    if Y.size <= MOST_SEARCHED and X.shape[1] <= MOST_INPUTS:
+        yield "HOLRRCV", HOLRRCV(np.logspace(-2, 4, 13), cv=5)
+
+
+def cpu_seconds(f, repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        f()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def measure(axis: str, n: int, d0: int, shape: tuple[int, ...], repeats: int) -> Iterator[dict]:
+    X, Y, model = data(n, d0, shape)
+    D = math.prod(shape)
+    for name, method in methods(model, X, Y):
+        outputs = Y.reshape(n, D) if name == "Ridge" else Y
+        fit = lambda: clone(method).fit(X, outputs)  # noqa: B023, E731
+        memory = extra_memory(fit)  # which warms up, too
+        seconds = cpu_seconds(fit, 1 if name == "HOLRRCV" else repeats)
+        size = {"axis": axis, "n": n, "d0": d0, "D": D, "method": name}
+        yield {**size, "seconds": seconds, "bytes": memory, "data": X.nbytes + Y.nbytes}
+
+
+def measure_all(quick: bool, repeats: int) -> Iterator[dict]:
+    warnings.filterwarnings("ignore", message="the best penalty")
+    with threadpool_limits(1):
+        for axis, sizes in SWEEPS.items():
+            for size in sizes[:3] if quick else sizes:
+                for row in measure(axis, *size, repeats):
+                    print({k: v if isinstance(v, str) else f"{v:.4g}" for k, v in row.items()})
+                    yield row
+
+
+def write_csv(path: Path, rows: list[dict]) -> None:
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({**row, "seconds": f"{row['seconds']:.5f}"} for row in rows)
+
+
+def read_csv(path: Path) -> list[dict]:
+    with open(path, encoding="utf-8", newline="") as file:
+        return [{k: NUMBERS.get(k, str)(v) for k, v in row.items()} for row in csv.DictReader(file)]
+
+
+def curve(rows: list[dict], axis: str, method: str, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Sizes and measured values."""
+    key = {"N": "n", "D": "D", "d0": "d0"}[axis]
+    found = [(r[key], r[what]) for r in rows if r["axis"] == axis and r["method"] == method]
+    x, y = np.array(sorted(found), dtype=float).reshape(-1, 2).T
+    return x, y
+
+
+def slope(x: np.ndarray, y: np.ndarray) -> float:
+    """Of the last three points, in logarithms: what the growth comes to in the end."""
+    return float(np.polyfit(np.log(x[-3:]), np.log(y[-3:]), 1)[0])
+
+
+def table(rows: list[dict]) -> str:
+    """The slopes in Markdown."""
+    names = list(dict.fromkeys(row["method"] for row in rows))
+    lines = ["| | time in N | in D | in d0 | memory in N | in D | in d0 |", "|:--|" + "--:|" * 6]
+    for name in names:
+        pairs = [(what, axis) for what in ("seconds", "bytes") for axis in AXES]
+        slopes = [slope(*curve(rows, axis, name, what)) for what, axis in pairs]
+        lines.append(f"| {name} | {' | '.join(f'{b + 0.0:.1f}' for b in slopes)} |")
+    return "\n".join(lines).replace("-0.0", "0.0") + "\n"
+
+
+def draw(rows: list[dict], what: str, path: Path) -> None:
+    """A panel for each size that grows, with the slope of each method at its end."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from holrr.plotting._style import ACCENT, DARK, MAIN, MUTED, new_figure, tidy
+
+    looks = {
+        "Ridge": (MUTED, "^"),
+        "RLS": (DARK, "v"),
+        "HOLRR": (MAIN, "o"),
+        "HOLRRCV": (ACCENT, "s"),
+    }
+    figure = new_figure(9.6, 3.5)
+    axes = figure.subplots(1, 3, sharey=True)
+    unit = 1e6 if what == "bytes" else 1.0
+    for ax, (axis, label) in zip(axes, AXES.items(), strict=True):
+        for method, (color, marker) in looks.items():
+            x, y = curve(rows, axis, method, what)
+            ax.loglog(x, y / unit, color=color, marker=marker, ms=4, lw=1.4, label=method)
+        if what == "bytes":
+            x, y = curve(rows, axis, "HOLRR", "data")
+            ax.loglog(x, y / unit, "--", color=MUTED, lw=1, label="X and Y")
+        ax.set_xlabel(label)
+        ax.margins(x=0.12)
+        tidy(ax)
+    axes[0].set_ylabel("seconds" if what == "seconds" else "megabytes beyond the data")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5,
+                  frameon=False, fontsize=9)  # fmt: skip
+    figure.canvas.draw()  # now the axes have their places
+    for ax in axes:
+        write_slopes(ax, ax.lines[: len(looks)])
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def write_slopes(ax, lines) -> None:
+    """Beside the end of each line, a little apart where ends are close."""
+    points = 72 / ax.figure.dpi
+    ends = [ax.transData.transform(line.get_xydata()[-1])[1] * points for line in lines]
+    lowest = -math.inf
+    for end, line in sorted(zip(ends, lines, strict=True), key=lambda pair: pair[0]):
+        lowest = max(end, lowest + 9)
+        text = f"{slope(*line.get_data()):.1f}".replace("-", "−")
+        ax.annotate(text, line.get_xydata()[-1], (6, lowest - end), textcoords="offset points",
+                    va="center", color=line.get_color(), fontsize=8)  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, nothing is written")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--draw", action="store_true", help="draw what was measured before")
+    args = parser.parse_args()
+    if not args.draw:
+        rows = list(measure_all(args.quick, args.repeats))
+        if args.quick:
+            return
+        write_csv(RESULTS, rows)
+    rows = read_csv(RESULTS)
+    write_section("slopes", table(rows), DOCS / "scaling.md")
+    for what, name in (("seconds", "scaling_time.png"), ("bytes", "scaling_memory.png")):
+        draw(rows, what, DOCS / "images" / name)
+
+
+if __name__ == "__main__":
+    main()

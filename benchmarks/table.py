@@ -1,0 +1,94 @@
+"""The whole table of speed: what was measured beside what is asked for.
+
+    python benchmarks/table.py [--quick] [--repeats 15] [--threads 2] [--write]
+    python benchmarks/table.py --gpu [--quick] [--repeats 15] [--write]
+
+Each row is a ratio of two medians that were measured in turn in one run; its functions are those of
+the other scripts here. The second form needs torch with CUDA. With --write the table goes into
+docs/benchmarks.md, too, misses included. Twenty minutes on two idle cores, most of them for the
+searches; some seconds with --quick, which takes a fraction of the samples and says nothing but that
+every row can be measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from collections.abc import Iterator
+
+Row = tuple[str, float, float | None, float]
+
+HEAD = "| | ours, ms | theirs, ms | ratio | asked | met |\n|:--|--:|--:|--:|--:|:-:|"
+
+
+def cpu_rows(quick: bool, repeats: int, threads: int) -> Iterator[Row]:
+    from threadpoolctl import threadpool_limits
+
+    import busy
+    import kernel
+    import linear
+    import model_selection
+
+    warnings.filterwarnings("ignore", message="the best penalty")
+    with threadpool_limits(threads):
+        yield from linear.rows(quick, repeats)
+        yield from kernel.rows(quick, max(1, repeats // 3))
+        yield from model_selection.rows(quick, max(1, repeats // 15))
+    yield from busy.rows(quick, repeats)
+
+
+def gpu_rows(quick: bool, repeats: int) -> Iterator[Row]:
+    import gpu
+
+    return gpu.rows(quick, repeats)
+
+
+def line(row: Row) -> str:
+    """A row in Markdown; without a peer, what is asked for are seconds."""
+    name, ours, theirs, asked = row
+    found = ours if theirs is None else ours / theirs
+    met = "yes" if found <= asked else "no"
+    if theirs is None:
+        return f"| {name} | {ours * 1e3:.2f} | | | {asked * 1e3:g} ms | {met} |"
+    return f"| {name} | {ours * 1e3:.2f} | {theirs * 1e3:.2f} | {found:.2f} | {asked:g} | {met} |"
+
+
+def machine(gpu: bool, threads: int) -> str:
+    """Where and when, and how busy the cores were with other work before."""
+    day = time.strftime("%Y-%m-%d %H:%M")
+    if gpu:
+        import torch
+
+        return f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {day}"
+    load = f", load average {os.getloadavg()[0]:.1f} before" if hasattr(os, "getloadavg") else ""
+    return f"{os.cpu_count()} cores, {threads} threads{load}, {day}"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gpu", action="store_true", help="the rows of a CUDA device")
+    parser.add_argument("--quick", action="store_true", help="a fraction of the samples")
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--write", action="store_true", help="put it into docs/benchmarks.md")
+    args = parser.parse_args(arguments)
+    rows = (
+        gpu_rows(args.quick, args.repeats)
+        if args.gpu
+        else cpu_rows(args.quick, args.repeats, args.threads)
+    )
+    lines = [machine(args.gpu, args.threads), "", HEAD]
+    print("\n".join(lines))
+    for row in rows:
+        lines.append(line(row))
+        print(lines[-1], flush=True)
+    if args.write:
+        from real_data import write_section
+
+        write_section("speed on a GPU" if args.gpu else "speed on cores", "\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""What is public: what ``holrr`` and its packages list in ``__all__``, and the methods of that."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+import re
+from importlib import import_module
+from typing import Any
+
+import holrr
+
+# The mathematics, for readers of it: on pages of its own, and free to change between versions.
+INSIDE = ["core"]
+# Steps of the mathematics that a public class inherits from there.
+INSIDE_METHODS = {"Moments": ["about", "about_zero", "at_hand", "centred", "from_checked"]}
+
+
+def public_names() -> list[str]:
+    """Each public object once, under the shortest of its names."""
+    packages = [m.name for m in pkgutil.iter_modules(holrr.__path__) if m.ispkg]
+    found: dict[int, str] = {}
+    for package in ["holrr", *(f"holrr.{name}" for name in packages if name not in INSIDE)]:
+        module = import_module(package)
+        for name in module.__all__:
+            found.setdefault(id(getattr(module, name)), f"{package}.{name}")
+    return sorted(name for name in found.values() if not name.endswith("__"))
+
+
+def resolve(name: str) -> Any:
+    """The object of a public name."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(import_module(module), attribute)
+
+
+def is_documented(name: str, value: Any) -> bool:
+    """Whether an attribute of a public class is our own: not scikit-learn's, nor a mere refusal."""
+    home = getattr(getattr(value, "fget", value), "__module__", None) or ""
+    refuses = getattr(getattr(value, "fget", None), "__name__", "") == "_no_intervals"
+    return not (refuses or home.startswith("sklearn") or re.fullmatch(r"set_\w+_request", name))
+
+
+def public_methods(cls: type) -> dict[str, str]:
+    """Docstrings of the methods of a public class, class methods among them, by their names."""
+    found = {}
+    for name in dir(cls):
+        value = getattr(cls, name)
+        if not name.startswith("_") and callable(value) and is_documented(name, value):
+            found[name] = inspect.getdoc(value) or ""
+    return {k: v for k, v in found.items() if k not in INSIDE_METHODS.get(cls.__name__, [])}

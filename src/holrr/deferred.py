@@ -1,0 +1,91 @@
+"""Fits that are put off: a batch adds to the moments, and is solved when the fit is asked for."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["Deferred"]
+
+# Fitted attributes that the data alone decide on: there before any problem is solved.
+_KNOWN_AT_ONCE = ("n_features_in_", "feature_names_in_", "labels_")
+
+
+class _Later:
+    """A fit that nobody has asked for yet: the estimator as it was when the data came."""
+
+    def __init__(self, state: dict[str, Any], options: dict[str, Any]) -> None:
+        self.state, self.options = state, options
+        self.lock = threading.RLock()
+
+
+class Deferred:
+    """An estimator whose fit can wait for the first look at it.
+
+    A look is any fitted attribute (their names end in an underscore), and all that is made of
+    them: predictions, scores, copies, files. The fit is that of the parameters which held when it
+    was put off. It is made on a copy of the estimator and put in its place whole, by one thread
+    while others wait; where it raises, every look raises the same, and more batches may follow.
+    """
+
+    _fitted_later: _Later
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit has left: a refit has no other attributes than a first fit."""
+        for name in [n for n in vars(self) if n.endswith("_") or n.startswith("_fitted")]:
+            if name not in _KNOWN_AT_ONCE:
+                delattr(self, name)
+
+    def _solve_later(self, **options: Any) -> Any:
+        """Make the fit that was put off."""
+        raise NotImplementedError
+
+    def _put_off(self, known: dict[str, Any], **options: Any) -> Any:
+        """Forget the fit before; `known` are attributes of the new one that need no solution."""
+        self._forget()
+        vars(self).update(known)
+        self._fitted_later = _Later(dict(vars(self)), options)
+        return self
+
+    def _put_off_options(self) -> dict[str, Any] | None:
+        """The options of a fit that nobody has asked for yet; None where there is no such fit."""
+        later = vars(self).get("_fitted_later")
+        return None if later is None else later.options
+
+    def _settle(self) -> None:
+        """Make the fit that was put off, if there is one."""
+        later: _Later | None = vars(self).get("_fitted_later")
+        if later is None:
+            return
+        with later.lock:
+            is_left = vars(self).get("_fitted_later") is later  # no other thread has been here
+            if is_left:
+                self._replace_state(later)
+
+    def _replace_state(self, later: _Later) -> None:
+        model = object.__new__(type(self))
+        vars(model).update(later.state)
+        try:
+            model._solve_later(**later.options)
+        except AttributeError as error:  # `hasattr` would take it for an answer
+            raise RuntimeError(f"the fit to the batches so far has failed: {error}") from error
+        state, found = vars(self), vars(model)
+        params = type(self)._get_param_names()  # type: ignore[attr-defined]
+        state.update({name: v for name, v in found.items() if name not in params})
+        for name in [*(later.state.keys() - found.keys()), "_fitted_later"]:  # the mark goes last
+            state.pop(name, None)
+
+    if not TYPE_CHECKING:  # or every attribute would seem to be there
+
+        def __getattr__(self, name: str) -> Any:
+            """What is not there may be a part of a fit that was put off."""
+            is_fitted = name.endswith("_") and not name.startswith("_")
+            if (is_fitted or name.startswith("_fitted")) and name not in _KNOWN_AT_ONCE:
+                self._settle()
+            # Again, for the value or for the message: that of a property is its own.
+            return object.__getattribute__(self, name)
+
+        def __getstate__(self) -> Any:
+            """What copies and files are made of: a fit, none that is still to come."""
+            self._settle()
+            return super().__getstate__()

@@ -1,0 +1,63 @@
+"""One command prints the whole table of speed; its rows are those that were asked for."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "benchmarks"))
+
+import busy  # noqa: E402
+import table  # noqa: E402
+
+CPU = [
+    ("HOLRR.fit / X'Y", 3),
+    ("predict of one row / Ridge", 1),
+    ("score / (predict + r2_score)", 1),
+    ("partial_fit of one row", 3),
+    ("KernelHOLRR.fit / KernelRidge", 1),
+    ("KernelHOLRRCV / KernelRLSCV", 2),
+    ("HOLRRCV / RLSCV", 1),
+    ("busy cores, default threads / one: HOLRR.fit", 3),
+]
+
+
+@pytest.mark.filterwarnings("ignore:the best penalty")
+def test_every_row_can_be_measured(capsys):
+    table.main(["--quick", "--repeats", "1", "--threads", "1"])
+    head, _, names, rule, *rows = capsys.readouterr().out.splitlines()
+    assert "1 threads" in head
+    assert names.count("|") == rule.count("|") == rows[0].count("|")
+    for what, n in CPU:
+        assert sum(row.startswith(f"| {what}") for row in rows) == n, what
+    assert len(rows) == sum(n for _, n in CPU)
+    for row in rows:
+        ours, theirs, ratio, asked, met = (cell.strip() for cell in row.split("|")[2:-1])
+        assert float(ours) > 0
+        assert float(theirs) > 0
+        assert abs(float(ratio) - float(ours) / float(theirs)) < 0.1 + 0.2 * float(ratio)
+        if abs(float(ratio) - float(asked)) > 0.01:
+            assert met == ("yes" if float(ratio) < float(asked) else "no")
+
+
+def test_a_row_without_a_peer_asks_for_a_time():
+    assert table.line(("a", 0.003, None, 0.002)) == "| a | 3.00 | | | 2 ms | no |"
+    assert table.line(("a", 0.003, 0.002, 1.5)) == "| a | 3.00 | 2.00 | 1.50 | 1.5 | yes |"
+
+
+def test_busy_programs_end_with_what_they_were_started_for():
+    with busy.busy_cores(2) as ids:
+        assert len(ids) == 2
+        for pid in ids:
+            os.kill(pid, 0)  # it is there
+    for pid in ids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_the_guide_has_a_place_for_both_tables():
+    guide = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    for name in ("speed on cores", "speed on a GPU"):
+        assert guide.index(f"<!-- {name} -->") < guide.index(f"<!-- end of {name} -->")

@@ -1,0 +1,73 @@
+"""The reference: every public name is on a page of it, with an example that the doctests run."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from docs.public import public_methods, public_names, resolve
+
+INDEX = Path(__file__).parents[1] / "docs" / "reference" / "index.rst"
+NAMES = public_names()
+CLASSES = [name for name in NAMES if inspect.isclass(resolve(name))]
+# What was public once and is not any more still has to be where it was.
+FORMER = ["holrr.streaming.DEFAULT_MAX_BYTES", "holrr.streaming.Source"]
+FORMER += ["holrr.streaming.open_source", "holrr.io.check_writable", "holrr.io.load_moments"]
+FORMER += ["holrr.io.write_atomically"]
+
+
+def examples(doc: str | None) -> list[doctest.Example]:
+    """The examples of a docstring that are run."""
+    found = doctest.DocTestParser().get_examples(doc or "")
+    return [e for e in found if not e.options.get(doctest.SKIP)]
+
+
+def shows(pattern: str, doc: str | None) -> bool:
+    return any(re.search(pattern, example.source) for example in examples(doc))
+
+
+def test_the_reference_lists_the_public_names_and_no_others():
+    listed = re.findall(r"^   ([\w.]+)$", INDEX.read_text("utf-8"), flags=re.M)
+    assert sorted(f"holrr.{name}" for name in listed if name != "core") == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_name_has_an_example(name):
+    value, (package, short) = resolve(name), name.rsplit(".", 1)
+    if inspect.isclass(value):
+        assert examples(value.__doc__)
+    else:  # data have no docstring of their own; that of their package shows them
+        doc = value.__doc__ if callable(value) else import_module(package).__doc__
+        assert shows(rf"\b{short}\b", doc)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_public_method_is_called_in_an_example_of_its_page(name):
+    cls = resolve(name)
+    methods = public_methods(cls)
+    assert [method for method, doc in methods.items() if not doc] == []
+    page = [cls.__doc__, *methods.values()]
+    assert [m for m in methods if not any(shows(rf"\.{m}\(", doc) for doc in page)] == []
+
+
+def test_examples_that_are_skipped_do_not_count():
+    assert not shows("r2", ">>> r2(y, y)  # doctest: +SKIP")
+    assert shows("r2", ">>> r2(y, y)")
+
+
+def test_what_estimators_take_from_scikit_learn_is_not_asked_for():
+    methods = public_methods(resolve("holrr.HOLRR"))
+    assert {"fit", "predict", "partial_fit", "transform", "save"} <= set(methods)
+    assert not {"get_params", "set_fit_request", "predict_interval"} & set(methods)
+    assert "predict_interval" in public_methods(resolve("holrr.HOLRRCV"))
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_former_public_names_still_work(name):
+    assert resolve(name) is not None
+    assert name not in NAMES
