@@ -36,7 +36,7 @@ Index = tuple[int, ...]
 _MANY = 192
 # A place is visited unless its screened error is above the best by so many times the largest
 # distance of a screened error from the exact one, or by this share of the best at least: of single
-# ranks, and of stacks, which the screen knows less well. The larger share also holds until two have
+# ranks, and of stacks, which the screen knows less well. Ten times the share hold until two have
 # been visited, which shows the distance.
 _DISTANCES, _SHARE, _STACK_SHARE = 8.0, 1e-5, 1e-4
 # Surfaces hold ranks up to twice the best one, and up to this one at least.
@@ -242,7 +242,7 @@ class Pruning:
         seen: dict[Index, Visit] = {}
         distance, least, room = 0.0, math.inf, 0.0
         for place in sorted(estimates, key=lambda place: estimates[place]):
-            floor = (share if len(seen) > 1 else _STACK_SHARE) * least
+            floor = (share if len(seen) > 1 else 10 * share) * least
             if seen and estimates[place] > least + room + max(_DISTANCES * distance, floor):
                 break
             seen[place] = visit(place)
