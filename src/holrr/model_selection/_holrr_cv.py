@@ -61,8 +61,8 @@ class HOLRRCV(LinearSurfaceSearchCV):
         number that fits, with a warning.
     search : {"pruned", "exhaustive"}, default="pruned"
         Whether the surfaces of all penalties are computed, or with more than 192 input
-        directions and outputs of those only that can be chosen (docs/model_selection.md#pruning).
-        Smaller problems, callables for `selection` and missing outputs: always all.
+        directions and outputs of those only that can be chosen (see docs/model_selection.md).
+        Smaller problems, callables for `selection`, missing outputs, accelerators: always all.
     missing : {"raise", "fill"}, default="raise"
         What NaN and masked entries of y are: an error, or missing outputs, which count neither in
         the fits nor in the held-out errors. Then the
