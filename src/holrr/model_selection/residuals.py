@@ -225,7 +225,8 @@ def _quantiles(S: Array, levels: np.ndarray, w: np.ndarray | None, holes: bool) 
     """
     if w is None and not (holes and np.isnan(S).any()):
         xp, n = namespace_of(S), S.shape[1]
-        S, place = xp.sort(S, axis=1), levels * n
+        # A stable sort, the default, takes five times as long.
+        S, place = xp.sort(S, axis=1, stable=False), levels * n
         last = np.clip(np.ceil(place - 1e-9).astype(int), 1, n)
         at = lambda i: to_numpy(xp.take(S, asarray_like(i, S), axis=1))  # noqa: E731
         here, below = at(last - 1), np.where(last > 1, at(np.maximum(last - 2, 0)), 0.0)
