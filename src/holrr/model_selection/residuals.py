@@ -228,7 +228,8 @@ def _quantiles(S: Array, levels: np.ndarray, w: np.ndarray | None, holes: bool) 
         # A stable sort, the default, takes five times as long.
         S, place = xp.sort(S, axis=1, stable=False), levels * n
         last = np.clip(np.ceil(place - 1e-9).astype(int), 1, n)
-        at = lambda i: to_numpy(xp.take(S, asarray_like(i, S), axis=1))  # noqa: E731
+        host = is_numpy_array(S)  # of which `take` would copy all first
+        at = lambda i: S[:, i] if host else to_numpy(xp.take(S, asarray_like(i, S), axis=1))  # noqa: E731
         here, below = at(last - 1), np.where(last > 1, at(np.maximum(last - 2, 0)), 0.0)
         with np.errstate(invalid="ignore"):  # infinite less infinite
             rise = np.where(here > below, here - below, 0.0)
