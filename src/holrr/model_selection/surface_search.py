@@ -129,10 +129,10 @@ class SurfaceSearchCV(Intervals, SearchCV):
         return folds.pruning.screened(alphas, bar.tick)
 
     def _n_threads(self, folds: Folds) -> int | None:
-        """By default as many folds as there are threads, with one thread for each."""
+        """By default as many folds as there are threads, one for each; small ones do not wait."""
         if self.n_jobs is not None or effective_n_jobs(None) > 1 or not folds.on_host:
             return self.n_jobs
-        return min(n_threads_for(math.inf), folds.n_folds)
+        return min(n_threads_for(folds.work), folds.n_folds)
 
     def _prunes(self, folds: Folds, plan: RankGrid, n_penalties: int) -> bool:
         # An accelerator computes all surfaces sooner than it is asked which are needed.
