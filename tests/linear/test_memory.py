@@ -51,7 +51,9 @@ def test_fit_makes_no_temporary_of_the_size_of_y(data, case):
     if case == "offset":
         Y = Y + 1e6
     arrays = change(X, Y)
-    assert peak(lambda: model.fit(*arrays)) < 0.21 * arrays[1].nbytes
+    # The factors of a decomposition are X twice more: 0.2004 with NumPy 2.5 on Python 3.13.
+    bound = 0.21 if case == "svd" else 0.20
+    assert peak(lambda: model.fit(*arrays)) < bound * arrays[1].nbytes
 
 
 def test_partial_fit_makes_no_temporary_of_the_size_of_y(data):
