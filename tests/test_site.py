@@ -88,7 +88,15 @@ def visit(browser):
         page, complaints = contexts[-1].new_page(), []
         page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("requestfailed", lambda request: complaints.append(request.url))
+        # What is given up because the next page is opened has not failed.
+        page.on(
+            "requestfailed",
+            lambda request: (
+                None
+                if "ERR_ABORTED" in (request.failure or "")
+                else complaints.append(f"{request.url}: {request.failure}")
+            ),
+        )
         page.goto(address if "://" in address else f"{SITE.as_uri()}/{address}")
         page.evaluate(DRAWN)
         return page, complaints
