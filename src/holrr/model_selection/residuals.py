@@ -130,9 +130,7 @@ def held_out_scores(folds: Sequence[FoldResiduals]) -> tuple[np.ndarray, dict[st
         _scale_rows(R, squares, sums, unit, parts)
         np.fmax(largest, _row_maxima(R), out=largest)
         n_seen += seen.sum(axis=1) if holes else R.shape[1]
-        step = max(1, n * D // _POOL)
-        while math.gcd(step, R.shape[1]) > 1:  # so that all outputs have their turn
-            step += 1
+        step = _pool_step(n * D, R.shape[1])
         pool.append(to_numpy(namespace_of(R).reshape(R, (-1,))[::step]).copy())
         if weights is not None:
             pool_w.append(np.repeat(w, R.shape[1])[::step])
@@ -160,6 +158,14 @@ def _scores(folds: Sequence[FoldResiduals], columns: slice, order: Any, weighted
     xp = namespace_of(found[0])
     R = xp.abs(xp.concat(found))
     return R if isinstance(order, slice) else xp.take(R, asarray_like(order, R), axis=0)
+
+
+def _pool_step(n_scores: int, n_columns: int) -> int:
+    """Every how manyth score is pooled: so that all of some outputs have their turn."""
+    step = max(1, n_scores // _POOL)
+    while math.gcd(step, n_columns) > 1:
+        step += 1
+    return step
 
 
 def _row_maxima(R: Array) -> np.ndarray:
