@@ -129,7 +129,6 @@ def parameter_counts(shape: Sequence[int], caps: Sequence[int]) -> np.ndarray:
     R: list[np.ndarray] = [*np.ogrid[tuple(slice(1, c + 1) for c in caps)], *full[len(caps) :]]
     R = [r.reshape(r.shape + (1,) * (p1 - r.ndim)) for r in R]
     # At most one rank exceeds the product of the others, and with it lowered to that none does.
-    core = math.prod(R)
-    R = [np.minimum(r, core // r) for r in R]
+    R = [np.minimum(r, math.prod(R[:i] + R[i + 1 :])) for i, r in enumerate(R)]
     count = math.prod(R) + sum(r * (d - r) for r, d in zip(R, shape, strict=True))
     return np.broadcast_to(count, (*caps, *(1,) * (p1 - len(caps)))).reshape(tuple(caps)).copy()

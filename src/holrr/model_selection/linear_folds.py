@@ -61,8 +61,9 @@ class MomentFolds(Folds):
         self.others: list[Moments] = []
 
     @property
-    def on_host(self) -> bool:
-        return on_host(self.parts[0].Sxx)
+    def home(self) -> Array | None:
+        Sxx = self.parts[0].Sxx
+        return None if on_host(Sxx) else Sxx
 
     def prepare(self, *candidate: int) -> None:
         if self.others:

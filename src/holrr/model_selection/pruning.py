@@ -25,8 +25,8 @@ from .screen import Screens
 from .selection import best_index
 from .stack import FoldTerms, Stack, stack_ranks
 from .stacking import walk_stacks
-from .surface import extended
 from .sweep import Sweep, over_folds
+from .terms import extended
 
 __all__ = ["Pruning", "Screened", "is_worthwhile"]
 

@@ -26,8 +26,9 @@ from ..core.tensor import unfold
 from .folds import Folds
 from .grid import RankGrid
 from .held_out import HeldOut
-from .surface import RankPath, Terms, extended, rank_path, rotated
+from .surface import RankPath, rank_path
 from .sweep import over_folds
+from .terms import Terms, extended, rotated
 
 __all__ = ["Screen", "Screens"]
 

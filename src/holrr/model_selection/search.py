@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_c
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import all_or_nothing, label_constraints
+from ..core.namespace import Array, to_numpy
 from ..core.threads import few_threads_for
 from ..data.labels import check_rows
 from ..data.moments import Moments
@@ -186,8 +187,19 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         errors, shape = self._errors(plan, penalties, folds)
         bar.expect(folds.n_folds * math.prod(folds.candidates) * penalties.size)
         ridge = self._ridge_alphas(plan, penalties, folds)
-        n_jobs = self._n_threads(folds)
-        return sweep(folds, errors, shape, ridge_alphas=ridge, n_jobs=n_jobs, tick=bar.tick)
+        return sweep(
+            folds,
+            errors,
+            shape,
+            ridge_alphas=ridge,
+            n_jobs=self._n_threads(folds),
+            tick=bar.tick,
+            home=self._home(folds),
+        )
+
+    def _home(self, folds: Folds) -> Array | None:
+        """What errors that are not found on the host shall lie beside."""
+        return None
 
     def _n_threads(self, folds: Folds) -> int | None:
         """Number of folds that are worked on at a time."""
@@ -215,7 +227,7 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         return {
             "mean_mse": found.mean_mse,
             "std_mse": found.std_mse,
-            "fold_mse": found.fold_mse,
+            "fold_mse": to_numpy(found.fold_mse),
             "null_mse": found.null_mse,
             **({} if math.isnan(found.ridge_mse) else {"ridge_mse": found.ridge_mse}),
             self._penalties: getattr(self, f"{self._penalties}_"),

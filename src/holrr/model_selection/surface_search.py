@@ -14,7 +14,7 @@ from joblib import effective_n_jobs
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.namespace import asarray_like
+from ..core.namespace import asarray_like, is_numpy_array, namespace_of
 from ..core.threads import n_threads_for
 from ..data.moments import Moments
 from ..linear.holes import unscale_noise
@@ -128,15 +128,18 @@ class SurfaceSearchCV(Intervals, SearchCV):
         bar.expect(folds.n_folds * math.prod(folds.candidates) * penalties.size)
         return folds.pruning.screened(alphas, bar.tick)
 
+    def _home(self, folds: Folds) -> Any:
+        return folds.home
+
     def _n_threads(self, folds: Folds) -> int | None:
         """By default as many folds as there are threads, one for each; small ones do not wait."""
-        if self.n_jobs is not None or effective_n_jobs(None) > 1 or not folds.on_host:
+        if self.n_jobs is not None or effective_n_jobs(None) > 1 or folds.home is not None:
             return self.n_jobs
         return min(n_threads_for(folds.work), folds.n_folds)
 
     def _prunes(self, folds: Folds, plan: RankGrid, n_penalties: int) -> bool:
         # An accelerator computes all surfaces sooner than it is asked which are needed.
-        able = self.search == "pruned" and not callable(self.selection) and folds.on_host
+        able = self.search == "pruned" and not callable(self.selection) and folds.home is None
         return able and is_worthwhile(folds, plan, n_penalties)
 
     def _ridge_alphas(self, plan: RankGrid, penalties: np.ndarray, folds: Folds) -> Any:
@@ -171,12 +174,15 @@ class SurfaceSearchCV(Intervals, SearchCV):
             return replace(found, ridge_mse=float(found.mean_mse.min())), plan
         plan = plan.within_input_rank(found.n_supported)
         axis = found.fold_mse.ndim - len(plan.caps)
-        fold_mse = found.fold_mse[(slice(None),) * axis + (slice(plan.caps[0]),)]
+        fold_mse = found.fold_mse[(slice(None),) * axis + (slice(plan.caps[0]), ...)]
         mask = plan.mask()
         if mask is None and fold_mse.shape == found.fold_mse.shape:
             return found, plan
-        if mask is not None:
+        if mask is not None and is_numpy_array(fold_mse):
             fold_mse[..., ~mask] = np.nan
+        elif mask is not None:
+            xp, wanted = namespace_of(fold_mse), asarray_like(mask, fold_mse)
+            fold_mse = xp.where(wanted, fold_mse, xp.full_like(fold_mse, math.nan))
         return replace(found, fold_mse=fold_mse), plan
 
     def _results(self, found: Any, plan: RankGrid, folds: Folds) -> dict[str, Any]:
