@@ -29,6 +29,8 @@ Namespace = Any
 HOST_LIMIT = 128
 # Problems of up to this many numbers on an accelerator are solved on the host.
 HOST_ENTRIES = 2**17
+# From so many bytes on a transfer takes longer than all around it.
+_LARGE = 2**22
 # Rows that are averaged at a time: in their own precision, and where memory is read quickest.
 _WELFORD_ROWS = 512
 # Up to this many rows the full spectrum costs no more than anybody would notice.
@@ -47,6 +49,7 @@ __all__ = [
     "cholesky",
     "detached",
     "device_of",
+    "eigenvalues",
     "eigh",
     "eigh_top",
     "inverse_squares",
@@ -82,7 +85,12 @@ def to_numpy(a: Array) -> np.ndarray:
     if is_numpy_array(a):
         return a
     if is_torch_array(a):
-        return a.detach().cpu().numpy()
+        if on_host(a) or a.nbytes < _LARGE:
+            return a.detach().cpu().numpy()
+        # NumPy asks for large pages, which take half of the time to fill.
+        out = np.empty(tuple(a.shape), dtype=str(a.dtype).removeprefix("torch."))
+        namespace_of(a).from_numpy(out).copy_(a.detach())
+        return out
     if array_api_compat.is_cupy_array(a):
         return a.get()
     if not on_host(a):
@@ -283,6 +291,12 @@ def eigh(A: Array) -> tuple[Array, Array]:
     xp = namespace_of(A)
     lam, U = xp.linalg.eigh(A)
     return xp.flip(lam), fix_signs(xp.flip(U, axis=1))
+
+
+def eigenvalues(A: Array) -> np.ndarray:
+    """All eigenvalues of a symmetric matrix, largest first, on the host."""
+    with _few_threads(A):
+        return np.linalg.eigvalsh(to_numpy(A))[::-1]
 
 
 def eigh_top(A: Array, k: int) -> tuple[np.ndarray, Array]:

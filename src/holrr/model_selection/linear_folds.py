@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.finite import check_finite
-from ..core.namespace import Array, namespace_of, on_host, to_numpy
+from ..core.namespace import Array, eigenvalues, namespace_of, on_host, to_numpy
 from ..core.samples import spectral_from_arrays, spectral_from_samples
 from ..core.spectral import Spectral, keeps_digits, spectral_from_moments
 from ..data.moments import Moments
@@ -170,8 +170,8 @@ class ArrayFolds(Folds):
     def refit(self, estimator: Any, **options: Any) -> Any:
         if self.merged is not None and self.units.is_one:
             total = self.merged.total()
-            lam = np.linalg.eigvalsh(to_numpy(total.centred(self.fit_intercept).Sxx))
-            if self._keeps_digits(np.sqrt(np.maximum(lam[::-1], 0.0)), float(estimator.alpha)):
+            lam = eigenvalues(total.centred(self.fit_intercept).Sxx)
+            if self._keeps_digits(np.sqrt(np.maximum(lam, 0.0)), float(estimator.alpha)):
                 return estimator._fit_moments(total, keep=False, **options)
         return estimator._fit_data(self.data, **options)
 

@@ -169,6 +169,7 @@ class _Path:
         self.yy = self.shares * np.array([fold.yy for fold in folds])
         self.rounding = 1e-14 * float(self.yy.sum())  # of differences of sums of this size
         self.others = np.ones((K, K)) - np.eye(K) if K > 1 else np.ones((1, 1))
+        self.groups = _groups(folds, self.shares)
         # <S b, H> for every block b, summed over the folds.
         caps = np.max([start, *(fold.S.shape for fold in folds)], axis=0)
         sums = self._zeros(caps.tolist() if candidates is None else candidates.shape)
@@ -199,12 +200,13 @@ class _Path:
         if all(block):
             product = self._zeros((self.linear_sums.shape[0], *block[1:]))
             found = []
-            for share, fold in zip(self.shares, self.folds, strict=True):
-                part, one = _products(fold, block, float(share))
-                product[_leading(part.shape)] += part
-                found += [_corner_sums(part, self.blocks), one]
+            for group in self.groups:
+                part, ones = _products(*group, block)
+                product[_leading(part.shape[1:])] += _sum_of_folds(part)
+                found += [_corner_sums(part, self.blocks), ones]
             found = all_to_numpy(found)
-            inner, linear = np.stack(found[::2]), np.reshape(found[1::2], (K, 1))
+            inner = np.concatenate(found[::2])
+            linear = np.concatenate(found[1::2]) * self.shares[:, None]
         self.products.append(product)
         self.linear = np.append(self.linear, linear, axis=1)
         self.grams = np.pad(self.grams, ((0, 0), (0, 1), (0, 1)))
@@ -297,25 +299,52 @@ def _block_sums(A: Array) -> Array:
     return A
 
 
+def _groups(folds: Sequence[FoldTerms], shares: np.ndarray) -> list[tuple[Array, Array, Array]]:
+    """`S`, `H` and `G` times its share with an axis for the folds: all of them on an accelerator.
+
+    There, where it is launches that cost time, they are padded with zeros to the same shape. On the
+    host each fold is by itself, and nothing is copied.
+    """
+    pairs = zip(folds, map(float, shares), strict=True)
+    parts = [(fold.S, fold.H, share * fold.G) for fold, share in pairs]
+    xp = namespace_of(folds[0].S)
+    if on_host(folds[0].S):
+        return [(S[None, ...], H[None, ...], G[None, ...]) for S, H, G in parts]
+
+    def padded(arrays: Sequence[Array]) -> Array:
+        shape = np.max([A.shape for A in arrays], axis=0).tolist()
+        out = xp.zeros((len(arrays), *shape), dtype=arrays[0].dtype, device=device_of(arrays[0]))
+        for k, A in enumerate(arrays):
+            out[(k, *_leading(A.shape))] = A
+        return out
+
+    S, H, G = map(padded, zip(*parts, strict=True))
+    return [(S, H, G)]
+
+
+def _sum_of_folds(A: Array) -> Array:
+    return A[0, ...] if A.shape[0] == 1 else namespace_of(A).sum(A, axis=0)
+
+
 def _corner_sums(A: Array, blocks: Sequence[Index]) -> Array:
-    """Sum of some leading blocks of `A`: one matrix product, then small ones."""
-    xp, n = namespace_of(A), len(blocks)
+    """Sum of some leading blocks of the `A` of each fold: one matrix product, then small ones."""
+    xp, K, n = namespace_of(A), A.shape[0], len(blocks)
     inside = [
         asarray_like((np.arange(d) < np.reshape(R, (-1, 1))).astype(float), A)
-        for d, R in zip(A.shape, zip(*blocks, strict=True), strict=True)
+        for d, R in zip(A.shape[1:], zip(*blocks, strict=True), strict=True)
     ]
-    sums = inside[0] @ xp.reshape(A, (A.shape[0], -1))
+    sums = inside[0] @ xp.reshape(A, (K, A.shape[1], -1))
     for ones in reversed(inside[1:]):
-        sums = (xp.reshape(sums, (n, -1, ones.shape[1])) @ ones[:, :, None])[..., 0]
-    return xp.reshape(sums, (n,))
+        sums = (xp.reshape(sums, (K, n, -1, ones.shape[1])) @ ones[:, :, None])[..., 0]
+    return xp.reshape(sums, (K, n))
 
 
-def _products(fold: FoldTerms, block: Index, share: float) -> tuple[Array, Array]:
+def _products(S: Array, H: Array, G: Array, block: Index) -> tuple[Array, Array]:
     """``S * G(S b)``, which vanishes beyond the block but for the input mode, and ``<S b, H>``."""
-    xp, H = namespace_of(fold.S), fold.H[_leading(block)]
-    S = xp.reshape(fold.S[_leading(block)], (H.shape[0], -1))
-    product = (share * fold.G[:, : H.shape[0]]) @ S
-    product = xp.reshape(product, (-1, *H.shape[1:]))
-    product *= fold.S[(slice(None), *_leading(block[1:]))]
-    flat = xp.reshape(S, (-1,))
-    return product, share * (flat @ xp.reshape(H, (-1,)))
+    xp, inside = namespace_of(S), (slice(None), *_leading(block))
+    K, H = S.shape[0], H[inside]
+    rows = xp.reshape(S[inside], (K, H.shape[1], -1))
+    product = xp.reshape(G[:, :, : H.shape[1]] @ rows, (K, -1, *H.shape[2:]))
+    product *= S[(slice(None), slice(None), *_leading(block[1:]))]
+    linear = xp.reshape(rows, (K, 1, -1)) @ xp.reshape(H, (K, -1, 1))
+    return product, linear[:, 0, :]

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -47,6 +48,8 @@ __all__ = ["RankPath", "error_surface", "rank_path"]
 
 # Up to this many rows the host, on all of its cores, beats an accelerator at many eigenproblems.
 _HOST_ROWS = 256
+# One thread more for each so many of them.
+_ROWS_OF_A_THREAD = 16
 # Bytes of the cores of penalties that an accelerator takes together.
 _TOGETHER = 2**29
 
@@ -170,12 +173,9 @@ class RankPath:
         grams = [self.input_gram * d[:, :, None] * d[:, None, :]]
         for G, n in zip(rows, sizes[1:], strict=False):
             grams.append(xp.reshape((d * d) @ xp.reshape(G, (-1, n * n)), (-1, n, n)))
-        pairs = zip(all_to_numpy(grams), self.ranks, strict=False)
-        each = [(G, R) for stacked, R in pairs for G in stacked]
-        found = map_in_threads(lambda pair: eigh_top(*pair)[1], each)
-        n = len(new)
-        bases: list[Array] = [np.stack(found[i : i + n]) for i in range(0, len(found), n)]
-        there: list[Array] = all_beside(bases, self.T)
+        pairs = zip(_eigenvectors(all_to_numpy(grams)), self.ranks, strict=False)
+        # Largest first; what comes of them does not depend on their signs.
+        there: list[Array] = all_beside([U[:, :, : -R - 1 : -1] for U, R in pairs], self.T)
         self.found |= {alpha: [U[a, ...] for U in there] for a, alpha in enumerate(new)}
 
     def together(self, alphas: Sequence[float]) -> list[slice]:
@@ -298,6 +298,13 @@ class RankPath:
         H = xp.where(norm > 0, inner / xp.where(norm > 0, norm, one), 0 * one)
         eye = xp.eye(G.shape[0], dtype=G.dtype, device=device_of(G))
         return Terms(norm, H, G * eye)
+
+
+def _eigenvectors(stacks: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Those of every matrix of stacks of them, smallest first; large ones share the threads."""
+    parts = [np.array_split(G, min(len(G), 1 + G.shape[1] // _ROWS_OF_A_THREAD)) for G in stacks]
+    found = iter(map_in_threads(lambda G: np.linalg.eigh(G)[1], [*chain(*parts)]))
+    return [np.concatenate([next(found) for _ in some]) for some in parts]
 
 
 def _scaled_rows(T: Array, d: Array) -> Array:

@@ -201,7 +201,8 @@ class SurfaceSearchCV(Intervals, SearchCV):
                 f"no candidate has a finite {key}; the outputs are too large to be squared, or all "
                 f"models have more degrees of freedom than there are observations."
             )
-        return {**results, "n_parameters": parameter_counts(folds.shape, plan.caps)}
+        results["n_parameters"] = parameter_counts(folds.shape, plan.caps)
+        return results
 
     def _key(self) -> str:
         return "mean_mse" if self.criterion == "cv" else self.criterion
