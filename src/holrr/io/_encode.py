@@ -20,6 +20,7 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.pipeline import Pipeline
 
 from ..core.namespace import is_array, to_numpy
+from ..results import Results
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -257,7 +258,7 @@ def _is_record(value: Any) -> bool:
 _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]], ...] = (
     ("list", _is(list), Encoder._list),
     ("tuple", _is(tuple), Encoder._list),
-    ("dict", _is(dict), Encoder._dict),
+    ("dict", lambda v: type(v) in (dict, Results), Encoder._dict),
     ("date", lambda v: type(v).__module__.partition(".")[0] == "cftime", Encoder._date),
     ("masked", lambda v: isinstance(v, np.ma.MaskedArray), Encoder._masked),
     (

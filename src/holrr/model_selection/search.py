@@ -25,10 +25,10 @@ from ..data.moments import Moments
 from ..data.samples import Samples, ingest
 from ..data.source import Source
 from ..progress import Progress, progress
+from ..results import Later, Results
 from .final_model import FinalModel
 from .folds import Folds
 from .penalties import check_penalties, warn_at_edge, widened
-from .results import Later, Results
 from .sweep import Errors, Sweep, sweep
 
 __all__ = ["Data", "Index", "SearchCV"]
