@@ -356,6 +356,13 @@ def test_arrays_of_every_library_have_spreads(xp):
     assert np.all(xp.to_numpy(lower) < xp.to_numpy(upper))
 
 
+def test_single_precision_and_scalar_targets_of_every_library(xp):
+    X, y = (A.astype(np.float32) for A in toy(n=45, shape=()))
+    here, there = (HOLRRCV([1.0, 3.0], cv=3).fit(f(X), f(y)) for f in (np.asarray, xp.asarray))
+    found, expected = there.predict_interval(xp.asarray(X)), here.predict_interval(X)
+    assert_allclose(xp.to_numpy(found[0]), expected[0], rtol=1e-3, atol=1e-3)
+
+
 def test_labels_are_those_of_predictions():
     xr = pytest.importorskip("xarray", reason="xarray is not installed")
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
