@@ -208,6 +208,15 @@ def test_scale_of_inputs_and_outputs_does_not_matter():
     assert_allclose(found / 1e90, RLSCV([0.5]).fit(X, Y).predict(X, return_std=True)[1], rtol=1e-8)
 
 
+def test_penalties_beyond_all_floats_leave_the_noise():
+    """One that suits the divided inputs would be 1e400; these have more features than samples."""
+    X, Y = toy(n=20, d0=30)
+    for model in (RLS(1.0), HOLRR(2, 1.0), RLSCV([1.0]), HOLRRCV([1.0])):
+        expected = model.fit(1e-140 * X, Y).predict(1e-140 * X, return_std=True)
+        found = model.fit(1e-200 * X, Y).predict(1e-200 * X, return_std=True)
+        assert_allclose(found, expected, rtol=1e-10)
+
+
 # ---------------------------------------------------------------- every estimator
 
 
