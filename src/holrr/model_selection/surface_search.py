@@ -115,7 +115,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
 
     def _sweep(self, folds: Folds, plan: RankGrid, penalties: np.ndarray, bar: Progress) -> Any:
         if folds.pruning is None and not self._prunes(folds, plan, penalties.size):
-            return super()._sweep(folds, plan, penalties, bar)
+            return _without_others(super()._sweep(folds, plan, penalties, bar), plan)
         alphas = self._to_units(penalties, folds)
         least = float(alphas.min())
         if folds.pruning is None:
@@ -329,3 +329,12 @@ class SurfaceSearchCV(Intervals, SearchCV):
         """The chosen penalty."""
         check_is_fitted(self)
         return float(self.best_estimator_.alpha)
+
+
+def _without_others(found: Sweep, plan: RankGrid) -> Sweep:
+    """NaN where a rank is no candidate: the edges of a grid are judged by candidates, too."""
+    mask, least = plan.mask(), plan.within_input_rank(found.n_supported).mask()
+    if mask is not None and least is not None:
+        mask[: len(least)] |= least  # a rank beyond what is supported, and what it stands for
+        found.fold_mse[..., ~mask] = np.nan
+    return found
