@@ -136,6 +136,17 @@ def test_small_work_is_done_by_one_thread():
         assert set(counts()) == {3}
 
 
+def test_small_work_within_small_work_is_limited_once(monkeypatch):
+    entered = []
+    enter = limit_threads.__enter__
+    monkeypatch.setattr(limit_threads, "__enter__", lambda self: (entered.append(1), enter(self)))
+    with few_threads_for(1e5):
+        with few_threads_for(1e5):
+            assert set(counts()) == {1}
+        assert set(counts()) == {1}
+    assert (len(entered), set(counts())) == (1, {3})
+
+
 def test_passes_have_the_threads_of_the_linear_algebra():
     assert n_threads_for(1e5) == 1
     assert n_threads_for(1e12) == 3

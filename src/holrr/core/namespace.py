@@ -16,7 +16,7 @@ import array_api_compat.numpy
 import numpy as np
 import scipy.linalg
 from array_api_compat import device as device_of
-from array_api_compat import is_numpy_array, is_torch_array
+from array_api_compat import is_torch_array
 from scipy.linalg.blas import get_blas_funcs, snrm2
 from scipy.linalg.lapack import get_lapack_funcs
 
@@ -24,6 +24,9 @@ from .threads import limit_threads
 
 Array = Any
 Namespace = Any
+
+# NumPy follows the standard itself since 2.1, and without a wrapper small problems take less time.
+_NUMPY: Namespace = array_api_compat.numpy if np.__version__.startswith("2.0.") else np
 
 # Up to this many rows the eigenproblem of a matrix on an accelerator is solved on the host.
 HOST_LIMIT = 128
@@ -75,9 +78,15 @@ def is_array(a: object) -> bool:
 
 def namespace_of(*arrays: Array) -> Namespace:
     """The array API namespace that all `arrays` share."""
-    if all(type(a) is np.ndarray for a in arrays):  # by far the most frequent question
-        return array_api_compat.numpy
-    return array_api_compat.array_namespace(*arrays)
+    for a in arrays:
+        if type(a) is not np.ndarray:
+            return array_api_compat.array_namespace(*arrays)
+    return _NUMPY  # by far the most frequent answer
+
+
+def is_numpy_array(a: object) -> bool:
+    """Whether `a` is an array, or a scalar, of NumPy."""
+    return isinstance(a, (np.ndarray, np.generic))
 
 
 def to_numpy(a: Array) -> np.ndarray:
@@ -141,6 +150,8 @@ def _unpacked(packed: Array, arrays: Sequence[Array]) -> list[Array]:
 
 def on_host(a: Array) -> bool:
     """Whether `a` lies in the host's memory, where NumPy and LAPACK can work on it."""
+    if is_numpy_array(a):
+        return True
     if is_torch_array(a):
         return bool(a.device.type == "cpu")
     if _is_strict(a):  # its other devices are make-believe: they stand in for a GPU in tests
@@ -328,5 +339,5 @@ def fix_signs(U: Array) -> Array:
     xp = namespace_of(U)
     if U.shape[0] == 0 or U.shape[1] == 0:
         return U
-    signs = xp.sign(U[xp.argmax(xp.abs(U), axis=0), xp.arange(U.shape[1], device=device_of(U))])
-    return U * xp.where(signs == 0, xp.ones_like(signs), signs)
+    largest = U[xp.argmax(xp.abs(U), axis=0), xp.arange(U.shape[1], device=device_of(U))]
+    return U * (1 - 2 * xp.astype(largest < 0, U.dtype))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -130,9 +130,9 @@ class Spectral:
     def at(self, alpha: float) -> Whitened:
         """The problem for one penalty: a scaling of the rows of `T`."""
         root = self.root(alpha)
-        Z = fold(unfold(self.T, 0) * (self.s / root)[:, None], 0, self.T.shape)
-        problem = _whitened(
-            Z,
+        shrink = namespace_of(root).reshape(self.s / root, (-1, *(1,) * (self.T.ndim - 1)))
+        return _whitened(
+            self.T * shrink,
             lambda M: self.basis @ (M / root[:, None]),
             self.syy,
             input_rank=lambda: self.s.shape[0],
@@ -141,8 +141,9 @@ class Spectral:
             response_grams=self.response_grams,
             solver=self.solver,
             dtype=self.dtype,
+            units=self.units,
+            hat=spectral_hat(self, alpha, root),
         )
-        return replace(problem, units=self.units, hat=spectral_hat(self, alpha, root))
 
     def root(self, alpha: float) -> Array:
         """``sqrt(lam + alpha)``, without the squares of very large and very small ``s``."""

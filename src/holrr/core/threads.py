@@ -74,7 +74,9 @@ def few_threads_for(work: float) -> AbstractContextManager[None]:
         About how many multiplications and additions of pairs of numbers lie ahead, in all the
         calls to come: ``N d0 D`` for ``X'Y``, for instance.
     """
-    return limit_threads(1, small=True) if TINY_WORK < work < SMALL_WORK else nullcontext()
+    if not TINY_WORK < work < SMALL_WORK or (1, True) in _of_thread.limits.in_force:
+        return nullcontext()
+    return limit_threads(1, small=True)
 
 
 def n_threads_for(work: float) -> int:
