@@ -48,7 +48,9 @@ def progress(what: str, verbose: bool | int | str = True) -> Iterator[Progress]:
 
 
 @contextmanager
-def status_line(title: str, verbose: bool | int | str) -> Iterator[Callable[[str], object] | None]:
+def status_line(
+    title: str, verbose: bool | int | str, line: Callable[..., str]
+) -> Iterator[Callable[..., object] | None]:
     """A function that shows one line of progress, or None where none is wanted.
 
     Parameters
@@ -58,14 +60,16 @@ def status_line(title: str, verbose: bool | int | str) -> Iterator[Callable[[str
     verbose : bool, int or "rich"
         False or 0 for nothing, True or a positive number for lines on the standard output, "rich"
         for one line that is kept up to date.
+    line : callable
+        The words for what the function is called with.
     """
     if not verbose:
         yield None
     elif verbose == "rich":
         with _console("verbose='rich'").status(title) as status:
-            yield lambda line: status.update(f"{title}: {line}")
+            yield lambda *look: status.update(f"{title}: {line(*look)}")
     else:
-        yield lambda line: print(f"{title}: {line}", flush=True)
+        yield lambda *look: print(f"{title}: {line(*look)}", flush=True)
 
 
 def _console(argument: str) -> Any:
