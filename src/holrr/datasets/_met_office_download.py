@@ -3,49 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 BASE_URL = "https://www.metoffice.gov.uk/pub/data/weather/uk/climate/stationdata/"
 
-STATIONS = (
-    "aberporth",
-    "armagh",
-    "ballypatrick",
-    "bradford",
-    "braemar",
-    "camborne",
-    "cambridge",
-    "cardiff",
-    "chivenor",
-    "cwmystwyth",
-    "dunstaffnage",
-    "durham",
-    "eastbourne",
-    "eskdalemuir",
-    "heathrow",
-    "hurn",
-    "lerwick",
-    "leuchars",
-    "lowestoft",
-    "manston",
-    "nairn",
-    "newtonrigg",
-    "oxford",
-    "paisley",
-    "ringway",
-    "rossonwye",
-    "shawbury",
-    "sheffield",
-    "southampton",
-    "stornoway",
-    "suttonbonington",
-    "tiree",
-    "valley",
-    "waddington",
-    "whitby",
-    "wickairport",
-    "yeovilton",
-)
+_NAMES = """
+    aberporth armagh ballypatrick bradford braemar camborne cambridge cardiff chivenor cwmystwyth
+    dunstaffnage durham eastbourne eskdalemuir heathrow hurn lerwick leuchars lowestoft manston
+    nairn newtonrigg oxford paisley ringway rossonwye shawbury sheffield southampton stornoway
+    suttonbonington tiree valley waddington whitby wickairport yeovilton
+"""
+STATIONS = tuple(_NAMES.split())
 
 
 def file_name(station: str) -> str:
@@ -91,7 +58,12 @@ def download_station(
     OSError
         If the file cannot be downloaded.
     """
-    pooch = _import_pooch()
+    try:
+        import pooch
+    except ImportError as error:
+        raise ImportError(
+            "downloading the Met Office data needs pooch: pip install holrr[data]"
+        ) from error
     name = file_name(station)
     url = (BASE_URL if base_url is None else base_url) + name
     cache = pooch.create(
@@ -105,13 +77,3 @@ def download_station(
             f"could not download {url}: {error}. Check the network connection, or put the file "
             f"into the folder {folder} by hand."
         ) from error
-
-
-def _import_pooch() -> Any:
-    try:
-        import pooch
-    except ImportError as error:
-        raise ImportError(
-            "downloading the Met Office data needs pooch: pip install holrr[data]"
-        ) from error
-    return pooch
