@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.finite import BadEntryError, check_finite
 from ..core.namespace import Array, asarray_like, device_of, is_array, to_numpy
-from .arrays import check_pair
+from .arrays import as_slice, check_pair
 from .moments import Moments
 from .reading import Box
 
@@ -97,17 +97,11 @@ def add_by_label(
         running[0].add(X, Y, w)
         return
     for label in np.unique(labels[labels >= 0]):
-        rows = _as_slice(np.flatnonzero(labels == label))
+        rows = as_slice(np.flatnonzero(labels == label))
         try:
             running[label].add(X[rows], Y[rows], None if w is None else w[rows])
         except BadEntryError as error:
             raise error.moved(rows) from None
-
-
-def _as_slice(index: np.ndarray) -> Any:
-    """A slice where the rows are consecutive, so that they are not copied."""
-    first, last = int(index[0]), int(index[-1])
-    return slice(first, last + 1) if last - first + 1 == index.size else index
 
 
 @contextmanager
