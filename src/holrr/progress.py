@@ -24,7 +24,7 @@ class Progress:
 
 class _Bar(Progress):
     def __init__(self, bar: Any, what: str):
-        self._bar, self._task, self._total = bar, bar.add_task(what, total=0), 0
+        self._bar, self._task, self._total = bar, bar.add_task(what, total=None), 0
 
     def tick(self) -> None:
         self._bar.advance(self._task)
@@ -35,12 +35,17 @@ class _Bar(Progress):
 
 
 @contextmanager
-def progress(what: str, verbose: bool | int | str = True) -> Iterator[Progress]:
-    """A progress bar on the standard error, or nothing where none is wanted."""
+def progress(
+    what: str, verbose: bool | int | str = True, argument: str = "verbose"
+) -> Iterator[Progress]:
+    """A progress bar on the standard error, or nothing where none is wanted.
+
+    `argument` is what the user has asked for it with.
+    """
     if not verbose:
         yield Progress()
         return
-    console = _console("verbose")
+    console = _console(argument)
     from rich.progress import Progress as Bar
 
     with Bar(console=console) as bar:

@@ -36,7 +36,7 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 # ---------------------------------------------------------------- arrays
 
 
-def check_inputs(X: Any, *, finite: bool = True) -> Array:
+def check_inputs(X: Any) -> Array:
     """`X` as a floating-point matrix (n_samples, n_features), in the library it came in."""
     if _is_plain(X) and X.ndim == 2:
         pass
@@ -50,8 +50,7 @@ def check_inputs(X: Any, *, finite: bool = True) -> Array:
         _check_not_empty(X, "X")
     else:
         X = _check_array(X, "X")
-    if finite:
-        check_finite(X, "X")
+    check_finite(X, "X")
     return X
 
 
