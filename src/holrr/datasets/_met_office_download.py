@@ -27,9 +27,7 @@ def file_name(station: str) -> str:
     return f"{station}data.txt"
 
 
-def download_station(
-    station: str, folder: Path, *, base_url: str | None = None, n_retries: int = 2
-) -> Path:
+def download_station(station: str, folder: Path, *, n_retries: int = 2) -> Path:
     """Download the file of one station into a folder.
 
     The file is not checked against a checksum: the published files grow by a line every month,
@@ -41,8 +39,6 @@ def download_station(
         One of `STATIONS`.
     folder : Path
         Where the file goes. Made if it does not exist.
-    base_url : str or None, default=None
-        Address of the folder that holds the files; None is that of the Met Office.
     n_retries : int, default=2
         How often to try again when the download fails, with a growing pause before each.
 
@@ -65,7 +61,7 @@ def download_station(
             "downloading the Met Office data needs pooch: pip install holrr[data]"
         ) from error
     name = file_name(station)
-    url = (BASE_URL if base_url is None else base_url) + name
+    url = BASE_URL + name
     cache = pooch.create(
         path=folder, base_url="", registry={name: None}, urls={name: url}, retry_if_failed=n_retries
     )
