@@ -34,7 +34,8 @@ def low_rank_tensor(rng, shape, rank):
 
 def assert_same_state(a, b):
     """Equal to the last bit, whatever is inside."""
-    assert type(a) is type(b)
+    # Results that are found later are a plain dictionary once they have been written.
+    assert type(a) is type(b) or (isinstance(a, dict) and isinstance(b, dict))
     if isinstance(a, (list, tuple)):
         assert len(a) == len(b)
         for x, y in zip(a, b, strict=True):

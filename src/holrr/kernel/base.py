@@ -274,12 +274,17 @@ class KernelTensorRegressor(KernelParameters, Approximating):
     def _n_directions(self, n_features: int, output_shape: Sequence[int]) -> int:
         return min(n_features, math.prod(output_shape))  # more directions than outputs add nothing
 
+    def _n_leading(self, n_features: int, output_shape: Sequence[int]) -> int | None:
+        """How many leading input directions of Z the approximation takes; None for all of them."""
+        return None
+
     def _gram(self, X: Array, w: Array | None) -> Gram:
         center = self.fit_intercept and self.center_kernel
         return centred_gram(self._kernel_function(), X, w, center=center)
 
     def _whiten(self, build: Callable[[], Gram], outputs: Responses) -> Whitened:
-        return whiten_gram(build, outputs, float(self.alpha), solver=self.solver)
+        k = self._n_leading(outputs.values.shape[0], outputs.shape)
+        return whiten_gram(build, outputs, float(self.alpha), solver=self.solver, n_leading=k)
 
     # ------------------------------------------------------------ kernel and landmarks
 
