@@ -7,7 +7,6 @@ import io
 import sys
 import textwrap
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -133,15 +132,13 @@ def _show(ax: Any, picture: np.ndarray, title: str) -> None:
     ax.set_axis_off()
 
 
-def run_demo(out: Path, say: Callable[[str], None] = print) -> list[Path]:
+def run_demo(out: Path) -> list[Path]:
     """Compare the methods, draw a reconstruction and write a small report.
 
     Parameters
     ----------
     out : Path
         Folder for the files, made where there is none.
-    say : callable
-        Told what happens.
 
     Returns
     -------
@@ -150,13 +147,13 @@ def run_demo(out: Path, say: Callable[[str], None] = print) -> list[Path]:
     """
     _require_matplotlib()
     out.mkdir(parents=True, exist_ok=True)
-    say(textwrap.fill(DATA, 88) + "\n")
+    print(textwrap.fill(DATA, 88) + "\n")
     with threadpool_limits(1):
         results, noise = compare()
         rows = [HEADER, *(r.words for r in results), ("(the noise alone)", "", "", f"{noise:.4f}")]
         table = "\n".join(_line(row) for row in rows) + "\n"
-        say(table)
-        say(PICTURE[:-1] + " ...")
+        print(table)
+        print(PICTURE[:-1] + " ...")
         figure = draw()
     files = {
         "reconstruction.png": _rendered(figure, "png"),
@@ -166,10 +163,10 @@ def run_demo(out: Path, say: Callable[[str], None] = print) -> list[Path]:
     files["report.html"] = _page(rows, files["reconstruction.png"]).encode()
     for name, content in files.items():
         (out / name).write_bytes(content)
-    say("\nYour files:")
+    print("\nYour files:")
     for name in files:
-        say(f"  {out / name}")
-    say("\nNext: holrr fit X.npy Y.npy -o model.holrr")
+        print(f"  {out / name}")
+    print("\nNext: holrr fit X.npy Y.npy -o model.holrr")
     return [out / name for name in files]
 
 

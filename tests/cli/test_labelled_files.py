@@ -12,7 +12,7 @@ import pytest
 
 import holrr
 from commands import fails
-from holrr.cli import _models, main
+from holrr.cli import _commands, main
 from holrr.streaming import memory_budget
 
 xr = pytest.importorskip("xarray", reason="xarray is not installed")
@@ -315,7 +315,7 @@ def test_long_computations_show_how_far_they_are(folder, monkeypatch):
         def isatty(self):
             return True
 
-    monkeypatch.setattr(_models, "_PATIENCE", 0.0)
+    monkeypatch.setattr(_commands, "_PATIENCE", 0.0)
     for words in (
         ["fit", "c.nc:indices", "c.nc:t2m", *FIT],
         ["score", "m", "c.nc:indices", "c.nc:t2m"],

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +18,7 @@ from ..core.finite import BadEntryError, check_finite
 from ..core.responses import ResponseSums, sum_responses
 from .arrays import check_inputs, check_outputs, check_weights, unmasked
 from .budget import check_budget
+from .labels import comes_from
 from .moments import Moments
 from .reading import Box, is_on_disk
 from .scores import Errors
@@ -215,7 +218,7 @@ def check_rows_of_inputs(X: Any, index: np.ndarray) -> np.ndarray:
 
 def is_dask(A: Any) -> bool:
     """Whether `A` is a Dask array, without an import of Dask for the question."""
-    return type(A).__module__.partition(".")[0] == "dask" and hasattr(A, "__dask_graph__")
+    return comes_from(A, "dask") and hasattr(A, "__dask_graph__")
 
 
 def sums_of_block(
@@ -243,9 +246,10 @@ def sums_of_block(
     return sum_responses(rows_of_basis, B.shape[1], Y, w, response_grams)
 
 
-def add_sums(a: ResponseSums | None, b: ResponseSums | None) -> ResponseSums | None:
-    """Both together; None stands for samples without weight."""
-    return b if a is None else a if b is None else a + b
+def add_sums(parts: Iterable[ResponseSums | None]) -> ResponseSums | None:
+    """All of them together; None stands for samples without weight."""
+    some = [part for part in parts if part is not None]
+    return reduce(add, some) if some else None
 
 
 def light(model: Any) -> Any:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
 
-from holrr.datasets._met_office_download import STATIONS, download_station, file_name
-from holrr.datasets._met_office_parse import (
+from ._met_office_download import STATIONS, download_station, file_name
+from ._met_office_parse import (
     VARIABLE_NAMES,
     VARIABLE_UNITS,
     StationTable,

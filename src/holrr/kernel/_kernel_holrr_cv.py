@@ -91,12 +91,10 @@ class KernelHOLRRCV(KernelSearchCV):
     noise_ : array of shape (d1, ..., dp), or float for scalar targets
         Standard deviation of the noise of each output: from held-out residuals, see
         docs/intervals.md.
-    dual_coef_, intercept_, tucker_, n_parameters_,
-    core_, factors_, spectra_
+    dual_coef_, intercept_, tucker_, n_parameters_, core_, factors_, spectra_
         Those of the final model.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-    labels_ : Labels or None
+    n_features_in_, feature_names_in_, labels_
+        As in `KernelRLS`.
 
     Notes
     -----

@@ -13,10 +13,10 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
 
 from ..core.namespace import Array, to_numpy
 from ..core.units import unit_of
+from ..data.arrays import take
 from ..data.samples import Samples
 from ..data.source import Source
 from ..model_selection.penalties import check_penalties
-from ..model_selection.splits import take
 from ._gram import KernelFunction, centred_gram
 
 __all__ = ["KernelSpec", "check_kernels", "kernel_alphas", "kernel_function"]

@@ -31,7 +31,7 @@ from ._landmarks import Landmarks, choose_landmarks, copy_of
 from ._problem import SOLVERS, whiten_gram
 from ._responses import Responses, centre_responses
 
-__all__ = ["KernelTensorRegressor", "kernel_constraints"]
+__all__ = ["KernelParameters", "KernelTensorRegressor", "kernel_constraints"]
 
 # Bytes of the kernel values of one block of samples to predict for.
 _BLOCK = 2**27
@@ -51,7 +51,7 @@ kernel_constraints: dict[str, list[Any]] = {
 
 
 def _has_landmarks(estimator: Any) -> bool:
-    if estimator.n_components is None and estimator.landmarks is None:
+    if not estimator._uses_landmarks:
         raise AttributeError(
             "partial_fit needs landmarks, since the exact fit has a coefficient for every sample: "
             "set n_components or landmarks."
@@ -59,7 +59,25 @@ def _has_landmarks(estimator: Any) -> bool:
     return True
 
 
-class KernelTensorRegressor(Approximating):
+class KernelParameters:
+    """The parameters that a kernel estimator and its search have in common."""
+
+    kernel: str | Callable[..., float]
+    degree: float
+    coef0: float
+    kernel_params: dict[str, Any] | None
+    fit_intercept: bool
+    center_kernel: bool
+    n_components: int | None
+    landmarks: Any
+    random_state: Any
+
+    @property
+    def _uses_landmarks(self) -> bool:
+        return self.n_components is not None or self.landmarks is not None
+
+
+class KernelTensorRegressor(KernelParameters, Approximating):
     """Estimators that are linear in the features of a kernel.
 
     The coefficients are those of the kernel values with the training samples, or with the
@@ -75,17 +93,8 @@ class KernelTensorRegressor(Approximating):
     }
 
     alpha: float
-    kernel: str | Callable[..., float]
     gamma: float | None
-    degree: float
-    coef0: float
-    kernel_params: dict[str, Any] | None
-    fit_intercept: bool
-    center_kernel: bool
     solver: str
-    n_components: int | None
-    landmarks: Any
-    random_state: Any
     moments_: Moments
 
     @all_or_nothing
@@ -214,10 +223,6 @@ class KernelTensorRegressor(Approximating):
         return Tucker(core, (None, *factors[1:])).map_input(self._input_map())
 
     # ------------------------------------------------------------ from data to fitted attributes
-
-    @property
-    def _uses_landmarks(self) -> bool:
-        return self.n_components is not None or self.landmarks is not None
 
     def _fit_data(self, data: Samples | Source, **options: Any) -> Any:
         """Fit to data that came through the door; `options` are those of `_solve`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,12 @@ from ..model_selection.surface_search import SurfaceSearchCV
 from ._folds import KernelFolds, LandmarkFolds
 from ._kernels import KernelSpec, check_kernels, kernel_alphas, mean_eigenvalue, some_samples
 from ._landmarks import choose_landmarks
-from .base import kernel_constraints
+from .base import KernelParameters, kernel_constraints
 
 __all__ = ["KernelSearchCV"]
 
 
-class KernelSearchCV(SurfaceSearchCV):
+class KernelSearchCV(KernelParameters, SurfaceSearchCV):
     """The kernel family: one candidate axis more, that of the kernels."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
@@ -34,16 +33,8 @@ class KernelSearchCV(SurfaceSearchCV):
         "kernels": "no_validation",
     }
 
-    kernel: str | Callable[..., float]
     gammas: Any
-    degree: float
-    coef0: float
-    kernel_params: dict[str, Any] | None
     kernels: Any
-    center_kernel: bool
-    n_components: int | None
-    landmarks: Any
-    random_state: Any
 
     @property
     def kernel_params_(self) -> KernelSpec:
@@ -76,10 +67,6 @@ class KernelSearchCV(SurfaceSearchCV):
     @property
     def _streams(self) -> bool:  # type: ignore[override]
         return self._uses_landmarks
-
-    @property
-    def _uses_landmarks(self) -> bool:
-        return self.n_components is not None or self.landmarks is not None
 
     def _n_inputs(self, data: Data) -> int:
         return data.n_samples

@@ -124,9 +124,8 @@ class HOLRRCV(LinearSurfaceSearchCV):
         Those of the final model.
     n_dropped_ : int
         With ``missing="fill"``: number of samples without any observed output.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-    labels_ : Labels or None
+    n_features_in_, feature_names_in_, labels_
+        As in `HOLRR`.
 
     Notes
     -----

@@ -17,9 +17,10 @@ from ..core.approximate import Approximation
 from ..core.namespace import Array, on_host
 from ..core.spectral import Spectral, Whitened
 from ..core.units import Units
+from ..data.arrays import take
 from ..data.moments import Moments
 from .held_out import HeldOut
-from .splits import Split, take
+from .splits import Split
 
 __all__ = ["Folds"]
 

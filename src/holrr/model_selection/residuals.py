@@ -25,7 +25,7 @@ from ..core.namespace import (
     to_numpy,
 )
 from ..core.tensor import multi_mode_product, unfold
-from .splits import take
+from ..data.arrays import take
 
 __all__ = ["FoldResiduals", "LEVELS", "held_out_scores", "residual_home"]
 

@@ -207,7 +207,7 @@ class MLMTNC(SpectralRegressor):
     def _solve(self, problem: Any, n_features: int) -> None:
         data = ScaledProblem.of(problem)
         spectral = start_of(data, self.rank, n_features)
-        with status_line(type(self).__name__, self.verbose) as show:
+        with status_line(type(self).__name__, self.verbose, _line) as report:
             found = mlmtnc(
                 data,
                 spectral,
@@ -217,7 +217,7 @@ class MLMTNC(SpectralRegressor):
                 rng=check_random_state(self.random_state),
                 max_iter=self.max_iter,
                 tol=self.tol,
-                report=None if show is None else lambda *look: show(_line(*look)),
+                report=report,
             )
         self._set_coefficients(lift(found.tucker, problem), problem)
         energy = problem.units.energy(data.unit_t * data.unit_t)

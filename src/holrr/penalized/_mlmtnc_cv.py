@@ -40,14 +40,10 @@ class MLMTNCCV(PenalizedCV):
         held-out data best with, among all: this costs about one fit a fold.
     betas : array-like, optional
         The penalties to try, above 0. By default 13 in half decades, scaled to the data.
-    cv : int, splitter or iterable, default=5
-        Folds, as in scikit-learn.
+    cv, n_jobs, verbose
+        As in `TraceNormRegressionCV`.
     max_iter, tol, init, n_init, random_state, fit_intercept
         As in `MLMTNC`.
-    n_jobs : int, optional
-        Number of folds that are worked on at a time.
-    verbose : bool, int or "rich", default=False
-        Whether progress is shown.
     output_shape, sample_dim
         As in `HOLRR`.
 
@@ -61,18 +57,12 @@ class MLMTNCCV(PenalizedCV):
     cv_results_ : dict
         "mean_mse" and "std_mse", of shape (n_ranks, n_betas), "fold_mse", of shape (n_folds,
         n_ranks, n_betas), "ranks" and "betas".
-    best_index_ : tuple of int
-    best_score_ : float
-        The smallest mean squared error, with its sign changed.
-    null_mse_, ridge_mse_ : float
-        Held-out errors of the mean and of ridge regression, for comparison.
     best_estimator_ : MLMTNC
         Fitted to all the data.
     coef_, intercept_, core_, factors_, rank_, n_iter_, objective_, lower_bound_
         Those of `best_estimator_`.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-    labels_ : Labels or None
+    best_index_, best_score_, null_mse_, ridge_mse_, n_features_in_, feature_names_in_, labels_
+        As in `TraceNormRegressionCV`.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from ..model_selection.held_out import HeldOut
 from ..model_selection.search import Index
 from ._admm import trace_norm
 from ._cv import Complain, PenalizedCV, held_out_mse
-from ._trace_norm import TraceNormRegression, _TraceNorm, unconverged
+from ._trace_norm import TraceNormRegression, unconverged
 from ._trace_norm_problem import State
 
 __all__ = ["TraceNormRegressionCV"]
@@ -76,7 +76,7 @@ class TraceNormRegressionCV(PenalizedCV):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **_TraceNorm._parameter_constraints,
+        **TraceNormRegression._parameter_constraints,
         **PenalizedCV._parameter_constraints,
         "penalties": ["array-like", None],
     }

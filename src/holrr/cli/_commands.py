@@ -1,8 +1,9 @@
-"""The commands ``holrr fit``, ``holrr predict``, ``holrr score`` and ``holrr info``."""
+"""The commands ``holrr fit``, ``predict``, ``score``, ``info`` and ``demo``."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -30,13 +31,13 @@ from ._choices import (
     wants_search,
 )
 from ._data import in_memory, layouts, n_samples, read_inputs, read_pair
-from ._errors import EXIT_OK, EXIT_USAGE, CommandError
+from ._errors import EXIT_OUTPUT, EXIT_USAGE, CommandError
 from ._files import FORMATS, Place, check_file, check_output, writing
 from ._report import description, of_errors
 from ._tables import Plain
 from ._write import outputs_of, write
 
-__all__ = ["add_fit", "add_info", "add_predict", "add_score"]
+__all__ = ["add_demo", "add_fit", "add_info", "add_predict", "add_score"]
 
 _PATIENCE = 2.0  # seconds after which somebody who watches wants to know how far it is
 
@@ -139,6 +140,18 @@ def add_info(commands: Any) -> argparse.ArgumentParser:
     return parser
 
 
+def add_demo(commands: Any) -> argparse.ArgumentParser:
+    """The parser of ``holrr demo``."""
+    parser = commands.add_parser(
+        "demo",
+        description="A first look: fit, compare with ridge, draw. Under a minute, no network.",
+    )
+    out = "folder for the files (default: %(default)s)"
+    parser.add_argument("--out", type=Path, default=Path("holrr-demo"), metavar="DIR", help=out)
+    parser.set_defaults(run=_demo)
+    return parser
+
+
 def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("X", help="file with the inputs")
     parser.add_argument("Y", nargs="?", help="file with the outputs")
@@ -162,7 +175,7 @@ def _add_reading(parser: argparse.ArgumentParser, *, outputs: bool) -> None:
 # ---------------------------------------------------------------- fit
 
 
-def _fit(options: argparse.Namespace) -> int:
+def _fit(options: argparse.Namespace) -> None:
     check_choices(options)
     check_output(Place(str(options.output)), [options.X, *filter(None, [options.Y])])
     X, Y, groups = read_pair(options)
@@ -193,7 +206,6 @@ def _fit(options: argparse.Namespace) -> int:
         save(whole, options.output, notes=notes)
     print(description(whole, notes))
     print(f"saved to {options.output}")
-    return EXIT_OK
 
 
 @contextmanager
@@ -214,7 +226,7 @@ def _told(command: str) -> Iterator[None]:
 # ---------------------------------------------------------------- predict, score and info
 
 
-def _predict(options: argparse.Namespace) -> int:
+def _predict(options: argparse.Namespace) -> None:
     bounds = options.interval is not None
     if options.kind and not bounds:
         raise CommandError("--kind says which bounds, and needs --interval", EXIT_USAGE)
@@ -227,7 +239,6 @@ def _predict(options: argparse.Namespace) -> int:
         write(options.output, parts, model, layouts(options)[0])
     n, shape = n_samples(parts[""], None), tuple(np.shape(model.intercept_))
     print(f"{n} predictions of shape {shape} saved to {options.output}")
-    return EXIT_OK
 
 
 def _parts(options: argparse.Namespace, model: Any, X: Any) -> dict[str, Any]:
@@ -257,18 +268,16 @@ def _unnamed(X: Any, model: Any) -> Any:
     return X.values
 
 
-def _score(options: argparse.Namespace) -> int:
+def _score(options: argparse.Namespace) -> None:
     model, scale = _load(options.MODEL)
     X, Y, _ = read_pair(options, model)
     X, Y = scale(_unnamed(X, model)), Y.values if isinstance(Y, Plain) else Y
     with _told("score"):
         print(of_errors(errors_on(getattr(model, "best_estimator_", model), X, Y)))
-    return EXIT_OK
 
 
-def _info(options: argparse.Namespace) -> int:
+def _info(options: argparse.Namespace) -> None:
     print(description(*_loaded(options.MODEL)))
-    return EXIT_OK
 
 
 def _load(path: Path) -> tuple[Any, Callable[[Any], Any]]:
@@ -287,3 +296,21 @@ def _loaded(path: Path) -> tuple[Any, dict[str, Any]]:
     if not hasattr(model, "tucker_"):
         raise CommandError(f"{path} holds no fitted model but {type(model).__name__}")
     return whole, notes
+
+
+# ---------------------------------------------------------------- demo
+
+
+def _demo(options: argparse.Namespace) -> None:
+    from ..demo import run_demo
+
+    folder = options.out
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(
+            f"the folder {folder} cannot be made: {error.strerror}", EXIT_OUTPUT
+        ) from error
+    if not os.access(folder, os.W_OK):
+        raise CommandError(f"the folder {folder} cannot be written to", EXIT_OUTPUT)
+    run_demo(folder)
