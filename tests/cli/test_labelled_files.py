@@ -109,6 +109,13 @@ def test_a_field_may_be_the_input_and_the_samples_along_any_dimension(folder, ca
     assert holrr.load("m").rank_ == (2, 2)
 
 
+def test_a_dimension_of_files_without_dimensions_is_refused(folder, capfd):
+    np.save("X.npy", np.ones((5, 2)))
+    np.save("Y.npy", np.ones((5, 3)))
+    told = fails(capfd, 2, "fit", "X.npy", "Y.npy", "--sample-dim", "time", *FIT)
+    assert "--sample-dim time: neither X nor Y is a NetCDF" in told
+
+
 def test_groups_of_a_netcdf_file(folder):
     data = a_climate().assign_coords(decade=("time", np.arange(60) // 12))
     data.to_netcdf("g.nc", engine="h5netcdf")

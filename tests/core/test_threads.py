@@ -26,7 +26,9 @@ from holrr.streaming import memory_budget
 
 
 def counts():
-    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+    """Those of libraries that have threads: some solvers bring one that was built without."""
+    blas = [lib for lib in threadpool_info() if lib["user_api"] == "blas"]
+    return [lib["num_threads"] for lib in blas if lib.get("threading_layer") != "disabled"]
 
 
 @pytest.fixture(autouse=True)
@@ -127,6 +129,16 @@ def test_libraries_that_are_loaded_later_are_limited_too(monkeypatch):
     with limit_threads(2):
         assert late.set_to == [2]
     assert late.set_to == [2, 8]
+
+
+def test_a_library_without_threads_does_not_take_those_of_others(monkeypatch):
+    more = {"threading_layer": "disabled", "internal_api": "openblas", "num_threads": 1}
+    alone = SimpleNamespace(filepath="alone.so", set_num_threads=lambda n: None, **more)
+    found = [*ThreadpoolController().select(user_api="blas").lib_controllers, alone]
+    controller = SimpleNamespace(select=lambda user_api: SimpleNamespace(lib_controllers=found))
+    monkeypatch.setattr(threads, "_libraries", threads._Libraries())
+    monkeypatch.setattr(threads, "ThreadpoolController", lambda: controller)
+    assert n_threads_for(1e12) == 3
 
 
 def test_small_work_is_done_by_one_thread():

@@ -241,3 +241,14 @@ def test_a_grid_is_widened_for_the_ranks_that_are_listed():
     assert HOLRRCV().fit(X, Y).alphas_.size < ridge.alphas_.size
     np.testing.assert_allclose(full.alphas_, ridge.alphas_)
     assert full.alpha_ == pytest.approx(ridge.alpha_)
+
+
+@pytest.mark.parametrize(("shape", "snr"), [((6,), 30.0), ((4, 5), 0.3)])
+def test_one_standard_error_names_no_rank_above_the_product_of_the_others(shape, snr):
+    """Such a rank has the parameters of a smaller one: of matrices the ranks are the same."""
+    for seed in range(4):
+        X, Y = make_tensor_regression(
+            40, n_features=7, output_shape=shape, rank=2, snr=snr, random_state=seed
+        )
+        rank = HOLRRCV(selection="1se").fit(X, Y).rank_
+        assert all(R * R <= np.prod(rank) for R in rank)

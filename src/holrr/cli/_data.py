@@ -54,6 +54,12 @@ def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any,
         )
     other = source if one else read(options.Y, of_y, options.sample_dim)
     _check_labels(options, source, other)
+    if options.sample_dim is not None and not any(comes_from(A, "xarray") for A in (source, other)):
+        raise CommandError(
+            f"--sample-dim {options.sample_dim}: neither X nor Y is a NetCDF or Zarr file; the "
+            f"first axis of arrays, and the rows of tables, are the samples",
+            EXIT_USAGE,
+        )
     inputs = _found(source, options.inputs, "--inputs", options.X)
     outputs = _found(other, options.outputs, "--outputs", options.Y)
     groups, taken = _groups(options, source)

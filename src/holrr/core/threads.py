@@ -177,7 +177,9 @@ class _Libraries:
         """Those whose threads the process shares, and those that count them for each thread."""
         if len(sys.modules) != self._n_modules:  # looking takes milliseconds
             self._n_modules = len(sys.modules)
-            blas = ThreadpoolController().select(user_api="blas").lib_controllers
+            found = ThreadpoolController().select(user_api="blas").lib_controllers
+            # One that was built without threads (solvers bring such) says nothing of the others.
+            blas = [lib for lib in found if getattr(lib, "threading_layer", "") != "disabled"]
             self._found = (
                 [library for library in blas if not _is_per_thread(library)],
                 [library for library in blas if _is_per_thread(library)],

@@ -20,6 +20,7 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.pipeline import Pipeline
 
 from ..core.namespace import is_array, to_numpy
+from ..core.tucker import Tucker
 from ..data.labels import comes_from
 from ..results import Results
 
@@ -170,6 +171,8 @@ class Decoder:
         cls = _public_class(tree["class"], _is_estimator_class)
         value = cls(**self._state(tree["params"]))
         vars(value).update(self._state(tree["state"]))
+        if "tucker_" in vars(value):
+            _check_coefficients(value.tucker_, value.intercept_)
         return value
 
     def _pipeline(self, tree: dict[str, Any]) -> Pipeline:
@@ -188,6 +191,13 @@ class Decoder:
 
     def _state(self, state: dict[str, Any]) -> dict[str, Any]:
         return {k: self.decode(v) for k, v in state.items()}
+
+
+def _check_coefficients(T: Tucker, intercept: Any) -> None:
+    """Refuse a core, factors and an intercept that do not belong to one model."""
+    ranks = tuple(R if U is None else U.shape[1] for R, U in zip(T.rank, T.factors, strict=True))
+    if ranks != T.rank or T.shape[1:] != np.shape(intercept):
+        raise ValueError("coefficients and an intercept that do not fit together.")
 
 
 # ---------------------------------------------------------------- which class, which kind
