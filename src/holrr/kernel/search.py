@@ -56,14 +56,6 @@ class KernelSearchCV(KernelParameters, SurfaceSearchCV):
 
     # ------------------------------------------------------------ helpers
 
-    def _default_kernel(self) -> KernelSpec:
-        return {
-            "kernel": self.kernel,
-            "degree": self.degree,
-            "coef0": self.coef0,
-            "kernel_params": self.kernel_params,
-        }
-
     @property
     def _streams(self) -> bool:  # type: ignore[override]
         return self._uses_landmarks
@@ -79,9 +71,7 @@ class KernelSearchCV(KernelParameters, SurfaceSearchCV):
             splits = check_splits(self.cv, data.X, data.Y, groups, data.w) if wants_folds else []
         else:
             splits = partition_of(data, self.cv, groups) if wants_folds else []
-        specs = check_kernels(
-            self.kernels, self._default_kernel(), self.gammas, *some_samples(data)
-        )
+        specs = check_kernels(self.kernels, self._kernel_spec(), self.gammas, *some_samples(data))
         options = {
             "fit_intercept": self.fit_intercept,
             "center_kernel": self.center_kernel,
