@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from abc import ABCMeta, abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from .core.holes import Observed
 from .core.missing import Completion
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
 from .core.spectral import Spectral, Whitened
+from .core.tensor import unfold
 from .core.tucker import Tucker
 from .core.units import wide_enough
 from .data.labelled import put_labels, to_xarray
@@ -68,13 +69,7 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class TensorRegressor(
-    Deferred,
-    InputScores,
-    Spread,
-    MultiOutputMixin,
-    RegressorMixin,
-    BaseEstimator,
-    metaclass=ABCMeta,
+    Deferred, InputScores, Spread, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC
 ):
     """Regression from vectors to tensors with coefficients in Tucker form.
 
@@ -83,6 +78,12 @@ class TensorRegressor(
 
     tucker_: Tucker
     labels_: Labels | None = None
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Names of the parameters, read off the signature once for each class."""
+        return super()._get_param_names()
 
     @abstractmethod
     def _solve(self, problem: Any, n_features: int) -> None:
@@ -344,7 +345,6 @@ def lift(V: Tucker, problem: Whitened) -> Tucker:
     """From whitened coordinates of mode 0 to coefficients."""
     if V.factors[0] is not None:
         return Tucker(V.core, (problem.lift(V.factors[0]), *V.factors[1:]), V.leading)
-    xp = namespace_of(V.core)
-    flat = xp.reshape(V.core, (V.core.shape[0], math.prod(V.core.shape[1:])))
-    core = problem.lift(flat)
-    return Tucker(xp.reshape(core, (core.shape[0], *V.core.shape[1:])), V.factors, V.leading)
+    core = problem.lift(unfold(V.core, 0))
+    core = namespace_of(core).reshape(core, (core.shape[0], *V.core.shape[1:]))
+    return Tucker(core, V.factors, V.leading)

@@ -110,8 +110,6 @@ class Spread:
             nan = xp.full_like(rss, math.nan)
             root = xp.where(xp.isnan(problem.mean_y), nan, units.y * xp.sqrt(rss))
             self._fitted_noise = {"root": root, "weight": hat.weight}
-            if hat.trace is not None:
-                self.noise_ = self._noise()
 
     @property
     def noise_(self) -> Any:

@@ -37,7 +37,14 @@ _ROUNDS = {"max_iter": 500, "tol": 1e-7}
 def low_rank(problem: Whitened, rank: RankSpec, *, rotate: bool = False) -> Approximation:
     """The nearest tensor to Z whose mode-0 unfolding has the given rank (Eckart and Young)."""
     ranks = (rank, *problem.Z.shape[1:])
-    return hosvd(problem.Z, ranks, input_rank=problem.input_rank, modes=(0,), rotate=rotate)
+    return hosvd(
+        problem.Z,
+        ranks,
+        input_rank=problem.input_rank,
+        modes=(0,),
+        rotate=rotate,
+        norm=problem.norm,
+    )
 
 
 def multilinear_rank(
@@ -67,7 +74,14 @@ def multilinear_rank(
     if subspaces == "response":
         assert problem.response_grams is not None
         bases = bases_from_grams(problem.response_grams)
-    found = hosvd(problem.Z, rank, input_rank=problem.input_rank, output_bases=bases, rotate=rotate)
+    found = hosvd(
+        problem.Z,
+        rank,
+        input_rank=problem.input_rank,
+        output_bases=bases,
+        rotate=rotate,
+        norm=problem.norm,
+    )
     if refine:
         found = hooi(problem.Z, found, residual=problem.residual, max_iter=max_iter, tol=tol)
     return found

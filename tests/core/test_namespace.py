@@ -174,3 +174,15 @@ def test_mean_and_scatter_on_both_sides_of_their_blocks(xp, n, dtype):
     # The mean of a block is rounded to its precision, which is that of the entries.
     off = n * (np.finfo(dtype).eps * 300) ** 2
     assert_allclose(scatter, n * exact.var(0), rtol=10 * rtol, atol=1e3 * off)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool"])
+@pytest.mark.parametrize("large", [0, 2**22])
+def test_an_array_of_an_accelerator_is_copied_whatever_its_size(monkeypatch, dtype, large):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    a = torch.arange(24).reshape(2, 3, 4).to(getattr(torch, dtype)).movedim(0, 2)
+    monkeypatch.setattr(ns, "on_host", lambda a: False)
+    monkeypatch.setattr(ns, "_LARGE", large)
+    found = ns.to_numpy(a)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, a.numpy())

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -12,7 +13,13 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 
 from holrr import HOLRRCV, RLS
 from holrr.core import threads
-from holrr.core.threads import few_threads_for, limit_threads, n_threads_for, sum_in_threads
+from holrr.core.threads import (
+    few_threads_for,
+    limit_threads,
+    map_in_threads,
+    n_threads_for,
+    sum_in_threads,
+)
 from holrr.data.running import Running
 from holrr.model_selection import sweep
 from holrr.streaming import memory_budget
@@ -129,6 +136,17 @@ def test_small_work_is_done_by_one_thread():
         assert set(counts()) == {3}
 
 
+def test_small_work_within_small_work_is_limited_once(monkeypatch):
+    entered = []
+    enter = limit_threads.__enter__
+    monkeypatch.setattr(limit_threads, "__enter__", lambda self: (entered.append(1), enter(self)))
+    with few_threads_for(1e5):
+        with few_threads_for(1e5):
+            assert set(counts()) == {1}
+        assert set(counts()) == {1}
+    assert (len(entered), set(counts())) == (1, {3})
+
+
 def test_passes_have_the_threads_of_the_linear_algebra():
     assert n_threads_for(1e5) == 1
     assert n_threads_for(1e12) == 3
@@ -236,3 +254,27 @@ def test_fit_that_fails_leaves_the_thread_counts_as_they_were(tmp_path):
             RLS().fit(on_disk(tmp_path, X, "X.npy"), on_disk(tmp_path, Y, "Y.npy"))
         assert set(counts()) == {3}
     del caught
+
+
+def test_items_are_mapped_in_their_order_with_one_thread_of_the_blas_in_each():
+    seen = set()
+
+    def look(item):
+        seen.add(threading.get_ident())
+        time.sleep(0.01)
+        return item, set(counts())
+
+    assert map_in_threads(look, range(9)) == [(i, {1}) for i in range(9)]
+    assert 1 < len(seen) <= 3
+    assert set(counts()) == {3}
+    with limit_threads(1):
+        seen.clear()
+        map_in_threads(look, range(3))
+        assert seen == {threading.get_ident()}
+    assert map_in_threads(look, []) == []
+
+
+def test_an_error_in_one_of_the_threads_is_raised_and_the_limit_goes():
+    with pytest.raises(ZeroDivisionError):
+        map_in_threads(lambda item: 1 / item, [1, 0, 2])
+    assert set(counts()) == {3}

@@ -7,6 +7,7 @@ from sklearn.model_selection import KFold
 from holrr import HOLRR, RLS, Moments
 from holrr.core.tucker import n_parameters
 from holrr.data.samples import Samples
+from holrr.datasets import make_tensor_regression
 from holrr.model_selection import HOLRRCV, RLSCV, linear_folds
 from holrr.model_selection.grid import parameter_counts
 from holrr.model_selection.linear_folds import ArrayFolds
@@ -229,3 +230,14 @@ def test_models_of_as_many_parameters_as_observations_are_not_chosen():
         assert saturated.any()
         assert np.isinf(results[criterion][saturated]).all()
         assert not saturated[model.best_index_]
+
+
+def test_a_grid_is_widened_for_the_ranks_that_are_listed():
+    """With full rank alone the search is that of ridge regression, edges included."""
+    X, Y = make_tensor_regression(
+        40, n_features=12, output_shape=(5, 4), rank=2, snr=0.01, random_state=1
+    )
+    ridge, full = RLSCV().fit(X, Y), HOLRRCV(ranks=[(12, 5, 4)], selection="min").fit(X, Y)
+    assert HOLRRCV().fit(X, Y).alphas_.size < ridge.alphas_.size
+    np.testing.assert_allclose(full.alphas_, ridge.alphas_)
+    assert full.alpha_ == pytest.approx(ridge.alpha_)

@@ -105,6 +105,7 @@ def hosvd(
     output_bases: Sequence[Callable[[int, bool], Array | None]] | None = None,
     modes: Sequence[int] | None = None,
     rotate: bool = False,
+    norm: float | None = None,
 ) -> Approximation:
     """Truncated higher-order singular value decomposition.
 
@@ -125,12 +126,14 @@ def hosvd(
     rotate : bool
         Whether long modes that are kept in full are expressed in their singular directions, too,
         so that every projected mode is in leading directions.
+    norm : float, optional
+        ``||Z||^2``, where it is known.
 
     Returns
     -------
     Approximation
     """
-    norm = energy(Z)
+    norm = energy(Z) if norm is None else norm
     scale = 1.0 if 1e-230 < norm < 1e230 else safe_scale(Z)
     T, total = (Z, norm) if scale == 1.0 else (Z / scale, energy(Z / scale))
     wanted = range(Z.ndim) if modes is None else modes

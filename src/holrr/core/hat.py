@@ -100,12 +100,12 @@ class Hat:
         for box, z, core in _parts(Z, V):
             shape = core.shape[1:]
             z, core = unfold(z, 0), unfold(core, 0)
-            inner = _column_products(z if U is None else U.T @ z, core)
-            if terms is None:
-                squares = sum(c * _column_products(F, F) for c, F in self.fitted(core))
+            if U is None:
+                part = sum(c * _column_products(F, F) for c, F in self.fitted(core))
+                part = part - 2 * _column_products(z, core)
             else:
-                squares = _column_products(core, terms @ core)
-            rss[box] = xp.reshape(squares - 2 * inner, shape)
+                part = _column_products(core, terms @ core - 2 * (U.T @ z))
+            rss[box] = xp.reshape(part, shape)
         return xp.clip(rss + self.squares, 0.0, None)
 
     def kept(self, unit: float, share: float) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import array_api_compat.numpy
 import numpy as np
 import scipy.linalg
 from array_api_compat import device as device_of
-from array_api_compat import is_numpy_array, is_torch_array
+from array_api_compat import is_torch_array
 from scipy.linalg.blas import get_blas_funcs, snrm2
 from scipy.linalg.lapack import get_lapack_funcs
 
@@ -25,10 +25,15 @@ from .threads import limit_threads
 Array = Any
 Namespace = Any
 
+# NumPy follows the standard itself since 2.1, and without a wrapper small problems take less time.
+_NUMPY: Namespace = array_api_compat.numpy if np.__version__.startswith("2.0.") else np
+
 # Up to this many rows the eigenproblem of a matrix on an accelerator is solved on the host.
 HOST_LIMIT = 128
 # Problems of up to this many numbers on an accelerator are solved on the host.
 HOST_ENTRIES = 2**17
+# From so many bytes on a transfer takes longer than all around it.
+_LARGE = 2**22
 # Rows that are averaged at a time: in their own precision, and where memory is read quickest.
 _WELFORD_ROWS = 512
 # Up to this many rows the full spectrum costs no more than anybody would notice.
@@ -47,6 +52,7 @@ __all__ = [
     "cholesky",
     "detached",
     "device_of",
+    "eigenvalues",
     "eigh",
     "eigh_top",
     "inverse_squares",
@@ -72,9 +78,15 @@ def is_array(a: object) -> bool:
 
 def namespace_of(*arrays: Array) -> Namespace:
     """The array API namespace that all `arrays` share."""
-    if all(type(a) is np.ndarray for a in arrays):  # by far the most frequent question
-        return array_api_compat.numpy
-    return array_api_compat.array_namespace(*arrays)
+    for a in arrays:
+        if type(a) is not np.ndarray:
+            return array_api_compat.array_namespace(*arrays)
+    return _NUMPY  # by far the most frequent answer
+
+
+def is_numpy_array(a: object) -> bool:
+    """Whether `a` is an array, or a scalar, of NumPy."""
+    return isinstance(a, (np.ndarray, np.generic))
 
 
 def to_numpy(a: Array) -> np.ndarray:
@@ -82,7 +94,12 @@ def to_numpy(a: Array) -> np.ndarray:
     if is_numpy_array(a):
         return a
     if is_torch_array(a):
-        return a.detach().cpu().numpy()
+        if on_host(a) or a.nbytes < _LARGE:
+            return a.detach().cpu().numpy()
+        # NumPy asks for large pages, which take half of the time to fill.
+        out = np.empty(tuple(a.shape), dtype=str(a.dtype).removeprefix("torch."))
+        namespace_of(a).from_numpy(out).copy_(a.detach())
+        return out
     if array_api_compat.is_cupy_array(a):
         return a.get()
     if not on_host(a):
@@ -133,6 +150,8 @@ def _unpacked(packed: Array, arrays: Sequence[Array]) -> list[Array]:
 
 def on_host(a: Array) -> bool:
     """Whether `a` lies in the host's memory, where NumPy and LAPACK can work on it."""
+    if is_numpy_array(a):
+        return True
     if is_torch_array(a):
         return bool(a.device.type == "cpu")
     if _is_strict(a):  # its other devices are make-believe: they stand in for a GPU in tests
@@ -285,6 +304,12 @@ def eigh(A: Array) -> tuple[Array, Array]:
     return xp.flip(lam), fix_signs(xp.flip(U, axis=1))
 
 
+def eigenvalues(A: Array) -> np.ndarray:
+    """All eigenvalues of a symmetric matrix, largest first, on the host."""
+    with _few_threads(A):
+        return np.linalg.eigvalsh(to_numpy(A))[::-1]
+
+
 def eigh_top(A: Array, k: int) -> tuple[np.ndarray, Array]:
     """At least `k` leading eigenvalues (on the host) and exactly `k` eigenvectors of `A`.
 
@@ -314,5 +339,5 @@ def fix_signs(U: Array) -> Array:
     xp = namespace_of(U)
     if U.shape[0] == 0 or U.shape[1] == 0:
         return U
-    signs = xp.sign(U[xp.argmax(xp.abs(U), axis=0), xp.arange(U.shape[1], device=device_of(U))])
-    return U * xp.where(signs == 0, xp.ones_like(signs), signs)
+    largest = U[xp.argmax(xp.abs(U), axis=0), xp.arange(U.shape[1], device=device_of(U))]
+    return U * (1 - 2 * xp.astype(largest < 0, U.dtype))

@@ -282,20 +282,18 @@ def _shift(Y: Array, w: Array | None) -> Array | None:
     """
     xp = namespace_of(Y)
     n = min(Y.shape[0], 64, 8 + Y.shape[0] // 100)
-    head, v = Y[:n, ...], None
-    if w is not None:
+    if w is None:
+        head, v = Y[:n, ...], xp.full((n,), 1 / n, dtype=xp.float64, device=device_of(Y))
+    else:
         heaviest = np.argsort(-to_numpy(w), kind="stable")[:n]
         head = xp.take(Y, asarray_like(heaviest, Y), axis=0)
         v = xp.take(w, asarray_like(heaviest, w))
         v = v / xp.sum(v)
     head = xp.astype(xp.reshape(head, (n, -1)), xp.float64, copy=False)
-    mean = xp.mean(head, axis=0) if v is None else v @ head
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = xp.mean(head * head, axis=0) if v is None else v @ (head * head)
-        # 0.99: a spread of a tenth of the mean, two digits; and four digits of a single output.
-        dwarfs = xp.sum(mean * mean) > 0.99 * xp.sum(squares)
-        one = xp.any(mean * mean > (1 - 1e-4) * squares)
-    if n < 2 or not bool(dwarfs | one):
+    mean, squares = v @ head, v @ (head * head)
+    # 0.99: a spread of a tenth of the mean, two digits; and four digits of a single output.
+    dwarfs = xp.sum(mean * mean) > 0.99 * xp.sum(squares)
+    if n < 2 or not bool(dwarfs | xp.any(mean * mean > (1 - 1e-4) * squares)):
         return None
     return xp.astype(mean, Y.dtype, copy=False)
 

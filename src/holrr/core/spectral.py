@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from .namespace import (
     Array,
     cholesky,
     device_of,
+    eigenvalues,
     eigh,
     namespace_of,
     on_host,
@@ -129,9 +130,9 @@ class Spectral:
     def at(self, alpha: float) -> Whitened:
         """The problem for one penalty: a scaling of the rows of `T`."""
         root = self.root(alpha)
-        Z = fold(unfold(self.T, 0) * (self.s / root)[:, None], 0, self.T.shape)
-        problem = _whitened(
-            Z,
+        shrink = namespace_of(root).reshape(self.s / root, (-1, *(1,) * (self.T.ndim - 1)))
+        return _whitened(
+            self.T * shrink,
             lambda M: self.basis @ (M / root[:, None]),
             self.syy,
             input_rank=lambda: self.s.shape[0],
@@ -140,8 +141,9 @@ class Spectral:
             response_grams=self.response_grams,
             solver=self.solver,
             dtype=self.dtype,
+            units=self.units,
+            hat=spectral_hat(self, alpha, root),
         )
-        return replace(problem, units=self.units, hat=spectral_hat(self, alpha, root))
 
     def root(self, alpha: float) -> Array:
         """``sqrt(lam + alpha)``, without the squares of very large and very small ``s``."""
@@ -265,7 +267,7 @@ def cholesky_problem(m: Moments, alpha: float, min_rcond: float) -> Whitened | N
         Z,
         lambda M: solve_triangular(L, M, transposed=True),
         m.syy,
-        input_rank=lambda: int(_keep(np.linalg.eigvalsh(to_numpy(m.Sxx))).sum()),
+        input_rank=lambda: int(_keep(eigenvalues(m.Sxx)).sum()),
         mean_x=m.mean_x,
         mean_y=m.mean_y,
         response_grams=m.response_grams,

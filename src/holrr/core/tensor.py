@@ -40,8 +40,12 @@ def fold(M: Array, mode: int, shape: Sequence[int]) -> Array:
 
 def mode_product(T: Array, M: Array, mode: int) -> Array:
     """``T x_mode M``: every mode-`mode` fibre of `T` multiplied by the matrix `M`."""
-    shape = (*T.shape[:mode], M.shape[0], *T.shape[mode + 1 :])
-    return fold(M @ unfold(T, mode), mode, shape)
+    before, after = T.shape[:mode], T.shape[mode + 1 :]
+    left, d, right = math.prod(before), T.shape[mode], math.prod(after)
+    reshape = namespace_of(T).reshape
+    # Matrices side by side, of which none has to be transposed.
+    out = M @ reshape(T, (left, d, right)) if right > 1 else reshape(T, (left, d)) @ M.T
+    return reshape(out, (*before, M.shape[0], *after))
 
 
 def multi_mode_product(

@@ -8,6 +8,7 @@ was there before the first returns with the last.
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +21,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["few_threads_for", "limit_threads", "n_threads_for", "sum_in_threads"]
+__all__ = ["few_threads_for", "limit_threads", "map_in_threads", "n_threads_for", "sum_in_threads"]
 
 # Multiply-adds up to which one thread does it all. Fits of 5e7, 5e8 and 2e9 on two cores, with one
 # thread and with two: 13, 25, 74 and 24, 190, 1400 ms beside some other work, 17, 170, 500 and 230,
@@ -73,7 +74,9 @@ def few_threads_for(work: float) -> AbstractContextManager[None]:
         About how many multiplications and additions of pairs of numbers lie ahead, in all the
         calls to come: ``N d0 D`` for ``X'Y``, for instance.
     """
-    return limit_threads(1, small=True) if TINY_WORK < work < SMALL_WORK else nullcontext()
+    if not TINY_WORK < work < SMALL_WORK or (1, True) in _of_thread.limits.in_force:
+        return nullcontext()
+    return limit_threads(1, small=True)
 
 
 def n_threads_for(work: float) -> int:
@@ -105,6 +108,21 @@ def sum_in_threads(f: Callable[[Any], list[Any]], parts: Sequence[Sequence[Any]]
     with limit_threads(1), ThreadPoolExecutor(len(parts) - 1) as pool:
         others = [pool.submit(copy_context().run, sum_part, part) for part in parts[1:]]
         return reduce(add, [sum_part(parts[0]), *(other.result() for other in others)])
+
+
+def map_in_threads(f: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """What `f` gives for each item, in as many threads as the BLAS may have, which has one then."""
+
+    def run(item: Any) -> Any:
+        with limit_threads(1):
+            return f(item)
+
+    n = min(n_threads_for(math.inf), len(items))
+    if n <= 1:
+        return list(map(run, items))
+    with limit_threads(1), ThreadPoolExecutor(n) as pool:
+        waiting = [pool.submit(copy_context().run, run, item) for item in items]
+        return [each.result() for each in waiting]
 
 
 class _Limits:

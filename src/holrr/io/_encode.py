@@ -21,6 +21,7 @@ from sklearn.pipeline import Pipeline
 
 from ..core.namespace import is_array, to_numpy
 from ..data.labels import comes_from
+from ..results import Results
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -255,7 +256,7 @@ def _is_record(value: Any) -> bool:
 _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]], ...] = (
     ("list", _is(list), Encoder._list),
     ("tuple", _is(tuple), Encoder._list),
-    ("dict", _is(dict), Encoder._dict),
+    ("dict", lambda v: type(v) in (dict, Results), Encoder._dict),
     ("date", lambda v: comes_from(v, "cftime"), Encoder._date),
     ("masked", lambda v: isinstance(v, np.ma.MaskedArray), Encoder._masked),
     ("objects", lambda v: isinstance(v, np.ndarray) and v.dtype.kind == "O", Encoder._objects),

@@ -225,7 +225,7 @@ def _root_problem(
         Z=xp.reshape(root, (root.shape[0], *Y.shape)),
         lift=lambda M: G.as_coefficients(solved.times(lift(M))),
         residual=residual,
-        norm=norm,
+        norm=float(squared_norm(root)),
         input_rank=lambda: _gram_rank(build()),
         mean_x=G.mean,
         mean_y=Y.mean,

@@ -70,9 +70,10 @@ class Folds(metaclass=ABCMeta):
     pruning: Any = None
 
     @property
-    def on_host(self) -> bool:
-        """Whether the data lie in the host's memory."""
-        return not hasattr(self.data, "X") or on_host(self.data.X)
+    def home(self) -> Array | None:
+        """An array of the data, where they lie on an accelerator."""
+        X = getattr(self.data, "X", None)
+        return None if X is None or on_host(X) else X
 
     def prepare(self, *candidate: int) -> None:  # noqa: B027 (nothing is shared, by default)
         """Gather what the folds of a candidate share; called before its problems are asked for."""

@@ -128,8 +128,11 @@ def parameter_counts(shape: Sequence[int], caps: Sequence[int]) -> np.ndarray:
     full = [np.full((1,) * p1, d) for d in shape]
     R: list[np.ndarray] = [*np.ogrid[tuple(slice(1, c + 1) for c in caps)], *full[len(caps) :]]
     R = [r.reshape(r.shape + (1,) * (p1 - r.ndim)) for r in R]
-    # At most one rank exceeds the product of the others, and with it lowered to that none does.
-    core = math.prod(R)
-    R = [np.minimum(r, core // r) for r in R]
     count = math.prod(R) + sum(r * (d - r) for r, d in zip(R, shape, strict=True))
-    return np.broadcast_to(count, (*caps, *(1,) * (p1 - len(caps)))).reshape(tuple(caps)).copy()
+    # At most one rank exceeds the product of the others, and is counted as that: of few models.
+    for i, (r, d) in enumerate(zip(R, shape, strict=True)):
+        most = math.prod(R[:i] + R[i + 1 :])
+        over = np.unravel_index(np.flatnonzero(r > most), count.shape)
+        r, most = (np.broadcast_to(A, count.shape)[over] for A in (r, most))
+        count[over] += most * d - r * (most + d - r)
+    return count.reshape(tuple(caps))

@@ -111,6 +111,7 @@ class HoleFolds(Folds):
     """
 
     keeps = False
+    home = None  # of arrays of NumPy, whatever the data are
 
     def __init__(self, data: Samples, splits: list[Split], *, fit_intercept: bool = True):
         self.data, self.splits, self.units = data, list(splits), data.units

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.finite import check_finite
-from ..core.namespace import Array, namespace_of, on_host, to_numpy
+from ..core.namespace import Array, eigenvalues, namespace_of, on_host, to_numpy
 from ..core.samples import spectral_from_arrays, spectral_from_samples
 from ..core.spectral import Spectral, keeps_digits, spectral_from_moments
 from ..data.arrays import as_slice
@@ -62,8 +62,9 @@ class MomentFolds(Folds):
         self.others: list[Moments] = []
 
     @property
-    def on_host(self) -> bool:
-        return on_host(self.parts[0].Sxx)
+    def home(self) -> Array | None:
+        Sxx = self.parts[0].Sxx
+        return None if on_host(Sxx) else Sxx
 
     def prepare(self, *candidate: int) -> None:
         if self.others:
@@ -170,8 +171,8 @@ class ArrayFolds(Folds):
     def refit(self, estimator: Any, **options: Any) -> Any:
         if self.merged is not None and self.units.is_one:
             total = self.merged.total()
-            lam = np.linalg.eigvalsh(to_numpy(total.centred(self.fit_intercept).Sxx))
-            if self._keeps_digits(np.sqrt(np.maximum(lam[::-1], 0.0)), float(estimator.alpha)):
+            lam = eigenvalues(total.centred(self.fit_intercept).Sxx)
+            if self._keeps_digits(np.sqrt(np.maximum(lam, 0.0)), float(estimator.alpha)):
                 return estimator._fit_moments(total, keep=False, **options)
         return estimator._fit_data(self.data, **options)
 

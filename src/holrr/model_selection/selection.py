@@ -83,7 +83,7 @@ def one_standard_error(results: dict[str, Any], n_folds: int) -> Index:
 
 def _first_of(among: np.ndarray, *keys: np.ndarray) -> Index:
     """Index of the entry of a mask that has the smallest keys, the first key first."""
-    where = np.nonzero(among)
+    where = np.unravel_index(np.flatnonzero(among), among.shape)
     first = np.lexsort([key[where] for key in reversed(keys)])[0]
     return tuple(int(i[first]) for i in where)
 
