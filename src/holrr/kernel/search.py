@@ -99,8 +99,7 @@ class KernelSearchCV(KernelParameters, SurfaceSearchCV):
     def _results(self, found: Any, plan: Any, folds: Folds) -> dict[str, Any]:
         return {**super()._results(found, plan, folds), "kernels": self.kernels_}
 
-    def _shared(self, index: Index) -> dict[str, Any]:
-        """Parameters of the estimator at a place of the grid, less those of its rank."""
+    def _at_place(self, index: Index) -> dict[str, Any]:
         return {
             **self.kernels_[index[0]],
             "alpha": float(self.alphas_[index[1]]),
