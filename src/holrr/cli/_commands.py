@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..data import Standardizer
-from ..data.named import sample_dimension
+from ..data.dimensions import sample_dimension
 from ..data.samples import errors_on
 from ..io import load_with_notes, save
 from . import _choices as choices
