@@ -54,6 +54,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
     subspaces: str = "fitted"
     refine: bool = False
     search: str = "exhaustive"
+    _plain: type  # the estimator that is searched for
 
     # ------------------------------------------------------------ what a family of models adds
 
@@ -62,12 +63,20 @@ class SurfaceSearchCV(Intervals, SearchCV):
         """The ranks to try of a tensor of the given shape, input mode first."""
 
     @abstractmethod
-    def _model(self, index: Index, rank: tuple[int, ...]) -> Any:
-        """The unfitted estimator for a place ``(*candidate, alpha)`` of the grid and a rank."""
+    def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
+        """The parameters of an estimator of this rank that have to do with it."""
+
+    @abstractmethod
+    def _at_place(self, index: Index) -> dict[str, Any]:
+        """Its other parameters, at a place ``(*candidate, alpha)`` of the grid."""
 
     def _n_inputs(self, data: Data) -> int:
         """Size of the input mode of the coefficients."""
         return data.n_features
+
+    def _model(self, index: Index, rank: tuple[int, ...]) -> Any:
+        """The unfitted estimator for a place of the grid and a rank."""
+        return self._plain(**self._of_rank(rank), **self._at_place(index))
 
     # ------------------------------------------------------------ the search
 

@@ -11,14 +11,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
-from ..core.namespace import (
-    Array,
-    asarray_like,
-    device_of,
-    is_numpy_array,
-    namespace_of,
-    to_numpy,
-)
+from ..core.namespace import Array, asarray_like, device_of, is_numpy_array, namespace_of, to_numpy
 from ..core.spectral import Spectral
 from ..core.threads import limit_threads
 from .folds import Folds
@@ -61,13 +54,13 @@ class Sweep:
         return replace(self, fold_mse=both, ridge_mse=min(self.ridge_mse, other.ridge_mse))
 
     def only(self, mask: np.ndarray) -> Sweep:
-        """With NaN for what a mask of the last axes leaves out: written into the errors at hand."""
+        """The same with NaN for the ranks, of the shape of the mask, that are no candidates."""
         errors = self.fold_mse
         if is_numpy_array(errors):
             errors[..., ~mask] = np.nan
         else:
-            xp, wanted = namespace_of(errors), asarray_like(mask, errors)
-            errors = xp.where(wanted, errors, xp.full_like(errors, math.nan))
+            xp, nan = namespace_of(errors), namespace_of(errors).full_like(errors, math.nan)
+            errors = xp.where(asarray_like(mask, errors), errors, nan)
         return replace(self, fold_mse=errors)
 
     def profile(self, axis: int) -> tuple[np.ndarray, np.ndarray]:
