@@ -163,7 +163,7 @@ def squared_norm(A: Array) -> Array:
             return np.dot(flat, flat)
         else:  # a norm has the range of the data, its square may not
             norm = np.asarray(snrm2(np.ravel(A)))
-        norm = xp.astype(norm, xp.float64)
+        norm = xp.astype(norm, xp.float64, copy=False)
         return norm * norm
 
 
