@@ -186,3 +186,16 @@ def test_an_array_of_an_accelerator_is_copied_whatever_its_size(monkeypatch, dty
     found = ns.to_numpy(a)
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, a.numpy())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_many_equal_eigenvalues_are_no_obstacle(seed):
+    """The quick driver of LAPACK gives up on a third of these."""
+    n, lam = 300, np.full(300, 5.8e-11)
+    lam[:5] = [8.8e4, 6.9e4, 3.9e4, 9.2e3, 97.0]
+    V = np.linalg.qr(np.random.default_rng(seed).normal(size=(n, n)))[0]
+    R = np.sqrt(lam)[:, None] * V.T
+    found, U = ns.eigh_top(R @ R.T, 90)
+    assert_allclose(found[:5], lam[:5], rtol=1e-12)
+    assert U.shape == (n, 90)
+    assert_allclose(U.T @ U, np.eye(90), atol=1e-12)

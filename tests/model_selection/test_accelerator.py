@@ -8,7 +8,7 @@ import pytest
 
 from holrr import HOLRRCV, LRRCV, RLSCV, KernelHOLRRCV, Moments
 from holrr.core.namespace import on_host, to_numpy
-from holrr.data.samples import open_samples
+from holrr.data.samples import open_data
 from holrr.model_selection import surface
 from holrr.model_selection.linear_folds import ArrayFolds
 from holrr.model_selection.splits import check_splits
@@ -98,7 +98,7 @@ def test_however_many_penalties_are_taken_together(make_data, monkeypatch, rows,
 
 def test_penalties_are_taken_together_within_a_budget(make_data, monkeypatch):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
-    folds = ArrayFolds(open_samples(*there(X, Y)), check_splits(4, X, Y))
+    folds = ArrayFolds(open_data(*there(X, Y)), check_splits(4, X, Y))
     path = surface.rank_path(*folds.problem(0), (6, 4, 3), "fitted")
     alphas = [0.1, 1.0, 10.0]
     assert [s.stop - s.start for s in path.together(alphas)] == [1, 1, 1]  # no bases yet
@@ -110,7 +110,7 @@ def test_penalties_are_taken_together_within_a_budget(make_data, monkeypatch):
 
 def test_a_path_is_kept_for_as_long_as_its_data(make_data):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
-    folds = ArrayFolds(open_samples(*there(X, Y)), check_splits(4, X, Y))
+    folds = ArrayFolds(open_data(*there(X, Y)), check_splits(4, X, Y))
     problem, held_out = folds.problem(0)
     path = surface.rank_path(problem, held_out, (6, 4, 3), "fitted")
     assert surface.rank_path(problem, held_out, (6, 4, 3), "fitted") is path

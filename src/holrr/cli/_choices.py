@@ -61,13 +61,7 @@ KINDS = {
 
 
 def make_estimator(options: argparse.Namespace, X: Any, Y: Any) -> Any:
-    """The estimator that the options of ``holrr fit`` describe, not fitted yet.
-
-    Parameters
-    ----------
-    options : Namespace
-    X, Y : data
-    """
+    """The estimator that the options of ``holrr fit`` describe, not fitted yet."""
     import holrr
 
     kind = KINDS[options.model]

@@ -15,21 +15,10 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..data import Standardizer
-from ..data.named import sample_dimension
+from ..data.dimensions import sample_dimension
 from ..data.samples import errors_on
 from ..io import load_with_notes, save
-from ._choices import (
-    KINDS,
-    check_choices,
-    make_estimator,
-    parse_alphas,
-    parse_coverage,
-    parse_header,
-    parse_rank,
-    parse_sep,
-    parse_shape,
-    wants_search,
-)
+from . import _choices as choices
 from ._data import in_memory, layouts, n_samples, read_inputs, read_pair
 from ._errors import EXIT_OUTPUT, EXIT_USAGE, CommandError
 from ._files import FORMATS, Place, check_file, check_output, writing
@@ -65,15 +54,15 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
     _add_data(parser)
     add = parser.add_argument
     add("-o", "--output", type=Path, required=True, metavar="MODEL", help="file for the model")
-    kinds = f"{', '.join(KINDS)} (default: %(default)s)"
-    add("--model", choices=tuple(KINDS), default="holrr", metavar="KIND", help=kinds)
+    kinds = f"{', '.join(choices.KINDS)} (default: %(default)s)"
+    add("--model", choices=tuple(choices.KINDS), default="holrr", metavar="KIND", help=kinds)
     rank = (
         "one number, one for each mode such as 4,3,3 (input mode first), or a share of the energy "
         "such as 0.9; full where only --alpha is given"
     )
-    add("--rank", type=parse_rank, metavar="R", help=rank)
+    add("--rank", type=choices.parse_rank, metavar="R", help=rank)
     several = "penalty, 1 where only --rank is given; several such as 0.1,1,10 are tried"
-    add("--alpha", type=parse_alphas, metavar="A", help=several)
+    add("--alpha", type=choices.parse_alphas, metavar="A", help=several)
     folds = "choose what --rank and --alpha leave open by K-fold cross-validation"
     add("--cv", type=int, metavar="K", help=folds)
     groups = "samples of a group are held out together: a column, a coordinate or a file"
@@ -88,7 +77,7 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
     holes = "fill: blank cells and NaN in Y are missing outputs, and the fit goes by the others"
     add("--missing", choices=("raise", "fill"), help=holes)
     shape = "shape of one sample of Y, for formats that hold only matrices"
-    add("--output-shape", type=parse_shape, metavar="D1,D2", help=shape)
+    add("--output-shape", type=choices.parse_shape, metavar="D1,D2", help=shape)
     _add_reading(parser, outputs=True)
     parser.set_defaults(run=_fit)
     return parser
@@ -107,7 +96,7 @@ def add_predict(commands: Any) -> argparse.ArgumentParser:
     add("-o", "--output", type=Place, required=True, metavar="Y", help="file for the predictions")
     add("--std", action="store_true", help="the standard deviation of a new observation, too")
     interval = "bounds that hold a new observation with this probability, such as 0.9, too"
-    add("--interval", type=parse_coverage, metavar="C", help=interval)
+    add("--interval", type=choices.parse_coverage, metavar="C", help=interval)
     kind = "bounds by entry (default), pooled, or simultaneous: for all entries of a sample"
     add("--kind", choices=("entry", "pooled", "simultaneous"), help=kind)
     _add_reading(parser, outputs=False)
@@ -165,10 +154,10 @@ def _add_reading(parser: argparse.ArgumentParser, *, outputs: bool) -> None:
     if outputs:
         add("--outputs", metavar="COLS", help="the same, for the outputs")
         add("--sample-dim", metavar="DIM", help="dimension of the samples")
-    add("--sep", type=parse_sep, help="what is between the cells of a table")
+    add("--sep", type=choices.parse_sep, help="what is between the cells of a table")
     add("--decimal", choices=(".", ","), help="what is before decimals")
     lines = "number of lines with names, such as 1,2 where that of Y is another"
-    add("--header", type=parse_header, metavar="N", help=lines)
+    add("--header", type=choices.parse_header, metavar="N", help=lines)
     add("--index-col", metavar="COL", help="column with the labels of the rows")
 
 
@@ -176,7 +165,7 @@ def _add_reading(parser: argparse.ArgumentParser, *, outputs: bool) -> None:
 
 
 def _fit(options: argparse.Namespace) -> None:
-    check_choices(options)
+    choices.check_choices(options)
     check_output(Place(str(options.output)), [options.X, *filter(None, [options.Y])])
     X, Y, groups = read_pair(options)
     if isinstance(X, np.ndarray) and X.ndim != 2:
@@ -184,10 +173,10 @@ def _fit(options: argparse.Namespace) -> None:
     names, X = (X.columns, X.values) if isinstance(X, Plain) else (None, X)
     Y = Y.values if isinstance(Y, Plain) else Y
     options.sample_dim = sample_dimension(options.sample_dim, X, Y, None)
-    if KINDS[options.model].has_kernel or options.time_series or options.missing == "fill":
+    if choices.KINDS[options.model].has_kernel or options.time_series or options.missing == "fill":
         X, Y = in_memory(X), in_memory(Y)
-    estimator, scale = make_estimator(options, X, Y), Standardizer(options.sample_dim)
-    search = {"groups": groups} if wants_search(options) else {}
+    estimator, scale = choices.make_estimator(options, X, Y), Standardizer(options.sample_dim)
+    search = {"groups": groups} if choices.wants_search(options) else {}
     with _told("fit"):
         if options.standardize:
             X = scale.fit(X, Y).transform(X)

@@ -76,6 +76,8 @@ class Whitened:
         What the data of this problem were divided by.
     hat : Hat
         What noise and spread need to know.
+    whole : Whole, optional
+        What is known of all of `Z` where it holds the leading input directions only.
     """
 
     Z: Array
@@ -90,6 +92,7 @@ class Whitened:
     dtype: str
     units: Units = ONE
     hat: Hat | None = None
+    whole: Any = None
 
 
 @dataclass(frozen=True, eq=False)

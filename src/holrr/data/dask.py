@@ -18,23 +18,14 @@ import numpy as np
 
 from ..core.responses import ResponseSums
 from ..core.threads import limit_threads
-from .arrays import check_inputs, check_lengths, check_outputs, unmasked
+from .arrays import check_inputs, check_outputs, unmasked
 from .budget import DEFAULT_MAX_BYTES
 from .chunks import chunked, cut, known, pieces, slices
 from .moments import Moments
 from .reading import Box
 from .running import errors_say_where, join_blocks, moments_of_block
 from .scores import Errors, add_errors, errors_of
-from .source import (
-    Source,
-    add_sums,
-    check_rows_of_inputs,
-    common_dtype,
-    is_dask,
-    light,
-    sums_of_block,
-    weights_of,
-)
+from .source import Source, add_sums, check_rows_of_inputs, is_dask, light, sums_of_block
 
 try:
     import dask
@@ -69,18 +60,11 @@ class DaskSource(Source):
     def __init__(
         self, X: Any, Y: Any, sample_weight: Any = None, max_bytes: int = DEFAULT_MAX_BYTES
     ) -> None:
-        self.max_bytes = max_bytes
         X = known(X, "X") if is_dask(X) else check_inputs(X)
         Y = known(Y, "y") if is_dask(Y) else check_outputs(Y)
         if X.ndim != 2:
             raise ValueError(f"X must have shape (n_samples, n_features); got {X.shape}.")
-        check_lengths(X, Y)
-        self.n_samples, self.n_features = X.shape
-        self.output_shape = tuple(Y.shape[1:])
-        if is_dask(sample_weight):
-            sample_weight = sample_weight.compute()
-        self.weights = weights_of(sample_weight, self.n_samples)
-        self.dtype = common_dtype(X, Y)
+        self._describe(X, Y, sample_weight, max_bytes)
         self._in_memory = None if is_dask(X) else X
         self._Y = chunked(da.asarray(Y), X, self.n_features, max_bytes)
         self._X = da.asarray(X).rechunk((self._Y.chunks[0], -1))
@@ -103,13 +87,7 @@ class DaskSource(Source):
     def input_rows(self, index: np.ndarray) -> np.ndarray:
         return check_rows_of_inputs(self._X[index].compute(), index)
 
-    @property
-    def has_inputs(self) -> bool:
-        return self._inputs_are_small or self._in_memory is not None
-
-    def inputs(self) -> np.ndarray:
-        if self._in_memory is not None:
-            return self._in_memory
+    def _read_inputs(self) -> np.ndarray:
         return check_inputs(unmasked(self._X.compute(), "X"))
 
     def input_moments(self) -> Moments:

@@ -16,7 +16,7 @@ import numpy as np
 from ..core.namespace import is_array, is_numpy_array
 from ..core.responses import ResponseSums
 from ..core.threads import limit_threads
-from .arrays import check_inputs, check_lengths, check_outputs
+from .arrays import check_inputs, check_outputs
 from .budget import DEFAULT_MAX_BYTES
 from .moments import Moments
 from .reading import Box, RowReader, blocks_of_rows, boxes, in_order, is_on_disk
@@ -27,10 +27,8 @@ from .source import (
     add_sums,
     check_kind,
     check_rows_of_inputs,
-    common_dtype,
     light,
     sums_of_block,
-    weights_of,
 )
 
 __all__ = ["DiskSource"]
@@ -56,14 +54,10 @@ class DiskSource(Source):
     def __init__(
         self, X: Any, Y: Any, sample_weight: Any = None, max_bytes: int = DEFAULT_MAX_BYTES
     ) -> None:
-        self.max_bytes = max_bytes
         self._X = _check_on_disk(X, "X", 2) if is_on_disk(X) else _in_memory(check_inputs(X), "X")
         self._Y = _check_on_disk(Y, "y", 1) if is_on_disk(Y) else _in_memory(check_outputs(Y), "y")
-        check_lengths(self._X, self._Y)
-        self.n_samples, self.n_features = self._X.shape
-        self.output_shape = tuple(self._Y.shape[1:])
-        self.weights = weights_of(sample_weight, self.n_samples)
-        self.dtype = common_dtype(self._X, self._Y)
+        self._in_memory = None if is_on_disk(self._X) else self._X
+        self._describe(self._X, self._Y, sample_weight, max_bytes)
 
     def fold_moments(
         self, labels: np.ndarray | None, n_folds: int, response_grams: bool = False
@@ -90,13 +84,7 @@ class DiskSource(Source):
                     rows[order[here]] = block[wanted[here] - start]
         return check_rows_of_inputs(rows, index)
 
-    @property
-    def has_inputs(self) -> bool:
-        return self._inputs_are_small or not is_on_disk(self._X)
-
-    def inputs(self) -> np.ndarray:
-        if not is_on_disk(self._X):
-            return self._X
+    def _read_inputs(self) -> np.ndarray:
         with closing(RowReader(self._X)) as read:
             return check_inputs(read(slice(0, self.n_samples)))
 

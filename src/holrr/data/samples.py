@@ -14,9 +14,9 @@ from ..core.units import ONE, Units
 from .arrays import check_inputs, check_outputs, check_pair, check_weights, take
 from .labels import Labels, check_features
 from .moments import Moments
-from .named import Unlabelled, take_pair
 from .scores import Errors, check_scored, errors_of
 from .source import Source, open_source, weights_of
+from .take_labels import Unlabelled, take_pair
 
 __all__ = ["Samples", "errors_on", "forget_names", "ingest", "open_data"]
 

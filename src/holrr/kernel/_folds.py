@@ -145,7 +145,8 @@ class LandmarkFolds(_CandidateKernels):
         if self.partition:
             train, test = self.parts[fold]
         else:
-            train, test = (self._moments_at(candidate, i) for i in self.splits[fold])
+            of, grams = self.features[candidate[0]].moments_of, self.response_grams
+            train, test = (of(self.data, index, grams) for index in self.splits[fold])
         problem = spectral_from_moments(self._centred(train))
         return problem, HeldOut.from_moments(problem, test)
 
@@ -175,10 +176,6 @@ class LandmarkFolds(_CandidateKernels):
     ) -> list[Moments]:
         features = self.features[candidate[0]]
         return features.fold_moments(self.data, labels, n_folds, self.response_grams)
-
-    def _moments_at(self, candidate: tuple[int, ...], index: Array) -> Moments:
-        assert isinstance(self.data, Samples)
-        return self.features[candidate[0]].moments_of(self.data, index, self.response_grams)
 
     def _centred(self, moments: Moments) -> Moments:
         return moments.centred(self.fit_intercept, centre_inputs=self.center_kernel)

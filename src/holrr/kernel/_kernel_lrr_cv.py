@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-
-from ..model_selection.grid import RankGrid, check_ranks
-from ..model_selection.search import Index
+from ..model_selection.grid import MatrixRanks
 from ._kernel_lrr import KernelLRR
 from .search import KernelSearchCV
 
 __all__ = ["KernelLRRCV"]
 
 
-class KernelLRRCV(KernelSearchCV):
+class KernelLRRCV(MatrixRanks, KernelSearchCV):
     """Low-rank kernel regression; kernel, penalty and rank cross-validated.
 
     The held-out errors of all ranks and penalties come from one eigendecomposition for each fold
@@ -69,6 +64,8 @@ class KernelLRRCV(KernelSearchCV):
     >>> low, high = model.predict_interval(X, coverage=0.9)
     """
 
+    _plain = KernelLRR
+
     def __init__(
         self,
         alphas=None,
@@ -115,12 +112,3 @@ class KernelLRRCV(KernelSearchCV):
         self.verbose = verbose
         self.output_shape = output_shape
         self.sample_dim = sample_dim
-
-    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
-        ranks = self.ranks
-        if ranks is None or np.ndim(ranks) == 0:
-            return check_ranks(ranks, shape[:1])
-        return check_ranks([(R,) for R in ranks], shape[:1])
-
-    def _model(self, index: Index, rank: tuple[int, ...]) -> KernelLRR:
-        return KernelLRR(rank=rank[0], **self._shared(index))

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from sklearn.utils._param_validation import StrOptions
-
-from ..model_selection.grid import RankGrid
-from ..model_selection.search import Index
+from ..model_selection.grid import NoRanks
 from ._kernel_rls import KernelRLS
 from .search import KernelSearchCV
 
 __all__ = ["KernelRLSCV"]
 
 
-class KernelRLSCV(KernelSearchCV):
+class KernelRLSCV(NoRanks, KernelSearchCV):
     """Kernel ridge regression for tensor outputs; kernel and penalty cross-validated.
 
     One eigendecomposition for each fold and kernel serves all penalties.
@@ -60,9 +55,10 @@ class KernelRLSCV(KernelSearchCV):
     >>> low, high = model.predict_interval(X, coverage=0.9)
     """
 
+    _plain = KernelRLS
     _parameter_constraints: dict = {  # noqa: RUF012
         **KernelSearchCV._parameter_constraints,
-        "selection": [StrOptions({"min", "1se"}), callable],
+        **NoRanks._structure_constraints,
     }
 
     def __init__(
@@ -109,9 +105,3 @@ class KernelRLSCV(KernelSearchCV):
         self.verbose = verbose
         self.output_shape = output_shape
         self.sample_dim = sample_dim
-
-    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
-        return RankGrid(())
-
-    def _model(self, index: Index, rank: tuple[int, ...]) -> KernelRLS:
-        return KernelRLS(**self._shared(index))

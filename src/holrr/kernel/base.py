@@ -76,6 +76,10 @@ class KernelParameters:
     def _uses_landmarks(self) -> bool:
         return self.n_components is not None or self.landmarks is not None
 
+    def _kernel_spec(self) -> KernelSpec:
+        names = ("kernel", "degree", "coef0", "kernel_params")
+        return {name: getattr(self, name) for name in names}
+
 
 class KernelTensorRegressor(KernelParameters, Approximating):
     """Estimators that are linear in the features of a kernel.
@@ -219,8 +223,9 @@ class KernelTensorRegressor(KernelParameters, Approximating):
                 f"coef_ is there with kernel='linear' only; with kernel={self.kernel!r} the model "
                 f"is linear in the kernel values, with coefficients dual_coef_."
             )
-        core, factors = self.tucker_.core, self.tucker_.factors
-        return Tucker(core, (None, *factors[1:])).map_input(self._input_map())
+        (U, *others), X = self.tucker_.factors, self.X_fit_
+        assert X is not None
+        return Tucker(self.tucker_.core, (None, *others)).map_input(X.T if U is None else X.T @ U)
 
     # ------------------------------------------------------------ from data to fitted attributes
 
@@ -274,18 +279,22 @@ class KernelTensorRegressor(KernelParameters, Approximating):
     def _n_directions(self, n_features: int, output_shape: Sequence[int]) -> int:
         return min(n_features, math.prod(output_shape))  # more directions than outputs add nothing
 
+    def _n_leading(self, n_features: int, output_shape: Sequence[int]) -> int | None:
+        """How many leading input directions of Z the approximation takes; None for all of them."""
+        return None
+
     def _gram(self, X: Array, w: Array | None) -> Gram:
         center = self.fit_intercept and self.center_kernel
         return centred_gram(self._kernel_function(), X, w, center=center)
 
     def _whiten(self, build: Callable[[], Gram], outputs: Responses) -> Whitened:
-        return whiten_gram(build, outputs, float(self.alpha), solver=self.solver)
+        k = self._n_leading(outputs.values.shape[0], outputs.shape)
+        return whiten_gram(build, outputs, float(self.alpha), solver=self.solver, n_leading=k)
 
     # ------------------------------------------------------------ kernel and landmarks
 
     def _kernel_spec(self) -> KernelSpec:
-        names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
-        return {name: getattr(self, name) for name in names}
+        return {**super()._kernel_spec(), "gamma": self.gamma}
 
     def _kernel_function(self) -> KernelFunction:
         return kernel_function(self._kernel_spec())
@@ -313,12 +322,6 @@ class KernelTensorRegressor(KernelParameters, Approximating):
                 "Set them back, or start anew with fit or a clone."
             )
         return Landmarks(self._kernel_function(), self.X_fit_, s, Q)
-
-    def _input_map(self) -> Array:
-        """``X_fit' factors[0]``, of shape (n_features, R0)."""
-        U, X = self.tucker_.factors[0], self.X_fit_
-        assert X is not None
-        return X.T if U is None else X.T @ U
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -56,14 +56,6 @@ class KernelSearchCV(KernelParameters, SurfaceSearchCV):
 
     # ------------------------------------------------------------ helpers
 
-    def _default_kernel(self) -> KernelSpec:
-        return {
-            "kernel": self.kernel,
-            "degree": self.degree,
-            "coef0": self.coef0,
-            "kernel_params": self.kernel_params,
-        }
-
     @property
     def _streams(self) -> bool:  # type: ignore[override]
         return self._uses_landmarks
@@ -79,9 +71,7 @@ class KernelSearchCV(KernelParameters, SurfaceSearchCV):
             splits = check_splits(self.cv, data.X, data.Y, groups, data.w) if wants_folds else []
         else:
             splits = partition_of(data, self.cv, groups) if wants_folds else []
-        specs = check_kernels(
-            self.kernels, self._default_kernel(), self.gammas, *some_samples(data)
-        )
+        specs = check_kernels(self.kernels, self._kernel_spec(), self.gammas, *some_samples(data))
         options = {
             "fit_intercept": self.fit_intercept,
             "center_kernel": self.center_kernel,
@@ -109,8 +99,7 @@ class KernelSearchCV(KernelParameters, SurfaceSearchCV):
     def _results(self, found: Any, plan: Any, folds: Folds) -> dict[str, Any]:
         return {**super()._results(found, plan, folds), "kernels": self.kernels_}
 
-    def _shared(self, index: Index) -> dict[str, Any]:
-        """Parameters of the estimator at a place of the grid, less those of its rank."""
+    def _at_place(self, index: Index) -> dict[str, Any]:
         return {
             **self.kernels_[index[0]],
             "alpha": float(self.alphas_[index[1]]),

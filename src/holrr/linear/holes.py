@@ -23,8 +23,8 @@ from ..core.missing import Completion
 from ..core.namespace import asarray_like, is_numpy_array, namespace_of, row_blocks
 from ..core.output_weights import check_output_weight, scale_outputs, unscale
 from ..core.spectral import Whitened
-from ..data.named import take_output_weight
 from ..data.samples import Samples
+from ..data.take_labels import take_output_weight
 from ..structures import MultilinearRank
 
 __all__ = ["check_no_infinity", "check_unobserved", "complete_samples", "has_holes", "observe"]

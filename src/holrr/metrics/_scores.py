@@ -16,12 +16,12 @@ from ..core.finite import check_finite
 from ..core.namespace import row_blocks, to_numpy
 from ..data.arrays import check_outputs, nan_for_masked
 from ..data.chunks import known, slices
-from ..data.labelled import put_labels
 from ..data.labels import Labels, check_rows, comes_from, row_index
-from ..data.named import take_outputs, take_weights
+from ..data.put_labels import put_labels
 from ..data.reading import is_on_disk
 from ..data.scores import Errors, errors_between
 from ..data.source import check_kind, is_dask, weights_of
+from ..data.take_labels import take_outputs, take_weights
 
 __all__ = ["compare", "labelled", "open_all", "r2", "rmse", "rows_of", "scorers", "skill"]
 __all__ += ["skill_of"]

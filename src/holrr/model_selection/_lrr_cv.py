@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-
 from ..linear import LRR
-from .grid import RankGrid, check_ranks
+from .grid import MatrixRanks
 from .linear_search import LinearSurfaceSearchCV
-from .search import Index
 
 __all__ = ["LRRCV"]
 
 
-class LRRCV(LinearSurfaceSearchCV):
+class LRRCV(MatrixRanks, LinearSurfaceSearchCV):
     """Low-rank regression, penalty and rank chosen by cross-validation.
 
     The held-out errors of all ranks and penalties are exact, and nothing is refitted: they are
@@ -65,6 +60,8 @@ class LRRCV(LinearSurfaceSearchCV):
     >>> low, high = model.predict_interval(X, coverage=0.9)
     """
 
+    _plain = LRR
+
     def __init__(
         self,
         alphas=None,
@@ -97,18 +94,3 @@ class LRRCV(LinearSurfaceSearchCV):
         self.verbose = verbose
         self.output_shape = output_shape
         self.sample_dim = sample_dim
-
-    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
-        ranks = self.ranks
-        if ranks is None or np.ndim(ranks) == 0:
-            return check_ranks(ranks, shape[:1])
-        return check_ranks([(R,) for R in ranks], shape[:1])
-
-    def _model(self, index: Index, rank: tuple[int, ...]) -> LRR:
-        return LRR(
-            rank=rank[0],
-            alpha=float(self.alphas_[index[0]]),
-            fit_intercept=self.fit_intercept,
-            solver=self.solver,
-            missing=self.missing,
-        )

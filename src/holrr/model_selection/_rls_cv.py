@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from sklearn.utils._param_validation import StrOptions
-
 from ..linear import RLS
-from .grid import RankGrid
+from .grid import NoRanks
 from .linear_search import LinearSurfaceSearchCV
-from .search import Index
 
 __all__ = ["RLSCV"]
 
 
-class RLSCV(LinearSurfaceSearchCV):
+class RLSCV(NoRanks, LinearSurfaceSearchCV):
     """Ridge regression for tensor outputs, the penalty chosen by cross-validation.
 
     One decomposition of each training fold serves all penalties, and their held-out errors are
@@ -72,9 +67,10 @@ class RLSCV(LinearSurfaceSearchCV):
     >>> low, high = model.predict_interval(X, coverage=0.9)
     """
 
+    _plain = RLS
     _parameter_constraints: dict = {  # noqa: RUF012
         **LinearSurfaceSearchCV._parameter_constraints,
-        "selection": [StrOptions({"min", "1se"}), callable],
+        **NoRanks._structure_constraints,
     }
 
     def __init__(
@@ -107,14 +103,3 @@ class RLSCV(LinearSurfaceSearchCV):
         self.verbose = verbose
         self.output_shape = output_shape
         self.sample_dim = sample_dim
-
-    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
-        return RankGrid(())
-
-    def _model(self, index: Index, rank: tuple[int, ...]) -> RLS:
-        return RLS(
-            alpha=float(self.alphas_[index[0]]),
-            fit_intercept=self.fit_intercept,
-            solver=self.solver,
-            missing=self.missing,
-        )

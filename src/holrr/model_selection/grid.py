@@ -9,11 +9,13 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 
 from ..core.caution import warn
 from ..core.ranks import check_rank
 
-__all__ = ["RankGrid", "check_ranks", "parameter_counts"]
+__all__ = ["MatrixRanks", "MultilinearRanks", "NoRanks", "RankGrid", "check_ranks"]
+__all__ += ["parameter_counts"]
 
 
 @dataclass(frozen=True)
@@ -136,3 +138,52 @@ def parameter_counts(shape: Sequence[int], caps: Sequence[int]) -> np.ndarray:
         r, most = (np.broadcast_to(A, count.shape)[over] for A in (r, most))
         count[over] += most * d - r * (most + d - r)
     return count.reshape(tuple(caps))
+
+
+# ---------------------------------------------------------------- what is searched, by structure
+
+
+class MultilinearRanks:
+    """Searches over a rank for each mode."""
+
+    _structure_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "subspaces": [StrOptions({"fitted", "response"})],
+        "refine": ["boolean"],
+    }
+
+    ranks: Any
+    subspaces: str
+    refine: bool
+
+    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
+        return check_ranks(self.ranks, shape)
+
+    def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
+        return {"rank": rank, "subspaces": self.subspaces, "refine": self.refine}
+
+
+class MatrixRanks:
+    """Searches over the rank of the coefficients as a matrix, inputs by all outputs."""
+
+    ranks: Any
+
+    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
+        several = np.ndim(self.ranks) > 0
+        return check_ranks([(R,) for R in self.ranks] if several else self.ranks, shape[:1])
+
+    def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
+        return {"rank": rank[0]}
+
+
+class NoRanks:
+    """Searches over penalties alone: there is nothing to stack."""
+
+    _structure_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "selection": [StrOptions({"min", "1se"}), callable],
+    }
+
+    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
+        return RankGrid(())
+
+    def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
+        return {}

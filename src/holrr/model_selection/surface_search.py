@@ -14,7 +14,7 @@ from joblib import effective_n_jobs
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.namespace import asarray_like, is_numpy_array, namespace_of
+from ..core.namespace import asarray_like
 from ..core.threads import n_threads_for
 from ..data.moments import Moments
 from ..linear.holes import unscale_noise
@@ -54,6 +54,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
     subspaces: str = "fitted"
     refine: bool = False
     search: str = "exhaustive"
+    _plain: type  # the estimator that is searched for
 
     # ------------------------------------------------------------ what a family of models adds
 
@@ -62,12 +63,20 @@ class SurfaceSearchCV(Intervals, SearchCV):
         """The ranks to try of a tensor of the given shape, input mode first."""
 
     @abstractmethod
-    def _model(self, index: Index, rank: tuple[int, ...]) -> Any:
-        """The unfitted estimator for a place ``(*candidate, alpha)`` of the grid and a rank."""
+    def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
+        """The parameters of an estimator of this rank that have to do with it."""
+
+    @abstractmethod
+    def _at_place(self, index: Index) -> dict[str, Any]:
+        """Its other parameters, at a place ``(*candidate, alpha)`` of the grid."""
 
     def _n_inputs(self, data: Data) -> int:
         """Size of the input mode of the coefficients."""
         return data.n_features
+
+    def _model(self, index: Index, rank: tuple[int, ...]) -> Any:
+        """The unfitted estimator for a place of the grid and a rank."""
+        return self._plain(**self._of_rank(rank), **self._at_place(index))
 
     # ------------------------------------------------------------ the search
 
@@ -178,12 +187,8 @@ class SurfaceSearchCV(Intervals, SearchCV):
         mask = plan.mask()
         if mask is None and fold_mse.shape == found.fold_mse.shape:
             return found, plan
-        if mask is not None and is_numpy_array(fold_mse):
-            fold_mse[..., ~mask] = np.nan
-        elif mask is not None:
-            xp, wanted = namespace_of(fold_mse), asarray_like(mask, fold_mse)
-            fold_mse = xp.where(wanted, fold_mse, xp.full_like(fold_mse, math.nan))
-        return replace(found, fold_mse=fold_mse), plan
+        found = replace(found, fold_mse=fold_mse)
+        return found if mask is None else found.only(mask), plan
 
     def _results(self, found: Any, plan: RankGrid, folds: Folds) -> dict[str, Any]:
         if self.criterion == "cv":
@@ -336,5 +341,5 @@ def _without_others(found: Sweep, plan: RankGrid) -> Sweep:
     mask, least = plan.mask(), plan.within_input_rank(found.n_supported).mask()
     if mask is not None and least is not None:
         mask[: len(least)] |= least  # a rank beyond what is supported, and what it stands for
-        found.fold_mse[..., ~mask] = np.nan
+        return found.only(mask)
     return found

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
-from ..core.namespace import Array, device_of, is_numpy_array, namespace_of, to_numpy
+from ..core.namespace import Array, asarray_like, device_of, is_numpy_array, namespace_of, to_numpy
 from ..core.spectral import Spectral
 from ..core.threads import limit_threads
 from .folds import Folds
@@ -52,6 +52,16 @@ class Sweep:
         xp = namespace_of(self.fold_mse)
         both = xp.concat([part.fold_mse for part in pair], axis=1 + axis)
         return replace(self, fold_mse=both, ridge_mse=min(self.ridge_mse, other.ridge_mse))
+
+    def only(self, mask: np.ndarray) -> Sweep:
+        """The same with NaN for the ranks, of the shape of the mask, that are no candidates."""
+        errors = self.fold_mse
+        if is_numpy_array(errors):
+            errors[..., ~mask] = np.nan
+        else:
+            xp, nan = namespace_of(errors), namespace_of(errors).full_like(errors, math.nan)
+            errors = xp.where(asarray_like(mask, errors), errors, nan)
+        return replace(self, fold_mse=errors)
 
     def profile(self, axis: int) -> tuple[np.ndarray, np.ndarray]:
         """The least error of each entry along an axis, and those of the folds at the least of all.

@@ -64,9 +64,6 @@ class TraceNormRegression(SpectralRegressor):
     core_ : array of shape (R0, ..., Rp)
     factors_ : list of p + 1 arrays of shape (d_i, R_i)
         With orthonormal columns, input mode first.
-    coef_ : array of shape (n_features, d1, ..., dp)
-        Dense coefficients, built when asked for.
-    intercept_ : array of shape (d1, ..., dp), or float for scalar targets
     rank_ : tuple of int
         Multilinear rank of the coefficients; all zero where these are zero.
     objective_ : float
@@ -79,13 +76,8 @@ class TraceNormRegression(SpectralRegressor):
     history_ : dict of arrays
         "iteration", "objective", "lower_bound", "primal_residual", "dual_residual" and "rho" (the
         step size) at each look at the objective.
-    solver_ : str
-        The factorisation of the inputs that was used.
-    moments_ : Moments
-        After `partial_fit` and `fit_moments` only.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-    labels_ : Labels or None
+    coef_, intercept_, solver_, moments_, n_features_in_, feature_names_in_, labels_
+        As in `HOLRR`.
 
     See Also
     --------

@@ -58,9 +58,8 @@ class TraceNormRegressionCV(PenalizedCV):
         Fitted to all the data.
     coef_, intercept_, core_, factors_, rank_, n_iter_, objective_, lower_bound_
         Those of `best_estimator_`.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-    labels_ : Labels or None
+    n_features_in_, feature_names_in_, labels_
+        As in `HOLRR`.
 
     Examples
     --------
