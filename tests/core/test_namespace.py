@@ -199,3 +199,11 @@ def test_many_equal_eigenvalues_are_no_obstacle(seed):
     assert_allclose(found[:5], lam[:5], rtol=1e-12)
     assert U.shape == (n, 90)
     assert_allclose(U.T @ U, np.eye(90), atol=1e-12)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_number_is_added_to_the_diagonal_in_any_library(xp, transposed):
+    A = np.random.default_rng(0).normal(size=(4, 4))
+    there = xp.asarray(A.copy())
+    found = ns.add_to_diagonal(there.T if transposed else there, 0.5)
+    assert_allclose(ns.to_numpy(found), (A.T if transposed else A) + 0.5 * np.eye(4))

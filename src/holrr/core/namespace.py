@@ -42,33 +42,11 @@ FULL_SPECTRUM_LIMIT = 64
 # milliseconds in the way of the other. Up to this many rows all is left to NumPy's.
 NUMPY_LIMIT = 256
 
-__all__ = [
-    "Array",
-    "Namespace",
-    "all_beside",
-    "all_to_numpy",
-    "asarray_like",
-    "beside",
-    "cholesky",
-    "detached",
-    "device_of",
-    "eigenvalues",
-    "eigh",
-    "eigh_top",
-    "inverse_squares",
-    "is_array",
-    "is_numpy_array",
-    "mean_and_scatter",
-    "namespace_of",
-    "on_host",
-    "row_blocks",
-    "solve_triangular",
-    "squared_norm",
-    "svd",
-    "symmetrise",
-    "to_numpy",
-    "waits",
-]
+__all__ = ["Array", "Namespace", "add_to_diagonal", "all_beside", "all_to_numpy", "asarray_like"]
+__all__ += ["beside", "cholesky", "detached", "device_of", "eigenvalues", "eigh", "eigh_top"]
+__all__ += ["inverse_squares", "is_array", "is_numpy_array", "mean_and_scatter", "namespace_of"]
+__all__ += ["on_host", "row_blocks", "solve_triangular", "squared_norm", "svd", "symmetrise"]
+__all__ += ["to_numpy", "waits"]
 
 
 def is_array(a: object) -> bool:
@@ -185,7 +163,7 @@ def squared_norm(A: Array) -> Array:
             return np.dot(flat, flat)
         else:  # a norm has the range of the data, its square may not
             norm = np.asarray(snrm2(np.ravel(A)))
-        norm = xp.astype(norm, xp.float64)
+        norm = xp.astype(norm, xp.float64, copy=False)
         return norm * norm
 
 
@@ -216,6 +194,17 @@ def mean_and_scatter(A: Array) -> tuple[Array, Array]:
 def detached(A: Array) -> Array:
     """The values of an array without the record of how they came about."""
     return A.detach() if is_torch_array(A) else A
+
+
+def add_to_diagonal(A: Array, number: float) -> Array:
+    """``A + number I``, in the place of a square matrix where its library lets us write there."""
+    if is_numpy_array(A):
+        np.einsum("ii->i", A)[...] += number
+        return A
+    if is_torch_array(A):
+        A.diagonal().add_(number)
+        return A
+    return A + number * namespace_of(A).eye(A.shape[0], dtype=A.dtype, device=device_of(A))
 
 
 def symmetrise(A: Array) -> Array:

@@ -255,7 +255,7 @@ def check_moments(m: Moments, solver: str = "auto") -> None:
 
 def _is_finite(A: Array) -> bool:
     xp = namespace_of(A)
-    return bool(xp.isfinite(xp.sum(A))) or bool(xp.all(xp.isfinite(A)))
+    return math.isfinite(float(xp.sum(A))) or bool(xp.all(xp.isfinite(A)))
 
 
 def cholesky_problem(m: Moments, alpha: float, min_rcond: float) -> Whitened | None:

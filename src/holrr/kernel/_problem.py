@@ -29,6 +29,7 @@ from ..core.caution import warn
 from ..core.hat import Hat
 from ..core.namespace import (
     Array,
+    add_to_diagonal,
     asarray_like,
     cholesky,
     device_of,
@@ -191,13 +192,11 @@ def _solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
 
 def _factor(G: Gram, alpha: float, min_rcond: float) -> Array | None:
     """The Cholesky factor of ``K + alpha I``, which overwrites `K`; None if few digits survive."""
-    K, n = G.K, G.K.shape[0]
+    K = add_to_diagonal(G.K, alpha)
     if not is_numpy_array(K):
-        xp = namespace_of(K)
-        L, rcond = cholesky(K + alpha * xp.eye(n, dtype=K.dtype, device=device_of(K)))
+        L, rcond = cholesky(K)
         enough = rcond > min_rcond and alpha > min_rcond * G.scale
         return L if enough else None
-    K.reshape(-1)[:: n + 1] += alpha
     # K is symmetric, so its transpose is K in the order that LAPACK wants, without a copy.
     size = max(dlange("1", K.T), G.scale + alpha)
     L, info = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
@@ -235,13 +234,20 @@ def _root_problem(
     root, lift, whole = leading_rows(S, n_leading, Y.shape, noise) or square_root(S, noise)
     xp = namespace_of(root)
 
+    last: list[Array] = []
+
+    def duals(M: Array) -> Array:
+        """``C lift(M)``: asked for by the coefficients, then by their residuals."""
+        if not last or last[0] is not M:
+            last[:] = M, solved.times(lift(M))
+        return last[1]
+
     def fitted(M: Array) -> list[tuple[float, Array]]:
-        M = lift(M)
-        return [(1.0, Y.values @ M - alpha * solved.times(M))]
+        return [(1.0, Y.values @ lift(M) - alpha * duals(M))]
 
     return Whitened(
         Z=xp.reshape(root, (root.shape[0], *Y.shape)),
-        lift=lambda M: G.as_coefficients(solved.times(lift(M))),
+        lift=lambda M: G.as_coefficients(duals(M)),
         residual=residual,
         norm=float(squared_norm(root) if whole is None else xp.linalg.trace(S)),
         input_rank=lambda: _gram_rank(build()),

@@ -48,7 +48,7 @@ def has_holes(data: Samples) -> bool:
     xp, Y = namespace_of(data.Y), data.Y
     rows = row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), _BLOCK)
     with np.errstate(over="ignore", invalid="ignore"):
-        doubtful = (part for part in rows if not bool(xp.isfinite(xp.sum(Y[part, ...]))))
+        doubtful = (part for part in rows if not math.isfinite(float(xp.sum(Y[part, ...]))))
         if not any(bool(xp.any(xp.isnan(Y[part, ...]))) for part in doubtful):
             return False
     if not is_numpy_array(Y):
