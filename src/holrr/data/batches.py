@@ -18,8 +18,8 @@ from ..io import check_writable, load_moments, save
 from ..progress import progress as progress_bar
 from .labels import Labels, check_features
 from .moments import Moments
-from .named import take_pair
 from .running import Running, errors_say_where
+from .take_labels import take_pair
 
 __all__ = ["moments_from_batches"]
 
