@@ -170,6 +170,19 @@ def test_threads_that_ask_at_the_same_time_get_the_same_fit(row, solves, monkeyp
     assert len(solves) == 1
 
 
+def test_nobody_walks_through_attributes_that_another_thread_may_add(row):
+    class Growing(dict):
+        def __iter__(self):
+            raise RuntimeError("dictionary changed size during iteration")
+
+    X, Y = toy()
+    model = batched(row, X, Y)
+    model.__dict__ = Growing(vars(model))
+    check_is_fitted(model)
+    model.predict(X)
+    model.score(X, Y)
+
+
 @pytest.mark.parametrize("error", [ValueError, AttributeError, KeyboardInterrupt])
 def test_an_error_of_the_solver_is_raised_by_every_look_and_is_no_end(row, error, monkeypatch):
     X, Y = toy()

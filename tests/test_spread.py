@@ -208,6 +208,15 @@ def test_scale_of_inputs_and_outputs_does_not_matter():
     assert_allclose(found / 1e90, RLSCV([0.5]).fit(X, Y).predict(X, return_std=True)[1], rtol=1e-8)
 
 
+def test_penalties_beyond_all_floats_leave_the_noise():
+    """One that suits the divided inputs would be 1e400; these have more features than samples."""
+    X, Y = toy(n=20, d0=30)
+    for model in (RLS(1.0), HOLRR(2, 1.0), RLSCV([1.0]), HOLRRCV([1.0])):
+        expected = model.fit(1e-140 * X, Y).predict(1e-140 * X, return_std=True)
+        found = model.fit(1e-200 * X, Y).predict(1e-200 * X, return_std=True)
+        assert_allclose(found, expected, rtol=1e-10)
+
+
 # ---------------------------------------------------------------- every estimator
 
 
@@ -354,6 +363,13 @@ def test_arrays_of_every_library_have_spreads(xp):
     lower, upper = model.predict_interval(xp.asarray(X))
     assert xp.owns(lower)
     assert np.all(xp.to_numpy(lower) < xp.to_numpy(upper))
+
+
+def test_single_precision_and_scalar_targets_of_every_library(xp):
+    X, y = (A.astype(np.float32) for A in toy(n=45, shape=()))
+    here, there = (HOLRRCV([1.0, 3.0], cv=3).fit(f(X), f(y)) for f in (np.asarray, xp.asarray))
+    found, expected = there.predict_interval(xp.asarray(X)), here.predict_interval(X)
+    assert_allclose(xp.to_numpy(found[0]), expected[0], rtol=1e-3, atol=1e-3)
 
 
 def test_labels_are_those_of_predictions():

@@ -21,11 +21,11 @@ from .core.spectral import Spectral, Whitened
 from .core.tensor import unfold
 from .core.tucker import Tucker
 from .core.units import wide_enough
-from .data.labelled import put_labels, to_xarray
 from .data.labels import Labels, named_by_hand
-from .data.named import take_inputs
+from .data.put_labels import put_labels, to_xarray
 from .data.samples import errors_on
 from .data.source import is_dask
+from .data.take_labels import take_inputs
 from .deferred import Deferred
 from .input_scores import InputScores
 from .spread import Spread, scalar_if_0d

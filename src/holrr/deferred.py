@@ -36,6 +36,10 @@ class Deferred:
             if name not in _KNOWN_AT_ONCE:
                 delattr(self, name)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Asked without a walk through the attributes, to which another thread may add now."""
+        return "_fitted_later" in vars(self) or "tucker_" in vars(self)  # in this order
+
     def _solve_later(self, **options: Any) -> Any:
         """Make the fit that was put off."""
         raise NotImplementedError

@@ -7,8 +7,6 @@ import io
 import sys
 import textwrap
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,25 +57,8 @@ PICTURE = (
 )
 
 
-@dataclass(frozen=True)
-class Result:
-    """One row of the table."""
-
-    method: str
-    rank: str
-    parameters: int
-    rmse: float
-    seconds: float
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The cells of the row."""
-        numbers = (f"{self.parameters:,}", f"{self.rmse:.4f}", f"{self.seconds:.3f}")
-        return (self.method, self.rank, *numbers)
-
-
-def compare(seed: int = 0) -> tuple[list[Result], float]:
-    """Three methods on data made on the spot, and the noise that none of them can predict."""
+def compare(seed: int = 0) -> list[tuple[str, ...]]:
+    """Rows on three methods, on data made on the spot, and the noise that none can predict."""
     X, Y, W = make_tensor_regression(
         N_TRAIN + 500,
         N_FEATURES,
@@ -88,17 +69,17 @@ def compare(seed: int = 0) -> tuple[list[Result], float]:
         return_coef=True,
         random_state=seed,
     )
-    noise = _rms(Y - np.tensordot(X, W, axes=1))
     X_train, X_test, Y_train, Y_test = train_test_split(X, Y, train_size=N_TRAIN, random_state=seed)
-    results = []
+    rows: list[tuple[str, ...]] = []
     for name, method in METHODS.items():
         start = time.perf_counter()
         model = method(cv=5).fit(X_train, Y_train)
         seconds = time.perf_counter() - start
         rmse = _rms(model.predict(X_test) - Y_test)
-        parameters = model.best_estimator_.n_parameters_
-        results.append(Result(name, _ranks(model), parameters, rmse, seconds))
-    return results, noise
+        parameters = f"{model.best_estimator_.n_parameters_:,}"
+        rows.append((name, _ranks(model), parameters, f"{rmse:.4f}", f"{seconds:.3f}"))
+    noise = _rms(Y - np.tensordot(X, W, axes=1))
+    return [*rows, ("(the noise alone)", "", "", f"{noise:.4f}")]
 
 
 def _rms(values: np.ndarray) -> float:
@@ -133,15 +114,13 @@ def _show(ax: Any, picture: np.ndarray, title: str) -> None:
     ax.set_axis_off()
 
 
-def run_demo(out: Path, say: Callable[[str], None] = print) -> list[Path]:
+def run_demo(out: Path) -> list[Path]:
     """Compare the methods, draw a reconstruction and write a small report.
 
     Parameters
     ----------
     out : Path
         Folder for the files, made where there is none.
-    say : callable
-        Told what happens.
 
     Returns
     -------
@@ -150,13 +129,12 @@ def run_demo(out: Path, say: Callable[[str], None] = print) -> list[Path]:
     """
     _require_matplotlib()
     out.mkdir(parents=True, exist_ok=True)
-    say(textwrap.fill(DATA, 88) + "\n")
+    print(textwrap.fill(DATA, 88) + "\n")
     with threadpool_limits(1):
-        results, noise = compare()
-        rows = [HEADER, *(r.words for r in results), ("(the noise alone)", "", "", f"{noise:.4f}")]
+        rows = [HEADER, *compare()]
         table = "\n".join(_line(row) for row in rows) + "\n"
-        say(table)
-        say(PICTURE[:-1] + " ...")
+        print(table)
+        print(PICTURE[:-1] + " ...")
         figure = draw()
     files = {
         "reconstruction.png": _rendered(figure, "png"),
@@ -166,10 +144,10 @@ def run_demo(out: Path, say: Callable[[str], None] = print) -> list[Path]:
     files["report.html"] = _page(rows, files["reconstruction.png"]).encode()
     for name, content in files.items():
         (out / name).write_bytes(content)
-    say("\nYour files:")
+    print("\nYour files:")
     for name in files:
-        say(f"  {out / name}")
-    say("\nNext: holrr fit X.npy Y.npy -o model.holrr")
+        print(f"  {out / name}")
+    print("\nNext: holrr fit X.npy Y.npy -o model.holrr")
     return [out / name for name in files]
 
 

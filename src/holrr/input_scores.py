@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .core.namespace import Array, namespace_of
 from .core.threads import few_threads_for
-from .data.labelled import put_labels
 from .data.labels import Grid, comes_from, free
-from .data.named import take_inputs
+from .data.put_labels import put_labels
 from .data.source import is_dask
+from .data.take_labels import take_inputs
 
 __all__ = ["InputScores"]
 

@@ -24,7 +24,7 @@ class Progress:
 
 class _Bar(Progress):
     def __init__(self, bar: Any, what: str):
-        self._bar, self._task, self._total = bar, bar.add_task(what, total=0), 0
+        self._bar, self._task, self._total = bar, bar.add_task(what, total=None), 0
 
     def tick(self) -> None:
         self._bar.advance(self._task)
@@ -35,12 +35,17 @@ class _Bar(Progress):
 
 
 @contextmanager
-def progress(what: str, verbose: bool | int | str = True) -> Iterator[Progress]:
-    """A progress bar on the standard error, or nothing where none is wanted."""
+def progress(
+    what: str, verbose: bool | int | str = True, argument: str = "verbose"
+) -> Iterator[Progress]:
+    """A progress bar on the standard error, or nothing where none is wanted.
+
+    `argument` is what the user has asked for it with.
+    """
     if not verbose:
         yield Progress()
         return
-    console = _console("verbose")
+    console = _console(argument)
     from rich.progress import Progress as Bar
 
     with Bar(console=console) as bar:
@@ -48,7 +53,9 @@ def progress(what: str, verbose: bool | int | str = True) -> Iterator[Progress]:
 
 
 @contextmanager
-def status_line(title: str, verbose: bool | int | str) -> Iterator[Callable[[str], object] | None]:
+def status_line(
+    title: str, verbose: bool | int | str, line: Callable[..., str]
+) -> Iterator[Callable[..., object] | None]:
     """A function that shows one line of progress, or None where none is wanted.
 
     Parameters
@@ -58,14 +65,16 @@ def status_line(title: str, verbose: bool | int | str) -> Iterator[Callable[[str
     verbose : bool, int or "rich"
         False or 0 for nothing, True or a positive number for lines on the standard output, "rich"
         for one line that is kept up to date.
+    line : callable
+        The words for what the function is called with.
     """
     if not verbose:
         yield None
     elif verbose == "rich":
         with _console("verbose='rich'").status(title) as status:
-            yield lambda line: status.update(f"{title}: {line}")
+            yield lambda *look: status.update(f"{title}: {line(*look)}")
     else:
-        yield lambda line: print(f"{title}: {line}", flush=True)
+        yield lambda *look: print(f"{title}: {line(*look)}", flush=True)
 
 
 def _console(argument: str) -> Any:

@@ -44,6 +44,7 @@ def low_rank(problem: Whitened, rank: RankSpec, *, rotate: bool = False) -> Appr
         modes=(0,),
         rotate=rotate,
         norm=problem.norm,
+        whole=problem.whole,
     )
 
 
@@ -81,6 +82,7 @@ def multilinear_rank(
         output_bases=bases,
         rotate=rotate,
         norm=problem.norm,
+        whole=problem.whole,
     )
     if refine:
         found = hooi(problem.Z, found, residual=problem.residual, max_iter=max_iter, tol=tol)
@@ -144,6 +146,10 @@ class LowRank(Approximating):
             **_ROUNDS,
         )
 
+    def _n_leading(self, n_features: int, output_shape: Sequence[int]) -> int | None:
+        rank = self._check_shape(n_features, output_shape)
+        return None if isinstance(rank, float) else rank
+
     def _set_rank(self, found: Approximation) -> None:
         self.rank_ = found.tucker.rank[0]
 
@@ -198,6 +204,10 @@ class MultilinearRank(Approximating):
         if not isinstance(first, float):
             first = min(first, self._n_directions(n_features, output_shape))
         return (first, *others)
+
+    def _n_leading(self, n_features: int, output_shape: Sequence[int]) -> int | None:
+        rank = self._check_shape(n_features, output_shape)[0]
+        return None if self.refine or isinstance(rank, float) else rank
 
     def _set_rank(self, found: Approximation) -> None:
         self.rank_ = found.tucker.rank

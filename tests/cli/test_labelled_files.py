@@ -12,7 +12,7 @@ import pytest
 
 import holrr
 from commands import fails
-from holrr.cli import _models, main
+from holrr.cli import _commands, main
 from holrr.streaming import memory_budget
 
 xr = pytest.importorskip("xarray", reason="xarray is not installed")
@@ -107,6 +107,13 @@ def test_a_field_may_be_the_input_and_the_samples_along_any_dimension(folder, ca
         xr.testing.assert_allclose(found.indices, by_hand)
     assert main(["fit", "t.nc:t2m", "t.nc:indices", "--rank", "2", "--cv", "3", "-o", "m"]) == 0
     assert holrr.load("m").rank_ == (2, 2)
+
+
+def test_a_dimension_of_files_without_dimensions_is_refused(folder, capfd):
+    np.save("X.npy", np.ones((5, 2)))
+    np.save("Y.npy", np.ones((5, 3)))
+    told = fails(capfd, 2, "fit", "X.npy", "Y.npy", "--sample-dim", "time", *FIT)
+    assert "--sample-dim time: neither X nor Y is a NetCDF" in told
 
 
 def test_groups_of_a_netcdf_file(folder):
@@ -315,7 +322,7 @@ def test_long_computations_show_how_far_they_are(folder, monkeypatch):
         def isatty(self):
             return True
 
-    monkeypatch.setattr(_models, "_PATIENCE", 0.0)
+    monkeypatch.setattr(_commands, "_PATIENCE", 0.0)
     for words in (
         ["fit", "c.nc:indices", "c.nc:t2m", *FIT],
         ["score", "m", "c.nc:indices", "c.nc:t2m"],

@@ -174,3 +174,36 @@ def test_mean_and_scatter_on_both_sides_of_their_blocks(xp, n, dtype):
     # The mean of a block is rounded to its precision, which is that of the entries.
     off = n * (np.finfo(dtype).eps * 300) ** 2
     assert_allclose(scatter, n * exact.var(0), rtol=10 * rtol, atol=1e3 * off)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool"])
+@pytest.mark.parametrize("large", [0, 2**22])
+def test_an_array_of_an_accelerator_is_copied_whatever_its_size(monkeypatch, dtype, large):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    a = torch.arange(24).reshape(2, 3, 4).to(getattr(torch, dtype)).movedim(0, 2)
+    monkeypatch.setattr(ns, "on_host", lambda a: False)
+    monkeypatch.setattr(ns, "_LARGE", large)
+    found = ns.to_numpy(a)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, a.numpy())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_many_equal_eigenvalues_are_no_obstacle(seed):
+    """The quick driver of LAPACK gives up on a third of these."""
+    n, lam = 300, np.full(300, 5.8e-11)
+    lam[:5] = [8.8e4, 6.9e4, 3.9e4, 9.2e3, 97.0]
+    V = np.linalg.qr(np.random.default_rng(seed).normal(size=(n, n)))[0]
+    R = np.sqrt(lam)[:, None] * V.T
+    found, U = ns.eigh_top(R @ R.T, 90)
+    assert_allclose(found[:5], lam[:5], rtol=1e-12)
+    assert U.shape == (n, 90)
+    assert_allclose(U.T @ U, np.eye(90), atol=1e-12)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_number_is_added_to_the_diagonal_in_any_library(xp, transposed):
+    A = np.random.default_rng(0).normal(size=(4, 4))
+    there = xp.asarray(A.copy())
+    found = ns.add_to_diagonal(there.T if transposed else there, 0.5)
+    assert_allclose(ns.to_numpy(found), (A.T if transposed else A) + 0.5 * np.eye(4))

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -12,14 +13,22 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 
 from holrr import HOLRRCV, RLS
 from holrr.core import threads
-from holrr.core.threads import few_threads_for, limit_threads, n_threads_for, sum_in_threads
+from holrr.core.threads import (
+    few_threads_for,
+    limit_threads,
+    map_in_threads,
+    n_threads_for,
+    sum_in_threads,
+)
 from holrr.data.running import Running
 from holrr.model_selection import sweep
 from holrr.streaming import memory_budget
 
 
 def counts():
-    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+    """Those of libraries that have threads: some solvers bring one that was built without."""
+    blas = [lib for lib in threadpool_info() if lib["user_api"] == "blas"]
+    return [lib["num_threads"] for lib in blas if lib.get("threading_layer") != "disabled"]
 
 
 @pytest.fixture(autouse=True)
@@ -120,6 +129,16 @@ def test_libraries_that_are_loaded_later_are_limited_too(monkeypatch):
     with limit_threads(2):
         assert late.set_to == [2]
     assert late.set_to == [2, 8]
+
+
+def test_a_library_without_threads_does_not_take_those_of_others(monkeypatch):
+    more = {"threading_layer": "disabled", "internal_api": "openblas", "num_threads": 1}
+    alone = SimpleNamespace(filepath="alone.so", set_num_threads=lambda n: None, **more)
+    found = [*ThreadpoolController().select(user_api="blas").lib_controllers, alone]
+    controller = SimpleNamespace(select=lambda user_api: SimpleNamespace(lib_controllers=found))
+    monkeypatch.setattr(threads, "_libraries", threads._Libraries())
+    monkeypatch.setattr(threads, "ThreadpoolController", lambda: controller)
+    assert n_threads_for(1e12) == 3
 
 
 def test_small_work_is_done_by_one_thread():
@@ -247,3 +266,27 @@ def test_fit_that_fails_leaves_the_thread_counts_as_they_were(tmp_path):
             RLS().fit(on_disk(tmp_path, X, "X.npy"), on_disk(tmp_path, Y, "Y.npy"))
         assert set(counts()) == {3}
     del caught
+
+
+def test_items_are_mapped_in_their_order_with_one_thread_of_the_blas_in_each():
+    seen = set()
+
+    def look(item):
+        seen.add(threading.get_ident())
+        time.sleep(0.01)
+        return item, set(counts())
+
+    assert map_in_threads(look, range(9)) == [(i, {1}) for i in range(9)]
+    assert 1 < len(seen) <= 3
+    assert set(counts()) == {3}
+    with limit_threads(1):
+        seen.clear()
+        map_in_threads(look, range(3))
+        assert seen == {threading.get_ident()}
+    assert map_in_threads(look, []) == []
+
+
+def test_an_error_in_one_of_the_threads_is_raised_and_the_limit_goes():
+    with pytest.raises(ZeroDivisionError):
+        map_in_threads(lambda item: 1 / item, [1, 0, 2])
+    assert set(counts()) == {3}

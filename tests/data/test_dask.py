@@ -237,13 +237,13 @@ def test_linear_algebra_leaves_the_cores_to_the_tasks(data, monkeypatch):
     from threadpoolctl import threadpool_info
 
     seen = []
-    of_chunk = our_dask._moments_of_chunk
+    of_chunk = our_dask.moments_of_block
 
     def watched(*args, **options):
         seen.extend(p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas")
         return of_chunk(*args, **options)
 
-    monkeypatch.setattr(our_dask, "_moments_of_chunk", watched)
+    monkeypatch.setattr(our_dask, "moments_of_block", watched)
     RLS().fit(*chunked(*data))
     assert set(seen) == {1}
 

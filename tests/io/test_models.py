@@ -177,3 +177,21 @@ def test_what_has_no_safe_form_is_named_and_no_file_is_left(value, message, tmp_
 def test_a_clone_of_a_loaded_model_is_a_clone_of_the_model(tmp_path):
     model = HOLRR(rank=2, refine=True).fit(*data())
     assert_same_state(clone(model), clone(round_trip(model, tmp_path)))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"intercept_": np.zeros((1, 1))},  # which would be added to every output
+        {"intercept_": "none"},
+        {"tucker_": [1.0]},
+        {"tucker_": Tucker(np.ones((2, 2, 2)), (np.ones((4, 2)), np.ones((3, 2))))},
+        {"tucker_": Tucker(np.ones((1, 1, 1)), tuple(np.ones((d, 2)) for d in (4, 3, 2)))},
+    ],
+    ids=lambda part: next(iter(part)),
+)
+def test_parts_that_do_not_fit_together_are_refused(part, tmp_path):
+    model = HOLRR(2).fit(*data())
+    vars(model).update(part)
+    with pytest.raises(ValueError, match="cannot read"):
+        round_trip(model, tmp_path)

@@ -53,6 +53,15 @@ def test_what_is_too_far_is_told_and_what_is_flat_is_left():
         warn_at_edge(found, penalties, 0, "alphas")
 
 
+def test_the_best_penalty_is_named_in_whatever_order_they_are_given():
+    for grid in ([0.1, 10.0, 1.0], [10.0, 0.1, 1.0], [1.0, 0.1, 10.0]):
+        penalties = np.array(grid)
+        with pytest.warns(UserWarning, match="best penalty, 10, is the largest of the grid"):
+            warn_at_edge(valley(3.0)(penalties), penalties, 0, "alphas")
+        with pytest.warns(UserWarning, match="best penalty, 0.1, is the smallest of the grid"):
+            warn_at_edge(valley(-3.0)(penalties), penalties, 0, "alphas")
+
+
 def test_there_is_nothing_beyond_the_largest_penalty_or_the_memory():
     assert widened(valley(6.0), GRID, 0, largest=100.0)[1].size == GRID.size
     assert widened(valley(-6.0), GRID, 0, largest=100.0)[1].size > GRID.size

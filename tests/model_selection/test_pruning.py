@@ -112,6 +112,21 @@ def test_the_same_is_chosen_with_other_parameters(parameters):
     assert_same_choice(*both(lambda s: HOLRRCV(search=s, **parameters), X, Y))
 
 
+@pytest.mark.parametrize("selection", ["stack", "min", "1se"])
+@pytest.mark.parametrize(
+    ("n", "ranks"),
+    [
+        (36, [(13, 25), (15, 31), (15, 16), (10, 30)]),  # more outputs than a fold has samples
+        (70, [(2, 2), (30, 30), (33, 35)]),  # beyond the directions of a screen
+        (70, [(30, 30), (33, 35)]),
+    ],
+)
+def test_the_same_is_chosen_of_listed_ranks(n, ranks, selection):
+    X, Y = make(n, 40, (37,), seed=5)
+    make_model = lambda s: HOLRRCV(ranks=ranks, selection=selection, search=s)  # noqa: E731
+    assert_same_choice(*both(make_model, X, Y))
+
+
 def test_the_same_is_chosen_with_weights():
     X, Y = make(70, 35, (6, 7), seed=3)
     w = np.random.default_rng(0).uniform(0, 2, 70)

@@ -7,6 +7,7 @@ from sklearn.model_selection import KFold
 from holrr import HOLRR, RLS, Moments
 from holrr.core.tucker import n_parameters
 from holrr.data.samples import Samples
+from holrr.datasets import make_tensor_regression
 from holrr.model_selection import HOLRRCV, RLSCV, linear_folds
 from holrr.model_selection.grid import parameter_counts
 from holrr.model_selection.linear_folds import ArrayFolds
@@ -229,3 +230,25 @@ def test_models_of_as_many_parameters_as_observations_are_not_chosen():
         assert saturated.any()
         assert np.isinf(results[criterion][saturated]).all()
         assert not saturated[model.best_index_]
+
+
+def test_a_grid_is_widened_for_the_ranks_that_are_listed():
+    """With full rank alone the search is that of ridge regression, edges included."""
+    X, Y = make_tensor_regression(
+        40, n_features=12, output_shape=(5, 4), rank=2, snr=0.01, random_state=1
+    )
+    ridge, full = RLSCV().fit(X, Y), HOLRRCV(ranks=[(12, 5, 4)], selection="min").fit(X, Y)
+    assert HOLRRCV().fit(X, Y).alphas_.size < ridge.alphas_.size
+    np.testing.assert_allclose(full.alphas_, ridge.alphas_)
+    assert full.alpha_ == pytest.approx(ridge.alpha_)
+
+
+@pytest.mark.parametrize(("shape", "snr"), [((6,), 30.0), ((4, 5), 0.3)])
+def test_one_standard_error_names_no_rank_above_the_product_of_the_others(shape, snr):
+    """Such a rank has the parameters of a smaller one: of matrices the ranks are the same."""
+    for seed in range(4):
+        X, Y = make_tensor_regression(
+            40, n_features=7, output_shape=shape, rank=2, snr=snr, random_state=seed
+        )
+        rank = HOLRRCV(selection="1se").fit(X, Y).rank_
+        assert all(R * R <= np.prod(rank) for R in rank)

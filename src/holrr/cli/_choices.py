@@ -13,15 +13,8 @@ from typing import Any
 from ._data import n_samples
 from ._errors import EXIT_USAGE, CommandError
 
-__all__ = [
-    "KINDS",
-    "check_choices",
-    "make_estimator",
-    "parse_alphas",
-    "parse_coverage",
-    "parse_header",
-]
-__all__ += ["parse_rank", "parse_sep", "parse_shape", "wants_search"]
+__all__ = ["KINDS", "check_choices", "make_estimator", "parse_alphas", "parse_coverage"]
+__all__ += ["parse_header", "parse_rank", "parse_sep", "parse_shape", "wants_search"]
 
 
 @dataclass(frozen=True)
@@ -32,8 +25,8 @@ class Kind:
     ----------
     plain, searching : str
         Names in `holrr` of the estimator and of its cross-validated form.
-    penalty : str
-        What the estimator calls its penalty; its candidates are that word with an s.
+    penalty, penalties : str
+        What the estimator calls its penalty, and the candidates for it.
     has_rank, has_kernel : bool
     cuts_inputs_only : bool
         Whether the rank is one number, that of the input mode.
@@ -42,6 +35,7 @@ class Kind:
     plain: str
     searching: str
     penalty: str = "alpha"
+    penalties: str = "alphas"
     has_rank: bool = True
     has_kernel: bool = False
     cuts_inputs_only: bool = False
@@ -60,20 +54,14 @@ KINDS = {
     "kernel-lrr": Kind("KernelLRR", "KernelLRRCV", has_kernel=True, cuts_inputs_only=True),
     "kernel-rls": Kind("KernelRLS", "KernelRLSCV", has_rank=False, has_kernel=True),
     "trace-norm": Kind(
-        "TraceNormRegression", "TraceNormRegressionCV", penalty="penalty", has_rank=False
+        "TraceNormRegression", "TraceNormRegressionCV", "penalty", "penalties", has_rank=False
     ),
-    "mlmt-nc": Kind("MLMTNC", "MLMTNCCV", penalty="beta"),
+    "mlmt-nc": Kind("MLMTNC", "MLMTNCCV", "beta", "betas"),
 }
 
 
 def make_estimator(options: argparse.Namespace, X: Any, Y: Any) -> Any:
-    """The estimator that the options of ``holrr fit`` describe, not fitted yet.
-
-    Parameters
-    ----------
-    options : Namespace
-    X, Y : data
-    """
+    """The estimator that the options of ``holrr fit`` describe, not fitted yet."""
     import holrr
 
     kind = KINDS[options.model]
@@ -164,7 +152,7 @@ def _search_space(
     """
     space: dict[str, Any] = {"cv": _splitter(options), "verbose": _shows_progress()}
     if options.alpha is not None:
-        space[_plural(kind.penalty)] = options.alpha
+        space[kind.penalties] = options.alpha
     if options.rank is not None:
         space["ranks"] = [_one_rank(options.rank, kind, shape)]
     if kind.has_kernel and options.gamma is not None:
@@ -193,10 +181,6 @@ def _shows_progress() -> bool:
     return sys.stderr.isatty() and find_spec("rich") is not None
 
 
-def _plural(word: str) -> str:
-    return "penalties" if word == "penalty" else f"{word}s"
-
-
 # ---------------------------------------------------------------- words to values
 
 
@@ -214,10 +198,8 @@ def _rank_entry(text: str) -> int | float:
 
 def parse_alphas(text: str) -> list[float]:
     """One penalty or several."""
-    return [
-        _number(part, "a penalty", float, lambda v: 0 <= v < float("inf"))
-        for part in text.split(",")
-    ]
+    good = lambda v: 0 <= v < math.inf  # noqa: E731
+    return [_number(part, "a penalty", float, good) for part in text.split(",")]
 
 
 def parse_coverage(text: str) -> float:

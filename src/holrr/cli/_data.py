@@ -13,7 +13,7 @@ from ..data.labels import comes_from, row_index
 from ._errors import EXIT_USAGE, CommandError
 from ._files import Place, reading
 from ._read import read
-from ._tables import Layout, Table, some, title
+from ._tables import Layout, Table, is_count, some, title
 
 __all__ = ["in_memory", "layouts", "n_samples", "read_inputs", "read_pair"]
 
@@ -54,6 +54,12 @@ def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any,
         )
     other = source if one else read(options.Y, of_y, options.sample_dim)
     _check_labels(options, source, other)
+    if options.sample_dim is not None and not any(comes_from(A, "xarray") for A in (source, other)):
+        raise CommandError(
+            f"--sample-dim {options.sample_dim}: neither X nor Y is a NetCDF or Zarr file; the "
+            f"first axis of arrays, and the rows of tables, are the samples",
+            EXIT_USAGE,
+        )
     inputs = _found(source, options.inputs, "--inputs", options.X)
     outputs = _found(other, options.outputs, "--outputs", options.Y)
     groups, taken = _groups(options, source)
@@ -90,15 +96,11 @@ def _labelled_alike(X: Any, Y: Any, sample_dim: str | None) -> tuple[Any, Any]:
     """A table whose rows have no labels has those of the other; where both have, they count."""
     of_x, of_y = row_index(X, sample_dim), row_index(Y, sample_dim)
     if of_x is not None and of_y is not None and len(of_x) == len(of_y):
-        if comes_from(X, "pandas") and _is_count(of_x):
+        if comes_from(X, "pandas") and is_count(of_x):
             X.index = of_y
-        elif comes_from(Y, "pandas") and _is_count(of_y):
+        elif comes_from(Y, "pandas") and is_count(of_y):
             Y.index = of_x
     return X, Y
-
-
-def _is_count(index: Any) -> bool:
-    return index.name is None and index.tolist() == list(range(len(index)))
 
 
 def _found(source: Any, pattern: str | None, option: str, name: str) -> Columns:

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import errno
 
-__all__ = [
-    "CommandError",
-    "EXIT_INPUT",
-    "EXIT_INTERRUPTED",
-    "EXIT_MISSING",
-    "EXIT_OK",
-    "EXIT_OTHER",
-    "EXIT_OUTPUT",
-    "EXIT_USAGE",
-    "exit_code_of",
-    "one_line",
-]
+__all__ = ["CommandError", "EXIT_INPUT", "EXIT_INTERRUPTED", "EXIT_MISSING", "EXIT_OK"]
+__all__ += ["EXIT_OTHER", "EXIT_OUTPUT", "EXIT_USAGE", "exit_code_of", "one_line"]
 
 EXIT_OK = 0
 EXIT_OTHER = 1

@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 from .._version import __version__
-from . import _demo, _models
-from ._errors import EXIT_OK, exit_code_of, one_line
-from ._help import OVERVIEW, OneLineParser
+from ._commands import add_demo, add_fit, add_info, add_predict, add_score
+from ._errors import EXIT_OK, EXIT_USAGE, exit_code_of, one_line
 
 __all__ = ["run"]
+
+OVERVIEW = """\
+usage: holrr COMMAND [options]
+
+Regression from vectors to tensors: coefficients of low multilinear rank.
+
+your own data
+  fit         fit a model to arrays or tables and save it
+  predict     predict with a saved model
+  score       compare predictions with known outputs
+  info        say what a saved model is and how good it is
+
+a first look
+  demo        fit, compare, draw: in under a minute, without a network
+
+examples
+  holrr demo
+  holrr fit X.npy Y.npy -o model.holrr
+  holrr predict model.holrr X_new.npy -o Y_new.npy
+  holrr fit climate.nc:indices climate.nc:t2m -o model.holrr
+  holrr fit runs.csv --outputs yield,purity -o model.holrr
+
+holrr COMMAND --help     the options of a command
+holrr --version          the version
+holrr COMMAND --debug    the traceback of an error, too
+
+exit codes
+  0 done   1 unexpected error   2 wrong command line   3 input missing or not usable
+  4 output cannot be written   5 package or download missing   130 interrupted
+"""
 
 
 def run(arguments: Sequence[str] | None) -> int:
@@ -30,30 +61,41 @@ def run(arguments: Sequence[str] | None) -> int:
 
 def _run(options) -> int:
     try:
-        return options.run(options) or EXIT_OK
+        options.run(options)
     except BrokenPipeError:
         # Whoever read our output has gone: nothing is left to say, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_OK
     except (Exception, KeyboardInterrupt) as error:
         if options.debug:
             traceback.print_exc()
         message = "interrupted" if isinstance(error, KeyboardInterrupt) else one_line(error)
         print(f"holrr {options.command}: {message}", file=sys.stderr)
         return exit_code_of(error)
+    return EXIT_OK
 
 
 def _parser() -> OneLineParser:
     parser = OneLineParser(prog="holrr", overview=OVERVIEW)
     parser.add_argument("--version", action="version", version=f"holrr {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for add in (
-        _models.add_fit,
-        _models.add_predict,
-        _models.add_score,
-        _models.add_info,
-        _demo.add_demo,
-    ):
+    for add in (add_fit, add_predict, add_score, add_info, add_demo):
         command = add(commands)
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose errors are one line, and whose help can be a text of our own."""
+
+    def __init__(self, *args, overview: str | None = None, **kwargs):
+        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        kwargs.setdefault("allow_abbrev", False)
+        super().__init__(*args, **kwargs)
+        self._overview = overview
+
+    def format_help(self) -> str:
+        return self._overview or super().format_help()
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
+        raise SystemExit(EXIT_USAGE)

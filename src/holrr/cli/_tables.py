@@ -12,8 +12,8 @@ import numpy as np
 from ._errors import CommandError
 from ._files import Place, need
 
-__all__ = ["Layout", "Plain", "Table", "position", "read_frame", "refuse"]
-__all__ += ["some", "title"]
+__all__ = ["Layout", "Plain", "Table", "is_count", "position", "read_frame", "refuse", "some"]
+__all__ += ["title"]
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,11 @@ def read_frame(place: Place, layout: Layout) -> Table:
 def title(column: Hashable) -> str:
     """The name of a column in one word, also where it has one in each of several lines."""
     return " / ".join(map(str, column)) if isinstance(column, tuple) else str(column)
+
+
+def is_count(index: Any) -> bool:
+    """Whether the labels of rows, of pandas, only count them: 0, 1, 2, ..."""
+    return index.name is None and index.tolist() == list(range(len(index)))
 
 
 def some(names: Sequence[str]) -> str:

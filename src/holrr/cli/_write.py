@@ -18,7 +18,7 @@ import numpy as np
 from ..data.labels import comes_from, mode_coordinates, mode_names
 from ..io import write_atomically
 from ._files import Place, lookup, need, writing
-from ._tables import Layout, title
+from ._tables import Layout, is_count, title
 
 __all__ = ["outputs_of", "write"]
 
@@ -90,7 +90,7 @@ def _write_text(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
 
         return write_atomically(place.path, save)
     frame = _frame(parts)
-    options = {"sep": sep, "decimal": decimal, "index": _has_labels(frame)}
+    options = {"sep": sep, "decimal": decimal, "index": not is_count(frame.index)}
     return write_atomically(place.path, lambda file: frame.to_csv(file, **options))
 
 
@@ -98,7 +98,7 @@ def _write_frame(place: Place, parts: Parts, model: Any, layout: Layout) -> None
     frame = _frame(parts)
     if place.suffix == ".xlsx":
         book = BytesIO()  # which is closed without a word when the disk is full
-        frame.to_excel(book, index=_has_labels(frame) or frame.columns.nlevels > 1)
+        frame.to_excel(book, index=not is_count(frame.index) or frame.columns.nlevels > 1)
         book.seek(0)
         return write_atomically(place.path, lambda file: shutil.copyfileobj(book, file))
     frame.columns = [title(c) for c in frame.columns]
@@ -106,13 +106,8 @@ def _write_frame(place: Place, parts: Parts, model: Any, layout: Layout) -> None
         frame.index = frame.index.map(str)
     if place.suffix == ".parquet":
         return write_atomically(place.path, lambda file: frame.to_parquet(file))
-    frame = frame.reset_index() if _has_labels(frame) else frame
+    frame = frame if is_count(frame.index) else frame.reset_index()
     return write_atomically(place.path, lambda file: frame.to_feather(file))
-
-
-def _has_labels(frame: Any) -> bool:
-    """Whether the rows have labels worth writing: others than 0, 1, 2, ..."""
-    return frame.index.name is not None or frame.index.tolist() != list(range(len(frame)))
 
 
 def _frame(parts: Parts) -> Any:

@@ -43,7 +43,7 @@ from .subspace import leading_pairs
 from .tensor import gram, multi_mode_product, unfold
 from .tucker import Tucker
 
-__all__ = ["Approximation", "bases_from_grams", "hooi", "hosvd", "safe_scale"]
+__all__ = ["Approximation", "Whole", "bases_from_grams", "hooi", "hosvd", "safe_scale"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +96,22 @@ class _Mode:
     tail: float
 
 
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """What is known of a tensor of which only the leading rows of the input mode are at hand.
+
+    Parameters
+    ----------
+    spectrum : array of shape (m,)
+        Squared singular values of the input mode: at least those of the rows.
+    grams : tuple of p arrays of shape (d_i, d_i)
+        Gram matrices of the output modes.
+    """
+
+    spectrum: np.ndarray
+    grams: tuple[Array, ...]
+
+
 @np.errstate(over="ignore")  # where squares overflow, the certificate is infinite, no more
 def hosvd(
     Z: Array,
@@ -106,6 +122,7 @@ def hosvd(
     modes: Sequence[int] | None = None,
     rotate: bool = False,
     norm: float | None = None,
+    whole: Whole | None = None,
 ) -> Approximation:
     """Truncated higher-order singular value decomposition.
 
@@ -128,6 +145,9 @@ def hosvd(
         so that every projected mode is in leading directions.
     norm : float, optional
         ``||Z||^2``, where it is known.
+    whole : Whole, optional
+        Where `Z` has as many rows as the rank of the input mode, the leading ones of a larger
+        tensor, which is approximated: what is known of it. Its `norm` must be known, too.
 
     Returns
     -------
@@ -137,13 +157,15 @@ def hosvd(
     scale = 1.0 if 1e-230 < norm < 1e230 else safe_scale(Z)
     T, total = (Z, norm) if scale == 1.0 else (Z / scale, energy(Z / scale))
     wanted = range(Z.ndim) if modes is None else modes
-    grams = _grams_at_hand(T, wanted)
+    grams = _grams_at_hand(T, wanted, whole)
     found = [
         _mode(T, mode, R, input_rank if mode == 0 else None, rotate, total, grams.get(mode))
-        if mode in wanted
+        if mode in wanted and (mode > 0 or whole is None)
         else _Mode(None, np.empty(0), 0.0)
         for mode, R in enumerate(rank)
     ]
+    if whole is not None:
+        found[0] = _leading_rows(T, whole.spectrum, total)
     bases = all_beside([m.basis for m in found], Z)
     if output_bases is not None:
         ranks = [Z.shape[i] if U is None else U.shape[1] for i, U in enumerate(bases)]
@@ -214,10 +236,22 @@ def _project(
     return Approximation(Tucker(core, tuple(bases), leading), error, tails, spectra, n_iter)
 
 
-def _grams_at_hand(Z: Array, modes: Iterable[int]) -> dict[int, np.ndarray]:
-    """Gram matrices of the short modes of a tensor on an accelerator, brought in one transfer."""
-    short = [] if on_host(Z) else [mode for mode in modes if Z.shape[mode] <= HOST_LIMIT]
-    return dict(zip(short, all_to_numpy([gram(Z, mode) for mode in short]), strict=True))
+def _grams_at_hand(Z: Array, modes: Iterable[int], whole: Whole | None) -> dict[int, Array]:
+    """Gram matrices that are known, or those of short modes on an accelerator, in one transfer."""
+    known = {} if whole is None else dict(enumerate(whole.grams, start=1))
+    if on_host(Z):
+        return known
+    needed = [mode for mode in modes if mode in known or whole is None]
+    short = [mode for mode in needed if Z.shape[mode] <= HOST_LIMIT]
+    grams = all_to_numpy([known[mode] if mode in known else gram(Z, mode) for mode in short])
+    return {**known, **dict(zip(short, grams, strict=True))}
+
+
+def _leading_rows(Z: Array, spectrum: np.ndarray, norm: float) -> _Mode:
+    """The input mode of a tensor whose rows are the leading ones of a larger one."""
+    R = Z.shape[0]
+    eye = namespace_of(Z).eye(R, dtype=Z.dtype, device=device_of(Z))
+    return _Mode(eye, spectrum, max(norm - float(spectrum[:R].sum()), 0.0))
 
 
 def _mode(
@@ -236,7 +270,7 @@ def _mode(
     if everything and long and (mode > 0 or input_rank is None):
         return _Mode(None, np.empty(0), 0.0)
     # No share of the energy takes more directions than an unfolding has columns.
-    columns = max(1, math.prod(Z.shape) // max(size, 1))
+    columns = size if G is not None else max(1, math.prod(Z.shape) // max(size, 1))
     lam, U = _leading(Z, mode, min(size, columns) if isinstance(R, float) else min(R, size), G)
     R = _rank_of_share(lam, R) if isinstance(R, float) else min(R, size)
     if input_rank is not None and R > _numerical_rank(lam):
@@ -254,7 +288,7 @@ def _leading(T: Array, mode: int, k: int, G: Array | None = None) -> tuple[np.nd
     """
     n = T.shape[mode]
     rest = math.prod(T.shape) // max(n, 1)
-    if n <= max(rest, FULL_SPECTRUM_LIMIT):
+    if G is not None or n <= max(rest, FULL_SPECTRUM_LIMIT):
         lam, U = leading_pairs(gram(T, mode) if G is None else G, k)
         return np.maximum(lam, 0.0), U
     rows = lambda: (unfold(slab, mode) for _, slab in slabs(T, mode))  # noqa: E731

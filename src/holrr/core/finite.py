@@ -70,7 +70,7 @@ def check_finite(A: Array, name: str) -> None:
     xp = namespace_of(A)
     # A sum is finite if all entries are (and their sum does not overflow): one quick pass.
     with np.errstate(over="ignore", invalid="ignore"):
-        if bool(xp.isfinite(xp.sum(A))):
+        if math.isfinite(float(xp.sum(A))):
             return
     for row in range(A.shape[0]):
         bad = ~to_numpy(xp.isfinite(A[row, ...]))

@@ -32,6 +32,8 @@ _NUMPY: Namespace = array_api_compat.numpy if np.__version__.startswith("2.0.") 
 HOST_LIMIT = 128
 # Problems of up to this many numbers on an accelerator are solved on the host.
 HOST_ENTRIES = 2**17
+# From so many bytes on a transfer takes longer than all around it.
+_LARGE = 2**22
 # Rows that are averaged at a time: in their own precision, and where memory is read quickest.
 _WELFORD_ROWS = 512
 # Up to this many rows the full spectrum costs no more than anybody would notice.
@@ -40,32 +42,11 @@ FULL_SPECTRUM_LIMIT = 64
 # milliseconds in the way of the other. Up to this many rows all is left to NumPy's.
 NUMPY_LIMIT = 256
 
-__all__ = [
-    "Array",
-    "Namespace",
-    "all_beside",
-    "all_to_numpy",
-    "asarray_like",
-    "beside",
-    "cholesky",
-    "detached",
-    "device_of",
-    "eigh",
-    "eigh_top",
-    "inverse_squares",
-    "is_array",
-    "is_numpy_array",
-    "mean_and_scatter",
-    "namespace_of",
-    "on_host",
-    "row_blocks",
-    "solve_triangular",
-    "squared_norm",
-    "svd",
-    "symmetrise",
-    "to_numpy",
-    "waits",
-]
+__all__ = ["Array", "Namespace", "add_to_diagonal", "all_beside", "all_to_numpy", "asarray_like"]
+__all__ += ["beside", "cholesky", "detached", "device_of", "eigenvalues", "eigh", "eigh_top"]
+__all__ += ["inverse_squares", "is_array", "is_numpy_array", "mean_and_scatter", "namespace_of"]
+__all__ += ["on_host", "row_blocks", "solve_triangular", "squared_norm", "svd", "symmetrise"]
+__all__ += ["to_numpy", "waits"]
 
 
 def is_array(a: object) -> bool:
@@ -91,7 +72,12 @@ def to_numpy(a: Array) -> np.ndarray:
     if is_numpy_array(a):
         return a
     if is_torch_array(a):
-        return a.detach().cpu().numpy()
+        if on_host(a) or a.nbytes < _LARGE:
+            return a.detach().cpu().numpy()
+        # NumPy asks for large pages, which take half of the time to fill.
+        out = np.empty(tuple(a.shape), dtype=str(a.dtype).removeprefix("torch."))
+        namespace_of(a).from_numpy(out).copy_(a.detach())
+        return out
     if array_api_compat.is_cupy_array(a):
         return a.get()
     if not on_host(a):
@@ -177,7 +163,7 @@ def squared_norm(A: Array) -> Array:
             return np.dot(flat, flat)
         else:  # a norm has the range of the data, its square may not
             norm = np.asarray(snrm2(np.ravel(A)))
-        norm = xp.astype(norm, xp.float64)
+        norm = xp.astype(norm, xp.float64, copy=False)
         return norm * norm
 
 
@@ -208,6 +194,17 @@ def mean_and_scatter(A: Array) -> tuple[Array, Array]:
 def detached(A: Array) -> Array:
     """The values of an array without the record of how they came about."""
     return A.detach() if is_torch_array(A) else A
+
+
+def add_to_diagonal(A: Array, number: float) -> Array:
+    """``A + number I``, in the place of a square matrix where its library lets us write there."""
+    if is_numpy_array(A):
+        np.einsum("ii->i", A)[...] += number
+        return A
+    if is_torch_array(A):
+        A.diagonal().add_(number)
+        return A
+    return A + number * namespace_of(A).eye(A.shape[0], dtype=A.dtype, device=device_of(A))
 
 
 def symmetrise(A: Array) -> Array:
@@ -296,6 +293,12 @@ def eigh(A: Array) -> tuple[Array, Array]:
     return xp.flip(lam), fix_signs(xp.flip(U, axis=1))
 
 
+def eigenvalues(A: Array) -> np.ndarray:
+    """All eigenvalues of a symmetric matrix, largest first, on the host."""
+    with _few_threads(A):
+        return np.linalg.eigvalsh(to_numpy(A))[::-1]
+
+
 def eigh_top(A: Array, k: int) -> tuple[np.ndarray, Array]:
     """At least `k` leading eigenvalues (on the host) and exactly `k` eigenvectors of `A`.
 
@@ -307,10 +310,14 @@ def eigh_top(A: Array, k: int) -> tuple[np.ndarray, Array]:
     if not host or n <= NUMPY_LIMIT or 3 * extra > n:
         lam, U = eigh(A)
         return to_numpy(lam), U[:, :k]
-    with _few_threads(A):
-        lam, U = scipy.linalg.eigh(
-            to_numpy(A), subset_by_index=(n - extra, n - 1), driver="evr", check_finite=False
-        )
+    try:
+        with _few_threads(A):
+            lam, U = scipy.linalg.eigh(
+                to_numpy(A), subset_by_index=(n - extra, n - 1), driver="evr", check_finite=False
+            )
+    except np.linalg.LinAlgError:  # it gives up on many eigenvalues that are nearly the same
+        lam, U = eigh(A)
+        return to_numpy(lam), U[:, :k]
     return lam[::-1].copy(), asarray_like(fix_signs(U[:, ::-1][:, :k]), A)
 
 

@@ -28,6 +28,7 @@ from .namespace import (
     Array,
     cholesky,
     device_of,
+    eigenvalues,
     eigh,
     namespace_of,
     on_host,
@@ -75,6 +76,8 @@ class Whitened:
         What the data of this problem were divided by.
     hat : Hat
         What noise and spread need to know.
+    whole : Whole, optional
+        What is known of all of `Z` where it holds the leading input directions only.
     """
 
     Z: Array
@@ -89,6 +92,7 @@ class Whitened:
     dtype: str
     units: Units = ONE
     hat: Hat | None = None
+    whole: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +257,7 @@ def check_moments(m: Moments, solver: str = "auto") -> None:
 
 def _is_finite(A: Array) -> bool:
     xp = namespace_of(A)
-    return bool(xp.isfinite(xp.sum(A))) or bool(xp.all(xp.isfinite(A)))
+    return math.isfinite(float(xp.sum(A))) or bool(xp.all(xp.isfinite(A)))
 
 
 def cholesky_problem(m: Moments, alpha: float, min_rcond: float) -> Whitened | None:
@@ -268,7 +272,7 @@ def cholesky_problem(m: Moments, alpha: float, min_rcond: float) -> Whitened | N
         Z,
         lambda M: solve_triangular(L, M, transposed=True),
         m.syy,
-        input_rank=lambda: int(_keep(np.linalg.eigvalsh(to_numpy(m.Sxx))).sum()),
+        input_rank=lambda: int(_keep(eigenvalues(m.Sxx)).sum()),
         mean_x=m.mean_x,
         mean_y=m.mean_y,
         response_grams=m.response_grams,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from .namespace import Array, is_numpy_array, namespace_of
 from .slabs import cut_mode, is_in_file, slabs
 
-__all__ = ["fold", "gram", "mode_product", "multi_mode_product", "unfold"]
+__all__ = ["fold", "gram", "mode_product", "multi_mode_product", "partial_traces", "unfold"]
 
 # Entries of a transposed copy that stays in the cache of a core.
 _CACHED = 2**16
@@ -98,3 +98,29 @@ def gram(T: Array, mode: int) -> Array:
         return sum(gram(T[i : i + step], mode) for i in range(0, T.shape[0], step))
     A = unfold(T, mode)
     return A @ A.T
+
+
+def partial_traces(S: Array, shape: Sequence[int]) -> tuple[Array, ...]:
+    """Gram matrices of the modes 1 to p of a tensor `Z`, from ``S = Z_(0)' Z_(0)``.
+
+    Parameters
+    ----------
+    S : array of shape (d1 ... dp, d1 ... dp)
+    shape : sequence of int
+        ``(d1, ..., dp)``.
+
+    >>> import numpy as np
+    >>> Z = np.arange(24.0).reshape(2, 3, 4)
+    >>> S = unfold(Z, 0).T @ unfold(Z, 0)
+    >>> [bool(np.allclose(G, gram(Z, i + 1))) for i, G in enumerate(partial_traces(S, (3, 4)))]
+    [True, True]
+    """
+    xp, found = namespace_of(S), []
+    for mode, d in enumerate(shape):
+        before, after = math.prod(shape[:mode]), math.prod(shape[mode + 1 :])
+        T = xp.reshape(S, (before, d, after, before, d, after))
+        # The larger trace first: of the rest only what it leaves is read.
+        axes = (1, 4, 0, 3, 2, 5) if after >= before else (1, 4, 2, 5, 0, 3)
+        once = xp.sum(xp.linalg.diagonal(xp.permute_dims(T, axes)), axis=-1)
+        found.append(xp.linalg.trace(once))
+    return tuple(found)

@@ -8,6 +8,7 @@ was there before the first returns with the last.
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +21,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["few_threads_for", "limit_threads", "n_threads_for", "sum_in_threads"]
+__all__ = ["few_threads_for", "limit_threads", "map_in_threads", "n_threads_for", "sum_in_threads"]
 __all__ += ["sum_lists"]
 
 # Multiply-adds up to which one thread does it all. Fits of 5e7, 5e8 and 2e9 on two cores, with one
@@ -112,6 +113,21 @@ def sum_lists(lists: Iterable[list[Any]]) -> list[Any]:
     return reduce(lambda a, b: [iadd(x, y) for x, y in zip(a, b, strict=True)], lists)
 
 
+def map_in_threads(f: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """What `f` gives for each item, in as many threads as the BLAS may have, which has one then."""
+
+    def run(item: Any) -> Any:
+        with limit_threads(1):
+            return f(item)
+
+    n = min(n_threads_for(math.inf), len(items))
+    if n <= 1:
+        return list(map(run, items))
+    with limit_threads(1), ThreadPoolExecutor(n) as pool:
+        waiting = [pool.submit(copy_context().run, run, item) for item in items]
+        return [each.result() for each in waiting]
+
+
 class _Limits:
     """The limits in force on some libraries, whose threads are all the same ones."""
 
@@ -164,7 +180,9 @@ class _Libraries:
         """Those whose threads the process shares, and those that count them for each thread."""
         if len(sys.modules) != self._n_modules:  # looking takes milliseconds
             self._n_modules = len(sys.modules)
-            blas = ThreadpoolController().select(user_api="blas").lib_controllers
+            found = ThreadpoolController().select(user_api="blas").lib_controllers
+            # One that was built without threads (solvers bring such) says nothing of the others.
+            blas = [lib for lib in found if getattr(lib, "threading_layer", "") != "disabled"]
             self._found = (
                 [library for library in blas if not _is_per_thread(library)],
                 [library for library in blas if _is_per_thread(library)],

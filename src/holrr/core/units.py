@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,8 +47,11 @@ class Units:
         return self.x == self.y == 1.0
 
     def alpha(self, alpha: float) -> float:
-        """The ridge penalty that does to the divided data what `alpha` does to the data."""
-        return alpha / self.x / self.x
+        """The ridge penalty that does to the divided data what `alpha` does to the data.
+
+        Never infinite: nothing is left of the data long before.
+        """
+        return min(float(alpha) / self.x / self.x, sys.float_info.max)
 
     def energy(self, energy: Any) -> Any:
         """Sums of squares of outputs as those of the data themselves, infinite if need be."""

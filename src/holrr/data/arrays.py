@@ -16,6 +16,7 @@ from sklearn.utils import check_array
 from ..core.finite import BadEntryError, check_finite
 from ..core.namespace import (
     Array,
+    asarray_like,
     detached,
     device_of,
     is_array,
@@ -25,7 +26,7 @@ from ..core.namespace import (
 )
 
 __all__ = ["check_inputs", "check_lengths", "check_outputs", "check_pair", "check_weights"]
-__all__ += ["nan_for_masked", "unmasked"]
+__all__ += ["as_slice", "nan_for_masked", "take", "unmasked"]
 
 MAX_WEIGHT = 1e150
 _NUMBERS = ("i", "u", "f", "b", "c")
@@ -35,7 +36,7 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 # ---------------------------------------------------------------- arrays
 
 
-def check_inputs(X: Any, *, finite: bool = True) -> Array:
+def check_inputs(X: Any) -> Array:
     """`X` as a floating-point matrix (n_samples, n_features), in the library it came in."""
     if _is_plain(X) and X.ndim == 2:
         pass
@@ -49,8 +50,7 @@ def check_inputs(X: Any, *, finite: bool = True) -> Array:
         _check_not_empty(X, "X")
     else:
         X = _check_array(X, "X")
-    if finite:
-        check_finite(X, "X")
+    check_finite(X, "X")
     return X
 
 
@@ -270,3 +270,21 @@ def check_weights(sample_weight: Any, X: Array) -> Array | None:
 
 def _first(mask: np.ndarray) -> int:
     return int(np.flatnonzero(mask)[0])
+
+
+# ---------------------------------------------------------------- some of the rows
+
+
+def take(A: Array | None, index: np.ndarray) -> Array:
+    """Rows of `A`: a view where they are consecutive, else a copy; None of None."""
+    rows = as_slice(index)
+    if A is None or isinstance(rows, slice):
+        return None if A is None else A[rows, ...]
+    return namespace_of(A).take(A, asarray_like(rows, A), axis=0)
+
+
+def as_slice(index: np.ndarray) -> slice | np.ndarray:
+    """The indices as a slice where they are consecutive."""
+    first, last = int(index[0]), int(index[-1])
+    consecutive = last - first == index.size - 1 and (np.diff(index) == 1).all()
+    return slice(first, last + 1) if consecutive else index

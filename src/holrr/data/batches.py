@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
-import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..core.namespace import is_array, to_numpy
-from ..io import load_moments, save
+from ..io import check_writable, load_moments, save
+from ..progress import progress as progress_bar
 from .moments import Moments
 from .running import Running, errors_say_where
 
@@ -26,22 +25,25 @@ Batch = tuple[Any, ...]
 
 def moments_from_batches(
     batches: Iterable[Batch],
-    response_grams: bool = False,
-    *,
-    progress: bool = False,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: int = 100,
+    response_grams: bool,
+    progress: bool,
+    checkpoint: str | os.PathLike[str] | None,
+    checkpoint_every: int,
 ) -> Moments:
     """Moments of the samples of all batches; see `Moments.from_batches`."""
     if not isinstance(checkpoint_every, Integral) or int(checkpoint_every) < 1:
         raise ValueError(f"checkpoint_every must be an int from 1 on; got {checkpoint_every!r}.")
     state = _Pass(response_grams, checkpoint)
     try:
-        for number, batch in _shown(_numbered(batches, state.done), batches, progress):
-            with errors_say_where(f"batch {number}"):
-                state.take(number, batch)
-            if state.done - state.saved >= checkpoint_every:
-                state.save()
+        with progress_bar("Gathering moments", progress, "progress=True") as bar:
+            if hasattr(batches, "__len__"):
+                bar.expect(len(batches))
+            for number, batch in _numbered(batches, state.done):
+                with errors_say_where(f"batch {number}"):
+                    state.take(number, batch)
+                if state.done - state.saved >= checkpoint_every:
+                    state.save()
+                bar.tick()
     finally:  # also when a batch is bad or the user stops: what is done is done
         state.save()
     return state.result()
@@ -62,7 +64,11 @@ class _Pass:
         self.marks, self.again = _Marks(), _Marks()
         moments: Moments | None = None
         if path is not None:
-            _check_writable(path)
+            try:  # rather now than after a hundred batches
+                check_writable(path)
+            except OSError as error:
+                said = f"checkpoint cannot be written: {error.strerror}"
+                raise OSError(error.errno, said, os.fspath(path)) from error
             if os.path.exists(path):
                 moments, notes = load_moments(path)
                 self.done, self.marks = _check_notes(notes, moments, response_grams, path)
@@ -173,20 +179,6 @@ class _Marks:
         return _Marks(self.n + 1, self.first or digest, digest, chain)
 
 
-def _check_writable(path: str | os.PathLike[str]) -> None:
-    """Rather now than after a hundred batches."""
-    folder = os.path.dirname(os.path.realpath(path))
-    try:
-        if os.path.isdir(path):
-            raise IsADirectoryError(errno.EISDIR, "it is a folder")
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise OSError(
-            error.errno, f"checkpoint cannot be written: {error.strerror}", os.fspath(path)
-        ) from error
-
-
 def _numbered(batches: Iterable[Batch], done: int) -> Iterator[tuple[int, Batch]]:
     """Batches with their numbers; of a sequence, only two of those done are looked at again."""
     if done == 0 or not isinstance(batches, Sequence):
@@ -195,17 +187,3 @@ def _numbered(batches: Iterable[Batch], done: int) -> Iterator[tuple[int, Batch]
         last = min(done, len(batches)) - 1  # shows that there are as many as were done
         for number in sorted({0, last, *range(done, len(batches))}) if len(batches) else ():
             yield number, batches[number]
-
-
-def _shown(numbered: Iterator[Any], batches: Any, progress: bool) -> Iterator[Any]:
-    """The same with a progress bar, on request."""
-    if not progress:
-        return numbered
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ImportError as error:
-        raise ImportError("progress=True needs rich: pip install holrr[progress]") from error
-    total = len(batches) if hasattr(batches, "__len__") else None
-    console = Console(stderr=True)
-    return iter(track(numbered, "Gathering moments", total=total, console=console))

@@ -36,15 +36,11 @@ def chunked(Y: Any, X: Any, n_features: int, max_bytes: int) -> Any:
     fits the budget.
     """
     samples = Y.chunks[0] if len(Y.chunks[0]) > 1 or not is_dask(X) else X.chunks[0]
-    samples = join_small(samples, n_features, max_bytes // (8 * max(1, row(Y))))
+    row = math.prod(max(sizes) for sizes in Y.chunks[1:])  # entries of a sample within a chunk
+    samples = join_small(samples, n_features, max_bytes // (8 * max(1, row)))
     whole = 8 * max(samples) * math.prod(Y.shape[1:]) <= max_bytes // 4
     outputs = Y.shape[1:] if whole else Y.chunks[1:]
     return Y.rechunk((samples, *outputs))
-
-
-def row(Y: Any) -> int:
-    """Entries of one sample within a chunk."""
-    return math.prod(max(sizes) for sizes in Y.chunks[1:])
 
 
 def join_small(chunks: Sequence[int], least: int, most: int) -> tuple[int, ...]:

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial, reduce
 from itertools import product
 from typing import Any
 
@@ -19,23 +18,14 @@ import numpy as np
 
 from ..core.responses import ResponseSums
 from ..core.threads import limit_threads
-from .arrays import check_inputs, check_lengths, check_outputs, unmasked
+from .arrays import check_inputs, check_outputs, unmasked
 from .budget import DEFAULT_MAX_BYTES
 from .chunks import chunked, cut, known, pieces, slices
 from .moments import Moments
 from .reading import Box
-from .running import Running, add_by_label, errors_say_where
+from .running import errors_say_where, join_blocks, moments_of_block
 from .scores import Errors, add_errors, errors_of
-from .source import (
-    Source,
-    add_sums,
-    check_rows_of_inputs,
-    common_dtype,
-    is_dask,
-    light,
-    sums_of_block,
-    weights_of,
-)
+from .source import Source, add_sums, check_rows_of_inputs, is_dask, light, sums_of_block
 
 try:
     import dask
@@ -70,18 +60,11 @@ class DaskSource(Source):
     def __init__(
         self, X: Any, Y: Any, sample_weight: Any = None, max_bytes: int = DEFAULT_MAX_BYTES
     ) -> None:
-        self.max_bytes = max_bytes
         X = known(X, "X") if is_dask(X) else check_inputs(X)
         Y = known(Y, "y") if is_dask(Y) else check_outputs(Y)
         if X.ndim != 2:
             raise ValueError(f"X must have shape (n_samples, n_features); got {X.shape}.")
-        check_lengths(X, Y)
-        self.n_samples, self.n_features = X.shape
-        self.output_shape = tuple(Y.shape[1:])
-        if is_dask(sample_weight):
-            sample_weight = sample_weight.compute()
-        self.weights = weights_of(sample_weight, self.n_samples)
-        self.dtype = common_dtype(X, Y)
+        self._describe(X, Y, sample_weight, max_bytes)
         self._in_memory = None if is_dask(X) else X
         self._Y = chunked(da.asarray(Y), X, self.n_features, max_bytes)
         self._X = da.asarray(X).rechunk((self._Y.chunks[0], -1))
@@ -92,9 +75,8 @@ class DaskSource(Source):
         self._warn_of_size(n_folds)
         # The Gram matrix of a mode needs all of the outputs of a sample in one place.
         Y = self._whole_outputs() if response_grams else self._Y
-        more: dict[str, Any] = {"n_folds": n_folds, "response_grams": response_grams}
-        more["features"] = self.features
-        trees = list(self._trees(Y, _moments_of_chunk, _merge, labels=labels, **more))
+        more = {"n_folds": n_folds, "response_grams": response_grams, "features": self.features}
+        trees = list(self._trees(Y, moments_of_block, join_blocks, labels=labels, **more))
         found = _compute([tree for _, tree in trees], Y.npartitions)
         boxes = [box for box, _ in trees]
         return [
@@ -105,17 +87,11 @@ class DaskSource(Source):
     def input_rows(self, index: np.ndarray) -> np.ndarray:
         return check_rows_of_inputs(self._X[index].compute(), index)
 
-    @property
-    def has_inputs(self) -> bool:
-        return self._inputs_are_small or self._in_memory is not None
-
-    def inputs(self) -> np.ndarray:
-        if self._in_memory is not None:
-            return self._in_memory
+    def _read_inputs(self) -> np.ndarray:
         return check_inputs(unmasked(self._X.compute(), "X"))
 
     def input_moments(self) -> Moments:
-        ((_, tree),) = self._trees(self._X[:, 0], _moments_of_chunk, _merge, n_folds=1)
+        ((_, tree),) = self._trees(self._X[:, 0], moments_of_block, join_blocks)
         ((total,),) = _compute([tree], self._X.numblocks[0])
         return replace(total.result(), dtype=self.dtype)
 
@@ -134,7 +110,7 @@ class DaskSource(Source):
         whole = max_entries is None
         Y = self._whole_outputs() if whole else cut(self._Y, max_entries // X.shape[1])
         more: dict[str, Any] = {"mean_x": mean_x, "response_grams": response_grams}
-        for box, tree in self._trees(Y, sums_of_block, partial(reduce, add_sums), X=X, **more):
+        for box, tree in self._trees(Y, sums_of_block, add_sums, X=X, **more):
             yield () if whole else box, _compute([tree], Y.numblocks[0])[0]
 
     def errors(self, model: Any) -> Errors:
@@ -183,25 +159,6 @@ def _at(
     where = f"the chunk {chunk} of samples {rows.start} to {rows.stop - 1}"
     with errors_say_where(where, rows, box):
         return of_chunk(unmasked(X, "X"), unmasked(Y, "y"), w, **more)
-
-
-def _moments_of_chunk(
-    X: Any,
-    Y: Any,
-    w: np.ndarray | None,
-    labels: np.ndarray | None = None,
-    n_folds: int = 1,
-    response_grams: bool = False,
-    features: Callable[[Any], Any] | None = None,
-) -> list[Running]:
-    running = [Running(response_grams) for _ in range(n_folds)]
-    X = X if features is None else features(check_inputs(X))
-    add_by_label(running, labels, X, Y, w)
-    return running
-
-
-def _merge(parts: Sequence[list[Running]]) -> list[Running]:
-    return [Running.joined(folds) for folds in zip(*parts, strict=True)]
 
 
 def _errors_of_chunk(X: Any, Y: Any, w: np.ndarray | None, model: Any) -> Errors:

@@ -11,9 +11,7 @@ __all__ = ["dimension_of_inputs", "dims_of", "is_dataset", "sample_dimension"]
 
 def dims_of(A: Any) -> tuple[str, ...]:
     """The dimensions, in the order of the first variable that has all of them, or nearly."""
-    if not is_dataset(A):
-        return tuple(A.dims)
-    if not len(A.data_vars):
+    if not is_dataset(A) or not len(A.data_vars):
         return tuple(A.dims)
     orders = sorted((v.dims for v in A.data_vars.values()), key=len, reverse=True)
     return tuple(dict.fromkeys(d for dims in orders for d in dims))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial, reduce
@@ -16,21 +16,19 @@ import numpy as np
 from ..core.namespace import is_array, is_numpy_array
 from ..core.responses import ResponseSums
 from ..core.threads import limit_threads
-from .arrays import check_inputs, check_lengths, check_outputs
+from .arrays import check_inputs, check_outputs
 from .budget import DEFAULT_MAX_BYTES
 from .moments import Moments
 from .reading import Box, RowReader, blocks_of_rows, boxes, in_order, is_on_disk
-from .running import Running, add_by_label, errors_say_where
-from .scores import Errors, errors_of
+from .running import Running, errors_say_where, join_blocks, moments_of_block
+from .scores import Errors, add_errors, errors_of
 from .source import (
     Source,
     add_sums,
     check_kind,
     check_rows_of_inputs,
-    common_dtype,
     light,
     sums_of_block,
-    weights_of,
 )
 
 __all__ = ["DiskSource"]
@@ -56,31 +54,23 @@ class DiskSource(Source):
     def __init__(
         self, X: Any, Y: Any, sample_weight: Any = None, max_bytes: int = DEFAULT_MAX_BYTES
     ) -> None:
-        self.max_bytes = max_bytes
         self._X = _check_on_disk(X, "X", 2) if is_on_disk(X) else _in_memory(check_inputs(X), "X")
         self._Y = _check_on_disk(Y, "y", 1) if is_on_disk(Y) else _in_memory(check_outputs(Y), "y")
-        check_lengths(self._X, self._Y)
-        self.n_samples, self.n_features = self._X.shape
-        self.output_shape = tuple(self._Y.shape[1:])
-        self.weights = weights_of(sample_weight, self.n_samples)
-        self.dtype = common_dtype(self._X, self._Y)
+        self._in_memory = None if is_on_disk(self._X) else self._X
+        self._describe(self._X, self._Y, sample_weight, max_bytes)
 
     def fold_moments(
         self, labels: np.ndarray | None, n_folds: int, response_grams: bool = False
     ) -> list[Moments]:
         def of_block(rows: slice, X: np.ndarray, Y: np.ndarray, w: Any) -> list[Running]:
-            folds = [Running(response_grams) for _ in range(n_folds)]
-            X = X if self.features is None else self.features(check_inputs(X))
-            add_by_label(folds, None if labels is None else labels[rows], X, Y, w)
-            return folds
-
-        def join(a: list[Running], b: list[Running]) -> list[Running]:
-            return [Running.joined(pair) for pair in zip(a, b, strict=True)]
+            some = None if labels is None else labels[rows]
+            return moments_of_block(X, Y, w, some, n_folds, response_grams, self.features)
 
         self._warn_of_size(n_folds)
         n_features = max(self.n_features, self.n_mapped // 2)
         entries = n_features * (n_features + math.prod(self.output_shape))
-        return [f.result() for f in self._reduced(of_block, join, result=8 * n_folds * entries)]
+        found = self._reduced(of_block, join_blocks, result=8 * n_folds * entries)
+        return [running.result() for running in found]
 
     def input_rows(self, index: np.ndarray) -> np.ndarray:
         order = np.argsort(index, kind="stable")
@@ -94,25 +84,16 @@ class DiskSource(Source):
                     rows[order[here]] = block[wanted[here] - start]
         return check_rows_of_inputs(rows, index)
 
-    @property
-    def has_inputs(self) -> bool:
-        return self._inputs_are_small or not is_on_disk(self._X)
-
-    def inputs(self) -> np.ndarray:
-        if not is_on_disk(self._X):
-            return self._X
+    def _read_inputs(self) -> np.ndarray:
         with closing(RowReader(self._X)) as read:
             return check_inputs(read(slice(0, self.n_samples)))
 
     def input_moments(self) -> Moments:
-        def of_block(rows: slice, X: np.ndarray, Y: np.ndarray, w: Any) -> Running:
-            part = Running()
-            part.add(X, X[:, 0], w)
-            return part
+        def of_block(rows: slice, X: np.ndarray, Y: np.ndarray, w: Any) -> list[Running]:
+            return moments_of_block(X, X[:, 0], w)
 
-        join = lambda a, b: Running.joined([a, b])  # noqa: E731
         nothing, result = np.empty((self.n_samples, 0)), 8 * self.n_features**2
-        total = self._reduced(of_block, join, Y=nothing, result=result)
+        (total,) = self._reduced(of_block, join_blocks, Y=nothing, result=result)
         return replace(total.result(), dtype=self.dtype)
 
     def responses(
@@ -143,12 +124,12 @@ class DiskSource(Source):
             return errors_of(model, check_inputs(X), check_outputs(Y), w)
 
         result = 24 * math.prod(self.output_shape)
-        return self._reduced(of_block, lambda a, b: a + b, result=result)
+        return self._reduced(of_block, add_errors, result=result)
 
     def _reduced(
         self,
         of_block: Callable[..., T],
-        join: Callable[[T, T], T],
+        join: Callable[[Sequence[T]], T],
         *,
         X: Any = None,
         Y: Any = None,
@@ -169,6 +150,7 @@ class DiskSource(Source):
         n_workers = min(n_workers, self.max_bytes // (4 * result))
         cores = (os.cpu_count() or 1) // max(n_workers, 1)
         own, readers = threading.local(), []
+        both = lambda a, b: join([a, b])  # noqa: E731
 
         def job(rows: slice) -> T:
             if not hasattr(own, "readers"):
@@ -182,10 +164,10 @@ class DiskSource(Source):
 
         try:
             if n_workers < 1:
-                return reduce(join, map(job, blocks))
+                return reduce(both, map(job, blocks))
             jobs = (partial(job, rows) for rows in blocks)
             with closing(in_order(jobs, n_workers)) as results:
-                return reduce(join, results)
+                return reduce(both, results)
         finally:
             for reader in readers:
                 reader.close()

@@ -125,13 +125,7 @@ class Moments(core.Moments):
         """
         from .batches import moments_from_batches
 
-        return moments_from_batches(
-            batches,
-            response_grams,
-            progress=progress,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-        )
+        return moments_from_batches(batches, response_grams, progress, checkpoint, checkpoint_every)
 
     def save(self, path: Any) -> None:
         """Save the moments to a file that holds no code, atomically.

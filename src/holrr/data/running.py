@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -11,11 +11,11 @@ import numpy as np
 
 from ..core.finite import BadEntryError, check_finite
 from ..core.namespace import Array, asarray_like, device_of, is_array, to_numpy
-from .arrays import check_pair
+from .arrays import as_slice, check_inputs, check_pair
 from .moments import Moments
 from .reading import Box
 
-__all__ = ["Running", "add_by_label", "errors_say_where"]
+__all__ = ["Running", "errors_say_where", "join_blocks", "moments_of_block"]
 
 
 class Running:
@@ -77,37 +77,42 @@ def _beside(m: Moments, X: Array) -> Moments:
     if type(m.Sxx) is type(X) and device_of(m.Sxx) == device_of(X):
         return m
     move = lambda a: asarray_like(to_numpy(a), X)  # noqa: E731
-    grams = m.response_grams
-    return replace(
-        m,
-        mean_x=move(m.mean_x),
-        mean_y=move(m.mean_y),
-        Sxx=move(m.Sxx),
-        Sxy=move(m.Sxy),
-        response_grams=None if grams is None else tuple(move(G) for G in grams),
-        squares=None if m.squares is None else move(m.squares),
-    )
+    arrays: dict[str, Any] = {name: move(a) for name, a in vars(m).items() if is_array(a)}
+    if m.response_grams is not None:
+        arrays["response_grams"] = tuple(map(move, m.response_grams))
+    return replace(m, **arrays)
 
 
-def add_by_label(
-    running: Sequence[Running], labels: np.ndarray | None, X: Array, Y: Array, w: Array | None
-) -> None:
-    """Add each sample of a block to the moments of its label; negative labels to none."""
+def moments_of_block(
+    X: Any,
+    Y: Any,
+    w: np.ndarray | None,
+    labels: np.ndarray | None = None,
+    n_folds: int = 1,
+    response_grams: bool = False,
+    features: Callable[[Any], Any] | None = None,
+) -> list[Running]:
+    """The moments of each label in a block, of the inputs or of their `features`.
+
+    Negative labels belong to none, and no labels are all zero.
+    """
+    running = [Running(response_grams) for _ in range(n_folds)]
+    X = X if features is None else features(check_inputs(X))
     if labels is None:
         running[0].add(X, Y, w)
-        return
+        return running
     for label in np.unique(labels[labels >= 0]):
-        rows = _as_slice(np.flatnonzero(labels == label))
+        rows = as_slice(np.flatnonzero(labels == label))
         try:
             running[label].add(X[rows], Y[rows], None if w is None else w[rows])
         except BadEntryError as error:
             raise error.moved(rows) from None
+    return running
 
 
-def _as_slice(index: np.ndarray) -> Any:
-    """A slice where the rows are consecutive, so that they are not copied."""
-    first, last = int(index[0]), int(index[-1])
-    return slice(first, last + 1) if last - first + 1 == index.size else index
+def join_blocks(blocks: Sequence[list[Running]]) -> list[Running]:
+    """The moments of each label in all blocks."""
+    return [Running.joined(folds) for folds in zip(*blocks, strict=True)]
 
 
 @contextmanager

@@ -11,14 +11,14 @@ from sklearn.base import BaseEstimator
 
 from ..core.namespace import Array, all_to_numpy, namespace_of, to_numpy, waits
 from ..core.units import ONE, Units
-from .arrays import check_inputs, check_outputs, check_pair, check_weights
+from .arrays import check_inputs, check_outputs, check_pair, check_weights, take
 from .labels import Labels, check_features
 from .moments import Moments
-from .named import Unlabelled, take_pair
 from .scores import Errors, check_scored, errors_of
 from .source import Source, open_source, weights_of
+from .take_labels import Unlabelled, take_pair
 
-__all__ = ["Samples", "errors_on", "forget_names", "ingest", "open_data", "open_samples"]
+__all__ = ["Samples", "errors_on", "forget_names", "ingest", "open_data"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +67,11 @@ class Samples:
         """About how many multiply-adds a linear fit takes, which decides on the threads."""
         return self.n_samples * self.n_features * (self.n_features + math.prod(self.output_shape))
 
+    def rows(self, index: np.ndarray) -> Samples:
+        """Some of the samples."""
+        X, Y, w = (take(A, index) for A in (self.X, self.Y, self.w))
+        return replace(self, X=X, Y=Y, w=w)
+
     def moments(self, response_grams: bool = False) -> Moments:
         """Moments of all samples."""
         return Moments.from_checked(self.X, self.Y, self.w, response_grams)
@@ -109,13 +114,7 @@ def open_data(
     max_bytes : int, optional
         The memory budget of a source; the one in force by default.
     """
-    data = take_pair(None, X, y, sample_weight)
-    return _open(data, max_bytes)
-
-
-def open_samples(X: Any, y: Any, sample_weight: Any = None) -> Samples:
-    """The same for those who need all samples in memory."""
-    return _samples(take_pair(None, X, y, sample_weight))
+    return _open(take_pair(None, X, y, sample_weight), max_bytes)
 
 
 def forget_names(estimator: BaseEstimator, output_shape: tuple[int, ...]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from .arrays import check_inputs
-from .dimensions import sample_dimension
+from .dimensions import is_dataset, sample_dimension
 from .labels import check_features, comes_from
 from .reading import is_on_disk
 
@@ -65,7 +65,10 @@ class Standardizer(TransformerMixin, BaseEstimator):
         """
         if comes_from(X, "xarray"):
             dim = sample_dimension(self.sample_dim, X, y, None)
-            self.scaling_ = {name: _of_array(A, dim) for name, A in _parts(X).items()}
+            self.scaling_ = {}
+            for name, A in (X.data_vars if is_dataset(X) else {"": X}).items():
+                mean, spread = _mean_and_spread(A, dim=dim)
+                self.scaling_[name] = tuple(mean.dims), mean.to_numpy(), spread.to_numpy()
             return self
         checked = check_inputs(X)
         check_features(self, X, reset=True)
@@ -86,7 +89,7 @@ class Standardizer(TransformerMixin, BaseEstimator):
         as `X`
         """
         if comes_from(X, "xarray"):
-            return X.map(self._scaled) if hasattr(X, "data_vars") else self._scaled(X)
+            return X.map(self._scaled) if is_dataset(X) else self._scaled(X)
         check_features(self, X, reset=False)
         _, mean, spread = self.scaling_[""]
         return ((np.asarray(X) if is_on_disk(X) else X) - mean) / spread
@@ -98,15 +101,6 @@ class Standardizer(TransformerMixin, BaseEstimator):
         dims, mean, spread = self.scaling_.get("" if "" in self.scaling_ else A.name, ((), 0, 1))
         scaled = (A.variable - Variable(dims, mean)) / Variable(dims, spread)
         return A.copy(data=scaled.transpose(*A.dims).data) if set(scaled.dims) == set(A.dims) else A
-
-
-def _parts(X: Any) -> dict[str, Any]:
-    return dict(X.data_vars) if hasattr(X, "data_vars") else {"": X}
-
-
-def _of_array(A: Any, dim: Any) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    mean, spread = _mean_and_spread(A, dim=dim)
-    return tuple(mean.dims), mean.to_numpy(), spread.to_numpy()
 
 
 def _mean_and_spread(A: Any, **along: Any) -> tuple[Any, Any]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from typing import Any, Self
 
 import numpy as np
@@ -14,14 +16,15 @@ import numpy as np
 from ..core.caution import warn
 from ..core.finite import BadEntryError, check_finite
 from ..core.responses import ResponseSums, sum_responses
-from .arrays import check_inputs, check_outputs, check_weights, unmasked
+from .arrays import check_inputs, check_lengths, check_outputs, check_weights, unmasked
 from .budget import check_budget
+from .labels import comes_from
 from .moments import Moments
 from .reading import Box, is_on_disk
 from .scores import Errors
 
-__all__ = ["Source", "add_sums", "check_kind", "common_dtype", "is_dask", "light", "open_source"]
-__all__ += ["check_rows_of_inputs", "sums_of_block", "weights_of"]
+__all__ = ["Source", "add_sums", "check_kind", "check_rows_of_inputs", "is_dask", "light"]
+__all__ += ["open_source", "sums_of_block", "weights_of"]
 
 
 class Source(metaclass=ABCMeta):
@@ -45,9 +48,19 @@ class Source(metaclass=ABCMeta):
     weights: np.ndarray | None
     dtype: str
     max_bytes: int
+    _in_memory: np.ndarray | None  # `X`, where only the outputs are not
     # What the inputs are mapped to as they are read, and how many numbers a row takes for it.
     features: Callable[[Any], Any] | None = None
     n_mapped: int = 0
+
+    def _describe(self, X: Any, Y: Any, sample_weight: Any, max_bytes: int) -> None:
+        """Set the attributes, from data whose shapes and types were checked."""
+        check_lengths(X, Y)
+        self.n_samples, self.n_features = X.shape
+        self.output_shape, self.max_bytes = tuple(Y.shape[1:]), max_bytes
+        self.weights = weights_of(sample_weight, self.n_samples)
+        single = all(np.dtype(A.dtype) == np.float32 for A in (X, Y))
+        self.dtype = "float32" if single else "float64"
 
     def mapped(self, features: Callable[[Any], Any], n_mapped: int) -> Self:
         """The same samples with their inputs mapped to features when moments are gathered.
@@ -83,13 +96,18 @@ class Source(metaclass=ABCMeta):
         """
 
     @property
-    @abstractmethod
     def has_inputs(self) -> bool:
         """Whether `X` itself is at hand: in memory, small, or smaller than ``X'X``."""
+        small = 8 * self.n_samples * self.n_features <= self.max_bytes // 4
+        return self._in_memory is not None or small or self.n_samples < self.n_features
 
-    @abstractmethod
     def inputs(self) -> np.ndarray:
         """`X` itself, read whole."""
+        return self._read_inputs() if self._in_memory is None else self._in_memory
+
+    @abstractmethod
+    def _read_inputs(self) -> np.ndarray:
+        """The same where it is not in memory."""
 
     @abstractmethod
     def input_moments(self) -> Moments:
@@ -168,11 +186,6 @@ class Source(metaclass=ABCMeta):
         """Whether ``X'Y`` itself is too large to be held and merged in memory."""
         return 8 * self.n_features * math.prod(self.output_shape) > self.max_bytes // 4
 
-    @property
-    def _inputs_are_small(self) -> bool:
-        small = 8 * self.n_samples * self.n_features <= self.max_bytes // 4
-        return small or self.n_samples < self.n_features
-
 
 def open_source(
     X: Any, Y: Any, sample_weight: Any = None, max_bytes: int | None = None
@@ -215,7 +228,7 @@ def check_rows_of_inputs(X: Any, index: np.ndarray) -> np.ndarray:
 
 def is_dask(A: Any) -> bool:
     """Whether `A` is a Dask array, without an import of Dask for the question."""
-    return type(A).__module__.partition(".")[0] == "dask" and hasattr(A, "__dask_graph__")
+    return comes_from(A, "dask") and hasattr(A, "__dask_graph__")
 
 
 def sums_of_block(
@@ -243,9 +256,10 @@ def sums_of_block(
     return sum_responses(rows_of_basis, B.shape[1], Y, w, response_grams)
 
 
-def add_sums(a: ResponseSums | None, b: ResponseSums | None) -> ResponseSums | None:
-    """Both together; None stands for samples without weight."""
-    return b if a is None else a if b is None else a + b
+def add_sums(parts: Iterable[ResponseSums | None]) -> ResponseSums | None:
+    """All of them together; None stands for samples without weight."""
+    some = [part for part in parts if part is not None]
+    return reduce(add, some) if some else None
 
 
 def light(model: Any) -> Any:
@@ -256,13 +270,10 @@ def light(model: Any) -> Any:
     return found
 
 
-def common_dtype(*arrays: Any) -> str:
-    """The floating-point type in which arrays are fitted."""
-    return "float32" if all(np.dtype(A.dtype) == np.float32 for A in arrays) else "float64"
-
-
 def weights_of(sample_weight: Any, n_samples: int) -> np.ndarray | None:
     """Weights, checked for all samples at once, since a single block may have none."""
-    if is_on_disk(sample_weight):
+    if is_dask(sample_weight):
+        sample_weight = sample_weight.compute()
+    elif is_on_disk(sample_weight):
         sample_weight = np.asarray(sample_weight)
     return check_weights(sample_weight, np.empty((n_samples, 0)))

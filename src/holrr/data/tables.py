@@ -86,7 +86,8 @@ def _of_columns(kind: str, levels: tuple[np.ndarray, ...], names: tuple[Any, ...
     """Labels of a table with these columns."""
     dims: tuple[str, ...] = ()
     for k, name in enumerate(names):
-        dims += (free(_name_of_level(name, k, len(levels)), dims),)
+        default = "output" if len(levels) == 1 else f"level{k}"
+        dims += (free(default if name is None else str(name), dims),)
     found = [_unique(values) for values in levels]
     shape = tuple(len(values) for values, _ in found)
     places = np.ravel_multi_index([codes for _, codes in found], shape)
@@ -106,10 +107,6 @@ def _of_columns(kind: str, levels: tuple[np.ndarray, ...], names: tuple[Any, ...
         column_names=names,
         places=None if in_order else places,
     )
-
-
-def _name_of_level(name: Any, k: int, n_levels: int) -> str:
-    return str(name) if name is not None else "output" if n_levels == 1 else f"level{k}"
 
 
 def _unique(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

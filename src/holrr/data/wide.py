@@ -49,18 +49,11 @@ def whiten_source(
     return whiten_moments(moments.centred(fit_intercept), alpha, solver=solver)
 
 
-def spectral_from_source(
-    source: Source,
-    *,
-    min_alpha: float = 0.0,
-    solver: str = "auto",
-    fit_intercept: bool = True,
-    response_grams: bool = False,
-) -> Spectral:
+def spectral_from_source(source: Source, *, min_alpha: float, fit_intercept: bool) -> Spectral:
     """The problem for all penalties of at least `min_alpha`, with ``X'Y`` in memory."""
-    moments = _moments_of(source, min_alpha, solver, fit_intercept, response_grams)
+    moments = _moments_of(source, min_alpha, "auto", fit_intercept)
     if moments is None:
-        return _problem_of(source, min_alpha, solver, fit_intercept, response_grams)
+        return _problem_of(source, min_alpha, "auto", fit_intercept)
     return spectral_from_moments(moments.centred(fit_intercept), warn_below=min_alpha)
 
 
@@ -69,7 +62,7 @@ def _moments_of(
     alpha: float,
     solver: str,
     fit_intercept: bool,
-    response_grams: bool,
+    response_grams: bool = False,
     *,
     alone: bool = False,
 ) -> Moments | None:
@@ -100,7 +93,7 @@ def _inputs_of(source: Source, alpha: float, solver: str, fit_intercept: bool) -
 
 
 def _problem_of(
-    source: Source, alpha: float, solver: str, fit_intercept: bool, response_grams: bool
+    source: Source, alpha: float, solver: str, fit_intercept: bool, response_grams: bool = False
 ) -> Spectral:
     inputs = _inputs_of(source, alpha, solver, fit_intercept)
     ((_, sums),) = source.responses(inputs.basis, response_grams=response_grams)

@@ -7,6 +7,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
+from ._synthetic import check_sizes
+
 Array = NDArray[np.float64]
 
 
@@ -103,9 +105,7 @@ def _check_series(data: ArrayLike | Bunch, months: ArrayLike | None) -> tuple[Ar
 
 
 def _check_lengths(n_months: int, n_past: int, n_future: int) -> None:
-    for name, value in (("n_past", n_past), ("n_future", n_future)):
-        if not isinstance(value, (int, np.integer)) or value < 1:
-            raise ValueError(f"{name} must be an int of at least 1, got {name}={value!r}.")
+    check_sizes(n_past=n_past, n_future=n_future)
     if n_past + n_future > n_months:
         raise ValueError(
             f"n_past + n_future must not exceed the {n_months} months of data, "

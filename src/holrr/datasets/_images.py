@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
+from ._synthetic import check_sizes
+
 Array = NDArray[np.float64]
 
 
@@ -105,8 +107,7 @@ def make_image_regression(
     ((200, 50), (200, 50, 3), (50, 50, 3))
     """
     W = np.moveaxis(_check_image(image), _input_axis(task), 0)
-    if n_samples < 1:
-        raise ValueError(f"n_samples must be at least 1, got n_samples={n_samples!r}.")
+    check_sizes(n_samples=n_samples)
     if not noise >= 0:
         raise ValueError(f"noise must be a number that is not negative, got noise={noise!r}.")
     rng = check_random_state(random_state)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
 
-from holrr.datasets._met_office_download import STATIONS, download_station, file_name
-from holrr.datasets._met_office_parse import (
+from ._met_office_download import STATIONS, download_station, file_name
+from ._met_office_parse import (
     VARIABLE_NAMES,
     VARIABLE_UNITS,
     StationTable,
@@ -110,7 +110,9 @@ def fetch_met_office(
         ...
     ValueError: stations: there is no 'oxfrod'. Did you mean 'oxford'? Known are aberporth, ...
     """
-    first, last = _check_period(start, end)
+    first, last = _check_month("start", start), _check_month("end", end)
+    if first is not None and last is not None and first > last:
+        raise ValueError(f"start must not come after end, got start={start!r} and end={end!r}.")
     names = _check_stations(stations)
     folder = _find_folder(data_home)
     tables = _load_tables(names, folder, download_if_missing, n_retries)
@@ -127,13 +129,6 @@ def fetch_met_office(
         coordinates=np.array([tables[i].coordinates for i in keep]),
         DESCR=DESCR,
     )
-
-
-def _check_period(start: Month, end: Month) -> tuple[np.datetime64 | None, np.datetime64 | None]:
-    first, last = _check_month("start", start), _check_month("end", end)
-    if first is not None and last is not None and first > last:
-        raise ValueError(f"start must not come after end, got start={start!r} and end={end!r}.")
-    return first, last
 
 
 def _check_month(name: str, value: Month) -> np.datetime64 | None:

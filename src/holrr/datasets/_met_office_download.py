@@ -3,49 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 BASE_URL = "https://www.metoffice.gov.uk/pub/data/weather/uk/climate/stationdata/"
 
-STATIONS = (
-    "aberporth",
-    "armagh",
-    "ballypatrick",
-    "bradford",
-    "braemar",
-    "camborne",
-    "cambridge",
-    "cardiff",
-    "chivenor",
-    "cwmystwyth",
-    "dunstaffnage",
-    "durham",
-    "eastbourne",
-    "eskdalemuir",
-    "heathrow",
-    "hurn",
-    "lerwick",
-    "leuchars",
-    "lowestoft",
-    "manston",
-    "nairn",
-    "newtonrigg",
-    "oxford",
-    "paisley",
-    "ringway",
-    "rossonwye",
-    "shawbury",
-    "sheffield",
-    "southampton",
-    "stornoway",
-    "suttonbonington",
-    "tiree",
-    "valley",
-    "waddington",
-    "whitby",
-    "wickairport",
-    "yeovilton",
-)
+_NAMES = """
+    aberporth armagh ballypatrick bradford braemar camborne cambridge cardiff chivenor cwmystwyth
+    dunstaffnage durham eastbourne eskdalemuir heathrow hurn lerwick leuchars lowestoft manston
+    nairn newtonrigg oxford paisley ringway rossonwye shawbury sheffield southampton stornoway
+    suttonbonington tiree valley waddington whitby wickairport yeovilton
+"""
+STATIONS = tuple(_NAMES.split())
 
 
 def file_name(station: str) -> str:
@@ -60,9 +27,7 @@ def file_name(station: str) -> str:
     return f"{station}data.txt"
 
 
-def download_station(
-    station: str, folder: Path, *, base_url: str | None = None, n_retries: int = 2
-) -> Path:
+def download_station(station: str, folder: Path, *, n_retries: int = 2) -> Path:
     """Download the file of one station into a folder.
 
     The file is not checked against a checksum: the published files grow by a line every month,
@@ -74,8 +39,6 @@ def download_station(
         One of `STATIONS`.
     folder : Path
         Where the file goes. Made if it does not exist.
-    base_url : str or None, default=None
-        Address of the folder that holds the files; None is that of the Met Office.
     n_retries : int, default=2
         How often to try again when the download fails, with a growing pause before each.
 
@@ -91,9 +54,14 @@ def download_station(
     OSError
         If the file cannot be downloaded.
     """
-    pooch = _import_pooch()
+    try:
+        import pooch
+    except ImportError as error:
+        raise ImportError(
+            "downloading the Met Office data needs pooch: pip install holrr[data]"
+        ) from error
     name = file_name(station)
-    url = (BASE_URL if base_url is None else base_url) + name
+    url = BASE_URL + name
     cache = pooch.create(
         path=folder, base_url="", registry={name: None}, urls={name: url}, retry_if_failed=n_retries
     )
@@ -105,13 +73,3 @@ def download_station(
             f"could not download {url}: {error}. Check the network connection, or put the file "
             f"into the folder {folder} by hand."
         ) from error
-
-
-def _import_pooch() -> Any:
-    try:
-        import pooch
-    except ImportError as error:
-        raise ImportError(
-            "downloading the Met Office data needs pooch: pip install holrr[data]"
-        ) from error
-    return pooch

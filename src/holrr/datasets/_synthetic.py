@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from holrr.datasets._noise import draw_noise, noise_std
-
 Array = NDArray[np.float64]
 
 
@@ -117,7 +115,7 @@ def make_tensor_regression(
     ((50, 4, 5), (100, 4, 5))
     """
     rng = check_random_state(random_state)
-    _check_sizes(n_samples=n_samples, n_features=n_features)
+    check_sizes(n_samples=n_samples, n_features=n_features)
     d0 = n_features if _is_linear(kind) else n_features**2
     shape = (d0, *_check_output_shape(output_shape))
     # The coefficients come first: they do not depend on the number of samples.
@@ -127,8 +125,8 @@ def make_tensor_regression(
     if not _is_linear(kind) if normalize is None else normalize:
         scale = signal.std()
         W, signal = W / scale, signal / scale
-    std = noise_std(signal, noise, noise_unit, snr)
-    Y = signal + draw_noise(
+    std = _noise_std(signal, noise, noise_unit, snr)
+    Y = signal + _draw_noise(
         signal.shape, std, noise_kind, noise_mode, n_noise_directions, noise_ratio, rng
     )
     return (X, Y, W) if return_coef else (X, Y)
@@ -154,7 +152,8 @@ def _draw_coef(shape: tuple[int, ...], rank: tuple[int, ...], rng: np.random.Ran
     return W
 
 
-def _check_sizes(**sizes: int) -> None:
+def check_sizes(**sizes: int) -> None:
+    """Each must be a positive int."""
     for name, size in sizes.items():
         if not _is_size(size):
             raise ValueError(f"{name} must be an int of at least 1, got {name}={size!r}.")
@@ -179,7 +178,7 @@ def _check_rank(rank: int | Sequence[int] | None, shape: tuple[int, ...]) -> tup
     if rank is None:
         return _attainable(shape)
     if isinstance(rank, (int, np.integer)):
-        _check_sizes(rank=rank)
+        check_sizes(rank=rank)
         return _attainable(tuple(min(int(rank), d) for d in shape))
     ranks = tuple(rank)
     if len(ranks) != len(shape) or not all(
@@ -200,3 +199,69 @@ def _check_rank(rank: int | Sequence[int] | None, shape: tuple[int, ...]) -> tup
 def _attainable(ranks: tuple[int, ...]) -> tuple[int, ...]:
     """Lower the entry, one at most, that exceeds the product of the others."""
     return tuple(min(r, prod(ranks[:i] + ranks[i + 1 :])) for i, r in enumerate(ranks))
+
+
+# ---------------------------------------------------------------- noise
+
+
+def _noise_std(signal: Array, noise: float, noise_unit: str, snr: float | None) -> float:
+    """Standard deviation of the noise from whichever of the two descriptions was given."""
+    if snr is not None:
+        if not snr > 0:
+            raise ValueError(f"snr must be a positive number or None, got snr={snr!r}.")
+        return float(signal.std() / snr)
+    if not noise >= 0:
+        raise ValueError(f"noise must be a number that is not negative, got noise={noise!r}.")
+    if noise_unit == "std":
+        return float(noise)
+    if noise_unit == "variance":
+        return float(np.sqrt(noise))
+    raise ValueError(f"noise_unit must be 'std' or 'variance', got noise_unit={noise_unit!r}.")
+
+
+def _draw_noise(
+    shape: tuple[int, ...],
+    std: float,
+    kind: str,
+    mode: int,
+    n_directions: int,
+    ratio: float,
+    rng: np.random.RandomState,
+) -> Array:
+    """Gaussian noise of root mean square `std`, white or strong in a few directions of a mode."""
+    if kind == "isotropic":
+        return std * rng.standard_normal(shape)
+    if kind != "anisotropic":
+        raise ValueError(
+            f"noise_kind must be 'isotropic' or 'anisotropic', got noise_kind={kind!r}."
+        )
+    _check_directions(shape, mode, n_directions, ratio)
+    shaping = _shaping_matrix(shape[mode], n_directions, ratio, rng)
+    white = rng.standard_normal(shape)
+    return std * np.moveaxis(np.tensordot(white, shaping, axes=(mode, 0)), -1, mode)
+
+
+def _check_directions(shape: tuple[int, ...], mode: int, n_directions: int, ratio: float) -> None:
+    if not 1 <= mode < len(shape):
+        raise ValueError(
+            f"noise_mode must name an output mode, from 1 to {len(shape) - 1}, "
+            f"got noise_mode={mode!r}."
+        )
+    if not 1 <= n_directions <= shape[mode]:
+        raise ValueError(
+            f"n_noise_directions must be from 1 to the size of mode {mode}, {shape[mode]}, "
+            f"got n_noise_directions={n_directions!r}."
+        )
+    if not ratio > 0:
+        raise ValueError(f"noise_ratio must be a positive number, got noise_ratio={ratio!r}.")
+
+
+def _shaping_matrix(
+    size: int, n_directions: int, ratio: float, rng: np.random.RandomState
+) -> Array:
+    """Symmetric root of a covariance of mean variance one, strong in random directions."""
+    Q, _ = np.linalg.qr(rng.standard_normal((size, size)))
+    scale = np.ones(size)
+    scale[:n_directions] = ratio
+    scale /= np.sqrt(np.mean(scale**2))
+    return (Q * scale) @ Q.T

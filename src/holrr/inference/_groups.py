@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -19,7 +18,7 @@ from ..data.samples import Samples
 from ..data.source import Source
 from ..linear.base import LinearTensorRegressor
 from ..linear.holes import has_holes
-from ..model_selection.splits import merge_others, take
+from ..model_selection.splits import merge_others
 
 __all__ = ["Groups", "group_data"]
 
@@ -185,6 +184,4 @@ class Groups:
     def some(self, rows: np.ndarray) -> Samples:
         """Some of the samples."""
         assert isinstance(self.data, Samples)
-        index, data = np.flatnonzero(rows), self.data
-        w = None if data.w is None else take(data.w, index)
-        return replace(data, X=take(data.X, index), Y=take(data.Y, index), w=w)
+        return self.data.rows(np.flatnonzero(rows))

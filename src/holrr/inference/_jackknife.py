@@ -17,9 +17,9 @@ from ..core.namespace import Array, to_numpy
 from ..data.arrays import check_inputs
 from ..data.labels import check_rows
 from ..data.moments import Moments
-from ..data.named import take_inputs
 from ..data.samples import ingest
 from ..data.source import is_dask
+from ..data.take_labels import take_inputs
 from ..linear.base import LinearTensorRegressor
 from ..model_selection.linear_folds import check_fold_moments
 from ..model_selection.search import SearchCV

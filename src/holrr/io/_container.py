@@ -119,7 +119,8 @@ def _write_array(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> str:
 def _read_array(archive: zipfile.ZipFile, name: str, expected: str) -> np.ndarray:
     info = archive.getinfo(f"{name}.npy")
     with archive.open(info) as member:
-        if _digest(member) != expected:
+        found = hashlib.file_digest(member, "sha256")  # type: ignore[arg-type]
+        if found.hexdigest() != expected:
             raise ValueError(f"the checksum of array {name} is wrong.")
         member.seek(0)
         _check_declared(member, name, info.file_size)
@@ -137,13 +138,6 @@ def _check_declared(member: IO[bytes], name: str, size: int) -> None:
         raise ValueError(f"array {name} is of dtype {dtype}.")
     if math.prod(shape) * dtype.itemsize != size - member.tell():
         raise ValueError(f"array {name} is not of its declared shape {shape}.")
-
-
-def _digest(file: IO[bytes]) -> str:
-    found = hashlib.sha256()
-    while data := file.read(2**20):
-        found.update(data)
-    return found.hexdigest()
 
 
 class _Hashed:

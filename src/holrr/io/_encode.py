@@ -20,6 +20,9 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.pipeline import Pipeline
 
 from ..core.namespace import is_array, to_numpy
+from ..core.tucker import Tucker
+from ..data.labels import comes_from
+from ..results import Results
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -168,6 +171,8 @@ class Decoder:
         cls = _public_class(tree["class"], _is_estimator_class)
         value = cls(**self._state(tree["params"]))
         vars(value).update(self._state(tree["state"]))
+        if "tucker_" in vars(value):
+            _check_coefficients(value.tucker_, value.intercept_)
         return value
 
     def _pipeline(self, tree: dict[str, Any]) -> Pipeline:
@@ -186,6 +191,13 @@ class Decoder:
 
     def _state(self, state: dict[str, Any]) -> dict[str, Any]:
         return {k: self.decode(v) for k, v in state.items()}
+
+
+def _check_coefficients(T: Tucker, intercept: Any) -> None:
+    """Refuse a core, factors and an intercept that do not belong to one model."""
+    ranks = tuple(R if U is None else U.shape[1] for R, U in zip(T.rank, T.factors, strict=True))
+    if ranks != T.rank or T.shape[1:] != np.shape(intercept):
+        raise ValueError("coefficients and an intercept that do not fit together.")
 
 
 # ---------------------------------------------------------------- which class, which kind
@@ -220,14 +232,12 @@ def _public_class(name: str, wanted: Callable[[Any], bool]) -> Any:
 def _public_name(value: Any, where: str) -> str:
     name = type(value).__name__
     try:
-        known = _public_class(name, lambda cls: cls is type(value))
+        _public_class(name, lambda cls: cls is type(value))
     except ValueError:
-        known = None
-    if known is None:
         raise TypeError(
             f"{where} cannot be saved: {_describe(value)} is not a public class of holrr. Use "
             f"joblib.dump for files that only you will load."
-        )
+        ) from None
     return name
 
 
@@ -244,9 +254,8 @@ def _is(*types: type) -> Callable[[Any], bool]:
 
 def _is_named(value: Any) -> bool:
     """Whether it is an array with names, of which a parameter needs the numbers only."""
-    return type(value).__module__.partition(".")[0] in ("pandas", "xarray") and hasattr(
-        value, "to_numpy"
-    )
+    named = comes_from(value, "pandas") or comes_from(value, "xarray")
+    return named and hasattr(value, "to_numpy")
 
 
 def _is_record(value: Any) -> bool:
@@ -257,14 +266,10 @@ def _is_record(value: Any) -> bool:
 _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]], ...] = (
     ("list", _is(list), Encoder._list),
     ("tuple", _is(tuple), Encoder._list),
-    ("dict", _is(dict), Encoder._dict),
-    ("date", lambda v: type(v).__module__.partition(".")[0] == "cftime", Encoder._date),
+    ("dict", lambda v: type(v) in (dict, Results), Encoder._dict),
+    ("date", lambda v: comes_from(v, "cftime"), Encoder._date),
     ("masked", lambda v: isinstance(v, np.ma.MaskedArray), Encoder._masked),
-    (
-        "objects",
-        lambda v: isinstance(v, np.ndarray) and v.dtype == np.dtype(object),
-        Encoder._objects,
-    ),
+    ("objects", lambda v: isinstance(v, np.ndarray) and v.dtype.kind == "O", Encoder._objects),
     ("array", lambda v: is_array(v) or _is_named(v), Encoder._array),
     ("record", _is_record, Encoder._record),
     ("pipeline", _is(Pipeline), Encoder._pipeline),

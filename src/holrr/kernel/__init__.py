@@ -7,11 +7,4 @@ from ._kernel_lrr_cv import KernelLRRCV
 from ._kernel_rls import KernelRLS
 from ._kernel_rls_cv import KernelRLSCV
 
-__all__ = [
-    "KernelHOLRR",
-    "KernelHOLRRCV",
-    "KernelLRR",
-    "KernelLRRCV",
-    "KernelRLS",
-    "KernelRLSCV",
-]
+__all__ = ["KernelHOLRR", "KernelHOLRRCV", "KernelLRR", "KernelLRRCV", "KernelRLS", "KernelRLSCV"]

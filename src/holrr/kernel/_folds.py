@@ -12,12 +12,13 @@ from typing import Any
 from ..core.namespace import Array
 from ..core.spectral import Spectral, Whitened, spectral_from_moments
 from ..core.units import Units
+from ..data.arrays import take
 from ..data.moments import Moments
 from ..data.samples import Samples
 from ..data.source import Source
 from ..model_selection.folds import Folds
 from ..model_selection.held_out import HeldOut
-from ..model_selection.splits import Split, is_partition, labels_of, merge_others, take
+from ..model_selection.splits import Split, is_partition, labels_of, merge_others
 from ._gram import KernelFunction, centred_gram
 from ._kernels import KernelSpec, kernel_function
 from ._landmarks import Landmarks
@@ -28,12 +29,12 @@ from ._tall import HeldOutSamples
 __all__ = ["KernelFolds", "LandmarkFolds"]
 
 
-class KernelFolds(Folds):
-    """Folds of data at hand, for several kernels.
+class _CandidateKernels(Folds):
+    """Folds of which each kernel is a candidate.
 
     Parameters
     ----------
-    data : Samples
+    data : Samples or Source
     splits : list of index pairs
         Empty where only the problems of all the data are asked for.
     specs : list of KernelSpec
@@ -42,7 +43,7 @@ class KernelFolds(Folds):
 
     def __init__(
         self,
-        data: Samples,
+        data: Samples | Source,
         splits: Sequence[Split],
         specs: Sequence[KernelSpec],
         *,
@@ -52,27 +53,32 @@ class KernelFolds(Folds):
     ):
         self.data, self.splits, self.specs = data, list(splits), list(specs)
         self.kernels = [kernel_function(spec) for spec in self.specs]
-        self.fit_intercept, self.response_grams = fit_intercept, response_grams
-        self.center = fit_intercept and center_kernel
-        self.units = data.units
+        self.fit_intercept, self.center_kernel = fit_intercept, center_kernel
+        self.response_grams = response_grams
+        self.units = data.units if isinstance(data, Samples) else Units()
         self.n_folds, self.candidates = len(self.splits), (len(self.kernels),)
-        self.output_shape = data.output_shape
-        self.n_inputs = data.n_samples
+        self.output_shape, self.n_inputs = data.output_shape, data.n_samples
         largest = max((train.size for train, _ in self.splits), default=data.n_samples)
         # More input directions than outputs add nothing.
         self.max_input_rank = min(largest, math.prod(self.output_shape))
+
+    def refit(self, estimator: Any, **options: Any) -> Any:
+        return estimator._fit_data(self.data, **options)
+
+
+class KernelFolds(_CandidateKernels):
+    """Folds of samples at hand."""
 
     def problem(self, fold: int, *candidate: int) -> tuple[Spectral, Any]:
         Y, w = self.data.Y, self.data.w
         train, test = self.splits[fold]
         kernel = self.kernels[candidate[0]]
         Xt, Xv = (self._inputs(rows, train, candidate) for rows in (train, test))
-        problem = self._spectral(kernel, Xt, take(Y, train), _take_weights(w, train))
+        problem = self._spectral(kernel, Xt, take(Y, train), take(w, train))
         F = (kernel(Xv, Xt) - problem.mean_x) @ problem.basis
-        Yv, wv = take(Y, test), _take_weights(w, test)
-        if F.shape[1] > math.prod(self.output_shape):
-            return problem, HeldOutSamples.of(F, Yv, problem.mean_y, wv)
-        return problem, HeldOut.from_features(F, Yv, problem.mean_y, wv)
+        tall = F.shape[1] > math.prod(self.output_shape)
+        held_out: Any = HeldOutSamples.of if tall else HeldOut.from_features
+        return problem, held_out(F, take(Y, test), problem.mean_y, take(w, test))
 
     def fitted(self, model: Any, mask: Any, fold: int, alpha: float, *candidate: int) -> Any:
         both = super().fitted(model, mask, fold, alpha, *candidate)
@@ -89,9 +95,6 @@ class KernelFolds(Folds):
         problem = self._spectral(self.kernels[candidate[0]], data.X, data.Y, data.w)
         return problem, data.weight
 
-    def refit(self, estimator: Any, **options: Any) -> Any:
-        return estimator._fit_data(self.data, **options)
-
     def _inputs(self, rows: Array, train: Array, candidate: tuple[int, ...]) -> Array:
         """Inputs of samples; their kernel values with the training samples where precomputed."""
         X = take(self.data.X, rows)
@@ -101,20 +104,18 @@ class KernelFolds(Folds):
         outputs = centre_responses(
             Y, w, fit_intercept=self.fit_intercept, grams=self.response_grams
         )
-        return spectral_from_gram(centred_gram(kernel, X, w, center=self.center), outputs)
+        center = self.fit_intercept and self.center_kernel
+        return spectral_from_gram(centred_gram(kernel, X, w, center=center), outputs)
 
 
-class LandmarkFolds(Folds):
+class LandmarkFolds(_CandidateKernels):
     """Folds of linear problems in the features of landmarks, of which the moments suffice.
 
     Parameters
     ----------
-    data : Samples or Source
-    splits : list of index pairs
-        Of a source, a partition.
-    specs : list of KernelSpec
+    data, splits, specs, options
+        As in `_CandidateKernels`; the splits of a source are a partition.
     points : array of shape (n_landmarks, n_features)
-    fit_intercept, center_kernel, response_grams : bool
     """
 
     def __init__(
@@ -123,22 +124,12 @@ class LandmarkFolds(Folds):
         splits: Sequence[Split],
         specs: Sequence[KernelSpec],
         points: Array,
-        *,
-        fit_intercept: bool = True,
-        center_kernel: bool = True,
-        response_grams: bool = False,
+        **options: bool,
     ):
-        self.data, self.splits, self.specs = data, list(splits), list(specs)
-        self.points = points
-        self.features = [Landmarks.of(kernel_function(spec), points) for spec in self.specs]
-        self.fit_intercept, self.center_kernel = fit_intercept, center_kernel
-        self.response_grams = response_grams
-        self.units = data.units if isinstance(data, Samples) else Units()
-        self.n_folds, self.candidates = len(self.splits), (len(self.features),)
-        self.output_shape = data.output_shape
-        self.n_inputs = points.shape[0]
-        largest = max((train.size for train, _ in self.splits), default=data.n_samples)
-        self.max_input_rank = min(self.n_inputs, largest, math.prod(self.output_shape))
+        super().__init__(data, splits, specs, **options)
+        self.points, self.n_inputs = points, points.shape[0]
+        self.max_input_rank = min(self.n_inputs, self.max_input_rank)
+        self.features = [Landmarks.of(kernel, points) for kernel in self.kernels]
         self.partition = is_partition(self.splits, data.n_samples)
         self.parts: list[tuple[Moments, Moments]] = []
 
@@ -154,7 +145,8 @@ class LandmarkFolds(Folds):
         if self.partition:
             train, test = self.parts[fold]
         else:
-            train, test = (self._moments_at(candidate, i) for i in self.splits[fold])
+            of, grams = self.features[candidate[0]].moments_of, self.response_grams
+            train, test = (of(self.data, index, grams) for index in self.splits[fold])
         problem = spectral_from_moments(self._centred(train))
         return problem, HeldOut.from_moments(problem, test)
 
@@ -177,7 +169,7 @@ class LandmarkFolds(Folds):
 
     def refit(self, estimator: Any, **options: Any) -> Any:
         self.parts = []
-        return estimator._fit_data(self.data, **options)
+        return super().refit(estimator, **options)
 
     def _moments(
         self, candidate: tuple[int, ...], labels: Array | None, n_folds: int
@@ -185,13 +177,5 @@ class LandmarkFolds(Folds):
         features = self.features[candidate[0]]
         return features.fold_moments(self.data, labels, n_folds, self.response_grams)
 
-    def _moments_at(self, candidate: tuple[int, ...], index: Array) -> Moments:
-        assert isinstance(self.data, Samples)
-        return self.features[candidate[0]].moments_of(self.data, index, self.response_grams)
-
     def _centred(self, moments: Moments) -> Moments:
         return moments.centred(self.fit_intercept, centre_inputs=self.center_kernel)
-
-
-def _take_weights(w: Array | None, index: Array) -> Array | None:
-    return None if w is None else take(w, index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -111,7 +112,7 @@ class KernelFunction:
 
     def _check_finite(self, K: Array) -> Array:
         xp = namespace_of(K)
-        finite = bool(xp.isfinite(xp.sum(K)))
+        finite = math.isfinite(float(xp.sum(K)))
         if not finite and not bool(xp.all(xp.isfinite(K))):
             raise ValueError(
                 f"the Gram matrix of kernel={self.name!r} contains NaN or infinity, though the "

@@ -30,12 +30,8 @@ class KernelHOLRR(MultilinearRank, KernelTensorRegressor):
     subspaces : {"fitted", "response"}, default="fitted"
         Where the output subspaces come from: what functions of the feature space explain of the
         outputs, or, as in Algorithm 2 of the paper, the outputs themselves.
-    refine : bool, default=False
-        Whether alternating least squares (higher-order orthogonal iteration) go on from there.
-    max_iter : int, default=100
-        Largest number of rounds of the refinement.
-    tol : float, default=1e-6
-        The refinement stops when a round lowers the objective by no more than this share of it.
+    refine, max_iter, tol
+        Whether, and for how long, the fit is refined, as in `HOLRR`.
     fit_intercept, center_kernel, solver, n_components, landmarks, random_state
         See `KernelRLS`.
     output_shape, sample_dim

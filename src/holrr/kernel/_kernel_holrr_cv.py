@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from sklearn.utils._param_validation import StrOptions
-
-from ..model_selection.grid import RankGrid, check_ranks
-from ..model_selection.search import Index
+from ..model_selection.grid import MultilinearRanks
 from ._kernel_holrr import KernelHOLRR
 from .search import KernelSearchCV
 
 __all__ = ["KernelHOLRRCV"]
 
 
-class KernelHOLRRCV(KernelSearchCV):
+class KernelHOLRRCV(MultilinearRanks, KernelSearchCV):
     """Higher-order low-rank kernel regression; kernel, penalty and all ranks cross-validated.
 
     The held-out error of *every* multilinear rank and penalty is computed exactly, from one
@@ -91,12 +86,10 @@ class KernelHOLRRCV(KernelSearchCV):
     noise_ : array of shape (d1, ..., dp), or float for scalar targets
         Standard deviation of the noise of each output: from held-out residuals, see
         docs/intervals.md.
-    dual_coef_, intercept_, tucker_, n_parameters_,
-    core_, factors_, spectra_
+    dual_coef_, intercept_, tucker_, n_parameters_, core_, factors_, spectra_
         Those of the final model.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-    labels_ : Labels or None
+    n_features_in_, feature_names_in_, labels_
+        As in `KernelRLS`.
 
     Notes
     -----
@@ -124,10 +117,10 @@ class KernelHOLRRCV(KernelSearchCV):
     >>> low, high = model.predict_interval(X, coverage=0.9)
     """
 
+    _plain = KernelHOLRR
     _parameter_constraints: dict = {  # noqa: RUF012
         **KernelSearchCV._parameter_constraints,
-        "subspaces": [StrOptions({"fitted", "response"})],
-        "refine": ["boolean"],
+        **MultilinearRanks._structure_constraints,
     }
 
     def __init__(
@@ -182,11 +175,3 @@ class KernelHOLRRCV(KernelSearchCV):
         self.verbose = verbose
         self.output_shape = output_shape
         self.sample_dim = sample_dim
-
-    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
-        return check_ranks(self.ranks, shape)
-
-    def _model(self, index: Index, rank: tuple[int, ...]) -> KernelHOLRR:
-        return KernelHOLRR(
-            rank=rank, subspaces=self.subspaces, refine=self.refine, **self._shared(index)
-        )

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-
-from ..model_selection.grid import RankGrid, check_ranks
-from ..model_selection.search import Index
+from ..model_selection.grid import MatrixRanks
 from ._kernel_lrr import KernelLRR
 from .search import KernelSearchCV
 
 __all__ = ["KernelLRRCV"]
 
 
-class KernelLRRCV(KernelSearchCV):
+class KernelLRRCV(MatrixRanks, KernelSearchCV):
     """Low-rank kernel regression; kernel, penalty and rank cross-validated.
 
     The held-out errors of all ranks and penalties come from one eigendecomposition for each fold
@@ -22,76 +17,33 @@ class KernelLRRCV(KernelSearchCV):
 
     Parameters
     ----------
-    alphas : array of shape (n_alphas,) or None, default=None
-        Penalties to try, at least 0 and different from each other, in any order. None for half
-        decades from 1e-5 to 1e2 times the mean eigenvalue of the Gram matrix (from the least to
-        the largest one of the kernels).
     ranks : None, int or list of ints, default=None
         None to try all ranks, an int for all up to it, a list for just those.
-    cv : int, splitter or iterable, default=5
-        Number of folds, any splitter of scikit-learn, or pairs of training and test indices.
-    kernel : str or callable, default="rbf"
-        The kernel, as in `KernelRLS`.
-    gammas : None, float or list of floats, default=None
-        Values of the kernel's parameter gamma to try. None for six from the data where the kernel
-        is "rbf" or "laplacian" (1/100 to 3 times one over the median of the squared, or absolute,
-        distances between samples), and for the kernel's default otherwise.
-    degree, coef0, kernel_params
-        As in `KernelRLS`.
-    kernels : list, default=None
-        The candidates, in the place of `kernel`: names, callables and dicts, these with the key
-        "kernel" and some of "gamma", "degree", "coef0" and "kernel_params". What a candidate leaves
-        out is filled in from the parameters above; `gammas` are tried with each that has no own.
-    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
+    alphas, cv, kernel, gammas, degree, coef0, kernel_params, kernels
+        What is tried, and on which folds, as in `KernelHOLRRCV`.
+    criterion, selection, max_bytes, n_jobs, verbose
         As in `HOLRRCV`.
-    selection : {"stack", "min", "1se"} or callable, default="stack"
-        As in `HOLRRCV`.
-    fit_intercept, center_kernel : bool, default=True
-        As in `KernelRLS`.
-    n_components, landmarks, random_state
-        As in `KernelRLS`. The landmarks are drawn once, from all samples, for all folds and
-        kernels; drawing them looks at no outputs.
-    max_bytes, n_jobs, verbose
-        As in `HOLRRCV`.
+    fit_intercept, center_kernel, n_components, landmarks, random_state
+        As in `KernelHOLRRCV`.
     output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
     ----------
-    kernel_params_ : dict
-        The chosen kernel and its parameters, with the keys of `kernels`.
-    gamma_ : float or None
-        Its parameter gamma; None for its default, or where it has none.
-    alpha_ : float
-        The chosen penalty.
     rank_ : int
         The chosen rank.
-    best_score_, best_index_ : float, tuple of int
-        Minus the mean held-out error (or the criterion) of the choice, and its place in the
-        surface: kernel, penalty, rank.
-    null_mse_, ridge_mse_ : float
-        Held-out errors of the mean and of kernel ridge regression, for comparison.
     best_estimator_ : KernelLRR
         The chosen model, fitted to all the data.
     cv_results_ : dict
-        As in `HOLRRCV`; the surfaces ``mean_mse``, ``std_mse`` and ``fold_mse`` have an axis for
-        the kernels before that of the penalties, however many there are: (n_kernels, n_alphas, R0).
-        ``kernels`` is `kernels_`.
-    kernels_ : list of dict
-        The kernels that were tried.
-    alphas_ : array of shape (n_alphas,)
-        The penalties that were tried.
-    landmarks_ : array of shape (n_components, n_features)
-        With landmarks only.
-    noise_ : array of shape (d1, ..., dp), or float for scalar targets
-        Standard deviation of the noise of each output: from held-out residuals, see
-        docs/intervals.md.
-    dual_coef_, intercept_, tucker_, n_parameters_,
-    core_, factors_, spectra_
+        As in `KernelHOLRRCV`; the surfaces have the shape (n_kernels, n_alphas, R0).
+    kernel_params_, gamma_, alpha_, kernels_, alphas_, landmarks_, noise_
+        What was chosen, what was tried, and the noise of each output, as in `KernelHOLRRCV`.
+    best_score_, best_index_, null_mse_, ridge_mse_
+        As in `KernelHOLRRCV`.
+    dual_coef_, intercept_, tucker_, n_parameters_, core_, factors_, spectra_
         Those of the final model.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-    labels_ : Labels or None
+    n_features_in_, feature_names_in_, labels_
+        As in `KernelRLS`.
 
     References
     ----------
@@ -111,6 +63,8 @@ class KernelLRRCV(KernelSearchCV):
     2
     >>> low, high = model.predict_interval(X, coverage=0.9)
     """
+
+    _plain = KernelLRR
 
     def __init__(
         self,
@@ -158,12 +112,3 @@ class KernelLRRCV(KernelSearchCV):
         self.verbose = verbose
         self.output_shape = output_shape
         self.sample_dim = sample_dim
-
-    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
-        ranks = self.ranks
-        if ranks is None or np.ndim(ranks) == 0:
-            return check_ranks(ranks, shape[:1])
-        return check_ranks([(R,) for R in ranks], shape[:1])
-
-    def _model(self, index: Index, rank: tuple[int, ...]) -> KernelLRR:
-        return KernelLRR(rank=rank[0], **self._shared(index))

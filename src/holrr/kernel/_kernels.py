@@ -13,10 +13,10 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
 
 from ..core.namespace import Array, to_numpy
 from ..core.units import unit_of
+from ..data.arrays import take
 from ..data.samples import Samples
 from ..data.source import Source
 from ..model_selection.penalties import check_penalties
-from ..model_selection.splits import take
 from ._gram import KernelFunction, centred_gram
 
 __all__ = ["KernelSpec", "check_kernels", "kernel_alphas", "kernel_function"]
@@ -37,13 +37,9 @@ _SOME = 500
 
 def kernel_function(spec: KernelSpec) -> KernelFunction:
     """The kernel of a specification, as `KernelRidge` understands the same parameters."""
-    name = spec["kernel"]
-    if callable(name):
-        return KernelFunction(name, dict(spec.get("kernel_params") or {}))
-    params = {"gamma": None, "degree": 3, "coef0": 1, **spec}
-    return KernelFunction(
-        name, {k: params[k] for k in _PARAMETERS if k in KERNEL_PARAMS.get(name, ())}
-    )
+    params = _complete({"degree": 3, "coef0": 1, **spec})
+    name = params.pop("kernel")
+    return KernelFunction(name, dict(params["kernel_params"] or {}) if callable(name) else params)
 
 
 def check_kernels(
@@ -140,9 +136,8 @@ def median_gamma(X: Array, w: Array | None = None, kernel: str = "rbf") -> float
     usable = (distances > 0) & np.isfinite(distances) & (pairs > 0)
     if not usable.any():
         return 1.0
-    order = np.argsort(distances[usable])
-    total = np.cumsum(pairs[usable][order])
-    median = float(distances[usable][order][np.searchsorted(total, 0.5 * total[-1])])
+    options: Any = {"weights": pairs[usable], "method": "inverted_cdf"}
+    median = float(np.quantile(distances[usable], 0.5, **options))
     gamma = 1.0 / median / unit / (unit if kernel == "rbf" else 1.0)
     if not 0 < gamma < _LARGEST_GAMMA:
         raise ValueError(

@@ -26,11 +26,10 @@ from ..core.caution import warn
 from ..core.finite import check_finite
 from ..core.namespace import Array, beside, namespace_of, row_blocks, to_numpy
 from ..core.spectral import Whitened
-from ..data.arrays import check_inputs
+from ..data.arrays import check_inputs, take
 from ..data.moments import Moments
 from ..data.samples import Samples
 from ..data.source import Source
-from ..model_selection.splits import take
 from ._gram import KernelFunction, centred_gram
 from ._problem import positive_part
 
@@ -65,8 +64,10 @@ class Landmarks:
         return cls(kernel, points, *positive_part(centred_gram(kernel, points)))
 
     def features(self, X: Array) -> Array:
-        """``phi(x)`` for each row of `X`, of shape (n_samples, r)."""
-        return self.kernel(X, self.points) @ (self.Q / self.s)
+        """``phi(x)`` for each row of `X`, of shape (n_samples, r), in the type of the inputs."""
+        xp = namespace_of(X)
+        dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
+        return xp.astype(self.kernel(X, self.points) @ (self.Q / self.s), dtype, copy=False)
 
     def moments(self, data: Samples | Source, response_grams: bool = False) -> Moments:
         """Moments of the features and the outputs, in blocks of rows."""
@@ -81,7 +82,7 @@ class Landmarks:
     ) -> list[Moments]:
         """The same of the samples of each label (see `Source.fold_moments`)."""
         if isinstance(data, Source):
-            source = data.mapped(self.features_like, 2 * self.points.shape[0])
+            source = data.mapped(self.features, 2 * self.points.shape[0])
             return source.fold_moments(labels, n_folds, response_grams)
         check_finite(data.Y, "y")  # all of it, so that places are those in all the data
         labels = np.zeros(data.n_samples, dtype=int) if labels is None else labels
@@ -95,22 +96,10 @@ class Landmarks:
         if data.w is not None:  # samples without weight do not count
             index = index[to_numpy(data.w)[index] > 0]
         row_bytes = 8 * (2 * self.points.shape[0] + math.prod(data.output_shape))
-        found = [
-            Moments.from_checked(
-                self.features_like(take(data.X, i)),
-                take(data.Y, i),
-                None if data.w is None else take(data.w, i),
-                response_grams,
-            )
-            for i in (index[rows] for rows in row_blocks(index.size, row_bytes, _BLOCK))
-        ]
-        return found[0].merge(*found[1:])
-
-    def features_like(self, X: Array) -> Array:
-        """Features in the floating-point type of the inputs."""
-        xp = namespace_of(X)
-        dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
-        return xp.astype(self.features(X), dtype, copy=False)
+        blocks = (data.rows(index[i]) for i in row_blocks(index.size, row_bytes, _BLOCK))
+        mapped = (replace(block, X=self.features(block.X)) for block in blocks)
+        first, *others = [block.moments(response_grams) for block in mapped]
+        return first.merge(*others)
 
     def on_kernel_values(self, problem: Whitened) -> Whitened:
         """A problem in the features as one in the kernel values with the landmarks."""

@@ -10,7 +10,8 @@ For one penalty no eigenpairs of `K` are needed. With ``K + alpha I = L L'``, ``
 
 which has the size of an output. Any square root of it, ``R'R = Z'Z``, is Z up to a rotation of the
 input mode, and ``C R^-1`` maps coordinates of that mode to dual coefficients, since it maps Z to C
-(`whiten_gram`). `C` itself is not needed where few coordinates are mapped.
+(`whiten_gram`). `C` itself is not needed where few coordinates are mapped, nor all of R where few
+of its leading rows are asked for.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ..core.caution import warn
 from ..core.hat import Hat
 from ..core.namespace import (
     Array,
+    add_to_diagonal,
     asarray_like,
     cholesky,
     device_of,
@@ -42,6 +44,7 @@ from ..core.namespace import (
 from ..core.spectral import Spectral, Whitened, half_of_the_digits
 from ._gram import Gram
 from ._responses import Responses
+from ._root import leading_rows, square_root
 
 __all__ = ["SOLVERS", "positive_part", "ridge_gram", "spectral_from_gram", "whiten_gram"]
 
@@ -101,7 +104,14 @@ def _residual(Y: Responses, solved: _Solved, alpha: float) -> float:
     return alpha * float(squared_norm(solved.H)) if math.isfinite(Y.syy) else math.inf
 
 
-def whiten_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver: str) -> Whitened:
+def whiten_gram(
+    build: Callable[[], Gram],
+    Y: Responses,
+    alpha: float,
+    *,
+    solver: str,
+    n_leading: int | None = None,
+) -> Whitened:
     """The problem for one penalty.
 
     Parameters
@@ -114,11 +124,15 @@ def whiten_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver
     solver : {"auto", "cholesky", "eigh"}
         "auto" factorises ``K + alpha I`` where the outputs are no more than the samples and half
         of the digits survive it, and else decomposes `K`.
+    n_leading : int, optional
+        How many leading input directions will do: of many, `Z` may hold these only.
     """
     wide = Y.values.shape[1] > Y.values.shape[0]
     if not (solver == "auto" and wide):
         solved = _solve_cholesky(build, Y, alpha, solver=solver)
-        problem = None if solved is None else _root_problem(solved, Y, alpha, build)
+        problem = None
+        if solved is not None:
+            problem = _root_problem(solved, Y, alpha, build, n_leading)
         if problem is not None:
             return problem
         if solver == "cholesky":
@@ -178,13 +192,11 @@ def _solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
 
 def _factor(G: Gram, alpha: float, min_rcond: float) -> Array | None:
     """The Cholesky factor of ``K + alpha I``, which overwrites `K`; None if few digits survive."""
-    K, n = G.K, G.K.shape[0]
+    K = add_to_diagonal(G.K, alpha)
     if not is_numpy_array(K):
-        xp = namespace_of(K)
-        L, rcond = cholesky(K + alpha * xp.eye(n, dtype=K.dtype, device=device_of(K)))
+        L, rcond = cholesky(K)
         enough = rcond > min_rcond and alpha > min_rcond * G.scale
         return L if enough else None
-    K.reshape(-1)[:: n + 1] += alpha
     # K is symmetric, so its transpose is K in the order that LAPACK wants, without a copy.
     size = max(dlange("1", K.T), G.scale + alpha)
     L, info = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
@@ -205,7 +217,11 @@ def _is_positive(G: Gram) -> bool:
 
 
 def _root_problem(
-    solved: _Solved, Y: Responses, alpha: float, build: Callable[[], Gram]
+    solved: _Solved,
+    Y: Responses,
+    alpha: float,
+    build: Callable[[], Gram],
+    n_leading: int | None,
 ) -> Whitened | None:
     """The whitened problem in the coordinates of a square root of ``Z'Z``."""
     G, residual = solved.G, _residual(Y, solved, alpha)
@@ -214,18 +230,26 @@ def _root_problem(
     # Y - alpha C has no digits.
     if not (math.isfinite(Y.syy) and norm > max(_HALF * Y.syy, _TINY)):
         return None
-    root, lift = _square_root(_inner_products(solved, Y, alpha, norm), _EPS * Y.syy)
+    S, noise = _inner_products(solved, Y, alpha, norm), _EPS * Y.syy
+    root, lift, whole = leading_rows(S, n_leading, Y.shape, noise) or square_root(S, noise)
     xp = namespace_of(root)
 
+    last: list[Array] = []
+
+    def duals(M: Array) -> Array:
+        """``C lift(M)``: asked for by the coefficients, then by their residuals."""
+        if not last or last[0] is not M:
+            last[:] = M, solved.times(lift(M))
+        return last[1]
+
     def fitted(M: Array) -> list[tuple[float, Array]]:
-        M = lift(M)
-        return [(1.0, Y.values @ M - alpha * solved.times(M))]
+        return [(1.0, Y.values @ lift(M) - alpha * duals(M))]
 
     return Whitened(
         Z=xp.reshape(root, (root.shape[0], *Y.shape)),
-        lift=lambda M: G.as_coefficients(solved.times(lift(M))),
+        lift=lambda M: G.as_coefficients(duals(M)),
         residual=residual,
-        norm=float(squared_norm(root)),
+        norm=float(squared_norm(root) if whole is None else xp.linalg.trace(S)),
         input_rank=lambda: _gram_rank(build()),
         mean_x=G.mean,
         mean_y=Y.mean,
@@ -233,6 +257,7 @@ def _root_problem(
         solver="cholesky",
         dtype=Y.dtype,
         hat=replace(_gram_hat(G, solved.L, Y, alpha), fitted=fitted),
+        whole=whole,
     )
 
 
@@ -246,32 +271,6 @@ def _inner_products(solved: _Solved, Y: Responses, alpha: float, norm: float) ->
     S = dsyrk(1.0, Y.values.T, lower=1)
     S = dsyrk(-alpha, H.T, beta=1.0, c=S, lower=1, overwrite_c=1)
     return S + np.tril(S, -1).T
-
-
-def _square_root(S: Array, noise: float) -> tuple[Array, Callable[[Array], Array]]:
-    """A matrix R with ``R'R = S``, and the function that solves ``R X = M``.
-
-    The Cholesky factor where it is well conditioned, and else ``diag(sigma) V'`` from the
-    eigenpairs.
-    """
-    xp = namespace_of(S)
-    L = _lower_factor(S)
-    if L is not None:
-        d = xp.linalg.diagonal(L)
-        if float(xp.min(d)) > 1e-4 * float(xp.max(d)):
-            return L.T, lambda M: solve_triangular(L, M, transposed=True)
-    lam, V = eigh(S)
-    # Rounding can leave nothing, or less, of small eigenvalues. Whatever stands in their place
-    # takes no direction away: R^-1 R = V V'.
-    sigma = xp.sqrt(xp.clip(lam, noise, None))
-    return sigma[:, None] * V.T, lambda M: V @ (M / sigma[:, None])
-
-
-def _lower_factor(S: Array) -> Array | None:
-    if not is_numpy_array(S):
-        return cholesky(S)[0]
-    L, info = dpotrf(S.T, lower=1, clean=1)
-    return L if info == 0 else None
 
 
 def _symmetric_product(A: Array, B: Array, block: int = 256) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class Responses:
     grams: tuple[Array, ...] | None
     dtype: str
 
-    @property
+    @cached_property
     def syy(self) -> float:
         """Squared norm of `values`."""
         return float(namespace_of(self.squares).sum(self.squares))

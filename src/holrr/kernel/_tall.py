@@ -21,7 +21,8 @@ import numpy as np
 from ..core.namespace import Array, device_of, eigh_top, namespace_of, squared_norm
 from ..core.spectral import Spectral
 from ..core.tensor import unfold
-from ..model_selection.surface import RankPath, Terms, rotated
+from ..model_selection.surface import RankPath
+from ..model_selection.terms import Terms, rotated
 
 __all__ = ["HeldOutSamples", "TallPath"]
 
@@ -38,8 +39,8 @@ class TallPath(RankPath):
     def prepare(self, alphas: Sequence[float]) -> None:
         """Nothing: the directions of each penalty have the size of the outputs."""
 
-    def terms(self, alpha: float) -> Terms:
-        xp = namespace_of(self.T)
+    def terms(self, *alphas: float) -> Terms:
+        xp, (alpha,) = namespace_of(self.T), alphas  # no bases are prepared: one at a time
         root = self.root(alpha)
         Z = self.T0 * (self.s / root)[:, None]
         V = eigh_top(Z.T @ Z, self.ranks[0])[1]

@@ -31,7 +31,7 @@ from ._landmarks import Landmarks, choose_landmarks, copy_of
 from ._problem import SOLVERS, whiten_gram
 from ._responses import Responses, centre_responses
 
-__all__ = ["KernelTensorRegressor", "kernel_constraints"]
+__all__ = ["KernelParameters", "KernelTensorRegressor", "kernel_constraints"]
 
 # Bytes of the kernel values of one block of samples to predict for.
 _BLOCK = 2**27
@@ -51,7 +51,7 @@ kernel_constraints: dict[str, list[Any]] = {
 
 
 def _has_landmarks(estimator: Any) -> bool:
-    if estimator.n_components is None and estimator.landmarks is None:
+    if not estimator._uses_landmarks:
         raise AttributeError(
             "partial_fit needs landmarks, since the exact fit has a coefficient for every sample: "
             "set n_components or landmarks."
@@ -59,7 +59,29 @@ def _has_landmarks(estimator: Any) -> bool:
     return True
 
 
-class KernelTensorRegressor(Approximating):
+class KernelParameters:
+    """The parameters that a kernel estimator and its search have in common."""
+
+    kernel: str | Callable[..., float]
+    degree: float
+    coef0: float
+    kernel_params: dict[str, Any] | None
+    fit_intercept: bool
+    center_kernel: bool
+    n_components: int | None
+    landmarks: Any
+    random_state: Any
+
+    @property
+    def _uses_landmarks(self) -> bool:
+        return self.n_components is not None or self.landmarks is not None
+
+    def _kernel_spec(self) -> KernelSpec:
+        names = ("kernel", "degree", "coef0", "kernel_params")
+        return {name: getattr(self, name) for name in names}
+
+
+class KernelTensorRegressor(KernelParameters, Approximating):
     """Estimators that are linear in the features of a kernel.
 
     The coefficients are those of the kernel values with the training samples, or with the
@@ -75,17 +97,8 @@ class KernelTensorRegressor(Approximating):
     }
 
     alpha: float
-    kernel: str | Callable[..., float]
     gamma: float | None
-    degree: float
-    coef0: float
-    kernel_params: dict[str, Any] | None
-    fit_intercept: bool
-    center_kernel: bool
     solver: str
-    n_components: int | None
-    landmarks: Any
-    random_state: Any
     moments_: Moments
 
     @all_or_nothing
@@ -210,14 +223,11 @@ class KernelTensorRegressor(Approximating):
                 f"coef_ is there with kernel='linear' only; with kernel={self.kernel!r} the model "
                 f"is linear in the kernel values, with coefficients dual_coef_."
             )
-        core, factors = self.tucker_.core, self.tucker_.factors
-        return Tucker(core, (None, *factors[1:])).map_input(self._input_map())
+        (U, *others), X = self.tucker_.factors, self.X_fit_
+        assert X is not None
+        return Tucker(self.tucker_.core, (None, *others)).map_input(X.T if U is None else X.T @ U)
 
     # ------------------------------------------------------------ from data to fitted attributes
-
-    @property
-    def _uses_landmarks(self) -> bool:
-        return self.n_components is not None or self.landmarks is not None
 
     def _fit_data(self, data: Samples | Source, **options: Any) -> Any:
         """Fit to data that came through the door; `options` are those of `_solve`."""
@@ -269,18 +279,22 @@ class KernelTensorRegressor(Approximating):
     def _n_directions(self, n_features: int, output_shape: Sequence[int]) -> int:
         return min(n_features, math.prod(output_shape))  # more directions than outputs add nothing
 
+    def _n_leading(self, n_features: int, output_shape: Sequence[int]) -> int | None:
+        """How many leading input directions of Z the approximation takes; None for all of them."""
+        return None
+
     def _gram(self, X: Array, w: Array | None) -> Gram:
         center = self.fit_intercept and self.center_kernel
         return centred_gram(self._kernel_function(), X, w, center=center)
 
     def _whiten(self, build: Callable[[], Gram], outputs: Responses) -> Whitened:
-        return whiten_gram(build, outputs, float(self.alpha), solver=self.solver)
+        k = self._n_leading(outputs.values.shape[0], outputs.shape)
+        return whiten_gram(build, outputs, float(self.alpha), solver=self.solver, n_leading=k)
 
     # ------------------------------------------------------------ kernel and landmarks
 
     def _kernel_spec(self) -> KernelSpec:
-        names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
-        return {name: getattr(self, name) for name in names}
+        return {**super()._kernel_spec(), "gamma": self.gamma}
 
     def _kernel_function(self) -> KernelFunction:
         return kernel_function(self._kernel_spec())
@@ -308,12 +322,6 @@ class KernelTensorRegressor(Approximating):
                 "Set them back, or start anew with fit or a clone."
             )
         return Landmarks(self._kernel_function(), self.X_fit_, s, Q)
-
-    def _input_map(self) -> Array:
-        """``X_fit' factors[0]``, of shape (n_features, R0)."""
-        U, X = self.tucker_.factors[0], self.X_fit_
-        assert X is not None
-        return X.T if U is None else X.T @ U
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,12 @@ from ..model_selection.surface_search import SurfaceSearchCV
 from ._folds import KernelFolds, LandmarkFolds
 from ._kernels import KernelSpec, check_kernels, kernel_alphas, mean_eigenvalue, some_samples
 from ._landmarks import choose_landmarks
-from .base import kernel_constraints
+from .base import KernelParameters, kernel_constraints
 
 __all__ = ["KernelSearchCV"]
 
 
-class KernelSearchCV(SurfaceSearchCV):
+class KernelSearchCV(KernelParameters, SurfaceSearchCV):
     """The kernel family: one candidate axis more, that of the kernels."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
@@ -34,16 +33,8 @@ class KernelSearchCV(SurfaceSearchCV):
         "kernels": "no_validation",
     }
 
-    kernel: str | Callable[..., float]
     gammas: Any
-    degree: float
-    coef0: float
-    kernel_params: dict[str, Any] | None
     kernels: Any
-    center_kernel: bool
-    n_components: int | None
-    landmarks: Any
-    random_state: Any
 
     @property
     def kernel_params_(self) -> KernelSpec:
@@ -65,21 +56,9 @@ class KernelSearchCV(SurfaceSearchCV):
 
     # ------------------------------------------------------------ helpers
 
-    def _default_kernel(self) -> KernelSpec:
-        return {
-            "kernel": self.kernel,
-            "degree": self.degree,
-            "coef0": self.coef0,
-            "kernel_params": self.kernel_params,
-        }
-
     @property
     def _streams(self) -> bool:  # type: ignore[override]
         return self._uses_landmarks
-
-    @property
-    def _uses_landmarks(self) -> bool:
-        return self.n_components is not None or self.landmarks is not None
 
     def _n_inputs(self, data: Data) -> int:
         return data.n_samples
@@ -92,9 +71,7 @@ class KernelSearchCV(SurfaceSearchCV):
             splits = check_splits(self.cv, data.X, data.Y, groups, data.w) if wants_folds else []
         else:
             splits = partition_of(data, self.cv, groups) if wants_folds else []
-        specs = check_kernels(
-            self.kernels, self._default_kernel(), self.gammas, *some_samples(data)
-        )
+        specs = check_kernels(self.kernels, self._kernel_spec(), self.gammas, *some_samples(data))
         options = {
             "fit_intercept": self.fit_intercept,
             "center_kernel": self.center_kernel,
@@ -122,8 +99,7 @@ class KernelSearchCV(SurfaceSearchCV):
     def _results(self, found: Any, plan: Any, folds: Folds) -> dict[str, Any]:
         return {**super()._results(found, plan, folds), "kernels": self.kernels_}
 
-    def _shared(self, index: Index) -> dict[str, Any]:
-        """Parameters of the estimator at a place of the grid, less those of its rank."""
+    def _at_place(self, index: Index) -> dict[str, Any]:
         return {
             **self.kernels_[index[0]],
             "alpha": float(self.alphas_[index[1]]),

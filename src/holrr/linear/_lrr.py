@@ -22,17 +22,12 @@ class LRR(LowRank, LinearApproximating):
         energy of Z to keep; None for full rank.
     alpha : float, default=1.0
         Ridge penalty, at least 0.
-    fit_intercept : bool, default=True
-        Whether an intercept is fitted.
-    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
-        See `RLS`.
     missing : {"raise", "fill"}, default="raise"
         What NaN and masked entries of y are: an error, or missing outputs, which the fit leaves
         out of its error, filling and refitting in turn. See docs/missing.md.
-    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        Weights of the outputs in the error (and the penalty): one vector, or None, for each output
-        mode, or an array that is the product of such vectors.
-    output_shape, sample_dim
+    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
+        See `RLS`.
+    fit_intercept, output_weight, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -43,10 +38,6 @@ class LRR(LowRank, LinearApproximating):
         First the map from inputs to latent inputs, (n_features, R), then identities.
     coef_ : array of shape (n_features, d1, ..., dp)
         Dense coefficients, built when asked for.
-    intercept_ : array of shape (d1, ..., dp), or float for scalar targets
-    noise_ : array of shape (d1, ..., dp), or float for scalar targets
-        Standard deviation of the noise of each output: residual squares over the residual
-        degrees of freedom, see docs/intervals.md.
     rank_ : int
         The rank that was used: lower than asked for where the data do not support it.
     objective_ : float
@@ -57,13 +48,8 @@ class LRR(LowRank, LinearApproximating):
         Squared singular values of Z; of the input mode only.
     n_iter_ : int
         With ``missing="fill"``: number of rounds around missing outputs.
-    n_dropped_ : int
-        With ``missing="fill"``: number of samples without any observed output.
-    solver_ : str
-        The factorisation that was used.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-    labels_ : Labels or None
+    intercept_, noise_, n_dropped_, solver_, moments_, n_features_in_, feature_names_in_, labels_
+        As in `HOLRR`.
 
     References
     ----------

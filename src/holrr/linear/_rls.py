@@ -29,35 +29,22 @@ class RLS(Unconstrained, LinearApproximating):
         What NaN and masked entries of y are: an error, or missing outputs, which the fit leaves
         out of its error. See docs/missing.md.
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        Weights of the outputs in the error (and the penalty): one vector, or None, for each output
-        mode, or an array that is the product of such vectors.
-        The outputs of ridge regression do not know of each other: only a zero has an effect.
+        As in `HOLRR`; but outputs of ridge regression do not know of each other: only a zero has
+        an effect.
     output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
     ----------
     coef_ : array of shape (n_features, d1, ..., dp)
-    intercept_ : array of shape (d1, ..., dp), or float for scalar targets
-    noise_ : array of shape (d1, ..., dp), or float for scalar targets
-        Standard deviation of the noise of each output: residual squares over the residual
-        degrees of freedom, see docs/intervals.md.
     objective_ : float
         The minimum.
     lower_bound_ : float
         The same, since the problem is solved exactly.
     n_iter_ : int
         With ``missing="fill"``: number of rounds around missing outputs.
-    n_dropped_ : int
-        With ``missing="fill"``: number of samples without any observed output.
-    solver_ : str
-        The factorisation that was used.
-    moments_ : Moments
-        After `partial_fit` and `fit_moments` only.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-    labels_ : Labels or None
-        Where `X` had column names that are all strings.
+    intercept_, noise_, n_dropped_, solver_, moments_, n_features_in_, feature_names_in_, labels_
+        As in `HOLRR`.
 
     See Also
     --------

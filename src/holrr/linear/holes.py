@@ -23,8 +23,8 @@ from ..core.missing import Completion
 from ..core.namespace import asarray_like, is_numpy_array, namespace_of, row_blocks
 from ..core.output_weights import check_output_weight, scale_outputs, unscale
 from ..core.spectral import Whitened
-from ..data.named import take_output_weight
 from ..data.samples import Samples
+from ..data.take_labels import take_output_weight
 from ..structures import MultilinearRank
 
 __all__ = ["check_no_infinity", "check_unobserved", "complete_samples", "has_holes", "observe"]
@@ -48,7 +48,7 @@ def has_holes(data: Samples) -> bool:
     xp, Y = namespace_of(data.Y), data.Y
     rows = row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), _BLOCK)
     with np.errstate(over="ignore", invalid="ignore"):
-        doubtful = (part for part in rows if not bool(xp.isfinite(xp.sum(Y[part, ...]))))
+        doubtful = (part for part in rows if not math.isfinite(float(xp.sum(Y[part, ...]))))
         if not any(bool(xp.any(xp.isnan(Y[part, ...]))) for part in doubtful):
             return False
     if not is_numpy_array(Y):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -16,15 +16,15 @@ from ..core.finite import check_finite
 from ..core.namespace import row_blocks, to_numpy
 from ..data.arrays import check_outputs, nan_for_masked
 from ..data.chunks import known, slices
-from ..data.labelled import put_labels
 from ..data.labels import Labels, check_rows, comes_from, row_index
-from ..data.named import take_outputs, take_weights
+from ..data.put_labels import put_labels
 from ..data.reading import is_on_disk
 from ..data.scores import Errors, errors_between
 from ..data.source import check_kind, is_dask, weights_of
+from ..data.take_labels import take_outputs, take_weights
 
-__all__ = ["compare", "labelled", "opened", "r2", "reader_of", "rmse", "rows_of"]
-__all__ += ["scorers", "skill", "skill_of"]
+__all__ = ["compare", "labelled", "open_all", "r2", "rmse", "rows_of", "scorers", "skill"]
+__all__ += ["skill_of"]
 
 _BLOCK = 2**24  # bytes of outputs that are read at a time
 _AVERAGES = ("pooled", "uniform", None)
@@ -195,21 +195,13 @@ def compare(
         raise ValueError(f"average must be one of {_AVERAGES}; got {average!r}.")
     if missing not in ("skip", "raise"):
         raise ValueError(f"missing must be 'skip' or 'raise'; got {missing!r}.")
-    names = ("y_pred", "reference")[: len(forecasts)]
-    values, labels = take_outputs(y_true, sample_dim)
-    Y = opened(values, "y_true")
-    readers = []
-    for name, forecast in zip(names, forecasts, strict=True):
-        reader, found = reader_of(Y, y_true, labels, forecast, name, sample_dim)
-        readers.append(reader)
-        labels = found if labels.outputs is None else labels
-    check_rows(None, sample_dim=labels.sample_dim, y_true=y_true, sample_weight=sample_weight)
-    w = weights_of(take_weights(sample_weight), Y.shape[0])
+    named = dict(zip(("y_pred", "reference"), forecasts, strict=False))
+    Y, readers, w, labels = open_all(y_true, named, sample_weight, sample_dim)
 
     def of_block(rows: slice) -> list[Errors]:
         block, parts = rows_of(Y, rows), [read(rows) for read in readers]
         if missing == "raise":
-            for name, part in zip(("y_true", *names), (block, *parts), strict=True):
+            for name, part in zip(("y_true", *named), (block, *parts), strict=True):
                 check_finite(part, name)
         elif len(parts) > 1:
             block = np.where(reduce(np.logical_or, map(np.isnan, parts)), np.nan, block)
@@ -222,7 +214,21 @@ def compare(
     return [reduce(add, found) for found in zip(*map(of_block, blocks), strict=True)], labels
 
 
-def opened(A: Any, name: str) -> Any:
+def open_all(
+    y_true: Any, forecasts: Mapping[str, Any], sample_weight: Any, sample_dim: str | None = None
+) -> tuple[Any, list[Callable[[slice], np.ndarray]], np.ndarray | None, Labels]:
+    """Outputs, a reader of the rows of each forecast, weights, and what the outputs are called."""
+    values, labels = take_outputs(y_true, sample_dim)
+    Y, readers = _opened(values, "y_true"), []
+    for name, forecast in forecasts.items():
+        reader, found = _reader_of(Y, y_true, labels, forecast, name, sample_dim)
+        readers.append(reader)
+        labels = found if labels.outputs is None else labels
+    check_rows(None, sample_dim=labels.sample_dim, y_true=y_true, sample_weight=sample_weight)
+    return Y, readers, weights_of(take_weights(sample_weight), Y.shape[0]), labels
+
+
+def _opened(A: Any, name: str) -> Any:
     """Something to be cut into rows: an array on disk or of Dask as it is, all else checked."""
     if is_dask(A):
         return known(A, name)
@@ -233,11 +239,12 @@ def opened(A: Any, name: str) -> Any:
 
 
 def rows_of(A: Any, rows: slice) -> np.ndarray:
+    """Some rows of outputs that were opened, with NaN for what is masked."""
     block = A[rows, ...]
     return np.asarray(nan_for_masked(block.compute() if is_dask(A) else block))
 
 
-def reader_of(
+def _reader_of(
     Y: Any, y_true: Any, labels: Labels, forecast: Any, name: str, sample_dim: str | None
 ) -> tuple[Callable[[slice], np.ndarray], Labels]:
     """The rows of a forecast, which is the same for all where it has the shape of one output."""
@@ -255,7 +262,7 @@ def reader_of(
             )
     try:
         values, found = take_outputs(forecast, dim, labels, flat=len(outputs) == 1)
-        F = opened(values, name)
+        F = _opened(values, name)
         if tuple(F.shape) != (1 if one else Y.shape[0], *outputs):
             raise ValueError(f"it has shape {tuple(F.shape)} and y_true {tuple(Y.shape)}.")
         if not one and not _is_numbered(forecast):

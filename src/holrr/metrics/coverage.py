@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data.labels import Labels, check_rows
-from ..data.named import take_outputs, take_weights
-from ..data.source import weights_of
-from ._scores import labelled, opened, reader_of, rows_of
+from ..data.labels import Labels
+from ._scores import labelled, open_all, rows_of
 
 __all__ = ["calibration_error", "check_intervals", "interval_coverage", "interval_width"]
 
@@ -130,21 +128,15 @@ def _checked(
 ) -> tuple[list[np.ndarray], np.ndarray, Labels]:
     if average not in _AVERAGES:
         raise ValueError(f"average must be one of {_AVERAGES}; got average={average!r}.")
-    values, labels = take_outputs(y_true, None)
-    y = opened(values, "y_true")
-    everything, read = slice(0, y.shape[0]), []
-    for name, end in {"lower": lower, "upper": upper}.items():
-        reader, found = reader_of(y, y_true, labels, end, name, None)
-        labels = found if labels.outputs is None else labels
-        read.append(reader(everything))
-    y, (low, high) = rows_of(y, everything), read
+    ends = {"lower": lower, "upper": upper}
+    outputs, readers, w, labels = open_all(y_true, ends, sample_weight)
+    everything = slice(0, outputs.shape[0])
+    y, (low, high) = rows_of(outputs, everything), (read(everything) for read in readers)
     if np.any(low > high):
         where = tuple(int(i) for i in np.argwhere(low > high)[0])
         raise ValueError(
             f"lower must not be above upper; at {where} they are {low[where]} and {high[where]}."
         )
-    check_rows(None, sample_dim=labels.sample_dim, y_true=y_true, sample_weight=sample_weight)
-    w = weights_of(take_weights(sample_weight), len(y))
     return [y, low, high], np.ones(len(y)) if w is None else w, labels
 
 

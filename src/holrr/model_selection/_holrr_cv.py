@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from sklearn.utils._param_validation import StrOptions
-
 from ..linear import HOLRR
-from .grid import RankGrid, check_ranks
+from .grid import MultilinearRanks
 from .linear_search import LinearSurfaceSearchCV
-from .search import Index
 
 __all__ = ["HOLRRCV"]
 
 
-class HOLRRCV(LinearSurfaceSearchCV):
+class HOLRRCV(MultilinearRanks, LinearSurfaceSearchCV):
     """Higher-order low-rank regression, penalty and ranks chosen by cross-validation.
 
     The held-out error of *every* multilinear rank and penalty is computed exactly, without a refit
@@ -124,9 +119,8 @@ class HOLRRCV(LinearSurfaceSearchCV):
         Those of the final model.
     n_dropped_ : int
         With ``missing="fill"``: number of samples without any observed output.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-    labels_ : Labels or None
+    n_features_in_, feature_names_in_, labels_
+        As in `HOLRR`.
 
     Notes
     -----
@@ -156,10 +150,10 @@ class HOLRRCV(LinearSurfaceSearchCV):
     >>> low, high = model.predict_interval(X, coverage=0.9)
     """
 
+    _plain = HOLRR
     _parameter_constraints: dict = {  # noqa: RUF012
         **LinearSurfaceSearchCV._parameter_constraints,
-        "subspaces": [StrOptions({"fitted", "response"})],
-        "refine": ["boolean"],
+        **MultilinearRanks._structure_constraints,
     }
 
     def __init__(
@@ -200,17 +194,3 @@ class HOLRRCV(LinearSurfaceSearchCV):
         self.verbose = verbose
         self.output_shape = output_shape
         self.sample_dim = sample_dim
-
-    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
-        return check_ranks(self.ranks, shape)
-
-    def _model(self, index: Index, rank: tuple[int, ...]) -> HOLRR:
-        return HOLRR(
-            rank=rank,
-            alpha=float(self.alphas_[index[0]]),
-            subspaces=self.subspaces,
-            refine=self.refine,
-            fit_intercept=self.fit_intercept,
-            solver=self.solver,
-            missing=self.missing,
-        )

@@ -17,9 +17,10 @@ from ..core.approximate import Approximation
 from ..core.namespace import Array, on_host
 from ..core.spectral import Spectral, Whitened
 from ..core.units import Units
+from ..data.arrays import take
 from ..data.moments import Moments
 from .held_out import HeldOut
-from .splits import Split, take
+from .splits import Split
 
 __all__ = ["Folds"]
 
@@ -69,9 +70,10 @@ class Folds(metaclass=ABCMeta):
     pruning: Any = None
 
     @property
-    def on_host(self) -> bool:
-        """Whether the data lie in the host's memory."""
-        return not hasattr(self.data, "X") or on_host(self.data.X)
+    def home(self) -> Array | None:
+        """An array of the data, where they lie on an accelerator."""
+        X = getattr(self.data, "X", None)
+        return None if X is None or on_host(X) else X
 
     def prepare(self, *candidate: int) -> None:  # noqa: B027 (nothing is shared, by default)
         """Gather what the folds of a candidate share; called before its problems are asked for."""

@@ -9,11 +9,13 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 
 from ..core.caution import warn
 from ..core.ranks import check_rank
 
-__all__ = ["RankGrid", "check_ranks", "parameter_counts"]
+__all__ = ["MatrixRanks", "MultilinearRanks", "NoRanks", "RankGrid", "check_ranks"]
+__all__ += ["parameter_counts"]
 
 
 @dataclass(frozen=True)
@@ -128,8 +130,60 @@ def parameter_counts(shape: Sequence[int], caps: Sequence[int]) -> np.ndarray:
     full = [np.full((1,) * p1, d) for d in shape]
     R: list[np.ndarray] = [*np.ogrid[tuple(slice(1, c + 1) for c in caps)], *full[len(caps) :]]
     R = [r.reshape(r.shape + (1,) * (p1 - r.ndim)) for r in R]
-    # At most one rank exceeds the product of the others, and with it lowered to that none does.
-    core = math.prod(R)
-    R = [np.minimum(r, core // r) for r in R]
     count = math.prod(R) + sum(r * (d - r) for r, d in zip(R, shape, strict=True))
-    return np.broadcast_to(count, (*caps, *(1,) * (p1 - len(caps)))).reshape(tuple(caps)).copy()
+    # At most one rank exceeds the product of the others, and is counted as that: of few models.
+    for i, (r, d) in enumerate(zip(R, shape, strict=True)):
+        most = math.prod(R[:i] + R[i + 1 :])
+        over = np.unravel_index(np.flatnonzero(r > most), count.shape)
+        r, most = (np.broadcast_to(A, count.shape)[over] for A in (r, most))
+        count[over] += most * d - r * (most + d - r)
+    return count.reshape(tuple(caps))
+
+
+# ---------------------------------------------------------------- what is searched, by structure
+
+
+class MultilinearRanks:
+    """Searches over a rank for each mode."""
+
+    _structure_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "subspaces": [StrOptions({"fitted", "response"})],
+        "refine": ["boolean"],
+    }
+
+    ranks: Any
+    subspaces: str
+    refine: bool
+
+    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
+        return check_ranks(self.ranks, shape)
+
+    def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
+        return {"rank": rank, "subspaces": self.subspaces, "refine": self.refine}
+
+
+class MatrixRanks:
+    """Searches over the rank of the coefficients as a matrix, inputs by all outputs."""
+
+    ranks: Any
+
+    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
+        several = np.ndim(self.ranks) > 0
+        return check_ranks([(R,) for R in self.ranks] if several else self.ranks, shape[:1])
+
+    def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
+        return {"rank": rank[0]}
+
+
+class NoRanks:
+    """Searches over penalties alone: there is nothing to stack."""
+
+    _structure_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "selection": [StrOptions({"min", "1se"}), callable],
+    }
+
+    def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
+        return RankGrid(())
+
+    def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
+        return {}

@@ -31,7 +31,7 @@ from ..linear.holes import observe
 from .folds import Folds
 from .held_out import HeldOut
 from .linear_folds import input_energy
-from .splits import Split, take
+from .splits import Split
 from .stack import Stack
 from .sweep import Errors, Sweep
 
@@ -111,6 +111,7 @@ class HoleFolds(Folds):
     """
 
     keeps = False
+    home = None  # of arrays of NumPy, whatever the data are
 
     def __init__(self, data: Samples, splits: list[Split], *, fit_intercept: bool = True):
         self.data, self.splits, self.units = data, list(splits), data.units
@@ -127,7 +128,7 @@ class HoleFolds(Folds):
         self.fills = self.fills or [self._mean_fill(fold) for fold in range(self.n_folds)]
 
     def problem(self, fold: int, *candidate: int) -> tuple[Spectral, ObservedHeldOut]:
-        fill, test = self.fills[fold], _rows(self.data, self.splits[fold][1])
+        fill, test = self.fills[fold], self.data.rows(self.splits[fold][1])
         Xc, seen, w = self._held_out(test, fill)
         Y = np.where(seen, test.Y, fill.predict(Xc))
         held = HeldOut.from_features(Xc @ fill.problem.basis, Y, fill.problem.mean_y, test.w)
@@ -169,7 +170,7 @@ class HoleFolds(Folds):
     def observed(self, fold: int) -> Observed:
         """The observed outputs that a fold trains with."""
         try:
-            train, _ = observe(_rows(self.data, self.splits[fold][0]))
+            train, _ = observe(self.data.rows(self.splits[fold][0]))
         except ValueError as error:
             raise ValueError(f"the training side of split {fold} of cv: {error}") from error
         basis = SampleBasis.from_arrays(train.X, train.w, 0.0, fit_intercept=self.fit_intercept)
@@ -192,7 +193,7 @@ class HoleFolds(Folds):
 
     def error(self, fold: int, fill: _Fill) -> float:
         """Exact held-out error, over the observed entries, of what fills."""
-        test = _rows(self.data, self.splits[fold][1])
+        test = self.data.rows(self.splits[fold][1])
         Xc, seen, w = self._held_out(test, fill)
         squares = np.where(seen, np.square(test.Y - fill.predict(Xc)), 0.0)
         counts = seen.reshape(len(seen), -1).sum(axis=1)
@@ -247,11 +248,6 @@ class HoleFolds(Folds):
         w = np.ones(test.n_samples) if test.w is None else test.w
         Xc = test.X.astype(np.float64, copy=False) - fill.problem.mean_x
         return Xc, ~(np.isnan(test.Y) | fill.never), w
-
-
-def _rows(data: Samples, index: np.ndarray) -> Samples:
-    w = None if data.w is None else take(data.w, index)
-    return replace(data, X=take(data.X, index), Y=take(data.Y, index), w=w)
 
 
 def _fill(problem: Spectral, predict: Callable[[np.ndarray], np.ndarray]) -> _Fill:
@@ -338,8 +334,8 @@ def unweighted_error(folds: Any, model: Any, weights: Any, options: dict[str, An
         v = np.multiply.outer(v, vector)
     errors = []
     for train, test in folds.splits:
-        fitted = clone(model)._fit_data(_rows(folds.data, train), **options)
-        held, units = _rows(folds.data, test), folds.units
+        fitted = clone(model)._fit_data(folds.data.rows(train), **options)
+        held, units = folds.data.rows(test), folds.units
         predicted = fitted._predict_array(held.X * units.x) / units.y
         seen = (v > 0) & ~(np.isnan(held.Y) | np.isnan(predicted))
         squares = np.where(seen, np.square(held.Y - predicted) / np.where(v > 0, v, 1.0), 0.0)

@@ -35,7 +35,7 @@ from ..core.spectral import Whitened
 from ..core.tensor import multi_mode_product
 from ..core.tucker import Tucker
 from ..data.moments import Moments
-from ..data.named import take_inputs
+from ..data.take_labels import take_inputs
 
 __all__ = ["Intervals", "held_out_noise"]
 

@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 
 from ..core.finite import check_finite
-from ..core.namespace import Array, namespace_of, on_host, to_numpy
+from ..core.namespace import Array, eigenvalues, namespace_of, on_host, to_numpy
 from ..core.samples import spectral_from_arrays, spectral_from_samples
 from ..core.spectral import Spectral, keeps_digits, spectral_from_moments
+from ..data.arrays import as_slice
 from ..data.moments import Moments
 from ..data.samples import Samples
 from .folds import Folds
 from .held_out import HeldOut
-from .splits import Split, is_consecutive, is_partition, merge_others, take
+from .splits import Split, is_partition, merge_others
 
 __all__ = ["ArrayFolds", "MomentFolds", "check_fold_moments", "input_energy"]
 
@@ -61,8 +62,9 @@ class MomentFolds(Folds):
         self.others: list[Moments] = []
 
     @property
-    def on_host(self) -> bool:
-        return on_host(self.parts[0].Sxx)
+    def home(self) -> Array | None:
+        Sxx = self.parts[0].Sxx
+        return None if on_host(Sxx) else Sxx
 
     def prepare(self, *candidate: int) -> None:
         if self.others:
@@ -169,8 +171,8 @@ class ArrayFolds(Folds):
     def refit(self, estimator: Any, **options: Any) -> Any:
         if self.merged is not None and self.units.is_one:
             total = self.merged.total()
-            lam = np.linalg.eigvalsh(to_numpy(total.centred(self.fit_intercept).Sxx))
-            if self._keeps_digits(np.sqrt(np.maximum(lam[::-1], 0.0)), float(estimator.alpha)):
+            lam = eigenvalues(total.centred(self.fit_intercept).Sxx)
+            if self._keeps_digits(np.sqrt(np.maximum(lam, 0.0)), float(estimator.alpha)):
                 return estimator._fit_moments(total, keep=False, **options)
         return estimator._fit_data(self.data, **options)
 
@@ -211,21 +213,17 @@ class ArrayFolds(Folds):
             index = index[to_numpy(w)[index] > 0]
         # Merging costs as much as some samples do: blocks have more samples than features.
         step = max(_BLOCK // (8 * math.prod(self.output_shape)), 4 * self.n_inputs, 64)
-        step = index.size if is_consecutive(index) else step
+        step = index.size if isinstance(as_slice(index), slice) else step
         blocks = (index[start : start + step] for start in range(0, index.size, step))
-        found = [Moments.from_checked(*self._rows(i), self.response_grams) for i in blocks]
+        found = [self.data.rows(i).moments(self.response_grams) for i in blocks]
         return found[0].merge(*found[1:])
 
-    def _rows(self, index: np.ndarray) -> tuple[Array, Array, Array | None]:
-        X, Y, w = self.data.X, self.data.Y, self.data.w
-        return take(X, index), take(Y, index), None if w is None else take(w, index)
-
     def _from_arrays(self, train: np.ndarray, test: np.ndarray) -> tuple[Spectral, HeldOut]:
-        Xv, Yv, wv = self._rows(test)
-        problem = spectral_from_arrays(*self._rows(train), **self._options())
-        xp = namespace_of(Xv)
-        F = (xp.astype(Xv, xp.float64, copy=False) - problem.mean_x) @ problem.basis
-        return problem, HeldOut.from_features(F, Yv, problem.mean_y, wv)
+        seen, held = self.data.rows(train), self.data.rows(test)
+        problem = spectral_from_arrays(seen.X, seen.Y, seen.w, **self._options())
+        xp = namespace_of(held.X)
+        F = (xp.astype(held.X, xp.float64, copy=False) - problem.mean_x) @ problem.basis
+        return problem, HeldOut.from_features(F, held.Y, problem.mean_y, held.w)
 
     def _options(self) -> dict[str, Any]:
         return {

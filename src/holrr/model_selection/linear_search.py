@@ -117,6 +117,11 @@ class LinearSurfaceSearchCV(LinearSearchCV, SurfaceSearchCV):
     missing: str
     output_weight: Any
 
+    def _at_place(self, index: Index) -> dict[str, Any]:
+        names = ("fit_intercept", "solver", "missing")
+        kept = {name: getattr(self, name) for name in names}
+        return {"alpha": float(self.alphas_[index[0]]), **kept}
+
     def _default_penalties(self, folds: Any) -> np.ndarray:
         return default_alphas(*folds.energy())
 

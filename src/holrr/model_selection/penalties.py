@@ -70,9 +70,9 @@ def default_alphas(energy: float, n_directions: int) -> np.ndarray:
 
 
 def falling_edge(found: Sweep, penalties: np.ndarray, axis: int) -> int | None:
-    """The end of the grid, 0 or -1, towards which the error still falls; None where it does not.
+    """Place of the least or largest penalty if the error still falls towards it; else None.
 
-    The best penalty is at that end, and its error is below that of its neighbour by more than a
+    The best penalty is there, and its error is below that of its neighbour by more than a
     hundredth of its standard error.
 
     Parameters
@@ -93,8 +93,7 @@ def falling_edge(found: Sweep, penalties: np.ndarray, axis: int) -> int | None:
     neighbour = least[order[1 if place == 0 else -2]]
     spread = folds.std(ddof=1) if len(folds) > 1 else 0.0
     negligible = max(_NEGLIGIBLE * spread / math.sqrt(len(folds)), 1e-9 * found.null_mse)
-    falls = neighbour - least[best] > negligible
-    return (0 if best == 0 else -1) if falls else None
+    return best if neighbour - least[best] > negligible else None
 
 
 def widened(

@@ -21,12 +21,12 @@ from ..core.namespace import to_numpy
 from ..core.threads import limit_threads
 from .folds import Folds
 from .grid import RankGrid, parameter_counts
-from .screen import Screens
+from .screen import Screens, sees_all
 from .selection import best_index
 from .stack import FoldTerms, Stack, stack_ranks
 from .stacking import walk_stacks
-from .surface import extended
 from .sweep import Sweep, over_folds
+from .terms import extended
 
 __all__ = ["Pruning", "Screened", "is_worthwhile"]
 
@@ -57,6 +57,7 @@ def is_worthwhile(folds: Folds, grid: RankGrid, n_penalties: int) -> bool:
         and len(grid.caps) == 1 + len(folds.output_shape) > 1
         and directions > _MANY
         and n_places > 3
+        and sees_all(grid)
     )
 
 
@@ -294,10 +295,9 @@ class Pruning:
                 self.screens.best(place[:-1], found.alphas[[place[-1]]])
             )
         parts = over_folds(self.folds, terms, self.n_jobs)
-        caps = tuple(np.max([part.S.shape for part in parts], axis=0))
         start, bound = tuple(int(R) for R in found.ranks[place]), (1 + _UNSURE) * bound
         with limit_threads(1):
-            return stack_ranks(parts, start, candidates=self.screens.mask(caps), bound=bound)
+            return stack_ranks(parts, start, candidates=self.grid.mask(), bound=bound)
 
     def _surfaces(self, found: Screened) -> tuple[Sweep, RankGrid]:
         """The surfaces of the places that were visited; NaN for the others."""

@@ -25,7 +25,7 @@ from ..core.namespace import (
     to_numpy,
 )
 from ..core.tensor import multi_mode_product, unfold
-from .splits import take
+from ..data.arrays import take
 
 __all__ = ["FoldResiduals", "LEVELS", "held_out_scores", "residual_home"]
 
@@ -76,7 +76,7 @@ class FoldResiduals:
         U = T.factors[0]
         latent = F if U is None else F @ namespace_of(F).astype(U, F.dtype, copy=False)
         core = unfold(multi_mode_product(T.core, (None, *T.factors[1:])), 0)
-        intercept = to_numpy(model.intercept_).reshape(-1)
+        intercept = np.reshape(to_numpy(model.intercept_), -1).astype(model._dtype_name())
         latent, core, intercept, spread = (
             beside(A, Y) for A in (latent, core, intercept, model._spread_of(X, F))
         )

@@ -26,10 +26,11 @@ from ..core.tensor import unfold
 from .folds import Folds
 from .grid import RankGrid
 from .held_out import HeldOut
-from .surface import RankPath, Terms, extended, rank_path, rotated
+from .surface import RankPath, rank_path
 from .sweep import over_folds
+from .terms import Terms, extended, rotated
 
-__all__ = ["Screen", "Screens"]
+__all__ = ["Screen", "Screens", "sees_all"]
 
 Index = tuple[int, ...]
 
@@ -183,13 +184,14 @@ class Screens:
 
         over_folds(self.folds, run, self.n_jobs)
         total = parts.mean(axis=0)  # in one order, whichever fold is ready first
-        mask = self.mask(caps)
+        mask = self.grid.mask()
         if mask is not None:
             total[:, ~mask] = np.inf
         for mean in total:
             at = np.unravel_index(int(np.argmin(mean)), caps)
             yield float(mean[at]), tuple(int(i) + 1 for i in at)
 
-    def mask(self, shape: Index) -> np.ndarray | None:
-        mask = self.grid.mask()
-        return None if mask is None else mask[tuple(map(slice, shape))]
+
+def sees_all(grid: RankGrid) -> bool:
+    """Whether a screen knows all of listed ranks: which others it stands for, nobody says."""
+    return grid.listed is None or grid.caps[0] <= N_DIRECTIONS

@@ -18,12 +18,14 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_c
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import all_or_nothing, label_constraints
+from ..core.namespace import Array, is_numpy_array, to_numpy
 from ..core.threads import few_threads_for
 from ..data.labels import check_rows
 from ..data.moments import Moments
 from ..data.samples import Samples, ingest
 from ..data.source import Source
 from ..progress import Progress, progress
+from ..results import Later, Results
 from .final_model import FinalModel
 from .folds import Folds
 from .penalties import check_penalties, warn_at_edge, widened
@@ -186,8 +188,19 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         errors, shape = self._errors(plan, penalties, folds)
         bar.expect(folds.n_folds * math.prod(folds.candidates) * penalties.size)
         ridge = self._ridge_alphas(plan, penalties, folds)
-        n_jobs = self._n_threads(folds)
-        return sweep(folds, errors, shape, ridge_alphas=ridge, n_jobs=n_jobs, tick=bar.tick)
+        return sweep(
+            folds,
+            errors,
+            shape,
+            ridge_alphas=ridge,
+            n_jobs=self._n_threads(folds),
+            tick=bar.tick,
+            home=self._home(folds),
+        )
+
+    def _home(self, folds: Folds) -> Array | None:
+        """What errors that are not found on the host shall lie beside."""
+        return None
 
     def _n_threads(self, folds: Folds) -> int | None:
         """Number of folds that are worked on at a time."""
@@ -212,14 +225,15 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         return found[np.sort(np.unique(found, return_index=True)[1])]  # each once, in their order
 
     def _results(self, found: Sweep, plan: Any, folds: Folds) -> dict[str, Any]:
-        return {
-            "mean_mse": found.mean_mse,
-            "std_mse": found.std_mse,
-            "fold_mse": found.fold_mse,
-            "null_mse": found.null_mse,
-            **({} if math.isnan(found.ridge_mse) else {"ridge_mse": found.ridge_mse}),
-            self._penalties: getattr(self, f"{self._penalties}_"),
-        }
+        fold_mse, ridge = found.fold_mse, found.ridge_mse
+        return Results(
+            mean_mse=found.mean_mse,
+            std_mse=Later(lambda: found.std_mse),
+            fold_mse=fold_mse if is_numpy_array(fold_mse) else Later(lambda: to_numpy(fold_mse)),
+            null_mse=found.null_mse,
+            **({} if math.isnan(ridge) else {"ridge_mse": ridge}),
+            **{self._penalties: getattr(self, f"{self._penalties}_")},
+        )
 
     def _surface(self) -> np.ndarray:
         """What is minimised."""

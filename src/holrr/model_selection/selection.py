@@ -7,6 +7,7 @@ predicting the mean. Entries that are NaN are no candidates.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any
@@ -64,7 +65,8 @@ def best_index(surface: np.ndarray, n_parameters: np.ndarray, scale: float = 0.0
 def one_standard_error(results: dict[str, Any], n_folds: int) -> Index:
     """The smallest model within a standard error of the best; of these the largest penalty.
 
-    The standard error is that of the best model's mean over the folds.
+    The standard error is that of the best model's mean over the folds. A rank above the product of
+    the others has the parameters of a smaller one, which goes before it.
     """
     surface, count = results["mean_mse"], results["n_parameters"]
     best = best_index(surface, count, results.get("null_mse", 0.0))
@@ -72,18 +74,16 @@ def one_standard_error(results: dict[str, Any], n_folds: int) -> Index:
         raise ValueError(f"selection='1se' needs two folds at least; cv gave {n_folds}.")
     # std_mse divides by the number of folds, an estimate of the variance by one less.
     bound = surface[best] + results["std_mse"][best] / np.sqrt(n_folds - 1)
+    ranks = np.ogrid[tuple(slice(1, n + 1) for n in count.shape)]
+    beyond = sum((R * R > math.prod(ranks) for R in ranks), start=np.zeros(count.shape, bool))
     alphas = np.reshape(results["alphas"], (-1,) + (1,) * count.ndim)
-    return _first_of(
-        surface <= bound,
-        np.broadcast_to(count, surface.shape),
-        np.broadcast_to(-alphas, surface.shape),
-        surface,
-    )
+    keys = (np.broadcast_to(key, surface.shape) for key in (count, beyond, -alphas, surface))
+    return _first_of(surface <= bound, *keys)
 
 
 def _first_of(among: np.ndarray, *keys: np.ndarray) -> Index:
     """Index of the entry of a mask that has the smallest keys, the first key first."""
-    where = np.nonzero(among)
+    where = np.unravel_index(np.flatnonzero(among), among.shape)
     first = np.lexsort([key[where] for key in reversed(keys)])[0]
     return tuple(int(i[first]) for i in where)
 

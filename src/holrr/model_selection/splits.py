@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn import model_selection as splitters
 
-from ..core.namespace import Array, asarray_like, namespace_of, on_host, to_numpy
+from ..core.namespace import Array, on_host, to_numpy
 from ..data.moments import Moments
 from ..data.source import Source
 
-__all__ = ["Split", "check_splits", "gather_folds", "is_consecutive", "is_partition", "labels_of"]
-__all__ += ["merge_others", "partition_of", "pieces_of", "take"]
+__all__ = ["Split", "check_splits", "gather_folds", "is_partition", "labels_of"]
+__all__ += ["merge_others", "partition_of", "pieces_of"]
 
 Split = tuple[np.ndarray, np.ndarray]
 # Splitters that count the samples and look at nothing of them.
@@ -215,15 +215,3 @@ def merge_others(parts: Sequence[Moments]) -> list[Moments]:
 
 def _merged(a: Moments | None, b: Moments | None) -> Moments | None:
     return b if a is None else a if b is None else a + b
-
-
-def is_consecutive(index: np.ndarray) -> bool:
-    """Whether the indices are those of a slice."""
-    return bool(index[-1] - index[0] == index.size - 1 and (np.diff(index) == 1).all())
-
-
-def take(A: Array, index: np.ndarray) -> Array:
-    """Rows of `A`: a view where they are consecutive, else a copy."""
-    if is_consecutive(index):
-        return A[int(index[0]) : int(index[-1]) + 1, ...]
-    return namespace_of(A).take(A, asarray_like(index, A), axis=0)

@@ -28,10 +28,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.namespace import to_numpy
+from ..core.namespace import (
+    Array,
+    all_to_numpy,
+    asarray_like,
+    device_of,
+    is_numpy_array,
+    namespace_of,
+    on_host,
+    to_numpy,
+)
 from .held_out import HeldOut
 from .hull import nearest_in_hull, squares
-from .surface import Terms, cumulative_sum
+from .terms import Terms, cumulative_sum
 
 __all__ = ["MAX_BLOCKS", "FoldTerms", "Stack", "mask_of", "stack_ranks"]
 
@@ -43,7 +52,7 @@ MAX_BLOCKS = 20
 
 @dataclass(frozen=True, eq=False)
 class FoldTerms:
-    """The terms of one fold at one penalty, on the host.
+    """The terms of one fold at one penalty, in arrays of NumPy or on an accelerator.
 
     Parameters
     ----------
@@ -55,16 +64,17 @@ class FoldTerms:
         Squared norm of the held-out outputs, and what sums of squares are divided by.
     """
 
-    S: np.ndarray
-    H: np.ndarray
-    G: np.ndarray
+    S: Array
+    H: Array
+    G: Array
     yy: float
     size: float
 
     @classmethod
     def of(cls, terms: Terms, held_out: HeldOut) -> FoldTerms:
         """From what `RankPath.terms` gives."""
-        S, H, M = (to_numpy(A) for A in (terms.S, terms.H, terms.M))
+        parts = (terms.S, terms.H, terms.M)
+        S, H, M = (to_numpy(A) if on_host(A) else A for A in parts)
         return cls(S, H, (M + M.T) / 2, held_out.yy, held_out.size)  # M = diag(G) + 2 tril(G, -1)
 
 
@@ -159,14 +169,15 @@ class _Path:
         self.yy = self.shares * np.array([fold.yy for fold in folds])
         self.rounding = 1e-14 * float(self.yy.sum())  # of differences of sums of this size
         self.others = np.ones((K, K)) - np.eye(K) if K > 1 else np.ones((1, 1))
+        self.groups = _groups(folds, self.shares)
         # <S b, H> for every block b, summed over the folds.
         caps = np.max([start, *(fold.S.shape for fold in folds)], axis=0)
-        self.linear_sums = np.zeros(caps if candidates is None else candidates.shape)
+        sums = self._zeros(caps.tolist() if candidates is None else candidates.shape)
         for share, fold in zip(self.shares, folds, strict=True):
-            self.linear_sums[_leading(fold.S.shape)] += share * fold.S * fold.H
-        self.linear_sums = _block_sums(self.linear_sums)
+            sums[_leading(fold.S.shape)] += float(share) * fold.S * fold.H
+        self.linear_sums = _block_sums(sums)
         self.blocks: list[Index] = []
-        self.products: list[np.ndarray | None] = []  # S * G(S b), summed over the folds
+        self.products: list[Array | None] = []  # S * G(S b), summed over the folds
         self.linear = np.empty((K, 0))  # <S b, H> for each fold
         self.grams = np.empty((K, 0, 0))  # B for each fold
         self.weights = [np.empty(0)]  # for each number of blocks
@@ -176,17 +187,26 @@ class _Path:
         self.path_of_fold_weights: list[list[np.ndarray]] = []
         self.add(tuple(int(R) for R in start))
 
+    def _zeros(self, shape: Iterable[int]) -> Array:
+        """Where the terms are."""
+        S = self.folds[0].S
+        return namespace_of(S).zeros(tuple(shape), dtype=S.dtype, device=device_of(S))
+
     def add(self, block: Index) -> None:
         """Add a block and solve for the weights."""
         self.blocks.append(block)
         (K, n), product = self.linear.shape, None
         inner, linear = np.zeros((K, n + 1)), np.zeros((K, 1))
         if all(block):
-            product = np.zeros((self.linear_sums.shape[0], *block[1:]))
-            for k, (share, fold) in enumerate(zip(self.shares, self.folds, strict=True)):
-                part, linear[k] = _products(fold, block, share)
-                product[_leading(part.shape)] += part
-                inner[k] = _corner_sums(part, self.blocks)
+            product = self._zeros((self.linear_sums.shape[0], *block[1:]))
+            found = []
+            for group in self.groups:
+                part, ones = _products(*group, block)
+                product[_leading(part.shape[1:])] += _sum_of_folds(part)
+                found += [_corner_sums(part, self.blocks), ones]
+            found = all_to_numpy(found)
+            inner = np.concatenate(found[::2])
+            linear = np.concatenate(found[1::2]) * self.shares[:, None]
         self.products.append(product)
         self.linear = np.append(self.linear, linear, axis=1)
         self.grams = np.pad(self.grams, ((0, 0), (0, 1), (0, 1)))
@@ -212,29 +232,37 @@ class _Path:
     def step(self) -> tuple[Index, float]:
         """The block that the gradient points to, and the Frank-Wolfe gap."""
         slope = self._slope()
+        xp, shape = namespace_of(slope), tuple(slope.shape)
+        slope = xp.reshape(slope, (-1,))
         if self.candidates is not None:
-            slope[~self.candidates] = np.inf
-        least = np.unravel_index(np.argmin(slope), slope.shape)
+            wanted = asarray_like(self.candidates.reshape(-1), slope)
+            slope = xp.where(wanted, slope, xp.full_like(slope, math.inf))
+        place = int(xp.argmin(slope))
+        least = min(float(slope[place]), 0.0)
         here = self.mse[-1] - self.yy.sum() + self.linear.sum(axis=0) @ self.weights[-1]
-        gap = 2 * max(float(here - min(slope[least], 0.0)), 0.0)
-        return tuple(int(i) + 1 if slope[least] < 0 else 0 for i in least), gap
+        gap = 2 * max(float(here - least), 0.0)
+        index = np.unravel_index(place, shape)
+        return tuple(int(i) + 1 if least < 0 else 0 for i in index), gap
 
-    def _slope(self) -> np.ndarray:
+    def _slope(self) -> Array:
         """For every block its product with half of the gradient."""
         pairs = zip(self.weights[-1], self.products, strict=True)
-        used = [(w, product) for w, product in pairs if w > 0 and product is not None]
+        used = [(float(w), product) for w, product in pairs if w > 0 and product is not None]
         if not used:
             return -self.linear_sums
-        sums = np.zeros(tuple(np.max([product.shape for _, product in used], axis=0)))
+        sums = self._zeros(np.max([product.shape for _, product in used], axis=0).tolist())
         for w, product in used:
             sums[_leading(product.shape)] += w * product
         sums = _block_sums(sums)
         # Beyond the largest rank in use the quadratic part is constant.
-        slope = np.empty_like(self.linear_sums)
+        slope = namespace_of(sums).empty_like(self.linear_sums)
         sides = [((slice(n), slice(n)), (slice(n - 1, n), slice(n, None))) for n in sums.shape]
         for parts in itertools.product(*sides):
             here, there = zip(*parts, strict=True)
-            np.subtract(sums[here], self.linear_sums[there], out=slope[there])
+            if is_numpy_array(sums):
+                np.subtract(sums[here], self.linear_sums[there], out=slope[there])
+            else:
+                slope[there] = sums[here] - self.linear_sums[there]
         return slope
 
     def stack(self, n: int, gap: float) -> Stack:
@@ -264,29 +292,59 @@ def _leading(shape: Iterable[int]) -> tuple[slice, ...]:
     return tuple(slice(int(R)) for R in shape)
 
 
-def _block_sums(A: np.ndarray) -> np.ndarray:
+def _block_sums(A: Array) -> Array:
     """Sum of every leading block of `A`, which is overwritten."""
     for axis in reversed(range(A.ndim)):
         A = cumulative_sum(A, axis)
     return A
 
 
-def _corner_sums(A: np.ndarray, blocks: Sequence[Index]) -> np.ndarray:
-    """Sum of some leading blocks of `A`: one matrix product, then small ones."""
+def _groups(folds: Sequence[FoldTerms], shares: np.ndarray) -> list[tuple[Array, Array, Array]]:
+    """`S`, `H` and `G` times its share with an axis for the folds: all of them on an accelerator.
+
+    There, where it is launches that cost time, they are padded with zeros to the same shape. On the
+    host each fold is by itself, and nothing is copied.
+    """
+    pairs = zip(folds, map(float, shares), strict=True)
+    parts = [(fold.S, fold.H, share * fold.G) for fold, share in pairs]
+    xp = namespace_of(folds[0].S)
+    if on_host(folds[0].S):
+        return [(S[None, ...], H[None, ...], G[None, ...]) for S, H, G in parts]
+
+    def padded(arrays: Sequence[Array]) -> Array:
+        shape = np.max([A.shape for A in arrays], axis=0).tolist()
+        out = xp.zeros((len(arrays), *shape), dtype=arrays[0].dtype, device=device_of(arrays[0]))
+        for k, A in enumerate(arrays):
+            out[(k, *_leading(A.shape))] = A
+        return out
+
+    S, H, G = map(padded, zip(*parts, strict=True))
+    return [(S, H, G)]
+
+
+def _sum_of_folds(A: Array) -> Array:
+    return A[0, ...] if A.shape[0] == 1 else namespace_of(A).sum(A, axis=0)
+
+
+def _corner_sums(A: Array, blocks: Sequence[Index]) -> Array:
+    """Sum of some leading blocks of the `A` of each fold: one matrix product, then small ones."""
+    xp, K, n = namespace_of(A), A.shape[0], len(blocks)
     inside = [
-        (np.arange(d) < np.reshape(R, (-1, 1))).astype(float)
-        for d, R in zip(A.shape, zip(*blocks, strict=True), strict=True)
+        asarray_like((np.arange(d) < np.reshape(R, (-1, 1))).astype(float), A)
+        for d, R in zip(A.shape[1:], zip(*blocks, strict=True), strict=True)
     ]
-    sums = inside[0] @ A.reshape(len(A), -1)
+    sums = inside[0] @ xp.reshape(A, (K, A.shape[1], -1))
     for ones in reversed(inside[1:]):
-        sums = (sums.reshape(len(blocks), -1, ones.shape[1]) @ ones[:, :, None])[..., 0]
-    return sums[:, 0]
+        sums = (xp.reshape(sums, (K, n, -1, ones.shape[1])) @ ones[:, :, None])[..., 0]
+    return xp.reshape(sums, (K, n))
 
 
-def _products(fold: FoldTerms, block: Index, share: float) -> tuple[np.ndarray, float]:
+def _products(S: Array, H: Array, G: Array, block: Index) -> tuple[Array, Array]:
     """``S * G(S b)``, which vanishes beyond the block but for the input mode, and ``<S b, H>``."""
-    H = fold.H[_leading(block)]
-    S = fold.S[_leading(block)].reshape(len(H), -1)
-    product = ((share * fold.G[:, : len(H)]) @ S).reshape(-1, *H.shape[1:])
-    product *= fold.S[:, *_leading(block[1:])]
-    return product, share * float(np.vdot(S, H))
+    xp, inside = namespace_of(S), (slice(None), *_leading(block))
+    K, H = S.shape[0], H[inside]
+    rows = xp.reshape(S[inside], (K, H.shape[1], -1))
+    product = xp.reshape(G[:, :, : H.shape[1]] @ rows, (K, -1, *H.shape[2:]))
+    product *= S[(slice(None), slice(None), *_leading(block[1:]))]
+    linear = xp.reshape(rows, (K, 1, -1)) @ xp.reshape(H, (K, -1, 1))
+    return product, linear[:, 0, :]

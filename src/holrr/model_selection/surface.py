@@ -18,17 +18,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ..core.approximate import hosvd, safe_scale
 from ..core.namespace import (
-    HOST_LIMIT,
     Array,
     all_beside,
     all_to_numpy,
+    asarray_like,
     device_of,
     eigh_top,
     is_numpy_array,
@@ -38,11 +40,18 @@ from ..core.namespace import (
 )
 from ..core.spectral import Spectral
 from ..core.tensor import gram, unfold
-from ..core.threads import limit_threads
+from ..core.threads import map_in_threads
 from .held_out import HeldOut
+from .terms import Terms, extended, rotated
 
-__all__ = ["RankPath", "Terms", "cumulative_sum", "error_surface", "extended", "rank_path"]
-__all__ += ["rotated"]
+__all__ = ["RankPath", "error_surface", "rank_path"]
+
+# Up to this many rows the host, on all of its cores, beats an accelerator at many eigenproblems.
+_HOST_ROWS = 256
+# One thread more for each so many of them.
+_ROWS_OF_A_THREAD = 16
+# Bytes of the cores of penalties that an accelerator takes together.
+_TOGETHER = 2**29
 
 
 def error_surface(
@@ -70,31 +79,32 @@ def error_surface(
     subspaces : {"fitted", "response"}
         Where the output subspaces come from, as in `HOLRR`.
     out : array of shape (n_alphas, R0, ...), optional
-        Where to put the result.
+        Where to put the result: on the host, or where the problem is.
     tick : callable, optional
         Called after each penalty.
 
     Returns
     -------
-    array of shape (n_alphas, R0, ...), on the host
-        Entry ``[a, i, j, ...]`` belongs to the rank ``(i + 1, j + 1, ...)``. Ranks above what the
-        problem supports repeat the error of those that it does.
+    array of shape (n_alphas, R0, ...)
+        On the host, or `out`. Entry ``[a, i, j, ...]`` belongs to the rank ``(i + 1, j + 1, ...)``.
+        Ranks above what the problem supports repeat the error of those that it does.
     """
     alphas, ranks = list(alphas), tuple(ranks)
-    surface = np.empty((len(alphas), *ranks)) if out is None else out
+    surface: Array = np.empty((len(alphas), *ranks)) if out is None else out
     path = rank_path(problem, held_out, ranks, subspaces)
     if not ranks:
-        np.maximum(path.yy + path.ridge_errors(alphas), 0.0, out=surface)
-        surface /= held_out.size
+        errors = np.maximum(path.yy + path.ridge_errors(alphas), 0.0) / held_out.size
+        surface[...] = asarray_like(errors, surface)
         for _ in alphas:
             tick()
         return surface
     path.prepare(alphas)
-    for a, alpha in enumerate(alphas):
+    for some in path.together(alphas):
         # Rounding leaves errors of nearly exact fits a little below zero.
-        block = to_numpy(_mean_errors(path.terms(alpha).errors(path.yy), held_out.size))
-        surface[a, ...] = extended(block, ranks)
-        tick()
+        block = _mean_errors(path.terms(*alphas[some]).errors(path.yy), held_out.size)
+        surface[some, ...] = extended(to_numpy(block) if is_numpy_array(surface) else block, ranks)
+        for _ in alphas[some]:
+            tick()
     return surface
 
 
@@ -109,60 +119,20 @@ def _mean_errors(block: Array, size: float) -> Array:
 def rank_path(
     problem: Spectral, held_out: HeldOut, ranks: tuple[int, ...], subspaces: str
 ) -> RankPath:
-    """The terms of all penalties; held-out data of another form bring their own way to them."""
-    make: type[RankPath] = getattr(held_out, "path", RankPath)
-    return make(problem, held_out, ranks, subspaces)
+    """The terms of all penalties; held-out data of another form bring their own way to them.
 
-
-def cumulative_sum(A: Array, axis: int) -> Array:
-    """Running sums along an axis; in place, slice by slice, where that is quicker."""
-    n, rest = A.shape[axis], math.prod(A.shape[axis + 1 :])
-    if not is_numpy_array(A) or (rest < 16 and n > 32):
-        return namespace_of(A).cumulative_sum(A, axis=axis)
-    slices = A.reshape(-1, n, rest)
-    for j in range(1, n):
-        slices[:, j] += slices[:, j - 1]
-    return A
-
-
-def extended(block: np.ndarray, ranks: tuple[int, ...]) -> np.ndarray:
-    """`block` with its last slices repeated up to the shape `ranks`."""
-    if block.shape == ranks:
-        return block
-    pairs = zip(ranks, block.shape, strict=True)
-    return block[np.ix_(*(np.minimum(np.arange(R), e - 1) for R, e in pairs))]
-
-
-@dataclass(frozen=True, eq=False)
-class Terms:
-    """What the error of every truncation or weighting of a core is made of.
-
-    Parameters
-    ----------
-    S, H : arrays of shape (R0, ..., Rp)
-    M : array of shape (R0, R0)
-        ``diag(G) + 2 tril(G, -1)``.
+    On an accelerator, where its bases are dear, it is there for as long as the held-out data are.
     """
+    make: type[RankPath] = getattr(held_out, "path", RankPath)
+    if on_host(problem.T):
+        return make(problem, held_out, ranks, subspaces)
+    paths, key = _PATHS.setdefault(held_out, {}), (ranks, subspaces)
+    if key not in paths:
+        paths[key] = make(problem, held_out, ranks, subspaces)
+    return paths[key]
 
-    S: Array
-    H: Array
-    M: Array
 
-    def errors(self, yy: float) -> Array:
-        """Squared errors of all ranks; `yy` is that of predicting the mean."""
-        block = self.increments()
-        block[(0,) * block.ndim] += yy  # which every sum begins with
-        for axis in reversed(range(block.ndim)):
-            block = cumulative_sum(block, axis)
-        return block
-
-    def increments(self) -> Array:
-        """``inc``: the sum over a leading block is the excess error of the fit of that rank."""
-        xp, S = namespace_of(self.S), self.S
-        inc = xp.reshape(self.M @ xp.reshape(S, (S.shape[0], -1)), tuple(S.shape))
-        inc -= 2 * self.H
-        inc *= S
-        return inc
+_PATHS: WeakKeyDictionary[Any, dict[Any, RankPath]] = WeakKeyDictionary()
 
 
 class RankPath:
@@ -192,35 +162,44 @@ class RankPath:
         """Find the bases of many penalties at once, where an accelerator waits for each of them."""
         free = range(1 if self.fixed is not None else len(self.ranks))
         sizes, tall = self.T.shape, self.T.shape[0] > _rest(self.T.shape, 0)
-        if on_host(self.T) or tall or max(sizes[mode] for mode in free) > HOST_LIMIT:
+        if on_host(self.T) or tall or max(sizes[mode] for mode in free) > _HOST_ROWS:
             return
         rows = [self.row_grams[mode - 1] for mode in free[1:]]
-        if any(G is None for G in rows):
+        new = [alpha for alpha in alphas if alpha not in self.found]
+        if not new or any(G is None for G in rows):
             return
         xp = namespace_of(self.T)
-        d = xp.stack([self.s / self.root(alpha) for alpha in alphas])
+        d = xp.stack([self.s / self.root(alpha) for alpha in new])
         grams = [self.input_gram * d[:, :, None] * d[:, None, :]]
         for G, n in zip(rows, sizes[1:], strict=False):
             grams.append(xp.reshape((d * d) @ xp.reshape(G, (-1, n * n)), (-1, n, n)))
-        pairs = zip(all_to_numpy(grams), self.ranks, strict=False)
-        with limit_threads(1):
-            bases = [np.stack([eigh_top(each, R)[1] for each in G]) for G, R in pairs]
-        there: list[Array] = all_beside(bases, self.T)
-        self.found = {alpha: [U[a, ...] for U in there] for a, alpha in enumerate(alphas)}
+        pairs = zip(_eigenvectors(all_to_numpy(grams)), self.ranks, strict=False)
+        # Largest first; what comes of them does not depend on their signs.
+        there: list[Array] = all_beside([U[:, :, : -R - 1 : -1] for U, R in pairs], self.T)
+        self.found |= {alpha: [U[a, ...] for U in there] for a, alpha in enumerate(new)}
 
-    def terms(self, alpha: float) -> Terms:
-        """Core, held-out products and Gram matrix for one penalty."""
+    def together(self, alphas: Sequence[float]) -> list[slice]:
+        """Which penalties to ask the terms of at the same time."""
+        n, step = len(alphas), 1
+        if len(self.ranks) == self.T.ndim and all(alpha in self.found for alpha in alphas):
+            # Core and products, and each once more while they are rotated.
+            step = max(1, _TOGETHER // (32 * math.prod(self.T.shape)))
+        return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+    def terms(self, *alphas: float) -> Terms:
+        """Core, held-out products and Gram matrix; with a leading axis for several penalties."""
         xp = namespace_of(self.T)
-        root = self.root(alpha)
-        found = self.found.get(alpha)
-        U0 = self._input_basis(root) if found is None else found[0]
-        A = U0 / root[:, None]  # feature coordinates to core coordinates
-        G = A.T @ self.C @ A
-        V = U0 * (self.s / root * self.scale)[:, None]
+        if len(alphas) == 1:
+            root, (U0, *others) = self.root(alphas[0]), self._bases(alphas[0])
+        else:
+            root = xp.stack([self.root(alpha) for alpha in alphas])
+            U0, *others = map(xp.stack, zip(*map(self._bases, alphas), strict=True))
+        A = U0 / root[..., None]  # feature coordinates to core coordinates
+        G = xp.matrix_transpose(A) @ self.C @ A
+        V = U0 * (self.s / root * self.scale)[..., None]
         if len(self.ranks) < self.T.ndim:
             return self._matrix_terms(V, A, G)
-        others = self.output_bases(root) if found is None or self.fixed is not None else found[1:]
-        S, H = self._rotated(V, A, others)
+        S, H = rotated(unfold(self.T, 0).T @ V, unfold(self.B, 0).T @ A, others)
         return Terms(S, H, xp.tril(G) + xp.tril(G, k=-1))
 
     def ridge_errors(self, alphas: Iterable[float]) -> np.ndarray:
@@ -258,6 +237,17 @@ class RankPath:
             found.append(xp.matmul(rows, xp.permute_dims(rows, (0, 2, 1))))
         return found
 
+    def _bases(self, alpha: float) -> list[Array]:
+        """Of all modes that are cut, for one penalty."""
+        if alpha in self.found:
+            found, root = self.found[alpha], None
+        else:
+            root = self.root(alpha)
+            found = [self._input_basis(root)]
+        if len(found) < len(self.ranks) == self.T.ndim:
+            return [*found, *self.output_bases(root)]
+        return found
+
     def _input_basis(self, root: Array) -> Array:
         d, R = self.s / root, self.ranks[0]
         if self.T.shape[0] > _rest(self.T.shape, 0):  # a tall unfolding: through its columns
@@ -289,10 +279,6 @@ class RankPath:
 
     # ------------------------------------------------------------ products
 
-    def _rotated(self, M: Array, A: Array, bases: Sequence[Array]) -> tuple[Array, Array]:
-        """The core ``S = T x_0 M' x_1 U1' ...`` and ``H = B x_0 A' x_1 U1' ...``."""
-        return rotated(unfold(self.T, 0).T @ M, unfold(self.B, 0).T @ A, bases)
-
     @cached_property
     def _cross(self) -> Array:
         """``T_(0) B_(0)'``."""
@@ -314,18 +300,11 @@ class RankPath:
         return Terms(norm, H, G * eye)
 
 
-def rotated(A: Array, B: Array, bases: Sequence[Array]) -> tuple[Array, Array]:
-    """Matrices of shape (D, k) as tensors ``A' x_1 U1' ...`` and ``B' x_1 U1' ...``.
-
-    Side by side: each step multiplies along the leading mode, which becomes the last. That is one
-    matrix product without a copy, and after all modes their order is the old one.
-    """
-    xp, k = namespace_of(A), A.shape[1]
-    both = xp.concat([A, B], axis=1)
-    for U in bases:
-        both = xp.reshape(both, (U.shape[0], -1)).T @ U
-    both = xp.reshape(both, (2 * k, *(U.shape[1] for U in bases)))
-    return both[:k, ...], both[k:, ...]
+def _eigenvectors(stacks: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Those of every matrix of stacks of them, smallest first; large ones share the threads."""
+    parts = [np.array_split(G, min(len(G), 1 + G.shape[1] // _ROWS_OF_A_THREAD)) for G in stacks]
+    found = iter(map_in_threads(lambda G: np.linalg.eigh(G)[1], [*chain(*parts)]))
+    return [np.concatenate([next(found) for _ in some]) for some in parts]
 
 
 def _scaled_rows(T: Array, d: Array) -> Array:

@@ -54,6 +54,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
     subspaces: str = "fitted"
     refine: bool = False
     search: str = "exhaustive"
+    _plain: type  # the estimator that is searched for
 
     # ------------------------------------------------------------ what a family of models adds
 
@@ -62,12 +63,20 @@ class SurfaceSearchCV(Intervals, SearchCV):
         """The ranks to try of a tensor of the given shape, input mode first."""
 
     @abstractmethod
-    def _model(self, index: Index, rank: tuple[int, ...]) -> Any:
-        """The unfitted estimator for a place ``(*candidate, alpha)`` of the grid and a rank."""
+    def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
+        """The parameters of an estimator of this rank that have to do with it."""
+
+    @abstractmethod
+    def _at_place(self, index: Index) -> dict[str, Any]:
+        """Its other parameters, at a place ``(*candidate, alpha)`` of the grid."""
 
     def _n_inputs(self, data: Data) -> int:
         """Size of the input mode of the coefficients."""
         return data.n_features
+
+    def _model(self, index: Index, rank: tuple[int, ...]) -> Any:
+        """The unfitted estimator for a place of the grid and a rank."""
+        return self._plain(**self._of_rank(rank), **self._at_place(index))
 
     # ------------------------------------------------------------ the search
 
@@ -115,7 +124,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
 
     def _sweep(self, folds: Folds, plan: RankGrid, penalties: np.ndarray, bar: Progress) -> Any:
         if folds.pruning is None and not self._prunes(folds, plan, penalties.size):
-            return super()._sweep(folds, plan, penalties, bar)
+            return _without_others(super()._sweep(folds, plan, penalties, bar), plan)
         alphas = self._to_units(penalties, folds)
         least = float(alphas.min())
         if folds.pruning is None:
@@ -128,15 +137,18 @@ class SurfaceSearchCV(Intervals, SearchCV):
         bar.expect(folds.n_folds * math.prod(folds.candidates) * penalties.size)
         return folds.pruning.screened(alphas, bar.tick)
 
+    def _home(self, folds: Folds) -> Any:
+        return folds.home
+
     def _n_threads(self, folds: Folds) -> int | None:
         """By default as many folds as there are threads, one for each; small ones do not wait."""
-        if self.n_jobs is not None or effective_n_jobs(None) > 1 or not folds.on_host:
+        if self.n_jobs is not None or effective_n_jobs(None) > 1 or folds.home is not None:
             return self.n_jobs
         return min(n_threads_for(folds.work), folds.n_folds)
 
     def _prunes(self, folds: Folds, plan: RankGrid, n_penalties: int) -> bool:
         # An accelerator computes all surfaces sooner than it is asked which are needed.
-        able = self.search == "pruned" and not callable(self.selection) and folds.on_host
+        able = self.search == "pruned" and not callable(self.selection) and folds.home is None
         return able and is_worthwhile(folds, plan, n_penalties)
 
     def _ridge_alphas(self, plan: RankGrid, penalties: np.ndarray, folds: Folds) -> Any:
@@ -171,13 +183,12 @@ class SurfaceSearchCV(Intervals, SearchCV):
             return replace(found, ridge_mse=float(found.mean_mse.min())), plan
         plan = plan.within_input_rank(found.n_supported)
         axis = found.fold_mse.ndim - len(plan.caps)
-        fold_mse = found.fold_mse[(slice(None),) * axis + (slice(plan.caps[0]),)]
+        fold_mse = found.fold_mse[(slice(None),) * axis + (slice(plan.caps[0]), ...)]
         mask = plan.mask()
         if mask is None and fold_mse.shape == found.fold_mse.shape:
             return found, plan
-        if mask is not None:
-            fold_mse[..., ~mask] = np.nan
-        return replace(found, fold_mse=fold_mse), plan
+        found = replace(found, fold_mse=fold_mse)
+        return found if mask is None else found.only(mask), plan
 
     def _results(self, found: Any, plan: RankGrid, folds: Folds) -> dict[str, Any]:
         if self.criterion == "cv":
@@ -195,7 +206,8 @@ class SurfaceSearchCV(Intervals, SearchCV):
                 f"no candidate has a finite {key}; the outputs are too large to be squared, or all "
                 f"models have more degrees of freedom than there are observations."
             )
-        return {**results, "n_parameters": parameter_counts(folds.shape, plan.caps)}
+        results["n_parameters"] = parameter_counts(folds.shape, plan.caps)
+        return results
 
     def _key(self) -> str:
         return "mean_mse" if self.criterion == "cv" else self.criterion
@@ -322,3 +334,12 @@ class SurfaceSearchCV(Intervals, SearchCV):
         """The chosen penalty."""
         check_is_fitted(self)
         return float(self.best_estimator_.alpha)
+
+
+def _without_others(found: Sweep, plan: RankGrid) -> Sweep:
+    """NaN where a rank is no candidate: the edges of a grid are judged by candidates, too."""
+    mask, least = plan.mask(), plan.within_input_rank(found.n_supported).mask()
+    if mask is not None and least is not None:
+        mask[: len(least)] |= least  # a rank beyond what is supported, and what it stands for
+        return found.only(mask)
+    return found

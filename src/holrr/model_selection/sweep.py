@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
+from ..core.namespace import Array, asarray_like, device_of, is_numpy_array, namespace_of, to_numpy
 from ..core.spectral import Spectral
 from ..core.threads import limit_threads
 from .folds import Folds
@@ -20,7 +21,7 @@ from .surface import error_surface
 __all__ = ["Errors", "Sweep", "over_folds", "rank_errors", "sweep"]
 
 # What fills in the held-out errors of one fold: ``errors(problem, held_out, out, tick)``.
-Errors = Callable[[Spectral, HeldOut, np.ndarray, Callable[[], object]], object]
+Errors = Callable[[Spectral, HeldOut, Array, Callable[[], object]], object]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,7 @@ class Sweep:
     Parameters
     ----------
     fold_mse : array of shape (n_folds, *candidates, *shape)
+        On the host or, of data on an accelerator, there.
     null_mse : float
         Mean over the folds of the error of predicting the training mean (or zero, where there is
         no intercept).
@@ -39,7 +41,7 @@ class Sweep:
         Least error of ridge regression; NaN where it was not looked for.
     """
 
-    fold_mse: np.ndarray
+    fold_mse: Array
     null_mse: float
     n_supported: int
     ridge_mse: float = math.nan
@@ -47,8 +49,19 @@ class Sweep:
     def joined(self, other: Sweep, axis: int, *, before: bool) -> Sweep:
         """With the errors of more candidates along an axis (that of the mean), before or after."""
         pair = (other, self) if before else (self, other)
-        both = np.concatenate([part.fold_mse for part in pair], axis=1 + axis)
+        xp = namespace_of(self.fold_mse)
+        both = xp.concat([part.fold_mse for part in pair], axis=1 + axis)
         return replace(self, fold_mse=both, ridge_mse=min(self.ridge_mse, other.ridge_mse))
+
+    def only(self, mask: np.ndarray) -> Sweep:
+        """The same with NaN for the ranks, of the shape of the mask, that are no candidates."""
+        errors = self.fold_mse
+        if is_numpy_array(errors):
+            errors[..., ~mask] = np.nan
+        else:
+            xp, nan = namespace_of(errors), namespace_of(errors).full_like(errors, math.nan)
+            errors = xp.where(asarray_like(mask, errors), errors, nan)
+        return replace(self, fold_mse=errors)
 
     def profile(self, axis: int) -> tuple[np.ndarray, np.ndarray]:
         """The least error of each entry along an axis, and those of the folds at the least of all.
@@ -58,33 +71,54 @@ class Sweep:
         axis : int
             Where the entries are in `mean_mse`.
         """
-        mean = np.moveaxis(self.mean_mse, axis, 0).reshape(self.mean_mse.shape[axis], -1)
-        least = np.nanmin(mean, axis=1)
+        xp = namespace_of(self.fold_mse)
+        mean = xp.moveaxis(self._mean, axis, 0)
+        mean = xp.reshape(mean, (mean.shape[0], -1))
+        least = _least_of_rows(mean)
         best = int(np.argmin(least))
-        folds = np.moveaxis(self.fold_mse, 1 + axis, 1)[:, best].reshape(len(self.fold_mse), -1)
-        return least, folds[:, int(np.nanargmin(mean[best]))]
+        folds = xp.moveaxis(self.fold_mse, 1 + axis, 1)[:, best, ...]
+        place = int(np.nanargmin(to_numpy(mean[best, :])))
+        return least, to_numpy(xp.reshape(folds, (folds.shape[0], -1))[:, place])
+
+    @cached_property
+    def _mean(self) -> Array:
+        return namespace_of(self.fold_mse).mean(self.fold_mse, axis=0)
 
     @cached_property
     def mean_mse(self) -> np.ndarray:
         """Mean over the folds."""
-        return self.fold_mse.mean(axis=0)
+        return to_numpy(self._mean)
 
     @cached_property
     def std_mse(self) -> np.ndarray:
         """Standard deviation over the folds, with no copy of the size of all folds."""
-        std = np.empty(self.fold_mse.shape[1:])
+        xp, std = namespace_of(self._mean), namespace_of(self._mean).zeros_like(self._mean)
         for index in np.ndindex(*std.shape[:1]):
-            part, out, mean = self.fold_mse[:, *index], std[*index, ...], self.mean_mse[index]
-            peak = float(np.fmax.reduce(mean, axis=None, initial=0.0))
+            part, mean = self.fold_mse[(slice(None), *index, ...)], self._mean[(*index, ...)]
+            peak = float(np.fmax.reduce(self.mean_mse[index], axis=None, initial=0.0))
             # No square overflows or vanishes.
             unit = peak if 0 < peak < math.inf and not 1e-120 < peak < 1e120 else 1.0
-            out[...] = 0.0
-            for fold in part:
+            out = std[(*index, ...)]
+            for fold in range(part.shape[0]):
                 with np.errstate(invalid="ignore"):  # infinite less infinite
-                    away = np.asarray(fold / unit - mean / unit if unit != 1.0 else fold - mean)
-                np.add(out, np.multiply(away, away, out=away), out=out)
-            np.multiply(np.sqrt(np.divide(out, len(part), out=out), out=out), unit, out=out)
-        return std
+                    away = (
+                        part[fold, ...] / unit - mean / unit
+                        if unit != 1.0
+                        else part[fold, ...] - mean
+                    )
+                away *= away
+                out += away
+            out /= part.shape[0]
+            out[...] = unit * xp.sqrt(out)
+        return to_numpy(std)
+
+
+def _least_of_rows(A: Array) -> np.ndarray:
+    """The smallest entry of each row of a matrix, NaN aside."""
+    if is_numpy_array(A):
+        return np.fmin.reduce(A, axis=1)
+    xp = namespace_of(A)
+    return to_numpy(xp.min(xp.where(xp.isnan(A), xp.full_like(A, math.inf), A), axis=1))
 
 
 def sweep(
@@ -95,6 +129,7 @@ def sweep(
     ridge_alphas: Sequence[float] = (),
     n_jobs: int | None = None,
     tick: Callable[[], object] = lambda: None,
+    home: Array | None = None,
 ) -> Sweep:
     """Held-out errors of all folds and candidates.
 
@@ -110,12 +145,18 @@ def sweep(
         Number of folds that are worked on at a time.
     tick : callable
         Passed on to `errors`, to be called after each step.
+    home : array, optional
+        What the errors shall lie beside; in arrays of NumPy by default.
     """
-    fold_mse = np.empty((folds.n_folds, *folds.candidates, *shape))
+    shape = folds.n_folds, *folds.candidates, *shape
+    fold_mse: Array = np.empty(shape)
+    if home is not None:
+        xp = namespace_of(home)
+        fold_mse = xp.empty(shape, dtype=xp.float64, device=device_of(home))
 
     def run(fold: int, candidate: tuple[int, ...]) -> tuple[float, int, np.ndarray]:
         problem, held_out = folds.kept_problem(fold, *candidate)
-        errors(problem, held_out, fold_mse[(fold, *candidate)], tick)
+        errors(problem, held_out, fold_mse[(fold, *candidate, ...)], tick)
         ridge = np.empty(0)
         if len(ridge_alphas):
             ridge = error_surface(problem, held_out, ridge_alphas, ())
@@ -146,7 +187,7 @@ def rank_errors(alphas: np.ndarray, caps: tuple[int, ...], subspaces: str = "fit
     """The errors of all ranks up to the caps, for all penalties (see `error_surface`)."""
 
     def errors(
-        problem: Spectral, held_out: HeldOut, out: np.ndarray, tick: Callable[[], object]
+        problem: Spectral, held_out: HeldOut, out: Array, tick: Callable[[], object]
     ) -> None:
         error_surface(problem, held_out, alphas, caps, subspaces=subspaces, out=out, tick=tick)
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -154,7 +155,7 @@ def core_step(problem: ScaledProblem, V: Tucker, beta: float) -> Tucker:
     vectors = [E for _, E in pairs]
     product = multi_mode_product(problem.T, mapped, transposed=True)
     coordinates = multi_mode_product(product, vectors, transposed=True)
-    eigenvalues = _outer([m for m, _ in pairs])
+    eigenvalues = reduce(lambda outer, m: outer[..., None] * m, [m for m, _ in pairs])
     core = multi_mode_product(coordinates / (eigenvalues + beta), vectors)
     return Tucker(core, V.factors)
 
@@ -202,14 +203,6 @@ def _mapped(problem: ScaledProblem, V: Tucker) -> list[Array]:
 def _eigh(M: Array) -> tuple[Array, Array]:
     m, E = eigh(symmetrise(M))
     return namespace_of(m).clip(m, 0.0, None), E
-
-
-def _outer(vectors: list[Array]) -> Array:
-    """The tensor of all products of entries, one of each vector."""
-    out = vectors[0]
-    for v in vectors[1:]:
-        out = out[..., None] * v
-    return out
 
 
 def random_start(like: Array, rank: tuple[int, ...], rng: np.random.RandomState) -> Tucker:

@@ -20,56 +20,10 @@ from ..progress import status_line
 from ._alternating import Descent, alternate, random_start
 from ._spectral import ScaledProblem, SpectralRegressor, lift
 
-__all__ = ["MLMTNC", "beta_in_units", "least_squares", "mlmtnc", "start_of", "unconverged"]
+__all__ = ["MLMTNC", "beta_in_units", "least_squares", "start_of", "unconverged", "unit_of_blocks"]
 
 # Penalty, in units in which the data are about one.
 _LARGEST = 1e150
-
-
-def mlmtnc(
-    problem: ScaledProblem,
-    spectral: Approximation,
-    beta: float,
-    *,
-    init: str = "holrr",
-    n_init: int = 1,
-    rng: np.random.RandomState,
-    **descent: Any,
-) -> Descent:
-    """The best of `n_init` descents.
-
-    Parameters
-    ----------
-    problem : ScaledProblem
-    spectral : Approximation
-        Of ``problem.T``, with the wanted ranks.
-    beta : float
-        Penalty in the units of the data.
-    init : {"holrr", "random"}
-        Whether the first start is the spectral approximation; all others are random.
-    n_init : int
-    rng : RandomState
-    descent : dict
-        Passed on to `alternate`.
-    """
-    # All of the p + 2 blocks of the coefficients change by this when the units of the data do.
-    unit = (problem.unit_t / problem.unit_s) ** (1 / (problem.T.ndim + 1))
-    # With far smaller penalties than the limit all is zero, and infinity is no number to go by.
-    scaled = min(beta * unit / problem.unit_t * unit / problem.unit_t, _LARGEST)
-    best: Descent | None = None
-    for trial in range(n_init):
-        if trial == 0 and init == "holrr":
-            start = least_squares(spectral.tucker, problem)
-        else:
-            start = random_start(problem.T, spectral.tucker.rank, rng)
-        found = alternate(problem, start, scaled, **descent)
-        best = found if best is None or found.objective < best.objective else best
-    assert best is not None
-    V = best.tucker
-    core, *factors = [B * unit for B in (V.core, *V.dense_factors())]
-    blocks = problem.restore(Tucker(core, tuple(factors)))
-    energy = problem.unit_t * problem.unit_t
-    return Descent(blocks, [value * energy for value in best.objectives], best.converged)
 
 
 def least_squares(Z: Tucker, problem: ScaledProblem) -> Tucker:
@@ -120,9 +74,6 @@ class MLMTNC(SpectralRegressor):
     core_ : array of shape (R0, ..., Rp)
     factors_ : list of p + 1 arrays of shape (d_i, R_i)
         Input mode first. Core and factors have equal norms.
-    coef_ : array of shape (n_features, d1, ..., dp)
-        Dense coefficients, built when asked for.
-    intercept_ : array of shape (d1, ..., dp), or float for scalar targets
     rank_ : tuple of int
         Shape of the core. A rank that the data do not support, or that is above the product of
         the others, is lowered.
@@ -135,13 +86,8 @@ class MLMTNC(SpectralRegressor):
         Rounds of the best descent.
     history_ : array of shape (n_rounds + 1,)
         The objective at its start and after each round.
-    solver_ : str
-        The factorisation of the inputs that was used.
-    moments_ : Moments
-        After `partial_fit` and `fit_moments` only.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-    labels_ : Labels or None
+    coef_, intercept_, solver_, moments_, n_features_in_, feature_names_in_, labels_
+        As in `HOLRR`.
 
     References
     ----------
@@ -207,18 +153,9 @@ class MLMTNC(SpectralRegressor):
     def _solve(self, problem: Any, n_features: int) -> None:
         data = ScaledProblem.of(problem)
         spectral = start_of(data, self.rank, n_features)
-        with status_line(type(self).__name__, self.verbose) as show:
-            found = mlmtnc(
-                data,
-                spectral,
-                beta_in_units(float(self.beta), problem.units, data.T.ndim),
-                init=self.init,
-                n_init=self.n_init,
-                rng=check_random_state(self.random_state),
-                max_iter=self.max_iter,
-                tol=self.tol,
-                report=None if show is None else lambda *look: show(_line(*look)),
-            )
+        beta = beta_in_units(float(self.beta), problem.units, data.T.ndim)
+        with status_line(type(self).__name__, self.verbose, _line) as report:
+            found = self._descend(data, spectral, beta, report)
         self._set_coefficients(lift(found.tucker, problem), problem)
         energy = problem.units.energy(data.unit_t * data.unit_t)
         self.lower_bound_ = (data.rest + spectral.lower_bound) * energy
@@ -228,6 +165,46 @@ class MLMTNC(SpectralRegressor):
         self.history_ = problem.units.energy(np.asarray(found.objectives))
         if not found.converged:
             warn(unconverged(self.max_iter, self.tol), ConvergenceWarning)
+
+    def _descend(
+        self, data: ScaledProblem, spectral: Approximation, beta: float, report: Any = None
+    ) -> Descent:
+        """The best of `n_init` descents.
+
+        Parameters
+        ----------
+        data : ScaledProblem
+        spectral : Approximation
+            Of ``data.T``, with the wanted ranks.
+        beta : float
+            Penalty in the units of the data.
+        report : callable, optional
+            As in `alternate`.
+        """
+        unit, rng = unit_of_blocks(data), check_random_state(self.random_state)
+        # With far smaller penalties than the limit all is zero, and infinity is no number to go by.
+        scaled = min(beta * unit / data.unit_t * unit / data.unit_t, _LARGEST)
+        best: Descent | None = None
+        for trial in range(self.n_init):
+            if trial == 0 and self.init == "holrr":
+                start = least_squares(spectral.tucker, data)
+            else:
+                start = random_start(data.T, spectral.tucker.rank, rng)
+            found = alternate(
+                data, start, scaled, max_iter=self.max_iter, tol=self.tol, report=report
+            )
+            best = found if best is None or found.objective < best.objective else best
+        assert best is not None
+        V = best.tucker
+        core, *factors = [B * unit for B in (V.core, *V.dense_factors())]
+        blocks = data.restore(Tucker(core, tuple(factors)))
+        energy = data.unit_t * data.unit_t
+        return Descent(blocks, [value * energy for value in best.objectives], best.converged)
+
+
+def unit_of_blocks(data: ScaledProblem) -> float:
+    """What all of the p + 2 blocks of the coefficients change by when the units of the data do."""
+    return (data.unit_t / data.unit_s) ** (1 / (data.T.ndim + 1))
 
 
 def beta_in_units(beta: float, units: Units, order: int) -> float:

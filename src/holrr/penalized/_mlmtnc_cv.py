@@ -20,7 +20,14 @@ from ..model_selection.selection import best_index
 from ..model_selection.sweep import Sweep, rank_errors, sweep
 from ._alternating import balance, penalty
 from ._cv import Complain, PenalizedCV, held_out_mse
-from ._mlmtnc import MLMTNC, beta_in_units, least_squares, mlmtnc, start_of, unconverged
+from ._mlmtnc import (
+    MLMTNC,
+    beta_in_units,
+    least_squares,
+    start_of,
+    unconverged,
+    unit_of_blocks,
+)
 from ._spectral import ScaledProblem
 
 __all__ = ["MLMTNCCV"]
@@ -40,14 +47,10 @@ class MLMTNCCV(PenalizedCV):
         held-out data best with, among all: this costs about one fit a fold.
     betas : array-like, optional
         The penalties to try, above 0. By default 13 in half decades, scaled to the data.
-    cv : int, splitter or iterable, default=5
-        Folds, as in scikit-learn.
+    cv, n_jobs, verbose
+        As in `TraceNormRegressionCV`.
     max_iter, tol, init, n_init, random_state, fit_intercept
         As in `MLMTNC`.
-    n_jobs : int, optional
-        Number of folds that are worked on at a time.
-    verbose : bool, int or "rich", default=False
-        Whether progress is shown.
     output_shape, sample_dim
         As in `HOLRR`.
 
@@ -61,18 +64,12 @@ class MLMTNCCV(PenalizedCV):
     cv_results_ : dict
         "mean_mse" and "std_mse", of shape (n_ranks, n_betas), "fold_mse", of shape (n_folds,
         n_ranks, n_betas), "ranks" and "betas".
-    best_index_ : tuple of int
-    best_score_ : float
-        The smallest mean squared error, with its sign changed.
-    null_mse_, ridge_mse_ : float
-        Held-out errors of the mean and of ridge regression, for comparison.
     best_estimator_ : MLMTNC
         Fitted to all the data.
     coef_, intercept_, core_, factors_, rank_, n_iter_, objective_, lower_bound_
         Those of `best_estimator_`.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-    labels_ : Labels or None
+    best_index_, best_score_, null_mse_, ridge_mse_, n_features_in_, feature_names_in_, labels_
+        As in `TraceNormRegressionCV`.
 
     Examples
     --------
@@ -158,15 +155,16 @@ class MLMTNCCV(PenalizedCV):
         order = 1 + sum(d > 1 for d in folds.output_shape)
         return np.array([beta_in_units(float(beta), folds.units, order) for beta in penalties])
 
-    def _plan(self, folds: Folds, n_penalties: int) -> int:
-        return folds.n_inputs
+    def _plan(self, folds: Folds, n_penalties: int) -> MLMTNC:
+        """The model whose ranks and penalty are varied."""
+        return self._model(None, 1.0)
 
-    def _shape(self, plan: int, n_penalties: int) -> tuple[int, ...]:
+    def _shape(self, plan: MLMTNC, n_penalties: int) -> tuple[int, ...]:
         return (len(self.ranks_), n_penalties)
 
     def _fold_errors(
         self,
-        plan: int,
+        plan: MLMTNC,
         penalties: np.ndarray,
         problem: Spectral,
         held_out: HeldOut,
@@ -175,30 +173,24 @@ class MLMTNCCV(PenalizedCV):
         data = ScaledProblem.of(problem)
         errors = np.empty((len(self.ranks_), penalties.size))
         for i, rank in enumerate(self.ranks_):
-            spectral = start_of(data, rank, plan)
+            spectral = start_of(data, rank, problem.basis.shape[0])
             for k, beta in enumerate(penalties):
-                found = mlmtnc(
-                    data,
-                    spectral,
-                    float(beta),
-                    init=self.init,
-                    n_init=self.n_init,
-                    rng=check_random_state(self.seed_),
-                    max_iter=self.max_iter,
-                    tol=self.tol,
-                )
+                found = plan._descend(data, spectral, float(beta))
                 if not found.converged:
                     complain(unconverged(self.max_iter, self.tol))
                 errors[i, k] = held_out_mse(held_out, found.tucker)
         return errors
 
-    def _results(self, found: Sweep, plan: int, folds: Folds) -> dict[str, Any]:
+    def _results(self, found: Sweep, plan: MLMTNC, folds: Folds) -> dict[str, Any]:
         return {**super()._results(found, plan, folds), "ranks": self.ranks_}
 
     def _candidate(self, index: Index) -> MLMTNC:
+        return self._model(self.ranks_[index[0]], float(self.betas_[index[1]]))
+
+    def _model(self, rank: Any, beta: float) -> MLMTNC:
         return MLMTNC(
-            self.ranks_[index[0]],
-            float(self.betas_[index[1]]),
+            rank,
+            beta,
             max_iter=self.max_iter,
             tol=self.tol,
             init=self.init,
@@ -238,7 +230,6 @@ def _holrr_rank(folds: Folds, n_jobs: int | None) -> tuple[int, ...]:
 def _default_betas(data: ScaledProblem, rank: Any, n_features: int) -> np.ndarray:
     """Penalties from a negligible one to one at which hardly anything is left."""
     start = balance(least_squares(start_of(data, rank, n_features).tucker, data))
-    unit = (data.unit_t / data.unit_s) ** (1 / (data.T.ndim + 1))
     explained = float(squared_norm(data.T)) * data.unit_t**2
-    weight = penalty(start) * unit**2
+    weight = penalty(start) * unit_of_blocks(data) ** 2
     return _RELATIVE_BETAS * (explained / weight if explained > 0 and weight > 0 else 1.0)

@@ -20,8 +20,8 @@ def shrink(A: Array, mode: int, threshold: float) -> tuple[Array, Array]:
     """Lower the singular values of one unfolding by a threshold, not below zero.
 
     It is the proximal map of ``threshold * ||A_(mode)||_*`` (Cai, Candes and Shen 2010). The Gram
-    matrix of the shorter side serves, unless the threshold is so small that its rounding would
-    show; then the unfolding itself is decomposed.
+    matrix of the rows serves where they are the shorter side, unless the threshold is so small
+    that its rounding would show; else the unfolding itself is decomposed.
 
     Parameters
     ----------
@@ -36,31 +36,18 @@ def shrink(A: Array, mode: int, threshold: float) -> tuple[Array, Array]:
     U : array of shape (d_mode, k)
         Orthonormal basis of the range of the unfolding of `Z`.
     """
-    n, rest = A.shape[mode], math.prod(A.shape) // A.shape[mode]
-    if n > rest:
-        return _shrink_tall(A, mode, threshold)
-    lam, U = eigh(gram(A, mode))
-    sigma = np.sqrt(np.maximum(to_numpy(lam), 0.0))
-    if threshold < _GRAM_LIMIT * sigma[0]:
-        U, sigma = _left_vectors(unfold(A, mode))
-    k = int((sigma > threshold).sum())
-    U = U[:, :k]
-    keep = asarray_like(1.0 - threshold / sigma[:k], A)
-    return mode_product(A, (U * keep) @ U.T, mode), U
-
-
-def _left_vectors(M: Array) -> tuple[Array, np.ndarray]:
-    U, sigma, _ = svd(M)
-    return U, to_numpy(sigma)
-
-
-def _shrink_tall(A: Array, mode: int, threshold: float) -> tuple[Array, Array]:
-    """The same for an unfolding with more rows than columns, which are few: by its SVD."""
-    Q, s, P = svd(unfold(A, mode))
+    if A.shape[mode] ** 2 <= math.prod(A.shape):
+        lam, U = eigh(gram(A, mode))
+        sigma = np.sqrt(np.maximum(to_numpy(lam), 0.0))
+        if threshold >= _GRAM_LIMIT * sigma[0]:
+            k = int((sigma > threshold).sum())
+            U, keep = U[:, :k], asarray_like(1.0 - threshold / sigma[:k], A)
+            return mode_product(A, (U * keep) @ U.T, mode), U
+    U, s, P = svd(unfold(A, mode))
     sigma = to_numpy(s)
     k = int((sigma > threshold).sum())
     lowered = asarray_like(sigma[:k] - threshold, A)
-    return fold((Q[:, :k] * lowered) @ P[:, :k].T, mode, A.shape), Q[:, :k]
+    return fold((U[:, :k] * lowered) @ P[:, :k].T, mode, A.shape), U[:, :k]
 
 
 def nuclear_norm(A: Array, mode: int) -> float:

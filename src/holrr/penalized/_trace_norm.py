@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from ..core.caution import warn
-from ..core.namespace import Array
 from ..core.spectral import Spectral
 from ..core.tensor import mode_product
 from ..progress import status_line
@@ -23,96 +22,7 @@ from ._trace_norm_problem import Penalized, Solution, State
 __all__ = ["TraceNormRegression"]
 
 
-class _TraceNorm(SpectralRegressor):
-    """What the estimator and its cross-validated relative share."""
-
-    _parameter_constraints: dict = {  # noqa: RUF012
-        **SpectralRegressor._parameter_constraints,
-        "mode_weights": ["array-like", None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-    }
-
-    def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
-        check_mode_weights(self.mode_weights, 1 + len(output_shape))
-
-    def _penalized(self, problem: Spectral) -> Penalized:
-        data = ScaledProblem.of(problem)
-        alpha = problem.units.alpha(float(self.alpha)) / data.unit_s / data.unit_s
-        weights = check_mode_weights(self.mode_weights, problem.T.ndim)
-        return Penalized(data, alpha, data.pick(weights))
-
-    def _solve_at(
-        self, problem: Spectral, penalty: float, start: State | None = None
-    ) -> State | None:
-        """Solve for one penalty and set the fitted attributes; returns where the solver stopped."""
-        scaled, units = self._penalized(problem), problem.units
-        unit = scaled.data.unit_s * scaled.data.unit_t
-        with status_line(type(self).__name__, self.verbose) as show:
-            found = trace_norm(
-                scaled,
-                penalty / units.x / units.y / unit,
-                start=start,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                report=None if show is None else lambda *look: show(_line(*look)),
-            )
-        self._set_solution(found, scaled.data, problem)
-        self.penalty_max_ = scaled.penalty_max() * unit * units.x * units.y
-        return found.state
-
-    def _set_solution(self, found: Solution, data: ScaledProblem, problem: Spectral) -> None:
-        self._set_coefficients(lift(found.coefficients(data), problem), problem)
-        energy = problem.units.energy(data.unit_t * data.unit_t)
-        self.objective_ = found.objective * energy
-        self.lower_bound_ = min(found.lower_bound, found.objective) * energy
-        self.rank_ = (0,) * len(data.shape) if found.is_zero else self.tucker_.rank
-        self.n_iter_ = found.n_iter
-        self.history_ = {name: np.asarray(values) for name, values in found.history.items()}
-        for name in ("objective", "lower_bound"):
-            self.history_[name] = self.history_[name] * energy
-        unit_s = data.unit_s * problem.units.x
-        self.history_["rho"] = self.history_["rho"] * unit_s * unit_s
-        if not found.converged:
-            warn(unconverged(found, self.max_iter, self.tol), ConvergenceWarning)
-
-
-def _line(n_iter: int, objective: float, bound: float) -> str:
-    return f"iteration {n_iter}, relative duality gap {(objective - bound) / objective:.1e}"
-
-
-def unconverged(found: Solution, max_iter: int, tol: float) -> str:
-    """What a warning says of a solution that is not good enough."""
-    return (
-        f"The trace norm solver stopped after max_iter={max_iter} iterations at a relative duality "
-        f"gap of {found.gap:.1e}, above tol={tol}. Increase max_iter or tol; a larger alpha or "
-        f"inputs on a common scale make the problem easier."
-    )
-
-
-def check_mode_weights(mode_weights: Any, order: int) -> tuple[float, ...]:
-    """One weight for the norm of each unfolding, input mode first."""
-    if mode_weights is None:
-        return (1.0,) * order
-    if not isinstance(mode_weights, (Sequence, np.ndarray)) or len(mode_weights) != order:
-        raise ValueError(
-            f"mode_weights must have {order} entries, one for the input mode and one for each of "
-            f"the {order - 1} output modes of Y; got {mode_weights!r}."
-        )
-    try:
-        weights = tuple(float(w) for w in mode_weights)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"mode_weights must be numbers; got mode_weights={mode_weights!r}."
-        ) from error
-    if not all(math.isfinite(w) and w >= 0 for w in weights):
-        raise ValueError(
-            f"mode_weights must be finite and not negative; got mode_weights={mode_weights!r}."
-        )
-    return weights
-
-
-class TraceNormRegression(_TraceNorm):
+class TraceNormRegression(SpectralRegressor):
     r"""Tensor regression with a convex penalty on the ranks of all unfoldings.
 
     Minimises
@@ -154,9 +64,6 @@ class TraceNormRegression(_TraceNorm):
     core_ : array of shape (R0, ..., Rp)
     factors_ : list of p + 1 arrays of shape (d_i, R_i)
         With orthonormal columns, input mode first.
-    coef_ : array of shape (n_features, d1, ..., dp)
-        Dense coefficients, built when asked for.
-    intercept_ : array of shape (d1, ..., dp), or float for scalar targets
     rank_ : tuple of int
         Multilinear rank of the coefficients; all zero where these are zero.
     objective_ : float
@@ -169,13 +76,8 @@ class TraceNormRegression(_TraceNorm):
     history_ : dict of arrays
         "iteration", "objective", "lower_bound", "primal_residual", "dual_residual" and "rho" (the
         step size) at each look at the objective.
-    solver_ : str
-        The factorisation of the inputs that was used.
-    moments_ : Moments
-        After `partial_fit` and `fit_moments` only.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-    labels_ : Labels or None
+    coef_, intercept_, solver_, moments_, n_features_in_, feature_names_in_, labels_
+        As in `HOLRR`.
 
     See Also
     --------
@@ -213,8 +115,11 @@ class TraceNormRegression(_TraceNorm):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **_TraceNorm._parameter_constraints,
+        **SpectralRegressor._parameter_constraints,
         "penalty": [Interval(Real, 0, None, closed="left")],
+        "mode_weights": ["array-like", None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
     }
 
@@ -243,24 +148,91 @@ class TraceNormRegression(_TraceNorm):
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 
-    def _solve(self, problem: Any, n_features: int) -> None:
-        start = self._warm_state(problem) if self.warm_start else None
-        state = self._solve_at(problem, float(self.penalty), start)
-        self.__dict__.pop("_warm", None)
-        if self.warm_start and state is not None:
-            self._warm = _to_features(state, problem)
+    def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
+        check_mode_weights(self.mode_weights, 1 + len(output_shape))
 
-    def _warm_state(self, problem: Spectral) -> State | None:
-        """The state that the last fit left, where it is of the same shape."""
-        warm = self.__dict__.get("_warm")
-        if warm is None:
+    def _penalized(self, problem: Spectral) -> Penalized:
+        data = ScaledProblem.of(problem)
+        alpha = problem.units.alpha(float(self.alpha)) / data.unit_s / data.unit_s
+        weights = check_mode_weights(self.mode_weights, problem.T.ndim)
+        return Penalized(data, alpha, data.pick(weights))
+
+    def _solve(self, problem: Any, n_features: int) -> None:
+        scaled, units = self._penalized(problem), problem.units
+        unit = scaled.data.unit_s * scaled.data.unit_t
+        with status_line(type(self).__name__, self.verbose, _line) as report:
+            found = trace_norm(
+                scaled,
+                float(self.penalty) / units.x / units.y / unit,
+                start=self._warm_state(problem, len(scaled.splits)),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                report=report,
+            )
+        self._set_solution(found, scaled.data, problem)
+        self.penalty_max_ = scaled.penalty_max() * unit * units.x * units.y
+        self.__dict__.pop("_warm", None)
+        if self.warm_start and found.state is not None:
+            self._warm = _to_features(found.state, problem)
+
+    def _set_solution(self, found: Solution, data: ScaledProblem, problem: Spectral) -> None:
+        self._set_coefficients(lift(found.coefficients(data), problem), problem)
+        energy = problem.units.energy(data.unit_t * data.unit_t)
+        self.objective_ = found.objective * energy
+        self.lower_bound_ = min(found.lower_bound, found.objective) * energy
+        self.rank_ = (0,) * len(data.shape) if found.is_zero else self.tucker_.rank
+        self.n_iter_ = found.n_iter
+        self.history_ = {name: np.asarray(values) for name, values in found.history.items()}
+        for name in ("objective", "lower_bound"):
+            self.history_[name] = self.history_[name] * energy
+        unit_s = data.unit_s * problem.units.x
+        self.history_["rho"] = self.history_["rho"] * unit_s * unit_s
+        if not found.converged:
+            warn(unconverged(found, self.max_iter, self.tol), ConvergenceWarning)
+
+    def _warm_state(self, problem: Spectral, n_splits: int) -> State | None:
+        """The state that the last fit left, where it is wanted and of the same shape."""
+        warm = vars(self).get("_warm") if self.warm_start else None
+        if warm is None or len(warm["copies"]) != n_splits:
             return None
         shape = (problem.basis.shape[0], *problem.T.shape[1:])
         same = tuple(warm["W"].shape) == shape and type(warm["W"]) is type(problem.T)
-        n_splits = len(self._penalized(problem).splits)
-        if not same or len(warm["copies"]) != n_splits:
-            return None
-        return _to_spectral(warm, problem)
+        return _to_spectral(warm, problem) if same else None
+
+
+def check_mode_weights(mode_weights: Any, order: int) -> tuple[float, ...]:
+    """One weight for the norm of each unfolding, input mode first."""
+    if mode_weights is None:
+        return (1.0,) * order
+    if not isinstance(mode_weights, (Sequence, np.ndarray)) or len(mode_weights) != order:
+        raise ValueError(
+            f"mode_weights must have {order} entries, one for the input mode and one for each of "
+            f"the {order - 1} output modes of Y; got {mode_weights!r}."
+        )
+    try:
+        weights = tuple(float(w) for w in mode_weights)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"mode_weights must be numbers; got mode_weights={mode_weights!r}."
+        ) from error
+    if not all(math.isfinite(w) and w >= 0 for w in weights):
+        raise ValueError(
+            f"mode_weights must be finite and not negative; got mode_weights={mode_weights!r}."
+        )
+    return weights
+
+
+def unconverged(found: Solution, max_iter: int, tol: float) -> str:
+    """What a warning says of a solution that is not good enough."""
+    return (
+        f"The trace norm solver stopped after max_iter={max_iter} iterations at a relative duality "
+        f"gap of {found.gap:.1e}, above tol={tol}. Increase max_iter or tol; a larger alpha or "
+        f"inputs on a common scale make the problem easier."
+    )
+
+
+def _line(n_iter: int, objective: float, bound: float) -> str:
+    return f"iteration {n_iter}, relative duality gap {(objective - bound) / objective:.1e}"
 
 
 def _to_features(state: State, problem: Spectral) -> dict[str, Any]:
@@ -278,11 +250,10 @@ def _to_features(state: State, problem: Spectral) -> dict[str, Any]:
 
 def _to_spectral(warm: dict[str, Any], problem: Spectral) -> State:
     unit_s, unit_w, unit_m = _units(problem)
-    down: Any = lambda A, unit: mode_product(A, problem.basis.T, 0) / unit  # noqa: E731
-    copies: list[Array] = [down(Z, unit_w) for Z in warm["copies"]]
+    down = lambda A, unit: mode_product(A, problem.basis.T, 0) / unit  # noqa: E731
     return State(
         down(warm["W"], unit_w),
-        tuple(copies),
+        tuple(down(Z, unit_w) for Z in warm["copies"]),
         tuple(down(M, unit_m) for M in warm["multipliers"]),
         warm["rho"] / unit_s**2,
         warm["penalty"] / unit_m,

@@ -10,7 +10,7 @@ from ..model_selection.held_out import HeldOut
 from ..model_selection.search import Index
 from ._admm import trace_norm
 from ._cv import Complain, PenalizedCV, held_out_mse
-from ._trace_norm import TraceNormRegression, _TraceNorm, unconverged
+from ._trace_norm import TraceNormRegression, unconverged
 from ._trace_norm_problem import State
 
 __all__ = ["TraceNormRegressionCV"]
@@ -58,9 +58,8 @@ class TraceNormRegressionCV(PenalizedCV):
         Fitted to all the data.
     coef_, intercept_, core_, factors_, rank_, n_iter_, objective_, lower_bound_
         Those of `best_estimator_`.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,)
-    labels_ : Labels or None
+    n_features_in_, feature_names_in_, labels_
+        As in `HOLRR`.
 
     Examples
     --------
@@ -76,7 +75,7 @@ class TraceNormRegressionCV(PenalizedCV):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **_TraceNorm._parameter_constraints,
+        **TraceNormRegression._parameter_constraints,
         **PenalizedCV._parameter_constraints,
         "penalties": ["array-like", None],
     }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..metrics.coverage import check_intervals, interval_coverage
-from ._style import DARK, MAIN, axes_of, tidy
+from . import _style as style
 
 __all__ = ["IntervalCalibrationDisplay"]
 
@@ -143,13 +143,13 @@ class IntervalCalibrationDisplay:
         ax
             As in `from_estimator`.
         """
-        self.figure_, self.ax_ = axes_of(ax, 3.8, 3.6)
+        self.figure_, self.ax_ = style.axes_of(ax, 3.8, 3.6)
         ax, first = self.ax_, not self.ax_.lines
         if first:
-            ax.plot([0, 1], [0, 1], "--", color=DARK, lw=1, label="as promised")
+            ax.plot([0, 1], [0, 1], "--", color=style.DARK, lw=1, label="as promised")
         # One colour and marker for each curve, so that they differ in grey print, too.
         n = len(ax.lines) - 1
-        color, marker = (MAIN, *(f"C{i}" for i in range(1, 10)))[n % 10], "osD^v"[n % 5]
+        color, marker = (style.MAIN, *(f"C{i}" for i in range(1, 10)))[n % 10], "osD^v"[n % 5]
         error = np.mean(np.abs(self.observed - self.nominal))
         label = f"{self.name or 'observed'} (off by {error:.3f})"
         ax.plot(self.nominal, self.observed, marker=marker, ms=4, color=color, label=label)
@@ -161,5 +161,5 @@ class IntervalCalibrationDisplay:
         ax.set_xlabel("nominal coverage", fontsize=9)
         ax.set_ylabel("observed coverage", fontsize=9)
         ax.legend(loc="upper left", fontsize=7, frameon=False, handlelength=1.6)
-        tidy(ax)
+        style.tidy(ax)
         return self

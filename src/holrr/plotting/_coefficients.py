@@ -11,7 +11,7 @@ from scipy.ndimage import label, maximum_position
 
 from ..data.labels import mode_coordinates, mode_names
 from ..inference import StandardErrors, standard_errors
-from ._style import DARK, MAIN, MUTED, axes_of, date_ticks, name_ticks, outline, short, tidy
+from . import _style as style
 
 __all__ = ["CoefficientDisplay"]
 
@@ -118,13 +118,13 @@ class CoefficientDisplay:
         ends = [end[at] for end in coef.interval(coverage)]
         value, marked = coef.value[at], coef.significant(q)[at]
         if len(free) == 1:
-            self.figure_, self.ax_ = axes_of(ax, 4.6, 2.8)
+            self.figure_, self.ax_ = style.axes_of(ax, 4.6, 2.8)
             self._curve(free[0], value, ends, marked, f"{100 * coverage:.3g} % band")
         else:
-            self.figure_, self.ax_ = axes_of(ax, 4.6, 3.4)
+            self.figure_, self.ax_ = style.axes_of(ax, 4.6, 3.4)
             self._map(free, value, marked)
         fixed = [
-            f"{short(name, 20)} {short(c[i], 20)}"
+            f"{style.short(name, 20)} {style.short(c[i], 20)}"
             for name, c, i in zip(self.mode_names, self.coordinates, at, strict=True)
             if not isinstance(i, slice)
         ]
@@ -174,39 +174,38 @@ class CoefficientDisplay:
         ax, coordinates, (low, high) = self.ax_, self.coordinates[mode], ends
         x = np.arange(len(coordinates))
         numbered = mode == 0 and np.array_equal(coordinates, x)  # features without names
-        ordered = coordinates.dtype.kind in "iufM" and not numbered
-        ax.axhline(0, color=DARK, lw=0.8)
-        if ordered:
+        ax.axhline(0, color=style.DARK, lw=0.8)
+        if style.is_ordered(coordinates) and not numbered:
             i, x = np.argsort(coordinates), coordinates
-            ax.fill_between(x[i], low[i], high[i], color=MAIN, alpha=0.18, lw=0, label=band)
-            ax.plot(x[i], value[i], color=MAIN, lw=1)
+            ax.fill_between(x[i], low[i], high[i], color=style.MAIN, alpha=0.18, lw=0, label=band)
+            ax.plot(x[i], value[i], color=style.MAIN, lw=1)
             if coordinates.dtype.kind == "M":
-                date_ticks(ax.xaxis, 7)
+                style.date_ticks(ax.xaxis, 7)
         else:  # names have no order: nothing lies between them
-            ax.vlines(x, low, high, color=MAIN, alpha=0.35, lw=4, label=band)
-            name_ticks(ax, ax.xaxis, coordinates)
+            ax.vlines(x, low, high, color=style.MAIN, alpha=0.35, lw=4, label=band)
+            style.name_ticks(ax, ax.xaxis, coordinates)
         size = 5 if len(x) <= 40 else 3
-        dots = {"ls": "", "marker": "o", "ms": size, "color": MAIN}
+        dots = {"ls": "", "marker": "o", "ms": size, "color": style.MAIN}
         ax.plot(x[marked], value[marked], **dots, label="differs from zero")
         ax.plot(x[~marked], value[~marked], **dots, mfc="white", label="may be zero")
-        ax.set_xlabel(short(self.mode_names[mode], 40), fontsize=9)
+        ax.set_xlabel(style.short(self.mode_names[mode], 40), fontsize=9)
         ax.set_ylabel("coefficient", fontsize=9)
-        tidy(ax)
+        style.tidy(ax)
 
     def _map(self, free: list[int], value: np.ndarray, marked: np.ndarray) -> None:
         ax, (rows, columns) = self.ax_, free
         top = float(np.nanmax(np.abs(value), initial=0.0)) or 1.0
-        ax.set_facecolor(MUTED)  # outputs that were never observed
+        ax.set_facecolor(style.MUTED)  # outputs that were never observed
         image = ax.pcolormesh(value, cmap="RdBu_r", vmin=-top, vmax=top)
         pale = np.where(marked | np.isnan(value), np.nan, 1.0)
         ax.pcolormesh(pale, cmap="gray", vmin=0, vmax=1, alpha=0.6)
-        outline(ax, marked, 0.0, "black")
+        style.outline(ax, marked, 0.0, "black")
         _write_signs(ax, value, marked, top)
         for axis, mode in ((ax.xaxis, columns), (ax.yaxis, rows)):
-            axis.set_label_text(short(self.mode_names[mode], 28), fontsize=9)
-            name_ticks(ax, axis, self.coordinates[mode], 0.5)
+            axis.set_label_text(style.short(self.mode_names[mode], 28), fontsize=9)
+            style.name_ticks(ax, axis, self.coordinates[mode], 0.5)
         y = self.coordinates[rows]
-        if y.dtype.kind not in "iufM" or y[0] > y[-1]:  # names are read from the top
+        if not style.is_ordered(y) or y[0] > y[-1]:  # names are read from the top
             ax.invert_yaxis()
         bar = self.figure_.colorbar(image, ax=ax, pad=0.02)
         bar.set_label("coefficient", fontsize=8)

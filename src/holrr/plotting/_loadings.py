@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.namespace import fix_signs, to_numpy
 from ..core.tensor import multi_mode_product
 from ..data.labels import mode_coordinates
-from ._style import DARK, MAIN, date_ticks, name_ticks, names_of, new_figure, short, tidy
+from . import _style as style
 
 __all__ = ["LoadingsDisplay"]
 
@@ -104,7 +104,7 @@ class LoadingsDisplay:
         check_is_fitted(estimator)
         if n_components < 1:
             raise ValueError(f"n_components must be at least 1; got {n_components}.")
-        names = names_of(estimator, mode_names, len(estimator.tucker_.shape))
+        names = style.names_of(estimator, mode_names, len(estimator.tucker_.shape))
         every = range(len(names)) if mode is None else [mode]
         rows = [_row(estimator, _modes(m, names), names, n_components) for m in every]
         keys = ("loadings", "shares", "coordinates", "names")
@@ -121,7 +121,7 @@ class LoadingsDisplay:
         """
         heights = [self._height(i) for i in range(len(self.loadings))]
         columns = max(share.size for share in self.shares)
-        self.figure_ = fig or new_figure(2.3 * columns + 0.6, sum(heights))
+        self.figure_ = fig or style.new_figure(2.3 * columns + 0.6, sum(heights))
         grid = self.figure_.add_gridspec(len(heights), columns, height_ratios=heights)
         self.axes_ = np.full((len(heights), columns), None, dtype=object)
         for i, share in enumerate(self.shares):
@@ -138,34 +138,34 @@ class LoadingsDisplay:
         if len(self.names[i]) == 2:
             return 2.1
         x = self.coordinates[i][0]
-        return 1.7 if _is_ordered(x) else 0.6 + 0.16 * min(x.size, _MOST_BARS)
+        return 1.7 if style.is_ordered(x) else 0.6 + 0.16 * min(x.size, _MOST_BARS)
 
     def _curves(self, i: int, axes: Sequence[Any]) -> None:
         """Directions of one mode: lines where its coordinate has an order, else bars."""
         (x,), (name,), U = self.coordinates[i], self.names[i], self.loadings[i]
         for k, ax in enumerate(axes):
-            tidy(ax)
-            if _is_ordered(x):
+            style.tidy(ax)
+            if style.is_ordered(x):
                 order = np.argsort(x)
-                ax.axhline(0, color=DARK, lw=0.6)
+                ax.axhline(0, color=style.DARK, lw=0.6)
                 marker = "." if x.size <= 40 else None
-                ax.plot(x[order], U[order, k], color=MAIN, lw=1.5, marker=marker, ms=4)
+                ax.plot(x[order], U[order, k], color=style.MAIN, lw=1.5, marker=marker, ms=4)
                 _few_ticks(ax, ax.xaxis, x)
-                ax.set_xlabel(short(name, 30), fontsize=8)
+                ax.set_xlabel(style.short(name, 30), fontsize=8)
                 ax.tick_params(labelleft=k == 0)
             else:
                 self._bars(ax, i, k)
         # Names of bars speak for themselves; what they are of stands above them.
-        axes[0].set_ylabel("loading" if _is_ordered(x) else short(name, 14), fontsize=8)
+        axes[0].set_ylabel("loading" if style.is_ordered(x) else style.short(name, 14), fontsize=8)
 
     def _bars(self, ax: Any, i: int, k: int) -> None:
         (x,), U = self.coordinates[i], self.loadings[i]
         weight = np.nan_to_num(U**2) @ self.shares[i]
         shown = np.sort(np.argsort(-weight, kind="stable")[:_MOST_BARS])
         at = np.arange(shown.size)
-        ax.axvline(0, color=DARK, lw=0.6)
-        ax.barh(at, U[shown, k], 0.7, color=MAIN)
-        ax.set_yticks(at, [short(v) for v in x[shown]] if k == 0 else None)
+        ax.axvline(0, color=style.DARK, lw=0.6)
+        ax.barh(at, U[shown, k], 0.7, color=style.MAIN)
+        ax.set_yticks(at, [style.short(v) for v in x[shown]] if k == 0 else None)
         ax.set_ylim(shown.size - 0.5, -0.5)
         ax.tick_params(labelleft=k == 0, left=False)
         if shown.size < x.size:
@@ -178,7 +178,7 @@ class LoadingsDisplay:
         """Directions of a pair, in one scale; what is below half of it is told in grey, too."""
         (y, x), (rows, columns), U = self.coordinates[i], self.names[i], self.loadings[i]
         top = float(np.nanmax(np.abs(U)))
-        smooth = _is_ordered(x) and _is_ordered(y) and min(U.shape[:2]) > 1
+        smooth = style.is_ordered(x) and style.is_ordered(y) and min(U.shape[:2]) > 1
         (y, down), (x, across) = _positions(y), _positions(x)
         image = None
         for k, ax in enumerate(axes):
@@ -194,10 +194,10 @@ class LoadingsDisplay:
             _few_ticks(ax, ax.xaxis, self.coordinates[i][1])
             _few_ticks(ax, ax.yaxis, self.coordinates[i][0])
             ax.tick_params(labelsize=8, labelleft=k == 0)
-            ax.set_xlabel(short(columns, 24), fontsize=8)
-        if not _is_ordered(self.coordinates[i][0]):
+            ax.set_xlabel(style.short(columns, 24), fontsize=8)
+        if not style.is_ordered(self.coordinates[i][0]):
             axes[0].invert_yaxis()
-        axes[0].set_ylabel(short(rows, 24), fontsize=8)
+        axes[0].set_ylabel(style.short(rows, 24), fontsize=8)
         bar = self.figure_.colorbar(image, ax=list(axes), pad=0.02, aspect=15)
         bar.ax.tick_params(labelsize=7)
 
@@ -284,13 +284,9 @@ def _seen(model: Any, modes: tuple[int, ...]) -> np.ndarray:
 # ---------------------------------------------------------------- axes
 
 
-def _is_ordered(x: np.ndarray) -> bool:
-    return x.dtype.kind in "iufM"
-
-
 def _positions(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the entries of an axis are drawn, in ascending order, and this order."""
-    if not _is_ordered(x):
+    if not style.is_ordered(x):
         return np.arange(x.size), np.arange(x.size)
     order = np.argsort(x)
     return x[order], order
@@ -299,8 +295,8 @@ def _positions(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _few_ticks(ax: Any, axis: Any, x: np.ndarray) -> None:
     """Numbers, dates and names that do not run into each other."""
     if x.dtype.kind == "M":
-        date_ticks(axis, 4)
-    elif _is_ordered(x):
+        style.date_ticks(axis, 4)
+    elif style.is_ordered(x):
         axis.get_major_locator().set_params(nbins=5, integer=x.dtype.kind in "iu")
     else:
-        name_ticks(ax, axis, x)
+        style.name_ticks(ax, axis, x)

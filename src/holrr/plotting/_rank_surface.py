@@ -8,27 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import (
-    ACCENT,
-    DARK,
-    MAIN,
-    MUTED,
-    check_mode_names,
-    focus,
-    marks,
-    names_of,
-    new_figure,
-    outline,
-    rank_axis,
-    short,
-    tidy,
-)
+from . import _style as style
 
 __all__ = ["RankSurfaceDisplay"]
 
 _NOT_COMPUTED: dict[str, Any] = {
     "facecolor": "#eef0f2",
-    "edgecolor": MUTED,
+    "edgecolor": style.MUTED,
     "hatch": "////",
     "lw": 0,
 }
@@ -135,7 +121,7 @@ class RankSurfaceDisplay:
             },
             screened=results["screened_mse"][lead] if "screened_mse" in results else None,
         )
-        names = names_of(estimator, mode_names, display.surface.ndim - 1)
+        names = style.names_of(estimator, mode_names, display.surface.ndim - 1)
         return display.plot(mode_names=names, fig=fig)
 
     def plot(
@@ -155,13 +141,13 @@ class RankSurfaceDisplay:
             As in `from_estimator`.
         """
         n = self.surface.ndim - 1
-        names = [short(name, 20) for name in check_mode_names(mode_names, n)]
+        names = [style.short(name, 20) for name in style.check_mode_names(mode_names, n)]
         columns = min(n + 1, 2) if n < 3 else 4 if n < 5 else 6
         pairs = [(i, j) for i in range(n) for j in range(i)]
         panels = n + 1 + len(pairs)  # profiles, penalty, maps; of many modes a key in what is left
         rows = -(-(panels + (n > 2)) // columns)
         side = 2.2 if n > 2 else 2.8
-        self.figure_ = fig or new_figure(side * columns + 0.8 * (n == 2), side * rows)
+        self.figure_ = fig or style.new_figure(side * columns + 0.8 * (n == 2), side * rows)
         grid = self.figure_.add_gridspec(rows, columns)
         places = [grid[divmod(k, columns)] for k in range(panels)]
         self.axes_ = np.full((n, n), None, dtype=object)
@@ -189,15 +175,15 @@ class RankSurfaceDisplay:
         others = tuple(i for i in range(self.surface.ndim - 1) if i != mode)
         least = _nanmin(self.surface[best[0]], others)
         if self.surface.ndim > 2:
-            ax.plot(ranks, least, "--", color=DARK, lw=1.5, label="best of the other ranks")
+            ax.plot(ranks, least, "--", color=style.DARK, lw=1.5, label="best of the other ranks")
         self._line(ax, ranks, at)
-        ax.axvline(chosen + 1, color=ACCENT, lw=1, alpha=0.6)
-        ax.plot(chosen + 1, error[chosen], "o", color=ACCENT, ms=6, label="choice")
+        ax.axvline(chosen + 1, color=style.ACCENT, lw=1, alpha=0.6)
+        ax.plot(chosen + 1, error[chosen], "o", color=style.ACCENT, ms=6, label="choice")
         ax.set_title(f"{name}: {chosen + 1}", fontsize=9)
         ax.set_xlabel("rank", fontsize=8)
-        rank_axis(ax.xaxis, ranks.size)
-        focus(ax, error, least)
-        tidy(ax)
+        style.rank_axis(ax.xaxis, ranks.size)
+        style.focus(ax, error, least)
+        style.tidy(ax)
 
     def _penalty(self, ax: Any) -> None:
         """Error along the penalty."""
@@ -209,10 +195,10 @@ class RankSurfaceDisplay:
             least = np.where(np.isnan(least), self.screened, least)
         least = least[order]
         if rank:
-            ax.plot(alphas, least, "--", color=DARK, lw=1.5)
+            ax.plot(alphas, least, "--", color=style.DARK, lw=1.5)
         self._line(ax, alphas, at, order)
-        ax.axvline(self.alphas[chosen], color=ACCENT, lw=1, alpha=0.6)
-        ax.plot(self.alphas[chosen], self.surface[self.best_index], "o", color=ACCENT, ms=6)
+        ax.axvline(self.alphas[chosen], color=style.ACCENT, lw=1, alpha=0.6)
+        ax.plot(self.alphas[chosen], self.surface[self.best_index], "o", color=style.ACCENT, ms=6)
         if alphas[0] > 0:
             ax.set_xscale("log")
             margin = (alphas[-1] / alphas[0]) ** 0.05 if alphas.size > 1 else 10.0
@@ -221,18 +207,18 @@ class RankSurfaceDisplay:
             ax.set_xscale("symlog", linthresh=alphas[1])
         ax.set_title(f"penalty: {self.alphas[chosen]:.3g}", fontsize=9)
         ax.set_xlabel("alpha", fontsize=8)
-        focus(ax, self.surface[at], least, np.array([*self.others.values()]))
+        style.focus(ax, self.surface[at], least, np.array([*self.others.values()]))
         self._baselines(ax, least)
-        tidy(ax)
+        style.tidy(ax)
 
     def _baselines(self, ax: Any, least: np.ndarray) -> None:
         """Dotted lines, named at the end that is farther from the curve."""
         ends = least[np.isfinite(least)][[0, -1]]
         errors = np.array([*self.others.values()])
         close = errors.size and np.ptp(errors) < 0.1 * np.ptp(ax.get_ylim())
-        word = {"fontsize": 7, "color": DARK, "transform": ax.get_yaxis_transform()}
+        word = {"fontsize": 7, "color": style.DARK, "transform": ax.get_yaxis_transform()}
         for name, error in self.others.items():
-            ax.axhline(error, color=DARK, lw=1, ls=":")
+            ax.axhline(error, color=style.DARK, lw=1, ls=":")
             right = abs(error - ends[1]) > abs(error - ends[0])
             word |= {"va": "top" if close and error == errors.min() else "bottom"}
             ax.text(0.98 * right + 0.01, error, name, ha="right" if right else "left", **word)
@@ -241,10 +227,10 @@ class RankSurfaceDisplay:
         """A section of the surface, in the given order, with its band."""
         error = self.surface[at][order]
         marker = "." if x.size <= 40 or np.isnan(error).any() else None
-        ax.plot(x, error, color=MAIN, lw=1.5, marker=marker, label="others as chosen")
+        ax.plot(x, error, color=style.MAIN, lw=1.5, marker=marker, label="others as chosen")
         if self.std_error is not None:
             e = self.std_error[at][order]
-            band = {"color": MAIN, "alpha": 0.15, "lw": 0, "label": "one standard error"}
+            band = {"color": style.MAIN, "alpha": 0.15, "lw": 0, "label": "one standard error"}
             ax.fill_between(x, error - e, error + e, **band)
 
     def _heat_maps(self, names: list[str], pairs: list[tuple[int, int]]) -> Any:
@@ -270,11 +256,11 @@ class RankSurfaceDisplay:
         ax.patch.set(**_NOT_COMPUTED)
         image = ax.pcolormesh(columns, rows, above, norm=norm, cmap="viridis_r")
         if self._one_error() > 0:
-            outline(ax, np.nan_to_num(above, nan=np.inf) <= self._one_error(), 0.5, "white")
-        dot = {"color": ACCENT, "mec": "white", "ms": 7}
+            style.outline(ax, np.nan_to_num(above, nan=np.inf) <= self._one_error(), 0.5, "white")
+        dot = {"color": style.ACCENT, "mec": "white", "ms": 7}
         ax.plot(self.best_index[j + 1] + 1, self.best_index[i + 1] + 1, "o", **dot)
         for axis, n in zip((ax.xaxis, ax.yaxis), above.shape[::-1], strict=True):
-            rank_axis(axis, n)
+            style.rank_axis(axis, n)
         ax.tick_params(labelsize=8)
         return image
 
@@ -306,7 +292,7 @@ class RankSurfaceDisplay:
             bar = self.figure_.colorbar(image, cax=place, orientation="horizontal")
         unit = " (%)" if self._unit() != 1 else ""
         bar.set_label(f"{self.label}\nabove the choice{unit}", fontsize=8)
-        ticks = marks(image.norm.linear_width, image.norm.vmax)
+        ticks = style.marks(image.norm.linear_width, image.norm.vmax)
         bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
         bar.ax.minorticks_off()
         bar.ax.tick_params(labelsize=7)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.labels import Grid, Labels
 from ..metrics.maps import find_skill
-from ._style import ACCENT, DARK, MAIN, MUTED, name_ticks, new_figure, outline, short, tidy
+from . import _style as style
 
 __all__ = ["SkillMapDisplay"]
 
@@ -130,7 +130,7 @@ class SkillMapDisplay:
                 f"{values.shape}; draw a part of it, SkillMapDisplay(skill=skill[0]).plot()."
             )
         if len(modes) < 2:
-            self.figure_ = fig or new_figure(5.2, 2.6)
+            self.figure_ = fig or style.new_figure(5.2, 2.6)
             self.axes_ = np.array([self.figure_.add_subplot()])
             self._line(self.axes_[0], values, modes[0] if modes else None)
         else:
@@ -145,24 +145,23 @@ class SkillMapDisplay:
 
     def _line(self, ax: Any, values: np.ndarray, mode: int | None) -> None:
         coordinates = np.array([""]) if mode is None else self.coordinates[mode]
-        ordered = coordinates.dtype.kind in "iufM"
         shown = np.maximum(values, -1.0)
-        if ordered and values.size > _MAX_BARS:
+        if style.is_ordered(coordinates) and values.size > _MAX_BARS:
             x, fill = coordinates, lambda c: {"color": c, "alpha": 0.25, "lw": 0}
-            for color, some in ((MAIN, shown > 0), (ACCENT, shown < 0)):
+            for color, some in ((style.MAIN, shown > 0), (style.ACCENT, shown < 0)):
                 ax.fill_between(x, 0, shown, where=some, interpolate=True, **fill(color))
-            ax.plot(x, shown, color=MAIN, lw=1.2)
+            ax.plot(x, shown, color=style.MAIN, lw=1.2)
         else:
             x = np.arange(values.size)
-            ax.bar(x, shown, 0.8, color=np.where(values < 0, ACCENT, MAIN))
-            name_ticks(ax, ax.xaxis, coordinates)
+            ax.bar(x, shown, 0.8, color=np.where(values < 0, style.ACCENT, style.MAIN))
+            style.name_ticks(ax, ax.xaxis, coordinates)
         off = values < -1
-        ax.plot(x[off], shown[off], "v", color=ACCENT, ms=5, clip_on=False)
-        ax.axhline(0, color=DARK, lw=0.8)
+        ax.plot(x[off], shown[off], "v", color=style.ACCENT, ms=5, clip_on=False)
+        ax.axhline(0, color=style.DARK, lw=0.8)
         ax.set_ylim(min(0.0, 1.05 * np.nanmin(shown, initial=0.0)), None)
-        ax.set_xlabel("" if mode is None else short(self.mode_names[mode], 40), fontsize=9)
+        ax.set_xlabel("" if mode is None else style.short(self.mode_names[mode], 40), fontsize=9)
         ax.set_ylabel(self.label, fontsize=9)
-        tidy(ax)
+        style.tidy(ax)
 
     # ------------------------------------------------------------ two and three
 
@@ -175,12 +174,13 @@ class SkillMapDisplay:
             some = np.unique(np.linspace(0, n - 1, min(n, _MAX_PANELS)).round().astype(int))
             panels = np.moveaxis(values, shortest, 0)[some]
             titles = [
-                short(f"{self.mode_names[mode]} {self.coordinates[mode][i]}", 26) for i in some
+                style.short(f"{self.mode_names[mode]} {self.coordinates[mode][i]}", 26)
+                for i in some
             ]
         columns = min(len(panels), 4)
         rows = -(-len(panels) // columns)
         wide = 4.8 if columns == 1 else 2.4 * columns + 0.9
-        self.figure_ = fig or new_figure(wide, 3.6 if columns == 1 else 2.3 * rows + 0.4)
+        self.figure_ = fig or style.new_figure(wide, 3.6 if columns == 1 else 2.3 * rows + 0.4)
         grid = self.figure_.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
         self.axes_ = grid.ravel()[: len(panels)]
         for ax in grid.ravel()[len(panels) :]:
@@ -190,10 +190,10 @@ class SkillMapDisplay:
             image = self._map(ax, panel, modes, top)
             ax.set_title(title, fontsize=8)
             ax.set_ylabel(
-                short(self.mode_names[modes[0]], 24) if k % columns == 0 else "", fontsize=9
+                style.short(self.mode_names[modes[0]], 24) if k % columns == 0 else "", fontsize=9
             )
             last = k + columns >= len(panels)
-            ax.set_xlabel(short(self.mode_names[modes[1]], 24) if last else "", fontsize=9)
+            ax.set_xlabel(style.short(self.mode_names[modes[1]], 24) if last else "", fontsize=9)
             ax.tick_params(labelbottom=last, labelleft=k % columns == 0)
         extend = "min" if np.nanmin(values, initial=0.0) < -top else "neither"
         bar = self.figure_.colorbar(image, ax=list(self.axes_), pad=0.02, extend=extend, shrink=0.8)
@@ -202,11 +202,11 @@ class SkillMapDisplay:
 
     def _map(self, ax: Any, panel: np.ndarray, modes: list[int], top: float) -> Any:
         image = ax.pcolormesh(panel, cmap="RdBu", vmin=-top, vmax=top)
-        ax.set_facecolor(MUTED)
-        outline(ax, panel < _CLEARLY, 0.0, "black")
+        ax.set_facecolor(style.MUTED)
+        style.outline(ax, panel < _CLEARLY, 0.0, "black")
         for axis, mode in ((ax.xaxis, modes[1]), (ax.yaxis, modes[0])):
-            name_ticks(ax, axis, self.coordinates[mode], 0.5)
+            style.name_ticks(ax, axis, self.coordinates[mode], 0.5)
         ax.tick_params(labelsize=7)
-        if self.coordinates[modes[0]].dtype.kind not in "iufM" and not ax.yaxis_inverted():
+        if not style.is_ordered(self.coordinates[modes[0]]) and not ax.yaxis_inverted():
             ax.invert_yaxis()  # names are read from the top
         return image

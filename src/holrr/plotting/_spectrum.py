@@ -8,18 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import (
-    ACCENT,
-    MAIN,
-    MUTED,
-    check_mode_names,
-    names_of,
-    new_figure,
-    plain_log,
-    rank_axis,
-    short,
-    tidy,
-)
+from . import _style as style
 
 __all__ = ["SpectrumDisplay"]
 
@@ -99,7 +88,7 @@ class SpectrumDisplay:
             shape=estimator.tucker_.shape,
             energy=getattr(estimator, "energy_", 0.0),
         )
-        names = names_of(estimator, mode_names, len(display.spectra))
+        names = style.names_of(estimator, mode_names, len(display.spectra))
         return display.plot(mode_names=names, fig=fig)
 
     def plot(self, *, mode_names: Sequence[str] | None = None, fig: Any = None) -> SpectrumDisplay:
@@ -110,7 +99,7 @@ class SpectrumDisplay:
         mode_names, fig
             As in `from_estimator`.
         """
-        names = check_mode_names(mode_names, len(self.spectra))
+        names = style.check_mode_names(mode_names, len(self.spectra))
         modes = [i for i, s in enumerate(self.spectra) if s.size and s.sum() > 0]
         if not modes:
             raise ValueError(
@@ -119,7 +108,7 @@ class SpectrumDisplay:
             )
         columns = min(len(modes), 3)
         rows = -(-len(modes) // columns)
-        self.figure_ = fig or new_figure(3.0 * columns, 2.5 * rows)
+        self.figure_ = fig or style.new_figure(3.0 * columns, 2.5 * rows)
         grid = self.figure_.add_gridspec(rows, columns)
         self.axes_ = np.empty(len(modes), dtype=object)
         for k, i in enumerate(modes):
@@ -136,17 +125,19 @@ class SpectrumDisplay:
         # Points: a bar has no length in a log scale.
         heights = np.where(share > _FLOOR, share, np.nan)
         dots = {"marker": "o", "ms": 5 if share.size <= 40 else 3, "lw": 1}
-        ax.plot(index[R - 1 :], heights[R - 1 :], color=MUTED, **dots, label="cut off")
-        ax.plot(index[:R], heights[:R], color=MAIN, **dots, label="kept")
-        ax.axvspan(0.5, R + 0.5, color=MAIN, alpha=0.08, lw=0, zorder=0)
-        ax.axvline(R + 0.5, color=ACCENT, lw=1)
+        ax.plot(index[R - 1 :], heights[R - 1 :], color=style.MUTED, **dots, label="cut off")
+        ax.plot(index[:R], heights[:R], color=style.MAIN, **dots, label="kept")
+        ax.axvspan(0.5, R + 0.5, color=style.MAIN, alpha=0.08, lw=0, zorder=0)
+        ax.axvline(R + 0.5, color=style.ACCENT, lw=1)
         visible = share[share > _FLOOR]
         ax.set_ylim(visible.min() / 2, 1.5 * visible.max())
-        plain_log(ax.yaxis, (1, 2, 5) if visible.max() < 1000 * visible.min() else (1,))
-        rank_axis(ax.xaxis, share.size)
+        style.plain_log(ax.yaxis, (1, 2, 5) if visible.max() < 1000 * visible.min() else (1,))
+        style.rank_axis(ax.xaxis, share.size)
         ax.set_xlim(0.5, share.size + 0.5)
         kept = float(share[:R].sum())
-        ax.set_title(f"{short(name, 14)}: {R} of {self.shape[mode]}, {kept:.3g} % kept", fontsize=9)
+        ax.set_title(
+            f"{style.short(name, 14)}: {R} of {self.shape[mode]}, {kept:.3g} % kept", fontsize=9
+        )
         cut_short = mode > 0 and share.size < self.shape[mode]
         ax.set_xlabel(f"singular direction{', the first' if cut_short else ''}", fontsize=8)
-        tidy(ax)
+        style.tidy(ax)

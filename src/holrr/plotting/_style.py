@@ -11,17 +11,8 @@ import numpy as np
 from ..data.labels import mode_names
 
 __all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "date_ticks", "focus"]
-__all__ += [
-    "marks",
-    "name_ticks",
-    "names_of",
-    "new_figure",
-    "outline",
-    "plain_log",
-    "rank_axis",
-    "short",
-]
-__all__ += ["tidy"]
+__all__ += ["is_ordered", "marks", "name_ticks", "names_of", "new_figure", "outline", "plain_log"]
+__all__ += ["rank_axis", "short", "tidy"]
 
 # Told apart by readers who are blind to some colours, and in grey print.
 MAIN, ACCENT, MUTED, DARK = "#1f5a99", "#d1600e", "#b9bec6", "#6b7280"
@@ -68,12 +59,15 @@ def check_mode_names(names: Sequence[str] | None, n_modes: int) -> list[str]:
     return list(names)
 
 
-def tidy(ax: Any, side: str = "left") -> None:
-    """Less ink: no frame at the top, numbers on one side only, small ticks."""
-    other = "right" if side == "left" else "left"
-    ax.spines[["top", other]].set_visible(False)
-    ax.yaxis.set_ticks_position(side)
-    ax.yaxis.set_label_position(side)
+def is_ordered(coordinates: np.ndarray) -> bool:
+    """Whether they are numbers or dates, between which something can lie; names have no order."""
+    return coordinates.dtype.kind in "iufM"
+
+
+def tidy(ax: Any) -> None:
+    """Less ink: no frame at the top, numbers on the left only, small ticks."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.yaxis.set_ticks_position("left")
     ax.tick_params(labelsize=8)
 
 

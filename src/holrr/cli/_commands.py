@@ -1,8 +1,9 @@
-"""The commands ``holrr fit``, ``holrr predict``, ``holrr score`` and ``holrr info``."""
+"""The commands ``holrr fit``, ``predict``, ``score``, ``info`` and ``demo``."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,29 +15,18 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..data import Standardizer
-from ..data.named import sample_dimension
+from ..data.dimensions import sample_dimension
 from ..data.samples import errors_on
 from ..io import load_with_notes, save
-from ._choices import (
-    KINDS,
-    check_choices,
-    make_estimator,
-    parse_alphas,
-    parse_coverage,
-    parse_header,
-    parse_rank,
-    parse_sep,
-    parse_shape,
-    wants_search,
-)
+from . import _choices as choices
 from ._data import in_memory, layouts, n_samples, read_inputs, read_pair
-from ._errors import EXIT_OK, EXIT_USAGE, CommandError
+from ._errors import EXIT_OUTPUT, EXIT_USAGE, CommandError
 from ._files import FORMATS, Place, check_file, check_output, writing
 from ._report import description, of_errors
 from ._tables import Plain
 from ._write import outputs_of, write
 
-__all__ = ["add_fit", "add_info", "add_predict", "add_score"]
+__all__ = ["add_demo", "add_fit", "add_info", "add_predict", "add_score"]
 
 _PATIENCE = 2.0  # seconds after which somebody who watches wants to know how far it is
 
@@ -64,15 +54,15 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
     _add_data(parser)
     add = parser.add_argument
     add("-o", "--output", type=Path, required=True, metavar="MODEL", help="file for the model")
-    kinds = f"{', '.join(KINDS)} (default: %(default)s)"
-    add("--model", choices=tuple(KINDS), default="holrr", metavar="KIND", help=kinds)
+    kinds = f"{', '.join(choices.KINDS)} (default: %(default)s)"
+    add("--model", choices=tuple(choices.KINDS), default="holrr", metavar="KIND", help=kinds)
     rank = (
         "one number, one for each mode such as 4,3,3 (input mode first), or a share of the energy "
         "such as 0.9; full where only --alpha is given"
     )
-    add("--rank", type=parse_rank, metavar="R", help=rank)
+    add("--rank", type=choices.parse_rank, metavar="R", help=rank)
     several = "penalty, 1 where only --rank is given; several such as 0.1,1,10 are tried"
-    add("--alpha", type=parse_alphas, metavar="A", help=several)
+    add("--alpha", type=choices.parse_alphas, metavar="A", help=several)
     folds = "choose what --rank and --alpha leave open by K-fold cross-validation"
     add("--cv", type=int, metavar="K", help=folds)
     groups = "samples of a group are held out together: a column, a coordinate or a file"
@@ -87,7 +77,7 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
     holes = "fill: blank cells and NaN in Y are missing outputs, and the fit goes by the others"
     add("--missing", choices=("raise", "fill"), help=holes)
     shape = "shape of one sample of Y, for formats that hold only matrices"
-    add("--output-shape", type=parse_shape, metavar="D1,D2", help=shape)
+    add("--output-shape", type=choices.parse_shape, metavar="D1,D2", help=shape)
     _add_reading(parser, outputs=True)
     parser.set_defaults(run=_fit)
     return parser
@@ -106,7 +96,7 @@ def add_predict(commands: Any) -> argparse.ArgumentParser:
     add("-o", "--output", type=Place, required=True, metavar="Y", help="file for the predictions")
     add("--std", action="store_true", help="the standard deviation of a new observation, too")
     interval = "bounds that hold a new observation with this probability, such as 0.9, too"
-    add("--interval", type=parse_coverage, metavar="C", help=interval)
+    add("--interval", type=choices.parse_coverage, metavar="C", help=interval)
     kind = "bounds by entry (default), pooled, or simultaneous: for all entries of a sample"
     add("--kind", choices=("entry", "pooled", "simultaneous"), help=kind)
     _add_reading(parser, outputs=False)
@@ -139,6 +129,18 @@ def add_info(commands: Any) -> argparse.ArgumentParser:
     return parser
 
 
+def add_demo(commands: Any) -> argparse.ArgumentParser:
+    """The parser of ``holrr demo``."""
+    parser = commands.add_parser(
+        "demo",
+        description="A first look: fit, compare with ridge, draw. Under a minute, no network.",
+    )
+    out = "folder for the files (default: %(default)s)"
+    parser.add_argument("--out", type=Path, default=Path("holrr-demo"), metavar="DIR", help=out)
+    parser.set_defaults(run=_demo)
+    return parser
+
+
 def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("X", help="file with the inputs")
     parser.add_argument("Y", nargs="?", help="file with the outputs")
@@ -152,18 +154,18 @@ def _add_reading(parser: argparse.ArgumentParser, *, outputs: bool) -> None:
     if outputs:
         add("--outputs", metavar="COLS", help="the same, for the outputs")
         add("--sample-dim", metavar="DIM", help="dimension of the samples")
-    add("--sep", type=parse_sep, help="what is between the cells of a table")
+    add("--sep", type=choices.parse_sep, help="what is between the cells of a table")
     add("--decimal", choices=(".", ","), help="what is before decimals")
     lines = "number of lines with names, such as 1,2 where that of Y is another"
-    add("--header", type=parse_header, metavar="N", help=lines)
+    add("--header", type=choices.parse_header, metavar="N", help=lines)
     add("--index-col", metavar="COL", help="column with the labels of the rows")
 
 
 # ---------------------------------------------------------------- fit
 
 
-def _fit(options: argparse.Namespace) -> int:
-    check_choices(options)
+def _fit(options: argparse.Namespace) -> None:
+    choices.check_choices(options)
     check_output(Place(str(options.output)), [options.X, *filter(None, [options.Y])])
     X, Y, groups = read_pair(options)
     if isinstance(X, np.ndarray) and X.ndim != 2:
@@ -171,10 +173,10 @@ def _fit(options: argparse.Namespace) -> int:
     names, X = (X.columns, X.values) if isinstance(X, Plain) else (None, X)
     Y = Y.values if isinstance(Y, Plain) else Y
     options.sample_dim = sample_dimension(options.sample_dim, X, Y, None)
-    if KINDS[options.model].has_kernel or options.time_series or options.missing == "fill":
+    if choices.KINDS[options.model].has_kernel or options.time_series or options.missing == "fill":
         X, Y = in_memory(X), in_memory(Y)
-    estimator, scale = make_estimator(options, X, Y), Standardizer(options.sample_dim)
-    search = {"groups": groups} if wants_search(options) else {}
+    estimator, scale = choices.make_estimator(options, X, Y), Standardizer(options.sample_dim)
+    search = {"groups": groups} if choices.wants_search(options) else {}
     with _told("fit"):
         if options.standardize:
             X = scale.fit(X, Y).transform(X)
@@ -193,7 +195,6 @@ def _fit(options: argparse.Namespace) -> int:
         save(whole, options.output, notes=notes)
     print(description(whole, notes))
     print(f"saved to {options.output}")
-    return EXIT_OK
 
 
 @contextmanager
@@ -214,7 +215,7 @@ def _told(command: str) -> Iterator[None]:
 # ---------------------------------------------------------------- predict, score and info
 
 
-def _predict(options: argparse.Namespace) -> int:
+def _predict(options: argparse.Namespace) -> None:
     bounds = options.interval is not None
     if options.kind and not bounds:
         raise CommandError("--kind says which bounds, and needs --interval", EXIT_USAGE)
@@ -227,7 +228,6 @@ def _predict(options: argparse.Namespace) -> int:
         write(options.output, parts, model, layouts(options)[0])
     n, shape = n_samples(parts[""], None), tuple(np.shape(model.intercept_))
     print(f"{n} predictions of shape {shape} saved to {options.output}")
-    return EXIT_OK
 
 
 def _parts(options: argparse.Namespace, model: Any, X: Any) -> dict[str, Any]:
@@ -257,18 +257,16 @@ def _unnamed(X: Any, model: Any) -> Any:
     return X.values
 
 
-def _score(options: argparse.Namespace) -> int:
+def _score(options: argparse.Namespace) -> None:
     model, scale = _load(options.MODEL)
     X, Y, _ = read_pair(options, model)
     X, Y = scale(_unnamed(X, model)), Y.values if isinstance(Y, Plain) else Y
     with _told("score"):
         print(of_errors(errors_on(getattr(model, "best_estimator_", model), X, Y)))
-    return EXIT_OK
 
 
-def _info(options: argparse.Namespace) -> int:
+def _info(options: argparse.Namespace) -> None:
     print(description(*_loaded(options.MODEL)))
-    return EXIT_OK
 
 
 def _load(path: Path) -> tuple[Any, Callable[[Any], Any]]:
@@ -287,3 +285,21 @@ def _loaded(path: Path) -> tuple[Any, dict[str, Any]]:
     if not hasattr(model, "tucker_"):
         raise CommandError(f"{path} holds no fitted model but {type(model).__name__}")
     return whole, notes
+
+
+# ---------------------------------------------------------------- demo
+
+
+def _demo(options: argparse.Namespace) -> None:
+    from ..demo import run_demo
+
+    folder = options.out
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(
+            f"the folder {folder} cannot be made: {error.strerror}", EXIT_OUTPUT
+        ) from error
+    if not os.access(folder, os.W_OK):
+        raise CommandError(f"the folder {folder} cannot be written to", EXIT_OUTPUT)
+    run_demo(folder)

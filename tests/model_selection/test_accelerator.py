@@ -1,0 +1,151 @@
+"""Searches of data on an accelerator, for which array-api-strict's other devices stand in."""
+
+import gc
+import pickle
+
+import numpy as np
+import pytest
+
+from holrr import HOLRRCV, LRRCV, RLSCV, KernelHOLRRCV, Moments
+from holrr.core.namespace import on_host, to_numpy
+from holrr.data.samples import open_data
+from holrr.model_selection import surface
+from holrr.model_selection.linear_folds import ArrayFolds
+from holrr.model_selection.splits import check_splits
+from holrr.model_selection.sweep import Sweep
+
+xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+
+SURFACES = ("mean_mse", "std_mse", "fold_mse")
+SEARCHES = {
+    "stack": (HOLRRCV, {}),
+    "min": (HOLRRCV, {"selection": "min"}),
+    "1se": (HOLRRCV, {"selection": "1se"}),
+    "response": (HOLRRCV, {"subspaces": "response"}),
+    "one penalty": (HOLRRCV, {"alphas": [1.0]}),
+    "matrices": (LRRCV, {}),
+    "ridge": (RLSCV, {}),
+    "kernel": (KernelHOLRRCV, {"alphas": [0.1, 1.0, 10.0]}),
+    "criterion": (HOLRRCV, {"criterion": "gcv"}),
+}
+
+
+def there(*arrays):
+    return [xp.asarray(A, device=xp.Device("device1")) for A in arrays]
+
+
+def assert_same(here, far, X):
+    assert far.best_index_ == here.best_index_
+    for name in SURFACES:
+        if name in here.cv_results_:
+            assert type(far.cv_results_[name]) is np.ndarray
+            np.testing.assert_allclose(
+                far.cv_results_[name], here.cv_results_[name], rtol=1e-8, atol=1e-10
+            )
+    assert not on_host(far.core_)
+    np.testing.assert_allclose(to_numpy(far.predict(*there(X))), here.predict(X), rtol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize(
+    ("n", "d0", "shape"), [(40, 6, (4, 3)), (40, 6, ()), (30, 50, (5, 3)), (40, 5, (3, 2, 2))]
+)
+def test_a_search_there_finds_what_one_here_does(make_data, search, n, d0, shape):
+    X, Y = make_data(n=n, d0=d0, shape=shape, seed=3)
+    make, options = SEARCHES[search]
+    assert_same(make(**options).fit(X, Y), make(**options).fit(*there(X, Y)), X)
+
+
+@pytest.mark.parametrize("listed", [[(2, 2, 1), (3, 1, 2)], [(6, 4, 3), (1, 1, 1)]])
+def test_ranks_that_are_no_candidates_are_nan(make_data, listed):
+    X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=3)
+    here, far = HOLRRCV(ranks=listed).fit(X, Y), HOLRRCV(ranks=listed).fit(*there(X, Y))
+    assert_same(here, far, X)
+    for name in SURFACES:
+        assert np.isnan(far.cv_results_[name]).any()
+
+
+def test_folds_of_other_ranks_are_mixed_as_well(make_data):
+    """Of the padded arrays of a fold that supports fewer ranks, what is beyond them is zero."""
+    X, Y = make_data(n=14, d0=8, shape=(4, 3), seed=5)
+    splits = [(np.arange(5), np.arange(5, 14)), (np.arange(4, 14), np.arange(4))]
+    here, far = (HOLRRCV(cv=splits).fit(*data) for data in ((X, Y), there(X, Y)))
+    assert_same(here, far, X)
+
+
+def test_moments_of_folds_may_lie_there(make_data):
+    X, Y = make_data(n=60, d0=4, shape=(3, 2), seed=2)
+    both = [
+        HOLRRCV().fit_fold_moments([Moments.from_arrays(*part) for part in parts])
+        for parts in (
+            [(X[k::3], Y[k::3]) for k in range(3)],
+            [there(X[k::3], Y[k::3]) for k in range(3)],
+        )
+    ]
+    assert_same(*both, X)
+
+
+@pytest.mark.parametrize(("rows", "together"), [(3, 2**29), (256, 1), (256, 5000), (3, 1)])
+def test_however_many_penalties_are_taken_together(make_data, monkeypatch, rows, together):
+    """Modes on both sides of what the host decomposes, penalties one by one, by twos and all."""
+    X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
+    here = HOLRRCV().fit(X, Y)
+    monkeypatch.setattr(surface, "_HOST_ROWS", rows)
+    monkeypatch.setattr(surface, "_TOGETHER", together)
+    assert_same(here, HOLRRCV().fit(*there(X, Y)), X)
+
+
+def test_penalties_are_taken_together_within_a_budget(make_data, monkeypatch):
+    X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
+    folds = ArrayFolds(open_data(*there(X, Y)), check_splits(4, X, Y))
+    path = surface.rank_path(*folds.problem(0), (6, 4, 3), "fitted")
+    alphas = [0.1, 1.0, 10.0]
+    assert [s.stop - s.start for s in path.together(alphas)] == [1, 1, 1]  # no bases yet
+    path.prepare(alphas)
+    assert [s.stop - s.start for s in path.together(alphas)] == [3]
+    monkeypatch.setattr(surface, "_TOGETHER", 2 * 32 * 72)
+    assert [s.stop - s.start for s in path.together(alphas)] == [2, 1]
+
+
+def test_a_path_is_kept_for_as_long_as_its_data(make_data):
+    X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
+    folds = ArrayFolds(open_data(*there(X, Y)), check_splits(4, X, Y))
+    problem, held_out = folds.problem(0)
+    path = surface.rank_path(problem, held_out, (6, 4, 3), "fitted")
+    assert surface.rank_path(problem, held_out, (6, 4, 3), "fitted") is path
+    assert surface.rank_path(problem, held_out, (6, 4, 2), "fitted") is not path
+    gc.collect()
+    n = len(surface._PATHS)
+    del problem, held_out, path
+    gc.collect()
+    assert len(surface._PATHS) == n - 1
+
+
+def test_errors_there_are_brought_when_they_are_asked_for(make_data):
+    X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
+    far = HOLRRCV(alphas=[0.1, 1.0]).fit(*there(X, Y))
+    seen = dict.__getitem__(far.cv_results_, "fold_mse")
+    assert not isinstance(seen, np.ndarray)
+    copy = pickle.loads(pickle.dumps(far))
+    assert type(copy.cv_results_) is dict
+    np.testing.assert_array_equal(copy.cv_results_["fold_mse"], far.cv_results_["fold_mse"])
+    np.testing.assert_allclose(
+        far.cv_results_["std_mse"], far.cv_results_["fold_mse"].std(axis=0), rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-150, 1e150])
+def test_statistics_of_errors_there(scale):
+    rng = np.random.default_rng(0)
+    fold_mse = scale * rng.uniform(1, 2, size=(4, 3, 5, 2))
+    fold_mse[:, :, 3, 1] = np.nan
+    here, far = Sweep(fold_mse, 1.0, 2), Sweep(*there(fold_mse), 1.0, 2)
+    with np.errstate(over="ignore", under="ignore"):
+        np.testing.assert_allclose(far.std_mse, here.std_mse, rtol=1e-12)
+        np.testing.assert_allclose(here.std_mse[0, 0], scale * (fold_mse / scale).std(axis=0)[0, 0])
+    for axis in (0, 1):
+        for ours, theirs in zip(here.profile(axis), far.profile(axis), strict=True):
+            np.testing.assert_allclose(theirs, ours, rtol=1e-14)
+    both = far.joined(far, 0, before=False)
+    np.testing.assert_array_equal(both.mean_mse, np.concatenate([here.mean_mse] * 2))
