@@ -9,7 +9,7 @@ import pytest
 from holrr import HOLRRCV, LRRCV, RLSCV, KernelHOLRRCV, Moments
 from holrr.core.namespace import on_host, to_numpy
 from holrr.data.samples import open_data
-from holrr.model_selection import surface
+from holrr.model_selection import folds, surface
 from holrr.model_selection.linear_folds import ArrayFolds
 from holrr.model_selection.splits import check_splits
 from holrr.model_selection.sweep import Sweep
@@ -98,8 +98,8 @@ def test_however_many_penalties_are_taken_together(make_data, monkeypatch, rows,
 
 def test_penalties_are_taken_together_within_a_budget(make_data, monkeypatch):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
-    folds = ArrayFolds(open_data(*there(X, Y)), check_splits(4, X, Y))
-    path = surface.rank_path(*folds.problem(0), (6, 4, 3), "fitted")
+    parts = ArrayFolds(open_data(*there(X, Y)), check_splits(4, X, Y))
+    path = surface.rank_path(*parts.problem(0), (6, 4, 3), "fitted")
     alphas = [0.1, 1.0, 10.0]
     assert [s.stop - s.start for s in path.together(alphas)] == [1, 1, 1]  # no bases yet
     path.prepare(alphas)
@@ -110,8 +110,8 @@ def test_penalties_are_taken_together_within_a_budget(make_data, monkeypatch):
 
 def test_a_path_is_kept_for_as_long_as_its_data(make_data):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
-    folds = ArrayFolds(open_data(*there(X, Y)), check_splits(4, X, Y))
-    problem, held_out = folds.problem(0)
+    parts = ArrayFolds(open_data(*there(X, Y)), check_splits(4, X, Y))
+    problem, held_out = parts.problem(0)
     path = surface.rank_path(problem, held_out, (6, 4, 3), "fitted")
     assert surface.rank_path(problem, held_out, (6, 4, 3), "fitted") is path
     assert surface.rank_path(problem, held_out, (6, 4, 2), "fitted") is not path
@@ -149,3 +149,21 @@ def test_statistics_of_errors_there(scale):
             np.testing.assert_allclose(theirs, ours, rtol=1e-14)
     both = far.joined(far, 0, before=False)
     np.testing.assert_array_equal(both.mean_mse, np.concatenate([here.mean_mse] * 2))
+
+
+@pytest.mark.parametrize(("room", "n_calls"), [(2**28, 1), (5 * 8 * 6 * 12, 1), (0, 5)])
+def test_the_bases_of_all_folds_are_found_together_where_there_is_room(
+    make_data, monkeypatch, room, n_calls
+):
+    X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
+    here, calls = HOLRRCV(selection="min").fit(X, Y), []
+
+    def counted(f, items):
+        calls.append(len(items))
+        return [f(item) for item in items]
+
+    monkeypatch.setattr(surface, "map_in_threads", counted)
+    monkeypatch.setattr(folds, "_KEPT", room)
+    far = HOLRRCV(here.alphas_, selection="min").fit(*there(X, Y))
+    assert_same(here, far, X)
+    assert len([n for n in calls if n > 0]) == n_calls

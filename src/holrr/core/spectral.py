@@ -41,8 +41,8 @@ from .tensor import fold, mode_product, unfold
 from .units import ONE, Units
 
 __all__ = ["SOLVERS", "Spectral", "Whitened", "check_moments", "half_of_the_digits"]
-__all__ += ["keeps_digits"]
-__all__ += ["spectral_from_moments", "squares_keep_digits", "supported", "whiten_moments"]
+__all__ += ["keeps_digits", "spectral_from_moments", "squares_keep_digits", "supported"]
+__all__ += ["whiten_moments"]
 
 SOLVERS = ("auto", "cholesky", "eigh", "svd")
 _EPS = float(np.finfo(float).eps)

@@ -101,6 +101,12 @@ class Folds(metaclass=ABCMeta):
             kept[key] = found
         return kept[key]
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whether there is room for the problems of all folds and candidates."""
+        n = self.n_folds * math.prod(self.candidates)
+        return self.keeps and 8 * n * self.n_inputs * math.prod(self.output_shape) <= _KEPT
+
     @abstractmethod
     def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
         """The problem of all the data, and the sum of their weights."""
