@@ -40,9 +40,8 @@ from .namespace import (
 from .tensor import fold, mode_product, unfold
 from .units import ONE, Units
 
-__all__ = ["SOLVERS", "Spectral", "Whitened", "check_moments", "half_of_the_digits"]
-__all__ += ["keeps_digits", "spectral_from_moments", "squares_keep_digits", "supported"]
-__all__ += ["whiten_moments"]
+__all__ = ["SOLVERS", "Spectral", "Whitened", "check_moments", "half_of_the_digits", "keeps_digits"]
+__all__ += ["spectral_from_moments", "squares_keep_digits", "supported", "whiten_moments"]
 
 SOLVERS = ("auto", "cholesky", "eigh", "svd")
 _EPS = float(np.finfo(float).eps)
@@ -236,11 +235,8 @@ def prefers_cholesky(m: Moments) -> bool:
 def squares_keep_digits(m: Moments, alpha: float) -> bool:
     """Whether half of the digits survive a solve with the ``X'X + alpha I`` of these moments."""
     safe = 1e-200 < float(namespace_of(m.Sxx).linalg.trace(m.Sxx)) < 1e200
-    return safe and cholesky(_ridge(m, alpha))[1] > half_of_the_digits(m.dtype)
-
-
-def _ridge(m: Moments, alpha: float) -> Array:
-    return add_to_diagonal(m.Sxx + 0.0, alpha)
+    S = add_to_diagonal(m.Sxx + 0.0, alpha)  # a copy
+    return safe and cholesky(S)[1] > half_of_the_digits(m.dtype)
 
 
 def check_moments(m: Moments, solver: str = "auto") -> None:
@@ -264,7 +260,7 @@ def _is_finite(A: Array) -> bool:
 
 def cholesky_problem(m: Moments, alpha: float, min_rcond: float) -> Whitened | None:
     """The problem by a Cholesky factorisation; None where too few digits survive it."""
-    L, rcond = cholesky(_ridge(m, alpha))
+    L, rcond = cholesky(add_to_diagonal(m.Sxx + 0.0, alpha))  # a copy
     if L is None or not rcond > min_rcond:
         return None
     Z = fold(solve_triangular(L, unfold(m.Sxy, 0)), 0, m.Sxy.shape)
