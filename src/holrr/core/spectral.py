@@ -40,8 +40,7 @@ from .namespace import (
 from .tensor import fold, mode_product, unfold
 from .units import ONE, Units
 
-__all__ = ["SOLVERS", "Spectral", "Whitened", "check_moments", "half_of_the_digits"]
-__all__ += ["keeps_digits"]
+__all__ = ["SOLVERS", "Spectral", "Whitened", "check_moments", "half_of_the_digits", "keeps_digits"]
 __all__ += ["spectral_from_moments", "squares_keep_digits", "supported", "whiten_moments"]
 
 SOLVERS = ("auto", "cholesky", "eigh", "svd")
@@ -152,9 +151,8 @@ class Spectral:
 
     def root(self, alpha: float) -> Array:
         """``sqrt(lam + alpha)``, without the squares of very large and very small ``s``."""
-        return namespace_of(self.s).hypot(
-            self.s, namespace_of(self.s).full_like(self.s, math.sqrt(alpha))
-        )
+        xp = namespace_of(self.s)
+        return xp.hypot(self.s, xp.full_like(self.s, math.sqrt(alpha)))
 
 
 def _whitened(Z: Array, lift: Callable[[Array], Array], syy: float, **rest: object) -> Whitened:
