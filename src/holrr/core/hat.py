@@ -33,7 +33,7 @@ from .slabs import cut_mode, slabs
 from .tensor import multi_mode_product, unfold
 from .tucker import Tucker, n_parameters
 
-__all__ = ["Hat", "cholesky_hat", "leverage", "noise_level", "spectral_hat"]
+__all__ = ["Hat", "cholesky_hat", "column_products", "leverage", "noise_level", "spectral_hat"]
 
 # With a smaller share of the samples left as residual degrees of freedom there is no noise level.
 _NO_FREEDOM = 1e-6
@@ -101,10 +101,10 @@ class Hat:
             shape = core.shape[1:]
             z, core = unfold(z, 0), unfold(core, 0)
             if U is None:
-                part = sum(c * _column_products(F, F) for c, F in self.fitted(core))
-                part = part - 2 * _column_products(z, core)
+                part = sum(c * column_products(F, F) for c, F in self.fitted(core))
+                part = part - 2 * column_products(z, core)
             else:
-                part = _column_products(core, terms @ core - 2 * (U.T @ z))
+                part = column_products(core, terms @ core - 2 * (U.T @ z))
             rss[box] = xp.reshape(part, shape)
         return xp.clip(rss + self.squares, 0.0, None)
 
@@ -230,10 +230,10 @@ def leverage(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Array
 
 def _row_squares(A: Array) -> Array:
     """Squared norms of the rows."""
-    return _column_products(A.T, A.T)
+    return column_products(A.T, A.T)
 
 
-def _column_products(A: Array, B: Array) -> Array:
+def column_products(A: Array, B: Array) -> Array:
     """Inner products of the columns of two matrices, without a temporary where that is possible."""
     if is_numpy_array(A):
         return np.einsum("ij,ij->j", A, B)

@@ -151,9 +151,8 @@ class Spectral:
 
     def root(self, alpha: float) -> Array:
         """``sqrt(lam + alpha)``, without the squares of very large and very small ``s``."""
-        return namespace_of(self.s).hypot(
-            self.s, namespace_of(self.s).full_like(self.s, math.sqrt(alpha))
-        )
+        xp = namespace_of(self.s)
+        return xp.hypot(self.s, xp.full_like(self.s, math.sqrt(alpha)))
 
 
 def _whitened(Z: Array, lift: Callable[[Array], Array], syy: float, **rest: object) -> Whitened:

@@ -42,6 +42,7 @@ from ..core.namespace import (
     to_numpy,
 )
 from ..core.spectral import Spectral, Whitened, half_of_the_digits
+from ..core.threads import few_threads_for
 from ._gram import Gram
 from ._responses import Responses
 from ._root import leading_rows, square_root
@@ -101,7 +102,8 @@ def _gram_hat(G: Gram, L: Array, Y: Responses, alpha: float) -> Hat:
 
 def _residual(Y: Responses, solved: _Solved, alpha: float) -> float:
     """``||Y||^2 - ||Z||^2 = alpha <Y, C> = alpha ||H||^2``."""
-    return alpha * float(squared_norm(solved.H)) if math.isfinite(Y.syy) else math.inf
+    with few_threads_for(math.prod(solved.H.shape)):  # NumPy's would be in the way of SciPy's
+        return alpha * float(squared_norm(solved.H)) if math.isfinite(Y.syy) else math.inf
 
 
 def whiten_gram(

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ..core.finite import check_finite
+from ..core.hat import column_products
 from ..core.namespace import Array, is_numpy_array, namespace_of
 from ..core.tensor import gram
 
@@ -68,7 +69,7 @@ def centre_responses(
     if root is not None:
         values *= root[:, None]
     with np.errstate(over="ignore"):
-        squares = xp.sum(values * values, axis=0)
+        squares = column_products(values, values)
     return Responses(
         values=values,
         mean=xp.reshape(mean, shape),

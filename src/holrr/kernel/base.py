@@ -244,7 +244,8 @@ class KernelTensorRegressor(KernelParameters, Approximating):
         with few_threads_for(n * n * (n + D + data.n_features)):
             problem = self._whiten(lambda: self._gram(X, w), outputs)
             self._forget()
-            self._solve(replace(problem, units=data.units), n, **options)
+            with few_threads_for(n * math.prod(problem.Z.shape)):
+                self._solve(replace(problem, units=data.units), n, **options)
         self._keep_samples(X)
         return self
 
@@ -283,7 +284,9 @@ class KernelTensorRegressor(KernelParameters, Approximating):
 
     def _gram(self, X: Array, w: Array | None) -> Gram:
         center = self.fit_intercept and self.center_kernel
-        return centred_gram(self._kernel_function(), X, w, center=center)
+        # Threads of NumPy's BLAS would be in the way of SciPy's, which is about to factorise.
+        with few_threads_for(X.shape[0] ** 2 * X.shape[1]):
+            return centred_gram(self._kernel_function(), X, w, center=center)
 
     def _whiten(self, build: Callable[[], Gram], outputs: Responses) -> Whitened:
         k = self._n_leading(outputs.values.shape[0], outputs.shape)
