@@ -18,8 +18,8 @@ from ..io import check_writable, load_moments, save
 from ..progress import progress as progress_bar
 from .labels import Labels, check_features
 from .moments import Moments
-from .named import take_pair
 from .running import Running, errors_say_where
+from .take_labels import take_pair
 
 __all__ = ["moments_from_batches"]
 
@@ -89,7 +89,6 @@ class _Pass:
         X, Y, w = self._without_names(*_check_batch(batch))
         digest = "" if self.path is None else _digest(X, Y, w)
         if number >= self.done:
-            self.running.go_to(X)
             self.running.add(X, Y, w)
             self.done, self.marks = number + 1, self.marks.followed_by(digest)
         elif self.path is not None:
