@@ -46,6 +46,14 @@ def test_gram_is_the_unfolding_times_its_transpose(case):
     assert_allclose(gram(np.asfortranarray(T), mode), A @ A.T, atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(37, 20, 20, 20), (3, 400, 120, 2), (1, 600, 600), (9, 2, 9999)])
+def test_gram_of_a_tensor_that_is_larger_than_a_cache(shape):
+    T = np.random.default_rng(0).normal(size=shape)
+    for mode in range(len(shape) - 1):
+        A = reference.unfold(T, mode)
+        assert_allclose(gram(T, mode), A @ A.T, rtol=0, atol=1e-12 * T.size)
+
+
 @given(tensors(), st.integers(1, 6), st.booleans())
 def test_multi_mode_product_is_a_kronecker_product(case, n, skips):
     T, skip = case
@@ -78,3 +86,13 @@ def test_products_in_every_library(xp):
 def test_matrices_that_do_not_fit_are_refused():
     with pytest.raises(ValueError):
         mode_product(np.ones((2, 3)), np.ones((4, 2)), 1)
+
+
+@pytest.mark.parametrize("shape", [(4, 0, 1), (0, 3), (3, 0), (2, 0, 3), (1, 1, 0), (0,)])
+def test_products_of_empty_tensors_are_zero(shape):
+    """What is left of a tensor that shrinkage has taken all of."""
+    for mode, d in enumerate(shape):
+        expected = np.zeros((*shape[:mode], 2, *shape[mode + 1 :]))
+        np.testing.assert_array_equal(
+            mode_product(np.zeros(shape), np.ones((2, d)), mode), expected
+        )

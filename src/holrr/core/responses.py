@@ -28,12 +28,14 @@ from .namespace import (
     to_numpy,
 )
 from .tensor import gram
-from .threads import n_threads_for, sum_in_threads
+from .threads import n_threads_for, sum_in_threads, sum_lists
 
 __all__ = ["ResponseSums", "n_shares", "sum_responses"]
 
 # Bytes of a block that has to be copied (centred inputs, shifted outputs): small beside the data.
-_HOST_BLOCK, _DEVICE_BLOCK = 2**22, 2**30
+_HOST_BLOCK, _DEVICE_BLOCK = 2**21, 2**30
+# Numbers that stay in the cache of a core between one use and the next.
+_CACHED = 2**16
 # Rows for each column of the basis that a thread is started for, at least: it has sums of its own.
 _ROWS_OF_A_THREAD = 16
 # Products of float32 blocks are added up in float64 at least this often.
@@ -99,10 +101,8 @@ class ResponseSums:
 
     def about_zero(self) -> ResponseSums:
         """The same sums about the origin, with zero for the mean."""
-        weight = self.weight
-        xp, mean = namespace_of(self.products), self.mean
+        xp, mean, weight, grams = namespace_of(self.products), self.mean, self.weight, self.grams
         outer = xp.linalg.outer(self.basis_sum, xp.reshape(mean, (-1,)))
-        grams = self.grams
         if grams is not None:
             grams = tuple(G + weight * gram(mean, i) for i, G in enumerate(grams))
         return ResponseSums(
@@ -162,29 +162,43 @@ def sum_responses(
         inner = basis(rows, Bt[:k, :])
         Bt[k, :] = 1.0 if wb is None else xp.astype(wb, Y.dtype, copy=False)
         return [
-            xp.astype(Bt @ Yb, xp.float64, copy=False),
+            *_products_and_squares(Bt, Yb, wb),
             _row_sums(Bt[:k, :]),
             float(n) if wb is None else xp.sum(wb),
-            _squares(Yb, wb),
             *([] if inner is None else [inner]),
             *(_grams(Yb, shape, wb) if want_grams else []),
         ]
 
     parts = _shares(_blocks(Y, k + size * copies_Y, 2 * k), n_shares(Y, k))
-    products, basis_sum, weight, squares, *more = sum_in_threads(sum_block, parts)
+    products, squares, basis_sum, weight, *more = sum_in_threads(sum_block, parts)
     grams = [more.pop() for _ in shape][::-1] if want_grams else None
     if unit != 1.0:
         products[:-1, :] *= unit
-    sums = _about_mean(products, unit * basis_sum, weight, squares, grams, shift, shape, Y)
+    sums = _about_mean(products, unit * basis_sum, weight, squares, grams, shift, Y)
     return replace(sums, inner=more[0]) if more else sums
+
+
+def _products_and_squares(Bt: Array, Yb: Array, w: Array | None) -> list[Array]:
+    """``B'Y`` and ``sum w y^2`` of each column: of as many rows at a time as the cache holds.
+
+    Products of fewer rows than twice those of ``B'`` would take longer to add up.
+    """
+    xp, n = namespace_of(Yb), Yb.shape[0]
+
+    def of(rows: slice) -> list[Array]:
+        part = Yb[rows, :]
+        products = xp.astype(Bt[:, rows] @ part, xp.float64, copy=False)
+        return [products, _squares(part, None if w is None else w[rows])]
+
+    step = _CACHED // Yb.shape[1] if is_numpy_array(Yb) else 0
+    return sum_lists(map(of, row_blocks(n, 1, step if step >= 2 * Bt.shape[0] else n)))
 
 
 def _row_sums(A: Array) -> Array:
     """Sums of the rows in float64; those of NumPy by the BLAS, which is quicker at columns."""
-    xp = namespace_of(A)
     if is_numpy_array(A) and A.dtype == np.float64:
         return A @ np.ones(A.shape[1])
-    return xp.sum(A, axis=1, dtype=xp.float64)
+    return namespace_of(A).sum(A, axis=1, dtype=namespace_of(A).float64)
 
 
 def n_shares(Y: Array, k: int) -> int:
@@ -246,11 +260,10 @@ def _about_mean(
     squares: Array,
     grams: list[Array] | None,
     shift: Array | None,
-    shape: tuple[int, ...],
     Y: Array,
 ) -> ResponseSums:
     """From sums about the shift to sums about the mean."""
-    xp = namespace_of(products)
+    xp, shape = namespace_of(products), tuple(Y.shape[1:])
     delta = products[-1, :] / weight  # the mean of Y, less the shift
     centred = products[:-1, :]
     centred -= xp.linalg.outer(basis_sum, delta)
@@ -285,9 +298,8 @@ def _shift(Y: Array, w: Array | None) -> Array | None:
     if w is None:
         head, v = Y[:n, ...], xp.full((n,), 1 / n, dtype=xp.float64, device=device_of(Y))
     else:
-        heaviest = np.argsort(-to_numpy(w), kind="stable")[:n]
-        head = xp.take(Y, asarray_like(heaviest, Y), axis=0)
-        v = xp.take(w, asarray_like(heaviest, w))
+        heaviest = asarray_like(np.argsort(-to_numpy(w), kind="stable")[:n], w)
+        head, v = xp.take(Y, heaviest, axis=0), xp.take(w, heaviest)
         v = v / xp.sum(v)
     head = xp.astype(xp.reshape(head, (n, -1)), xp.float64, copy=False)
     mean, squares = v @ head, v @ (head * head)
@@ -320,8 +332,7 @@ def _grams(Yb: Array, shape: tuple[int, ...], w: Array | None) -> list[Array]:
     xp = namespace_of(Yb)
     if w is not None:
         Yb = Yb * xp.astype(xp.sqrt(w), Yb.dtype)[:, None]
-    block = xp.reshape(Yb, (Yb.shape[0], *shape))
-    return [gram(block, i + 1) for i in range(len(shape))]
+    return [gram(xp.reshape(Yb, (-1, *shape)), i + 1) for i in range(len(shape))]
 
 
 def _blocks(Y: Array, row_size: int, least: int) -> list[slice]:
@@ -336,5 +347,4 @@ def _blocks(Y: Array, row_size: int, least: int) -> list[slice]:
 def _is_c_contiguous(Y: Array) -> bool:
     if is_numpy_array(Y):
         return bool(Y.flags.c_contiguous)
-    contiguous = getattr(Y, "is_contiguous", None)
-    return bool(contiguous()) if contiguous is not None else True
+    return bool(getattr(Y, "is_contiguous", lambda: True)())

@@ -59,7 +59,7 @@ def whiten_arrays(
         solver=solver,
         fit_intercept=fit_intercept,
         response_grams=response_grams,
-    ).at(alpha)
+    ).at(alpha, alone=True)
 
 
 def _accurate_problem(m: Moments, alpha: float) -> Whitened | None:
@@ -69,7 +69,8 @@ def _accurate_problem(m: Moments, alpha: float) -> Whitened | None:
     if prefers_cholesky(m):
         return cholesky_problem(m, alpha, half_of_the_digits(m.dtype))
     problem = spectral_from_moments(m)
-    return problem.at(alpha) if keeps_digits(problem.s, alpha, m.n_features, m.dtype) else None
+    safe = keeps_digits(problem.s, alpha, m.n_features, m.dtype)
+    return problem.at(alpha, alone=True) if safe else None
 
 
 def _squares_are_safe(m: Moments) -> bool:

@@ -130,12 +130,14 @@ class Spectral:
     squares: Array | None = None
     more: dict[str, Any] = field(default_factory=dict)
 
-    def at(self, alpha: float) -> Whitened:
-        """The problem for one penalty: a scaling of the rows of `T`."""
-        root = self.root(alpha)
-        shrink = namespace_of(root).reshape(self.s / root, (-1, *(1,) * (self.T.ndim - 1)))
+    def at(self, alpha: float, *, alone: bool = False) -> Whitened:
+        """The problem for one penalty: a scaling of the rows of `T`, in place where it is alone."""
+        Z, root = self.T, self.root(alpha)
+        shrink = namespace_of(root).reshape(self.s / root, (-1, *(1,) * (Z.ndim - 1)))
+        if alone:
+            Z *= shrink
         return _whitened(
-            self.T * shrink,
+            Z if alone else Z * shrink,
             lambda M: self.basis @ (M / root[:, None]),
             self.syy,
             input_rank=lambda: self.s.shape[0],
@@ -223,7 +225,7 @@ def whiten_moments(m: Moments, alpha: float, *, solver: str = "auto") -> Whitene
                 f"solver='cholesky' needs X'X + alpha I to be positive definite, which it is not "
                 f"with alpha={alpha}; use solver='auto' or 'svd', or a larger alpha."
             )
-    return spectral_from_moments(m, warn_below=alpha).at(alpha)
+    return spectral_from_moments(m, warn_below=alpha).at(alpha, alone=True)
 
 
 def prefers_cholesky(m: Moments) -> bool:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .namespace import Array, namespace_of
+from .namespace import Array, is_numpy_array, namespace_of
 from .slabs import cut_mode, is_in_file, slabs
 
 __all__ = ["fold", "gram", "mode_product", "multi_mode_product", "partial_traces", "unfold"]
+
+# Entries of a transposed copy that stays in the cache of a core.
+_CACHED = 2**16
 
 
 def unfold(T: Array, mode: int) -> Array:
@@ -44,7 +47,7 @@ def mode_product(T: Array, M: Array, mode: int) -> Array:
     left, d, right = math.prod(before), T.shape[mode], math.prod(after)
     reshape = namespace_of(T).reshape
     # Matrices side by side, of which none has to be transposed.
-    out = M @ reshape(T, (left, d, right)) if right > 1 else reshape(T, (left, d)) @ M.T
+    out = M @ reshape(T, (left, d, right)) if right != 1 else reshape(T, (left, d)) @ M.T
     return reshape(out, (*before, M.shape[0], *after))
 
 
@@ -89,6 +92,10 @@ def gram(T: Array, mode: int) -> Array:
     if mode == T.ndim - 1:  # no transposed copy: the last mode is along the columns already
         A = namespace_of(T).reshape(T, (math.prod(T.shape[:-1]), T.shape[-1]))
         return A.T @ A
+    size = max(_CACHED, 4 * T.shape[mode] ** 2)
+    if 0 < mode and 1 < T.shape[0] and 2 * size < math.prod(T.shape) and is_numpy_array(T):
+        step = max(1, size * T.shape[0] // math.prod(T.shape))
+        return sum(gram(T[i : i + step], mode) for i in range(0, T.shape[0], step))
     A = unfold(T, mode)
     return A @ A.T
 

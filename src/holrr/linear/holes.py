@@ -28,14 +28,8 @@ from ..data.take_labels import take_output_weight
 from ..structures import MultilinearRank
 
 __all__ = ["check_no_infinity", "check_unobserved", "complete_samples", "has_holes", "observe"]
-__all__ += [
-    "output_weights",
-    "set_completion",
-    "unscale_fit",
-    "unscale_noise",
-    "weighted",
-    "without_unobserved",
-]
+__all__ += ["output_weights", "set_completion", "unscale_fit", "unscale_noise", "weighted"]
+__all__ += ["without_unobserved"]
 
 _BLOCK = 2**22  # bytes of outputs that are looked at at a time
 
@@ -71,10 +65,7 @@ def observe(data: Samples) -> tuple[Samples, int]:
         raise ValueError("y has no observed entry: every one of them is missing.")
     if not keep.any():
         raise ValueError("sample_weight is zero for every sample of y with an observed entry.")
-    if keep.all():
-        return data, n_dropped
-    w = None if data.w is None else data.w[keep]
-    return replace(data, X=data.X[keep], Y=data.Y[keep], w=w), n_dropped
+    return data if keep.all() else data.rows(np.flatnonzero(keep)), n_dropped
 
 
 def _kept(data: Samples) -> Any:
