@@ -288,6 +288,7 @@ def test_a_killed_pass_is_resumed_until_it_is_done(tmp_path):
                 os.kill(pid, signal.SIGKILL)
             status = int(process.stdout.readline())
             kills += status != 0
+            assert kills <= 5  # or it fails by itself
         process.stdin.close()
     assert kills >= 2
     assert_equal(Moments.load(path), Moments.from_batches(names["batches"]()))
