@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -87,11 +88,22 @@ def _torch():
     return Library("torch", torch, lambda a: torch.asarray(a.copy()), lambda a: a.numpy())
 
 
+def _torch_elsewhere(monkeypatch):
+    """The same, taken for that of a GPU: what is written for accelerators sees torch's own ways."""
+    library = replace(_torch(), name="torch elsewhere")
+    for name, module in list(sys.modules.items()):
+        if name.startswith("holrr") and hasattr(module, "on_host"):
+            far = lambda a: not isinstance(a, library.xp.Tensor)  # noqa: E731
+            monkeypatch.setattr(module, "on_host", far)
+    return library
+
+
 LIBRARIES = {
     "numpy": _numpy,
     "array_api_strict": _strict,
     "array_api_strict_device1": _strict_device,
     "torch": _torch,
+    "torch_elsewhere": _torch_elsewhere,
 }
 
 
@@ -102,4 +114,5 @@ def xp(request, monkeypatch) -> Library:
     Small problems, as those of tests are, go the way of large ones on an accelerator.
     """
     monkeypatch.setattr("holrr.core.namespace.HOST_ENTRIES", 0)
-    return LIBRARIES[request.param]()
+    make = LIBRARIES[request.param]
+    return make(monkeypatch) if make is _torch_elsewhere else make()

@@ -45,7 +45,7 @@ def test_other_array_libraries_give_the_same_fit(row, xp):
 @pytest.mark.parametrize("limit", [100, 2**17])
 def test_what_an_accelerator_would_wait_for_is_solved_on_the_host(row, xp, limit, monkeypatch):
     """The moments there, or all of it; what is fitted lies where the data are."""
-    if "device1" not in xp.name:
+    if xp.name in ("numpy", "torch", "array_api_strict"):
         pytest.skip("this library is on the host")
     monkeypatch.setattr("holrr.core.namespace.HOST_ENTRIES", limit)
     X, Y = toy()

@@ -749,3 +749,19 @@ def test_without_a_search_there_are_no_intervals_and_the_error_says_why(row):
         return
     with pytest.raises(AttributeError, match=r"held-out residuals of a search.*use HOLRRCV"):
         model.predict_interval(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rounding_of_an_output_without_noise_is_no_score(dtype):
+    """Its residuals are not zero to the last bit, and say nothing of those of others."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(3.0, 1.0, size=(60, 4)), rng.normal(size=(60, 5))
+    constant = np.full((60, 3), [0.1, 1 / 3, 1e5 / 7])
+    linear = X @ rng.normal(size=(4, 2))
+    alone, beside = (
+        RLSCV(alphas=[0.0], cv=4).fit(X.astype(dtype), A.astype(dtype))
+        for A in (Y, np.concatenate([constant, Y, linear], axis=1))
+    )
+    tol = 1e-6 if dtype is np.float64 else 1e-3
+    for kind in ("pooled", "simultaneous"):
+        assert_allclose(beside._fitted_intervals[kind], alone._fitted_intervals[kind], rtol=tol)

@@ -39,6 +39,8 @@ LEVELS = np.concatenate(
     ]
 )
 _FEW = 40
+# Residuals of fewer times the rounding of the outputs are none.
+_DIGITS = 64
 # Bytes of the residuals that are looked at together, and how many scores are pooled.
 _BLOCK, _DEVICE_BLOCK, _POOL = 2**25, 2**28, 2**18
 _N_BLOCKS = 10
@@ -73,9 +75,10 @@ class FoldResiduals:
     def of(cls, model: Any, X: Any, Y: Array, w: Any, rows: np.ndarray) -> FoldResiduals:
         """Of a fitted model, the held-out inputs, and the outputs and weights of all samples."""
         F, T = model._features(X), model.tucker_
-        U = T.factors[0]
-        latent = F if U is None else F @ namespace_of(F).astype(U, F.dtype, copy=False)
-        core = unfold(multi_mode_product(T.core, (None, *T.factors[1:])), 0)
+        U, xp = T.factors[0], namespace_of(F)
+        latent = F if U is None else F @ xp.astype(beside(U, F), F.dtype, copy=False)
+        core = beside(unfold(multi_mode_product(T.core, (None, *T.factors[1:])), 0), F)
+        core = xp.astype(core, F.dtype, copy=False)  # libraries that mix no types
         intercept = np.reshape(to_numpy(model.intercept_), -1).astype(model._dtype_name())
         latent, core, intercept, spread = (
             beside(A, Y) for A in (latent, core, intercept, model._spread_of(X, F))
@@ -125,7 +128,8 @@ def held_out_scores(folds: Sequence[FoldResiduals]) -> tuple[np.ndarray, dict[st
             noise[columns] = np.sqrt(squares.sum(axis=0) / sums.sum(axis=0))
         if holes:
             counts[columns] = seen.sum(axis=0) * (n_samples / n)
-        unit = np.where(noise[columns] > 0, noise[columns], np.nan)
+        rounding = _rounding(folds[0].Y[:, columns])
+        unit = np.where(noise[columns] > rounding, noise[columns], np.nan)
         entry[:, columns] = _quantiles(R.T, levels, weights, holes) / unit
         _scale_rows(R, squares, sums, unit, parts)
         np.fmax(largest, _row_maxima(R), out=largest)
@@ -158,6 +162,17 @@ def _scores(folds: Sequence[FoldResiduals], columns: slice, order: Any, weighted
     xp = namespace_of(found[0])
     R = xp.abs(xp.concat(found))
     return R if isinstance(order, slice) else xp.take(R, asarray_like(order, R), axis=0)
+
+
+def _rounding(Y: Array) -> np.ndarray:
+    """What the residuals of each output can be where there is only rounding, (n_columns,)."""
+    xp = namespace_of(Y)
+    sizes = xp.abs(Y)
+    if is_numpy_array(Y):
+        largest = np.fmax.reduce(sizes, axis=0)
+    else:
+        largest = to_numpy(xp.max(xp.where(xp.isnan(sizes), xp.zeros_like(sizes), sizes), axis=0))
+    return _DIGITS * float(xp.finfo(Y.dtype).eps) * largest
 
 
 def _pool_step(n_scores: int, n_columns: int) -> int:
@@ -219,7 +234,7 @@ def _scale_rows(
     others = np.ones((K, K)) - np.eye(K) if K > 1 else np.ones((1, 1))
     with np.errstate(invalid="ignore", divide="ignore"):
         level = np.sqrt((others @ squares) / (others @ sums))
-        level = np.where(level > 0, level, unit)
+        level = np.where((level > 0) & ~np.isnan(unit), level, unit)
         for rows, found in zip(parts, level, strict=True):
             R[rows, :] /= asarray_like(found, R, dtype=R.dtype)
 
