@@ -183,7 +183,7 @@ def _products_and_squares(Bt: Array, Yb: Array, w: Array | None) -> list[Array]:
 
     Unless `Y` is a copy, made a moment ago. Products of few rows would take longer to add up.
     """
-    xp, n = namespace_of(Yb), Yb.shape[0]
+    xp, n, step = namespace_of(Yb), Yb.shape[0], _CACHED // Yb.shape[1]
 
     def of(rows: slice) -> list[Array]:
         part = Yb[rows, :]
@@ -191,8 +191,8 @@ def _products_and_squares(Bt: Array, Yb: Array, w: Array | None) -> list[Array]:
         return [products, _squares(part, None if w is None else w[rows])]
 
     in_memory = is_numpy_array(Yb) and Yb.dtype == np.float64 and not Yb.flags.owndata
-    step = _CACHED // Yb.shape[1] if in_memory else 0
-    return sum_lists(map(of, row_blocks(n, 1, step if step >= 2 * Bt.shape[0] else n)))
+    pays = in_memory and 2 * Bt.shape[0] <= step <= n // 2
+    return sum_lists(map(of, row_blocks(n, 1, step if pays else n)))
 
 
 def _row_sums(A: Array) -> Array:
