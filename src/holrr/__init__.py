@@ -27,29 +27,10 @@ if TYPE_CHECKING:
     from .model_selection import HOLRRCV, LRRCV, RLSCV
     from .penalized import MLMTNC, MLMTNCCV, TraceNormRegression, TraceNormRegressionCV
 
-__all__ = [
-    "HOLRR",
-    "HOLRRCV",
-    "LRR",
-    "LRRCV",
-    "MLMTNC",
-    "MLMTNCCV",
-    "RLS",
-    "RLSCV",
-    "KernelHOLRR",
-    "KernelHOLRRCV",
-    "KernelLRR",
-    "KernelLRRCV",
-    "KernelRLS",
-    "KernelRLSCV",
-    "Moments",
-    "TraceNormRegression",
-    "TraceNormRegressionCV",
-    "Tucker",
-    "__version__",
-    "load",
-    "standard_errors",
-]
+__all__ = ["HOLRR", "HOLRRCV", "LRR", "LRRCV", "RLS", "RLSCV"]
+__all__ += ["KernelHOLRR", "KernelHOLRRCV", "KernelLRR", "KernelLRRCV", "KernelRLS", "KernelRLSCV"]
+__all__ += ["MLMTNC", "MLMTNCCV", "TraceNormRegression", "TraceNormRegressionCV"]
+__all__ += ["Moments", "Tucker", "__version__", "load", "standard_errors"]
 
 # Where the public names live. They are imported when the first of them is asked for: the command
 # line begins with an import of this package and must answer Ctrl-C from then on, and the libraries

@@ -86,3 +86,13 @@ def test_products_in_every_library(xp):
 def test_matrices_that_do_not_fit_are_refused():
     with pytest.raises(ValueError):
         mode_product(np.ones((2, 3)), np.ones((4, 2)), 1)
+
+
+@pytest.mark.parametrize("shape", [(4, 0, 1), (0, 3), (3, 0), (2, 0, 3), (1, 1, 0), (0,)])
+def test_products_of_empty_tensors_are_zero(shape):
+    """What is left of a tensor that shrinkage has taken all of."""
+    for mode, d in enumerate(shape):
+        expected = np.zeros((*shape[:mode], 2, *shape[mode + 1 :]))
+        np.testing.assert_array_equal(
+            mode_product(np.zeros(shape), np.ones((2, d)), mode), expected
+        )

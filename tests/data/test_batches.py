@@ -207,7 +207,10 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_pass(path, da
         ([], "at least one batch"),
         ([(np.ones((2, 1)), np.ones(2)), np.ones(3)], "in batch 1: a batch must be a pair"),
         ([(np.ones((2, 1)), np.ones(3))], "in batch 0: .*same number of samples"),
-        ([(np.ones((2, 1)), np.ones(2)), (np.ones((2, 2)), np.ones(2))], "batch 1: .*shapes"),
+        (
+            [(np.ones((2, 1)), np.ones(2)), (np.ones((2, 2)), np.ones(2))],
+            "batch 1: X has 2 features",
+        ),
         ([(np.ones((2, 1)), np.array([1, np.nan]))], "in batch 0: y contains NaN"),
         ([(np.ones((2, 1)), np.ones(2), np.zeros(2))], "positive weight"),
     ],
@@ -285,6 +288,24 @@ def test_a_killed_pass_is_resumed_until_it_is_done(tmp_path):
                 os.kill(pid, signal.SIGKILL)
             status = int(process.stdout.readline())
             kills += status != 0
+            assert kills <= 5  # or it fails by itself
         process.stdin.close()
     assert kills >= 2
     assert_equal(Moments.load(path), Moments.from_batches(names["batches"]()))
+
+
+def test_batches_that_call_things_otherwise_are_refused():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, Y = (
+        pd.DataFrame(np.eye(4), columns=list("abcd")),
+        pd.DataFrame(np.eye(4), columns=list("uvwx")),
+    )
+    assert Moments.from_batches([(X, Y), (X, Y)]).n_samples == 8
+    for other, message in [
+        ((X[list("dcba")], Y), "in batch 1: .*feature names.*same order"),
+        ((X, Y[list("xwvu")]), "in batch 1: y has"),
+        ((X, Y[::-1]), "in batch 1: the rows of X and y carry different labels"),
+        ((X, Y, pd.Series(np.ones(4))[::-1]), "in batch 1: the rows of X and sample_weight"),
+    ]:
+        with pytest.raises(ValueError, match=f"(?s){message}"):
+            Moments.from_batches([(X, Y), other])

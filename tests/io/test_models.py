@@ -74,6 +74,17 @@ def test_a_loaded_model_goes_on_with_partial_fit(tmp_path):
     np.testing.assert_array_equal(both.coef_, resumed.partial_fit(X[20:], Y[20:]).coef_)
 
 
+@pytest.mark.parametrize("subspaces", ["fitted", "response"])
+def test_a_loaded_model_goes_on_with_arrays_of_any_library(xp, subspaces, tmp_path):
+    X, Y = data(40)
+    both = HOLRR(2, subspaces=subspaces).partial_fit(X, Y)
+    resumed = round_trip(HOLRR(2, subspaces=subspaces).partial_fit(X[:20], Y[:20]), tmp_path)
+    resumed.partial_fit(xp.asarray(X[20:]), xp.asarray(Y[20:]))
+    assert xp.owns(resumed.coef_)
+    np.testing.assert_allclose(xp.to_numpy(resumed.coef_), both.coef_, atol=1e-10)
+    np.testing.assert_allclose(resumed.partial_fit(X[:1], Y[:1]).moments_.weight, 41)
+
+
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3, 2)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_scalar_targets_and_every_dtype_keep_their_types(shape, dtype, tmp_path):

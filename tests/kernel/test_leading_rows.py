@@ -7,6 +7,9 @@ from holrr import KernelHOLRR, KernelHOLRRCV, KernelLRR
 from holrr.core.namespace import to_numpy
 from holrr.core.tensor import gram, partial_traces, unfold
 from holrr.kernel import _problem, _root
+from holrr.kernel._gram import centred_gram
+from holrr.kernel._kernels import kernel_function
+from holrr.kernel._responses import centre_responses
 
 STRUCTURES = {
     "one rank": lambda p: KernelHOLRR(rank=3, alpha=0.3, kernel="rbf"),
@@ -125,3 +128,17 @@ def test_partial_traces_are_the_gram_matrices_of_modes(shape):
     assert len(found) == len(shape)
     for i, G in enumerate(found):
         np.testing.assert_allclose(G, gram(Z, i + 1), rtol=1e-13)
+
+
+def test_duals_are_kept_for_the_coordinates_that_they_belong_to():
+    X, Y = data((3, 4), n=30)
+    outputs = centre_responses(Y)
+    kernel = kernel_function(KernelHOLRR(kernel="rbf")._kernel_spec())
+    make = lambda: _problem.whiten_gram(  # noqa: E731
+        lambda: centred_gram(kernel, X, None, center=True), outputs, 0.5, solver="auto"
+    )
+    problem, rng = make(), np.random.default_rng(0)
+    A, B = rng.normal(size=(2, 12, 3))
+    np.testing.assert_array_equal(problem.lift(A), make().lift(A))
+    np.testing.assert_array_equal(problem.hat.fitted(B)[0][1], make().hat.fitted(B)[0][1])
+    np.testing.assert_array_equal(problem.lift(A), make().lift(A))

@@ -279,6 +279,10 @@ def test_batches_moments_and_disk_say_what_to_do(tmp_path):
     holes, model = with_holes(Y, 0.2), HOLRR(2, missing="fill")
     with pytest.raises(ValueError, match="needs all samples in memory"):
         model.partial_fit(X, holes)
+    one = Y.copy()
+    one[3], one[5, 0, 1] = np.nan, np.nan  # a sample that is dropped, and a hole
+    with pytest.raises(ValueError, match=r"NaN at index \(5, 0, 1\)"):
+        model.partial_fit(X, one)
     with memory_budget(20_000), pytest.raises(ValueError, match="needs all samples in memory"):
         model.fit(on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", holes))
     weighted = HOLRR(2, output_weight=[[1, 2, 3], None])

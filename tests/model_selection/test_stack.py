@@ -16,7 +16,7 @@ from holrr.model_selection.selection import best_index
 from holrr.model_selection.stack import FoldTerms, _Path, stack_ranks
 from holrr.model_selection.stacking import search_stack
 from holrr.model_selection.surface import RankPath, error_surface
-from holrr.model_selection.sweep import rank_errors, sweep
+from holrr.model_selection.sweep import RankErrors, sweep
 
 WHOLE = {"patience": np.inf, "max_blocks": 200}  # the path to its end
 
@@ -343,7 +343,7 @@ def test_giving_up_early_does_not_change_the_choice(make_data, noise, backwards)
     alphas = np.logspace(-2, 3, 11)[:: -1 if backwards else 1]
     folds = ArrayFolds(Samples(X, Y), list(KFold(4).split(X)))
     folds.min_alpha, caps = 0.01, (4, 3, 4)
-    mse = sweep(folds, rank_errors(alphas, caps), (11, *caps)).mean_mse
+    mse = sweep(folds, RankErrors(alphas, caps), (11, *caps)).mean_mse
     count = parameter_counts((4, 3, 4), caps)
     place, stack = search_stack(folds, alphas, mse, count)
     same_place, same = search_stack(folds, alphas, mse, count, exhaustive=True)

@@ -24,7 +24,9 @@ from .finite import check_finite
 from .namespace import (
     Array,
     all_to_numpy,
+    beside,
     device_of,
+    is_array,
     is_numpy_array,
     namespace_of,
     symmetrise,
@@ -219,7 +221,7 @@ def _merge(a: M, b: Moments) -> M:
             "moments with and without response_grams cannot be merged: gather both with "
             "response_grams=True, or both without."
         )
-    weight = a.weight + b.weight
+    a, weight = _beside(a, b.Sxx), a.weight + b.weight
     dx, dy = b.mean_x - a.mean_x, b.mean_y - a.mean_y
     share = b.weight / weight
     both = a._shifted(dx, dy, a.weight * share, a.mean_x + share * dx, a.mean_y + share * dy)
@@ -241,6 +243,17 @@ def _merge(a: M, b: Moments) -> M:
         # Sums that a part lacks are lacking.
         squares=None if both.squares is None or b.squares is None else both.squares + b.squares,
     )
+
+
+def _beside(m: M, like: Array) -> M:
+    """Moments, of a file perhaps, in the library and on the device of newer ones."""
+    if beside(m.Sxx, like) is m.Sxx:
+        return m
+    move = lambda a: beside(a, like)  # noqa: E731
+    arrays: dict[str, Any] = {name: move(a) for name, a in vars(m).items() if is_array(a)}
+    if m.response_grams is not None:
+        arrays["response_grams"] = tuple(map(move, m.response_grams))
+    return replace(m, **arrays)
 
 
 class _CentredInputs:

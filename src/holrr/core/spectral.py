@@ -26,8 +26,8 @@ from .moments import Moments
 from .namespace import (
     NUMPY_LIMIT,
     Array,
+    add_to_diagonal,
     cholesky,
-    device_of,
     eigenvalues,
     eigh,
     namespace_of,
@@ -233,10 +233,9 @@ def prefers_cholesky(m: Moments) -> bool:
 
 def squares_keep_digits(m: Moments, alpha: float) -> bool:
     """Whether half of the digits survive a solve with the ``X'X + alpha I`` of these moments."""
-    xp = namespace_of(m.Sxx)
-    eye = xp.eye(m.n_features, dtype=m.Sxx.dtype, device=device_of(m.Sxx))
-    safe = 1e-200 < float(xp.linalg.trace(m.Sxx)) < 1e200
-    return safe and cholesky(m.Sxx + alpha * eye)[1] > half_of_the_digits(m.dtype)
+    safe = 1e-200 < float(namespace_of(m.Sxx).linalg.trace(m.Sxx)) < 1e200
+    S = add_to_diagonal(m.Sxx + 0.0, alpha)  # a copy
+    return safe and cholesky(S)[1] > half_of_the_digits(m.dtype)
 
 
 def check_moments(m: Moments, solver: str = "auto") -> None:
@@ -260,9 +259,7 @@ def _is_finite(A: Array) -> bool:
 
 def cholesky_problem(m: Moments, alpha: float, min_rcond: float) -> Whitened | None:
     """The problem by a Cholesky factorisation; None where too few digits survive it."""
-    xp = namespace_of(m.Sxx)
-    eye = xp.eye(m.n_features, dtype=m.Sxx.dtype, device=device_of(m.Sxx))
-    L, rcond = cholesky(m.Sxx + alpha * eye)
+    L, rcond = cholesky(add_to_diagonal(m.Sxx + 0.0, alpha))  # a copy
     if L is None or not rcond > min_rcond:
         return None
     Z = fold(solve_triangular(L, unfold(m.Sxy, 0)), 0, m.Sxy.shape)

@@ -47,7 +47,7 @@ def mode_product(T: Array, M: Array, mode: int) -> Array:
     left, d, right = math.prod(before), T.shape[mode], math.prod(after)
     reshape = namespace_of(T).reshape
     # Matrices side by side, of which none has to be transposed.
-    out = M @ reshape(T, (left, d, right)) if right > 1 else reshape(T, (left, d)) @ M.T
+    out = M @ reshape(T, (left, d, right)) if right != 1 else reshape(T, (left, d)) @ M.T
     return reshape(out, (*before, M.shape[0], *after))
 
 

@@ -11,12 +11,15 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ..core.namespace import is_array, to_numpy
 from ..io import check_writable, load_moments, save
 from ..progress import progress as progress_bar
+from .labels import Labels, check_features
 from .moments import Moments
 from .running import Running, errors_say_where
+from .take_labels import take_pair
 
 __all__ = ["moments_from_batches"]
 
@@ -49,6 +52,12 @@ def moments_from_batches(
     return state.result()
 
 
+class Batches(BaseEstimator):
+    """What batches call their features and outputs, kept as an estimator keeps it."""
+
+    labels_: Labels | None = None
+
+
 class _Pass:
     """How far a pass has come, in memory and in its checkpoint.
 
@@ -60,7 +69,7 @@ class _Pass:
     """
 
     def __init__(self, response_grams: bool, path: str | os.PathLike[str] | None) -> None:
-        self.path, self.done, self.seen = path, 0, 0
+        self.path, self.done, self.seen, self.names = path, 0, 0, Batches()
         self.marks, self.again = _Marks(), _Marks()
         moments: Moments | None = None
         if path is not None:
@@ -77,15 +86,22 @@ class _Pass:
 
     def take(self, number: int, batch: Batch) -> None:
         """Add a batch, unless the checkpoint has it already."""
-        X, Y, w = _check_batch(batch)
+        X, Y, w = self._without_names(*_check_batch(batch))
         digest = "" if self.path is None else _digest(X, Y, w)
         if number >= self.done:
-            self.running.go_to(X)
             self.running.add(X, Y, w)
             self.done, self.marks = number + 1, self.marks.followed_by(digest)
         elif self.path is not None:
             self._compare(number, digest)
         self.seen = number + 1
+
+    def _without_names(self, X: Any, Y: Any, w: Any) -> Batch:
+        """A batch as arrays; what it calls rows, features and outputs must be what others do."""
+        first, names = self.seen == 0, self.names
+        data = take_pair(None, X, Y, w, known=names.labels_)
+        check_features(names, data.X, reset=first, inputs=data.inputs)
+        names.labels_ = data.labels if first else names.labels_
+        return data.X, data.y, data.sample_weight
 
     def _compare(self, number: int, found: str) -> None:
         """The pass cannot go on with other data unnoticed: what is in the file must be the same.
@@ -147,7 +163,7 @@ def _check_batch(batch: Any) -> tuple[Any, Any, Any]:
             f"{type(batch).__name__}."
         )
     X, Y, w = (*batch, None)[:3]
-    return X, Y, None if w is None else np.asarray(to_numpy(w) if is_array(w) else w)
+    return X, Y, to_numpy(w) if is_array(w) else w
 
 
 def _digest(*arrays: Any) -> str:

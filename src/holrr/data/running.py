@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ..core.finite import BadEntryError, check_finite
-from ..core.namespace import Array, asarray_like, device_of, is_array, to_numpy
 from .arrays import as_slice, check_inputs, check_pair
 from .moments import Moments
 from .reading import Box
@@ -50,11 +49,6 @@ class Running:
                 both.merge(other._moments)
         return both
 
-    def go_to(self, X: Any) -> None:
-        """Move the moments so far beside `X`, which may be of another library than a file's."""
-        if self._moments is not None and is_array(X):
-            self._moments = _beside(self._moments, X)
-
     def merge(self, moments: Moments) -> None:
         """Add samples whose moments are known."""
         self._moments = moments if self._moments is None else self._moments + moments
@@ -71,16 +65,6 @@ class Running:
         if not self._weightless:
             return self._moments
         return replace(self._moments, n_samples=self._moments.n_samples + self._weightless)
-
-
-def _beside(m: Moments, X: Array) -> Moments:
-    if type(m.Sxx) is type(X) and device_of(m.Sxx) == device_of(X):
-        return m
-    move = lambda a: asarray_like(to_numpy(a), X)  # noqa: E731
-    arrays: dict[str, Any] = {name: move(a) for name, a in vars(m).items() if is_array(a)}
-    if m.response_grams is not None:
-        arrays["response_grams"] = tuple(map(move, m.response_grams))
-    return replace(m, **arrays)
 
 
 def moments_of_block(

@@ -11,7 +11,6 @@ from typing import Any
 
 from ..core.namespace import Array
 from ..core.spectral import Spectral, Whitened, spectral_from_moments
-from ..core.units import Units
 from ..data.arrays import take
 from ..data.moments import Moments
 from ..data.samples import Samples
@@ -51,19 +50,13 @@ class _CandidateKernels(Folds):
         center_kernel: bool = True,
         response_grams: bool = False,
     ):
-        self.data, self.splits, self.specs = data, list(splits), list(specs)
-        self.kernels = [kernel_function(spec) for spec in self.specs]
+        self._split(data, splits, data.n_samples)
+        # More input directions than outputs add nothing.
+        self.max_input_rank = min(self.max_input_rank, math.prod(self.output_shape))
+        self.specs, self.kernels = list(specs), [kernel_function(spec) for spec in specs]
+        self.candidates = (len(self.kernels),)
         self.fit_intercept, self.center_kernel = fit_intercept, center_kernel
         self.response_grams = response_grams
-        self.units = data.units if isinstance(data, Samples) else Units()
-        self.n_folds, self.candidates = len(self.splits), (len(self.kernels),)
-        self.output_shape, self.n_inputs = data.output_shape, data.n_samples
-        largest = max((train.size for train, _ in self.splits), default=data.n_samples)
-        # More input directions than outputs add nothing.
-        self.max_input_rank = min(largest, math.prod(self.output_shape))
-
-    def refit(self, estimator: Any, **options: Any) -> Any:
-        return estimator._fit_data(self.data, **options)
 
 
 class KernelFolds(_CandidateKernels):

@@ -36,8 +36,9 @@ class TallPath(RankPath):
         super().__init__(problem, held_out, ranks, subspaces)
         self.F, self.Y, self.T0 = held_out.F, held_out.Y, unfold(self.T, 0)
 
-    def prepare(self, alphas: Sequence[float]) -> None:
-        """Nothing: the directions of each penalty have the size of the outputs."""
+    def scaled_grams(self, alphas: Sequence[float]) -> list[Array]:
+        """None: the directions of each penalty have the size of the outputs."""
+        return []
 
     def terms(self, *alphas: float) -> Terms:
         xp, (alpha,) = namespace_of(self.T), alphas  # no bases are prepared: one at a time

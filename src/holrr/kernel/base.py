@@ -176,11 +176,9 @@ class KernelTensorRegressor(KernelParameters, Approximating):
 
     def _predict_with_spread(self, X: Array) -> tuple[Array, Array]:
         blocks = row_blocks(X.shape[0], 8 * self.tucker_.shape[0], _BLOCK)
-        parts = [
-            super(KernelTensorRegressor, self)._predict_with_spread(X[rows, :]) for rows in blocks
-        ]
-        concat = namespace_of(X).concat
-        return concat([p[0] for p in parts], axis=0), concat([p[1] for p in parts], axis=0)
+        of_block, concat = super()._predict_with_spread, namespace_of(X).concat
+        predicted, spreads = zip(*(of_block(X[rows, :]) for rows in blocks), strict=True)
+        return concat(predicted, axis=0), concat(spreads, axis=0)
 
     def _spread_of(self, X: Array, F: Array) -> Array:
         """The spread from kernel values, with the squared norms of the centred features."""

@@ -278,7 +278,7 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
         """As above; outputs that no batch has any entry of are not part of the problem."""
         never: Any = False
         if self.missing == "fill" and isinstance(data, Samples) and has_holes(data):
-            data, never = without_unobserved(self, observe(data)[0])
+            data, never = without_unobserved(self, data)
         if seen is not None:
             later = self._put_off_options()
             nan = np.isnan(to_numpy(self.intercept_)) if later is None else later["never"]

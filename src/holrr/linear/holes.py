@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..base import lift
 from ..core.caution import warn
-from ..core.finite import check_finite
+from ..core.finite import BadEntryError, check_finite
 from ..core.holes import Observed, SampleBasis, has_observation
 from ..core.missing import Completion
 from ..core.namespace import asarray_like, is_numpy_array, namespace_of, row_blocks
@@ -28,14 +28,8 @@ from ..data.take_labels import take_output_weight
 from ..structures import MultilinearRank
 
 __all__ = ["check_no_infinity", "check_unobserved", "complete_samples", "has_holes", "observe"]
-__all__ += [
-    "output_weights",
-    "set_completion",
-    "unscale_fit",
-    "unscale_noise",
-    "weighted",
-    "without_unobserved",
-]
+__all__ += ["output_weights", "set_completion", "unscale_fit", "unscale_noise", "weighted"]
+__all__ += ["without_unobserved"]
 
 _BLOCK = 2**22  # bytes of outputs that are looked at at a time
 
@@ -66,26 +60,26 @@ def check_no_infinity(data: Samples) -> None:
 
 def observe(data: Samples) -> tuple[Samples, int]:
     """The samples that have a weight and an observed output, and how many have no such output."""
-    keep = has_observation(data.Y)
-    n_dropped = data.n_samples - int(keep.sum())
+    n_dropped, keep = data.n_samples - int(has_observation(data.Y).sum()), _kept(data)
     if n_dropped == data.n_samples:
         raise ValueError("y has no observed entry: every one of them is missing.")
-    if data.w is not None:
-        keep &= data.w > 0
     if not keep.any():
         raise ValueError("sample_weight is zero for every sample of y with an observed entry.")
-    if keep.all():
-        return data, n_dropped
-    w = None if data.w is None else data.w[keep]
-    return replace(data, X=data.X[keep], Y=data.Y[keep], w=w), n_dropped
+    return data if keep.all() else data.rows(np.flatnonzero(keep)), n_dropped
 
 
-def without_unobserved(estimator: Any, data: Samples) -> tuple[Samples, np.ndarray]:
-    """Zeros for the outputs that no sample has, and which these are, (d1, ..., dp).
+def _kept(data: Samples) -> Any:
+    observed = has_observation(data.Y)
+    return observed if data.w is None else observed & (data.w > 0)
+
+
+def without_unobserved(estimator: Any, given: Samples) -> tuple[Samples, np.ndarray]:
+    """Samples with zeros for the outputs that none of them has, and which these are, (d1, ...).
 
     Zeros cost nothing where the outputs are free of each other given the latent inputs. A low
     multilinear rank ties them, and whole slices of zeros are all that costs nothing.
     """
+    data = observe(given)[0]
     never = np.isnan(data.Y).all(axis=0)
     modes = [np.arange(never.ndim) != mode for mode in range(never.ndim)]
     some = [(~never).any(axis=tuple(np.flatnonzero(other))) for other in modes]
@@ -96,7 +90,12 @@ def without_unobserved(estimator: Any, data: Samples) -> tuple[Samples, np.ndarr
             f"y of this batch has no entry of output {where}, but others of the same slices. "
             f"Batches may lack whole slices only; load all samples and call fit."
         )
-    return replace(data, Y=np.where(never, 0.0, data.Y)), never
+    Y = np.where(never, 0.0, data.Y)
+    try:
+        check_finite(Y, "y")
+    except BadEntryError as error:  # its place among all samples of the batch
+        raise error.moved(np.flatnonzero(_kept(given))) from None
+    return replace(data, Y=Y), never
 
 
 def check_unobserved(never: Any, before: Any) -> None:

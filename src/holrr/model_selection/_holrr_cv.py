@@ -57,7 +57,8 @@ class HOLRRCV(MultilinearRanks, LinearSurfaceSearchCV):
     search : {"pruned", "exhaustive"}, default="pruned"
         Whether the surfaces of all penalties are computed, or with more than 192 input
         directions and outputs of those only that can be chosen (see docs/model_selection.md).
-        Smaller problems, callables for `selection`, missing outputs, accelerators: always all.
+        Smaller problems, callables for `selection`, lists of input ranks above 64, missing outputs,
+        accelerators: always all.
     missing : {"raise", "fill"}, default="raise"
         What NaN and masked entries of y are: an error, or missing outputs, which count neither in
         the fits nor in the held-out errors. Then the

@@ -38,22 +38,10 @@ from .surface import error_surface
 __all__ = ["CRITERIA", "criterion_surface"]
 
 
-def _aic(mse: np.ndarray, df: np.ndarray, n: float) -> np.ndarray:
-    return n * np.log(mse) + 2 * df
-
-
-def _bic(mse: np.ndarray, df: np.ndarray, n: float) -> np.ndarray:
-    return n * np.log(mse) + math.log(n) * df
-
-
-def _gcv(mse: np.ndarray, df: np.ndarray, n: float) -> np.ndarray:
-    return mse / (1 - df / n) ** 2
-
-
 CRITERIA: dict[str, Callable[[np.ndarray, np.ndarray, float], np.ndarray]] = {
-    "aic": _aic,
-    "bic": _bic,
-    "gcv": _gcv,
+    "aic": lambda mse, df, n: n * np.log(mse) + 2 * df,
+    "bic": lambda mse, df, n: n * np.log(mse) + math.log(n) * df,
+    "gcv": lambda mse, df, n: mse / (1 - df / n) ** 2,
 }
 
 

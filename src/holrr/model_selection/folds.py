@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABCMeta, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,14 @@ class Folds(metaclass=ABCMeta):
     keeps: bool = True
     pruning: Any = None
 
+    def _split(self, data: Any, splits: Sequence[Split], n_inputs: int) -> None:
+        """Set the attributes of folds that have samples, or a source of them."""
+        self.data, self.splits = data, list(splits)
+        self.units = getattr(data, "units", self.units)
+        self.n_folds, self.output_shape = len(self.splits), data.output_shape
+        largest = max((train.size for train, _ in self.splits), default=data.n_samples)
+        self.n_inputs, self.max_input_rank = n_inputs, min(n_inputs, largest)
+
     @property
     def home(self) -> Array | None:
         """An array of the data, where they lie on an accelerator."""
@@ -92,13 +101,19 @@ class Folds(metaclass=ABCMeta):
             kept[key] = found
         return kept[key]
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whether there is room for the problems of all folds and candidates."""
+        n = self.n_folds * math.prod(self.candidates)
+        return self.keeps and 8 * n * self.n_inputs * math.prod(self.output_shape) <= _KEPT
+
     @abstractmethod
     def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
         """The problem of all the data, and the sum of their weights."""
 
-    @abstractmethod
     def refit(self, estimator: Any, **options: Any) -> Any:
         """Fit the chosen estimator to all the data; `options` are those of its `_solve`."""
+        return estimator._fit_data(self.data, **options)
 
     def fitted(
         self, model: Any, mask: np.ndarray | None, fold: int, alpha: float, *candidate: int

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -114,12 +115,8 @@ class HoleFolds(Folds):
     home = None  # of arrays of NumPy, whatever the data are
 
     def __init__(self, data: Samples, splits: list[Split], *, fit_intercept: bool = True):
-        self.data, self.splits, self.units = data, list(splits), data.units
+        self._split(data, splits, data.n_features)
         self.fit_intercept = fit_intercept
-        self.n_folds, self.output_shape = len(self.splits), data.output_shape
-        self.n_inputs = data.n_features
-        sizes = [train.size for train, _ in self.splits] or [data.n_samples]
-        self.max_input_rank = min(self.n_inputs, max(sizes))
         self.fills: list[_Fill] = []
         self.visited: dict[Index, Visit] = {}
         self.choice: Index | None = None
@@ -148,11 +145,7 @@ class HoleFolds(Folds):
 
     def energy(self) -> tuple[float, int]:
         """As in `MomentFolds`."""
-        data = self.data
-        return input_energy(data.X, data.w, self.fit_intercept), min(data.X.shape)
-
-    def refit(self, estimator: Any, **options: Any) -> Any:
-        return estimator._fit_data(self.data, **options)
+        return input_energy(self.data, self.fit_intercept)
 
     # ------------------------------------------------------------ fits around holes
 
@@ -329,10 +322,7 @@ def unweighted_error(folds: Any, model: Any, weights: Any, options: dict[str, An
     options : dict
         Those of the model's `_fit_data`.
     """
-    v = np.ones(())
-    for vector in weights:
-        v = np.multiply.outer(v, vector)
-    errors = []
+    v, errors = reduce(np.multiply.outer, weights, np.ones(())), []
     for train, test in folds.splits:
         fitted = clone(model)._fit_data(folds.data.rows(train), **options)
         held, units = folds.data.rows(test), folds.units

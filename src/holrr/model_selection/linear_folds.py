@@ -127,13 +127,9 @@ class ArrayFolds(Folds):
         solver: str = "auto",
         max_bytes: float = math.inf,
     ):
-        self.data, self.splits, self.units = data, list(splits), data.units
+        self._split(data, splits, data.n_features)
         self.solver, self.max_bytes = solver, max_bytes
         self.fit_intercept, self.response_grams = fit_intercept, response_grams
-        self.n_folds, self.output_shape = len(self.splits), data.output_shape
-        sizes = [train.size for train, _ in self.splits] or [data.n_samples]
-        self.n_inputs = data.n_features
-        self.max_input_rank = min(self.n_inputs, max(sizes))
         self.merged: MomentFolds | None = None
 
     def prepare(self, *candidate: int) -> None:
@@ -165,8 +161,7 @@ class ArrayFolds(Folds):
 
     def energy(self) -> tuple[float, int]:
         """As in `MomentFolds`."""
-        data = self.data
-        return input_energy(data.X, data.w, self.fit_intercept), min(data.X.shape)
+        return input_energy(self.data, self.fit_intercept)
 
     def refit(self, estimator: Any, **options: Any) -> Any:
         if self.merged is not None and self.units.is_one:
@@ -174,7 +169,7 @@ class ArrayFolds(Folds):
             lam = eigenvalues(total.centred(self.fit_intercept).Sxx)
             if self._keeps_digits(np.sqrt(np.maximum(lam, 0.0)), float(estimator.alpha)):
                 return estimator._fit_moments(total, keep=False, **options)
-        return estimator._fit_data(self.data, **options)
+        return super().refit(estimator, **options)
 
     # ------------------------------------------------------------ helpers
 
@@ -234,14 +229,14 @@ class ArrayFolds(Folds):
         }
 
 
-def input_energy(X: Array, w: Array | None, fit_intercept: bool) -> float:
-    """``sum w ||x - mean||^2``, the trace of ``X'X``."""
-    xp = namespace_of(X)
-    X = xp.astype(X, xp.float64, copy=False)
-    w = xp.ones_like(X[:, 0]) if w is None else w
+def input_energy(data: Samples, fit_intercept: bool) -> tuple[float, int]:
+    """``sum w ||x - mean||^2``, the trace of ``X'X``, and over how many directions it is spread."""
+    xp = namespace_of(data.X)
+    X = xp.astype(data.X, xp.float64, copy=False)
+    w = xp.ones_like(X[:, 0]) if data.w is None else data.w
     if fit_intercept:
         X = X - (w @ X) / xp.sum(w)
-    return float(xp.sum(w @ (X * X)))
+    return float(xp.sum(w @ (X * X))), min(X.shape)
 
 
 def check_fold_moments(moments: Any, response_grams: bool) -> list[Moments]:

@@ -44,7 +44,7 @@ from ..core.threads import map_in_threads
 from .held_out import HeldOut
 from .terms import Terms, extended, rotated
 
-__all__ = ["RankPath", "error_surface", "rank_path"]
+__all__ = ["RankPath", "error_surface", "prepare_paths", "rank_path"]
 
 # Up to this many rows the host, on all of its cores, beats an accelerator at many eigenproblems.
 _HOST_ROWS = 256
@@ -160,23 +160,33 @@ class RankPath:
 
     def prepare(self, alphas: Sequence[float]) -> None:
         """Find the bases of many penalties at once, where an accelerator waits for each of them."""
+        prepare_paths([self], alphas)
+
+    def scaled_grams(self, alphas: Sequence[float]) -> list[Array]:
+        """For each mode that is cut the Gram matrices of Z at some penalties, (n_alphas, d, d).
+
+        None at all where bases are found one by one: on the host, and those of long modes.
+        """
         free = range(1 if self.fixed is not None else len(self.ranks))
         sizes, tall = self.T.shape, self.T.shape[0] > _rest(self.T.shape, 0)
-        if on_host(self.T) or tall or max(sizes[mode] for mode in free) > _HOST_ROWS:
-            return
+        if on_host(self.T) or tall or max((sizes[i] for i in free), default=0) > _HOST_ROWS:
+            return []
         rows = [self.row_grams[mode - 1] for mode in free[1:]]
-        new = [alpha for alpha in alphas if alpha not in self.found]
-        if not new or any(G is None for G in rows):
-            return
+        if not alphas or not free or any(G is None for G in rows):
+            return []
         xp = namespace_of(self.T)
-        d = xp.stack([self.s / self.root(alpha) for alpha in new])
+        d = xp.stack([self.s / self.root(alpha) for alpha in alphas])
         grams = [self.input_gram * d[:, :, None] * d[:, None, :]]
         for G, n in zip(rows, sizes[1:], strict=False):
             grams.append(xp.reshape((d * d) @ xp.reshape(G, (-1, n * n)), (-1, n, n)))
-        pairs = zip(_eigenvectors(all_to_numpy(grams)), self.ranks, strict=False)
-        # Largest first; what comes of them does not depend on their signs.
-        there: list[Array] = all_beside([U[:, :, : -R - 1 : -1] for U, R in pairs], self.T)
-        self.found |= {alpha: [U[a, ...] for U in there] for a, alpha in enumerate(new)}
+        return grams
+
+    def keep(self, alphas: Sequence[float], vectors: Sequence[np.ndarray]) -> None:
+        """Keep the leading ones of the eigenvectors of `scaled_grams`, smallest first."""
+        pairs = zip(vectors, self.ranks, strict=False)
+        # What comes of them does not depend on their signs.
+        bases: list[Array] = all_beside([U[:, :, : -R - 1 : -1] for U, R in pairs], self.T)
+        self.found |= {alpha: [U[a, ...] for U in bases] for a, alpha in enumerate(alphas)}
 
     def together(self, alphas: Sequence[float]) -> list[slice]:
         """Which penalties to ask the terms of at the same time."""
@@ -298,6 +308,16 @@ class RankPath:
         H = xp.where(norm > 0, inner / xp.where(norm > 0, norm, one), 0 * one)
         eye = xp.eye(G.shape[0], dtype=G.dtype, device=device_of(G))
         return Terms(norm, H, G * eye)
+
+
+def prepare_paths(paths: Sequence[RankPath], alphas: Sequence[float]) -> None:
+    """Find the bases of many problems and penalties on all cores, with one transfer each way."""
+    new = [[alpha for alpha in alphas if alpha not in path.found] for path in paths]
+    grams = [path.scaled_grams(some) for path, some in zip(paths, new, strict=True)]
+    found = iter(_eigenvectors(all_to_numpy([*chain(*grams)])))
+    for path, some, own in zip(paths, new, grams, strict=True):
+        if own:
+            path.keep(some, [next(found) for _ in own])
 
 
 def _eigenvectors(stacks: Sequence[np.ndarray]) -> list[np.ndarray]:

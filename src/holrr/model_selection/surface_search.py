@@ -30,7 +30,7 @@ from .search import Data, Index, SearchCV
 from .selection import SELECTIONS, select
 from .stack import MAX_BLOCKS
 from .stacking import search_stack
-from .sweep import Errors, Sweep, over_folds, rank_errors
+from .sweep import Errors, RankErrors, Sweep, over_folds
 
 __all__ = ["SurfaceSearchCV"]
 
@@ -120,7 +120,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
         self, plan: RankGrid, penalties: np.ndarray, folds: Folds
     ) -> tuple[Errors, tuple[int, ...]]:
         alphas = self._to_units(penalties, folds)
-        return rank_errors(alphas, plan.caps, self.subspaces), (penalties.size, *plan.caps)
+        return RankErrors(alphas, plan.caps, self.subspaces), (penalties.size, *plan.caps)
 
     def _sweep(self, folds: Folds, plan: RankGrid, penalties: np.ndarray, bar: Progress) -> Any:
         if folds.pruning is None and not self._prunes(folds, plan, penalties.size):

@@ -16,9 +16,9 @@ from ..core.spectral import Spectral
 from ..core.threads import limit_threads
 from .folds import Folds
 from .held_out import HeldOut
-from .surface import error_surface
+from .surface import error_surface, prepare_paths, rank_path
 
-__all__ = ["Errors", "Sweep", "over_folds", "rank_errors", "sweep"]
+__all__ = ["Errors", "RankErrors", "Sweep", "over_folds", "sweep"]
 
 # What fills in the held-out errors of one fold: ``errors(problem, held_out, out, tick)``.
 Errors = Callable[[Spectral, HeldOut, Array, Callable[[], object]], object]
@@ -165,6 +165,8 @@ def sweep(
     done: list[tuple[float, int, np.ndarray]] = []
     for candidate in np.ndindex(*folds.candidates):
         folds.prepare(*candidate)
+        if home is not None and folds.keeps_all and isinstance(errors, RankErrors):
+            errors.prepare(folds, candidate)
         done += over_folds(folds, partial(run, candidate=candidate), n_jobs)
     nulls, supported, ridge = zip(*done, strict=True)
     ridge_mse = math.nan
@@ -183,12 +185,22 @@ def over_folds(folds: Folds, run: Callable[[int], Any], n_jobs: int | None) -> l
         )
 
 
-def rank_errors(alphas: np.ndarray, caps: tuple[int, ...], subspaces: str = "fitted") -> Errors:
+@dataclass(frozen=True, eq=False)
+class RankErrors:
     """The errors of all ranks up to the caps, for all penalties (see `error_surface`)."""
 
-    def errors(
-        problem: Spectral, held_out: HeldOut, out: Array, tick: Callable[[], object]
-    ) -> None:
-        error_surface(problem, held_out, alphas, caps, subspaces=subspaces, out=out, tick=tick)
+    alphas: np.ndarray
+    caps: tuple[int, ...]
+    subspaces: str = "fitted"
 
-    return errors
+    def __call__(
+        self, problem: Spectral, held_out: HeldOut, out: Array, tick: Callable[[], object]
+    ) -> None:
+        options = {"subspaces": self.subspaces, "out": out, "tick": tick}
+        error_surface(problem, held_out, self.alphas, self.caps, **options)
+
+    def prepare(self, folds: Folds, candidate: tuple[int, ...]) -> None:
+        """Find the bases of all folds together, which takes all cores and one wait."""
+        pairs = [folds.kept_problem(fold, *candidate) for fold in range(folds.n_folds)]
+        paths = [rank_path(*pair, self.caps, self.subspaces) for pair in pairs]
+        prepare_paths(paths, list(map(float, self.alphas)))

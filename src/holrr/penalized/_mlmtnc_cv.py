@@ -17,7 +17,7 @@ from ..model_selection.held_out import HeldOut
 from ..model_selection.penalties import default_alphas
 from ..model_selection.search import Index
 from ..model_selection.selection import best_index
-from ..model_selection.sweep import Sweep, rank_errors, sweep
+from ..model_selection.sweep import RankErrors, Sweep, sweep
 from ._alternating import balance, penalty
 from ._cv import Complain, PenalizedCV, held_out_mse
 from ._mlmtnc import (
@@ -222,7 +222,7 @@ def _holrr_rank(folds: Folds, n_jobs: int | None) -> tuple[int, ...]:
     alphas = default_alphas(float(squared_norm(s)), s.shape[0])
     grid = RankGrid(folds.shape).within_input_rank(folds.max_input_rank)
     grid = grid.within_budget(folds.n_folds * len(alphas), _SURFACE_BYTES)
-    found = sweep(folds, rank_errors(alphas, grid.caps), (len(alphas), *grid.caps), n_jobs=n_jobs)
+    found = sweep(folds, RankErrors(alphas, grid.caps), (len(alphas), *grid.caps), n_jobs=n_jobs)
     index = best_index(found.mean_mse, parameter_counts(folds.shape, grid.caps))
     return tuple(i + 1 for i in index[1:])
 
