@@ -31,9 +31,9 @@ PAPER = [(100, 10, (10, 10, 10)), (100, 3, (70, 70)), (100, 160, (5, 16, 5))]
 
 
 def seconds(f) -> float:
-    # The threads of a BLAS spin for a while after a call, and NumPy and SciPy have one each: let
-    # those of the last function come to rest.
-    time.sleep(0.05)
+    # The threads of a BLAS spin for a tenth of a second after a call, and NumPy and SciPy have one
+    # each: let those of the last function come to rest.
+    time.sleep(0.2)
     start = time.perf_counter()
     f()
     return time.perf_counter() - start

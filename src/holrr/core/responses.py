@@ -33,7 +33,7 @@ from .threads import n_threads_for, sum_in_threads, sum_lists
 __all__ = ["ResponseSums", "n_shares", "sum_responses"]
 
 # Bytes of a block that has to be copied (centred inputs, shifted outputs): small beside the data.
-_HOST_BLOCK, _DEVICE_BLOCK = 2**21, 2**30
+_HOST_BLOCK, _DEVICE_BLOCK = 2**22, 2**30
 # Numbers that stay in the cache of a core between one use and the next.
 _CACHED = 2**16
 # Rows for each column of the basis that a thread is started for, at least: it has sums of its own.
@@ -181,17 +181,18 @@ def sum_responses(
 def _products_and_squares(Bt: Array, Yb: Array, w: Array | None) -> list[Array]:
     """``B'Y`` and ``sum w y^2`` of each column: of as many rows at a time as the cache holds.
 
-    Products of fewer rows than twice those of ``B'`` would take longer to add up.
+    Unless `Y` is a copy, made a moment ago. Products of few rows would take longer to add up.
     """
-    xp, n = namespace_of(Yb), Yb.shape[0]
+    xp, n, step = namespace_of(Yb), Yb.shape[0], _CACHED // Yb.shape[1]
 
     def of(rows: slice) -> list[Array]:
         part = Yb[rows, :]
         products = xp.astype(Bt[:, rows] @ part, xp.float64, copy=False)
         return [products, _squares(part, None if w is None else w[rows])]
 
-    step = _CACHED // Yb.shape[1] if is_numpy_array(Yb) else 0
-    return sum_lists(map(of, row_blocks(n, 1, step if step >= 2 * Bt.shape[0] else n)))
+    in_memory = is_numpy_array(Yb) and Yb.dtype == np.float64 and not Yb.flags.owndata
+    pays = in_memory and 2 * Bt.shape[0] <= step <= n // 2
+    return sum_lists(map(of, row_blocks(n, 1, step if pays else n)))
 
 
 def _row_sums(A: Array) -> Array:
@@ -337,8 +338,7 @@ def _grams(Yb: Array, shape: tuple[int, ...], w: Array | None) -> list[Array]:
 
 def _blocks(Y: Array, row_size: int, least: int) -> list[slice]:
     """Blocks of rows within a budget, or of so many that their products are worth adding up."""
-    budget = _HOST_BLOCK if is_numpy_array(Y) else _DEVICE_BLOCK
-    budget = max(budget, 8 * row_size * least)
+    budget = max(_HOST_BLOCK if is_numpy_array(Y) else _DEVICE_BLOCK, 8 * row_size * least)
     if Y.dtype == namespace_of(Y).float32:
         budget = min(budget, _FLOAT32_ROWS * 8 * row_size)
     return row_blocks(Y.shape[0], 8 * row_size, budget)

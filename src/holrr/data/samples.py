@@ -166,7 +166,11 @@ def ingest(
     """
     known = None if reset else estimator.labels_
     data = take_pair(estimator, X, y, sample_weight, known=known)
-    check_features(estimator, data.X, reset=reset, inputs=data.inputs)
+    if reset and type(data.X) is np.ndarray and data.X.ndim == 2 and not data.inputs:
+        vars(estimator).pop("feature_names_in_", None)  # nowhere a name to look for
+        estimator.n_features_in_ = data.X.shape[1]
+    else:
+        check_features(estimator, data.X, reset=reset, inputs=data.inputs)
     if reset:
         vars(estimator).pop("labels_", None)
         if data.labels is not None:
