@@ -128,8 +128,9 @@ class Spread:
 
     def _noise(self) -> Any:
         """The noise, of which a fit has kept the residuals: degrees of freedom can cost a fit."""
-        noise = noise_level(self._fitted_hat, **self._fitted_noise)
-        return scalar_if_0d(namespace_of(noise).astype(noise, self.tucker_.core.dtype))
+        core = self.tucker_.core  # which may lie elsewhere than a small problem was solved
+        noise = beside(noise_level(self._fitted_hat, **self._fitted_noise), core)
+        return scalar_if_0d(namespace_of(noise).astype(noise, core.dtype))
 
 
 def scalar_if_0d(a: Array) -> Any:

@@ -207,3 +207,9 @@ def test_a_number_is_added_to_the_diagonal_in_any_library(xp, transposed):
     there = xp.asarray(A.copy())
     found = ns.add_to_diagonal(there.T if transposed else there, 0.5)
     assert_allclose(ns.to_numpy(found), (A.T if transposed else A) + 0.5 * np.eye(4))
+
+
+def test_arrays_that_are_read_backwards_reach_every_library(xp):
+    A = np.arange(12.0).reshape(3, 4)
+    for view in (A[::-1], A[:, ::-1], A[1:, ::-2], np.asarray(2.0)):
+        assert_allclose(ns.to_numpy(ns.asarray_like(view, xp.asarray(A))), view)

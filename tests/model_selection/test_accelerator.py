@@ -1,20 +1,23 @@
-"""Searches of data on an accelerator, for which array-api-strict's other devices stand in."""
+"""Searches of data on an accelerator.
+
+For which array-api-strict's other devices stand in, and torch on the host as if it were elsewhere.
+"""
 
 import gc
 import pickle
+import sys
 
 import numpy as np
 import pytest
 
 from holrr import HOLRRCV, LRRCV, RLSCV, KernelHOLRRCV, Moments
-from holrr.core.namespace import on_host, to_numpy
+from holrr.core import namespace
+from holrr.core.namespace import to_numpy
 from holrr.data.samples import open_data
 from holrr.model_selection import folds, surface
 from holrr.model_selection.linear_folds import ArrayFolds
 from holrr.model_selection.splits import check_splits
 from holrr.model_selection.sweep import Sweep
-
-xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
 
 SURFACES = ("mean_mse", "std_mse", "fold_mse")
 SEARCHES = {
@@ -30,11 +33,19 @@ SEARCHES = {
 }
 
 
-def there(*arrays):
-    return [xp.asarray(A, device=xp.Device("device1")) for A in arrays]
+@pytest.fixture(params=["array_api_strict", "torch"])
+def there(request, monkeypatch):
+    """The function that brings arrays of NumPy to the accelerator."""
+    xp = pytest.importorskip(request.param, reason=f"{request.param} is not installed")
+    if request.param == "array_api_strict":
+        return lambda *arrays: [xp.asarray(A, device=xp.Device("device1")) for A in arrays]
+    for name, module in list(sys.modules.items()):
+        if name.startswith("holrr") and hasattr(module, "on_host"):
+            monkeypatch.setattr(module, "on_host", lambda a: not isinstance(a, xp.Tensor))
+    return lambda *arrays: [xp.asarray(A.copy()) for A in arrays]
 
 
-def assert_same(here, far, X):
+def assert_same(here, far, X, there):
     assert far.best_index_ == here.best_index_
     for name in SURFACES:
         if name in here.cv_results_:
@@ -42,7 +53,7 @@ def assert_same(here, far, X):
             np.testing.assert_allclose(
                 far.cv_results_[name], here.cv_results_[name], rtol=1e-8, atol=1e-10
             )
-    assert not on_host(far.core_)
+    assert not namespace.on_host(far.core_)
     np.testing.assert_allclose(to_numpy(far.predict(*there(X))), here.predict(X), rtol=1e-8)
 
 
@@ -51,30 +62,30 @@ def assert_same(here, far, X):
 @pytest.mark.parametrize(
     ("n", "d0", "shape"), [(40, 6, (4, 3)), (40, 6, ()), (30, 50, (5, 3)), (40, 5, (3, 2, 2))]
 )
-def test_a_search_there_finds_what_one_here_does(make_data, search, n, d0, shape):
+def test_a_search_there_finds_what_one_here_does(make_data, search, n, d0, shape, there):
     X, Y = make_data(n=n, d0=d0, shape=shape, seed=3)
     make, options = SEARCHES[search]
-    assert_same(make(**options).fit(X, Y), make(**options).fit(*there(X, Y)), X)
+    assert_same(make(**options).fit(X, Y), make(**options).fit(*there(X, Y)), X, there)
 
 
 @pytest.mark.parametrize("listed", [[(2, 2, 1), (3, 1, 2)], [(6, 4, 3), (1, 1, 1)]])
-def test_ranks_that_are_no_candidates_are_nan(make_data, listed):
+def test_ranks_that_are_no_candidates_are_nan(make_data, listed, there):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=3)
     here, far = HOLRRCV(ranks=listed).fit(X, Y), HOLRRCV(ranks=listed).fit(*there(X, Y))
-    assert_same(here, far, X)
+    assert_same(here, far, X, there)
     for name in SURFACES:
         assert np.isnan(far.cv_results_[name]).any()
 
 
-def test_folds_of_other_ranks_are_mixed_as_well(make_data):
+def test_folds_of_other_ranks_are_mixed_as_well(make_data, there):
     """Of the padded arrays of a fold that supports fewer ranks, what is beyond them is zero."""
     X, Y = make_data(n=14, d0=8, shape=(4, 3), seed=5)
     splits = [(np.arange(5), np.arange(5, 14)), (np.arange(4, 14), np.arange(4))]
     here, far = (HOLRRCV(cv=splits).fit(*data) for data in ((X, Y), there(X, Y)))
-    assert_same(here, far, X)
+    assert_same(here, far, X, there)
 
 
-def test_moments_of_folds_may_lie_there(make_data):
+def test_moments_of_folds_may_lie_there(make_data, there):
     X, Y = make_data(n=60, d0=4, shape=(3, 2), seed=2)
     both = [
         HOLRRCV().fit_fold_moments([Moments.from_arrays(*part) for part in parts])
@@ -83,20 +94,20 @@ def test_moments_of_folds_may_lie_there(make_data):
             [there(X[k::3], Y[k::3]) for k in range(3)],
         )
     ]
-    assert_same(*both, X)
+    assert_same(*both, X, there)
 
 
 @pytest.mark.parametrize(("rows", "together"), [(3, 2**29), (256, 1), (256, 5000), (3, 1)])
-def test_however_many_penalties_are_taken_together(make_data, monkeypatch, rows, together):
+def test_however_many_penalties_are_taken_together(make_data, monkeypatch, rows, together, there):
     """Modes on both sides of what the host decomposes, penalties one by one, by twos and all."""
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
     here = HOLRRCV().fit(X, Y)
     monkeypatch.setattr(surface, "_HOST_ROWS", rows)
     monkeypatch.setattr(surface, "_TOGETHER", together)
-    assert_same(here, HOLRRCV().fit(*there(X, Y)), X)
+    assert_same(here, HOLRRCV().fit(*there(X, Y)), X, there)
 
 
-def test_penalties_are_taken_together_within_a_budget(make_data, monkeypatch):
+def test_penalties_are_taken_together_within_a_budget(make_data, monkeypatch, there):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
     parts = ArrayFolds(open_data(*there(X, Y)), check_splits(4, X, Y))
     path = surface.rank_path(*parts.problem(0), (6, 4, 3), "fitted")
@@ -108,7 +119,7 @@ def test_penalties_are_taken_together_within_a_budget(make_data, monkeypatch):
     assert [s.stop - s.start for s in path.together(alphas)] == [2, 1]
 
 
-def test_a_path_is_kept_for_as_long_as_its_data(make_data):
+def test_a_path_is_kept_for_as_long_as_its_data(make_data, there):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
     parts = ArrayFolds(open_data(*there(X, Y)), check_splits(4, X, Y))
     problem, held_out = parts.problem(0)
@@ -122,7 +133,7 @@ def test_a_path_is_kept_for_as_long_as_its_data(make_data):
     assert len(surface._PATHS) == n - 1
 
 
-def test_errors_there_are_brought_when_they_are_asked_for(make_data):
+def test_errors_there_are_brought_when_they_are_asked_for(make_data, there):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
     far = HOLRRCV(alphas=[0.1, 1.0]).fit(*there(X, Y))
     seen = dict.__getitem__(far.cv_results_, "fold_mse")
@@ -136,7 +147,7 @@ def test_errors_there_are_brought_when_they_are_asked_for(make_data):
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-150, 1e150])
-def test_statistics_of_errors_there(scale):
+def test_statistics_of_errors_there(scale, there):
     rng = np.random.default_rng(0)
     fold_mse = scale * rng.uniform(1, 2, size=(4, 3, 5, 2))
     fold_mse[:, :, 3, 1] = np.nan
@@ -153,7 +164,7 @@ def test_statistics_of_errors_there(scale):
 
 @pytest.mark.parametrize(("room", "n_calls"), [(2**28, 1), (5 * 8 * 6 * 12, 1), (0, 5)])
 def test_the_bases_of_all_folds_are_found_together_where_there_is_room(
-    make_data, monkeypatch, room, n_calls
+    make_data, monkeypatch, room, n_calls, there
 ):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
     here, calls = HOLRRCV(selection="min").fit(X, Y), []
@@ -165,5 +176,5 @@ def test_the_bases_of_all_folds_are_found_together_where_there_is_room(
     monkeypatch.setattr(surface, "map_in_threads", counted)
     monkeypatch.setattr(folds, "_KEPT", room)
     far = HOLRRCV(here.alphas_, selection="min").fit(*there(X, Y))
-    assert_same(here, far, X)
+    assert_same(here, far, X, there)
     assert len([n for n in calls if n > 0]) == n_calls

@@ -89,6 +89,8 @@ def asarray_like(a: np.ndarray, like: Array, dtype: Any = None) -> Array:
     """`a` as an array of the library and on the device of `like`."""
     if is_numpy_array(like):
         return np.asarray(a, dtype=dtype)
+    if is_torch_array(like) and min(np.asarray(a).strides, default=0) < 0:
+        a = a.copy()  # torch cannot read backwards
     xp = namespace_of(like)
     return xp.asarray(a, dtype=dtype, device=device_of(like))
 
