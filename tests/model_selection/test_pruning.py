@@ -87,6 +87,20 @@ def test_the_same_kernel_is_chosen(shape, selection):
     assert computed(pruned).mean() < 0.7
 
 
+@pytest.mark.parametrize("seed", [55, 281])
+def test_a_kernel_whose_stack_gains_far_more_than_others_is_found(seed):
+    X, Y = make_tensor_regression(
+        40, n_features=20, output_shape=(3, 2, 4), rank=2, snr=600, random_state=seed
+    )
+    ranks = [(10, 2, 1, 1), (10, 3, 2, 2), (3, 3, 1, 4)]
+    kernels = {"gammas": [0.3, 0.003], "ranks": ranks, "cv": 3}
+    X = X * np.logspace(0, -3, 20)
+    full, pruned = both(lambda s: KernelHOLRRCV(search=s, **kernels), X, Y)
+    assert full.stack_place_[0] != full.best_index_[0]
+    assert pruned.stack_place_ == full.stack_place_
+    np.testing.assert_allclose(pruned.best_score_, full.best_score_, rtol=1e-10)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("snr", [0.1, 10.0])
 def test_the_same_is_chosen_whatever_the_noise(seed, snr):

@@ -41,8 +41,8 @@ _MANY = 192
 _DISTANCES, _SHARE, _STACK_SHARE = 8.0, 1e-5, 1e-4
 # Surfaces hold ranks up to twice the best one, and up to this one at least.
 _KEPT_RANKS = 16
-# Stacks of a kernel are not looked for where its best rank is above the best stack by this share,
-# and by this multiple of what that stack gains.
+# One stack of a kernel has to do where its best rank is above the best stack by this share, and by
+# this multiple of what that stack gains, unless that one is not clearly worse.
 _NO_GAIN, _GAINS = 0.03, 3.0
 # Screened stacks are given up where their errors must exceed the least one by this share.
 _UNSURE = 0.005

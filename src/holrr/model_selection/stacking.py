@@ -93,14 +93,14 @@ def walk_stacks(
     stack_at : callable
         Gives the stack of a place, or None if its error must exceed a bound.
     enter : callable
-        Called before the places of each kernel with what is best so far: whether to look there.
+        Called before the places of each kernel with what is best so far: whether to look at more
+        than the first of them where that must exceed the bound.
     exhaustive : bool
     """
     best: tuple[Index, Stack] | None = None
     found: dict[Index, float] = {}
     for candidate in sorted(np.ndindex(*candidates), key=lambda c: float(np.min(least[c]))):
-        if not enter(candidate, best):
-            continue
+        near = enter(candidate, best)
         errors: dict[int, float] = {}
         for a in _around(alphas, int(np.argmin(least[candidate])), errors, exhaustive):
             place = (*candidate, a)
@@ -109,6 +109,8 @@ def walk_stacks(
             found[place] = errors[a] = np.inf if stack is None else stack.cross_fitted_mse
             if stack is not None and (best is None or errors[a] < best[1].cross_fitted_mse):
                 best = place, stack
+            if stack is None and len(errors) == 1 and not near:
+                break
     if best is None:
         raise ValueError("no mixture of ranks has a finite held-out error.")
     return best, found
