@@ -1,0 +1,100 @@
+"""Whether fits and searches on a CUDA device are those of NumPy.
+
+    python benchmarks/agreement.py
+
+Prints the largest relative difference of predictions, error surfaces, intervals and noise for each
+problem, and exits with an error where one is larger than 1e-8.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import clone
+
+import holrr
+from holrr.core.namespace import to_numpy
+
+# Samples, features and outputs, on both sides of what an accelerator leaves to its host.
+PROBLEMS = [
+    (300, 20, (6, 5)),
+    (300, 20, ()),
+    (60, 90, (7, 4)),
+    (400, 12, (4, 3, 5)),
+    (700, 300, (9, 8)),
+    (500, 30, (300,)),
+    (400, 8, (20, 30)),
+]
+SURFACES = ("mean_mse", "std_mse", "fold_mse")
+TOLERANCE = 1e-8
+
+
+def estimators(order: int) -> list[Any]:
+    """Fits, and searches that compute all surfaces, as those on a device do."""
+    listed = [(2,) * (order + 1), (1,) * (order + 1)]
+    kernels = {"kernel": "rbf", "alphas": [0.1, 1.0, 10.0]}
+    found = [
+        holrr.RLS(),
+        holrr.LRR(rank=2),
+        holrr.HOLRR(rank=3),
+        holrr.KernelLRR(rank=3, kernel="rbf"),
+        holrr.KernelHOLRR(rank=3, kernel="rbf"),
+        holrr.RLSCV(),
+        holrr.LRRCV(),
+        holrr.HOLRRCV(),
+        holrr.HOLRRCV(selection="min"),
+        holrr.HOLRRCV(selection="1se"),
+        holrr.HOLRRCV(subspaces="response"),
+        holrr.HOLRRCV(ranks=listed),
+        holrr.KernelHOLRRCV(**kernels),
+    ]
+    for estimator in found:
+        if "search" in estimator.get_params():
+            estimator.set_params(search="exhaustive")
+    return found
+
+
+def data(n: int, d0: int, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs of rank three, with noise."""
+    rng, size = np.random.default_rng(0), int(np.prod(shape))
+    X, coef = rng.normal(size=(n, d0)), rng.normal(size=(d0, 3)) @ rng.normal(size=(3, size))
+    return X, (X @ coef + 3 * rng.normal(size=(n, size))).reshape(n, *shape)
+
+
+def differences(here: Any, there: Any, X: np.ndarray, far: Any) -> Iterator[float]:
+    """Relative differences of all that two fits say."""
+    pairs = [(here.predict(X), there.predict(far)), (here.noise_, there.noise_)]
+    if hasattr(here, "cv_results_"):
+        assert here.best_index_ == there.best_index_
+        pairs += [(here.cv_results_[name], there.cv_results_[name]) for name in SURFACES]
+        pairs += zip(here.predict_interval(X[:9]), there.predict_interval(far[:9]), strict=True)
+    for a, b in pairs:
+        a, b = (np.asarray(v if isinstance(v, float) else to_numpy(v)) for v in (a, b))
+        assert (np.isnan(a) == np.isnan(b)).all()
+        yield float(np.nanmax(np.abs(a - b)) / np.nanmax(np.abs(a)))
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")  # of penalties at the edge of a grid
+    worst = 0.0
+    for n, d0, shape in PROBLEMS:
+        X, Y = data(n, d0, shape)
+        far = [torch.asarray(A, device="cuda") for A in (X, Y)]
+        found = {}
+        for estimator in estimators(len(shape)):
+            pair = clone(estimator).fit(X, Y), clone(estimator).fit(*far)
+            found[str(estimator)] = max(differences(*pair, X, far[0]))
+        name = max(found, key=lambda name: found[name])
+        worst = max(worst, found[name])
+        print(f"{n} x {d0} -> {shape}: {len(found)} estimators, {found[name]:.1e} ({name})")
+    print(f"{torch.cuda.get_device_name()}: {worst:.1e} at worst")
+    sys.exit(worst > TOLERANCE)
+
+
+if __name__ == "__main__":
+    main()
