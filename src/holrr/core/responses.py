@@ -28,14 +28,12 @@ from .namespace import (
     to_numpy,
 )
 from .tensor import gram
-from .threads import n_threads_for, sum_in_threads, sum_lists
+from .threads import n_threads_for, sum_in_threads
 
 __all__ = ["ResponseSums", "n_shares", "sum_responses"]
 
 # Bytes of a block that has to be copied (centred inputs, shifted outputs): small beside the data.
 _HOST_BLOCK, _DEVICE_BLOCK = 2**22, 2**30
-# Numbers that stay in the cache of a core between one use and the next.
-_CACHED = 2**16
 # Rows for each column of the basis that a thread is started for, at least: it has sums of its own.
 _ROWS_OF_A_THREAD = 16
 # Products of float32 blocks are added up in float64 at least this often.
@@ -162,7 +160,8 @@ def sum_responses(
         inner = basis(rows, Bt[:k, :])
         Bt[k, :] = 1.0 if wb is None else xp.astype(wb, Y.dtype, copy=False)
         return [
-            *_products_and_squares(Bt, Yb, wb),
+            xp.astype(Bt @ Yb, xp.float64, copy=False),
+            _squares(Yb, wb),
             _row_sums(Bt[:k, :]),
             float(n) if wb is None else xp.sum(wb),
             *([] if inner is None else [inner]),
@@ -176,23 +175,6 @@ def sum_responses(
         products[:-1, :] *= unit
     sums = _about_mean(products, unit * basis_sum, weight, squares, grams, shift, Y)
     return replace(sums, inner=more[0]) if more else sums
-
-
-def _products_and_squares(Bt: Array, Yb: Array, w: Array | None) -> list[Array]:
-    """``B'Y`` and ``sum w y^2`` of each column: of as many rows at a time as the cache holds.
-
-    Unless `Y` is a copy, made a moment ago. Products of few rows would take longer to add up.
-    """
-    xp, n, step = namespace_of(Yb), Yb.shape[0], _CACHED // Yb.shape[1]
-
-    def of(rows: slice) -> list[Array]:
-        part = Yb[rows, :]
-        products = xp.astype(Bt[:, rows] @ part, xp.float64, copy=False)
-        return [products, _squares(part, None if w is None else w[rows])]
-
-    in_memory = is_numpy_array(Yb) and Yb.dtype == np.float64 and not Yb.flags.owndata
-    pays = in_memory and 2 * Bt.shape[0] <= step <= n // 2
-    return sum_lists(map(of, row_blocks(n, 1, step if pays else n)))
 
 
 def _row_sums(A: Array) -> Array:

@@ -22,7 +22,6 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 __all__ = ["few_threads_for", "limit_threads", "map_in_threads", "n_threads_for", "sum_in_threads"]
-__all__ += ["sum_lists"]
 
 # Multiply-adds up to which one thread does it all. Fits of 5e7, 5e8 and 2e9 on two cores, with one
 # thread and with two: 13, 25, 74 and 24, 190, 1400 ms beside some other work, 17, 170, 500 and 230,
@@ -97,20 +96,18 @@ def sum_in_threads(f: Callable[[Any], list[Any]], parts: Sequence[Sequence[Any]]
     not depend on which of them is quicker.
     """
 
+    def add(a: list[Any], b: list[Any]) -> list[Any]:
+        return [iadd(x, y) for x, y in zip(a, b, strict=True)]
+
     def sum_part(part: Sequence[Any]) -> list[Any]:
         with limit_threads(1) if len(parts) > 1 else nullcontext():
-            return sum_lists(map(f, part))
+            return reduce(add, map(f, part))
 
     if len(parts) == 1:
         return sum_part(parts[0])
     with limit_threads(1), ThreadPoolExecutor(len(parts) - 1) as pool:
         others = [pool.submit(copy_context().run, sum_part, part) for part in parts[1:]]
-        return sum_lists([sum_part(parts[0]), *(other.result() for other in others)])
-
-
-def sum_lists(lists: Iterable[list[Any]]) -> list[Any]:
-    """The lists added up entry by entry, in place of the first."""
-    return reduce(lambda a, b: [iadd(x, y) for x, y in zip(a, b, strict=True)], lists)
+        return reduce(add, [sum_part(parts[0]), *(other.result() for other in others)])
 
 
 def map_in_threads(f: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
