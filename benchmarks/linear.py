@@ -30,20 +30,24 @@ LARGE = [(2000, 50, (20, 20, 20)), (20_000, 50, (20, 20)), (100_000, 20, (10, 10
 PAPER = [(100, 10, (10, 10, 10)), (100, 3, (70, 70)), (100, 160, (5, 16, 5))]
 
 
-def seconds(f) -> float:
-    # The threads of a BLAS spin for a tenth of a second after a call, and NumPy and SciPy have one
-    # each: let those of the last function come to rest.
-    time.sleep(0.2)
+# The threads of a BLAS spin for a tenth of a second after a call, those of NumPy and of SciPy:
+# for so long those of the last function are in the way. Seconds between two functions that take
+# turns, and as many as let these threads come to rest.
+PAUSE, REST = 0.05, 0.2
+
+
+def seconds(f, pause: float = PAUSE) -> float:
+    time.sleep(pause)
     start = time.perf_counter()
     f()
     return time.perf_counter() - start
 
 
-def medians(functions: list, repeats: int) -> list[float]:
+def medians(functions: list, repeats: int, pause: float = PAUSE) -> list[float]:
     """Median seconds of each function; they take turns."""
     for f in functions:
         f()
-    times = [[seconds(f) for f in functions] for _ in range(repeats)]
+    times = [[seconds(f, pause) for f in functions] for _ in range(repeats)]
     return [statistics.median(column) for column in zip(*times, strict=True)]
 
 
@@ -68,13 +72,14 @@ def data(n: int, d0: int, shape: tuple[int, ...]):
     return X, rng.standard_normal((n, *shape)), HOLRR(tuple(min(5, d) for d in (d0, *shape)))
 
 
-def fit_times(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> list[float]:
+def fit_times(
+    n: int, d0: int, shape: tuple[int, ...], repeats: int, pause: float = PAUSE
+) -> list[float]:
     """Seconds of the bare product, of Ridge and of HOLRR."""
     X, Y, model = data(n, d0, shape)
     flat = Y.reshape(n, math.prod(shape))
-    return medians(
-        [lambda: X.T @ flat, lambda: Ridge().fit(X, flat), lambda: model.fit(X, Y)], repeats
-    )
+    functions = [lambda: X.T @ flat, lambda: Ridge().fit(X, flat), lambda: model.fit(X, Y)]
+    return medians(functions, repeats, pause)
 
 
 def measure(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> str:
@@ -120,9 +125,10 @@ def partial_fit_times(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> 
 
 def rows(quick: bool = False, repeats: int = 15) -> Iterator[Row]:
     few = 100 if quick else 1
-    for (n, d0, shape), asked in zip(LARGE, (2.0, 2.0, 2.3), strict=True):
-        product, _, ours = fit_times(n // few, d0, shape, repeats)
-        yield f"HOLRR.fit / X'Y, {label(n // few, d0, shape)}", ours, product, asked
+    for pause, when in ((PAUSE, "0.05 s after Ridge"), (REST, "0.2 s after Ridge")):
+        for (n, d0, shape), asked in zip(LARGE, (2.0, 2.0, 2.3), strict=True):
+            product, _, ours = fit_times(n // few, d0, shape, repeats, pause)
+            yield f"HOLRR.fit / X'Y, {when}, {label(n // few, d0, shape)}", ours, product, asked
     yield "predict of one row / Ridge, 20 -> 10x10", *predict_times(repeats), 1.0
     size = (100_000 // few, 20, (20, 40))
     name = f"score / (predict + r2_score), {label(*size)}"

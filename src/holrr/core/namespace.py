@@ -38,8 +38,8 @@ _LARGE = 2**22
 _WELFORD_ROWS = 512
 # Up to this many rows the full spectrum costs no more than anybody would notice.
 FULL_SPECTRUM_LIMIT = 64
-# NumPy and SciPy bring a BLAS each, with threads of its own, and those of the one spin for some
-# milliseconds in the way of the other. Up to this many rows all is left to NumPy's.
+# NumPy and SciPy bring a BLAS each, with threads of its own, and those of the one spin for a
+# tenth of a second in the way of the other. Up to this many rows all is left to NumPy's.
 NUMPY_LIMIT = 256
 
 __all__ = ["Array", "Namespace", "add_to_diagonal", "all_beside", "all_to_numpy", "asarray_like"]
