@@ -13,7 +13,7 @@ import busy  # noqa: E402
 import table  # noqa: E402
 
 CPU = [
-    ("HOLRR.fit / X'Y", 3),
+    ("HOLRR.fit / X'Y", 6),
     ("predict of one row / Ridge", 1),
     ("score / (predict + r2_score)", 1),
     ("partial_fit of one row", 3),
