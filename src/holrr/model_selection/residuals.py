@@ -118,22 +118,17 @@ def held_out_scores(folds: Sequence[FoldResiduals]) -> tuple[np.ndarray, dict[st
     for start in range(0, D, width):
         columns = slice(start, min(start + width, D))
         R = _scores(folds, columns, order, weights is not None)
-        squares, sums = _sums(R, None, w, parts)
-        holes = bool(np.isnan(squares).any())
-        if holes:
-            R = to_numpy(R)
-            seen = ~np.isnan(R)
-            squares, sums = _sums(R, seen, w, parts)
+        R, seen, squares, sums = _with_sums(R, w, parts)
         with np.errstate(invalid="ignore", divide="ignore"):
             noise[columns] = np.sqrt(squares.sum(axis=0) / sums.sum(axis=0))
-        if holes:
+        if seen is not None:
             counts[columns] = seen.sum(axis=0) * (n_samples / n)
         rounding = _rounding(folds[0].Y[:, columns])
         unit = np.where(noise[columns] > rounding, noise[columns], np.nan)
-        entry[:, columns] = _quantiles(R.T, levels, weights, holes) / unit
+        entry[:, columns] = _quantiles(R.T, levels, weights, seen is not None) / unit
         _scale_rows(R, squares, sums, unit, parts)
         np.fmax(largest, _row_maxima(R), out=largest)
-        n_seen += seen.sum(axis=1) if holes else R.shape[1]
+        n_seen += R.shape[1] if seen is None else seen.sum(axis=1)
         step = _pool_step(n * D, R.shape[1])
         pool.append(to_numpy(namespace_of(R).reshape(R, (-1,))[::step]).copy())
         if weights is not None:
@@ -206,6 +201,18 @@ def _parts(folds: Sequence[FoldResiduals]) -> tuple[list[slice], Any, int]:
         sizes, order = np.bincount(block), np.argsort(block, kind="stable")
     ends = np.cumsum(sizes)
     return [slice(end - n, end) for end, n in zip(ends, sizes, strict=True)], order, samples.size
+
+
+def _with_sums(
+    R: Array, w: np.ndarray, parts: list[slice]
+) -> tuple[Array, np.ndarray | None, np.ndarray, np.ndarray]:
+    """The scores, which of them are there, and `_sums`; on the host where some are missing."""
+    squares, sums = _sums(R, None, w, parts)
+    if not np.isnan(squares).any():
+        return R, None, squares, sums
+    R = to_numpy(R)
+    seen = ~np.isnan(R)
+    return R, seen, *_sums(R, seen, w, parts)
 
 
 def _sums(

@@ -188,7 +188,7 @@ class _Path:
         self.add(tuple(int(R) for R in start))
 
     def _zeros(self, shape: Iterable[int]) -> Array:
-        """Where the terms are."""
+        """Zeros beside the terms."""
         S = self.folds[0].S
         return namespace_of(S).zeros(tuple(shape), dtype=S.dtype, device=device_of(S))
 
