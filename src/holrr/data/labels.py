@@ -235,18 +235,11 @@ def check_features(
 ) -> None:
     """Remember number and names of the features, or compare them with those of the fit.
 
-    Parameters
-    ----------
-    estimator : estimator
-    X : array or table
-    reset : bool
-    inputs : sequence of Grid
-        Where names come from that `X` itself does not carry; then pandas is there, as xarray is.
+    Names that `X` does not carry come from `inputs`; then pandas is there, as xarray is.
     """
     if isinstance(X, Mapping) and not hasattr(X, "shape"):
         raise TypeError(f"X must be an array of numbers; got a {type(X).__name__}.")
-    known: Any = getattr(estimator, "feature_names_in_", None)
-    plain = not reset and known is None and type(X) is np.ndarray
+    plain = not reset and type(X) is np.ndarray and not hasattr(estimator, "feature_names_in_")
     if plain and X.shape[1:] == (estimator.n_features_in_,):
         return  # as in the fit, and no names on either side
     fitted = () if reset else (getattr(estimator, "labels_", None) or Labels()).inputs
@@ -275,15 +268,15 @@ def _check_order(estimator: Any, found: list[str], inputs: Sequence[Grid]) -> No
     if found == known or sorted(found) != sorted(known):
         return
     k = next(i for i, (a, b) in enumerate(zip(known, found, strict=True)) if a != b)
-    ordered = "X.sort_index(axis=1)" if names is None else "X[model.feature_names_in_]"
-    hint = f"of a table, {ordered} is in order"
+    right = "X.sort_index(axis=1)" if names is None else "X[model.feature_names_in_]"
+    right = f"of a table, {right}"
     if inputs:
         dims = ", ".join(f"{d}=..." for grid in inputs for d in grid.dims)
-        hint = f"X.sel({dims}) with the coordinates of the fit is in order"
+        right = f"X.sel({dims}) with the coordinates of the fit"
     raise ValueError(
         f"The feature names should match those that were passed during fit.\nFeature names must be"
         f" in the same order as they were in fit. At position {k} X has {found[k]!r} and the fit "
-        f"had {known[k]!r}; {hint}."
+        f"had {known[k]!r}; {right} is in order."
     )
 
 

@@ -86,7 +86,7 @@ def ridge_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver:
 
 
 def _gram_hat(G: Gram, L: Array, Y: Responses, alpha: float) -> Hat:
-    n = L.shape[0]
+    xp = namespace_of(L)
     return Hat(
         form="gram",
         factor=lambda: L,
@@ -94,8 +94,8 @@ def _gram_hat(G: Gram, L: Array, Y: Responses, alpha: float) -> Hat:
         mean=G.mean,
         weight=Y.weight,
         trace=None,
-        n_directions=n,
-        squares=namespace_of(L).reshape(Y.squares, Y.shape),
+        n_directions=L.shape[0] if G.root is None else int(xp.sum(xp.astype(G.root > 0, xp.int64))),
+        squares=xp.reshape(Y.squares, Y.shape),
         more=G.kept(),
     )
 
