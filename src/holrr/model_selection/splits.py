@@ -35,9 +35,9 @@ def check_splits(
     sample_weight : array of shape (n_samples,), optional
     """
     n = X.shape[0]
-    if groups is not None and len(groups) != n:
+    if groups is not None and np.shape(groups) != (n,):
         raise ValueError(
-            f"groups must have one entry for each of the {n} samples; got {len(groups)}."
+            f"groups must have one entry for each of the {n} samples; got {np.shape(groups)}."
         )
     # What is on an accelerator need not come over to be counted.
     splitter = splitters.check_cv(cv)
