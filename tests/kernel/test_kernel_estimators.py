@@ -264,3 +264,10 @@ def test_spread_does_not_count_samples_without_weight():
     model = KernelHOLRR(rank=2, gamma=0.1)
     all_of_them = model.fit(X, Y, sample_weight=w).predict(X, return_std=True)[1]
     assert_allclose(all_of_them, model.fit(X[1::2], Y[1::2]).predict(X, return_std=True)[1])
+
+
+def test_chi2_has_its_own_default_of_gamma():
+    X, Y = toy()
+    X = np.abs(X)
+    expected = KernelRLS(kernel="chi2", gamma=1.0).fit(X, Y).predict(X)
+    assert_allclose(KernelRLS(kernel="chi2").fit(X, Y).predict(X), expected)
