@@ -189,6 +189,14 @@ def test_labels_of_columns_that_are_objects_are_names(labels):
         model.predict(x.iloc[:, ::-1])
 
 
+def test_labels_without_a_safe_form_are_named_by_save(tmp_path):
+    x, y = tables()
+    days = pd.date_range("2000", periods=y.shape[1], tz="UTC")
+    model = RLS().fit(x, y.set_axis(days, axis=1))
+    with pytest.raises(TypeError, match=r"RLS\.labels_.* cannot be saved: it is .*Timestamp"):
+        model.save(tmp_path / "model.holrr")
+
+
 def test_columns_of_a_table_of_dask_are_names():
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
     x, y = tables()
