@@ -198,8 +198,7 @@ class LoadingsDisplay:
         if not style.is_ordered(self.coordinates[i][0]):
             axes[0].invert_yaxis()
         axes[0].set_ylabel(style.short(rows, 24), fontsize=8)
-        bar = self.figure_.colorbar(image, ax=list(axes), pad=0.02, aspect=15)
-        bar.ax.tick_params(labelsize=7)
+        style.color_bar(image, list(axes), aspect=15)
 
 
 # ---------------------------------------------------------------- directions
