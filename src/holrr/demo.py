@@ -115,18 +115,7 @@ def _show(ax: Any, picture: np.ndarray, title: str) -> None:
 
 
 def run_demo(out: Path) -> list[Path]:
-    """Compare the methods, draw a reconstruction and write a small report.
-
-    Parameters
-    ----------
-    out : Path
-        Folder for the files, made where there is none.
-
-    Returns
-    -------
-    list of Path
-        The files written.
-    """
+    """Compare the methods, draw a reconstruction and write a small report; the files written."""
     _require_matplotlib()
     out.mkdir(parents=True, exist_ok=True)
     print(textwrap.fill(DATA, 88) + "\n")

@@ -58,15 +58,8 @@ def status_line(
 ) -> Iterator[Callable[..., object] | None]:
     """A function that shows one line of progress, or None where none is wanted.
 
-    Parameters
-    ----------
-    title : str
-        What each line begins with.
-    verbose : bool, int or "rich"
-        False or 0 for nothing, True or a positive number for lines on the standard output, "rich"
-        for one line that is kept up to date.
-    line : callable
-        The words for what the function is called with.
+    With "rich" the line is kept up to date; True or a positive number prints line after line. What
+    each of them says after the title is what `line` makes of what the function is called with.
     """
     if not verbose:
         yield None

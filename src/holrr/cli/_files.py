@@ -23,13 +23,7 @@ _WITH_NAMES = (".npz", ".nc", ".zarr", ".xlsx")
 
 
 class Place:
-    """A file, or something in it: ``FILE`` or ``FILE:NAME``.
-
-    Parameters
-    ----------
-    text : str
-        As it stands on the command line.
-    """
+    """A file, or something in it: ``FILE`` or ``FILE:NAME``, as it stands on the command line."""
 
     def __init__(self, text: str):
         self.text, self.path, self.name = text, Path(text), None

@@ -21,20 +21,9 @@ __all__ = ["read"]
 
 
 def read(text: str, layout: Layout, sample_dim: str | None = None) -> Any:
-    """What is in a file.
+    """What is in ``FILE`` or ``FILE:NAME``: an array, be it on disk, a DataArray, Dataset or Table.
 
-    Parameters
-    ----------
-    text : str
-        ``FILE`` or ``FILE:NAME``.
-    layout : Layout
-        Of a table.
-    sample_dim : str, optional
-        The dimension with the samples, the first by default.
-
-    Returns
-    -------
-    ndarray, array on disk, DataArray, Dataset or Table
+    The samples are along the first dimension by default.
     """
     place = Place(text)
     check_file(place.path)

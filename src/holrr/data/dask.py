@@ -123,22 +123,10 @@ def _compute(trees: Sequence[Delayed], n_tasks: int) -> list[Any]:
 def map_lazily(
     model: Any, X: Any, method: str, shape: Sequence[int], max_bytes: int = DEFAULT_MAX_BYTES
 ) -> Any:
-    """Predictions, or input scores, as a Dask array, of which nothing is computed yet.
+    """What a method of a fitted model gives for each sample, of this shape, as a Dask array.
 
-    Parameters
-    ----------
-    model : fitted estimator
-    X : Dask array of shape (n_samples, n_features)
-    method : str
-        Of the model, for checked inputs in memory.
-    shape : sequence of int
-        Of what it gives for one sample.
-    max_bytes : int
-        Chunks of samples are cut where a chunk of the result would exceed a quarter of this.
-
-    Returns
-    -------
-    Dask array of shape (n_samples, *shape)
+    Nothing of it is computed yet. The method is one for checked inputs in memory. Chunks of samples
+    are cut where a chunk of the result would exceed a quarter of `max_bytes`.
     """
     most = max(1, max_bytes // (32 * max(1, math.prod(shape))))
     X = known(X, "X")

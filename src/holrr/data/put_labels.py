@@ -18,20 +18,11 @@ __all__ = ["put_labels", "to_xarray"]
 
 
 def put_labels(labels: Labels | None, X: Any, out: Any) -> Any:
-    """An array of the shape of predictions as what the outputs of the fit were.
+    """Predictions, (n_samples, d1, ..., dp), as what the outputs of the fit were.
 
-    Parameters
-    ----------
-    labels : Labels or None
-    X : inputs, as the user passed them
-        Whose rows name the samples.
-    out : array of shape (n_samples, d1, ..., dp)
-
-    Returns
-    -------
-    array, DataArray, Dataset or DataFrame
-        The array itself where there are no labels, where it is not of NumPy or Dask, and where the
-        library of the labels is not installed.
+    The samples have the names of the rows of `X`, the inputs as the user passed them. It is the
+    array itself where there are no labels, where it is not of NumPy or Dask, and where the library
+    of the labels is not installed.
     """
     if labels is None:
         return out

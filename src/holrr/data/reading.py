@@ -33,14 +33,7 @@ def is_on_disk(A: Any) -> bool:
 
 
 class Folded:
-    """A matrix on disk whose rows are read as tensors.
-
-    Parameters
-    ----------
-    A : HDF5 dataset or Zarr array of shape (n, d1 * ... * dp)
-    shape : tuple of int
-        ``(d1, ..., dp)``.
-    """
+    """A matrix on disk, (n, d1 * ... * dp), whose rows are read as tensors of `shape`."""
 
     def __init__(self, A: Any, shape: tuple[int, ...]) -> None:
         self._A, self.shape, self.dtype = A, (A.shape[0], *shape), A.dtype
@@ -57,15 +50,9 @@ class Folded:
 
 
 class RowReader:
-    """Reads consecutive rows of one array into memory, for one thread.
+    """Reads consecutive rows of an array, or a box of each, into memory, for one thread.
 
     A block is valid until the next one is read. Closed after use, lest files stay open.
-
-    Parameters
-    ----------
-    A : array on disk or in memory, of shape (n, d1, ..., dp)
-    box : tuple of slices, optional
-        The part of each row that is wanted; all of it by default.
     """
 
     def __init__(self, A: Any, box: Box = ()) -> None:

@@ -58,14 +58,7 @@ class Look:
 
 
 class Running:
-    """The moments of the blocks so far, merged in the order in which they came.
-
-    Parameters
-    ----------
-    response_grams : bool
-    moments : Moments, optional
-        Where to go on from.
-    """
+    """The moments of the blocks so far, merged in the order in which they came."""
 
     def __init__(self, response_grams: bool = False, moments: Moments | None = None) -> None:
         self._grams, self._moments, self._weightless = response_grams, moments, 0

@@ -52,15 +52,7 @@ class Errors:
 
     @classmethod
     def of(cls, Y: Any, predicted: Any, w: np.ndarray | None, *, missing: bool = False) -> Errors:
-        """Those of a block of samples.
-
-        Parameters
-        ----------
-        Y, predicted : arrays of shape (n_samples, d1, ..., dp)
-        w : array of shape (n_samples,), or None
-        missing : bool
-            Whether NaN, in either of them, is passed over.
-        """
+        """Those of a block of samples; with `missing`, NaN in either of them is passed over."""
         shape, size = tuple(Y.shape[1:]), (Y.shape[0], math.prod(Y.shape[1:]))
         Y, predicted = to_numpy(Y).astype(np.float64, copy=False), to_numpy(predicted)
         if missing and not (seen := ~(np.isnan(Y) | np.isnan(predicted))).all():

@@ -39,14 +39,6 @@ __all__ += ["weights_of"]
 class Source(metaclass=ABCMeta):
     """Samples that are only ever looked at in blocks.
 
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-    Y : array of shape (n_samples, d1, ..., dp)
-    sample_weight : array of shape (n_samples,), optional
-    max_bytes : int
-        The memory budget.
-
     Attributes
     ----------
     n_samples, n_features : int
@@ -82,12 +74,7 @@ class Source(metaclass=ABCMeta):
     def mapped(self, features: Callable[[Any], Any], n_mapped: int) -> Self:
         """The same samples with their inputs mapped to features when moments are gathered.
 
-        Parameters
-        ----------
-        features : callable
-            From inputs, (n, n_features), to features, (n, k).
-        n_mapped : int
-            How many numbers a row takes on the way, for the memory budget.
+        For the memory budget, a row takes `n_mapped` numbers on the way.
         """
         other = copy.copy(self)
         other.features, other.n_mapped = features, n_mapped
@@ -115,13 +102,8 @@ class Source(metaclass=ABCMeta):
     ) -> list[Moments]:
         """Moments of the samples of each label, from one pass over the data.
 
-        Parameters
-        ----------
-        labels : array of shape (n_samples,), or None
-            From 0 to ``n_folds - 1``, or negative for samples that are left out; None for one fold
-            with all samples.
-        n_folds : int
-        response_grams : bool
+        Labels go from 0 to ``n_folds - 1``, or are negative for samples that are left out; None is
+        one fold with all samples.
         """
         self._warn_of_size(n_folds)
         options: dict[str, Any] = {"n_folds": n_folds, "features": self.features}
@@ -155,15 +137,9 @@ class Source(metaclass=ABCMeta):
     ) -> Iterator[tuple[Box, ResponseSums]]:
         """Products of the outputs with a basis of the inputs, by parts of the outputs.
 
-        Parameters
-        ----------
-        basis : array of shape (n_samples, k), optional
-            Weights included; by default the inputs about `mean_x`, with their weights.
-        mean_x : array of shape (n_features,), optional
-        max_entries : int, optional
-            The products of a part have so many entries or fewer, where the data allow it. By
-            default all outputs are one part.
-        response_grams : bool
+        The basis, (n_samples, k), has its weights in it; by default it is the inputs about
+        `mean_x`, with theirs. The products of a part have `max_entries` entries or fewer, where
+        the data allow it; by default all outputs are one part.
         """
         k = self.n_features if basis is None else basis.shape[1]
         most = None if max_entries is None else max_entries // k

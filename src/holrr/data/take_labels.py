@@ -33,38 +33,22 @@ __all__ += ["take_weights"]
 
 @dataclass(frozen=True, eq=False)
 class Unlabelled:
-    """Data as arrays, tables or sources without names, and the names apart.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-    y : array-like of shape (n_samples, d1, ..., dp)
-    sample_weight : array-like of shape (n_samples,), or None
-    labels : Labels or None
-    inputs : tuple of Grid
-        Names of the features that `X` does not carry any more.
-    """
+    """Data as arrays, tables or sources without names, and the names apart."""
 
     X: Any
     y: Any
     sample_weight: Any
     labels: Labels | None
-    inputs: tuple[Grid, ...]
+    inputs: tuple[Grid, ...]  # names of the features that `X` does not carry any more
 
 
 def take_pair(
     estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, known: Labels | None = None
 ) -> Unlabelled:
-    """The data of a fit or a score without their names.
+    """The data of a fit or a score, whatever a user has, without their names.
 
-    Parameters
-    ----------
-    estimator : estimator, or None
-        Whose parameters `sample_dim`, `output_shape` and `missing` count.
-    X, y, sample_weight
-        Whatever a user has.
-    known : Labels, optional
-        Those of the fit, which the data must agree with.
+    The parameters `sample_dim`, `output_shape` and `missing` of the estimator, if there is one,
+    count. The names must agree with those known from the fit.
     """
     dim = sample_dimension(getattr(estimator, "sample_dim", None), X, y, known)
     check_rows(X, sample_dim=dim, y=y, sample_weight=sample_weight)
@@ -93,15 +77,8 @@ def take_outputs(
 ) -> tuple[Any, Labels]:
     """Outputs that are only compared: without their names, which must agree with those known.
 
-    Parameters
-    ----------
-    y : array, table or object of xarray
-    dim : str, optional
-        The sample dimension of objects of xarray; by default their first.
-    known : Labels, optional
-        Those of the outputs to compare with, in whose order dimensions are put.
-    flat : bool
-        Whether the columns of a table stay one mode, whatever their levels.
+    Dimensions are put in the order of those known. That of the samples in objects of xarray is by
+    default their first. Flat, the columns of a table stay one mode, whatever their levels.
     """
     if comes_from(y, "xarray") and dim is None:
         dim = dims_of(y)[0]

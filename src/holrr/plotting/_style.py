@@ -72,16 +72,7 @@ def tidy(ax: Any) -> None:
 
 
 def outline(ax: Any, inside: np.ndarray, first: float, color: str) -> None:
-    """A line around the cells of a mask, where they border on others; cells are one apart.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    inside : bool array of shape (n_rows, n_columns)
-    first : float
-        Where the first cell begins, along both axes.
-    color : str
-    """
+    """A line around the cells of a mask, which are one apart, from `first` on along both axes."""
     width = min(1.2, max(0.2, 50 / max(inside.shape)))  # less than the cells have
     i, j = np.nonzero(inside[1:] != inside[:-1])
     ax.hlines(i + first + 1, j + first, j + first + 1, color=color, lw=width)
