@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import array_api_compat
@@ -26,7 +28,7 @@ from ..core.namespace import (
 )
 
 __all__ = ["check_inputs", "check_lengths", "check_outputs", "check_pair", "check_weights"]
-__all__ += ["as_slice", "nan_for_masked", "take", "unmasked"]
+__all__ += ["as_slice", "nan_for_masked", "placed", "take", "unmasked"]
 
 MAX_WEIGHT = 1e150
 _NUMBERS = ("i", "u", "f", "b", "c")
@@ -259,6 +261,15 @@ def _first(mask: np.ndarray) -> int:
 
 
 # ---------------------------------------------------------------- some of the rows
+
+
+@contextmanager
+def placed(rows: slice | np.ndarray, box: Sequence[slice] = ()) -> Iterator[None]:
+    """The place of a bad entry among some rows, or in a box of them, is told as in all the data."""
+    try:
+        yield
+    except BadEntryError as error:
+        raise error.moved(rows, box) from None
 
 
 def take(A: Array | None, index: np.ndarray) -> Array:

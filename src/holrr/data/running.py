@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.finite import BadEntryError, check_finite
 from ..core.responses import ResponseSums, sum_responses
-from .arrays import as_slice, check_inputs, check_outputs, check_pair
+from .arrays import as_slice, check_inputs, check_outputs, check_pair, placed
 from .moments import Moments
 from .reading import Box
 from .scores import Errors, errors_of
@@ -120,10 +120,8 @@ def moments_of_block(
         return running
     for label in np.unique(labels[labels >= 0]):
         rows = as_slice(np.flatnonzero(labels == label))
-        try:
+        with placed(rows):
             running[label].add(X[rows], Y[rows], None if w is None else w[rows])
-        except BadEntryError as error:
-            raise error.moved(rows) from None
     return running
 
 

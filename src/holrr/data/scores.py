@@ -13,9 +13,10 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from ..core.caution import warn
-from ..core.finite import BadEntryError, check_finite
+from ..core.finite import check_finite
 from ..core.namespace import row_blocks, to_numpy
 from ..core.units import unit_of
+from .arrays import placed
 
 __all__ = ["Errors", "add_errors", "check_scored", "errors_between", "errors_of"]
 
@@ -197,13 +198,11 @@ def errors_between(Y: Any, predicted: Any, w: np.ndarray | None, *, missing: boo
 def _in_blocks(of_rows: Callable[[slice], Errors], Y: Any, max_bytes: int) -> Errors:
     """All blocks together; the place of a bad entry is that in all of them."""
 
-    def placed(rows: slice) -> Errors:
-        try:
+    def of_block(rows: slice) -> Errors:
+        with placed(rows):
             return of_rows(rows)
-        except BadEntryError as error:
-            raise error.moved(rows) from None
 
-    return add_errors(map(placed, row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), max_bytes)))
+    return add_errors(map(of_block, row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), max_bytes)))
 
 
 def add_errors(parts: Iterable[Errors]) -> Errors:

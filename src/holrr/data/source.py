@@ -13,9 +13,8 @@ from typing import Any, Self
 import numpy as np
 
 from ..core.caution import warn
-from ..core.finite import BadEntryError
 from ..core.responses import ResponseSums
-from .arrays import check_inputs, check_lengths, check_weights, unmasked
+from .arrays import check_inputs, check_lengths, check_weights, placed, unmasked
 from .budget import check_budget
 from .labels import comes_from
 from .moments import Moments
@@ -248,10 +247,8 @@ def check_kind(A: Any, name: str) -> None:
 
 def check_rows_of_inputs(X: Any, index: np.ndarray) -> np.ndarray:
     """Some rows of the inputs, checked; errors say where in all the data they are."""
-    try:
+    with placed(index):
         return check_inputs(unmasked(X, "X"))
-    except BadEntryError as error:
-        raise error.moved(index) from None
 
 
 def is_dask(A: Any) -> bool:
