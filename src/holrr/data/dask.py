@@ -45,9 +45,7 @@ class DaskSource(Source):
     larger than themselves. The memory budget is that of a single task.
     """
 
-    def __init__(
-        self, X: Any, Y: Any, sample_weight: Any = None, max_bytes: int = DEFAULT_MAX_BYTES
-    ) -> None:
+    def __init__(self, X: Any, Y: Any, sample_weight: Any, max_bytes: int) -> None:
         X = known(X, "X") if is_dask(X) else check_inputs(X)
         Y = known(Y, "y") if is_dask(Y) else check_outputs(Y)
         if X.ndim != 2:

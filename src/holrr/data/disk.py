@@ -15,7 +15,6 @@ import numpy as np
 from ..core.namespace import is_array, is_numpy_array
 from ..core.threads import limit_threads
 from .arrays import check_inputs, check_outputs
-from .budget import DEFAULT_MAX_BYTES
 from .reading import Box, RowReader, blocks_of_rows, boxes, in_order, is_on_disk
 from .running import Look, errors_say_where
 from .source import Source, check_kind, check_rows_of_inputs
@@ -29,9 +28,7 @@ _MAX_WORKERS = 4
 class DiskSource(Source):
     """Memory maps, HDF5 datasets and Zarr arrays; one of `X` and `Y` may be in memory."""
 
-    def __init__(
-        self, X: Any, Y: Any, sample_weight: Any = None, max_bytes: int = DEFAULT_MAX_BYTES
-    ) -> None:
+    def __init__(self, X: Any, Y: Any, sample_weight: Any, max_bytes: int) -> None:
         self._X = _check_on_disk(X, "X", 2) if is_on_disk(X) else _in_memory(check_inputs(X), "X")
         self._Y = _check_on_disk(Y, "y", 1) if is_on_disk(Y) else _in_memory(check_outputs(Y), "y")
         self._in_memory = None if is_on_disk(self._X) else self._X

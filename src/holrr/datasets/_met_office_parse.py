@@ -30,24 +30,12 @@ _ROW = re.compile(
 
 @dataclass(frozen=True)
 class StationTable:
-    """What one station file holds.
+    """What one station file holds."""
 
-    Attributes
-    ----------
-    title : str
-        First line of the file, the name of the station as the Met Office writes it.
-    coordinates : tuple of float
-        Latitude and longitude in degrees and altitude in metres, of the latest site.
-    months : ndarray of shape (n_months,), dtype datetime64[M]
-        Increasing, but not without gaps.
-    values : ndarray of shape (n_months, 5)
-        The variables in the order of `VARIABLE_NAMES`, NaN where missing.
-    """
-
-    title: str
-    coordinates: tuple[float, float, float]
-    months: NDArray[np.datetime64]
-    values: NDArray[np.float64]
+    title: str  # the first line, which is how the Met Office spells the name
+    coordinates: tuple[float, float, float]  # degrees north and east, metres, of the latest site
+    months: NDArray[np.datetime64]  # increasing, but not without gaps
+    values: NDArray[np.float64]  # (n_months, 5), NaN where missing
 
 
 def read_station(path: str | Path) -> StationTable:
