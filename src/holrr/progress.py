@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .extras import need
+
 __all__ = ["Progress", "progress", "status_line"]
 
 
@@ -71,10 +73,5 @@ def status_line(
 
 
 def _console(argument: str) -> Any:
-    try:
-        from rich.console import Console
-    except ImportError as error:
-        raise ImportError(
-            f"{argument} needs rich, which draws the progress: pip install holrr[progress]"
-        ) from error
-    return Console(stderr=True)
+    what = f"{argument} needs rich, which draws the progress"
+    return need("rich.console", what, "progress").Console(stderr=True)

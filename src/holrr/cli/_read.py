@@ -6,14 +6,17 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..data.budget import check_budget
+from ..extras import need
 from ._errors import CommandError
-from ._files import Place, check_file, lookup, need, reading
+from ._files import Place, check_file, lookup, reading
 from ._tables import Layout, read_frame
 from ._text import TextTable
 
@@ -95,10 +98,10 @@ def _read_zarr(place: Place, layout: Layout, sample_dim: str | None) -> Any:
     store = zarr.open(place.path, mode="r")
     if not hasattr(store, "arrays"):  # it is an array itself
         return store
-    try:
-        return _variables(place, sample_dim)
-    except (ImportError, KeyError, zarr.errors.BaseZarrError):
-        return store[_only(place, place.name, [name for name, _ in store.arrays()])]
+    if find_spec("xarray") is not None:
+        with suppress(KeyError, zarr.errors.BaseZarrError):
+            return _variables(place, sample_dim)
+    return store[_only(place, place.name, [name for name, _ in store.arrays()])]
 
 
 def _opened(place: Place, **options: Any) -> Any:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..extras import need
 from ._errors import CommandError
-from ._files import Place, need
+from ._files import Place
 
 __all__ = ["Layout", "Plain", "Table", "is_count", "position", "read_frame", "refuse", "some"]
 __all__ += ["title"]

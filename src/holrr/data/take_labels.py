@@ -16,7 +16,7 @@ from .arrays import check_inputs, check_outputs, nan_for_masked
 from .chunks import known as known_chunks
 from .dimensions import dimension_of_inputs, dims_of, is_dataset, sample_dimension
 from .labels import Grid, Labels, check_features, check_rows, comes_from, plain, same
-from .source import is_dask
+from .source import check_kind, is_dask
 from .tables import (
     collected,
     fold,
@@ -191,8 +191,7 @@ def _called(A: Any, name: str) -> str:
 def _values(A: Any, name: str) -> Any:
     """The numbers of a DataArray: NumPy's, or Dask's as they are."""
     data = A.data
-    if data.dtype.kind not in "biuf":
-        raise ValueError(f"{_called(A, name)} must hold real numbers; got dtype {data.dtype}.")
+    check_kind(data, _called(A, name))
     if is_dask(data):
         data = known_chunks(data, name)
         data = data.rechunk(dict.fromkeys(range(1, data.ndim), -1)) if data.ndim > 2 else data

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
 
+from ..extras import need
 from ._met_office_parse import (
     VARIABLE_NAMES,
     VARIABLE_UNITS,
@@ -206,12 +207,7 @@ def download_station(station: str, folder: Path, n_retries: int) -> None:
     It appears under its name only when it has come whole, and is thrown away if it is, say, the
     login page of a network.
     """
-    try:
-        import pooch
-    except ImportError as error:
-        raise ImportError(
-            "downloading the Met Office data needs pooch: pip install holrr[data]"
-        ) from error
+    pooch = need("pooch", "downloading the Met Office data needs pooch", "data")
     name = file_name(station)
     url = BASE_URL + name
     cache = pooch.create(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ _MOST_BARS = 20
 Mode = int | str | tuple[int | str, int | str]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LoadingsDisplay:
     """Leading directions of modes: lines over numbers and dates, bars for names, maps for pairs.
 
@@ -60,18 +62,10 @@ class LoadingsDisplay:
     (3, 2)
     """
 
-    def __init__(
-        self,
-        *,
-        loadings: Sequence[np.ndarray],
-        shares: Sequence[np.ndarray],
-        coordinates: Sequence[tuple[np.ndarray, ...]],
-        names: Sequence[tuple[str, ...]],
-    ):
-        self.loadings = loadings
-        self.shares = shares
-        self.coordinates = coordinates
-        self.names = names
+    loadings: Sequence[np.ndarray]
+    shares: Sequence[np.ndarray]
+    coordinates: Sequence[tuple[np.ndarray, ...]]
+    names: Sequence[tuple[str, ...]]
 
     @classmethod
     def from_estimator(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data.labels import mode_names
+from ..extras import need
 
 __all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "color_bar"]
 __all__ += ["date_ticks", "focus", "is_ordered", "marks", "name_ticks", "names_of", "new_figure"]
@@ -21,10 +22,7 @@ _MANY_RANKS = 30
 
 def new_figure(width: float, height: float) -> Any:
     """An empty figure, its size in inches."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("displays need matplotlib: pip install holrr[plot]") from error
+    plt = need("matplotlib.pyplot", "displays need matplotlib", "plot")
     return plt.figure(figsize=(width, height), layout="constrained")
 
 
