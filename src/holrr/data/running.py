@@ -25,36 +25,18 @@ __all__ += ["join_outputs", "moments_of_block", "moments_of_inputs", "sums_of_bl
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What to find in one look at all blocks of a source.
+    """What to find in one look at all blocks of a source."""
 
-    Parameters
-    ----------
-    of_block : callable
-        From inputs, outputs and weights of a block, and its `labels` where there are some.
-    join : callable
-        From results of neighbouring blocks to that of all of them.
-    size : int
-        How many bytes a result takes, about.
-    X : array of shape (n_samples, k), optional
-        What to take in place of the inputs.
-    outputs : bool
-        Whether the outputs are needed.
-    labels : array of shape (n_samples,), optional
-    whole : bool
-        Whether all outputs of a sample must be in one place; if not, they may be cut as the data
-        are, and are looked at in one pass all the same.
-    max_outputs : int, optional
-        How many outputs are looked at at a time, where the data allow it; all by default.
-    """
-
+    # Of inputs, outputs and weights of a block, and of its labels where there are some.
     of_block: Callable[..., Any]
-    join: Callable[[Sequence[Any]], Any]
-    size: int
-    X: np.ndarray | None = None
-    outputs: bool = True
+    join: Callable[[Sequence[Any]], Any]  # the results of neighbouring blocks
+    size: int  # how many bytes a result takes, about
+    X: np.ndarray | None = None  # what to take in place of the inputs, (n_samples, k)
+    outputs: bool = True  # whether they are needed
     labels: np.ndarray | None = None
+    # Whether all outputs of a sample must be in one place; if not, they may be cut as the data are.
     whole: bool = True
-    max_outputs: int | None = None
+    max_outputs: int | None = None  # how many are looked at at a time, where the data allow it
 
 
 class Running:

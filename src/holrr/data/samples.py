@@ -25,22 +25,14 @@ __all__ = ["Samples", "errors_on", "forget_names", "ingest", "open_data"]
 class Samples:
     """Checked samples in memory.
 
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-    Y : array of shape (n_samples, d1, ..., dp)
-        In the library, on the device and of the floating-point type of `X`. Whether it is finite
-        is found out by the first pass over it, since a pass of its own would cost as much as a fit.
-    w : array of shape (n_samples,), or None
-        Weights, in float64.
-    units : Units
-        What the user's data were divided by.
+    `Y` is in the library, on the device and of the floating-point type of `X`. Whether it is finite
+    is found out by the first pass over it, since a pass of its own would cost as much as a fit.
     """
 
-    X: Array
-    Y: Array
-    w: Array | None = None
-    units: Units = ONE
+    X: Array  # (n_samples, n_features)
+    Y: Array  # (n_samples, d1, ..., dp)
+    w: Array | None = None  # weights of shape (n_samples,), in float64
+    units: Units = ONE  # what the user's data were divided by
 
     @property
     def n_samples(self) -> int:

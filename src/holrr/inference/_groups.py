@@ -89,23 +89,13 @@ def _needs_samples(model: Any, data: Samples, labels: np.ndarray) -> bool:
 
 @dataclass(eq=False)
 class Groups:
-    """Data in groups that can be left out, one at a time.
-
-    Parameters
-    ----------
-    data : Samples or Source, optional
-    labels : array of shape (n_samples,), optional
-        The group of each sample, or -1.
-    groups : array of shape (n_samples,), optional
-        As given, for the splitters of a search.
-    parts : list of Moments, optional
-        Those of each group, of the inputs or of their `features`; without them it is the samples
-        that are fitted to.
-    """
+    """Data in groups that can be left out, one at a time."""
 
     data: Samples | Source | None = None
+    # The group of each sample, or -1, and what was given for it, for the splitters of a search.
     labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     groups: np.ndarray | None = None
+    # Moments of each group, of the inputs or of their features; else it is samples that are fitted.
     parts: Sequence[Moments] | None = None
     features: Any = None
 

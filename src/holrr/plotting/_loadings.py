@@ -279,10 +279,8 @@ def _seen(model: Any, modes: tuple[int, ...]) -> np.ndarray:
 
 def _positions(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the entries of an axis are drawn, in ascending order, and this order."""
-    if not style.is_ordered(x):
-        return np.arange(x.size), np.arange(x.size)
-    order = np.argsort(x)
-    return x[order], order
+    order = np.argsort(x) if style.is_ordered(x) else np.arange(x.size)
+    return x[order] if style.is_ordered(x) else order, order
 
 
 def _few_ticks(ax: Any, axis: Any, x: np.ndarray) -> None:
