@@ -58,9 +58,6 @@ class DaskSource(Source):
     def input_rows(self, index: np.ndarray) -> np.ndarray:
         return check_rows_of_inputs(self._X[index].compute(), index)
 
-    def _read_inputs(self) -> np.ndarray:
-        return check_inputs(unmasked(self._X.compute(), "X"))
-
     def _found(self, look: Look) -> Iterator[tuple[Box, Any]]:
         samples, Y = self._Y.chunks[0], self._Y if look.outputs else self._X[:, :1]
         if look.max_outputs is not None:

@@ -29,8 +29,8 @@ class DiskSource(Source):
     """Memory maps, HDF5 datasets and Zarr arrays; one of `X` and `Y` may be in memory."""
 
     def __init__(self, X: Any, Y: Any, sample_weight: Any, max_bytes: int) -> None:
-        self._X = _check_on_disk(X, "X", 2) if is_on_disk(X) else _in_memory(check_inputs(X), "X")
-        self._Y = _check_on_disk(Y, "y", 1) if is_on_disk(Y) else _in_memory(check_outputs(Y), "y")
+        self._X = _check_on_disk(X, "X") if is_on_disk(X) else _in_memory(check_inputs(X), "X")
+        self._Y = _check_on_disk(Y, "y") if is_on_disk(Y) else _in_memory(check_outputs(Y), "y")
         self._in_memory = None if is_on_disk(self._X) else self._X
         self._describe(self._X, self._Y, sample_weight, max_bytes)
 
@@ -45,10 +45,6 @@ class DiskSource(Source):
                     block = read(slice(start, min(start + step, self.n_samples)))
                     rows[order[here]] = block[wanted[here] - start]
         return check_rows_of_inputs(rows, index)
-
-    def _read_inputs(self) -> np.ndarray:
-        with closing(RowReader(self._X)) as read:
-            return check_inputs(read(slice(0, self.n_samples)))
 
     def _found(self, look: Look) -> Iterator[tuple[Box, Any]]:
         Y = self._Y if look.outputs else np.empty((self.n_samples, 0))
@@ -97,9 +93,9 @@ class DiskSource(Source):
 # ---------------------------------------------------------------- validation
 
 
-def _check_on_disk(A: Any, name: str, min_ndim: int) -> Any:
+def _check_on_disk(A: Any, name: str) -> Any:
     """Shape and type of an array on disk; its values are checked when they are read."""
-    if len(A.shape) < min_ndim or (name == "X" and len(A.shape) != 2):
+    if len(A.shape) < 1 or (name == "X" and len(A.shape) != 2):
         raise ValueError(
             f"{name} must have shape (n_samples, {'n_features' if name == 'X' else 'd1, ..., dp'});"
             f" got {tuple(A.shape)}."

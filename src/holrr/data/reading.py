@@ -76,25 +76,20 @@ class RowReader:
             return self._read_file(rows)
         if not self._on_disk:
             return self._A[(rows, *self._box)]
-        whole = not self._box and hasattr(self._A, "read_direct")
-        return self._read_hdf5(rows) if whole else self._slice(rows)
+        if not self._box and hasattr(self._A, "read_direct"):  # HDF5
+            out = self._buffer(rows.stop - rows.start)
+            self._A.read_direct(out, np.s_[rows])
+            return out
+        block = np.array(self._A[(rows, *self._box)])
+        if isinstance(self._A, np.memmap):
+            forget(self._A)
+        return block
 
     def _buffer(self, n: int) -> np.ndarray:
         """Space for `n` rows, used again and again: new memory costs as much as reading."""
         if self._space is None or n > self._space.shape[0]:
             self._space = np.empty((n, *self._A.shape[1:]), dtype=self._A.dtype)
         return self._space[:n]
-
-    def _slice(self, rows: slice) -> np.ndarray:
-        block = np.array(self._A[(rows, *self._box)])
-        if isinstance(self._A, np.memmap):
-            forget(self._A)
-        return block
-
-    def _read_hdf5(self, rows: slice) -> np.ndarray:
-        out = self._buffer(rows.stop - rows.start)
-        self._A.read_direct(out, np.s_[rows])
-        return out
 
     def _read_file(self, rows: slice) -> np.ndarray:
         """Plain reads: quicker than page faults, and the pages do not count as ours."""

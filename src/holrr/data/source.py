@@ -84,10 +84,6 @@ class Source(metaclass=ABCMeta):
         """Some rows of `X`, in memory."""
 
     @abstractmethod
-    def _read_inputs(self) -> np.ndarray:
-        """`X` itself where it is not in memory."""
-
-    @abstractmethod
     def _found(self, look: Look) -> Iterator[tuple[Box, Any]]:
         """What is found, joined over the samples, by parts of the outputs (slices of the modes)."""
 
@@ -164,7 +160,9 @@ class Source(metaclass=ABCMeta):
 
     def inputs(self) -> np.ndarray:
         """`X` itself, read whole."""
-        return self._read_inputs() if self._in_memory is None else self._in_memory
+        if self._in_memory is not None:
+            return self._in_memory
+        return self.input_rows(np.arange(self.n_samples))
 
     def output_blocks(
         self, max_entries: int, inputs: Moments | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -155,7 +154,7 @@ def _inputs(X: Any, dim: str | None, known: tuple[Grid, ...]) -> tuple[Any, tupl
         A = _in_order(A, "X", dim, known[k].dims if known else None)
         grids.append(grid_of(A, dim, name=A.name if is_set else None))
         blocks.append(_values(A, "X").reshape(A.shape[0], -1))
-    matrix = blocks[0] if len(blocks) == 1 else _library(blocks).concatenate(blocks, axis=1)
+    matrix = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
     return matrix, tuple(grids)
 
 
@@ -196,10 +195,6 @@ def _values(A: Any, name: str) -> Any:
         data = known_chunks(data, name)
         data = data.rechunk(dict.fromkeys(range(1, data.ndim), -1)) if data.ndim > 2 else data
     return data
-
-
-def _library(blocks: list[Any]) -> Any:
-    return import_module("dask.array") if any(hasattr(b, "rechunk") for b in blocks) else np
 
 
 def grid_of(A: Any, dim: str, name: Any = None) -> Grid:
@@ -273,8 +268,7 @@ def _dataset(y: Any, dim: str, known: Labels | None) -> tuple[Any, Labels]:
     _check_same_axes(found, grid)
     variables = {A.name: deepcopy(A.attrs) for A in parts}
     blocks = [_values(A, "y") for A in parts]
-    values = _library(blocks).stack(blocks, axis=1)
-    return values, Labels("dataset", dim, outputs=found, variables=variables)
+    return np.stack(blocks, axis=1), Labels("dataset", dim, outputs=found, variables=variables)
 
 
 def _in_order_of(y: Any, dim: str, wanted: list[Any]) -> Any:
