@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
-from ._data import n_samples
+from ..data.take_labels import take_pair
 from ._errors import EXIT_USAGE, CommandError
 
 __all__ = ["KINDS", "check_choices", "make_estimator", "parse_alphas", "parse_coverage"]
@@ -52,26 +52,18 @@ def make_estimator(options: argparse.Namespace, X: Any, Y: Any) -> Any:
         common["kernel"] = options.kernel or "rbf"
     if options.missing is not None and takes(model, "missing"):
         common["missing"] = options.missing
-    if wants_search(options):
-        # A kernel has as many input directions as samples.
-        dim = options.sample_dim
-        parts = X.data_vars.values() if hasattr(X, "data_vars") else [X]
-        n_features = sum(math.prod(_sizes(part, dim)) for part in parts)
-        inputs = n_samples(X, dim) if takes(model, "kernel") else n_features
-        space = _search_space(options, (inputs, *(options.output_shape or _sizes(Y, dim))))
-        return _class(model, "CV")(**space, **common)
-    return _class(model)(**_fixed(options), **common)
-
-
-def _sizes(data: Any, sample_dim: str | None) -> tuple[int, ...]:
-    """The sizes of all modes of the data but that of the samples."""
-    if hasattr(data, "data_vars"):  # a Dataset, whose variables are a mode
-        first = next(iter(data.data_vars.values()))
-        return (len(data.data_vars), *_sizes(first, sample_dim))
-    if hasattr(data, "dims"):
-        return tuple(n for d, n in data.sizes.items() if d != (sample_dim or data.dims[0]))
-    levels = getattr(getattr(data, "columns", None), "levshape", None)
-    return tuple(data.shape[1:]) if levels is None else levels
+    if not wants_search(options):
+        return _class(model)(**_fixed(options), **common)
+    space: dict[str, Any] = {"cv": _splitter(options), "verbose": _shows_progress()}
+    if options.alpha is not None:
+        space[_class(model, "CV")._penalties] = options.alpha
+    if options.rank is not None:
+        data = take_pair(_class(model)(**common), X, Y)
+        inputs = data.X.shape[0 if takes(model, "kernel") else 1]  # a kernel has samples as inputs
+        space["ranks"] = [_one_rank(options.rank, model, (inputs, *data.y.shape[1:]))]
+    if options.gamma is not None:  # of a kernel, see `check_choices`
+        space["gammas"] = [options.gamma]
+    return _class(model, "CV")(**space, **common)
 
 
 def wants_search(options: argparse.Namespace) -> bool:
@@ -118,23 +110,8 @@ def _fixed(options: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in fixed.items() if takes(options.model, name)}
 
 
-def _search_space(options: argparse.Namespace, shape: tuple[int, ...]) -> dict[str, Any]:
-    """The parameters of a search, which tries all that was not said.
-
-    `shape` has the largest rank of each mode.
-    """
-    space: dict[str, Any] = {"cv": _splitter(options), "verbose": _shows_progress()}
-    if options.alpha is not None:
-        space[_class(options.model, "CV")._penalties] = options.alpha
-    if options.rank is not None:
-        space["ranks"] = [_one_rank(options.rank, options.model, shape)]
-    if options.gamma is not None:  # of a kernel, see `check_choices`
-        space["gammas"] = [options.gamma]
-    return space
-
-
 def _one_rank(rank: Any, model: str, shape: tuple[int, ...]) -> Any:
-    """The only candidate of a search over the penalties alone."""
+    """The only candidate of a search over the penalties alone, for modes of this shape."""
     entries = rank if isinstance(rank, tuple) else (rank,)
     if any(isinstance(R, float) for R in entries):
         raise CommandError(
