@@ -29,27 +29,15 @@ _BLOCK, _PREDICTED = 2**20, 2**24
 class Errors:
     """What R2 needs of some samples.
 
-    Parameters
-    ----------
-    n_samples : int, or array of shape (d1, ..., dp) where entries may be missing
-        Those without weight included.
-    weight : float, or array of shape (d1, ..., dp)
-    mean : array of shape (d1, ..., dp)
-        Mean of each output.
-    scatter : array of shape (d1, ..., dp)
-        ``sum w (y - mean)^2``.
-    error : array of shape (d1, ..., dp)
-        ``sum w (y - prediction)^2``.
-    unit : float
-        What the outputs were divided by, so that their squares are there at all.
+    Counts and weights are arrays, too, where entries may be missing.
     """
 
-    n_samples: Any
+    n_samples: Any  # those without weight included
     weight: Any
-    mean: np.ndarray
-    scatter: np.ndarray
-    error: np.ndarray
-    unit: float
+    mean: np.ndarray  # of each output, as are those below: of shape (d1, ..., dp)
+    scatter: np.ndarray  # ``sum w (y - mean)^2``
+    error: np.ndarray  # ``sum w (y - prediction)^2``
+    unit: float  # what the outputs were divided by, so that their squares are there at all
 
     @classmethod
     def of(cls, Y: Any, predicted: Any, w: np.ndarray | None, *, missing: bool = False) -> Errors:

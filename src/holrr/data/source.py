@@ -36,26 +36,14 @@ __all__ += ["weights_of"]
 
 
 class Source(metaclass=ABCMeta):
-    """Samples that are only ever looked at in blocks.
-
-    Attributes
-    ----------
-    n_samples, n_features : int
-    output_shape : tuple of int
-        ``(d1, ..., dp)``.
-    weights : array of shape (n_samples,), or None
-    dtype : str
-        Floating-point type of the data, "float64" or "float32".
-    max_bytes : int
-        The memory budget.
-    """
+    """Samples that are only ever looked at in blocks."""
 
     n_samples: int
     n_features: int
-    output_shape: tuple[int, ...]
-    weights: np.ndarray | None
-    dtype: str
-    max_bytes: int
+    output_shape: tuple[int, ...]  # ``(d1, ..., dp)``
+    weights: np.ndarray | None  # of shape (n_samples,)
+    dtype: str  # floating-point type of the data, "float64" or "float32"
+    max_bytes: int  # the memory budget
     _in_memory: np.ndarray | None  # `X`, where only the outputs are not
     # What the inputs are mapped to as they are read, and how many numbers a row takes for it.
     features: Callable[[Any], Any] | None = None

@@ -51,12 +51,8 @@ def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[s
     """Header and arrays of a file, each checked against its checksum.
 
     Sizes that the file declares are compared with what is there before anything is made of that
-    size, so that reading takes about as much memory as the file is long.
-
-    Raises
-    ------
-    ValueError
-        Where the file is foreign, damaged, cut off or of a newer version.
+    size, so that reading takes about as much memory as the file is long. A file that is foreign,
+    damaged, cut off or of a newer version is a ValueError.
     """
     with open(path, "rb") as file:
         if file.read(2) != b"PK":
