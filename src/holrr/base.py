@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
 from .core.approximate import Approximation
@@ -27,6 +26,7 @@ from .data.source import Source, is_dask
 from .data.take_labels import take_inputs
 from .deferred import Deferred, all_or_nothing
 from .input_scores import InputScores
+from .parameters import Parameters
 from .spread import Spread, scalar_if_0d
 
 __all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "label_constraints", "lift"]
@@ -38,7 +38,7 @@ label_constraints: dict[str, list[Any]] = {
 
 
 class TensorRegressor(
-    Deferred, InputScores, Spread, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC
+    Deferred, InputScores, Spread, MultiOutputMixin, RegressorMixin, Parameters, ABC
 ):
     """Regression from vectors to tensors with coefficients in Tucker form.
 
@@ -49,12 +49,6 @@ class TensorRegressor(
     tucker_: Tucker
     labels_: Labels | None = None
     _streams = True  # whether data may be beyond memory
-
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        """Names of the parameters, read off the signature once for each class."""
-        return super()._get_param_names()
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
