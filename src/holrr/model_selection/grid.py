@@ -152,14 +152,12 @@ class MultilinearRanks:
     }
 
     ranks: Any
-    subspaces: str
-    refine: bool
 
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         return check_ranks(self.ranks, shape)
 
     def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
-        return {"rank": rank, "subspaces": self.subspaces, "refine": self.refine}
+        return {"rank": rank}
 
 
 class MatrixRanks:

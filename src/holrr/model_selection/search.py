@@ -35,6 +35,9 @@ __all__ = ["Data", "Index", "SearchCV"]
 
 # About how many penalties a search tries, for an estimate of its work.
 _N_CANDIDATES = 13
+# What a model does not take over from its search: it is silent, and meets outputs that are weighted
+# and landmarks and seeds that are drawn.
+_OF_THE_SEARCH = {"n_components", "output_weight", "random_state", "verbose"}
 
 Index = tuple[int, ...]
 # All of them know the numbers of samples and features, and the shape of the outputs.
@@ -56,6 +59,7 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
     _penalties = "alphas"
     _zero_is_a_penalty = True
     _streams = True
+    _plain: Any  # the class of the models
 
     cv: Any
     fit_intercept: bool
@@ -252,9 +256,14 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         """Fit a model to all the data; `options` are those of its `_solve`."""
         return folds.refit(model, **options)
 
+    def _model(self, **chosen: Any) -> Any:
+        """The unfitted estimator with some parameters; the others are those of the search."""
+        taken = set(self._plain._get_param_names()) - _OF_THE_SEARCH
+        ours = {name: p for name, p in self.get_params(deep=False).items() if name in taken}
+        return self._plain(**{**ours, **chosen})
+
     def _named(self, estimator: Any) -> Any:
         """The same estimator, which knows the features as the search does."""
-        estimator.set_params(output_shape=self.output_shape, sample_dim=self.sample_dim)
         for name in ("n_features_in_", "feature_names_in_", "labels_"):
             if getattr(self, name, None) is not None:
                 setattr(estimator, name, getattr(self, name))

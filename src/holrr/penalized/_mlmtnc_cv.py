@@ -91,6 +91,7 @@ class MLMTNCCV(PenalizedCV):
         "betas": ["array-like", None],
     }
 
+    _plain = MLMTNC
     _penalties = "betas"
     _zero_is_a_penalty = False
 
@@ -145,7 +146,7 @@ class MLMTNCCV(PenalizedCV):
 
     def _plan(self, folds: Folds, n_penalties: int) -> MLMTNC:
         """The model whose ranks and penalty are varied."""
-        return self._model(None, 1.0)
+        return self._model(random_state=self.seed_)
 
     def _shape(self, plan: MLMTNC, n_penalties: int) -> tuple[int, ...]:
         return (len(self.ranks_), n_penalties)
@@ -173,19 +174,8 @@ class MLMTNCCV(PenalizedCV):
         return {**super()._results(found, plan, folds), "ranks": self.ranks_}
 
     def _candidate(self, index: Index) -> MLMTNC:
-        return self._model(self.ranks_[index[0]], float(self.betas_[index[1]]))
-
-    def _model(self, rank: Any, beta: float) -> MLMTNC:
-        return MLMTNC(
-            rank,
-            beta,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            init=self.init,
-            n_init=self.n_init,
-            random_state=self.seed_,
-            fit_intercept=self.fit_intercept,
-        )
+        rank, beta = self.ranks_[index[0]], float(self.betas_[index[1]])
+        return self._model(rank=rank, beta=beta, random_state=self.seed_)
 
 
 def _check_ranks(ranks: Any, shape: tuple[int, ...]) -> list[Any]:

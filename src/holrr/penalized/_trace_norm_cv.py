@@ -80,6 +80,7 @@ class TraceNormRegressionCV(PenalizedCV):
         "penalties": ["array-like", None],
     }
 
+    _plain = TraceNormRegression
     _penalties = "penalties"
 
     def __init__(
@@ -123,7 +124,7 @@ class TraceNormRegressionCV(PenalizedCV):
 
     def _plan(self, folds: Folds, n_penalties: int) -> TraceNormRegression:
         """The model whose penalty is varied, with a ridge penalty in the units of the folds."""
-        return self._model(0.0).set_params(alpha=folds.units.alpha(float(self.alpha)))
+        return self._model(alpha=folds.units.alpha(float(self.alpha)))
 
     def _fold_errors(
         self,
@@ -146,14 +147,4 @@ class TraceNormRegressionCV(PenalizedCV):
         return errors
 
     def _candidate(self, index: Index) -> TraceNormRegression:
-        return self._model(float(self.penalties_[index]))
-
-    def _model(self, penalty: float) -> TraceNormRegression:
-        return TraceNormRegression(
-            penalty,
-            alpha=self.alpha,
-            mode_weights=self.mode_weights,
-            fit_intercept=self.fit_intercept,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        return self._model(penalty=float(self.penalties_[index]))
