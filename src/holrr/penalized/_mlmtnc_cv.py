@@ -19,7 +19,7 @@ from ..model_selection.search import Index
 from ..model_selection.selection import best_index
 from ..model_selection.sweep import RankErrors, Sweep, sweep
 from ._alternating import balance, penalty
-from ._cv import Complain, PenalizedCV, held_out_mse
+from ._cv import PenalizedCV, held_out_mse
 from ._mlmtnc import (
     MLMTNC,
     beta_in_units,
@@ -152,12 +152,7 @@ class MLMTNCCV(PenalizedCV):
         return (len(self.ranks_), n_penalties)
 
     def _fold_errors(
-        self,
-        plan: MLMTNC,
-        penalties: np.ndarray,
-        problem: Spectral,
-        held_out: HeldOut,
-        complain: Complain,
+        self, plan: MLMTNC, penalties: np.ndarray, problem: Spectral, held_out: HeldOut
     ) -> np.ndarray:
         data = ScaledProblem.of(problem)
         errors = np.empty((len(self.ranks_), penalties.size))
@@ -166,7 +161,7 @@ class MLMTNCCV(PenalizedCV):
             for k, beta in enumerate(penalties):
                 found = plan._descend(data, spectral, float(beta))
                 if not found.converged:
-                    complain(unconverged(self.max_iter, self.tol))
+                    self._complaints.append(unconverged(self.max_iter, self.tol))
                 errors[i, k] = held_out_mse(held_out, found.tucker)
         return errors
 

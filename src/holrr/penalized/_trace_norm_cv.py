@@ -9,7 +9,7 @@ from ..model_selection.folds import Folds
 from ..model_selection.held_out import HeldOut
 from ..model_selection.search import Index
 from ._admm import trace_norm
-from ._cv import Complain, PenalizedCV, held_out_mse
+from ._cv import PenalizedCV, held_out_mse
 from ._trace_norm import TraceNormRegression, unconverged
 from ._trace_norm_problem import State
 
@@ -127,12 +127,7 @@ class TraceNormRegressionCV(PenalizedCV):
         return self._model(alpha=folds.units.alpha(float(self.alpha)))
 
     def _fold_errors(
-        self,
-        plan: TraceNormRegression,
-        penalties: np.ndarray,
-        problem: Spectral,
-        held_out: HeldOut,
-        complain: Complain,
+        self, plan: TraceNormRegression, penalties: np.ndarray, problem: Spectral, held_out: HeldOut
     ) -> np.ndarray:
         scaled = plan._penalized(problem)
         data = scaled.data
@@ -142,7 +137,7 @@ class TraceNormRegressionCV(PenalizedCV):
             penalty = float(penalties[k]) / (data.unit_s * data.unit_t)
             found = trace_norm(scaled, penalty, start=state, max_iter=self.max_iter, tol=self.tol)
             if not found.converged:
-                complain(unconverged(found, self.max_iter, self.tol))
+                self._complaints.append(unconverged(found, self.max_iter, self.tol))
             errors[k], state = held_out_mse(held_out, found.coefficients(data)), found.state
         return errors
 
