@@ -97,9 +97,9 @@ class LinearTensorRegressor(TensorRegressor):
     def _problem_of_moments(self, moments: Moments) -> Any:
         """What `_solve` wants, from moments."""
 
+    @abstractmethod
     def _problem_of_source(self, source: Source) -> Any:
         """What `_solve` wants, from data beyond memory."""
-        return self._problem_of_moments(source.moments(self._wants_response_grams()))
 
     # ------------------------------------------------------------ from data to fitted attributes
 
@@ -173,20 +173,11 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
         return self
 
     def _fit_samples(
-        self,
-        data: Samples,
-        mask: Array | None = None,
-        pilot: LinearApproximating | None = None,
+        self, data: Samples, mask: Array | None = None, pilot: LinearApproximating | None = None
     ) -> None:
         """Fit to samples in memory, of which outputs may be missing.
 
-        Parameters
-        ----------
-        data : Samples
-        mask : array of shape (R0, ...), optional
-            As in `_solve`.
-        pilot : LinearApproximating, optional
-            The model that fills the holes where there is a mask.
+        Where there is a `mask`, as in `_solve`, the holes are filled by the model `pilot`.
         """
         if self.missing == "raise":
             super()._fit_data(data, mask=mask)

@@ -65,16 +65,8 @@ def trace_norm(
 ) -> Solution:
     """Minimise the penalised objective to a relative duality gap of at most `tol`.
 
-    Parameters
-    ----------
-    problem : Penalized
-    penalty : float
-    start : State, optional
-        Where to start from; by default at the solution without the trace norms.
-    max_iter : int
-    tol : float
-    report : callable, optional
-        Called with the iteration, the objective and the lower bound at each look.
+    It starts at the solution without the trace norms, unless told otherwise, and reports the
+    iteration, the objective and the lower bound at each look.
     """
     if penalty == 0 or not problem.splits:
         return ridge_solution(problem)
