@@ -337,7 +337,7 @@ def test_converges_whatever_the_scales(seed):
 
 @pytest.mark.parametrize("noise", [0.3, 1.5, 6.0])
 @pytest.mark.parametrize("backwards", [False, True])
-def test_giving_up_early_does_not_change_the_choice(make_data, noise, backwards):
+def test_giving_up_early_does_not_change_the_choice(make_data, noise, backwards, monkeypatch):
     """Neither the bound nor the walk along the penalties loses the best of them."""
     X, Y = make_data(16, 4, (3, 4), noise, seed=1)
     alphas = np.logspace(-2, 3, 11)[:: -1 if backwards else 1]
@@ -346,7 +346,10 @@ def test_giving_up_early_does_not_change_the_choice(make_data, noise, backwards)
     mse = sweep(folds, RankErrors(alphas, caps), (11, *caps)).mean_mse
     count = parameter_counts((4, 3, 4), caps)
     place, stack = search_stack(folds, alphas, mse, count)
-    same_place, same = search_stack(folds, alphas, mse, count, exhaustive=True)
+    monkeypatch.setattr("holrr.model_selection.stacking._PATIENCE", len(alphas))
+    without_bound = lambda *args, bound, **options: stack_ranks(*args, **options)  # noqa: E731
+    monkeypatch.setattr("holrr.model_selection.stacking.stack_ranks", without_bound)
+    same_place, same = search_stack(folds, alphas, mse, count)
     assert place == same_place
     assert stack.blocks == same.blocks
     assert stack.cross_fitted_mse == same.cross_fitted_mse

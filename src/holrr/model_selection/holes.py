@@ -188,9 +188,7 @@ class HoleFolds(Folds):
         """Exact held-out error, over the observed entries, of what fills."""
         test = self.data.rows(self.splits[fold][1])
         Xc, seen, w = self._held_out(test, fill)
-        squares = np.where(seen, np.square(test.Y - fill.predict(Xc)), 0.0)
-        counts = seen.reshape(len(seen), -1).sum(axis=1)
-        return float(w @ squares.reshape(len(seen), -1).sum(axis=1) / (w @ counts))
+        return _mean_over(seen, np.square(test.Y - fill.predict(Xc)), w)
 
     def ridge_errors(self, alphas: np.ndarray) -> Errors:
         """The exact errors of ridge regression, for all penalties."""
@@ -258,6 +256,12 @@ def _predictor(problem: Whitened, V: Tucker) -> Callable[[np.ndarray], np.ndarra
     """From centred inputs to outputs."""
     coef, mean = lift(V, problem), np.nan_to_num(problem.mean_y, nan=0.0)
     return lambda Xc: coef.map_input(Xc) + mean
+
+
+def _mean_over(seen: np.ndarray, A: np.ndarray, w: np.ndarray) -> float:
+    """Weighted mean of the entries of `A`, of shape (n_samples, d1, ..., dp), that are seen."""
+    total, count = (B.reshape(len(B), -1).sum(axis=1) for B in (np.where(seen, A, 0.0), seen))
+    return float(w @ total / (w @ count))
 
 
 # ---------------------------------------------------------------- the rounds
@@ -328,8 +332,7 @@ def unweighted_error(folds: Any, model: Any, weights: Any, options: dict[str, An
         held, units = folds.data.rows(test), folds.units
         predicted = fitted._predict_array(held.X * units.x) / units.y
         seen = (v > 0) & ~(np.isnan(held.Y) | np.isnan(predicted))
-        squares = np.where(seen, np.square(held.Y - predicted) / np.where(v > 0, v, 1.0), 0.0)
+        squares = np.square(held.Y - predicted) / np.where(v > 0, v, 1.0)
         w = np.ones(len(seen)) if held.w is None else held.w
-        total, count = (A.reshape(len(A), -1).sum(axis=1) for A in (squares, seen))
-        errors.append(float(w @ total / (w @ count)))
+        errors.append(_mean_over(seen, squares, w))
     return float(np.mean(errors))

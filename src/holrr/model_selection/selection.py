@@ -90,26 +90,19 @@ def _first_of(among: np.ndarray, *keys: np.ndarray) -> Index:
 
 def _check_index(index: Any, surface: np.ndarray) -> Index:
     try:
-        if isinstance(index, Integral):
-            index = np.unravel_index(int(index), surface.shape)
-        found = tuple(int(i) for i in index)
-        inside = len(found) == surface.ndim and all(
-            -n <= i < n for i, n in zip(found, surface.shape, strict=True)
-        )
-    except (TypeError, ValueError) as error:
-        raise ValueError(_bad_index(index, surface)) from error
-    if not inside:
-        raise ValueError(_bad_index(index, surface))
-    found = tuple(i % n for i, n in zip(found, surface.shape, strict=True))
-    if np.isnan(surface[found]):
+        flat = isinstance(index, Integral)
+        place = np.unravel_index(int(index), surface.shape) if flat else index
+        value = surface[tuple(int(i) for i in place)]
+        if np.ndim(value):
+            raise IndexError("too few entries")
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"the selection callable must return an int or a tuple that indexes the error surface "
+            f"of shape {surface.shape}; got {index!r}."
+        ) from error
+    found = tuple(int(i) % n for i, n in zip(place, surface.shape, strict=True))
+    if np.isnan(value):
         raise ValueError(
             f"the selection callable returned {found}, which is none of the candidates."
         )
     return found
-
-
-def _bad_index(index: Any, surface: np.ndarray) -> str:
-    return (
-        f"the selection callable must return an int or a tuple that indexes the error surface of "
-        f"shape {surface.shape}; got {index!r}."
-    )

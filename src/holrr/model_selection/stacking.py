@@ -31,7 +31,6 @@ def search_stack(
     *,
     subspaces: str = "fitted",
     candidates: np.ndarray | None = None,
-    exhaustive: bool = False,
     n_jobs: int | None = None,
 ) -> tuple[Index, Stack]:
     """The place ``(*candidate, alpha)`` of the best stack, and that stack.
@@ -50,8 +49,6 @@ def search_stack(
     subspaces : {"fitted", "response"}
     candidates : bool array of shape (R0, ...), optional
         Which ranks may be used; all by default.
-    exhaustive : bool
-        Look at all penalties.
     n_jobs : int, optional
         Number of folds that are worked on at a time.
     """
@@ -69,7 +66,7 @@ def search_stack(
         paths[:] = _paths(folds, candidate, n_parameters.shape, subspaces)
         return True
 
-    best, _ = walk_stacks(folds.candidates, alphas, least, stack_at, enter, exhaustive)
+    best, _ = walk_stacks(folds.candidates, alphas, least, stack_at, enter)
     return best
 
 
@@ -79,7 +76,6 @@ def walk_stacks(
     least: np.ndarray,
     stack_at: Callable[[Index, float], Stack | None],
     enter: Callable[[Index, tuple[Index, Stack] | None], bool],
-    exhaustive: bool = False,
 ) -> tuple[tuple[Index, Stack], dict[Index, float]]:
     """The place of the best stack and that stack, and the errors of all that were looked at.
 
@@ -95,16 +91,15 @@ def walk_stacks(
     enter : callable
         Called before the places of each kernel with what is best so far: whether to look at more
         than the first of them where that must exceed the bound.
-    exhaustive : bool
     """
     best: tuple[Index, Stack] | None = None
     found: dict[Index, float] = {}
     for candidate in sorted(np.ndindex(*candidates), key=lambda c: float(np.min(least[c]))):
         near = enter(candidate, best)
         errors: dict[int, float] = {}
-        for a in _around(alphas, int(np.argmin(least[candidate])), errors, exhaustive):
+        for a in _around(alphas, int(np.argmin(least[candidate])), errors):
             place = (*candidate, a)
-            bound = np.inf if best is None or exhaustive else best[1].cross_fitted_mse
+            bound = np.inf if best is None else best[1].cross_fitted_mse
             stack = stack_at(place, bound)
             found[place] = errors[a] = np.inf if stack is None else stack.cross_fitted_mse
             if stack is not None and (best is None or errors[a] < best[1].cross_fitted_mse):
@@ -130,9 +125,7 @@ def _paths(
         yield rank_path(problem, held_out, caps, subspaces), held_out
 
 
-def _around(
-    alphas: np.ndarray, start: int, errors: dict[int, float], exhaustive: bool
-) -> Iterator[int]:
+def _around(alphas: np.ndarray, start: int, errors: dict[int, float]) -> Iterator[int]:
     """The start, then its neighbours one by one, in both directions while they get better.
 
     Whoever iterates puts the error of each into `errors`.
@@ -143,7 +136,7 @@ def _around(
     for side in (order[middle + 1 :], order[:middle][::-1]):
         least, worse = errors[start], 0
         for a in map(int, side):
-            if worse >= _PATIENCE and not exhaustive:
+            if worse >= _PATIENCE:
                 break
             yield a
             worse = 0 if errors[a] < least else worse + 1
