@@ -29,12 +29,7 @@ from .input_scores import InputScores
 from .parameters import Parameters
 from .spread import Spread, scalar_if_0d
 
-__all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "label_constraints", "lift"]
-
-label_constraints: dict[str, list[Any]] = {
-    "output_shape": ["array-like", None],
-    "sample_dim": [str, None],
-}
+__all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "lift"]
 
 
 class TensorRegressor(

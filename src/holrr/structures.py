@@ -113,7 +113,7 @@ class LowRank(Approximating):
 class MultilinearRank(Approximating):
     """Tensors of low multilinear rank: Algorithm 1 of the paper and its kin."""
 
-    _structure_constraints: dict = {  # noqa: RUF012
+    _parameter_constraints: dict = {  # noqa: RUF012
         "subspaces": [StrOptions({"fitted", "response"})],
         "refine": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],

@@ -69,11 +69,6 @@ class KernelHOLRR(MultilinearRank, KernelTensorRegressor):
     ([(200, 2), (5, 2), (6, 2)], True)
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012
-        **KernelTensorRegressor._parameter_constraints,
-        **MultilinearRank._structure_constraints,
-    }
-
     def __init__(
         self,
         rank=None,

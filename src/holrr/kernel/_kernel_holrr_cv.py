@@ -112,10 +112,6 @@ class KernelHOLRRCV(MultilinearRanks, KernelSearchCV):
     """
 
     _plain = KernelHOLRR
-    _parameter_constraints: dict = {  # noqa: RUF012
-        **KernelSearchCV._parameter_constraints,
-        **MultilinearRanks._structure_constraints,
-    }
 
     def __init__(
         self,

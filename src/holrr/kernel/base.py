@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import Approximating, label_constraints
+from ..base import Approximating
 from ..core.namespace import Array, beside, namespace_of, row_blocks, to_numpy
 from ..core.spectral import Whitened, check_moments, whiten_moments
 from ..core.threads import few_threads_for
@@ -91,7 +91,6 @@ class KernelTensorRegressor(KernelParameters, Approximating):
         "alpha": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions(set(SOLVERS))],
         **kernel_constraints,
-        **label_constraints,
     }
 
     alpha: float

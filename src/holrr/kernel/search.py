@@ -27,7 +27,6 @@ class KernelSearchCV(KernelParameters, SurfaceSearchCV):
     """The kernel family: one candidate axis more, that of the kernels."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **SurfaceSearchCV._parameter_constraints,
         **{name: kernel_constraints[name] for name in kernel_constraints if name != "gamma"},
         "gammas": "no_validation",
         "kernels": "no_validation",

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..base import Approximating, TensorRegressor, all_or_nothing, label_constraints
+from ..base import Approximating, TensorRegressor, all_or_nothing
 from ..core.finite import BadEntryError
 from ..core.namespace import Array, beside, to_numpy
 from ..core.samples import whiten_arrays
@@ -54,7 +54,6 @@ class LinearTensorRegressor(TensorRegressor):
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
         "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_intercept": ["boolean"],
-        **label_constraints,
     }
 
     alpha: float
@@ -154,7 +153,6 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
     """Linear estimators that approximate the whitened tensor of one penalty."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **LinearTensorRegressor._parameter_constraints,
         "solver": [StrOptions(set(SOLVERS))],
         **output_constraints,
     }

@@ -47,7 +47,6 @@ class FinalModel(InputScores):
     to_xarray = TensorRegressor.to_xarray
     name_modes = TensorRegressor.name_modes
     _forget = TensorRegressor._forget
-    _keep = TensorRegressor._keep
 
     def _dense_coef(self) -> Any:
         return self.best_estimator_._dense_coef()

@@ -146,7 +146,7 @@ def parameter_counts(shape: Sequence[int], caps: Sequence[int]) -> np.ndarray:
 class MultilinearRanks:
     """Searches over a rank for each mode."""
 
-    _structure_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "subspaces": [StrOptions({"fitted", "response"})],
         "refine": ["boolean"],
     }
@@ -176,7 +176,7 @@ class MatrixRanks:
 class NoRanks:
     """Searches over penalties alone: there is nothing to stack."""
 
-    _structure_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "selection": [StrOptions({"min", "1se"}), callable],
     }
 

@@ -109,7 +109,6 @@ class LinearSurfaceSearchCV(LinearSearchCV, SurfaceSearchCV):
     """Linear models whose ranks are chosen from surfaces; outputs may be missing or weighted."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **SurfaceSearchCV._parameter_constraints,
         "solver": [StrOptions({"auto", "eigh", "svd"})],
         **output_constraints,
     }

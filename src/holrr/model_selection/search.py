@@ -14,16 +14,17 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import all_or_nothing, label_constraints
+from ..base import all_or_nothing
 from ..core.namespace import Array, is_numpy_array, to_numpy
 from ..core.threads import few_threads_for
 from ..data.labels import check_rows
 from ..data.moments import Moments
 from ..data.samples import Samples, ingest
 from ..data.source import Source
+from ..parameters import Parameters
 from ..progress import Progress, progress
 from ..results import Later, Results
 from .final_model import FinalModel
@@ -44,7 +45,7 @@ Index = tuple[int, ...]
 Data = Samples | Source | Moments
 
 
-class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
+class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, Parameters, metaclass=ABCMeta):
     """Choose among candidates by held-out error; predict like the chosen one, refitted to all."""
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
@@ -52,7 +53,6 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         "fit_intercept": ["boolean"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
-        **label_constraints,
     }
 
     # The parameter with the penalties; whether zero is one; whether data may be beyond memory.

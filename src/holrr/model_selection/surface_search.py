@@ -39,7 +39,6 @@ class SurfaceSearchCV(Intervals, SearchCV):
     """Choose penalty and ranks, then predict like the chosen model refitted to all the data."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **SearchCV._parameter_constraints,
         "alphas": ["array-like", Interval(Real, 0, None, closed="left"), None],
         "criterion": [StrOptions({"cv", *CRITERIA})],
         "selection": [StrOptions(set(SELECTIONS)), callable],

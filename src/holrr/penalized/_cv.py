@@ -38,7 +38,6 @@ class PenalizedCV(LinearSearchCV):
     """Choose a penalty by held-out error, each fold solved for all penalties."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **LinearSearchCV._parameter_constraints,
         "verbose": ["verbose", StrOptions({"rich"})],
     }
 

@@ -111,7 +111,6 @@ class MLMTNC(SpectralRegressor):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **SpectralRegressor._parameter_constraints,
         "beta": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],

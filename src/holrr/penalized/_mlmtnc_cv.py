@@ -86,7 +86,6 @@ class MLMTNCCV(PenalizedCV):
 
     _parameter_constraints: dict = {  # noqa: RUF012
         **MLMTNC._parameter_constraints,
-        **PenalizedCV._parameter_constraints,
         "ranks": ["array-like", None],
         "betas": ["array-like", None],
     }

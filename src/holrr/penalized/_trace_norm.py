@@ -116,7 +116,6 @@ class TraceNormRegression(SpectralRegressor):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **SpectralRegressor._parameter_constraints,
         "penalty": [Interval(Real, 0, None, closed="left")],
         "mode_weights": ["array-like", None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],

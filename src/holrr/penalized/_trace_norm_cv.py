@@ -76,7 +76,6 @@ class TraceNormRegressionCV(PenalizedCV):
 
     _parameter_constraints: dict = {  # noqa: RUF012
         **TraceNormRegression._parameter_constraints,
-        **PenalizedCV._parameter_constraints,
         "penalties": ["array-like", None],
     }
 
