@@ -204,6 +204,7 @@ class _Solved:
     ) -> Whitened:
         """The problem with `Z` as a matrix; `known` is what is special about its `Hat`."""
         G, Y, L = self.G, self.Y, self.L
+        n_weighted = L.shape[0] if G.root is None else int((to_numpy(G.root) > 0).sum())
         hat = Hat(
             form="gram",
             factor=lambda: L,
@@ -211,7 +212,7 @@ class _Solved:
             mean=G.mean,
             weight=Y.weight,
             trace=None,
-            n_directions=L.shape[0],
+            n_directions=n_weighted,
             squares=Y.squares,
             more=G.kept(),
             **known,
