@@ -39,12 +39,8 @@ class KernelLRR(LowRank, KernelTensorRegressor):
     rank_ : int
         The rank that was used: lower than asked for where the data do not support it, and never
         above the number of outputs.
-    objective_ : float
-        The minimum.
-    lower_bound_ : float
-        The same, since the problem is solved exactly.
-    spectra_ : list of p + 1 arrays
-        Squared singular values of Z; of the input mode only.
+    objective_, lower_bound_, spectra_
+        As in `LRR`.
     intercept_, noise_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_, labels_
         See `KernelRLS`.
 
@@ -84,18 +80,4 @@ class KernelLRR(LowRank, KernelTensorRegressor):
         output_shape=None,
         sample_dim=None,
     ):
-        self.rank = rank
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.center_kernel = center_kernel
-        self.solver = solver
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.random_state = random_state
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
+        self._keep(locals())

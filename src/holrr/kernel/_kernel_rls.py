@@ -27,7 +27,8 @@ class KernelRLS(Unconstrained, KernelTensorRegressor):
         Ridge penalty, at least 0. With 0, the solution of least norm.
     kernel : str or callable, default="linear"
         One of scikit-learn's pairwise kernels ("linear", "rbf", "poly", "laplacian", "cosine",
-        "sigmoid", ...), "precomputed", or a function of two samples.
+        "sigmoid", ...), "precomputed", or a function of two samples. Those that need no more than
+        products of the inputs ("linear", "poly", "rbf", "sigmoid") take arrays of any library.
     gamma : float, default=None
         Parameter of the rbf, laplacian, polynomial, exponential chi2 and sigmoid kernels; None for
         their default, which for most of them is ``1 / n_features``.
@@ -115,20 +116,7 @@ class KernelRLS(Unconstrained, KernelTensorRegressor):
         output_shape=None,
         sample_dim=None,
     ):
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.center_kernel = center_kernel
-        self.solver = solver
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.random_state = random_state
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
+        self._keep(locals())
 
     def _whiten(self, build: Callable[[], Gram], outputs: Responses) -> Whitened:
         return ridge_gram(build, outputs, float(self.alpha), solver=self.solver)

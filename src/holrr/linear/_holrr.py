@@ -106,11 +106,6 @@ class HOLRR(MultilinearRank, LinearApproximating):
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012
-        **LinearApproximating._parameter_constraints,
-        **MultilinearRank._structure_constraints,
-    }
-
     def __init__(
         self,
         rank=None,
@@ -127,15 +122,4 @@ class HOLRR(MultilinearRank, LinearApproximating):
         output_shape=None,
         sample_dim=None,
     ):
-        self.rank = rank
-        self.alpha = alpha
-        self.subspaces = subspaces
-        self.refine = refine
-        self.max_iter = max_iter
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.missing = missing
-        self.output_weight = output_weight
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
+        self._keep(locals())
