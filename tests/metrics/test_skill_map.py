@@ -186,16 +186,6 @@ def test_the_rank_surface_shows_what_its_error_compares_with():
     assert [text.get_text() for text in ax.texts] == ["mean", "ridge"]
 
 
-def test_north_is_up_whichever_way_latitudes_run():
-    rng = np.random.default_rng(0)
-    for lat in ([-60.0, 0.0, 60.0], [60.0, 0.0, -60.0]):
-        display = SkillMapDisplay(
-            skill=rng.uniform(size=(3, 4)), coordinates=[np.array(lat), np.arange(4)]
-        ).plot()
-        low, high = display.axes_[0].get_ylim()
-        assert (low < high) == (lat[0] < lat[-1])
-
-
 def test_a_line_goes_from_left_to_right():
     order = np.random.default_rng(0).permutation(60)
     skill = np.where(order == 7, -3.0, order / 60)

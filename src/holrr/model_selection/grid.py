@@ -20,17 +20,9 @@ __all__ += ["parameter_counts"]
 
 @dataclass(frozen=True)
 class RankGrid:
-    """Which ranks are candidates.
+    """Which ranks are candidates: all up to the caps, or those of a list that the user gave."""
 
-    Parameters
-    ----------
-    caps : tuple of int
-        The largest rank of each mode that is cut.
-    listed : tuple of tuples, or None
-        Just these, where the user gave a list; all up to the caps otherwise.
-    """
-
-    caps: tuple[int, ...]
+    caps: tuple[int, ...]  # the largest rank of each mode that is cut
     listed: tuple[tuple[int, ...], ...] | None = None
 
     def within_input_rank(self, limit: int) -> RankGrid:
@@ -146,20 +138,18 @@ def parameter_counts(shape: Sequence[int], caps: Sequence[int]) -> np.ndarray:
 class MultilinearRanks:
     """Searches over a rank for each mode."""
 
-    _structure_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "subspaces": [StrOptions({"fitted", "response"})],
         "refine": ["boolean"],
     }
 
     ranks: Any
-    subspaces: str
-    refine: bool
 
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         return check_ranks(self.ranks, shape)
 
     def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
-        return {"rank": rank, "subspaces": self.subspaces, "refine": self.refine}
+        return {"rank": rank}
 
 
 class MatrixRanks:
@@ -178,7 +168,7 @@ class MatrixRanks:
 class NoRanks:
     """Searches over penalties alone: there is nothing to stack."""
 
-    _structure_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "selection": [StrOptions({"min", "1se"}), callable],
     }
 
