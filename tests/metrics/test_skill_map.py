@@ -184,3 +184,13 @@ def test_the_rank_surface_shows_what_its_error_compares_with():
     lines = {line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == ":"}
     assert lines == {model.null_mse_, model.ridge_mse_}
     assert [text.get_text() for text in ax.texts] == ["mean", "ridge"]
+
+
+def test_a_line_goes_from_left_to_right():
+    order = np.random.default_rng(0).permutation(60)
+    skill = np.where(order == 7, -3.0, order / 60)
+    (ax,) = SkillMapDisplay(skill=skill, coordinates=[order]).plot().axes_
+    line, off = ax.lines[:2]
+    assert_allclose(line.get_xdata(), np.arange(60))
+    assert_allclose(line.get_ydata(), np.where(np.arange(60) == 7, -1.0, np.arange(60) / 60))
+    assert off.get_xdata() == [7]

@@ -45,7 +45,7 @@ def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any,
     """Inputs, as a fitted model knows them, outputs and, where asked for, groups of the samples."""
     of_x, of_y = layouts(options)
     source = read(options.X, of_x, options.sample_dim)
-    one = options.Y is None
+    one = options.Y is None or (options.Y == options.X and isinstance(source, Table))
     if one and (not isinstance(source, Table) or not (options.inputs or options.outputs)):
         raise CommandError(
             "Y is missing: give a second file, or one table and --outputs (or --inputs) for its "
