@@ -64,10 +64,9 @@ def centre_responses(
     mean = xp.mean(flat, axis=0) if w is None else (w @ flat) / xp.sum(w)
     if not fit_intercept:
         mean = xp.zeros_like(mean)
-    root = None if w is None else xp.sqrt(w)
     values = flat - mean if not is_numpy_array(flat) else np.subtract(flat, mean, order="C")
-    if root is not None:
-        values *= root[:, None]
+    if w is not None:
+        values *= xp.sqrt(w)[:, None]
     with np.errstate(over="ignore"):
         squares = column_products(values, values)
     return Responses(

@@ -44,9 +44,7 @@ def square_root(S: Array, noise: float) -> Root:
     return sigma[:, None] * V.T, lambda M: V @ (M / sigma[:, None]), None
 
 
-def leading_rows(
-    S: Array, k: int | None, shape: Sequence[int], noise: float
-) -> tuple[Array, Callable[[Array], Array], Whole] | None:
+def leading_rows(S: Array, k: int | None, shape: Sequence[int], noise: float) -> Root | None:
     """The leading `k` rows of ``R = diag(sigma) V'``, in the place of all of them.
 
     None where that is no quicker, or where so many directions are not above the noise.
