@@ -15,6 +15,8 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 from .datasets import image_from_coef, load_image, make_image_regression, make_tensor_regression
+from .extras import need
+from .metrics import rmse
 from .model_selection import HOLRRCV, LRRCV, RLSCV
 
 __all__ = ["run_demo"]
@@ -75,15 +77,11 @@ def compare(seed: int = 0) -> list[tuple[str, ...]]:
         start = time.perf_counter()
         model = method(cv=5).fit(X_train, Y_train)
         seconds = time.perf_counter() - start
-        rmse = _rms(model.predict(X_test) - Y_test)
+        error = rmse(Y_test, model.predict(X_test))
         parameters = f"{model.best_estimator_.n_parameters_:,}"
-        rows.append((name, _ranks(model), parameters, f"{rmse:.4f}", f"{seconds:.3f}"))
-    noise = _rms(Y - np.tensordot(X, W, axes=1))
+        rows.append((name, _ranks(model), parameters, f"{error:.4f}", f"{seconds:.3f}"))
+    noise = rmse(Y, np.tensordot(X, W, axes=1))
     return [*rows, ("(the noise alone)", "", "", f"{noise:.4f}")]
-
-
-def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))
 
 
 def _ranks(model: Any) -> str:
@@ -103,7 +101,7 @@ def draw(seed: int = 0) -> Any:
         for ax, (name, method) in zip(axes[1:], METHODS.items(), strict=True):
             model = method(cv=5, fit_intercept=False).fit(X, Y)
             rank = f"rank {_ranks(model)}" if hasattr(model, "rank_") else "full rank"
-            title = f"{name}\n{rank}, error {_rms(model.coef_ - W):.3f}"
+            title = f"{name}\n{rank}, error {rmse(W, model.coef_):.3f}"
             _show(ax, image_from_coef(model.coef_, "rows"), title)
     return figure
 
@@ -115,19 +113,8 @@ def _show(ax: Any, picture: np.ndarray, title: str) -> None:
 
 
 def run_demo(out: Path) -> list[Path]:
-    """Compare the methods, draw a reconstruction and write a small report.
-
-    Parameters
-    ----------
-    out : Path
-        Folder for the files, made where there is none.
-
-    Returns
-    -------
-    list of Path
-        The files written.
-    """
-    _require_matplotlib()
+    """Compare the methods, draw a reconstruction and write a small report; the files written."""
+    need("matplotlib", "the demo draws with matplotlib", "plot")
     out.mkdir(parents=True, exist_ok=True)
     print(textwrap.fill(DATA, 88) + "\n")
     with threadpool_limits(1):
@@ -149,13 +136,6 @@ def run_demo(out: Path) -> list[Path]:
         print(f"  {out / name}")
     print("\nNext: holrr fit X.npy Y.npy -o model.holrr")
     return [out / name for name in files]
-
-
-def _require_matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError("the demo draws with matplotlib: pip install holrr[plot]") from error
 
 
 def _line(row: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Parameters as scikit-learn wants them: attributes that have the names of the arguments."""
+"""Parameters of estimators: their names, and which values they may have."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ __all__ = ["Parameters"]
 
 
 class Parameters(BaseEstimator):
-    """An estimator whose parameters stand in the signature of `__init__`, and nowhere else.
-
-    What values they may have a class says of its own ones; those of its bases come with it.
-    """
+    """An estimator that says which values its own parameters may have; its bases say of theirs."""
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
         "output_shape": ["array-like", None],
@@ -29,10 +26,6 @@ class Parameters(BaseEstimator):
         for base in map(vars, reversed(cls.__mro__)):
             merged |= base.get("_own_constraints", base.get("_parameter_constraints", {}))
         cls._parameter_constraints = merged
-
-    def _keep(self, arguments: dict[str, Any]) -> None:
-        """Keep the arguments of `__init__`, as they are: what `locals()` is there."""
-        self.__dict__.update({name: a for name, a in arguments.items() if name != "self"})
 
     @classmethod
     @cache

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .extras import need
+
 __all__ = ["Progress", "progress", "status_line"]
 
 
@@ -58,15 +60,8 @@ def status_line(
 ) -> Iterator[Callable[..., object] | None]:
     """A function that shows one line of progress, or None where none is wanted.
 
-    Parameters
-    ----------
-    title : str
-        What each line begins with.
-    verbose : bool, int or "rich"
-        False or 0 for nothing, True or a positive number for lines on the standard output, "rich"
-        for one line that is kept up to date.
-    line : callable
-        The words for what the function is called with.
+    With "rich" the line is kept up to date; True or a positive number prints line after line. What
+    each of them says after the title is what `line` makes of what the function is called with.
     """
     if not verbose:
         yield None
@@ -78,10 +73,5 @@ def status_line(
 
 
 def _console(argument: str) -> Any:
-    try:
-        from rich.console import Console
-    except ImportError as error:
-        raise ImportError(
-            f"{argument} needs rich, which draws the progress: pip install holrr[progress]"
-        ) from error
-    return Console(stderr=True)
+    what = f"{argument} needs rich, which draws the progress"
+    return need("rich.console", what, "progress").Console(stderr=True)

@@ -9,12 +9,7 @@ __all__ = ["Later", "Results"]
 
 
 class Later:
-    """An entry that nobody has asked for yet.
-
-    Parameters
-    ----------
-    find : callable
-    """
+    """An entry that nobody has asked for yet."""
 
     def __init__(self, find: Callable[[], Any]):
         self.find = find

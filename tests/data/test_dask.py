@@ -19,6 +19,7 @@ distributed = pytest.importorskip("distributed", reason="distributed is not inst
 import dask.array as da  # noqa: E402
 
 from holrr.data import dask as our_dask  # noqa: E402
+from holrr.data import source as our_source  # noqa: E402
 from holrr.data.chunks import join_small  # noqa: E402
 
 ALPHAS = [0.0, 0.1, 1000.0]
@@ -237,13 +238,13 @@ def test_linear_algebra_leaves_the_cores_to_the_tasks(data, monkeypatch):
     from threadpoolctl import threadpool_info
 
     seen = []
-    of_chunk = our_dask.moments_of_block
+    of_chunk = our_source.moments_of_block
 
     def watched(*args, **options):
         seen.extend(p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas")
         return of_chunk(*args, **options)
 
-    monkeypatch.setattr(our_dask, "moments_of_block", watched)
+    monkeypatch.setattr(our_source, "moments_of_block", watched)
     RLS().fit(*chunked(*data))
     assert set(seen) == {1}
 

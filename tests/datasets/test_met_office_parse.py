@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from holrr.datasets._met_office_download import STATIONS, file_name
+from holrr.datasets._met_office import STATIONS, file_name
 from holrr.datasets._met_office_parse import (
     VARIABLE_NAMES,
     align_months,

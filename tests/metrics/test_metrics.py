@@ -139,6 +139,17 @@ def test_data_on_disk_and_of_dask_are_read_in_blocks(tmp_path, monkeypatch):
     assert r2(masked, P, sample_weight=w) == pytest.approx(expected, rel=1e-12)
 
 
+def test_the_place_of_a_bad_entry_is_that_in_all_the_data(monkeypatch):
+    monkeypatch.setattr("holrr.metrics._scores._BLOCK", 1)
+    Y, P, _ = forecast(n=500)
+    P[350, 1, 2] = np.nan
+    with pytest.raises(ValueError, match=r"y_pred contains NaN at index \(350, 1, 2\)"):
+        r2(Y, P, missing="raise")
+    Y[400, 0, 1] = np.inf
+    with pytest.raises(ValueError, match=r"y contains infinity at index \(400, 0, 1\)"):
+        r2(Y, P)
+
+
 def test_masked_entries_are_missing():
     Y, P, _ = forecast()
     mask = np.random.default_rng(0).uniform(size=Y.shape) < 0.2

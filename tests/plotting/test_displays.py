@@ -1,6 +1,6 @@
 """Displays: what they draw for models with any number of modes, and what they refuse."""
 
-import builtins
+import sys
 
 import numpy as np
 import pytest
@@ -239,15 +239,8 @@ def test_names_figures_and_refusals(Display, monkeypatch):
     with pytest.raises(NotFittedError):
         Display.from_estimator(HOLRRCV())
 
-    original = builtins.__import__
-
-    def without_matplotlib(name, *args, **kwargs):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return original(name, *args, **kwargs)
-
     with monkeypatch.context() as without:
-        without.setattr(builtins, "__import__", without_matplotlib)
+        without.setitem(sys.modules, "matplotlib.pyplot", None)  # as if there were none
         with pytest.raises(ImportError, match=r"pip install holrr\[plot\]"):
             Display.from_estimator(model)
 

@@ -6,94 +6,64 @@ import argparse
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from ._data import n_samples
+from ..data.take_labels import take_pair
 from ._errors import EXIT_USAGE, CommandError
 
 __all__ = ["KINDS", "check_choices", "make_estimator", "parse_alphas", "parse_coverage"]
-__all__ += ["parse_header", "parse_rank", "parse_sep", "parse_shape", "wants_search"]
+__all__ += ["parse_header", "parse_rank", "parse_sep", "parse_shape", "takes", "wants_search"]
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A model that can be asked for by name.
-
-    Parameters
-    ----------
-    plain, searching : str
-        Names in `holrr` of the estimator and of its cross-validated form.
-    penalty, penalties : str
-        What the estimator calls its penalty, and the candidates for it.
-    has_rank, has_kernel : bool
-    cuts_inputs_only : bool
-        Whether the rank is one number, that of the input mode.
-    """
-
-    plain: str
-    searching: str
-    penalty: str = "alpha"
-    penalties: str = "alphas"
-    has_rank: bool = True
-    has_kernel: bool = False
-    cuts_inputs_only: bool = False
-
-    @property
-    def has_holes(self) -> bool:
-        """Whether outputs may be missing."""
-        return not self.has_kernel and self.penalty == "alpha"
-
-
+# Names in `holrr` of the models that can be asked for; with CV each is its cross-validated form.
 KINDS = {
-    "holrr": Kind("HOLRR", "HOLRRCV"),
-    "lrr": Kind("LRR", "LRRCV", cuts_inputs_only=True),
-    "rls": Kind("RLS", "RLSCV", has_rank=False),
-    "kernel-holrr": Kind("KernelHOLRR", "KernelHOLRRCV", has_kernel=True),
-    "kernel-lrr": Kind("KernelLRR", "KernelLRRCV", has_kernel=True, cuts_inputs_only=True),
-    "kernel-rls": Kind("KernelRLS", "KernelRLSCV", has_rank=False, has_kernel=True),
-    "trace-norm": Kind(
-        "TraceNormRegression", "TraceNormRegressionCV", "penalty", "penalties", has_rank=False
-    ),
-    "mlmt-nc": Kind("MLMTNC", "MLMTNCCV", "beta", "betas"),
+    "holrr": "HOLRR",
+    "lrr": "LRR",
+    "rls": "RLS",
+    "kernel-holrr": "KernelHOLRR",
+    "kernel-lrr": "KernelLRR",
+    "kernel-rls": "KernelRLS",
+    "trace-norm": "TraceNormRegression",
+    "mlmt-nc": "MLMTNC",
 }
+
+
+def _class(model: str, suffix: str = "") -> Any:
+    import holrr
+
+    return getattr(holrr, KINDS[model] + suffix)
+
+
+def takes(model: str, parameter: str) -> bool:
+    """Whether a model has a parameter of this name."""
+    return parameter in _class(model)._get_param_names()
 
 
 def make_estimator(options: argparse.Namespace, X: Any, Y: Any) -> Any:
     """The estimator that the options of ``holrr fit`` describe, not fitted yet."""
-    import holrr
-
-    kind = KINDS[options.model]
+    model = options.model
     common: dict[str, Any] = {
         "fit_intercept": not options.no_intercept,
         "output_shape": options.output_shape,
         "sample_dim": options.sample_dim,
     }
-    if kind.has_kernel:
+    if takes(model, "kernel"):
         common["kernel"] = options.kernel or "rbf"
-    if options.missing is not None and kind.has_holes:
+    if options.missing is not None and takes(model, "missing"):
         common["missing"] = options.missing
-    if wants_search(options):
-        # A kernel has as many input directions as samples.
-        dim = options.sample_dim
-        parts = X.data_vars.values() if hasattr(X, "data_vars") else [X]
-        n_features = sum(math.prod(_sizes(part, dim)) for part in parts)
-        inputs = n_samples(X, dim) if kind.has_kernel else n_features
-        space = _search_space(options, kind, (inputs, *(options.output_shape or _sizes(Y, dim))))
-        return getattr(holrr, kind.searching)(**space, **common)
-    return getattr(holrr, kind.plain)(**_fixed(options, kind), **common)
-
-
-def _sizes(data: Any, sample_dim: str | None) -> tuple[int, ...]:
-    """The sizes of all modes of the data but that of the samples."""
-    if hasattr(data, "data_vars"):  # a Dataset, whose variables are a mode
-        first = next(iter(data.data_vars.values()))
-        return (len(data.data_vars), *_sizes(first, sample_dim))
-    if hasattr(data, "dims"):
-        return tuple(n for d, n in data.sizes.items() if d != (sample_dim or data.dims[0]))
-    levels = getattr(getattr(data, "columns", None), "levshape", None)
-    return tuple(data.shape[1:]) if levels is None else levels
+    if not wants_search(options):
+        return _class(model)(**_fixed(options), **common)
+    space: dict[str, Any] = {"cv": _splitter(options), "verbose": _shows_progress()}
+    if options.alpha is not None:
+        space[_class(model, "CV")._penalties] = options.alpha
+    if options.rank is not None:
+        data = take_pair(_class(model)(**common), X, Y)
+        inputs = data.X.shape[0 if takes(model, "kernel") else 1]  # a kernel has samples as inputs
+        space["ranks"] = [_one_rank(options.rank, model, (inputs, *data.y.shape[1:]))]
+    if options.gamma is not None:  # of a kernel, see `check_choices`
+        space["gammas"] = [options.gamma]
+    return _class(model, "CV")(**space, **common)
 
 
 def wants_search(options: argparse.Namespace) -> bool:
@@ -114,16 +84,16 @@ def _splitter(options: argparse.Namespace) -> Any:
 
 def check_choices(options: argparse.Namespace) -> None:
     """Refuse what does not go together, before anything is read."""
-    kind = KINDS[options.model]
-    if options.rank is not None and not kind.has_rank:
-        raise CommandError(f"--rank: the model {options.model} has no rank", EXIT_USAGE)
-    if not kind.has_kernel and (options.kernel is not None or options.gamma is not None):
-        raise CommandError(f"the model {options.model} has no kernel", EXIT_USAGE)
+    model = options.model
+    if options.rank is not None and not takes(model, "rank"):
+        raise CommandError(f"--rank: the model {model} has no rank", EXIT_USAGE)
+    if not takes(model, "kernel") and (options.kernel is not None or options.gamma is not None):
+        raise CommandError(f"the model {model} has no kernel", EXIT_USAGE)
     if options.cv is not None and options.cv < 2:
         raise CommandError(f"--cv must be at least 2; got {options.cv}", EXIT_USAGE)
-    if options.missing == "fill" and not kind.has_holes:
-        able = ", ".join(name for name, other in KINDS.items() if other.has_holes)
-        raise CommandError(f"--missing fill: {options.model} cannot; {able} can", EXIT_USAGE)
+    if options.missing == "fill" and not takes(model, "missing"):
+        able = ", ".join(name for name in KINDS if takes(name, "missing"))
+        raise CommandError(f"--missing fill: {model} cannot; {able} can", EXIT_USAGE)
     if options.groups is not None and options.time_series:
         raise CommandError("--groups does not go with --time-series", EXIT_USAGE)
     several = options.alpha is not None and len(options.alpha) > 1
@@ -131,37 +101,17 @@ def check_choices(options: argparse.Namespace) -> None:
         raise CommandError("several values of --alpha need --cv to choose among them", EXIT_USAGE)
 
 
-def _fixed(options: argparse.Namespace, kind: Kind) -> dict[str, Any]:
+def _fixed(options: argparse.Namespace) -> dict[str, Any]:
     """The parameters of a model that leaves nothing open."""
-    fixed: dict[str, Any] = {}
+    fixed = {name: getattr(options, name) for name in ("rank", "gamma")}
     if options.alpha is not None:
-        fixed[kind.penalty] = options.alpha[0]
-    if kind.has_rank:
-        fixed["rank"] = options.rank
-    if kind.has_kernel:
-        fixed["gamma"] = options.gamma
-    return fixed
+        penalty = next(name for name in ("penalty", "beta", "alpha") if takes(options.model, name))
+        fixed[penalty] = options.alpha[0]
+    return {name: value for name, value in fixed.items() if takes(options.model, name)}
 
 
-def _search_space(
-    options: argparse.Namespace, kind: Kind, shape: tuple[int, ...]
-) -> dict[str, Any]:
-    """The parameters of a search, which tries all that was not said.
-
-    `shape` has the largest rank of each mode.
-    """
-    space: dict[str, Any] = {"cv": _splitter(options), "verbose": _shows_progress()}
-    if options.alpha is not None:
-        space[kind.penalties] = options.alpha
-    if options.rank is not None:
-        space["ranks"] = [_one_rank(options.rank, kind, shape)]
-    if kind.has_kernel and options.gamma is not None:
-        space["gammas"] = [options.gamma]
-    return space
-
-
-def _one_rank(rank: Any, kind: Kind, shape: tuple[int, ...]) -> Any:
-    """The only candidate of a search over the penalties alone."""
+def _one_rank(rank: Any, model: str, shape: tuple[int, ...]) -> Any:
+    """The only candidate of a search over the penalties alone, for modes of this shape."""
     entries = rank if isinstance(rank, tuple) else (rank,)
     if any(isinstance(R, float) for R in entries):
         raise CommandError(
@@ -173,7 +123,7 @@ def _one_rank(rank: Any, kind: Kind, shape: tuple[int, ...]) -> Any:
     if isinstance(rank, tuple):
         return rank
     capped = tuple(min(rank, d) for d in shape)
-    return capped[0] if kind.cuts_inputs_only else capped
+    return capped[0] if model in ("lrr", "kernel-lrr") else capped  # which cut the inputs only
 
 
 def _shows_progress() -> bool:

@@ -26,33 +26,65 @@ from ._report import description, of_errors
 from ._tables import Plain
 from ._write import outputs_of, write
 
-__all__ = ["add_demo", "add_fit", "add_info", "add_predict", "add_score"]
+__all__ = ["add_commands"]
 
 _PATIENCE = 2.0  # seconds after which somebody who watches wants to know how far it is
 
 
-def add_fit(commands: Any) -> argparse.ArgumentParser:
-    """The parser of ``holrr fit``."""
-    parser = commands.add_parser(
-        "fit",
-        description=(
-            "Fit a model to inputs X (samples by features) and outputs Y (samples first, then any\n"
-            "number of modes) and save it. Without --rank and --alpha both are chosen by 5-fold\n"
-            "cross-validation over all ranks."
-        ),
-        epilog=(
-            f"{FORMATS}\n\n"
-            "examples\n"
-            "  holrr fit X.npy Y.npy -o model.holrr\n"
-            "  holrr fit X.npy Y.npy --rank 4,3,3 --alpha 0.1 -o model.holrr\n"
-            "  holrr fit X.npy Y.npy --model kernel-holrr --kernel rbf --cv 10 -o model.holrr\n"
-            "  holrr fit climate.nc:indices climate.nc:t2m --time-series -o model.holrr\n"
-            "  holrr fit table.csv --inputs 'x*' --outputs yield,purity -o model.holrr\n"
-            "  holrr fit X.csv Y.csv --output-shape 12,5 -o model.holrr"
-        ),
+def add_commands(commands: Any) -> None:
+    """The parsers of all commands."""
+    fit = _parser(
+        commands,
+        _fit,
+        "Fit a model to inputs X (samples by features) and outputs Y (samples first, then any\n"
+        "number of modes) and save it. Without --rank and --alpha both are chosen by 5-fold\n"
+        "cross-validation over all ranks.",
+        f"{FORMATS}\n\n"
+        "examples\n"
+        "  holrr fit X.npy Y.npy -o model.holrr\n"
+        "  holrr fit X.npy Y.npy --rank 4,3,3 --alpha 0.1 -o model.holrr\n"
+        "  holrr fit X.npy Y.npy --model kernel-holrr --kernel rbf --cv 10 -o model.holrr\n"
+        "  holrr fit climate.nc:indices climate.nc:t2m --time-series -o model.holrr\n"
+        "  holrr fit table.csv --inputs 'x*' --outputs yield,purity -o model.holrr\n"
+        "  holrr fit X.csv Y.csv --output-shape 12,5 -o model.holrr",
     )
-    _add_data(parser)
-    add = parser.add_argument
+    _add_data(fit)
+    _add_fitting(fit.add_argument)
+    _add_reading(fit, outputs=True)
+    predict = _parser(
+        commands,
+        _predict,
+        "Predict the outputs for new inputs with a saved model.",
+        f"{FORMATS}\nIn a table each sample of Y is one row, flattened.",
+    )
+    predict.add_argument("X", help="file with the inputs")
+    _add_predicting(predict.add_argument)
+    _add_reading(predict, outputs=False)
+    about = "Compare the predictions of a saved model with outputs that are known."
+    score = _parser(commands, _score, about, FORMATS)
+    _add_data(score)
+    _add_reading(score, outputs=True)
+    about = "Say what a saved model is: shapes, ranks, size, certificate, held-out error."
+    _parser(commands, _info, about)
+    about = "A first look: fit, compare with ridge, draw. Under a minute, no network."
+    demo = _parser(commands, _demo, about)
+    out = "folder for the files (default: %(default)s)"
+    demo.add_argument("--out", type=Path, default=Path("holrr-demo"), metavar="DIR", help=out)
+
+
+def _parser(
+    commands: Any, run: Callable[[argparse.Namespace], None], about: str, epilog: str | None = None
+) -> argparse.ArgumentParser:
+    """The parser of a command, with what several of them have."""
+    name = run.__name__.removeprefix("_")
+    parser = commands.add_parser(name, description=about, epilog=epilog)
+    parser.set_defaults(run=run)
+    if run in (_predict, _score, _info):
+        parser.add_argument("MODEL", type=Path, help="file that holrr fit wrote")
+    return parser
+
+
+def _add_fitting(add: Callable[..., Any]) -> None:
     add("-o", "--output", type=Path, required=True, metavar="MODEL", help="file for the model")
     kinds = f"{', '.join(choices.KINDS)} (default: %(default)s)"
     add("--model", choices=tuple(choices.KINDS), default="holrr", metavar="KIND", help=kinds)
@@ -78,67 +110,15 @@ def add_fit(commands: Any) -> argparse.ArgumentParser:
     add("--missing", choices=("raise", "fill"), help=holes)
     shape = "shape of one sample of Y, for formats that hold only matrices"
     add("--output-shape", type=choices.parse_shape, metavar="D1,D2", help=shape)
-    _add_reading(parser, outputs=True)
-    parser.set_defaults(run=_fit)
-    return parser
 
 
-def add_predict(commands: Any) -> argparse.ArgumentParser:
-    """The parser of ``holrr predict``."""
-    parser = commands.add_parser(
-        "predict",
-        description="Predict the outputs for new inputs with a saved model.",
-        epilog=f"{FORMATS}\nIn a table each sample of Y is one row, flattened.",
-    )
-    add = parser.add_argument
-    add("MODEL", type=Path, help="file that holrr fit wrote")
-    add("X", help="file with the inputs")
+def _add_predicting(add: Callable[..., Any]) -> None:
     add("-o", "--output", type=Place, required=True, metavar="Y", help="file for the predictions")
     add("--std", action="store_true", help="the standard deviation of a new observation, too")
     interval = "bounds that hold a new observation with this probability, such as 0.9, too"
     add("--interval", type=choices.parse_coverage, metavar="C", help=interval)
     kind = "bounds by entry (default), pooled, or simultaneous: for all entries of a sample"
     add("--kind", choices=("entry", "pooled", "simultaneous"), help=kind)
-    _add_reading(parser, outputs=False)
-    parser.set_defaults(run=_predict)
-    return parser
-
-
-def add_score(commands: Any) -> argparse.ArgumentParser:
-    """The parser of ``holrr score``."""
-    parser = commands.add_parser(
-        "score",
-        description="Compare the predictions of a saved model with outputs that are known.",
-        epilog=FORMATS,
-    )
-    parser.add_argument("MODEL", type=Path, help="file that holrr fit wrote")
-    _add_data(parser)
-    _add_reading(parser, outputs=True)
-    parser.set_defaults(run=_score)
-    return parser
-
-
-def add_info(commands: Any) -> argparse.ArgumentParser:
-    """The parser of ``holrr info``."""
-    parser = commands.add_parser(
-        "info",
-        description="Say what a saved model is: shapes, ranks, size, certificate, held-out error.",
-    )
-    parser.add_argument("MODEL", type=Path, help="file that holrr fit wrote")
-    parser.set_defaults(run=_info)
-    return parser
-
-
-def add_demo(commands: Any) -> argparse.ArgumentParser:
-    """The parser of ``holrr demo``."""
-    parser = commands.add_parser(
-        "demo",
-        description="A first look: fit, compare with ridge, draw. Under a minute, no network.",
-    )
-    out = "folder for the files (default: %(default)s)"
-    parser.add_argument("--out", type=Path, default=Path("holrr-demo"), metavar="DIR", help=out)
-    parser.set_defaults(run=_demo)
-    return parser
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
@@ -173,7 +153,8 @@ def _fit(options: argparse.Namespace) -> None:
     names, X = (X.columns, X.values) if isinstance(X, Plain) else (None, X)
     Y = Y.values if isinstance(Y, Plain) else Y
     options.sample_dim = sample_dimension(options.sample_dim, X, Y, None)
-    if choices.KINDS[options.model].has_kernel or options.time_series or options.missing == "fill":
+    kernel = choices.takes(options.model, "kernel")
+    if kernel or options.time_series or options.missing == "fill":
         X, Y = in_memory(X), in_memory(Y)
     estimator, scale = choices.make_estimator(options, X, Y), Standardizer(options.sample_dim)
     search = {"groups": groups} if choices.wants_search(options) else {}

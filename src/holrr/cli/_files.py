@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ..io import check_writable
-from ._errors import EXIT_MISSING, EXIT_OUTPUT, EXIT_USAGE, CommandError
+from ._errors import EXIT_OUTPUT, EXIT_USAGE, CommandError
 
-__all__ = ["FORMATS", "Place", "check_file", "check_output", "lookup", "need"]
-__all__ += ["reading", "writing"]
+__all__ = ["FORMATS", "Place", "check_file", "check_output", "lookup", "reading"]
+__all__ += ["writing"]
 
 FORMATS = (
     "Arrays are read and written as .npy, .npz, .nc and .zarr (FILE.nc:NAME where there are\n"
@@ -23,13 +22,7 @@ _WITH_NAMES = (".npz", ".nc", ".zarr", ".xlsx")
 
 
 class Place:
-    """A file, or something in it: ``FILE`` or ``FILE:NAME``.
-
-    Parameters
-    ----------
-    text : str
-        As it stands on the command line.
-    """
+    """A file, or something in it: ``FILE`` or ``FILE:NAME``, as it stands on the command line."""
 
     def __init__(self, text: str):
         self.text, self.path, self.name = text, Path(text), None
@@ -101,11 +94,3 @@ def writing(path: Path) -> Iterator[None]:
         raise CommandError(
             f"{path} cannot be written: {error.strerror or error}", EXIT_OUTPUT
         ) from error
-
-
-def need(module: str, what: str, extra: str) -> Any:
-    """A package that only some files need."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise CommandError(f"{what}: pip install holrr[{extra}]", EXIT_MISSING) from error

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .._version import __version__
-from ._commands import add_demo, add_fit, add_info, add_predict, add_score
+from ._commands import add_commands
 from ._errors import EXIT_OK, EXIT_USAGE, exit_code_of, one_line
 
 __all__ = ["run"]
@@ -78,8 +78,8 @@ def _parser() -> OneLineParser:
     parser = OneLineParser(prog="holrr", overview=OVERVIEW)
     parser.add_argument("--version", action="version", version=f"holrr {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for add in (add_fit, add_predict, add_score, add_info, add_demo):
-        command = add(commands)
+    add_commands(commands)
+    for command in commands.choices.values():
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 

@@ -6,14 +6,17 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..data.budget import check_budget
+from ..extras import need
 from ._errors import CommandError
-from ._files import Place, check_file, lookup, need, reading
+from ._files import Place, check_file, lookup, reading
 from ._tables import Layout, read_frame
 from ._text import TextTable
 
@@ -21,20 +24,9 @@ __all__ = ["read"]
 
 
 def read(text: str, layout: Layout, sample_dim: str | None = None) -> Any:
-    """What is in a file.
+    """What is in ``FILE`` or ``FILE:NAME``: an array, be it on disk, a DataArray, Dataset or Table.
 
-    Parameters
-    ----------
-    text : str
-        ``FILE`` or ``FILE:NAME``.
-    layout : Layout
-        Of a table.
-    sample_dim : str, optional
-        The dimension with the samples, the first by default.
-
-    Returns
-    -------
-    ndarray, array on disk, DataArray, Dataset or Table
+    The samples are along the first dimension by default.
     """
     place = Place(text)
     check_file(place.path)
@@ -96,39 +88,35 @@ def _only(place: Place, name: str | None, names: Iterable[str]) -> str:
 
 
 def _read_netcdf(place: Place, layout: Layout, sample_dim: str | None) -> Any:
-    xarray = need("xarray", ".nc files need xarray and h5netcdf", "xarray")
-
-    def opened(**options: Any) -> Any:
-        return xarray.open_dataset(place.path, decode_coords="all", **options)
-
-    return _variables(place, opened, sample_dim)
+    need("xarray", ".nc files need xarray and h5netcdf", "xarray")
+    return _variables(place, sample_dim)
 
 
 def _read_zarr(place: Place, layout: Layout, sample_dim: str | None) -> Any:
     """Variables that xarray wrote, or an array without names of dimensions."""
     zarr = need("zarr", ".zarr files need zarr", "disk")
-
-    def opened(**options: Any) -> Any:
-        import xarray
-
-        return xarray.open_dataset(
-            place.path, engine="zarr", consolidated=False, decode_coords="all", **options
-        )
-
     store = zarr.open(place.path, mode="r")
     if not hasattr(store, "arrays"):  # it is an array itself
         return store
-    try:
-        return _variables(place, opened, sample_dim)
-    except (ImportError, KeyError, zarr.errors.BaseZarrError):
-        return store[_only(place, place.name, [name for name, _ in store.arrays()])]
+    if find_spec("xarray") is not None:
+        with suppress(KeyError, zarr.errors.BaseZarrError):
+            return _variables(place, sample_dim)
+    return store[_only(place, place.name, [name for name, _ in store.arrays()])]
 
 
-def _variables(place: Place, opened: Callable[..., Any], sample_dim: str | None) -> Any:
+def _opened(place: Place, **options: Any) -> Any:
+    import xarray
+
+    if place.suffix == ".zarr":
+        options |= {"engine": "zarr", "consolidated": False}
+    return xarray.open_dataset(place.path, decode_coords="all", **options)
+
+
+def _variables(place: Place, sample_dim: str | None) -> Any:
     """One variable, or several, or all; by Dask where they are large."""
     group, _, names = (place.name or "").rpartition("/")
     options = {"group": group} if group else {}
-    data = opened(**options)
+    data = _opened(place, **options)
     chosen = names.split(",") if names else list(data.data_vars)
     for name in chosen:
         if name not in data.variables:
@@ -147,7 +135,7 @@ def _variables(place: Place, opened: Callable[..., Any], sample_dim: str | None)
     chunks |= {sample_dim or v.dims[0]: "auto" for v in variables if v.dims}
     dask = need("dask", f"{place} is large and needs dask", "dask")
     with dask.config.set({"array.chunk-size": max(budget // 8, 2**10)}):
-        data = opened(chunks=chunks, **options)
+        data = _opened(place, chunks=chunks, **options)
     return data[chosen[0]] if len(chosen) == 1 else data[chosen]
 
 

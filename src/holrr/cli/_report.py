@@ -42,7 +42,9 @@ def _facts(model: Any, notes: dict[str, Any], more: str = "") -> list[tuple[str,
     best = getattr(model, "best_estimator_", model)
     shape = tuple(best.tucker_.shape)
     facts = [("model", type(best).__name__)]
-    facts += [("inputs", f"{model.n_features_in_}{_names_of_inputs(model)}{more}")]
+    inputs = getattr(model, "feature_names_in_", None)
+    called = "" if inputs is None else f" ({_range(inputs)})"
+    facts += [("inputs", f"{model.n_features_in_}{called}{more}")]
     facts += [("outputs", _times(shape[1:]) or "one number")]
     for mode, name in enumerate(mode_names(best)[1:], 1):
         if getattr(getattr(best, "labels_", None), "outputs", None) is not None:
@@ -59,11 +61,6 @@ def _facts(model: Any, notes: dict[str, Any], more: str = "") -> list[tuple[str,
     fewer = f" ({full / max(used, 1):.1f} times fewer)" if used < full else ""
     facts += [("parameters", f"{used:,} of {full:,}{fewer}")]
     return [*facts, *_certificate(best), *_errors(model, notes)]
-
-
-def _names_of_inputs(model: Any) -> str:
-    names = getattr(model, "feature_names_in_", None)
-    return "" if names is None else f" ({_range(names)})"
 
 
 def _range(values: np.ndarray) -> str:

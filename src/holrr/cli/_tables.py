@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..extras import need
 from ._errors import CommandError
-from ._files import Place, need
+from ._files import Place
 
 __all__ = ["Layout", "Plain", "Table", "is_count", "position", "read_frame", "refuse", "some"]
 __all__ += ["title"]
@@ -18,22 +19,12 @@ __all__ += ["title"]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table is written, as far as the command line says so.
+    """How a table is written, as far as the command line says so."""
 
-    Parameters
-    ----------
-    sep, decimal : str, or None
-        What is between the cells, and in a number.
-    header : int, or None
-        Number of lines with names.
-    index_col : str, or None
-        Name or number of the column with the labels of the rows.
-    """
-
-    sep: str | None = None
-    decimal: str | None = None
-    header: int | None = None
-    index_col: str | None = None
+    sep: str | None = None  # what is between the cells
+    decimal: str | None = None  # what is before decimals
+    header: int | None = None  # number of lines with names
+    index_col: str | None = None  # name or number of the column with the labels of the rows
 
 
 class Table:

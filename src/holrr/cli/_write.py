@@ -16,8 +16,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..data.labels import comes_from, mode_coordinates, mode_names
+from ..extras import need
 from ..io import write_atomically
-from ._files import Place, lookup, need, writing
+from ._files import Place, lookup, writing
 from ._tables import Layout, is_count, title
 
 __all__ = ["outputs_of", "write"]

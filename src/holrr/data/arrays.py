@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import array_api_compat
@@ -26,10 +28,11 @@ from ..core.namespace import (
 )
 
 __all__ = ["check_inputs", "check_lengths", "check_outputs", "check_pair", "check_weights"]
-__all__ += ["as_slice", "nan_for_masked", "take", "unmasked"]
+__all__ += ["as_slice", "nan_for_masked", "placed", "take", "unmasked"]
 
 MAX_WEIGHT = 1e150
 _NUMBERS = ("i", "u", "f", "b", "c")
+_OTHER = (str, bytes, np.datetime64, np.timedelta64, datetime.date, datetime.timedelta)
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -143,11 +146,17 @@ def _numbers(A: Any, name: str) -> Any:
 
 
 def _check_numbers(part: Any, name: str) -> None:
-    kind = getattr(getattr(part, "dtype", None), "kind", None)
-    if kind in _NUMBERS:
+    """Refuse text, dates and spans of time."""
+    if getattr(getattr(part, "dtype", None), "kind", None) in _NUMBERS:
         return
-    values = part if kind in ("m", "M") else _as_objects(part)
-    if values is not None and (bad := _first_other(values)) is not None:
+    try:
+        values = np.asarray(part)
+    except (TypeError, ValueError):
+        return  # it is ragged, and scikit-learn's check says so
+    if values.dtype.kind in _NUMBERS:
+        return
+    bad = next((v for v in values.flat if isinstance(v, _OTHER)), None)
+    if bad is not None:
         raise ValueError(
             f"{name} must hold numbers; got {bad!r} of type {type(bad).__name__}. Convert text "
             f"and dates to numbers first, or leave these columns out."
@@ -172,27 +181,6 @@ def nan_for_masked(A: Any) -> Any:
     if not np.ma.isMaskedArray(A) or A.dtype.kind not in "biuf":
         return A
     return np.ma.filled(A if A.dtype.kind == "f" else A.astype(np.float64), np.nan)
-
-
-def _as_objects(A: Any) -> np.ndarray | None:
-    """`A` as an array, where it is no array of numbers yet; None where it is ragged."""
-    try:
-        values = np.asarray(A)
-    except (TypeError, ValueError):
-        return None  # scikit-learn's check says what is wrong
-    return None if values.dtype.kind in "iufbc" else values
-
-
-def _first_other(values: Any) -> Any:
-    """The first entry that is text, a date or a span of time."""
-    kind = getattr(values.dtype, "kind", "O")
-    flat = np.asarray(values).reshape(-1)
-    if kind in "USmM":
-        return flat[0] if flat.size else None
-    return next((v for v in flat if isinstance(v, _OTHER)), None)
-
-
-_OTHER = (str, bytes, np.datetime64, np.timedelta64, datetime.date, datetime.timedelta)
 
 
 def _is_plain(A: Any) -> bool:
@@ -273,6 +261,15 @@ def _first(mask: np.ndarray) -> int:
 
 
 # ---------------------------------------------------------------- some of the rows
+
+
+@contextmanager
+def placed(rows: slice | np.ndarray, box: Sequence[slice] = ()) -> Iterator[None]:
+    """The place of a bad entry among some rows, or in a box of them, is told as in all the data."""
+    try:
+        yield
+    except BadEntryError as error:
+        raise error.moved(rows, box) from None
 
 
 def take(A: Array | None, index: np.ndarray) -> Array:

@@ -59,14 +59,7 @@ class Batches(BaseEstimator):
 
 
 class _Pass:
-    """How far a pass has come, in memory and in its checkpoint.
-
-    Parameters
-    ----------
-    response_grams : bool
-    path : str or path, or None
-        The checkpoint, to go on from where it exists.
-    """
+    """How far a pass has come, in memory and in its checkpoint, from which it goes on."""
 
     def __init__(self, response_grams: bool, path: str | os.PathLike[str] | None) -> None:
         self.path, self.done, self.seen, self.names = path, 0, 0, Batches()

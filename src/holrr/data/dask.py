@@ -10,22 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from ..core.responses import ResponseSums
 from ..core.threads import limit_threads
 from .arrays import check_inputs, check_outputs, unmasked
 from .budget import DEFAULT_MAX_BYTES
 from .chunks import chunked, cut, known, pieces, slices
-from .moments import Moments
 from .reading import Box
-from .running import errors_say_where, join_blocks, moments_of_block
-from .scores import Errors, add_errors, errors_of
-from .source import Source, add_sums, check_rows_of_inputs, is_dask, light, sums_of_block
+from .running import Look, errors_say_where
+from .source import Source, check_rows_of_inputs, is_dask, light
 
 try:
     import dask
@@ -46,20 +42,10 @@ class DaskSource(Source):
 
     `X` is rechunked to the samples of `Y`, the larger one, and in full along the features. Chunks
     with fewer samples than features are joined with their neighbours, since their moments would be
-    larger than themselves.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-    Y : array of shape (n_samples, d1, ..., dp)
-    sample_weight : array of shape (n_samples,), optional
-    max_bytes : int
-        The memory budget, here of a single task.
+    larger than themselves. The memory budget is that of a single task.
     """
 
-    def __init__(
-        self, X: Any, Y: Any, sample_weight: Any = None, max_bytes: int = DEFAULT_MAX_BYTES
-    ) -> None:
+    def __init__(self, X: Any, Y: Any, sample_weight: Any, max_bytes: int) -> None:
         X = known(X, "X") if is_dask(X) else check_inputs(X)
         Y = known(Y, "y") if is_dask(Y) else check_outputs(Y)
         if X.ndim != 2:
@@ -69,100 +55,43 @@ class DaskSource(Source):
         self._Y = chunked(da.asarray(Y), X, self.n_features, max_bytes)
         self._X = da.asarray(X).rechunk((self._Y.chunks[0], -1))
 
-    def fold_moments(
-        self, labels: np.ndarray | None, n_folds: int, response_grams: bool = False
-    ) -> list[Moments]:
-        self._warn_of_size(n_folds)
-        # The Gram matrix of a mode needs all of the outputs of a sample in one place.
-        Y = self._whole_outputs() if response_grams else self._Y
-        more = {"n_folds": n_folds, "response_grams": response_grams, "features": self.features}
-        trees = list(self._trees(Y, moments_of_block, join_blocks, labels=labels, **more))
-        found = _compute([tree for _, tree in trees], Y.npartitions)
-        boxes = [box for box, _ in trees]
-        return [
-            _joined(boxes, [part[k].result() for part in found], self.output_shape)
-            for k in range(n_folds)
-        ]
-
     def input_rows(self, index: np.ndarray) -> np.ndarray:
         return check_rows_of_inputs(self._X[index].compute(), index)
 
-    def _read_inputs(self) -> np.ndarray:
-        return check_inputs(unmasked(self._X.compute(), "X"))
+    def _found(self, look: Look) -> Iterator[tuple[Box, Any]]:
+        samples, Y = self._Y.chunks[0], self._Y if look.outputs else self._X[:, :1]
+        if look.max_outputs is not None:
+            Y = cut(Y, look.max_outputs)
+        elif look.whole:
+            Y = Y.rechunk((samples, *Y.shape[1:]))
+        trees = list(self._trees(look, Y))
+        n = len(trees) if look.max_outputs is None else 1  # at a time
+        for start in range(0, len(trees), n):
+            some, found = zip(*trees[start : start + n], strict=True)
+            yield from zip(some, _compute(found, n * len(samples)), strict=True)
 
-    def input_moments(self) -> Moments:
-        ((_, tree),) = self._trees(self._X[:, 0], moments_of_block, join_blocks)
-        ((total,),) = _compute([tree], self._X.numblocks[0])
-        return replace(total.result(), dtype=self.dtype)
-
-    def responses(
-        self,
-        basis: np.ndarray | None = None,
-        mean_x: np.ndarray | None = None,
-        *,
-        max_entries: int | None = None,
-        response_grams: bool = False,
-    ) -> Iterator[tuple[Box, ResponseSums]]:
-        """One part for each chunk of the outputs, cut further where it is too large."""
-        X = self._X
-        if basis is not None:
-            X = da.from_array(basis, chunks=(self._Y.chunks[0], -1))
-        whole = max_entries is None
-        Y = self._whole_outputs() if whole else cut(self._Y, max_entries // X.shape[1])
-        more: dict[str, Any] = {"mean_x": mean_x, "response_grams": response_grams}
-        for box, tree in self._trees(Y, sums_of_block, add_sums, X=X, **more):
-            yield () if whole else box, _compute([tree], Y.numblocks[0])[0]
-
-    def errors(self, model: Any) -> Errors:
-        tree = self._trees(
-            self._whole_outputs(), _errors_of_chunk, add_errors, model=delayed(light(model))
-        )
-        return _compute([next(tree)[1]], self._Y.numblocks[0])[0]
-
-    def _whole_outputs(self) -> Any:
-        """`Y` with all outputs of a sample in one chunk."""
-        return self._Y.rechunk((self._Y.chunks[0], *self.output_shape))
-
-    def _trees(
-        self,
-        Y: Any,
-        of_chunk: Callable[..., Any],
-        merge: Callable[..., Any],
-        *,
-        X: Any = None,
-        labels: np.ndarray | None = None,
-        **options: Any,
-    ) -> Iterator[tuple[Box, Delayed]]:
-        """For each chunk of the outputs what `of_chunk` makes of it, yet to be computed."""
-        inputs, grid = (self._X if X is None else X).to_delayed().reshape(-1), Y.to_delayed()
+    def _trees(self, look: Look, Y: Any) -> Iterator[tuple[Box, Delayed]]:
+        """For each chunk of the outputs what becomes of it, yet to be computed."""
+        X = self._X if look.X is None else da.from_array(look.X, chunks=(Y.chunks[0], -1))
+        inputs, grid, of_block = X.to_delayed().reshape(-1), Y.to_delayed(), delayed(look.of_block)
         for index in product(*(range(n) for n in grid.shape[1:])):
             box = tuple(slices(sizes)[i] for sizes, i in zip(Y.chunks[1:], index, strict=True))
             leaves = []
             for i, rows in enumerate(slices(Y.chunks[0])):
-                w = None if self.weights is None else self.weights[rows]
-                more = options if labels is None else {**options, "labels": labels[rows]}
                 place = (i, *index), rows, box
-                leaves.append(delayed(_at)(place, of_chunk, inputs[i], grid[place[0]], w, **more))
-            yield box, _tree(leaves, merge)
+                parts = inputs[i], grid[place[0]], *self._beside(look, rows)
+                leaves.append(delayed(_at)(place, of_block, *parts))
+            yield box, _tree(leaves, look.join)
 
 
 def _at(
-    place: tuple[Any, slice, Box],
-    of_chunk: Callable[..., Any],
-    X: Any,
-    Y: Any,
-    w: np.ndarray | None,
-    **more: Any,
+    place: tuple[Any, slice, Box], of_block: Callable[..., Any], X: Any, Y: Any, *more: Any
 ) -> Any:
-    """What `of_chunk` makes of a chunk; its errors say where they are."""
+    """What `of_block` makes of a chunk; its errors say where they are."""
     chunk, rows, box = place
     where = f"the chunk {chunk} of samples {rows.start} to {rows.stop - 1}"
     with errors_say_where(where, rows, box):
-        return of_chunk(unmasked(X, "X"), unmasked(Y, "y"), w, **more)
-
-
-def _errors_of_chunk(X: Any, Y: Any, w: np.ndarray | None, model: Any) -> Errors:
-    return errors_of(model, check_inputs(X), check_outputs(Y), w)
+        return of_block(unmasked(X, "X"), unmasked(Y, "y"), *more)
 
 
 def _tree(leaves: list[Delayed], merge: Callable[..., Any]) -> Delayed:
@@ -172,7 +101,7 @@ def _tree(leaves: list[Delayed], merge: Callable[..., Any]) -> Delayed:
     return leaves[0]
 
 
-def _compute(trees: list[Delayed], n_tasks: int) -> list[Any]:
+def _compute(trees: Sequence[Delayed], n_tasks: int) -> list[Any]:
     """All at once on the active scheduler.
 
     Threads of this process share the cores with those of the linear algebra: with many tasks each
@@ -183,41 +112,16 @@ def _compute(trees: list[Delayed], n_tasks: int) -> list[Any]:
         return list(dask.compute(*trees))
 
 
-def _joined(boxes: list[Box], parts: list[Moments], shape: tuple[int, ...]) -> Moments:
-    """Moments of all outputs from those of parts of them."""
-    if len(parts) == 1:
-        return parts[0]
-    first = parts[0]
-    mean_y, squares, Sxy = np.empty(shape), np.empty(shape), np.empty((first.n_features, *shape))
-    for box, part in zip(boxes, parts, strict=True):
-        mean_y[box], squares[box] = part.mean_y, part.squares
-        Sxy[(slice(None), *box)] = part.Sxy
-    syy = math.fsum(part.syy for part in parts)
-    return replace(first, mean_y=mean_y, Sxy=Sxy, syy=syy, squares=squares)
-
-
 # ---------------------------------------------------------------- predictions
 
 
 def map_lazily(
     model: Any, X: Any, method: str, shape: Sequence[int], max_bytes: int = DEFAULT_MAX_BYTES
 ) -> Any:
-    """Predictions, or input scores, as a Dask array, of which nothing is computed yet.
+    """What a method of a fitted model gives for each sample, of this shape, as a Dask array.
 
-    Parameters
-    ----------
-    model : fitted estimator
-    X : Dask array of shape (n_samples, n_features)
-    method : str
-        Of the model, for checked inputs in memory.
-    shape : sequence of int
-        Of what it gives for one sample.
-    max_bytes : int
-        Chunks of samples are cut where a chunk of the result would exceed a quarter of this.
-
-    Returns
-    -------
-    Dask array of shape (n_samples, *shape)
+    Nothing of it is computed yet. The method is one for checked inputs in memory. Chunks of samples
+    are cut where a chunk of the result would exceed a quarter of `max_bytes`.
     """
     most = max(1, max_bytes // (32 * max(1, math.prod(shape))))
     X = known(X, "X")

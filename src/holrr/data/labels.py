@@ -235,13 +235,7 @@ def check_features(
 ) -> None:
     """Remember number and names of the features, or compare them with those of the fit.
 
-    Parameters
-    ----------
-    estimator : estimator
-    X : array or table
-    reset : bool
-    inputs : sequence of Grid
-        Where names come from that `X` itself does not carry; then pandas is there, as xarray is.
+    Names that `X` itself does not carry come from `inputs`; then pandas is there, as xarray is.
     """
     if isinstance(X, Mapping) and not hasattr(X, "shape"):
         raise TypeError(f"X must be an array of numbers; got a {type(X).__name__}.")
@@ -284,17 +278,10 @@ def check_features(
 
 
 def check_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> None:
-    """Rows that carry labels must carry the same ones, in the same order.
+    """Rows that carry labels, of pandas or xarray, must carry the same ones, in the same order.
 
-    Pairing them by position would mix samples up in silence.
-
-    Parameters
-    ----------
-    X : anything; its labels count where it is of pandas or xarray
-    sample_dim : str, optional
-        The dimension of the rows in objects of xarray; the first one by default.
-    others : dict
-        What the rows of `X` are paired with, by the name of the argument.
+    Pairing them by position would mix samples up in silence. What the rows of `X` are paired with
+    is given by the name of the argument.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.namespace import is_numpy_array, to_numpy
+from ..extras import need
 from .dimensions import dimension_of_inputs
 from .labels import Grid, Labels, comes_from, free, mode_coordinates, mode_names, row_index
 from .source import is_dask
@@ -18,20 +19,11 @@ __all__ = ["put_labels", "to_xarray"]
 
 
 def put_labels(labels: Labels | None, X: Any, out: Any) -> Any:
-    """An array of the shape of predictions as what the outputs of the fit were.
+    """Predictions, (n_samples, d1, ..., dp), as what the outputs of the fit were.
 
-    Parameters
-    ----------
-    labels : Labels or None
-    X : inputs, as the user passed them
-        Whose rows name the samples.
-    out : array of shape (n_samples, d1, ..., dp)
-
-    Returns
-    -------
-    array, DataArray, Dataset or DataFrame
-        The array itself where there are no labels, where it is not of NumPy or Dask, and where the
-        library of the labels is not installed.
+    The samples have the names of the rows of `X`, the inputs as the user passed them. It is the
+    array itself where there are no labels, where it is not of NumPy or Dask, and where the library
+    of the labels is not installed.
     """
     if labels is None:
         return out
@@ -135,10 +127,7 @@ _MAKERS: dict[str, tuple[str, Any]] = {
 
 def to_xarray(model: Any) -> Any:
     """What a fitted model has found, as a Dataset; see `TensorRegressor.to_xarray`."""
-    try:
-        import xarray as xr
-    except ImportError as error:
-        raise ImportError("to_xarray needs xarray: pip install holrr[xarray]") from error
+    xr = need("xarray", "to_xarray needs xarray", "xarray")
     names, labels = mode_names(model), getattr(model, "labels_", None) or Labels()
     outputs = labels.outputs or Grid(names[1:], np.shape(model.intercept_))
     labelled = {k: d for k, d in enumerate(names) if k and isinstance(d, str)}  # as xarray demands

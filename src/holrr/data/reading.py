@@ -33,14 +33,7 @@ def is_on_disk(A: Any) -> bool:
 
 
 class Folded:
-    """A matrix on disk whose rows are read as tensors.
-
-    Parameters
-    ----------
-    A : HDF5 dataset or Zarr array of shape (n, d1 * ... * dp)
-    shape : tuple of int
-        ``(d1, ..., dp)``.
-    """
+    """A matrix on disk, (n, d1 * ... * dp), whose rows are read as tensors of `shape`."""
 
     def __init__(self, A: Any, shape: tuple[int, ...]) -> None:
         self._A, self.shape, self.dtype = A, (A.shape[0], *shape), A.dtype
@@ -57,15 +50,9 @@ class Folded:
 
 
 class RowReader:
-    """Reads consecutive rows of one array into memory, for one thread.
+    """Reads consecutive rows of an array, or a box of each, into memory, for one thread.
 
     A block is valid until the next one is read. Closed after use, lest files stay open.
-
-    Parameters
-    ----------
-    A : array on disk or in memory, of shape (n, d1, ..., dp)
-    box : tuple of slices, optional
-        The part of each row that is wanted; all of it by default.
     """
 
     def __init__(self, A: Any, box: Box = ()) -> None:
@@ -89,25 +76,20 @@ class RowReader:
             return self._read_file(rows)
         if not self._on_disk:
             return self._A[(rows, *self._box)]
-        whole = not self._box and hasattr(self._A, "read_direct")
-        return self._read_hdf5(rows) if whole else self._slice(rows)
+        if not self._box and hasattr(self._A, "read_direct"):  # HDF5
+            out = self._buffer(rows.stop - rows.start)
+            self._A.read_direct(out, np.s_[rows])
+            return out
+        block = np.array(self._A[(rows, *self._box)])
+        if isinstance(self._A, np.memmap):
+            forget(self._A)
+        return block
 
     def _buffer(self, n: int) -> np.ndarray:
         """Space for `n` rows, used again and again: new memory costs as much as reading."""
         if self._space is None or n > self._space.shape[0]:
             self._space = np.empty((n, *self._A.shape[1:]), dtype=self._A.dtype)
         return self._space[:n]
-
-    def _slice(self, rows: slice) -> np.ndarray:
-        block = np.array(self._A[(rows, *self._box)])
-        if isinstance(self._A, np.memmap):
-            forget(self._A)
-        return block
-
-    def _read_hdf5(self, rows: slice) -> np.ndarray:
-        out = self._buffer(rows.stop - rows.start)
-        self._A.read_direct(out, np.s_[rows])
-        return out
 
     def _read_file(self, rows: slice) -> np.ndarray:
         """Plain reads: quicker than page faults, and the pages do not count as ours."""

@@ -1,31 +1,46 @@
-"""Moments that grow by blocks of samples."""
+"""What becomes of blocks of samples: moments, products, errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from ..core.finite import BadEntryError, check_finite
-from .arrays import as_slice, check_inputs, check_pair
+from ..core.responses import ResponseSums, sum_responses
+from .arrays import as_slice, check_inputs, check_outputs, check_pair, placed
 from .moments import Moments
 from .reading import Box
+from .scores import Errors, errors_of
 
-__all__ = ["Running", "errors_say_where", "join_blocks", "moments_of_block"]
+__all__ = ["Look", "Running", "add_sums", "errors_of_block", "errors_say_where", "join_blocks"]
+__all__ += ["join_outputs", "moments_of_block", "moments_of_inputs", "sums_of_block"]
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What to find in one look at all blocks of a source."""
+
+    # Of inputs, outputs and weights of a block, and of its labels where there are some.
+    of_block: Callable[..., Any]
+    join: Callable[[Sequence[Any]], Any]  # the results of neighbouring blocks
+    size: int  # how many bytes a result takes, about
+    X: np.ndarray | None = None  # what to take in place of the inputs, (n_samples, k)
+    outputs: bool = True  # whether they are needed
+    labels: np.ndarray | None = None
+    # Whether all outputs of a sample must be in one place; if not, they may be cut as the data are.
+    whole: bool = True
+    max_outputs: int | None = None  # how many are looked at at a time, where the data allow it
 
 
 class Running:
-    """The moments of the blocks so far, merged in the order in which they came.
-
-    Parameters
-    ----------
-    response_grams : bool
-    moments : Moments, optional
-        Where to go on from.
-    """
+    """The moments of the blocks so far, merged in the order in which they came."""
 
     def __init__(self, response_grams: bool = False, moments: Moments | None = None) -> None:
         self._grams, self._moments, self._weightless = response_grams, moments, 0
@@ -87,16 +102,66 @@ def moments_of_block(
         return running
     for label in np.unique(labels[labels >= 0]):
         rows = as_slice(np.flatnonzero(labels == label))
-        try:
+        with placed(rows):
             running[label].add(X[rows], Y[rows], None if w is None else w[rows])
-        except BadEntryError as error:
-            raise error.moved(rows) from None
     return running
 
 
 def join_blocks(blocks: Sequence[list[Running]]) -> list[Running]:
     """The moments of each label in all blocks."""
     return [Running.joined(folds) for folds in zip(*blocks, strict=True)]
+
+
+def join_outputs(boxes: Sequence[Box], parts: Sequence[Moments], shape: tuple[int, ...]) -> Moments:
+    """Moments of all outputs from those of parts of them."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    mean_y, squares, Sxy = np.empty(shape), np.empty(shape), np.empty((first.n_features, *shape))
+    for box, part in zip(boxes, parts, strict=True):
+        mean_y[box], squares[box] = part.mean_y, part.squares
+        Sxy[(slice(None), *box)] = part.Sxy
+    syy = math.fsum(part.syy for part in parts)
+    return replace(first, mean_y=mean_y, Sxy=Sxy, syy=syy, squares=squares)
+
+
+def moments_of_inputs(X: np.ndarray, Y: Any, w: np.ndarray | None) -> list[Running]:
+    return moments_of_block(X, X[:, 0], w)
+
+
+def errors_of_block(model: Any, X: Any, Y: Any, w: np.ndarray | None) -> Errors:
+    return errors_of(model, check_inputs(X), check_outputs(Y), w)
+
+
+def sums_of_block(
+    B: np.ndarray,
+    Y: np.ndarray,
+    w: np.ndarray | None,
+    mean_x: np.ndarray | None,
+    response_grams: bool,
+) -> ResponseSums | None:
+    """Products of a block of outputs with a basis, or with the inputs about `mean_x`.
+
+    None where the block has no weight.
+    """
+    Y = check_outputs(Y).astype(np.float64, copy=False)
+    if w is not None and not w.any():
+        check_finite(Y, "y")
+        return None
+    if mean_x is not None:
+        B = B - mean_x
+        B = B if w is None else B * w[:, None]
+
+    def rows_of_basis(rows: slice, out: np.ndarray) -> None:
+        out[...] = B[rows].T
+
+    return sum_responses(rows_of_basis, B.shape[1], Y, w, response_grams)
+
+
+def add_sums(parts: Iterable[ResponseSums | None]) -> ResponseSums | None:
+    """All of them together; None stands for samples without weight."""
+    some = [part for part in parts if part is not None]
+    return reduce(add, some) if some else None
 
 
 @contextmanager

@@ -25,22 +25,14 @@ __all__ = ["Samples", "errors_on", "forget_names", "ingest", "open_data"]
 class Samples:
     """Checked samples in memory.
 
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-    Y : array of shape (n_samples, d1, ..., dp)
-        In the library, on the device and of the floating-point type of `X`. Whether it is finite
-        is found out by the first pass over it, since a pass of its own would cost as much as a fit.
-    w : array of shape (n_samples,), or None
-        Weights, in float64.
-    units : Units
-        What the user's data were divided by.
+    `Y` is in the library, on the device and of the floating-point type of `X`. Whether it is finite
+    is found out by the first pass over it, since a pass of its own would cost as much as a fit.
     """
 
-    X: Array
-    Y: Array
-    w: Array | None = None
-    units: Units = ONE
+    X: Array  # (n_samples, n_features)
+    Y: Array  # (n_samples, d1, ..., dp)
+    w: Array | None = None  # weights of shape (n_samples,), in float64
+    units: Units = ONE  # what the user's data were divided by
 
     @property
     def n_samples(self) -> int:
@@ -87,10 +79,7 @@ class Samples:
     def in_units(self, *, inputs: bool = True) -> Samples:
         """The samples in units in which no square overflows or vanishes: mostly themselves.
 
-        Parameters
-        ----------
-        inputs : bool
-            Whether the inputs may be divided, too; a kernel has its own idea of their scale.
+        A kernel has its own idea of the scale of the inputs, which are left as they are then.
         """
         found = Units.of(self.X, self.Y)
         units = found if inputs else Units(1.0, found.y)
@@ -105,14 +94,8 @@ def open_data(
 ) -> Samples | Source:
     """Whatever a user has as checked samples, or as a source where it must not be read whole.
 
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        NumPy, lists, tables, arrays of other libraries; memory maps, HDF5, Zarr, Dask.
-    y : array-like of shape (n_samples, d1, ..., dp)
-    sample_weight : array-like of shape (n_samples,), optional
-    max_bytes : int, optional
-        The memory budget of a source; the one in force by default.
+    NumPy, lists, tables, arrays of other libraries; memory maps, HDF5, Zarr, Dask. The memory
+    budget of a source is the one in force where none is given.
     """
     return _open(take_pair(None, X, y, sample_weight), max_bytes)
 
@@ -159,10 +142,6 @@ def ingest(
         False for a batch, whose features are compared with those seen before.
     stream : bool
         Whether the estimator can take a source; if not, data on disk are read whole.
-
-    Returns
-    -------
-    Samples or Source
     """
     known = None if reset else estimator.labels_
     data = take_pair(estimator, X, y, sample_weight, known=known)

@@ -13,9 +13,10 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from ..core.caution import warn
-from ..core.finite import BadEntryError, check_finite
+from ..core.finite import check_finite
 from ..core.namespace import row_blocks, to_numpy
 from ..core.units import unit_of
+from .arrays import placed
 
 __all__ = ["Errors", "add_errors", "check_scored", "errors_between", "errors_of"]
 
@@ -28,39 +29,19 @@ _BLOCK, _PREDICTED = 2**20, 2**24
 class Errors:
     """What R2 needs of some samples.
 
-    Parameters
-    ----------
-    n_samples : int, or array of shape (d1, ..., dp) where entries may be missing
-        Those without weight included.
-    weight : float, or array of shape (d1, ..., dp)
-    mean : array of shape (d1, ..., dp)
-        Mean of each output.
-    scatter : array of shape (d1, ..., dp)
-        ``sum w (y - mean)^2``.
-    error : array of shape (d1, ..., dp)
-        ``sum w (y - prediction)^2``.
-    unit : float
-        What the outputs were divided by, so that their squares are there at all.
+    Counts and weights are arrays, too, where entries may be missing.
     """
 
-    n_samples: Any
+    n_samples: Any  # those without weight included
     weight: Any
-    mean: np.ndarray
-    scatter: np.ndarray
-    error: np.ndarray
-    unit: float
+    mean: np.ndarray  # of each output, as are those below: of shape (d1, ..., dp)
+    scatter: np.ndarray  # ``sum w (y - mean)^2``
+    error: np.ndarray  # ``sum w (y - prediction)^2``
+    unit: float  # what the outputs were divided by, so that their squares are there at all
 
     @classmethod
     def of(cls, Y: Any, predicted: Any, w: np.ndarray | None, *, missing: bool = False) -> Errors:
-        """Those of a block of samples.
-
-        Parameters
-        ----------
-        Y, predicted : arrays of shape (n_samples, d1, ..., dp)
-        w : array of shape (n_samples,), or None
-        missing : bool
-            Whether NaN, in either of them, is passed over.
-        """
+        """Those of a block of samples; with `missing`, NaN in either of them is passed over."""
         shape, size = tuple(Y.shape[1:]), (Y.shape[0], math.prod(Y.shape[1:]))
         Y, predicted = to_numpy(Y).astype(np.float64, copy=False), to_numpy(predicted)
         if missing and not (seen := ~(np.isnan(Y) | np.isnan(predicted))).all():
@@ -205,13 +186,11 @@ def errors_between(Y: Any, predicted: Any, w: np.ndarray | None, *, missing: boo
 def _in_blocks(of_rows: Callable[[slice], Errors], Y: Any, max_bytes: int) -> Errors:
     """All blocks together; the place of a bad entry is that in all of them."""
 
-    def placed(rows: slice) -> Errors:
-        try:
+    def of_block(rows: slice) -> Errors:
+        with placed(rows):
             return of_rows(rows)
-        except BadEntryError as error:
-            raise error.moved(rows) from None
 
-    return add_errors(map(placed, row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), max_bytes)))
+    return add_errors(map(of_block, row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), max_bytes)))
 
 
 def add_errors(parts: Iterable[Errors]) -> Errors:

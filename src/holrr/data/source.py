@@ -5,49 +5,45 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import reduce
-from operator import add
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from ..core.caution import warn
-from ..core.finite import BadEntryError, check_finite
-from ..core.responses import ResponseSums, sum_responses
-from .arrays import check_inputs, check_lengths, check_outputs, check_weights, unmasked
+from ..core.responses import ResponseSums
+from .arrays import check_inputs, check_lengths, check_weights, placed, unmasked
 from .budget import check_budget
 from .labels import comes_from
 from .moments import Moments
 from .reading import Box, is_on_disk
-from .scores import Errors
+from .running import (
+    Look,
+    add_sums,
+    errors_of_block,
+    join_blocks,
+    join_outputs,
+    moments_of_block,
+    moments_of_inputs,
+    sums_of_block,
+)
+from .scores import Errors, add_errors
 
-__all__ = ["Source", "add_sums", "check_kind", "check_rows_of_inputs", "is_dask", "light"]
-__all__ += ["open_source", "sums_of_block", "weights_of"]
+__all__ = ["Source", "check_kind", "check_rows_of_inputs", "is_dask", "light", "open_source"]
+__all__ += ["weights_of"]
 
 
 class Source(metaclass=ABCMeta):
-    """Samples that are only ever looked at in blocks.
-
-    Attributes
-    ----------
-    n_samples, n_features : int
-    output_shape : tuple of int
-        ``(d1, ..., dp)``.
-    weights : array of shape (n_samples,), or None
-    dtype : str
-        Floating-point type of the data, "float64" or "float32".
-    max_bytes : int
-        The memory budget.
-    """
+    """Samples that are only ever looked at in blocks."""
 
     n_samples: int
     n_features: int
-    output_shape: tuple[int, ...]
-    weights: np.ndarray | None
-    dtype: str
-    max_bytes: int
+    output_shape: tuple[int, ...]  # ``(d1, ..., dp)``
+    weights: np.ndarray | None  # of shape (n_samples,)
+    dtype: str  # floating-point type of the data, "float64" or "float32"
+    max_bytes: int  # the memory budget
     _in_memory: np.ndarray | None  # `X`, where only the outputs are not
     # What the inputs are mapped to as they are read, and how many numbers a row takes for it.
     features: Callable[[Any], Any] | None = None
@@ -65,12 +61,7 @@ class Source(metaclass=ABCMeta):
     def mapped(self, features: Callable[[Any], Any], n_mapped: int) -> Self:
         """The same samples with their inputs mapped to features when moments are gathered.
 
-        Parameters
-        ----------
-        features : callable
-            From inputs, (n, n_features), to features, (n, k).
-        n_mapped : int
-            How many numbers a row takes on the way, for the memory budget.
+        For the memory budget, a row takes `n_mapped` numbers on the way.
         """
         other = copy.copy(self)
         other.features, other.n_mapped = features, n_mapped
@@ -81,39 +72,44 @@ class Source(metaclass=ABCMeta):
         """Some rows of `X`, in memory."""
 
     @abstractmethod
+    def _found(self, look: Look) -> Iterator[tuple[Box, Any]]:
+        """What is found, joined over the samples, by parts of the outputs (slices of the modes)."""
+
+    def _beside(self, look: Look, rows: slice) -> list[np.ndarray | None]:
+        """What some samples have beside inputs and outputs: weights, and labels if there are."""
+        found = [self.weights] if look.labels is None else [self.weights, look.labels]
+        return [None if a is None else a[rows] for a in found]
+
     def fold_moments(
         self, labels: np.ndarray | None, n_folds: int, response_grams: bool = False
     ) -> list[Moments]:
         """Moments of the samples of each label, from one pass over the data.
 
-        Parameters
-        ----------
-        labels : array of shape (n_samples,), or None
-            From 0 to ``n_folds - 1``, or negative for samples that are left out; None for one fold
-            with all samples.
-        n_folds : int
-        response_grams : bool
+        Labels go from 0 to ``n_folds - 1``, or are negative for samples that are left out; None is
+        one fold with all samples.
         """
+        self._warn_of_size(n_folds)
+        options: dict[str, Any] = {"n_folds": n_folds, "features": self.features}
+        n_features = max(self.n_features, self.n_mapped // 2)
+        look = Look(
+            partial(moments_of_block, response_grams=response_grams, **options),
+            join_blocks,
+            8 * n_folds * n_features * (n_features + math.prod(self.output_shape)),
+            labels=labels,
+            whole=response_grams,  # each of them needs all outputs
+        )
+        boxes, found = zip(*self._found(look), strict=True)
+        return [
+            join_outputs(boxes, [running.result() for running in fold], self.output_shape)
+            for fold in zip(*found, strict=True)
+        ]
 
-    @property
-    def has_inputs(self) -> bool:
-        """Whether `X` itself is at hand: in memory, small, or smaller than ``X'X``."""
-        small = 8 * self.n_samples * self.n_features <= self.max_bytes // 4
-        return self._in_memory is not None or small or self.n_samples < self.n_features
-
-    def inputs(self) -> np.ndarray:
-        """`X` itself, read whole."""
-        return self._read_inputs() if self._in_memory is None else self._in_memory
-
-    @abstractmethod
-    def _read_inputs(self) -> np.ndarray:
-        """The same where it is not in memory."""
-
-    @abstractmethod
     def input_moments(self) -> Moments:
         """Moments of the inputs alone: what they say of the outputs means nothing."""
+        look = Look(moments_of_inputs, join_blocks, 8 * self.n_features**2, outputs=False)
+        ((_, (total,)),) = self._found(look)
+        return replace(total.result(), dtype=self.dtype)
 
-    @abstractmethod
     def responses(
         self,
         basis: np.ndarray | None = None,
@@ -124,20 +120,37 @@ class Source(metaclass=ABCMeta):
     ) -> Iterator[tuple[Box, ResponseSums]]:
         """Products of the outputs with a basis of the inputs, by parts of the outputs.
 
-        Parameters
-        ----------
-        basis : array of shape (n_samples, k), optional
-            Weights included; by default the inputs about `mean_x`, with their weights.
-        mean_x : array of shape (n_features,), optional
-        max_entries : int, optional
-            The products of a part have so many entries or fewer, where the data allow it. By
-            default all outputs are one part, whose box is ``()``.
-        response_grams : bool
+        The basis, (n_samples, k), has its weights in it; by default it is the inputs about
+        `mean_x`, with theirs. The products of a part have `max_entries` entries or fewer, where
+        the data allow it; by default all outputs are one part.
         """
+        k = self.n_features if basis is None else basis.shape[1]
+        most = None if max_entries is None else max_entries // k
+        of_block = partial(sums_of_block, mean_x=mean_x, response_grams=response_grams)
+        n_outputs = math.prod(self.output_shape) if most is None else max(1, most)
+        look = Look(of_block, add_sums, 8 * k * n_outputs, X=basis, max_outputs=most)
+        for box, sums in self._found(look):
+            assert sums is not None  # some weight is positive, see check_weights
+            yield box, sums
 
-    @abstractmethod
     def errors(self, model: Any) -> Errors:
         """What the score of a fitted model needs, from one pass over the data."""
+        of_block = partial(errors_of_block, light(model))
+        look = Look(of_block, add_errors, 24 * math.prod(self.output_shape))
+        ((_, errors),) = self._found(look)
+        return errors
+
+    @property
+    def has_inputs(self) -> bool:
+        """Whether `X` itself is at hand: in memory, small, or smaller than ``X'X``."""
+        small = 8 * self.n_samples * self.n_features <= self.max_bytes // 4
+        return self._in_memory is not None or small or self.n_samples < self.n_features
+
+    def inputs(self) -> np.ndarray:
+        """`X` itself, read whole."""
+        if self._in_memory is not None:
+            return self._in_memory
+        return self.input_rows(np.arange(self.n_samples))
 
     def output_blocks(
         self, max_entries: int, inputs: Moments | None = None
@@ -220,46 +233,13 @@ def check_kind(A: Any, name: str) -> None:
 
 def check_rows_of_inputs(X: Any, index: np.ndarray) -> np.ndarray:
     """Some rows of the inputs, checked; errors say where in all the data they are."""
-    try:
+    with placed(index):
         return check_inputs(unmasked(X, "X"))
-    except BadEntryError as error:
-        raise error.moved(index) from None
 
 
 def is_dask(A: Any) -> bool:
     """Whether `A` is a Dask array, without an import of Dask for the question."""
     return comes_from(A, "dask") and hasattr(A, "__dask_graph__")
-
-
-def sums_of_block(
-    B: np.ndarray,
-    Y: np.ndarray,
-    w: np.ndarray | None,
-    mean_x: np.ndarray | None,
-    response_grams: bool,
-) -> ResponseSums | None:
-    """Products of a block of outputs with a basis, or with the inputs about `mean_x`.
-
-    None where the block has no weight.
-    """
-    Y = check_outputs(Y).astype(np.float64, copy=False)
-    if w is not None and not w.any():
-        check_finite(Y, "y")
-        return None
-    if mean_x is not None:
-        B = B - mean_x
-        B = B if w is None else B * w[:, None]
-
-    def rows_of_basis(rows: slice, out: np.ndarray) -> None:
-        out[...] = B[rows].T
-
-    return sum_responses(rows_of_basis, B.shape[1], Y, w, response_grams)
-
-
-def add_sums(parts: Iterable[ResponseSums | None]) -> ResponseSums | None:
-    """All of them together; None stands for samples without weight."""
-    some = [part for part in parts if part is not None]
-    return reduce(add, some) if some else None
 
 
 def light(model: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from .arrays import check_inputs, check_outputs, nan_for_masked
 from .chunks import known as known_chunks
 from .dimensions import dimension_of_inputs, dims_of, is_dataset, sample_dimension
 from .labels import Grid, Labels, check_features, check_rows, comes_from, plain, same
-from .source import is_dask
+from .source import check_kind, is_dask
 from .tables import (
     collected,
     fold,
@@ -33,38 +32,22 @@ __all__ += ["take_weights"]
 
 @dataclass(frozen=True, eq=False)
 class Unlabelled:
-    """Data as arrays, tables or sources without names, and the names apart.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-    y : array-like of shape (n_samples, d1, ..., dp)
-    sample_weight : array-like of shape (n_samples,), or None
-    labels : Labels or None
-    inputs : tuple of Grid
-        Names of the features that `X` does not carry any more.
-    """
+    """Data as arrays, tables or sources without names, and the names apart."""
 
     X: Any
     y: Any
     sample_weight: Any
     labels: Labels | None
-    inputs: tuple[Grid, ...]
+    inputs: tuple[Grid, ...]  # names of the features that `X` does not carry any more
 
 
 def take_pair(
     estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, known: Labels | None = None
 ) -> Unlabelled:
-    """The data of a fit or a score without their names.
+    """The data of a fit or a score, whatever a user has, without their names.
 
-    Parameters
-    ----------
-    estimator : estimator, or None
-        Whose parameters `sample_dim`, `output_shape` and `missing` count.
-    X, y, sample_weight
-        Whatever a user has.
-    known : Labels, optional
-        Those of the fit, which the data must agree with.
+    The parameters `sample_dim`, `output_shape` and `missing` of the estimator, if there is one,
+    count. The names must agree with those known from the fit.
     """
     dim = sample_dimension(getattr(estimator, "sample_dim", None), X, y, known)
     check_rows(X, sample_dim=dim, y=y, sample_weight=sample_weight)
@@ -93,15 +76,8 @@ def take_outputs(
 ) -> tuple[Any, Labels]:
     """Outputs that are only compared: without their names, which must agree with those known.
 
-    Parameters
-    ----------
-    y : array, table or object of xarray
-    dim : str, optional
-        The sample dimension of objects of xarray; by default their first.
-    known : Labels, optional
-        Those of the outputs to compare with, in whose order dimensions are put.
-    flat : bool
-        Whether the columns of a table stay one mode, whatever their levels.
+    Dimensions are put in the order of those known. That of the samples in objects of xarray is by
+    default their first. Flat, the columns of a table stay one mode, whatever their levels.
     """
     if comes_from(y, "xarray") and dim is None:
         dim = dims_of(y)[0]
@@ -178,7 +154,7 @@ def _inputs(X: Any, dim: str | None, known: tuple[Grid, ...]) -> tuple[Any, tupl
         A = _in_order(A, "X", dim, known[k].dims if known else None)
         grids.append(grid_of(A, dim, name=A.name if is_set else None))
         blocks.append(_values(A, "X").reshape(A.shape[0], -1))
-    matrix = blocks[0] if len(blocks) == 1 else _library(blocks).concatenate(blocks, axis=1)
+    matrix = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
     return matrix, tuple(grids)
 
 
@@ -214,16 +190,11 @@ def _called(A: Any, name: str) -> str:
 def _values(A: Any, name: str) -> Any:
     """The numbers of a DataArray: NumPy's, or Dask's as they are."""
     data = A.data
-    if data.dtype.kind not in "biuf":
-        raise ValueError(f"{_called(A, name)} must hold real numbers; got dtype {data.dtype}.")
+    check_kind(data, _called(A, name))
     if is_dask(data):
         data = known_chunks(data, name)
         data = data.rechunk(dict.fromkeys(range(1, data.ndim), -1)) if data.ndim > 2 else data
     return data
-
-
-def _library(blocks: list[Any]) -> Any:
-    return import_module("dask.array") if any(hasattr(b, "rechunk") for b in blocks) else np
 
 
 def grid_of(A: Any, dim: str, name: Any = None) -> Grid:
@@ -297,8 +268,7 @@ def _dataset(y: Any, dim: str, known: Labels | None) -> tuple[Any, Labels]:
     _check_same_axes(found, grid)
     variables = {A.name: deepcopy(A.attrs) for A in parts}
     blocks = [_values(A, "y") for A in parts]
-    values = _library(blocks).stack(blocks, axis=1)
-    return values, Labels("dataset", dim, outputs=found, variables=variables)
+    return np.stack(blocks, axis=1), Labels("dataset", dim, outputs=found, variables=variables)
 
 
 def _in_order_of(y: Any, dim: str, wanted: list[Any]) -> Any:

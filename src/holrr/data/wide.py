@@ -6,8 +6,9 @@ Where ``X'Y`` does not fit in memory, it is whitened part by part, and Z is kept
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -42,18 +43,28 @@ def whiten_source(
     """
     wide = source.is_wide and not response_grams
     moments = _moments_of(source, alpha, solver, fit_intercept, response_grams, alone=wide)
-    if wide:
-        return _joined(source, _parts(source, moments, alpha, solver, fit_intercept))
+    most = source.max_bytes // 128 if wide else None
+    parts: Iterable[tuple[Box, Whitened]]
     if moments is None:
-        return _problem_of(source, alpha, solver, fit_intercept, response_grams).at(alpha)
-    return whiten_moments(moments.centred(fit_intercept), alpha, solver=solver)
+        problems = _problems(source, alpha, solver, fit_intercept, response_grams, most)
+        parts = ((box, problem.at(alpha)) for box, problem in problems)
+    else:
+        # Columns of ``Z = L^-1 X'Y`` do not know of each other.
+        blocks = [((), moments)] if most is None else source.output_blocks(most, moments)
+        whiten = partial(whiten_moments, alpha=alpha, solver=solver)
+        parts = ((box, whiten(part.centred(fit_intercept))) for box, part in blocks)
+    if wide:
+        return _joined(source, parts)
+    ((_, whole),) = parts
+    return whole
 
 
 def spectral_from_source(source: Source, *, min_alpha: float, fit_intercept: bool) -> Spectral:
     """The problem for all penalties of at least `min_alpha`, with ``X'Y`` in memory."""
     moments = _moments_of(source, min_alpha, "auto", fit_intercept)
     if moments is None:
-        return _problem_of(source, min_alpha, "auto", fit_intercept)
+        ((_, problem),) = _problems(source, min_alpha, "auto", fit_intercept)
+        return problem
     return spectral_from_moments(moments.centred(fit_intercept), warn_below=min_alpha)
 
 
@@ -81,7 +92,15 @@ def _moments_of(
     return moments
 
 
-def _inputs_of(source: Source, alpha: float, solver: str, fit_intercept: bool) -> Inputs:
+def _problems(
+    source: Source,
+    alpha: float,
+    solver: str,
+    fit_intercept: bool,
+    response_grams: bool = False,
+    max_entries: int | None = None,
+) -> Iterator[tuple[Box, Spectral]]:
+    """Problems of parts of the outputs, or of all of them, from the inputs themselves."""
     inputs = Inputs.of(
         source.inputs(),
         source.weights,
@@ -89,32 +108,14 @@ def _inputs_of(source: Source, alpha: float, solver: str, fit_intercept: bool) -
         solver=solver,
         fit_intercept=fit_intercept,
     )
-    return replace(inputs, dtype=source.dtype)
+    inputs = replace(inputs, dtype=source.dtype)
+    for box, sums in source.responses(
+        inputs.basis, max_entries=max_entries, response_grams=response_grams
+    ):
+        yield box, inputs.problem(sums)
 
 
-def _problem_of(
-    source: Source, alpha: float, solver: str, fit_intercept: bool, response_grams: bool = False
-) -> Spectral:
-    inputs = _inputs_of(source, alpha, solver, fit_intercept)
-    ((_, sums),) = source.responses(inputs.basis, response_grams=response_grams)
-    return inputs.problem(sums)
-
-
-def _parts(
-    source: Source, moments: Moments | None, alpha: float, solver: str, fit_intercept: bool
-) -> Iterator[tuple[Box, Whitened]]:
-    """Problems of parts of the outputs: columns of ``Z = L^-1 X'Y`` do not know of each other."""
-    max_entries = source.max_bytes // 128
-    if moments is None:
-        inputs = _inputs_of(source, alpha, solver, fit_intercept)
-        for box, sums in source.responses(inputs.basis, max_entries=max_entries):
-            yield box, inputs.problem(sums).at(alpha)
-        return
-    for box, part in source.output_blocks(max_entries, moments):
-        yield box, whiten_moments(part.centred(fit_intercept), alpha, solver=solver)
-
-
-def _joined(source: Source, parts: Iterator[tuple[Box, Whitened]]) -> Whitened:
+def _joined(source: Source, parts: Iterable[tuple[Box, Whitened]]) -> Whitened:
     Z, mean_y, squares = None, np.empty(source.output_shape), np.empty(source.output_shape)
     residual = norm = 0.0
     for box, part in parts:

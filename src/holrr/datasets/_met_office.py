@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
 
-from ._met_office_download import STATIONS, download_station, file_name
+from ..extras import need
 from ._met_office_parse import (
     VARIABLE_NAMES,
     VARIABLE_UNITS,
@@ -21,6 +21,16 @@ from ._met_office_parse import (
     align_months,
     read_station,
 )
+
+BASE_URL = "https://www.metoffice.gov.uk/pub/data/weather/uk/climate/stationdata/"
+
+_NAMES = """
+    aberporth armagh ballypatrick bradford braemar camborne cambridge cardiff chivenor cwmystwyth
+    dunstaffnage durham eastbourne eskdalemuir heathrow hurn lerwick leuchars lowestoft manston
+    nairn newtonrigg oxford paisley ringway rossonwye shawbury sheffield southampton stornoway
+    suttonbonington tiree valley waddington whitby wickairport yeovilton
+"""
+STATIONS = tuple(_NAMES.split())
 
 DESCR = """\
 Monthly weather at stations of the United Kingdom
@@ -164,6 +174,11 @@ def _check_station(name: str) -> str:
     raise ValueError(f"stations: there is no {name!r}. {hint}Known are {', '.join(STATIONS)}.")
 
 
+def file_name(station: str) -> str:
+    """Name of a station's file, on the server as in the folder."""
+    return f"{station}data.txt"
+
+
 def _find_folder(data_home: str | os.PathLike[str] | None) -> Path:
     home = Path(get_data_home() if data_home is None else data_home).expanduser()
     if any((home / file_name(station)).is_file() for station in STATIONS):
@@ -182,18 +197,35 @@ def _load_tables(
             "holds the files."
         )
     for name in missing:
-        _download_checked(name, folder, n_retries)
+        download_station(name, folder, n_retries)
     return [read_station(folder / file_name(name)) for name in names]
 
 
-def _download_checked(name: str, folder: Path, n_retries: int) -> None:
-    """Download a file, and throw it away if it is, say, the login page of a network."""
-    path = download_station(name, folder, n_retries=n_retries)
+def download_station(station: str, folder: Path, n_retries: int) -> None:
+    """Download a file into a folder, with a growing pause before each new try.
+
+    It appears under its name only when it has come whole, and is thrown away if it is, say, the
+    login page of a network.
+    """
+    pooch = need("pooch", "downloading the Met Office data needs pooch", "data")
+    name = file_name(station)
+    url = BASE_URL + name
+    cache = pooch.create(
+        path=folder, base_url="", registry={name: None}, urls={name: url}, retry_if_failed=n_retries
+    )
+    try:
+        path = Path(cache.fetch(name, downloader=pooch.HTTPDownloader(timeout=30)))
+    # What requests raises for a refused connection or an answer such as 404 is an OSError.
+    except (OSError, ValueError) as error:
+        raise OSError(
+            f"could not download {url}: {error}. Check the network connection, or put the file "
+            f"into the folder {folder} by hand."
+        ) from error
     try:
         read_station(path)
     except ValueError as error:
         path.unlink()
-        raise OSError(f"what came for the station {name!r} was not its file: {error}") from error
+        raise OSError(f"what came for the station {station!r} was not its file: {error}") from error
 
 
 def _span(

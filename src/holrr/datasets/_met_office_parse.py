@@ -30,24 +30,12 @@ _ROW = re.compile(
 
 @dataclass(frozen=True)
 class StationTable:
-    """What one station file holds.
+    """What one station file holds."""
 
-    Attributes
-    ----------
-    title : str
-        First line of the file, the name of the station as the Met Office writes it.
-    coordinates : tuple of float
-        Latitude and longitude in degrees and altitude in metres, of the latest site.
-    months : ndarray of shape (n_months,), dtype datetime64[M]
-        Increasing, but not without gaps.
-    values : ndarray of shape (n_months, 5)
-        The variables in the order of `VARIABLE_NAMES`, NaN where missing.
-    """
-
-    title: str
-    coordinates: tuple[float, float, float]
-    months: NDArray[np.datetime64]
-    values: NDArray[np.float64]
+    title: str  # the first line, which is how the Met Office spells the name
+    coordinates: tuple[float, float, float]  # degrees north and east, metres, of the latest site
+    months: NDArray[np.datetime64]  # increasing, but not without gaps
+    values: NDArray[np.float64]  # (n_months, 5), NaN where missing
 
 
 def read_station(path: str | Path) -> StationTable:
@@ -57,41 +45,7 @@ def read_station(path: str | Path) -> StationTable:
 
 
 def parse_station(text: str, source: str = "<text>") -> StationTable:
-    """Parse the text of one station file.
-
-    Parameters
-    ----------
-    text : str
-        The whole file.
-    source : str, default="<text>"
-        What error messages call the file.
-
-    Returns
-    -------
-    table : StationTable
-        The monthly values and the header.
-
-    Raises
-    ------
-    ValueError
-        If the text is not that of a station file. The message names the file and the line.
-
-    Examples
-    --------
-    >>> from holrr.datasets._met_office_parse import parse_station
-    >>> table = parse_station('''Oxford
-    ... Location: 450900E 207200N, Lat 51.761 Lon -1.262, 63 metres amsl
-    ...    yyyy  mm   tmax    tmin      af    rain     sun
-    ...               degC    degC    days      mm   hours
-    ...    1853   1    8.4     2.7       4    62.8     ---
-    ...    1853   2    3.2*   -1.8      19    29.3    40.1#  Provisional
-    ... ''')
-    >>> table.coordinates
-    (51.761, -1.262, 63.0)
-    >>> table.values
-    array([[ 8.4,  2.7,  4. , 62.8,  nan],
-           [ 3.2, -1.8, 19. , 29.3, 40.1]])
-    """
+    """Parse the text of one station file; errors name the file, as `source`, and the line."""
     lines = text.splitlines()
     n_header = _count_header_lines(lines, source)
     months: list[np.datetime64] = []
@@ -115,17 +69,7 @@ def parse_station(text: str, source: str = "<text>") -> StationTable:
 
 
 def align_months(table: StationTable, months: NDArray[np.datetime64]) -> NDArray[np.float64]:
-    """Values for the given months, shape (n_months, 5), NaN where the file has none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from holrr.datasets._met_office_parse import StationTable, align_months
-    >>> months = np.array(["2000-01", "2000-03"], dtype="datetime64[M]")
-    >>> table = StationTable("Somewhere", (52.0, 0.0, 10.0), months, np.ones((2, 5)))
-    >>> align_months(table, np.arange("2000-01", "2000-04", dtype="datetime64[M]"))[:, 0]
-    array([ 1., nan,  1.])
-    """
+    """Values for the given months, shape (n_months, 5), NaN where the file has none."""
     aligned = np.full((len(months), table.values.shape[1]), np.nan)
     _, where, which = np.intersect1d(months, table.months, return_indices=True)
     aligned[where] = table.values[which]

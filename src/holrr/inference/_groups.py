@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
@@ -30,7 +31,8 @@ def group_data(model: Any, data: Samples | Source, n_groups: int, groups: Any) -
     """Data that came through the door, in groups, as a model can be fitted to them."""
     w = data.w if isinstance(data, Samples) else data.weights
     labels = _labels(data.n_samples, None if w is None else to_numpy(w), n_groups, groups)
-    found, n, grams = Groups(data, labels, groups), labels.max() + 1, model._wants_response_grams()
+    given = None if groups is None else np.asarray(groups)
+    found, n, grams = Groups(data, labels, given), labels.max() + 1, model._wants_response_grams()
     if getattr(model, "_uses_landmarks", False):
         fitted = hasattr(model, "tucker_")
         found.features = model._features_so_far() if fitted else model._draw_features(data)
@@ -85,32 +87,17 @@ def _needs_samples(model: Any, data: Samples, labels: np.ndarray) -> bool:
     )
 
 
+@dataclass(eq=False)
 class Groups:
-    """Data in groups that can be left out, one at a time.
+    """Data in groups that can be left out, one at a time."""
 
-    Parameters
-    ----------
-    data : Samples or Source, optional
-    labels : array of shape (n_samples,), optional
-        The group of each sample, or -1.
-    groups : array of shape (n_samples,), optional
-        As given, for the splitters of a search.
-    parts : list of Moments, optional
-        Those of each group, of the inputs or of their `features`; without them it is the samples
-        that are fitted to.
-    """
-
-    def __init__(
-        self,
-        data: Samples | Source | None = None,
-        labels: np.ndarray | None = None,
-        groups: Any = None,
-        parts: Sequence[Moments] | None = None,
-    ):
-        self.data, self.parts = data, parts
-        self.labels = np.zeros(0, dtype=np.intp) if labels is None else labels
-        self.groups = None if groups is None else np.asarray(groups)
-        self.features: Any = None
+    data: Samples | Source | None = None
+    # The group of each sample, or -1, and what was given for it, for the splitters of a search.
+    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    groups: np.ndarray | None = None
+    # Moments of each group, of the inputs or of their features; else it is samples that are fitted.
+    parts: Sequence[Moments] | None = None
+    features: Any = None
 
     @property
     def weights(self) -> np.ndarray:

@@ -51,16 +51,12 @@ def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[s
     """Header and arrays of a file, each checked against its checksum.
 
     Sizes that the file declares are compared with what is there before anything is made of that
-    size, so that reading takes about as much memory as the file is long.
-
-    Raises
-    ------
-    ValueError
-        Where the file is foreign, damaged, cut off or of a newer version.
+    size, so that reading takes about as much memory as the file is long. A file that is foreign,
+    damaged, cut off or of a newer version is a ValueError.
     """
     with open(path, "rb") as file:
         if file.read(2) != b"PK":
-            raise ValueError(f"{_name(path)} is not a holrr file.")
+            raise ValueError(f"{os.fspath(path)!r} is not a holrr file.")
         try:
             with zipfile.ZipFile(file) as archive:
                 _check_members(archive, os.fstat(file.fileno()).st_size)
@@ -70,7 +66,7 @@ def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[s
         except (_Refused, MemoryError):
             raise
         except Exception as error:  # bytes that are not what they should be can raise anything
-            raise ValueError(f"{_name(path)} is damaged or cut off: {error}") from error
+            raise ValueError(f"{os.fspath(path)!r} is damaged or cut off: {error}") from error
     return header, arrays
 
 
@@ -91,18 +87,18 @@ def _check_members(archive: zipfile.ZipFile, size: int) -> None:
 
 def _read_header(archive: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict[str, Any]:
     if _HEADER not in archive.namelist():
-        raise _Refused(f"{_name(path)} is not a holrr file: it has no {_HEADER}.")
+        raise _Refused(f"{os.fspath(path)!r} is not a holrr file: it has no {_HEADER}.")
     text = archive.read(_HEADER)
     header = json.loads(text)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise _Refused(f"{_name(path)} is not a holrr file: its header names no such format.")
+        raise _Refused(f"{os.fspath(path)!r} is not a holrr file: its header names no such format.")
     if hashlib.sha256(text).hexdigest().encode() != archive.comment:
         raise ValueError("the checksum of the header is wrong.")
     version = header.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise _Refused(
-            f"{_name(path)} has version {version} of the file format and this holrr reads up to "
-            f"version {VERSION}; it was written by holrr {header.get('holrr')}, so update holrr."
+            f"{os.fspath(path)!r} has version {version} of the file format and this holrr reads up "
+            f"to version {VERSION}; it was written by holrr {header.get('holrr')}, so update holrr."
         )
     return header
 
@@ -152,7 +148,3 @@ class _Hashed:
 
     def digest(self) -> str:
         return self._hash.hexdigest()
-
-
-def _name(path: str | os.PathLike[str]) -> str:
-    return repr(os.fspath(path))

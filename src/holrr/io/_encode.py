@@ -219,11 +219,8 @@ def _is_splitter_class(cls: Any) -> bool:
 def _public_class(name: str, wanted: Callable[[Any], bool]) -> Any:
     """The class of this library that is public under `name`."""
     for module in _MODULES:
-        try:
-            public = import_module(module)
-        except ModuleNotFoundError:
-            continue
-        found = getattr(public, name, None) if name in getattr(public, "__all__", ()) else None
+        public = import_module(module)
+        found = getattr(public, name) if name in public.__all__ else None
         if isinstance(found, type) and wanted(found) and found.__module__.startswith("holrr."):
             return found
     raise ValueError(f"{name!r} is no class of this version of holrr that a file may hold.")

@@ -92,4 +92,22 @@ class KernelHOLRR(MultilinearRank, KernelTensorRegressor):
         output_shape=None,
         sample_dim=None,
     ):
-        self._keep(locals())
+        self.rank = rank
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.subspaces = subspaces
+        self.refine = refine
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.center_kernel = center_kernel
+        self.solver = solver
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim

@@ -91,4 +91,24 @@ class KernelLRRCV(MatrixRanks, KernelSearchCV):
         output_shape=None,
         sample_dim=None,
     ):
-        self._keep(locals())
+        self.alphas = alphas
+        self.ranks = ranks
+        self.cv = cv
+        self.kernel = kernel
+        self.gammas = gammas
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.kernels = kernels
+        self.criterion = criterion
+        self.selection = selection
+        self.fit_intercept = fit_intercept
+        self.center_kernel = center_kernel
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.max_bytes = max_bytes
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim

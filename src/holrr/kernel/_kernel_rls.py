@@ -116,7 +116,20 @@ class KernelRLS(Unconstrained, KernelTensorRegressor):
         output_shape=None,
         sample_dim=None,
     ):
-        self._keep(locals())
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.center_kernel = center_kernel
+        self.solver = solver
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     def _whiten(self, build: Callable[[], Gram], outputs: Responses) -> Whitened:
         return ridge_gram(build, outputs, float(self.alpha), solver=self.solver)

@@ -122,4 +122,15 @@ class HOLRR(MultilinearRank, LinearApproximating):
         output_shape=None,
         sample_dim=None,
     ):
-        self._keep(locals())
+        self.rank = rank
+        self.alpha = alpha
+        self.subspaces = subspaces
+        self.refine = refine
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.missing = missing
+        self.output_weight = output_weight
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim

@@ -73,4 +73,10 @@ class RLS(Unconstrained, LinearApproximating):
         output_shape=None,
         sample_dim=None,
     ):
-        self._keep(locals())
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.missing = missing
+        self.output_weight = output_weight
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim

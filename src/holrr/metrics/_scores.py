@@ -14,7 +14,7 @@ from sklearn.metrics import make_scorer
 
 from ..core.finite import check_finite
 from ..core.namespace import row_blocks, to_numpy
-from ..data.arrays import check_outputs, nan_for_masked
+from ..data.arrays import check_outputs, nan_for_masked, placed
 from ..data.chunks import known, slices
 from ..data.labels import Labels, check_rows, comes_from, row_index
 from ..data.put_labels import put_labels
@@ -200,13 +200,14 @@ def compare(
 
     def of_block(rows: slice) -> list[Errors]:
         block, parts = rows_of(Y, rows), [read(rows) for read in readers]
-        if missing == "raise":
-            for name, part in zip(("y_true", *named), (block, *parts), strict=True):
-                check_finite(part, name)
-        elif len(parts) > 1:
-            block = np.where(reduce(np.logical_or, map(np.isnan, parts)), np.nan, block)
         v = None if w is None else w[rows]
-        return [errors_between(block, part, v, missing=missing == "skip") for part in parts]
+        if missing == "skip" and len(parts) > 1:
+            block = np.where(reduce(np.logical_or, map(np.isnan, parts)), np.nan, block)
+        with placed(rows):
+            if missing == "raise":
+                for name, part in zip(("y_true", *named), (block, *parts), strict=True):
+                    check_finite(part, name)
+            return [errors_between(block, part, v, missing=missing == "skip") for part in parts]
 
     blocks = row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), _BLOCK)
     if is_dask(Y):

@@ -86,4 +86,16 @@ class RLSCV(NoRanks, LinearSurfaceSearchCV):
         output_shape=None,
         sample_dim=None,
     ):
-        self._keep(locals())
+        self.alphas = alphas
+        self.cv = cv
+        self.criterion = criterion
+        self.selection = selection
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.max_bytes = max_bytes
+        self.missing = missing
+        self.output_weight = output_weight
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim

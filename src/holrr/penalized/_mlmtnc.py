@@ -134,7 +134,17 @@ class MLMTNC(SpectralRegressor):
         output_shape=None,
         sample_dim=None,
     ):
-        self._keep(locals())
+        self.rank = rank
+        self.beta = beta
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.n_init = n_init
+        self.random_state = random_state
+        self.fit_intercept = fit_intercept
+        self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
         check_rank(self.rank, (n_features, *output_shape))

@@ -111,7 +111,19 @@ class MLMTNCCV(PenalizedCV):
         output_shape=None,
         sample_dim=None,
     ):
-        self._keep(locals())
+        self.ranks = ranks
+        self.betas = betas
+        self.cv = cv
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.n_init = n_init
+        self.random_state = random_state
+        self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     @property
     def beta_(self) -> float:

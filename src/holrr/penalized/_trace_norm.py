@@ -137,7 +137,16 @@ class TraceNormRegression(SpectralRegressor):
         output_shape=None,
         sample_dim=None,
     ):
-        self._keep(locals())
+        self.penalty = penalty
+        self.alpha = alpha
+        self.mode_weights = mode_weights
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
         check_mode_weights(self.mode_weights, 1 + len(output_shape))

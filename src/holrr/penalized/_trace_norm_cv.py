@@ -97,7 +97,17 @@ class TraceNormRegressionCV(PenalizedCV):
         output_shape=None,
         sample_dim=None,
     ):
-        self._keep(locals())
+        self.penalties = penalties
+        self.cv = cv
+        self.alpha = alpha
+        self.mode_weights = mode_weights
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
 
     @property
     def penalty_(self) -> float:

@@ -195,21 +195,15 @@ class CoefficientDisplay:
     def _map(self, free: list[int], value: np.ndarray, marked: np.ndarray) -> None:
         ax, (rows, columns) = self.ax_, free
         top = float(np.nanmax(np.abs(value), initial=0.0)) or 1.0
-        ax.set_facecolor(style.MUTED)  # outputs that were never observed
-        image = ax.pcolormesh(value, cmap="RdBu_r", vmin=-top, vmax=top)
+        y, x = (self.coordinates[mode] for mode in free)
+        image = style.signed_map(ax, value, y, x, cmap="RdBu_r", vmin=-top, vmax=top)
         pale = np.where(marked | np.isnan(value), np.nan, 1.0)
         ax.pcolormesh(pale, cmap="gray", vmin=0, vmax=1, alpha=0.6)
         style.outline(ax, marked, 0.0, "black")
         _write_signs(ax, value, marked, top)
         for axis, mode in ((ax.xaxis, columns), (ax.yaxis, rows)):
             axis.set_label_text(style.short(self.mode_names[mode], 28), fontsize=9)
-            style.name_ticks(ax, axis, self.coordinates[mode], 0.5)
-        y = self.coordinates[rows]
-        if not style.is_ordered(y) or y[0] > y[-1]:  # names are read from the top
-            ax.invert_yaxis()
-        bar = self.figure_.colorbar(image, ax=ax, pad=0.02)
-        bar.set_label("coefficient", fontsize=8)
-        bar.ax.tick_params(labelsize=7)
+        style.color_bar(image, ax, "coefficient")
         ax.tick_params(labelsize=8)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ _MOST_BARS = 20
 Mode = int | str | tuple[int | str, int | str]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LoadingsDisplay:
     """Leading directions of modes: lines over numbers and dates, bars for names, maps for pairs.
 
@@ -60,18 +62,10 @@ class LoadingsDisplay:
     (3, 2)
     """
 
-    def __init__(
-        self,
-        *,
-        loadings: Sequence[np.ndarray],
-        shares: Sequence[np.ndarray],
-        coordinates: Sequence[tuple[np.ndarray, ...]],
-        names: Sequence[tuple[str, ...]],
-    ):
-        self.loadings = loadings
-        self.shares = shares
-        self.coordinates = coordinates
-        self.names = names
+    loadings: Sequence[np.ndarray]
+    shares: Sequence[np.ndarray]
+    coordinates: Sequence[tuple[np.ndarray, ...]]
+    names: Sequence[tuple[str, ...]]
 
     @classmethod
     def from_estimator(
@@ -198,8 +192,7 @@ class LoadingsDisplay:
         if not style.is_ordered(self.coordinates[i][0]):
             axes[0].invert_yaxis()
         axes[0].set_ylabel(style.short(rows, 24), fontsize=8)
-        bar = self.figure_.colorbar(image, ax=list(axes), pad=0.02, aspect=15)
-        bar.ax.tick_params(labelsize=7)
+        style.color_bar(image, list(axes), aspect=15)
 
 
 # ---------------------------------------------------------------- directions
@@ -286,10 +279,8 @@ def _seen(model: Any, modes: tuple[int, ...]) -> np.ndarray:
 
 def _positions(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the entries of an axis are drawn, in ascending order, and this order."""
-    if not style.is_ordered(x):
-        return np.arange(x.size), np.arange(x.size)
-    order = np.argsort(x)
-    return x[order], order
+    order = np.argsort(x) if style.is_ordered(x) else np.arange(x.size)
+    return x[order] if style.is_ordered(x) else order, order
 
 
 def _few_ticks(ax: Any, axis: Any, x: np.ndarray) -> None:

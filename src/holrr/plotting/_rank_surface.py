@@ -153,7 +153,10 @@ class RankSurfaceDisplay:
         self.axes_ = np.full((n, n), None, dtype=object)
         for i in range(n):
             self.axes_[i, i] = self.figure_.add_subplot(places[i])
-            self._profile(self.axes_[i, i], i, names[i])
+            ranks = np.arange(1, self.surface.shape[i + 1] + 1)
+            title = f"{names[i]}: {self.best_index[i + 1] + 1}"
+            self._profile(self.axes_[i, i], i + 1, ranks, title, "rank")
+            style.rank_axis(self.axes_[i, i].xaxis, ranks.size)
         self.alpha_ax_ = self.figure_.add_subplot(places[n])
         self._penalty(self.alpha_ax_)
         for ax in (*self.axes_.diagonal()[:1], self.alpha_ax_):
@@ -161,55 +164,50 @@ class RankSurfaceDisplay:
         for pair, place in zip(pairs, places[n + 1 :], strict=True):
             self.axes_[pair] = self.figure_.add_subplot(place)
         key = self.figure_.add_subplot(grid[-1, panels % columns :]) if n > 2 else None
-        image = self._heat_maps(names, pairs) if pairs else None
-        self._key(key, image)
+        maps = {pair: self._above_choice(*pair) for pair in pairs}
+        image = self._heat_maps(names, maps) if maps else None
+        self._key(key, image, any(np.isnan(above).any() for above in maps.values()))
         return self
 
     # ------------------------------------------------------------ panels
 
-    def _profile(self, ax: Any, mode: int, name: str) -> None:
-        """Error along the rank of one mode."""
-        best, at = self.best_index, _section(self.best_index, mode + 1)
-        ranks = np.arange(1, self.surface.shape[mode + 1] + 1)
-        error, chosen = self.surface[at], best[mode + 1]
-        others = tuple(i for i in range(self.surface.ndim - 1) if i != mode)
-        least = _nanmin(self.surface[best[0]], others)
-        if self.surface.ndim > 2:
-            ax.plot(ranks, least, "--", color=style.DARK, lw=1.5, label="best of the other ranks")
-        self._line(ax, ranks, at)
-        ax.axvline(chosen + 1, color=style.ACCENT, lw=1, alpha=0.6)
-        ax.plot(chosen + 1, error[chosen], "o", color=style.ACCENT, ms=6, label="choice")
-        ax.set_title(f"{name}: {chosen + 1}", fontsize=9)
-        ax.set_xlabel("rank", fontsize=8)
-        style.rank_axis(ax.xaxis, ranks.size)
-        style.focus(ax, error, least)
+    def _profile(self, ax: Any, axis: int, x: np.ndarray, title: str, xlabel: str) -> np.ndarray:
+        """Error along an axis of the surface; what is drawn for the best of the other ranks."""
+        best, at = self.best_index, _section(self.best_index, axis)
+        others = tuple(k for k in range(1, self.surface.ndim) if k != axis)
+        least = np.fmin.reduce(self.surface, axis=others)[best[0] if axis else slice(None)]
+        if axis == 0 and self.screened is not None:
+            least = np.where(np.isnan(least), self.screened, least)
+        chosen, order = x[best[axis]], np.argsort(x)
+        x, error, least = x[order], self.surface[at][order], least[order]
+        if others:
+            ax.plot(x, least, "--", color=style.DARK, lw=1.5, label="best of the other ranks")
+        marker = "." if x.size <= 40 or np.isnan(error).any() else None
+        ax.plot(x, error, color=style.MAIN, lw=1.5, marker=marker, label="others as chosen")
+        if self.std_error is not None:
+            e = self.std_error[at][order]
+            band = {"color": style.MAIN, "alpha": 0.15, "lw": 0, "label": "one standard error"}
+            ax.fill_between(x, error - e, error + e, **band)
+        ax.axvline(chosen, color=style.ACCENT, lw=1, alpha=0.6)
+        ax.plot(chosen, self.surface[best], "o", color=style.ACCENT, ms=6, label="choice")
+        ax.set_title(title, fontsize=9)
+        ax.set_xlabel(xlabel, fontsize=8)
+        style.focus(ax, error, least, np.array([] if axis else [*self.others.values()]))
         style.tidy(ax)
+        return least
 
     def _penalty(self, ax: Any) -> None:
         """Error along the penalty."""
-        chosen, rank = self.best_index[0], self.best_index[1:]
-        order = np.argsort(self.alphas)
-        alphas, at = np.asarray(self.alphas)[order], _section((0, *rank), 0)
-        least = _nanmin(self.surface, tuple(range(1, self.surface.ndim)))
-        if self.screened is not None:
-            least = np.where(np.isnan(least), self.screened, least)
-        least = least[order]
-        if rank:
-            ax.plot(alphas, least, "--", color=style.DARK, lw=1.5)
-        self._line(ax, alphas, at, order)
-        ax.axvline(self.alphas[chosen], color=style.ACCENT, lw=1, alpha=0.6)
-        ax.plot(self.alphas[chosen], self.surface[self.best_index], "o", color=style.ACCENT, ms=6)
+        title = f"penalty: {self.alphas[self.best_index[0]]:.3g}"
+        least = self._profile(ax, 0, np.asarray(self.alphas), title, "alpha")
+        alphas = np.sort(self.alphas)
         if alphas[0] > 0:
             ax.set_xscale("log")
             margin = (alphas[-1] / alphas[0]) ** 0.05 if alphas.size > 1 else 10.0
             ax.set_xlim(alphas[0] / margin, alphas[-1] * margin)  # also where little was computed
         elif alphas.size > 2:
             ax.set_xscale("symlog", linthresh=alphas[1])
-        ax.set_title(f"penalty: {self.alphas[chosen]:.3g}", fontsize=9)
-        ax.set_xlabel("alpha", fontsize=8)
-        style.focus(ax, self.surface[at], least, np.array([*self.others.values()]))
         self._baselines(ax, least)
-        style.tidy(ax)
 
     def _baselines(self, ax: Any, least: np.ndarray) -> None:
         """Dotted lines, named at the end that is farther from the curve."""
@@ -223,21 +221,10 @@ class RankSurfaceDisplay:
             word |= {"va": "top" if close and error == errors.min() else "bottom"}
             ax.text(0.98 * right + 0.01, error, name, ha="right" if right else "left", **word)
 
-    def _line(self, ax: Any, x: np.ndarray, at: tuple, order: Any = slice(None)) -> None:
-        """A section of the surface, in the given order, with its band."""
-        error = self.surface[at][order]
-        marker = "." if x.size <= 40 or np.isnan(error).any() else None
-        ax.plot(x, error, color=style.MAIN, lw=1.5, marker=marker, label="others as chosen")
-        if self.std_error is not None:
-            e = self.std_error[at][order]
-            band = {"color": style.MAIN, "alpha": 0.15, "lw": 0, "label": "one standard error"}
-            ax.fill_between(x, error - e, error + e, **band)
-
-    def _heat_maps(self, names: list[str], pairs: list[tuple[int, int]]) -> Any:
+    def _heat_maps(self, names: list[str], maps: dict[tuple[int, int], np.ndarray]) -> Any:
         """One heat map for each pair of modes, in one scale of colours."""
         from matplotlib.colors import AsinhNorm
 
-        maps = {pair: self._above_choice(*pair) for pair in pairs}
         values = np.concatenate([m[np.isfinite(m)] for m in maps.values()])
         # One standard error is at most a ninth of the colours, so that what differs by less looks
         # alike; large differences do not drown the small.
@@ -264,17 +251,15 @@ class RankSurfaceDisplay:
         ax.tick_params(labelsize=8)
         return image
 
-    def _key(self, ax: Any, image: Any) -> None:
+    def _key(self, ax: Any, image: Any, some_not_computed: bool) -> None:
         """Legend and colours: in the axes, where there are many panels, or around the panels."""
         lines = self.axes_[0, 0] if self.axes_.size else None
         handles, labels = lines.get_legend_handles_labels() if lines else ([], [])
-        if image is not None:
+        if some_not_computed:
             from matplotlib.patches import Patch
 
-            n = len(self.axes_)
-            maps = (self._above_choice(i, j) for i in range(n) for j in range(i))
-            if any(np.isnan(above).any() for above in maps):
-                handles, labels = [*handles, Patch(**_NOT_COMPUTED)], [*labels, "not computed"]
+            handles, labels = [*handles, Patch(**_NOT_COMPUTED)], [*labels, "not computed"]
+        if image is not None:
             self._colorbar(ax, image)
         options: dict[str, Any] = {"fontsize": 8, "frameon": False, "columnspacing": 1}
         if ax is not None:
@@ -320,9 +305,3 @@ class RankSurfaceDisplay:
 def _section(index: tuple[int, ...], *axes: int) -> tuple[Any, ...]:
     """The index with some of its axes set free."""
     return tuple(slice(None) if k in axes else i for k, i in enumerate(index))
-
-
-def _nanmin(A: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Least along some axes; NaN only where there is nothing else."""
-    least = np.min(np.where(np.isnan(A), np.inf, A), axis=axes)
-    return np.where(np.isinf(least), np.nan, least)

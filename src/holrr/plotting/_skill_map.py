@@ -187,7 +187,10 @@ class SkillMapDisplay:
             ax.set_visible(False)
         top = min(1.0, float(np.nanmax(np.abs(values), initial=0.0))) or 1.0
         for k, (ax, panel, title) in enumerate(zip(self.axes_, panels, titles, strict=True)):
-            image = self._map(ax, panel, modes, top)
+            coordinates = [self.coordinates[mode] for mode in modes]
+            image = style.signed_map(ax, panel, *coordinates, cmap="RdBu", vmin=-top, vmax=top)
+            style.outline(ax, panel < _CLEARLY, 0.0, "black")
+            ax.tick_params(labelsize=7)
             ax.set_title(title, fontsize=8)
             ax.set_ylabel(
                 style.short(self.mode_names[modes[0]], 24) if k % columns == 0 else "", fontsize=9
@@ -196,17 +199,4 @@ class SkillMapDisplay:
             ax.set_xlabel(style.short(self.mode_names[modes[1]], 24) if last else "", fontsize=9)
             ax.tick_params(labelbottom=last, labelleft=k % columns == 0)
         extend = "min" if np.nanmin(values, initial=0.0) < -top else "neither"
-        bar = self.figure_.colorbar(image, ax=list(self.axes_), pad=0.02, extend=extend, shrink=0.8)
-        bar.set_label(self.label, fontsize=8)
-        bar.ax.tick_params(labelsize=7)
-
-    def _map(self, ax: Any, panel: np.ndarray, modes: list[int], top: float) -> Any:
-        image = ax.pcolormesh(panel, cmap="RdBu", vmin=-top, vmax=top)
-        ax.set_facecolor(style.MUTED)
-        style.outline(ax, panel < _CLEARLY, 0.0, "black")
-        for axis, mode in ((ax.xaxis, modes[1]), (ax.yaxis, modes[0])):
-            style.name_ticks(ax, axis, self.coordinates[mode], 0.5)
-        ax.tick_params(labelsize=7)
-        if not style.is_ordered(self.coordinates[modes[0]]) and not ax.yaxis_inverted():
-            ax.invert_yaxis()  # names are read from the top
-        return image
+        style.color_bar(image, list(self.axes_), self.label, extend=extend, shrink=0.8)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..data.labels import mode_names
+from ..extras import need
 
-__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "date_ticks", "focus"]
-__all__ += ["is_ordered", "marks", "name_ticks", "names_of", "new_figure", "outline", "plain_log"]
-__all__ += ["rank_axis", "short", "tidy"]
+__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "color_bar"]
+__all__ += ["date_ticks", "focus", "is_ordered", "marks", "name_ticks", "names_of", "new_figure"]
+__all__ += ["outline", "plain_log", "rank_axis", "short", "signed_map", "tidy"]
 
 # Told apart by readers who are blind to some colours, and in grey print.
 MAIN, ACCENT, MUTED, DARK = "#1f5a99", "#d1600e", "#b9bec6", "#6b7280"
@@ -21,10 +22,7 @@ _MANY_RANKS = 30
 
 def new_figure(width: float, height: float) -> Any:
     """An empty figure, its size in inches."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("displays need matplotlib: pip install holrr[plot]") from error
+    plt = need("matplotlib.pyplot", "displays need matplotlib", "plot")
     return plt.figure(figsize=(width, height), layout="constrained")
 
 
@@ -72,16 +70,7 @@ def tidy(ax: Any) -> None:
 
 
 def outline(ax: Any, inside: np.ndarray, first: float, color: str) -> None:
-    """A line around the cells of a mask, where they border on others; cells are one apart.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    inside : bool array of shape (n_rows, n_columns)
-    first : float
-        Where the first cell begins, along both axes.
-    color : str
-    """
+    """A line around the cells of a mask, which are one apart, from `first` on along both axes."""
     width = min(1.2, max(0.2, 50 / max(inside.shape)))  # less than the cells have
     i, j = np.nonzero(inside[1:] != inside[:-1])
     ax.hlines(i + first + 1, j + first, j + first + 1, color=color, lw=width)
@@ -103,6 +92,25 @@ def name_ticks(ax: Any, axis: Any, coordinates: np.ndarray, shift: float = 0.0) 
     places = np.arange(0, len(names), max(1, math.ceil(len(names) * each / room)))
     options = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if turned else {}
     axis.set_ticks(places + shift, [names[i] for i in places], **options)
+
+
+def signed_map(ax: Any, values: np.ndarray, y: np.ndarray, x: np.ndarray, **options: Any) -> Any:
+    """A map of what may be positive and negative, by its coordinates; what is missing is grey."""
+    image = ax.pcolormesh(values, **options)
+    ax.set_facecolor(MUTED)
+    name_ticks(ax, ax.xaxis, x, 0.5)
+    name_ticks(ax, ax.yaxis, y, 0.5)
+    from_the_top = not is_ordered(y) or y[0] > y[-1]  # as names are read, and north is up
+    if from_the_top and not ax.yaxis_inverted():
+        ax.invert_yaxis()
+    return image
+
+
+def color_bar(image: Any, axes: Any, label: str | None = None, **options: Any) -> None:
+    """The scale of the colours, beside one or several axes."""
+    bar = image.figure.colorbar(image, ax=axes, pad=0.02, **options)
+    bar.set_label(label, fontsize=8)
+    bar.ax.tick_params(labelsize=7)
 
 
 def date_ticks(axis: Any, most: int) -> None:
