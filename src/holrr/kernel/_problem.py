@@ -192,7 +192,7 @@ class _Solved:
         """``Z'Z``, of shape (D, D): as a difference of Gram matrices, where it has the digits."""
         Y, H, alpha = self.Y.values, self.H, self.alpha
         if self.Y.syy - self.residual < 0.01 * self.Y.syy:
-            return _symmetric_product(Y, Y - alpha * self.C)
+            return symmetrise(Y.T @ (Y - alpha * self.C))
         if not is_numpy_array(H):
             return Y.T @ Y - alpha * (H.T @ H)
         S = dsyrk(1.0, Y.T, lower=1)
@@ -257,18 +257,6 @@ def _root_problem(solved: _Solved, n_leading: int | None) -> Whitened | None:
 
     to_duals = lambda M: solved.G.as_coefficients(duals(M))  # noqa: E731
     return solved.problem(root, to_duals, float(norm), whole, fitted=fitted)
-
-
-def _symmetric_product(A: Array, B: Array, block: int = 256) -> Array:
-    """``A'B``, which is known to be symmetric; of NumPy arrays one triangle is computed."""
-    if not is_numpy_array(A):
-        return symmetrise(A.T @ B)
-    d = A.shape[1]
-    S = np.zeros((d, d))
-    for start in range(0, d, block):
-        stop = min(start + block, d)
-        S[start:stop, :stop] = A[:, start:stop].T @ B[:, :stop]
-    return np.tril(S) + np.tril(S, -1).T
 
 
 def _gram_rank(G: Gram) -> int:
