@@ -111,11 +111,8 @@ class TensorRegressor(
         return namespace_of(coef).reshape(coef, (coef.shape[0], -1)).T
 
     def _dense_coef(self) -> Array:
-        """The coefficients as a tensor, whatever the outputs look like outside."""
-        return self._known(self.tucker_.to_dense())
-
-    def _known(self, coef: Array) -> Array:
-        """Coefficients with NaN for the outputs that the fit knows nothing of."""
+        """The coefficients as a tensor; NaN for the outputs that the fit knows nothing of."""
+        coef = self.tucker_.to_dense()
         if not self._knows_not_all():
             return coef
         xp = namespace_of(coef)

@@ -112,7 +112,7 @@ class KernelTensorRegressor(KernelParameters, Approximating):
         self._check_shape(features.points.shape[0], data.output_shape)
         return self._put_off({"moments_": moments, **self._kept_features(features)})
 
-    def _solve_later(self, **options: Any) -> Any:
+    def _solve_later(self) -> Any:
         moments, (_, s, Q) = self.moments_, self._fitted_features
         self._fit_features(Landmarks(self._kernel_function(), self.X_fit_, s, Q), moments)
         self.moments_ = moments
