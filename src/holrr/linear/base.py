@@ -56,9 +56,6 @@ class LinearTensorRegressor(TensorRegressor):
         "fit_intercept": ["boolean"],
     }
 
-    alpha: float
-    fit_intercept: bool
-
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_moments(self, moments: Moments) -> Any:
@@ -157,7 +154,6 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
         **output_constraints,
     }
 
-    solver: str
     missing: str = "raise"
     output_weight: Any = None
 
