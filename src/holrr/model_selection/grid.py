@@ -20,17 +20,9 @@ __all__ += ["parameter_counts"]
 
 @dataclass(frozen=True)
 class RankGrid:
-    """Which ranks are candidates.
+    """Which ranks are candidates: all up to the caps, or those of a list that the user gave."""
 
-    Parameters
-    ----------
-    caps : tuple of int
-        The largest rank of each mode that is cut.
-    listed : tuple of tuples, or None
-        Just these, where the user gave a list; all up to the caps otherwise.
-    """
-
-    caps: tuple[int, ...]
+    caps: tuple[int, ...]  # the largest rank of each mode that is cut
     listed: tuple[tuple[int, ...], ...] | None = None
 
     def within_input_rank(self, limit: int) -> RankGrid:

@@ -28,23 +28,13 @@ Errors = Callable[[Spectral, HeldOut, Array, Callable[[], object]], object]
 class Sweep:
     """The held-out errors of all folds and candidates.
 
-    Parameters
-    ----------
-    fold_mse : array of shape (n_folds, *candidates, *shape)
-        On the host or, of data on an accelerator, there.
-    null_mse : float
-        Mean over the folds of the error of predicting the training mean (or zero, where there is
-        no intercept).
-    n_supported : int
-        The most input directions that a training fold supports.
-    ridge_mse : float
-        Least error of ridge regression; NaN where it was not looked for.
+    The null model predicts the training mean, or zero where there is no intercept.
     """
 
-    fold_mse: Array
-    null_mse: float
-    n_supported: int
-    ridge_mse: float = math.nan
+    fold_mse: Array  # (n_folds, *candidates, *shape); of data on an accelerator, there
+    null_mse: float  # mean over the folds
+    n_supported: int  # the most input directions that a training fold supports
+    ridge_mse: float = math.nan  # the least of ridge regression, where it was looked for
 
     def joined(self, other: Sweep, axis: int, *, before: bool) -> Sweep:
         """With the errors of more candidates along an axis (that of the mean), before or after."""
