@@ -24,12 +24,8 @@ _EVERY_LIBRARY = ("linear", "poly", "polynomial", "precomputed", "rbf", "sigmoid
 class KernelFunction:
     """A kernel with its parameters, for arrays of any library.
 
-    Parameters
-    ----------
-    name : str or callable
-        One of scikit-learn's pairwise kernels, "precomputed", or a function of two samples.
-    params : dict
-        Its parameters; those that a named kernel does not have are ignored.
+    Its name is one of scikit-learn's pairwise kernels, "precomputed", or a function of two samples.
+    Parameters that a named kernel does not have are ignored.
 
     Examples
     --------

@@ -83,18 +83,10 @@ def whiten_gram(
 ) -> Whitened:
     """The problem for one penalty.
 
-    Parameters
-    ----------
-    build : callable
-        Computes the Gram matrix, which the factorisation overwrites. It is called again where
-        the first way fails.
-    Y : Responses
-    alpha : float
-    solver : {"auto", "cholesky", "eigh"}
-        "auto" factorises ``K + alpha I`` where the outputs are no more than the samples and half
-        of the digits survive it, and else decomposes `K`.
-    n_leading : int, optional
-        How many leading input directions will do: of many, `Z` may hold these only.
+    The factorisation overwrites the Gram matrix, which is built again where the first way fails.
+    The solver "auto" factorises ``K + alpha I`` where the outputs are no more than the samples and
+    half of the digits survive it, and else decomposes `K`. Where `n_leading` of many input
+    directions will do, `Z` may hold these only.
     """
     n, D = Y.values.shape
     if solver != "auto" or D <= n:
