@@ -72,12 +72,7 @@ class RankGrid:
 def check_ranks(ranks: Any, shape: Sequence[int]) -> RankGrid:
     """The ranks to try: None for all, caps for each mode, or a list of tuples for just those.
 
-    Parameters
-    ----------
-    ranks : None, int, sequence of ints or sequence of sequences
-        An int caps every mode, at most at its size.
-    shape : sequence of int
-        Sizes of the modes that are cut.
+    An int caps every mode, at most at its size; `shape` has the sizes of the modes that are cut.
     """
     if ranks is None or isinstance(ranks, Integral):
         return RankGrid(_check_caps(ranks, shape))

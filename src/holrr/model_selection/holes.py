@@ -86,12 +86,8 @@ class Visit:
 class HoleFolds(Folds):
     """Folds of samples in memory, of which outputs are missing.
 
-    Parameters
-    ----------
-    data : Samples
-        In the numbering of the splits; samples without any observed entry are left out here.
-    splits : list of index pairs
-    fit_intercept : bool
+    The data are in the numbering of the splits; samples without any observed entry are left out
+    here.
     """
 
     keeps = False
@@ -298,16 +294,9 @@ def settle(
 
 
 def unweighted_error(folds: Any, model: Any, weights: Any, options: dict[str, Any]) -> float:
-    """Held-out error of a model with all outputs alike, from folds of weighted outputs.
+    """Held-out error of a model with all outputs alike, from folds of outputs that are weighted.
 
-    Parameters
-    ----------
-    folds : folds with data and splits
-    model : estimator
-    weights : sequence of p arrays of shape (d_i,)
-        Those that the outputs of the folds are scaled with.
-    options : dict
-        Those of the model's `_fit_data`.
+    `options` are those of the model's `_fit_data`.
     """
     v, errors = reduce(np.multiply.outer, weights, np.ones(())), []
     for train, test in folds.splits:

@@ -116,17 +116,7 @@ class Visit:
 
 
 class Pruning:
-    """A search through the places of some folds.
-
-    Parameters
-    ----------
-    folds : Folds
-    grid : RankGrid
-        The ranks to try.
-    subspaces : {"fitted", "response"}
-    selection : {"stack", "min", "1se"}
-    n_jobs : int, optional
-    """
+    """A search through the places of some folds, for the ranks of a grid."""
 
     def __init__(
         self,

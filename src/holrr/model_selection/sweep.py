@@ -54,13 +54,7 @@ class Sweep:
         return replace(self, fold_mse=errors)
 
     def profile(self, axis: int) -> tuple[np.ndarray, np.ndarray]:
-        """The least error of each entry along an axis, and those of the folds at the least of all.
-
-        Parameters
-        ----------
-        axis : int
-            Where the entries are in `mean_mse`.
-        """
+        """The least error along an axis of `mean_mse`, and those of the folds at the least."""
         xp = namespace_of(self.fold_mse)
         mean = xp.moveaxis(self._mean, axis, 0)
         mean = xp.reshape(mean, (mean.shape[0], -1))
@@ -127,14 +121,12 @@ def sweep(
     ----------
     folds : Folds
     errors : callable
-        Fills in the errors, of the given shape, of one fold.
+        Fills in the errors, of the given shape, of one fold, and calls `tick` after each step.
     shape : tuple of int
     ridge_alphas : sequence of floats
         Penalties of ridge regression, whose error is found beside the others.
     n_jobs : int, optional
         Number of folds that are worked on at a time.
-    tick : callable
-        Passed on to `errors`, to be called after each step.
     home : array, optional
         What the errors shall lie beside; in arrays of NumPy by default.
     """
