@@ -111,11 +111,8 @@ class TensorRegressor(
         return namespace_of(coef).reshape(coef, (coef.shape[0], -1)).T
 
     def _dense_coef(self) -> Array:
-        """The coefficients as a tensor, whatever the outputs look like outside."""
-        return self._known(self.tucker_.to_dense())
-
-    def _known(self, coef: Array) -> Array:
-        """Coefficients with NaN for the outputs that the fit knows nothing of."""
+        """The coefficients as a tensor; NaN for the outputs that the fit knows nothing of."""
+        coef = self.tucker_.to_dense()
         if not self._knows_not_all():
             return coef
         xp = namespace_of(coef)
@@ -311,14 +308,17 @@ class Approximating(TensorRegressor):
 
         `mask`, of shape (R0, ...), multiplies the core: a mixture of the fits of many ranks.
         """
+        self._set_fit(problem, *self._masked(problem, n_features, mask))
+
+    def _masked(
+        self, problem: Whitened, n_features: int, mask: np.ndarray | None
+    ) -> tuple[Approximation, float]:
+        """The approximation, and the share of it that a mask has kept."""
         found = self._approximate(problem, n_features, mask is not None)
-        if mask is None:
-            self._set_fit(problem, found)
-        else:
-            self._set_fit(problem, found.masked(mask), float(mask.mean()))
+        return (found, 1.0) if mask is None else (found.masked(mask), float(mask.mean()))
 
     def _set_fit(self, problem: Whitened, found: Approximation, kept: float = 1.0) -> None:
-        """Map an approximation, of which a mask has kept a share, back to a fit's attributes."""
+        """Map an approximation, as `_masked` gives it, back to a fit's attributes."""
         units = problem.units
         self._set_coefficients(lift(found.tucker, problem), problem)
         self.objective_ = units.energy(problem.residual + found.error)

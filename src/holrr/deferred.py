@@ -6,7 +6,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sklearn.base import _fit_context
 
@@ -52,12 +52,11 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-class _Later:
+class _Later(NamedTuple):
     """A fit that nobody has asked for yet: the estimator as it was when the data came."""
 
-    def __init__(self, state: dict[str, Any], options: dict[str, Any]) -> None:
-        self.state, self.options = state, options
-        self.lock = threading.RLock()
+    state: dict[str, Any]
+    lock: Any
 
 
 class Deferred:
@@ -130,20 +129,15 @@ class Deferred:
         """Add a batch to the moments of those before; the fit to them all is put off."""
 
     @abstractmethod
-    def _solve_later(self, **options: Any) -> Any:
+    def _solve_later(self) -> Any:
         """Make the fit that was put off."""
 
-    def _put_off(self, known: dict[str, Any], **options: Any) -> Any:
+    def _put_off(self, known: dict[str, Any]) -> Any:
         """Forget the fit before; `known` are attributes of the new one that need no solution."""
         self._forget()
         vars(self).update(known)
-        self._fitted_later = _Later(dict(vars(self)), options)
+        self._fitted_later = _Later(dict(vars(self)), threading.RLock())
         return self
-
-    def _put_off_options(self) -> dict[str, Any] | None:
-        """The options of a fit that nobody has asked for yet; None where there is no such fit."""
-        later = vars(self).get("_fitted_later")
-        return None if later is None else later.options
 
     def _settle(self) -> None:
         """Make the fit that was put off, if there is one."""
@@ -159,7 +153,7 @@ class Deferred:
         model = object.__new__(type(self))
         vars(model).update(later.state)
         try:
-            model._solve_later(**later.options)
+            model._solve_later()
         except AttributeError as error:  # `hasattr` would take it for an answer
             raise RuntimeError(f"the fit to the batches so far has failed: {error}") from error
         state, found = vars(self), vars(model)

@@ -81,8 +81,6 @@ class Unconstrained(Approximating):
 class LowRank(Approximating):
     """Tensors whose unfolding, inputs by all outputs, has a low rank."""
 
-    rank: Any
-
     def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
         return _low_rank(problem, self._check_shape(n_features, problem.Z.shape[1:]), rotate=rotate)
 
@@ -119,12 +117,6 @@ class MultilinearRank(Approximating):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
     }
-
-    rank: Any
-    subspaces: str
-    refine: bool
-    max_iter: int
-    tol: float
 
     def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
         bases = None

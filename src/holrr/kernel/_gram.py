@@ -24,12 +24,8 @@ _EVERY_LIBRARY = ("linear", "poly", "polynomial", "precomputed", "rbf", "sigmoid
 class KernelFunction:
     """A kernel with its parameters, for arrays of any library.
 
-    Parameters
-    ----------
-    name : str or callable
-        One of scikit-learn's pairwise kernels, "precomputed", or a function of two samples.
-    params : dict
-        Its parameters; those that a named kernel does not have are ignored.
+    Its name is one of scikit-learn's pairwise kernels, "precomputed", or a function of two samples.
+    Parameters that a named kernel does not have are ignored.
 
     Examples
     --------
@@ -153,32 +149,14 @@ def _precomputed(K: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Gram:
-    """A Gram matrix of centred features, times the roots of the weights on both sides.
+    """A Gram matrix of centred features, times the roots of the weights on both sides."""
 
-    Parameters
-    ----------
-    K : array of shape (n_samples, n_samples)
-    mean : array of shape (n_samples,)
-        ``k(mean feature, x_n)``, zero where the features are not centred.
-    scale : float
-        Largest entry of `K` before centring: no entry is more exact than this much rounded.
-    noise : float
-        Eigenvalues of `K` below this are rounding.
-    positive : bool
-        Whether the kernel is known to be positive semidefinite, so that all negative eigenvalues
-        are rounding.
-    root : array of shape (n_samples,), or None
-        Roots of the weights.
-    centred : bool
-        Whether the features are centred.
-    """
-
-    K: Array
-    mean: Array
-    scale: float
-    noise: float
-    positive: bool
-    root: Array | None
+    K: Array  # (n_samples, n_samples)
+    mean: Array  # ``k(mean feature, x_n)``, (n_samples,); zero where the features are not centred
+    scale: float  # largest entry before centring: none is more exact than this much rounded
+    noise: float  # eigenvalues below this are rounding
+    positive: bool  # whether the kernel is known to be so: negative eigenvalues are rounding, too
+    root: Array | None  # roots of the weights, (n_samples,)
     centred: bool
 
     def kept(self) -> dict[str, Array | None]:

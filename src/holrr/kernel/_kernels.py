@@ -56,8 +56,7 @@ def check_kernels(
     gammas : None, float or sequence of floats
         Tried for all kernels that have this parameter and were not given one. None for those of
         the data where the kernel is "rbf" or "laplacian", and else for the kernel's default.
-    X : array of shape (n_samples, n_features)
-    w : array of shape (n_samples,) or None
+    X, w : arrays of shape (n_samples, n_features) and (n_samples,)
     """
     if kernels is None:
         kernels = [default["kernel"]]

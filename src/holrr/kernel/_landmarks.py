@@ -41,22 +41,12 @@ _BLOCK = 2**26
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """A feature map that is linear in the kernel values with some landmarks.
-
-    Parameters
-    ----------
-    kernel : KernelFunction
-    points : array of shape (n_landmarks, n_features)
-    s : array of shape (r,)
-        Roots of the positive eigenvalues of their Gram matrix.
-    Q : array of shape (n_landmarks, r)
-        The eigenvectors.
-    """
+    """A feature map that is linear in the kernel values with some landmarks."""
 
     kernel: KernelFunction
-    points: Array
-    s: Array
-    Q: Array
+    points: Array  # the landmarks, (n_landmarks, n_features)
+    s: Array  # roots of the positive eigenvalues of their Gram matrix, (r,)
+    Q: Array  # the eigenvectors, (n_landmarks, r)
 
     @classmethod
     def of(cls, kernel: KernelFunction, points: Array) -> Landmarks:

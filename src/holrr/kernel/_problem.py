@@ -83,18 +83,10 @@ def whiten_gram(
 ) -> Whitened:
     """The problem for one penalty.
 
-    Parameters
-    ----------
-    build : callable
-        Computes the Gram matrix, which the factorisation overwrites. It is called again where
-        the first way fails.
-    Y : Responses
-    alpha : float
-    solver : {"auto", "cholesky", "eigh"}
-        "auto" factorises ``K + alpha I`` where the outputs are no more than the samples and half
-        of the digits survive it, and else decomposes `K`.
-    n_leading : int, optional
-        How many leading input directions will do: of many, `Z` may hold these only.
+    The factorisation overwrites the Gram matrix, which is built again where the first way fails.
+    The solver "auto" factorises ``K + alpha I`` where the outputs are no more than the samples and
+    half of the digits survive it, and else decomposes `K`. Where `n_leading` of many input
+    directions will do, `Z` may hold these only.
     """
     n, D = Y.values.shape
     if solver != "auto" or D <= n:
@@ -192,7 +184,7 @@ class _Solved:
         """``Z'Z``, of shape (D, D): as a difference of Gram matrices, where it has the digits."""
         Y, H, alpha = self.Y.values, self.H, self.alpha
         if self.Y.syy - self.residual < 0.01 * self.Y.syy:
-            return _symmetric_product(Y, Y - alpha * self.C)
+            return symmetrise(Y.T @ (Y - alpha * self.C))
         if not is_numpy_array(H):
             return Y.T @ Y - alpha * (H.T @ H)
         S = dsyrk(1.0, Y.T, lower=1)
@@ -257,18 +249,6 @@ def _root_problem(solved: _Solved, n_leading: int | None) -> Whitened | None:
 
     to_duals = lambda M: solved.G.as_coefficients(duals(M))  # noqa: E731
     return solved.problem(root, to_duals, float(norm), whole, fitted=fitted)
-
-
-def _symmetric_product(A: Array, B: Array, block: int = 256) -> Array:
-    """``A'B``, which is known to be symmetric; of NumPy arrays one triangle is computed."""
-    if not is_numpy_array(A):
-        return symmetrise(A.T @ B)
-    d = A.shape[1]
-    S = np.zeros((d, d))
-    for start in range(0, d, block):
-        stop = min(start + block, d)
-        S[start:stop, :stop] = A[:, start:stop].T @ B[:, :stop]
-    return np.tril(S) + np.tril(S, -1).T
 
 
 def _gram_rank(G: Gram) -> int:

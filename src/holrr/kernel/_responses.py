@@ -18,30 +18,14 @@ __all__ = ["Responses", "centre_responses"]
 
 @dataclass(frozen=True, eq=False)
 class Responses:
-    """Outputs, less their mean and times the roots of the weights, as a matrix.
+    """Outputs, less their mean and times the roots of the weights, as a matrix."""
 
-    Parameters
-    ----------
-    values : array of shape (n_samples, D)
-        In float64, in memory of its own.
-    mean : array of shape (d1, ..., dp)
-        Zero where no intercept is fitted.
-    squares : array of shape (d1, ..., dp)
-        Squared norms of the columns of `values`; infinity where they overflow.
-    weight : float
-        Sum of the weights.
-    grams : tuple of p arrays of shape (d_i, d_i), or None
-        Gram matrices of the output modes, up to a common factor.
-    dtype : str
-        Floating-point type of the data.
-    """
-
-    values: Array
-    mean: Array
-    squares: Array
-    weight: float
-    grams: tuple[Array, ...] | None
-    dtype: str
+    values: Array  # (n_samples, D), in float64 and in memory of its own
+    mean: Array  # (d1, ..., dp); zero where no intercept is fitted
+    squares: Array  # (d1, ..., dp): sums of squares of `values`, infinite where they overflow
+    weight: float  # sum of the weights
+    grams: tuple[Array, ...] | None  # of the output modes, (d_i, d_i), up to a common factor
+    dtype: str  # floating-point type of the data
 
     @cached_property
     def syy(self) -> float:
@@ -64,10 +48,9 @@ def centre_responses(
     mean = xp.mean(flat, axis=0) if w is None else (w @ flat) / xp.sum(w)
     if not fit_intercept:
         mean = xp.zeros_like(mean)
-    root = None if w is None else xp.sqrt(w)
     values = flat - mean if not is_numpy_array(flat) else np.subtract(flat, mean, order="C")
-    if root is not None:
-        values *= root[:, None]
+    if w is not None:
+        values *= xp.sqrt(w)[:, None]
     with np.errstate(over="ignore"):
         squares = column_products(values, values)
     return Responses(

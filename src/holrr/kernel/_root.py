@@ -44,21 +44,11 @@ def square_root(S: Array, noise: float) -> Root:
     return sigma[:, None] * V.T, lambda M: V @ (M / sigma[:, None]), None
 
 
-def leading_rows(
-    S: Array, k: int | None, shape: Sequence[int], noise: float
-) -> tuple[Array, Callable[[Array], Array], Whole] | None:
+def leading_rows(S: Array, k: int | None, shape: Sequence[int], noise: float) -> Root | None:
     """The leading `k` rows of ``R = diag(sigma) V'``, in the place of all of them.
 
-    None where that is no quicker, or where so many directions are not above the noise.
-
-    Parameters
-    ----------
-    S : array of shape (D, D)
-    k : int, optional
-    shape : sequence of int
-        ``(d1, ..., dp)``, whose product is D.
-    noise : float
-        Rounding of the entries of `S`.
+    None where that is no quicker, or where so many directions are not above the noise, the rounding
+    of the entries of `S`, (D, D). The `shape` of the outputs, (d1, ..., dp), has the product D.
     """
     if k is None or S.shape[0] <= NUMPY_LIMIT or 3 * (k + 1) > S.shape[0]:
         return None

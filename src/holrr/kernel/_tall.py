@@ -75,24 +75,12 @@ class TallPath(RankPath):
 
 @dataclass(frozen=True, eq=False)
 class HeldOutSamples:
-    """Held-out samples themselves, in the coordinates of a training problem.
+    """Held-out samples themselves, in the coordinates of a training problem."""
 
-    Parameters
-    ----------
-    F : array of shape (n_samples, r)
-        ``(K(Xv, X) - mean) basis``, times the roots of the weights.
-    Y : array of shape (n_samples, D)
-        Outputs less the training mean, likewise.
-    yy : float
-        Squared norm of `Y`.
-    weight : float
-        Sum of the weights.
-    """
-
-    F: Array
-    Y: Array
-    yy: float
-    weight: float
+    F: Array  # ``(K(Xv, X) - mean) basis``, (n_samples, r), times the roots of the weights
+    Y: Array  # outputs less the training mean, (n_samples, D), likewise
+    yy: float  # squared norm of `Y`
+    weight: float  # sum of the weights
 
     path = TallPath
     # Products of the features, which `HeldOut` has in the place of the samples, are not formed.

@@ -60,15 +60,8 @@ def _has_landmarks(estimator: Any) -> bool:
 class KernelParameters:
     """The parameters that a kernel estimator and its search have in common."""
 
-    kernel: str | Callable[..., float]
-    degree: float
-    coef0: float
-    kernel_params: dict[str, Any] | None
-    fit_intercept: bool
-    center_kernel: bool
     n_components: int | None
     landmarks: Any
-    random_state: Any
 
     @property
     def _uses_landmarks(self) -> bool:
@@ -93,9 +86,6 @@ class KernelTensorRegressor(KernelParameters, Approximating):
         **kernel_constraints,
     }
 
-    alpha: float
-    gamma: float | None
-    solver: str
     moments_: Moments
 
     partial_fit = available_if(_has_landmarks)(Approximating.partial_fit)
@@ -112,7 +102,7 @@ class KernelTensorRegressor(KernelParameters, Approximating):
         self._check_shape(features.points.shape[0], data.output_shape)
         return self._put_off({"moments_": moments, **self._kept_features(features)})
 
-    def _solve_later(self, **options: Any) -> Any:
+    def _solve_later(self) -> Any:
         moments, (_, s, Q) = self.moments_, self._fitted_features
         self._fit_features(Landmarks(self._kernel_function(), self.X_fit_, s, Q), moments)
         self.moments_ = moments

@@ -56,9 +56,6 @@ class LinearTensorRegressor(TensorRegressor):
         "fit_intercept": ["boolean"],
     }
 
-    alpha: float
-    fit_intercept: bool
-
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_moments(self, moments: Moments) -> Any:
@@ -117,15 +114,15 @@ class LinearTensorRegressor(TensorRegressor):
                 self.intercept_ = beside(self.intercept_, data.X)
         return self
 
-    def _add_batch(self, data: Samples | Source, seen: Moments | None, **options: Any) -> Any:
+    def _add_batch(self, data: Samples | Source, seen: Moments | None, **known: Any) -> Any:
         grams = self._wants_response_grams() if seen is None else seen.response_grams is not None
         with few_threads_for(data.work if isinstance(data, Samples) else math.inf):
             moments = data.moments(grams)
             moments = moments if seen is None else seen + moments
         self._check_moments(moments)
-        return self._put_off({"moments_": moments}, **options)
+        return self._put_off({"moments_": moments, **known})
 
-    def _solve_later(self, **options: Any) -> Any:
+    def _solve_later(self) -> Any:
         return self._fit_moments(self.moments_)
 
     def _check_moments(self, moments: Moments) -> None:
@@ -157,7 +154,6 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
         **output_constraints,
     }
 
-    solver: str
     missing: str = "raise"
     output_weight: Any = None
 
@@ -201,19 +197,20 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
         self.n_iter_ = getattr(self, "n_iter_", 1)
         self.n_dropped_ = n_dropped
 
-    def _add_batch(self, data: Samples | Source, seen: Moments | None, **options: Any) -> Any:
+    def _add_batch(self, data: Samples | Source, seen: Moments | None, **known: Any) -> Any:
         """As above; outputs that no batch has any entry of are not part of the problem."""
         never: Any = False
         if self.missing == "fill" and isinstance(data, Samples) and has_holes(data):
             data, never = without_unobserved(self, data)
         if seen is not None:
-            later = self._put_off_options()
-            nan = np.isnan(to_numpy(self.intercept_)) if later is None else later["never"]
+            before = vars(self).get("_fitted_never")  # which the intercept tells of a fit
+            nan = np.isnan(to_numpy(self.intercept_)) if before is None else before
             check_unobserved(never, nan)
-        return super()._add_batch(data, seen, never=never)
+        return super()._add_batch(data, seen, _fitted_never=never)
 
-    def _solve_later(self, *, never: Any = False, **options: Any) -> Any:
-        super()._solve_later(**options)
+    def _solve_later(self) -> Any:
+        never = self._fitted_never
+        super()._solve_later()
         if np.any(never):
             self.intercept_ = np.where(never, np.nan, self.intercept_)
             self.noise_ = np.where(never, np.nan, self.noise_)

@@ -98,10 +98,7 @@ class Folds(metaclass=ABCMeta):
     ) -> tuple[Whitened, Approximation]:
         """Fit a model to the training part of a fold, in the units of the folds."""
         problem = self.kept_problem(fold, *candidate)[0].at(alpha)
-        found = model._approximate(problem, self.n_inputs, mask is not None)
-        if mask is not None:
-            found = found.masked(mask)
-        kept = 1.0 if mask is None else float(mask.mean())
+        found, kept = model._masked(problem, self.n_inputs, mask)
         model._set_fit(self.on_inputs(problem, *candidate), found, kept)
         return problem, found
 

@@ -51,8 +51,6 @@ _BALANCE, _MAX_CHANGES = 1.5, 50
 # Curvatures of the loss below this share of the largest do not set the start.
 _CONDITION = 1e-3
 
-Report = Callable[[int, float, float], object]
-
 
 def trace_norm(
     problem: Penalized,
@@ -61,7 +59,7 @@ def trace_norm(
     start: State | None = None,
     max_iter: int = 1000,
     tol: float = 1e-6,
-    report: Report | None = None,
+    report: Callable[[int, float, float], object] | None = None,
 ) -> Solution:
     """Minimise the penalised objective to a relative duality gap of at most `tol`.
 

@@ -44,19 +44,10 @@ __all__ += ["penalty", "random_start"]
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Where a descent has ended.
+    """Where a descent has ended."""
 
-    Parameters
-    ----------
-    tucker : Tucker
-        All factors are present, in spectral coordinates.
-    objectives : list of float
-        At the start and after each round; never increasing.
-    converged : bool
-    """
-
-    tucker: Tucker
-    objectives: list[float]
+    tucker: Tucker  # with all factors, in spectral coordinates
+    objectives: list[float]  # at the start and after each round; never increasing
     converged: bool
 
     @property

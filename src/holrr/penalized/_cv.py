@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.caution import warn
@@ -36,10 +35,6 @@ def held_out_mse(held_out: HeldOut, coefficients: Tucker) -> float:
 
 class PenalizedCV(LinearSearchCV):
     """Choose a penalty by held-out error, each fold solved for all penalties."""
-
-    _parameter_constraints: dict = {  # noqa: RUF012
-        "verbose": ["verbose", StrOptions({"rich"})],
-    }
 
     alpha = 0.0
 

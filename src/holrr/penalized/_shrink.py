@@ -23,18 +23,7 @@ def shrink(A: Array, mode: int, threshold: float) -> tuple[Array, Array]:
     matrix of the rows serves where they are the shorter side, unless the threshold is so small
     that its rounding would show; else the unfolding itself is decomposed.
 
-    Parameters
-    ----------
-    A : array of shape (d0, ..., dp)
-    mode : int
-    threshold : float
-        Positive.
-
-    Returns
-    -------
-    Z : array of shape (d0, ..., dp)
-    U : array of shape (d_mode, k)
-        Orthonormal basis of the range of the unfolding of `Z`.
+    Also an orthonormal basis of the range of the result's unfolding, (d_mode, k).
     """
     if A.shape[mode] ** 2 <= math.prod(A.shape):
         lam, U = eigh(gram(A, mode))

@@ -34,27 +34,14 @@ class ScaledProblem:
     Output modes of size one are left out: they have no rank to lower and nothing to share. So
     targets of shape (n,) and (n, 1) make the same problem.
 
-    Parameters
-    ----------
-    s : array of shape (r,)
-        Singular values of the inputs over the largest of them.
-    T : array of shape (r, d1, ..., dp)
-        ``Q'Y`` over its entry of largest modulus.
-    modes : tuple of int
-        The modes of the data that those of `T` are.
-    shape : tuple of int
-        Shape that `T` has with all the modes of the data.
-    rest : float
-        What no coefficients explain of ``||Y||^2``, in the square of the unit of `T`.
-    unit_s, unit_t : float
-        The units: coefficients are those found here times ``unit_t / unit_s``.
+    Coefficients are those found here times ``unit_t / unit_s``.
     """
 
-    s: Array
-    T: Array
-    modes: tuple[int, ...]
-    shape: tuple[int, ...]
-    rest: float
+    s: Array  # singular values of the inputs over the largest of them, (r,)
+    T: Array  # ``Q'Y`` over its entry of largest modulus, (r, d1, ..., dp)
+    modes: tuple[int, ...]  # the modes of the data that those of `T` are
+    shape: tuple[int, ...]  # what that of `T` is with all the modes of the data
+    rest: float  # what no coefficients explain of ``||Y||^2``, in the square of the unit of `T`
     unit_s: float
     unit_t: float
 

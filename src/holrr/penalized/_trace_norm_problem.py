@@ -32,20 +32,11 @@ HISTORY = ("iteration", "objective", "lower_bound", "primal_residual", "dual_res
 
 @dataclass(frozen=True, eq=False)
 class Penalized:
-    """The problem for all penalties: the loss, and which unfoldings are penalised how much.
-
-    Parameters
-    ----------
-    data : ScaledProblem
-    alpha : float
-        Ridge penalty in the units of `data`.
-    weights : tuple of p + 1 floats
-        Relative weights of the modes' norms, at least 0.
-    """
+    """The problem for all penalties: the loss, and which unfoldings are penalised how much."""
 
     data: ScaledProblem
-    alpha: float
-    weights: tuple[float, ...]
+    alpha: float  # ridge penalty in the units of the data
+    weights: tuple[float, ...]  # of the norms of all p + 1 modes, at least 0
 
     @cached_property
     def gradient(self) -> Array:
@@ -95,25 +86,13 @@ class Penalized:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where an iteration stands: enough to go on from, also for another penalty.
+    """Where an iteration stands: enough to go on from, also for another penalty."""
 
-    Parameters
-    ----------
-    W : array of shape (r, d1, ..., dp)
-    copies : tuple of arrays like `W`
-        One for each penalised mode.
-    multipliers : tuple of arrays like `W`
-    rho : float
-        Step size.
-    penalty : float
-        The penalty that the multipliers belong to.
-    """
-
-    W: Array
-    copies: tuple[Array, ...]
-    multipliers: tuple[Array, ...]
-    rho: float
-    penalty: float
+    W: Array  # (r, d1, ..., dp)
+    copies: tuple[Array, ...]  # like `W`, one for each penalised mode
+    multipliers: tuple[Array, ...]  # likewise
+    rho: float  # step size
+    penalty: float  # the one that the multipliers belong to
 
     def at(self, penalty: float) -> State:
         """The same for another penalty: multipliers of the size that it allows."""
@@ -135,31 +114,16 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A Tucker tensor in spectral coordinates, and how far from the minimum it can be.
+    """A Tucker tensor in spectral coordinates, and how far from the minimum it can be."""
 
-    Parameters
-    ----------
-    tucker : Tucker
-        With orthonormal factors.
-    is_zero : bool
-        Whether all coefficients are zero.
-    objective, lower_bound : float
-    n_iter : int
-    converged : bool
-    history : dict of lists of floats
-        One entry for each look at the objective.
-    state : State or None
-        None where the solution has a closed form.
-    """
-
-    tucker: Tucker
-    is_zero: bool
+    tucker: Tucker  # with orthonormal factors
+    is_zero: bool  # whether all coefficients are zero
     objective: float
     lower_bound: float
     n_iter: int
     converged: bool
-    history: dict[str, list[float]]
-    state: State | None
+    history: dict[str, list[float]]  # an entry for each look at the objective
+    state: State | None  # None where the solution has a closed form
 
     def coefficients(self, data: ScaledProblem) -> Tucker:
         """The tensor in the units and with all the modes of the data."""
