@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from abc import ABCMeta, abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -35,7 +35,7 @@ __all__ = ["Source", "check_kind", "check_rows_of_inputs", "is_dask", "light", "
 __all__ += ["weights_of"]
 
 
-class Source(metaclass=ABCMeta):
+class Source(ABC):
     """Samples that are only ever looked at in blocks."""
 
     n_samples: int
