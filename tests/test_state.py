@@ -87,6 +87,24 @@ def test_refit_after_set_params_is_a_fresh_fit(owner, name, other):
     assert_same_state(back.fit(X, Y), usual)
 
 
+# Parameters that a search and its models have, but for those of which the models get the outcome.
+SHARED = [
+    p
+    for p in OTHER
+    if hasattr(p.values[0].estimator, "_plain")
+    and p.values[1] in p.values[0].estimator._plain().get_params()
+    and p.values[1] not in ("n_components", "random_state")
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "other"), SHARED)
+def test_the_chosen_model_has_the_parameters_that_it_shares_with_the_search(owner, name, other):
+    search = settled(owner, **{name: other})
+    if search is None:
+        pytest.skip("this estimator does not take this value")
+    assert joblib.hash(search.best_estimator_.get_params()[name]) == joblib.hash(other)
+
+
 @pytest.mark.parametrize("cls", PUBLIC)
 def test_every_parameter_has_another_value_that_can_be_fitted(cls):
     """So that none is left out above."""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from functools import cache, wraps
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
 from .core.approximate import Approximation
-from .core.finite import BadEntryError
 from .core.holes import Observed
 from .core.missing import Completion
 from .core.namespace import Array, asarray_like, namespace_of, to_numpy
@@ -23,67 +21,57 @@ from .core.tucker import Tucker
 from .core.units import wide_enough
 from .data.labels import Labels, named_by_hand
 from .data.put_labels import put_labels, to_xarray
-from .data.samples import errors_on
-from .data.source import is_dask
+from .data.samples import Samples, errors_on, ingest
+from .data.source import Source, is_dask
 from .data.take_labels import take_inputs
-from .deferred import Deferred
+from .deferred import Deferred, all_or_nothing
 from .input_scores import InputScores
+from .parameters import Parameters
 from .spread import Spread, scalar_if_0d
 
-__all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "label_constraints", "lift"]
-
-label_constraints: dict[str, list[Any]] = {
-    "output_shape": ["array-like", None],
-    "sample_dim": [str, None],
-}
-
-# What to do about missing outputs, for each value of the parameter `missing`.
-_ABOUT_MISSING = {
-    "raise": (
-        'If such entries are missing outputs, missing="fill" fits the model to all the others; '
-        "else drop these samples or fill the gaps first."
-    ),
-    "fill": (
-        'missing="fill" needs all samples in memory at the same time: load X and y as NumPy arrays '
-        "and call fit."
-    ),
-}
-
-
-def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that leaves the estimator as it was when it raises."""
-
-    @wraps(method)
-    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(vars(self))
-        try:
-            return method(self, *args, **kwargs)
-        except BaseException as error:
-            vars(self).clear()
-            vars(self).update(before)
-            if isinstance(error, BadEntryError) and error.name == "y" and error.what != "infinity":
-                error.hint = _ABOUT_MISSING.get(getattr(self, "missing", ""), error.hint)
-            raise
-
-    return guarded
+__all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "lift"]
 
 
 class TensorRegressor(
-    Deferred, InputScores, Spread, MultiOutputMixin, RegressorMixin, BaseEstimator, ABC
+    Deferred, InputScores, Spread, MultiOutputMixin, RegressorMixin, Parameters, ABC
 ):
     """Regression from vectors to tensors with coefficients in Tucker form.
 
-    A subclass says how data become a problem (`fit`) and how the problem is solved (`_solve`).
+    A subclass says how data become a problem (`_fit_data`, `_add_batch`) and how the problem is
+    solved (`_solve`).
     """
 
     tucker_: Tucker
     labels_: Labels | None = None
+    _streams = True  # whether data may be beyond memory
 
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        """Names of the parameters, read off the signature once for each class."""
-        return super()._get_param_names()
+    @all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            NumPy, or any library that follows the array API standard (torch, cupy, ...); the fit
+            is computed where the arrays live. Memory maps, HDF5 and Zarr arrays are read in blocks,
+            Dask arrays are reduced on the active scheduler (see docs/streaming.md); of the kernel
+            estimators those with landmarks do so. With ``kernel="precomputed"``, the Gram matrix
+            (n_samples, n_samples).
+        y : array of shape (n_samples, d1, ..., dp)
+            Outputs of any order p >= 0; p = 0 are scalar targets.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples in the squared error.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_data(ingest(self, X, y, sample_weight, stream=self._streams))
+
+    @abstractmethod
+    def _fit_data(self, data: Samples | Source, **options: Any) -> Any:
+        """Fit to data that came through the door; `options` are those of `_solve`."""
 
     @abstractmethod
     def _solve(self, problem: Any, n_features: int) -> None:
@@ -91,6 +79,10 @@ class TensorRegressor(
 
     def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> Any:
         """Raise where parameters do not suit data of this shape, which no solution has to tell."""
+
+    def _wants_response_grams(self) -> bool:
+        """Whether the Gram matrices of the raw outputs are needed."""
+        return False
 
     def _set_coefficients(self, coef: Tucker, problem: Whitened | Spectral) -> None:
         """Set the attributes that predictions need, in the type and the units of the data."""
@@ -310,10 +302,6 @@ class Approximating(TensorRegressor):
     def _n_directions(self, n_features: int, output_shape: Sequence[int]) -> int:
         """How many input directions there can be."""
         return n_features
-
-    def _wants_response_grams(self) -> bool:
-        """Whether the Gram matrices of the raw outputs are needed."""
-        return False
 
     def _set_rank(self, found: Approximation) -> None:
         """Set what the kind of model says of its rank."""

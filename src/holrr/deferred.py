@@ -3,12 +3,53 @@
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Deferred"]
+from sklearn.base import _fit_context
+
+from .core.caution import warn
+from .core.finite import BadEntryError
+from .data.moments import Moments
+from .data.samples import Samples, ingest
+from .data.source import Source
+
+__all__ = ["Deferred", "all_or_nothing"]
 
 # Fitted attributes that the data alone decide on: there before any problem is solved.
 _KNOWN_AT_ONCE = ("n_features_in_", "feature_names_in_", "labels_")
+
+# What to do about missing outputs, for each value of the parameter `missing`.
+_ABOUT_MISSING = {
+    "raise": (
+        'If such entries are missing outputs, missing="fill" fits the model to all the others; '
+        "else drop these samples or fill the gaps first."
+    ),
+    "fill": (
+        'missing="fill" needs all samples in memory at the same time: load X and y as NumPy arrays '
+        "and call fit."
+    ),
+}
+
+
+def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that leaves the estimator as it was when it raises."""
+
+    @wraps(method)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException as error:
+            vars(self).clear()
+            vars(self).update(before)
+            if isinstance(error, BadEntryError) and error.name == "y" and error.what != "infinity":
+                error.hint = _ABOUT_MISSING.get(getattr(self, "missing", ""), error.hint)
+            raise
+
+    return guarded
 
 
 class _Later:
@@ -40,9 +81,57 @@ class Deferred:
         """Asked without a walk through the attributes, to which another thread may add now."""
         return "_fitted_later" in vars(self) or "tucker_" in vars(self)  # in this order
 
+    @all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Add a batch of samples to those seen so far and fit the model to all of them.
+
+        The data are kept as moments, whose size does not depend on the number of samples. A batch
+        only adds to them: the problem is solved when something of the fit is asked for (a
+        prediction, an attribute, a copy), which is where an error of the solver is raised. After
+        `fit`, which keeps no moments, it starts anew and says so in a warning.
+
+        Kernel estimators need landmarks for it: those given, or drawn from the first batch.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : array of shape (n_samples, d1, ..., dp)
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holrr import RLS
+        >>> model = RLS().partial_fit(np.eye(4), np.ones((4, 3, 2)))
+        >>> model.partial_fit(-np.eye(4), np.zeros((4, 3, 2))).moments_.n_samples
+        8
+        """
+        seen: Moments | None = vars(self).get("moments_")
+        if seen is None and hasattr(self, "tucker_"):
+            warn(
+                "partial_fit starts anew: fit keeps no moments of its data to go on from. To add "
+                "batches to earlier data, start with partial_fit or fit_moments."
+            )
+        data = ingest(self, X, y, sample_weight, reset=seen is None)
+        if seen is not None and data.output_shape != seen.output_shape:
+            raise ValueError(
+                f"y of this batch has outputs of shape {data.output_shape}; the batches before had "
+                f"{seen.output_shape}."
+            )
+        return self._add_batch(data, seen)
+
+    @abstractmethod
+    def _add_batch(self, data: Samples | Source, seen: Moments | None) -> Any:
+        """Add a batch to the moments of those before; the fit to them all is put off."""
+
+    @abstractmethod
     def _solve_later(self, **options: Any) -> Any:
         """Make the fit that was put off."""
-        raise NotImplementedError
 
     def _put_off(self, known: dict[str, Any], **options: Any) -> Any:
         """Forget the fit before; `known` are attributes of the new one that need no solution."""

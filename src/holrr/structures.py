@@ -27,66 +27,22 @@ from .core.missing import (
 from .core.ranks import RankSpec, check_matrix_rank, check_rank
 from .core.spectral import Whitened
 
-__all__ = ["LowRank", "MultilinearRank", "Unconstrained", "low_rank", "multilinear_rank"]
+__all__ = ["LowRank", "MultilinearRank", "Unconstrained"]
 
 
 # Rounds, and when they end, of low-rank regression around missing outputs.
 _ROUNDS = {"max_iter": 500, "tol": 1e-7}
 
 
-def low_rank(problem: Whitened, rank: RankSpec, *, rotate: bool = False) -> Approximation:
+def _hosvd(problem: Whitened, rank: Sequence[RankSpec], **options: Any) -> Approximation:
+    """A tensor of the given multilinear rank near Z, with what the problem knows of Z."""
+    known = {"input_rank": problem.input_rank, "norm": problem.norm, "whole": problem.whole}
+    return hosvd(problem.Z, rank, **known, **options)
+
+
+def _low_rank(problem: Whitened, rank: RankSpec, *, rotate: bool = False) -> Approximation:
     """The nearest tensor to Z whose mode-0 unfolding has the given rank (Eckart and Young)."""
-    ranks = (rank, *problem.Z.shape[1:])
-    return hosvd(
-        problem.Z,
-        ranks,
-        input_rank=problem.input_rank,
-        modes=(0,),
-        rotate=rotate,
-        norm=problem.norm,
-        whole=problem.whole,
-    )
-
-
-def multilinear_rank(
-    problem: Whitened,
-    rank: Sequence[RankSpec],
-    *,
-    subspaces: str = "fitted",
-    refine: bool = False,
-    max_iter: int = 100,
-    tol: float = 1e-6,
-    rotate: bool = False,
-) -> Approximation:
-    """A tensor of the given multilinear rank near Z: Algorithm 1 of the paper and its kin.
-
-    Parameters
-    ----------
-    problem : Whitened
-    rank : sequence of p + 1 ints or floats
-    subspaces : {"fitted", "response"}
-        Whether the output subspaces come from Z or, as in the paper, from the raw outputs.
-    refine, max_iter, tol
-        Whether, how long and to which relative decrease alternating least squares go on.
-    rotate : bool
-        Whether modes that are kept in full are rotated, too, as in `hosvd`.
-    """
-    bases = None
-    if subspaces == "response":
-        assert problem.response_grams is not None
-        bases = bases_from_grams(problem.response_grams)
-    found = hosvd(
-        problem.Z,
-        rank,
-        input_rank=problem.input_rank,
-        output_bases=bases,
-        rotate=rotate,
-        norm=problem.norm,
-        whole=problem.whole,
-    )
-    if refine:
-        found = hooi(problem.Z, found, residual=problem.residual, max_iter=max_iter, tol=tol)
-    return found
+    return _hosvd(problem, (rank, *problem.Z.shape[1:]), modes=(0,), rotate=rotate)
 
 
 def _complete(
@@ -128,7 +84,7 @@ class LowRank(Approximating):
     rank: Any
 
     def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
-        return low_rank(problem, self._check_shape(n_features, problem.Z.shape[1:]), rotate=rotate)
+        return _low_rank(problem, self._check_shape(n_features, problem.Z.shape[1:]), rotate=rotate)
 
     def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> RankSpec:
         return check_matrix_rank(self.rank, self._n_directions(n_features, output_shape))
@@ -141,8 +97,8 @@ class LowRank(Approximating):
             alpha,
             [rank],
             [full],
-            lambda problem: low_rank(problem, rank),
-            lambda ranks: lambda problem, before: low_rank(problem, ranks[0]),
+            lambda problem: _low_rank(problem, rank),
+            lambda ranks: lambda problem, before: _low_rank(problem, ranks[0]),
             **_ROUNDS,
         )
 
@@ -155,9 +111,9 @@ class LowRank(Approximating):
 
 
 class MultilinearRank(Approximating):
-    """Tensors of low multilinear rank."""
+    """Tensors of low multilinear rank: Algorithm 1 of the paper and its kin."""
 
-    _structure_constraints: dict = {  # noqa: RUF012
+    _parameter_constraints: dict = {  # noqa: RUF012
         "subspaces": [StrOptions({"fitted", "response"})],
         "refine": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -171,14 +127,16 @@ class MultilinearRank(Approximating):
     tol: float
 
     def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
-        return multilinear_rank(
-            problem,
-            self._check_shape(n_features, problem.Z.shape[1:]),
-            subspaces=self.subspaces,
-            refine=self.refine,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rotate=rotate,
+        bases = None
+        if self.subspaces == "response":
+            assert problem.response_grams is not None
+            bases = bases_from_grams(problem.response_grams)
+        rank = self._check_shape(n_features, problem.Z.shape[1:])
+        found = _hosvd(problem, rank, output_bases=bases, rotate=rotate)
+        if not self.refine:
+            return found
+        return hooi(
+            problem.Z, found, residual=problem.residual, max_iter=self.max_iter, tol=self.tol
         )
 
     def _complete(self, observed: Observed, alpha: float, n_features: int) -> Completion:
@@ -193,7 +151,7 @@ class MultilinearRank(Approximating):
             alpha,
             rank,
             (observed.samples.s.size, *observed.shape),
-            lambda problem: multilinear_rank(problem, rank),
+            lambda problem: _hosvd(problem, rank),
             low_multilinear_rank,
             max_iter=self.max_iter,
             tol=self.tol,

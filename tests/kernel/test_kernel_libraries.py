@@ -61,3 +61,9 @@ def test_kernels_of_numpy_only_say_so(xp):
 
 
 # ---------------------------------------------------------------- files
+
+
+def test_distances_that_overflow_are_refused_by_every_library(xp):
+    X, Y = toy()
+    with pytest.raises(ValueError, match=r"kernel='rbf' contains NaN or infinity"):
+        KernelRLS(kernel="rbf", gamma=1e-3).fit(xp.asarray(1e200 * X), xp.asarray(Y))

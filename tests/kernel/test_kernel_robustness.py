@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
 from holrr import HOLRR
 from holrr.kernel import KernelHOLRR, KernelLRR, KernelRLS, _problem
 from holrr.kernel._gram import Gram, KernelFunction, centred_gram
-from holrr.kernel._problem import _inner_products, _solve_cholesky, positive_part
+from holrr.kernel._problem import _solve_cholesky, positive_part
 from holrr.kernel._responses import centre_responses
 from problems import toy
 
@@ -221,8 +221,8 @@ def test_inner_products_as_a_difference_are_those_of_the_fitted_values(alpha):
     values, K = outputs.values, build().K
     assert_allclose((K + alpha * np.eye(60)) @ solved.C, values, atol=1e-11)
     expected = values.T @ (values - alpha * solved.C)
-    for norm in (outputs.syy, 0.0):  # with the digits for a difference, and without
-        found = _inner_products(solved, outputs, alpha, norm)
+    for solved.residual in (0.0, outputs.syy):  # with the digits for a difference, and without
+        found = solved.inner_products()
         assert_allclose(found, expected, rtol=1e-11, atol=1e-12 * outputs.syy)
         assert_allclose(found, found.T)
     for columns in (1, 12):
@@ -233,13 +233,13 @@ def test_inner_products_as_a_difference_are_those_of_the_fitted_values(alpha):
 def test_few_directions_of_a_kernel_need_no_coefficients_of_all_outputs(monkeypatch):
     """The second of the two triangular solutions is for the directions that are kept."""
     X, Y = toy(60, shape=(4, 3))
-    sizes, original = [], _problem.dtrsm
+    sizes, original = [], _problem.solve_triangular
 
-    def counted(alpha, L, B, **options):
-        sizes.append(B.shape[0])
-        return original(alpha, L, B, **options)
+    def counted(L, B, **options):
+        sizes.append(B.shape[1])
+        return original(L, B, **options)
 
-    monkeypatch.setattr(_problem, "dtrsm", counted)
+    monkeypatch.setattr(_problem, "solve_triangular", counted)
     KernelHOLRR(2, kernel="rbf", gamma=0.1).fit(X, Y)
     assert sizes[0] == 12
     assert max(sizes[1:]) == 2

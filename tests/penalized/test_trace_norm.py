@@ -253,8 +253,9 @@ def test_weights_are_repeated_samples():
     assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-8, atol=1e-9)
 
 
-def test_warm_start_goes_on_from_the_last_fit():
-    X, Y = toy(n=8, d0=6, shape=(3, 4))
+@pytest.mark.parametrize("shape", [(3, 4), (3, 1, 4)])
+def test_warm_start_goes_on_from_the_last_fit(shape):
+    X, Y = toy(n=8, d0=6, shape=shape)
     cold = TraceNormRegression(0.3, tol=1e-8, max_iter=5000).fit(X, Y)
     model = TraceNormRegression(0.3, tol=1e-8, max_iter=5000, warm_start=True).fit(X, Y)
     assert model.n_iter_ == cold.n_iter_ > 8

@@ -31,13 +31,7 @@ __all__ = ["KernelFolds", "LandmarkFolds"]
 class _CandidateKernels(Folds):
     """Folds of which each kernel is a candidate.
 
-    Parameters
-    ----------
-    data : Samples or Source
-    splits : list of index pairs
-        Empty where only the problems of all the data are asked for.
-    specs : list of KernelSpec
-    fit_intercept, center_kernel, response_grams : bool
+    There are no splits where only the problems of all the data are asked for.
     """
 
     def __init__(
@@ -104,11 +98,7 @@ class KernelFolds(_CandidateKernels):
 class LandmarkFolds(_CandidateKernels):
     """Folds of linear problems in the features of landmarks, of which the moments suffice.
 
-    Parameters
-    ----------
-    data, splits, specs, options
-        As in `_CandidateKernels`; the splits of a source are a partition.
-    points : array of shape (n_landmarks, n_features)
+    The landmarks are `points`, (n_landmarks, n_features). The splits of a source are a partition.
     """
 
     def __init__(
@@ -131,7 +121,8 @@ class LandmarkFolds(_CandidateKernels):
         self.parts = []
         if self.partition:
             labels = labels_of(self.splits, self.data.n_samples)
-            parts = self._moments(candidate, labels, self.n_folds)
+            of = self.features[candidate[0]].fold_moments
+            parts = of(self.data, labels, self.n_folds, self.response_grams)
             self.parts = list(zip(merge_others(parts), parts, strict=True))
 
     def problem(self, fold: int, *candidate: int) -> tuple[Spectral, HeldOut]:
@@ -157,18 +148,12 @@ class LandmarkFolds(_CandidateKernels):
         return self.parts[fold][1]
 
     def full_problem(self, *candidate: int) -> tuple[Spectral, float]:
-        (total,) = self._moments(candidate, None, 1)
+        total = self.features[candidate[0]].moments(self.data, self.response_grams)
         return spectral_from_moments(self._centred(total)), total.weight
 
     def refit(self, estimator: Any, **options: Any) -> Any:
         self.parts = []
         return super().refit(estimator, **options)
-
-    def _moments(
-        self, candidate: tuple[int, ...], labels: Array | None, n_folds: int
-    ) -> list[Moments]:
-        features = self.features[candidate[0]]
-        return features.fold_moments(self.data, labels, n_folds, self.response_grams)
 
     def _centred(self, moments: Moments) -> Moments:
         return moments.centred(self.fit_intercept, centre_inputs=self.center_kernel)

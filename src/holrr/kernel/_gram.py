@@ -90,25 +90,25 @@ class KernelFunction:
                 f"kernel={self.name!r} is computed for NumPy arrays only; got {type(X).__name__}. "
                 f"Convert X to NumPy, or use one of {', '.join(_EVERY_LIBRARY)}."
             )
-        xp = namespace_of(X)
-        gamma, K = self.params.get("gamma"), X @ Z.T
-        gamma = 1.0 / X.shape[1] if gamma is None else float(gamma)
-        if self.name == "rbf":
-            squares = [xp.sum(A * A, axis=1) for A in (X, Z)]
-            distance = squares[0][:, None] + squares[1][None, :] - 2 * K
-            return xp.exp(-gamma * xp.where(distance > 0, distance, xp.zeros_like(distance)))
-        return self._of_products(K, X.shape[1])
+        xp, K = namespace_of(X), X @ Z.T
+        if self.name != "rbf":
+            return self._of_products(K, X.shape[1])
+        squares = [xp.sum(A * A, axis=1) for A in (X, Z)]
+        distance = xp.clip(squares[0][:, None] + squares[1][None, :] - 2 * K, 0.0, None)
+        return xp.exp(-self._gamma(X.shape[1]) * distance)
 
     def _of_products(self, K: Array, n_features: int) -> Array:
         """The kernel from the inner products of the inputs."""
         if self.name == "linear":
             return K
-        gamma = self.params.get("gamma")
-        gamma = 1.0 / n_features if gamma is None else float(gamma)
-        K = gamma * K + float(self.params.get("coef0", 1))
+        K = self._gamma(n_features) * K + float(self.params.get("coef0", 1))
         if self.name == "sigmoid":
             return namespace_of(K).tanh(K)
         return K ** float(self.params.get("degree", 3))
+
+    def _gamma(self, n_features: int) -> float:
+        gamma = self.params.get("gamma")
+        return 1.0 / n_features if gamma is None else float(gamma)
 
     def _check_finite(self, K: Array) -> Array:
         xp = namespace_of(K)
@@ -203,12 +203,7 @@ def centred_gram(
 ) -> Gram:
     """The Gram matrix of the rows of `X`, about the weighted mean of their features.
 
-    Parameters
-    ----------
-    kernel : KernelFunction
-    X : array of shape (n_samples, n_features), or the Gram matrix of a precomputed kernel
-    w : array of shape (n_samples,) or None
-    center : bool
+    A precomputed kernel has the Gram matrix itself as `X`.
     """
     K = kernel(X)
     xp, n = namespace_of(K), K.shape[0]

@@ -20,9 +20,7 @@ class KernelHOLRR(MultilinearRank, KernelTensorRegressor):
     Parameters
     ----------
     rank : int, float, tuple or None, default=None
-        None for full rank; an int for every mode, capped at each mode's size; a float in (0, 1) for
-        the smallest ranks that hold that share of each mode's energy; or a tuple ``(R0, ..., Rp)``
-        of such entries, input mode first.
+        As in `HOLRR`: an int, a share of the energy or None, for all modes or for each.
     alpha : float, default=1.0
         Ridge penalty, at least 0.
     kernel, gamma, degree, coef0, kernel_params
@@ -48,14 +46,8 @@ class KernelHOLRR(MultilinearRank, KernelTensorRegressor):
     rank_ : tuple of int
         The ranks that were used. An input rank that the data do not support, or that is above the
         number of outputs, is lowered.
-    objective_ : float
-        The objective at this fit.
-    lower_bound_ : float
-        A number that the minimum over all coefficients of these ranks is not below.
-    spectra_ : list of p + 1 arrays
-        Leading squared singular values of each unfolding of Z.
-    n_iter_ : int
-        Number of rounds, of which the spectral one is the first.
+    objective_, lower_bound_, spectra_, energy_, n_iter_
+        As in `HOLRR`.
     intercept_, noise_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_, labels_
         See `KernelRLS`.
 
@@ -76,11 +68,6 @@ class KernelHOLRR(MultilinearRank, KernelTensorRegressor):
     >>> [U.shape for U in model.factors_], model.score(X, Y) > 0.999
     ([(200, 2), (5, 2), (6, 2)], True)
     """
-
-    _parameter_constraints: dict = {  # noqa: RUF012
-        **KernelTensorRegressor._parameter_constraints,
-        **MultilinearRank._structure_constraints,
-    }
 
     def __init__(
         self,

@@ -22,10 +22,9 @@ class KernelHOLRRCV(MultilinearRanks, KernelSearchCV):
         decades from 1e-5 to 1e2 times the mean eigenvalue of the Gram matrix (from the least to
         the largest one of the kernels).
     ranks : None, int, tuple or list of tuples, default=None
-        None to try all ranks; an int, or a tuple ``(R0, ..., Rp)``, input mode first, for all up to
-        these caps; a list of tuples for just those.
+        None to try all, caps for the modes, or just these, as in `HOLRRCV`.
     cv : int, splitter or iterable, default=5
-        Number of folds, any splitter of scikit-learn, or pairs of training and test indices.
+        Folds, as in `HOLRRCV`.
     kernel : str or callable, default="rbf"
         The kernel, as in `KernelRLS`.
     gammas : None, float or list of floats, default=None
@@ -42,17 +41,13 @@ class KernelHOLRRCV(MultilinearRanks, KernelSearchCV):
         Where the output subspaces come from, as in `KernelHOLRR`.
     refine : bool, default=False
         Whether the final fit is refined; the errors are those of the fits before refinement.
-    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
-        As in `HOLRRCV`.
-    selection : {"stack", "min", "1se"} or callable, default="stack"
+    criterion, selection, max_bytes, search, n_jobs, verbose
         As in `HOLRRCV`.
     fit_intercept, center_kernel : bool, default=True
         As in `KernelRLS`.
     n_components, landmarks, random_state
         As in `KernelRLS`. The landmarks are drawn once, from all samples, for all folds and
         kernels; drawing them looks at no outputs.
-    max_bytes, search, n_jobs, verbose
-        As in `HOLRRCV`.
     output_shape, sample_dim
         As in `HOLRR`.
 
@@ -84,8 +79,7 @@ class KernelHOLRRCV(MultilinearRanks, KernelSearchCV):
     landmarks_ : array of shape (n_components, n_features)
         With landmarks only.
     noise_ : array of shape (d1, ..., dp), or float for scalar targets
-        Standard deviation of the noise of each output: from held-out residuals, see
-        docs/intervals.md.
+        As in `HOLRRCV`.
     dual_coef_, intercept_, tucker_, n_parameters_, core_, factors_, spectra_
         Those of the final model.
     n_features_in_, feature_names_in_, labels_
@@ -118,10 +112,6 @@ class KernelHOLRRCV(MultilinearRanks, KernelSearchCV):
     """
 
     _plain = KernelHOLRR
-    _parameter_constraints: dict = {  # noqa: RUF012
-        **KernelSearchCV._parameter_constraints,
-        **MultilinearRanks._structure_constraints,
-    }
 
     def __init__(
         self,

@@ -39,12 +39,8 @@ class KernelLRR(LowRank, KernelTensorRegressor):
     rank_ : int
         The rank that was used: lower than asked for where the data do not support it, and never
         above the number of outputs.
-    objective_ : float
-        The minimum.
-    lower_bound_ : float
-        The same, since the problem is solved exactly.
-    spectra_ : list of p + 1 arrays
-        Squared singular values of Z; of the input mode only.
+    objective_, lower_bound_, spectra_
+        As in `LRR`.
     intercept_, noise_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_, labels_
         See `KernelRLS`.
 

@@ -27,7 +27,8 @@ class KernelRLS(Unconstrained, KernelTensorRegressor):
         Ridge penalty, at least 0. With 0, the solution of least norm.
     kernel : str or callable, default="linear"
         One of scikit-learn's pairwise kernels ("linear", "rbf", "poly", "laplacian", "cosine",
-        "sigmoid", ...), "precomputed", or a function of two samples.
+        "sigmoid", ...), "precomputed", or a function of two samples. Those that need no more than
+        products of the inputs ("linear", "poly", "rbf", "sigmoid") take arrays of any library.
     gamma : float, default=None
         Parameter of the rbf, laplacian, polynomial, exponential chi2 and sigmoid kernels; None for
         their default, which for most of them is ``1 / n_features``.

@@ -56,10 +56,6 @@ class KernelRLSCV(NoRanks, KernelSearchCV):
     """
 
     _plain = KernelRLS
-    _parameter_constraints: dict = {  # noqa: RUF012
-        **KernelSearchCV._parameter_constraints,
-        **NoRanks._structure_constraints,
-    }
 
     def __init__(
         self,

@@ -176,10 +176,7 @@ def mean_eigenvalue(
 def kernel_alphas(means: Sequence[float]) -> np.ndarray:
     """Penalties in half decades: 1e-5 times the least mean eigenvalue to 1e2 times the largest.
 
-    Parameters
-    ----------
-    means : sequence of floats
-        Mean eigenvalue of the (centred) Gram matrix of each kernel.
+    The `means` are those of the (centred) Gram matrix of each kernel.
     """
     usable = [m for m in means if m > 0 and math.isfinite(m)] or [1.0]
     low, high = 1e-5 * min(usable), 1e2 * max(usable)

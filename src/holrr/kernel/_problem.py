@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dsyrk, dtrsm
+from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dlange, dpocon, dpotrf, dpstrf
 
 from ..core.caution import warn
@@ -32,7 +33,6 @@ from ..core.namespace import (
     add_to_diagonal,
     asarray_like,
     cholesky,
-    device_of,
     eigh,
     is_numpy_array,
     namespace_of,
@@ -67,43 +67,10 @@ def ridge_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver:
     solved = _solve_cholesky(build, Y, alpha, solver=solver)
     if solved is None:
         return spectral_from_gram(build(), Y).at(alpha)
-    C, G, L = solved.C, solved.G, solved.L
-    xp, residual = namespace_of(C), _residual(Y, solved, alpha)
-    squares = xp.reshape(alpha * alpha * xp.sum(C * C, axis=0), Y.shape)
-    return Whitened(
-        Z=xp.reshape(G.as_coefficients(C), (C.shape[0], *Y.shape)),
-        lift=lambda M: M,
-        residual=residual,
-        norm=max(Y.syy - residual, 0.0) if math.isfinite(Y.syy) else Y.syy,
-        input_rank=lambda: _gram_rank(build()),
-        mean_x=G.mean,
-        mean_y=Y.mean,
-        response_grams=Y.grams,
-        solver="cholesky",
-        dtype=Y.dtype,
-        hat=replace(_gram_hat(G, L, Y, alpha), residuals=squares),  # Y - K C = alpha C
-    )
-
-
-def _gram_hat(G: Gram, L: Array, Y: Responses, alpha: float) -> Hat:
-    n = L.shape[0]
-    return Hat(
-        form="gram",
-        factor=lambda: L,
-        alpha=alpha,
-        mean=G.mean,
-        weight=Y.weight,
-        trace=None,
-        n_directions=n,
-        squares=namespace_of(L).reshape(Y.squares, Y.shape),
-        more=G.kept(),
-    )
-
-
-def _residual(Y: Responses, solved: _Solved, alpha: float) -> float:
-    """``||Y||^2 - ||Z||^2 = alpha <Y, C> = alpha ||H||^2``."""
-    with few_threads_for(math.prod(solved.H.shape)):  # NumPy's would be in the way of SciPy's
-        return alpha * float(squared_norm(solved.H)) if math.isfinite(Y.syy) else math.inf
+    C, xp = solved.C, namespace_of(solved.C)
+    norm = max(Y.syy - solved.residual, 0.0) if math.isfinite(Y.syy) else Y.syy
+    squares = xp.reshape(alpha * alpha * xp.sum(C * C, axis=0), Y.shape)  # Y - K C = alpha C
+    return solved.problem(solved.G.as_coefficients(C), lambda M: M, norm, residuals=squares)
 
 
 def whiten_gram(
@@ -129,12 +96,10 @@ def whiten_gram(
     n_leading : int, optional
         How many leading input directions will do: of many, `Z` may hold these only.
     """
-    wide = Y.values.shape[1] > Y.values.shape[0]
-    if not (solver == "auto" and wide):
+    n, D = Y.values.shape
+    if solver != "auto" or D <= n:
         solved = _solve_cholesky(build, Y, alpha, solver=solver)
-        problem = None
-        if solved is not None:
-            problem = _root_problem(solved, Y, alpha, build, n_leading)
+        problem = None if solved is None else _root_problem(solved, n_leading)
         if problem is not None:
             return problem
         if solver == "cholesky":
@@ -155,7 +120,7 @@ def _solve_cholesky(
     if G.positive or _is_positive(G):
         L = _factor(G, alpha, 0.0 if solver == "cholesky" else _HALF)
         if L is not None:
-            return _Solved(G, L, _solve_triangular(L, Y.values))
+            return _Solved(build, G, L, Y, alpha)
     if solver == "cholesky":
         raise ValueError(
             f"solver='cholesky' needs a positive semidefinite kernel and K + alpha I to be "
@@ -163,33 +128,6 @@ def _solve_cholesky(
             f"or a larger alpha."
         )
     return None
-
-
-@dataclass(eq=False)
-class _Solved:
-    """``K + alpha I = L L'`` (the upper triangle of `L` is anything) and ``H = L^-1 Y``."""
-
-    G: Gram
-    L: Array
-    H: Array
-
-    @cached_property
-    def C(self) -> Array:
-        """``(K + alpha I)^-1 Y``, of shape (n_samples, D)."""
-        return _solve_triangular(self.L, self.H, transposed=True)
-
-    def times(self, M: Array) -> Array:
-        """``C M``, for few columns without `C`."""
-        if 4 * M.shape[1] > self.H.shape[1]:
-            return self.C @ M
-        return _solve_triangular(self.L, self.H @ M, transposed=True)
-
-
-def _solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
-    """``L^-1 B`` or ``L'^-1 B``; of NumPy arrays from the right, so that `B` is not copied."""
-    if not is_numpy_array(B):
-        return solve_triangular(L, B, transposed=transposed)
-    return dtrsm(1.0, L, B.T, side=1, lower=1, trans_a=int(not transposed)).T
 
 
 def _factor(G: Gram, alpha: float, min_rcond: float) -> Array | None:
@@ -210,31 +148,101 @@ def _factor(G: Gram, alpha: float, min_rcond: float) -> Array | None:
 
 def _is_positive(G: Gram) -> bool:
     """Whether no eigenvalue is negative beyond rounding."""
-    n, shift = G.K.shape[0], 4 * G.noise
-    xp = namespace_of(G.K)
-    shifted = G.K + shift * xp.eye(n, dtype=G.K.dtype, device=device_of(G.K))
+    shifted = add_to_diagonal(G.K + 0.0, 4 * G.noise)  # a copy
     if is_numpy_array(shifted):
         return bool(dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)[1] == 0)
     return cholesky(shifted)[0] is not None
 
 
-def _root_problem(
-    solved: _Solved,
-    Y: Responses,
-    alpha: float,
-    build: Callable[[], Gram],
-    n_leading: int | None,
-) -> Whitened | None:
+@dataclass(eq=False)
+class _Solved:
+    """``K + alpha I = L L'``, and what follows; the upper triangle of `L` is anything."""
+
+    build: Callable[[], Gram]
+    G: Gram
+    L: Array
+    Y: Responses
+    alpha: float
+
+    @cached_property
+    def H(self) -> Array:
+        """``L^-1 Y``, of shape (n_samples, D)."""
+        return solve_triangular(self.L, self.Y.values)
+
+    @cached_property
+    def C(self) -> Array:
+        """``(K + alpha I)^-1 Y``, of shape (n_samples, D)."""
+        return solve_triangular(self.L, self.H, transposed=True)
+
+    def times(self, M: Array) -> Array:
+        """``C M``, for few columns without `C`."""
+        if 4 * M.shape[1] > self.H.shape[1]:
+            return self.C @ M
+        return solve_triangular(self.L, self.H @ M, transposed=True)
+
+    @cached_property
+    def residual(self) -> float:
+        """``||Y||^2 - ||Z||^2 = alpha <Y, C> = alpha ||H||^2``."""
+        if not math.isfinite(self.Y.syy):
+            return math.inf
+        with few_threads_for(math.prod(self.H.shape)):  # NumPy's would be in the way of SciPy's
+            return self.alpha * float(squared_norm(self.H))
+
+    def inner_products(self) -> Array:
+        """``Z'Z``, of shape (D, D): as a difference of Gram matrices, where it has the digits."""
+        Y, H, alpha = self.Y.values, self.H, self.alpha
+        if self.Y.syy - self.residual < 0.01 * self.Y.syy:
+            return _symmetric_product(Y, Y - alpha * self.C)
+        if not is_numpy_array(H):
+            return Y.T @ Y - alpha * (H.T @ H)
+        S = dsyrk(1.0, Y.T, lower=1)
+        S = dsyrk(-alpha, H.T, beta=1.0, c=S, lower=1, overwrite_c=1)
+        return S + np.tril(S, -1).T
+
+    def problem(
+        self, Z: Array, lift: Callable[[Array], Array], norm: float, whole: Any = None, **known: Any
+    ) -> Whitened:
+        """The problem with `Z` as a matrix; `known` is what is special about its `Hat`."""
+        G, Y, L = self.G, self.Y, self.L
+        n_weighted = L.shape[0] if G.root is None else int((to_numpy(G.root) > 0).sum())
+        hat = Hat(
+            form="gram",
+            factor=lambda: L,
+            alpha=self.alpha,
+            mean=G.mean,
+            weight=Y.weight,
+            trace=None,
+            n_directions=n_weighted,
+            squares=Y.squares,
+            more=G.kept(),
+            **known,
+        )
+        return Whitened(
+            Z=namespace_of(Z).reshape(Z, (Z.shape[0], *Y.shape)),
+            lift=lift,
+            residual=self.residual,
+            norm=norm,
+            input_rank=lambda: _gram_rank(self.build()),
+            mean_x=G.mean,
+            mean_y=Y.mean,
+            response_grams=Y.grams,
+            solver="cholesky",
+            dtype=Y.dtype,
+            hat=hat,
+            whole=whole,
+        )
+
+
+def _root_problem(solved: _Solved, n_leading: int | None) -> Whitened | None:
     """The whitened problem in the coordinates of a square root of ``Z'Z``."""
-    G, residual = solved.G, _residual(Y, solved, alpha)
-    norm = Y.syy - residual
+    Y, alpha = solved.Y, solved.alpha
     # Where next to nothing is fitted (or squares leave the range of floats) the difference
     # Y - alpha C has no digits.
-    if not (math.isfinite(Y.syy) and norm > max(_HALF * Y.syy, _TINY)):
+    if not (math.isfinite(Y.syy) and Y.syy - solved.residual > max(_HALF * Y.syy, _TINY)):
         return None
-    S, noise = _inner_products(solved, Y, alpha, norm), _EPS * Y.syy
+    S, noise = solved.inner_products(), _EPS * Y.syy
     root, lift, whole = leading_rows(S, n_leading, Y.shape, noise) or square_root(S, noise)
-    xp = namespace_of(root)
+    norm = squared_norm(root) if whole is None else namespace_of(S).linalg.trace(S)
 
     last: list[Array] = []
 
@@ -247,32 +255,8 @@ def _root_problem(
     def fitted(M: Array) -> list[tuple[float, Array]]:
         return [(1.0, Y.values @ lift(M) - alpha * duals(M))]
 
-    return Whitened(
-        Z=xp.reshape(root, (root.shape[0], *Y.shape)),
-        lift=lambda M: G.as_coefficients(duals(M)),
-        residual=residual,
-        norm=float(squared_norm(root) if whole is None else xp.linalg.trace(S)),
-        input_rank=lambda: _gram_rank(build()),
-        mean_x=G.mean,
-        mean_y=Y.mean,
-        response_grams=Y.grams,
-        solver="cholesky",
-        dtype=Y.dtype,
-        hat=replace(_gram_hat(G, solved.L, Y, alpha), fitted=fitted),
-        whole=whole,
-    )
-
-
-def _inner_products(solved: _Solved, Y: Responses, alpha: float, norm: float) -> Array:
-    """``Z'Z``, of shape (D, D): as a difference of Gram matrices, where it has the digits."""
-    H = solved.H
-    if norm < 0.01 * Y.syy:
-        return _symmetric_product(Y.values, Y.values - alpha * solved.C)
-    if not is_numpy_array(H):
-        return Y.values.T @ Y.values - alpha * (H.T @ H)
-    S = dsyrk(1.0, Y.values.T, lower=1)
-    S = dsyrk(-alpha, H.T, beta=1.0, c=S, lower=1, overwrite_c=1)
-    return S + np.tril(S, -1).T
+    to_duals = lambda M: solved.G.as_coefficients(duals(M))  # noqa: E731
+    return solved.problem(root, to_duals, float(norm), whole, fitted=fitted)
 
 
 def _symmetric_product(A: Array, B: Array, block: int = 256) -> Array:
@@ -313,7 +297,7 @@ def spectral_from_gram(G: Gram, Y: Responses) -> Spectral:
         solver="eigh",
         dtype=Y.dtype,
         weight=Y.weight,
-        squares=namespace_of(Q).reshape(Y.squares, Y.shape),
+        squares=Y.squares,
         more=G.kept(),
     )
 

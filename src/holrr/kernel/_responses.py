@@ -26,7 +26,7 @@ class Responses:
         In float64, in memory of its own.
     mean : array of shape (d1, ..., dp)
         Zero where no intercept is fitted.
-    squares : array of shape (D,)
+    squares : array of shape (d1, ..., dp)
         Squared norms of the columns of `values`; infinity where they overflow.
     weight : float
         Sum of the weights.
@@ -73,7 +73,7 @@ def centre_responses(
     return Responses(
         values=values,
         mean=xp.reshape(mean, shape),
-        squares=squares,
+        squares=xp.reshape(squares, shape),
         weight=float(Y.shape[0]) if w is None else float(xp.sum(w)),
         grams=_output_grams(values, shape) if grams else None,
         dtype="float32" if Y.dtype == xp.float32 else "float64",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf
 
 from ..core.approximate import Whole
 from ..core.namespace import (
@@ -14,7 +13,6 @@ from ..core.namespace import (
     asarray_like,
     cholesky,
     eigh,
-    is_numpy_array,
     namespace_of,
     solve_triangular,
 )
@@ -34,7 +32,7 @@ def square_root(S: Array, noise: float) -> Root:
     eigenpairs.
     """
     xp = namespace_of(S)
-    L = _lower_factor(S)
+    L, _ = cholesky(S)
     if L is not None:
         d = xp.linalg.diagonal(L)
         if float(xp.min(d)) > 1e-4 * float(xp.max(d)):
@@ -44,13 +42,6 @@ def square_root(S: Array, noise: float) -> Root:
     # takes no direction away: R^-1 R = V V'.
     sigma = xp.sqrt(xp.clip(lam, noise, None))
     return sigma[:, None] * V.T, lambda M: V @ (M / sigma[:, None]), None
-
-
-def _lower_factor(S: Array) -> Array | None:
-    if not is_numpy_array(S):
-        return cholesky(S)[0]
-    L, info = dpotrf(S.T, lower=1, clean=1)
-    return L if info == 0 else None
 
 
 def leading_rows(

@@ -9,22 +9,20 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import Approximating, all_or_nothing, label_constraints
+from ..base import Approximating
 from ..core.namespace import Array, beside, namespace_of, row_blocks, to_numpy
 from ..core.spectral import Whitened, check_moments, whiten_moments
 from ..core.threads import few_threads_for
 from ..core.tucker import Tucker
 from ..data.arrays import check_inputs
 from ..data.moments import Moments
-from ..data.samples import Samples, ingest
+from ..data.samples import Samples
 from ..data.source import Source
-from ..linear.base import check_batch, moments_so_far
 from ._gram import Gram, KernelFunction, centred_gram
 from ._kernels import KernelSpec, kernel_function
 from ._landmarks import Landmarks, choose_landmarks, copy_of
@@ -93,7 +91,6 @@ class KernelTensorRegressor(KernelParameters, Approximating):
         "alpha": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions(set(SOLVERS))],
         **kernel_constraints,
-        **label_constraints,
     }
 
     alpha: float
@@ -101,63 +98,14 @@ class KernelTensorRegressor(KernelParameters, Approximating):
     solver: str
     moments_: Moments
 
-    @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the model.
+    partial_fit = available_if(_has_landmarks)(Approximating.partial_fit)
 
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            With ``kernel="precomputed"``, the Gram matrix (n_samples, n_samples). The kernels that
-            need no more than products of the inputs ("linear", "poly", "rbf", "sigmoid") take
-            arrays of any library that follows the array API standard, too. With landmarks memory
-            maps, HDF5 and Zarr arrays are read in blocks, and Dask arrays reduced where they are.
-        y : array of shape (n_samples, d1, ..., dp)
-            Outputs of any order p >= 0; p = 0 are scalar targets.
-        sample_weight : array of shape (n_samples,), optional
-            Weights of the samples in the squared error.
+    @property
+    def _streams(self) -> bool:  # type: ignore[override]
+        return self._uses_landmarks
 
-        Returns
-        -------
-        self
-        """
-        return self._fit_data(ingest(self, X, y, sample_weight, stream=self._uses_landmarks))
-
-    @available_if(_has_landmarks)
-    @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Add a batch of samples to those seen so far and fit the model to all of them.
-
-        Only with landmarks: those given, or drawn from the first batch. As with the linear
-        estimators, the problem is solved when something of the fit is asked for.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-        y : array of shape (n_samples, d1, ..., dp)
-        sample_weight : array of shape (n_samples,), optional
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from holrr import KernelRLS
-        >>> model, X = KernelRLS(n_components=3, random_state=0), np.linspace(0, 1, 8)[:, None]
-        >>> model.partial_fit(X, np.sin(X)).partial_fit(X + 1, np.sin(X + 1)).moments_.n_samples
-        16
-        """
-        seen = moments_so_far(self)
-        data = ingest(self, X, y, sample_weight, reset=seen is None)
-        if seen is None:
-            features = self._draw_features(data)
-        else:
-            features = self._features_so_far()
-            check_batch(data, seen)
+    def _add_batch(self, data: Samples | Source, seen: Moments | None) -> Any:
+        features = self._draw_features(data) if seen is None else self._features_so_far()
         batch = features.moments(data, self._wants_response_grams())
         moments = batch if seen is None else seen + batch
         check_moments(moments, self.solver)
@@ -228,7 +176,6 @@ class KernelTensorRegressor(KernelParameters, Approximating):
     # ------------------------------------------------------------ from data to fitted attributes
 
     def _fit_data(self, data: Samples | Source, **options: Any) -> Any:
-        """Fit to data that came through the door; `options` are those of `_solve`."""
         if isinstance(data, Samples):
             data = data.in_units(inputs=False)
         if self._uses_landmarks:

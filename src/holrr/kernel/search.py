@@ -27,7 +27,6 @@ class KernelSearchCV(KernelParameters, SurfaceSearchCV):
     """The kernel family: one candidate axis more, that of the kernels."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **SurfaceSearchCV._parameter_constraints,
         **{name: kernel_constraints[name] for name in kernel_constraints if name != "gamma"},
         "gammas": "no_validation",
         "kernels": "no_validation",
@@ -99,14 +98,9 @@ class KernelSearchCV(KernelParameters, SurfaceSearchCV):
     def _results(self, found: Any, plan: Any, folds: Folds) -> dict[str, Any]:
         return {**super()._results(found, plan, folds), "kernels": self.kernels_}
 
-    def _at_place(self, index: Index) -> dict[str, Any]:
-        return {
-            **self.kernels_[index[0]],
-            "alpha": float(self.alphas_[index[1]]),
-            "fit_intercept": self.fit_intercept,
-            "center_kernel": self.center_kernel,
-            "landmarks": getattr(self, "landmarks_", None),
-        }
+    def _at_place(self, place: Index) -> dict[str, Any]:
+        drawn = {"landmarks": self.landmarks_} if self._uses_landmarks else {}
+        return {**super()._at_place(place), **self.kernels_[place[0]], **drawn}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -106,11 +106,6 @@ class HOLRR(MultilinearRank, LinearApproximating):
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012
-        **LinearApproximating._parameter_constraints,
-        **MultilinearRank._structure_constraints,
-    }
-
     def __init__(
         self,
         rank=None,

@@ -12,15 +12,14 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..base import Approximating, TensorRegressor, all_or_nothing, label_constraints
-from ..core.caution import warn
+from ..base import Approximating, TensorRegressor, all_or_nothing
 from ..core.finite import BadEntryError
 from ..core.namespace import Array, beside, to_numpy
 from ..core.samples import whiten_arrays
 from ..core.spectral import SOLVERS, Whitened, check_moments, whiten_moments
 from ..core.threads import few_threads_for
 from ..data.moments import Moments
-from ..data.samples import Samples, forget_names, ingest
+from ..data.samples import Samples, forget_names
 from ..data.source import Source
 from ..data.wide import whiten_source
 from .holes import (
@@ -36,8 +35,8 @@ from .holes import (
     without_unobserved,
 )
 
-__all__ = ["LinearApproximating", "LinearTensorRegressor", "check_batch", "moments_so_far"]
-__all__ += ["output_constraints", "refuse_output_weight"]
+__all__ = ["LinearApproximating", "LinearTensorRegressor", "output_constraints"]
+__all__ += ["refuse_output_weight"]
 
 
 output_constraints: dict[str, list[Any]] = {
@@ -55,67 +54,10 @@ class LinearTensorRegressor(TensorRegressor):
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
         "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_intercept": ["boolean"],
-        **label_constraints,
     }
 
     alpha: float
     fit_intercept: bool
-
-    @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            NumPy, or any library that follows the array API standard (torch, cupy, ...); the fit
-            is computed where the arrays live. Memory maps, HDF5 and Zarr arrays are read in blocks,
-            Dask arrays are reduced on the active scheduler (see docs/streaming.md).
-        y : array of shape (n_samples, d1, ..., dp)
-            Outputs of any order p >= 0; p = 0 are scalar targets.
-        sample_weight : array of shape (n_samples,), optional
-            Weights of the samples in the squared error.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit_data(ingest(self, X, y, sample_weight))
-
-    @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Add a batch of samples to those seen so far and fit the model to all of them.
-
-        The data are kept as moments, whose size does not depend on the number of samples. A batch
-        only adds to them: the problem is solved when something of the fit is asked for (a
-        prediction, an attribute, a copy), which is where an error of the solver is raised. After
-        `fit`, which keeps no moments, it starts anew and says so in a warning.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-        y : array of shape (n_samples, d1, ..., dp)
-        sample_weight : array of shape (n_samples,), optional
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from holrr import RLS
-        >>> model = RLS().partial_fit(np.eye(4), np.ones((4, 3, 2)))
-        >>> model.partial_fit(-np.eye(4), np.zeros((4, 3, 2))).moments_.n_samples
-        8
-        """
-        seen = moments_so_far(self)
-        data = ingest(self, X, y, sample_weight, reset=seen is None)
-        if seen is not None:
-            check_batch(data, seen)
-        return self._add_batch(data, seen)
 
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
@@ -154,17 +96,13 @@ class LinearTensorRegressor(TensorRegressor):
     def _problem_of_moments(self, moments: Moments) -> Any:
         """What `_solve` wants, from moments."""
 
+    @abstractmethod
     def _problem_of_source(self, source: Source) -> Any:
         """What `_solve` wants, from data beyond memory."""
-        return self._problem_of_moments(source.moments(self._wants_response_grams()))
-
-    def _wants_response_grams(self) -> bool:
-        return False
 
     # ------------------------------------------------------------ from data to fitted attributes
 
     def _fit_data(self, data: Samples | Source, **options: Any) -> Any:
-        """Fit to data that came through the door; `options` are those of `_solve`."""
         with few_threads_for(data.work if isinstance(data, Samples) else math.inf):
             if isinstance(data, Samples):
                 problem = self._problem_of_samples(data.at_hand().in_units())
@@ -180,7 +118,6 @@ class LinearTensorRegressor(TensorRegressor):
         return self
 
     def _add_batch(self, data: Samples | Source, seen: Moments | None, **options: Any) -> Any:
-        """Add a batch to the moments of those before; the fit to them all is put off."""
         grams = self._wants_response_grams() if seen is None else seen.response_grams is not None
         with few_threads_for(data.work if isinstance(data, Samples) else math.inf):
             moments = data.moments(grams)
@@ -216,7 +153,6 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
     """Linear estimators that approximate the whitened tensor of one penalty."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **LinearTensorRegressor._parameter_constraints,
         "solver": [StrOptions(set(SOLVERS))],
         **output_constraints,
     }
@@ -235,20 +171,11 @@ class LinearApproximating(Approximating, LinearTensorRegressor):
         return self
 
     def _fit_samples(
-        self,
-        data: Samples,
-        mask: Array | None = None,
-        pilot: LinearApproximating | None = None,
+        self, data: Samples, mask: Array | None = None, pilot: LinearApproximating | None = None
     ) -> None:
         """Fit to samples in memory, of which outputs may be missing.
 
-        Parameters
-        ----------
-        data : Samples
-        mask : array of shape (R0, ...), optional
-            As in `_solve`.
-        pilot : LinearApproximating, optional
-            The model that fills the holes where there is a mask.
+        Where there is a `mask`, as in `_solve`, the holes are filled by the model `pilot`.
         """
         if self.missing == "raise":
             super()._fit_data(data, mask=mask)
@@ -327,24 +254,4 @@ def refuse_output_weight(estimator: Any, what: str) -> None:
         raise ValueError(
             f"output_weight needs samples in memory, and cannot be used with {what}; scale y by "
             f"the square roots of the weights before, and the predictions back."
-        )
-
-
-def moments_so_far(estimator: Any) -> Moments | None:
-    """The moments that a batch is added to; None, perhaps with a warning, for a new start."""
-    seen = vars(estimator).get("moments_")
-    if seen is None and hasattr(estimator, "tucker_"):
-        warn(
-            "partial_fit starts anew: fit keeps no moments of its data to go on from. To add "
-            "batches to earlier data, start with partial_fit or fit_moments."
-        )
-    return seen
-
-
-def check_batch(data: Samples | Source, seen: Moments) -> None:
-    """A batch must have outputs of the shape that the batches before had."""
-    if data.output_shape != seen.output_shape:
-        raise ValueError(
-            f"y of this batch has outputs of shape {data.output_shape}; the batches before had "
-            f"{seen.output_shape}."
         )

@@ -152,10 +152,6 @@ class HOLRRCV(MultilinearRanks, LinearSurfaceSearchCV):
     """
 
     _plain = HOLRR
-    _parameter_constraints: dict = {  # noqa: RUF012
-        **LinearSurfaceSearchCV._parameter_constraints,
-        **MultilinearRanks._structure_constraints,
-    }
 
     def __init__(
         self,

@@ -68,10 +68,6 @@ class RLSCV(NoRanks, LinearSurfaceSearchCV):
     """
 
     _plain = RLS
-    _parameter_constraints: dict = {  # noqa: RUF012
-        **LinearSurfaceSearchCV._parameter_constraints,
-        **NoRanks._structure_constraints,
-    }
 
     def __init__(
         self,

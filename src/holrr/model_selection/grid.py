@@ -146,20 +146,18 @@ def parameter_counts(shape: Sequence[int], caps: Sequence[int]) -> np.ndarray:
 class MultilinearRanks:
     """Searches over a rank for each mode."""
 
-    _structure_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "subspaces": [StrOptions({"fitted", "response"})],
         "refine": ["boolean"],
     }
 
     ranks: Any
-    subspaces: str
-    refine: bool
 
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         return check_ranks(self.ranks, shape)
 
     def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
-        return {"rank": rank, "subspaces": self.subspaces, "refine": self.refine}
+        return {"rank": rank}
 
 
 class MatrixRanks:
@@ -178,7 +176,7 @@ class MatrixRanks:
 class NoRanks:
     """Searches over penalties alone: there is nothing to stack."""
 
-    _structure_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "selection": [StrOptions({"min", "1se"}), callable],
     }
 

@@ -109,18 +109,12 @@ class LinearSurfaceSearchCV(LinearSearchCV, SurfaceSearchCV):
     """Linear models whose ranks are chosen from surfaces; outputs may be missing or weighted."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **SurfaceSearchCV._parameter_constraints,
         "solver": [StrOptions({"auto", "eigh", "svd"})],
         **output_constraints,
     }
 
     missing: str
     output_weight: Any
-
-    def _at_place(self, index: Index) -> dict[str, Any]:
-        names = ("fit_intercept", "solver", "missing")
-        kept = {name: getattr(self, name) for name in names}
-        return {"alpha": float(self.alphas_[index[0]]), **kept}
 
     def _default_penalties(self, folds: Any) -> np.ndarray:
         return default_alphas(*folds.energy())
@@ -180,7 +174,7 @@ class LinearSurfaceSearchCV(LinearSearchCV, SurfaceSearchCV):
 
             def visit(index: Index) -> Visit:
                 n = len(index) - len(plan.caps)
-                model = self._model(index[:n], tuple(i + 1 for i in index[n:]))
+                model = self._model_at(index[:n], tuple(i + 1 for i in index[n:]))
                 bar.expect(folds.n_folds)
                 return folds.visit(model, self.n_jobs, bar.tick)
 

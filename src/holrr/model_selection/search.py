@@ -14,16 +14,17 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import all_or_nothing, label_constraints
+from ..base import all_or_nothing
 from ..core.namespace import Array, is_numpy_array, to_numpy
 from ..core.threads import few_threads_for
 from ..data.labels import check_rows
 from ..data.moments import Moments
 from ..data.samples import Samples, ingest
 from ..data.source import Source
+from ..parameters import Parameters
 from ..progress import Progress, progress
 from ..results import Later, Results
 from .final_model import FinalModel
@@ -35,13 +36,16 @@ __all__ = ["Data", "Index", "SearchCV"]
 
 # About how many penalties a search tries, for an estimate of its work.
 _N_CANDIDATES = 13
+# What a model does not take over from its search: it is silent, and meets outputs that are weighted
+# and landmarks and seeds that are drawn.
+_OF_THE_SEARCH = {"n_components", "output_weight", "random_state", "verbose"}
 
 Index = tuple[int, ...]
 # All of them know the numbers of samples and features, and the shape of the outputs.
 Data = Samples | Source | Moments
 
 
-class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=ABCMeta):
+class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, Parameters, metaclass=ABCMeta):
     """Choose among candidates by held-out error; predict like the chosen one, refitted to all."""
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
@@ -49,13 +53,13 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         "fit_intercept": ["boolean"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
-        **label_constraints,
     }
 
     # The parameter with the penalties; whether zero is one; whether data may be beyond memory.
     _penalties = "alphas"
     _zero_is_a_penalty = True
     _streams = True
+    _plain: Any  # the class of the models
 
     cv: Any
     fit_intercept: bool
@@ -252,9 +256,14 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, BaseEstimator, meta
         """Fit a model to all the data; `options` are those of its `_solve`."""
         return folds.refit(model, **options)
 
+    def _model(self, **chosen: Any) -> Any:
+        """The unfitted estimator with some parameters; the others are those of the search."""
+        taken = set(self._plain._get_param_names()) - _OF_THE_SEARCH
+        ours = {name: p for name, p in self.get_params(deep=False).items() if name in taken}
+        return self._plain(**{**ours, **chosen})
+
     def _named(self, estimator: Any) -> Any:
         """The same estimator, which knows the features as the search does."""
-        estimator.set_params(output_shape=self.output_shape, sample_dim=self.sample_dim)
         for name in ("n_features_in_", "feature_names_in_", "labels_"):
             if getattr(self, name, None) is not None:
                 setattr(estimator, name, getattr(self, name))

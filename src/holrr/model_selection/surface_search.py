@@ -39,7 +39,6 @@ class SurfaceSearchCV(Intervals, SearchCV):
     """Choose penalty and ranks, then predict like the chosen model refitted to all the data."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **SearchCV._parameter_constraints,
         "alphas": ["array-like", Interval(Real, 0, None, closed="left"), None],
         "criterion": [StrOptions({"cv", *CRITERIA})],
         "selection": [StrOptions(set(SELECTIONS)), callable],
@@ -54,7 +53,6 @@ class SurfaceSearchCV(Intervals, SearchCV):
     subspaces: str = "fitted"
     refine: bool = False
     search: str = "exhaustive"
-    _plain: type  # the estimator that is searched for
 
     # ------------------------------------------------------------ what a family of models adds
 
@@ -66,17 +64,17 @@ class SurfaceSearchCV(Intervals, SearchCV):
     def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
         """The parameters of an estimator of this rank that have to do with it."""
 
-    @abstractmethod
-    def _at_place(self, index: Index) -> dict[str, Any]:
-        """Its other parameters, at a place ``(*candidate, alpha)`` of the grid."""
+    def _at_place(self, place: Index) -> dict[str, Any]:
+        """Those that have to do with its place ``(*candidate, alpha)`` of the grid."""
+        return {"alpha": float(self.alphas_[place[-1]])}
 
     def _n_inputs(self, data: Data) -> int:
         """Size of the input mode of the coefficients."""
         return data.n_features
 
-    def _model(self, index: Index, rank: tuple[int, ...]) -> Any:
+    def _model_at(self, place: Index, rank: tuple[int, ...]) -> Any:
         """The unfitted estimator for a place of the grid and a rank."""
-        return self._plain(**self._of_rank(rank), **self._at_place(index))
+        return self._model(**self._of_rank(rank), **self._at_place(place))
 
     # ------------------------------------------------------------ the search
 
@@ -231,8 +229,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
         return select(self.cv_results_, self.selection, folds.n_folds, key=self._key())
 
     def _candidate(self, index: Index) -> Any:
-        place, rank = self._parted(index)
-        return self._model(place, rank)
+        return self._model_at(*self._parted(index))
 
     def _parted(self, index: Index) -> tuple[Index, tuple[int, ...]]:
         """A place of the surface as penalty (and kernel), and rank."""
@@ -262,7 +259,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
                 candidates=plan.mask(),
                 n_jobs=self._n_threads(folds),
             )
-        model = self._named(self._model(place, stack.mask.shape))
+        model = self._named(self._model_at(place, stack.mask.shape))
         judged = folds.judge(stack, model)
         if judged is None:
             return None
@@ -286,7 +283,7 @@ class SurfaceSearchCV(Intervals, SearchCV):
 
         def run(fold: int) -> Any:
             mask = None if masks is None else masks[fold]
-            model = self._model(place, rank if mask is None else mask.shape)
+            model = self._model_at(place, rank if mask is None else mask.shape)
             problem, found = folds.fitted(model, mask, fold, alpha, *candidate)
             held = folds.held_out(fold, *candidate)
             if isinstance(held, Moments):

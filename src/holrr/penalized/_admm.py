@@ -65,16 +65,8 @@ def trace_norm(
 ) -> Solution:
     """Minimise the penalised objective to a relative duality gap of at most `tol`.
 
-    Parameters
-    ----------
-    problem : Penalized
-    penalty : float
-    start : State, optional
-        Where to start from; by default at the solution without the trace norms.
-    max_iter : int
-    tol : float
-    report : callable, optional
-        Called with the iteration, the objective and the lower bound at each look.
+    It starts at the solution without the trace norms, unless told otherwise, and reports the
+    iteration, the objective and the lower bound at each look.
     """
     if penalty == 0 or not problem.splits:
         return ridge_solution(problem)
@@ -166,18 +158,13 @@ def _candidate(
     """`W` on the ranges of all copies: its ranks are exactly those of the copies."""
     core = multi_mode_product(state.W, bases, transposed=True)
     bound = problem.lower_bound(_feasible(problem, state, state.multipliers))
-    if 0 in core.shape:
-        return replace(
-            zero_solution(problem),
-            lower_bound=bound,
-            n_iter=n_iter,
-            converged=False,
-            history=history,
-            state=state,
-        )
-    tucker = _compressed(core, bases)
-    objective = problem.objective(tucker.core, tucker.factors, state.penalty)
-    return Solution(tucker, False, objective, bound, n_iter, False, history, state)
+    if is_zero := 0 in core.shape:
+        zero = zero_solution(problem)
+        tucker, objective = zero.tucker, zero.objective
+    else:
+        tucker = _compressed(core, bases)
+        objective = problem.objective(tucker.core, tucker.factors, state.penalty)
+    return Solution(tucker, is_zero, objective, bound, n_iter, False, history, state)
 
 
 def _feasible(problem: Penalized, state: State, multipliers: Sequence[Array]) -> Array:

@@ -76,18 +76,8 @@ def alternate(
 ) -> Descent:
     """Rounds of exact block minimisations until one lowers the objective by a share below `tol`.
 
-    Parameters
-    ----------
-    problem : ScaledProblem
-    start : Tucker
-        In spectral coordinates, with all factors present.
-    beta : float
-        Penalty in the units of `problem`.
-    max_iter : int
-        Largest number of rounds.
-    tol : float
-    report : callable, optional
-        Called with the number and the objective of each round.
+    The start is in spectral coordinates, with all factors present, the penalty `beta` in the units
+    of the problem. The number and the objective of each round are reported.
     """
     V = balance(start)
     objectives = [objective(problem, V, beta)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -24,8 +25,6 @@ from ..progress import Progress
 
 __all__ = ["PenalizedCV", "held_out_mse"]
 
-Complain = Callable[[str], None]
-
 
 def held_out_mse(held_out: HeldOut, coefficients: Tucker) -> float:
     """Mean squared error on held-out data of coefficients in spectral coordinates."""
@@ -39,22 +38,16 @@ class PenalizedCV(LinearSearchCV):
     """Choose a penalty by held-out error, each fold solved for all penalties."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **LinearSearchCV._parameter_constraints,
         "verbose": ["verbose", StrOptions({"rich"})],
     }
 
     alpha = 0.0
 
+    @abstractmethod
     def _fold_errors(
-        self,
-        plan: Any,
-        penalties: np.ndarray,
-        problem: Spectral,
-        held_out: HeldOut,
-        complain: Complain,
+        self, plan: Any, penalties: np.ndarray, problem: Spectral, held_out: HeldOut
     ) -> np.ndarray:
         """Errors of all candidates, for one fold; complains where one is not converged."""
-        raise NotImplementedError
 
     def _shape(self, plan: Any, n_penalties: int) -> tuple[int, ...]:
         """Shape of the errors of one fold."""
@@ -84,12 +77,12 @@ class PenalizedCV(LinearSearchCV):
     def _errors(
         self, plan: Any, penalties: np.ndarray, folds: Folds
     ) -> tuple[Errors, tuple[int, ...]]:
-        scaled, complain = self._to_units(penalties, folds), self._complaints.append
+        scaled = self._to_units(penalties, folds)
 
         def errors(
             problem: Spectral, held_out: HeldOut, out: np.ndarray, tick: Callable[[], object]
         ) -> None:
-            out[...] = self._fold_errors(plan, scaled, problem, held_out, complain)
+            out[...] = self._fold_errors(plan, scaled, problem, held_out)
             for _ in penalties:
                 tick()
 

@@ -65,7 +65,7 @@ class MLMTNC(SpectralRegressor):
     fit_intercept : bool, default=True
         Whether an intercept is fitted (by centring the data; it is not penalised).
     verbose : bool, int or "rich", default=False
-        Whether progress is shown; "rich" for a line that is kept up to date (needs rich).
+        As in `TraceNormRegression`.
     output_shape, sample_dim
         As in `HOLRR`.
 
@@ -111,7 +111,6 @@ class MLMTNC(SpectralRegressor):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **SpectralRegressor._parameter_constraints,
         "beta": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -169,17 +168,9 @@ class MLMTNC(SpectralRegressor):
     def _descend(
         self, data: ScaledProblem, spectral: Approximation, beta: float, report: Any = None
     ) -> Descent:
-        """The best of `n_init` descents.
+        """The best of `n_init` descents, with a penalty in the units of the data.
 
-        Parameters
-        ----------
-        data : ScaledProblem
-        spectral : Approximation
-            Of ``data.T``, with the wanted ranks.
-        beta : float
-            Penalty in the units of the data.
-        report : callable, optional
-            As in `alternate`.
+        The approximation `spectral` of ``data.T`` has the wanted ranks.
         """
         unit, rng = unit_of_blocks(data), check_random_state(self.random_state)
         # With far smaller penalties than the limit all is zero, and infinity is no number to go by.

@@ -19,7 +19,7 @@ from ..model_selection.search import Index
 from ..model_selection.selection import best_index
 from ..model_selection.sweep import RankErrors, Sweep, sweep
 from ._alternating import balance, penalty
-from ._cv import Complain, PenalizedCV, held_out_mse
+from ._cv import PenalizedCV, held_out_mse
 from ._mlmtnc import (
     MLMTNC,
     beta_in_units,
@@ -86,11 +86,11 @@ class MLMTNCCV(PenalizedCV):
 
     _parameter_constraints: dict = {  # noqa: RUF012
         **MLMTNC._parameter_constraints,
-        **PenalizedCV._parameter_constraints,
         "ranks": ["array-like", None],
         "betas": ["array-like", None],
     }
 
+    _plain = MLMTNC
     _penalties = "betas"
     _zero_is_a_penalty = False
 
@@ -157,18 +157,13 @@ class MLMTNCCV(PenalizedCV):
 
     def _plan(self, folds: Folds, n_penalties: int) -> MLMTNC:
         """The model whose ranks and penalty are varied."""
-        return self._model(None, 1.0)
+        return self._model(random_state=self.seed_)
 
     def _shape(self, plan: MLMTNC, n_penalties: int) -> tuple[int, ...]:
         return (len(self.ranks_), n_penalties)
 
     def _fold_errors(
-        self,
-        plan: MLMTNC,
-        penalties: np.ndarray,
-        problem: Spectral,
-        held_out: HeldOut,
-        complain: Complain,
+        self, plan: MLMTNC, penalties: np.ndarray, problem: Spectral, held_out: HeldOut
     ) -> np.ndarray:
         data = ScaledProblem.of(problem)
         errors = np.empty((len(self.ranks_), penalties.size))
@@ -177,7 +172,7 @@ class MLMTNCCV(PenalizedCV):
             for k, beta in enumerate(penalties):
                 found = plan._descend(data, spectral, float(beta))
                 if not found.converged:
-                    complain(unconverged(self.max_iter, self.tol))
+                    self._complaints.append(unconverged(self.max_iter, self.tol))
                 errors[i, k] = held_out_mse(held_out, found.tucker)
         return errors
 
@@ -185,19 +180,8 @@ class MLMTNCCV(PenalizedCV):
         return {**super()._results(found, plan, folds), "ranks": self.ranks_}
 
     def _candidate(self, index: Index) -> MLMTNC:
-        return self._model(self.ranks_[index[0]], float(self.betas_[index[1]]))
-
-    def _model(self, rank: Any, beta: float) -> MLMTNC:
-        return MLMTNC(
-            rank,
-            beta,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            init=self.init,
-            n_init=self.n_init,
-            random_state=self.seed_,
-            fit_intercept=self.fit_intercept,
-        )
+        rank, beta = self.ranks_[index[0]], float(self.betas_[index[1]])
+        return self._model(rank=rank, beta=beta, random_state=self.seed_)
 
 
 def _check_ranks(ranks: Any, shape: tuple[int, ...]) -> list[Any]:

@@ -100,7 +100,6 @@ class SpectralRegressor(LinearTensorRegressor):
     """Linear estimators that are solved by iteration in spectral coordinates."""
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **LinearTensorRegressor._parameter_constraints,
         "verbose": ["verbose", StrOptions({"rich"})],
     }
 

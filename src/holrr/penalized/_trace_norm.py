@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -13,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from ..core.caution import warn
 from ..core.spectral import Spectral
-from ..core.tensor import mode_product
+from ..core.units import Units
 from ..progress import status_line
 from ._admm import trace_norm
 from ._spectral import ScaledProblem, SpectralRegressor, lift
@@ -115,7 +116,6 @@ class TraceNormRegression(SpectralRegressor):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012
-        **SpectralRegressor._parameter_constraints,
         "penalty": [Interval(Real, 0, None, closed="left")],
         "mode_weights": ["array-like", None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -164,7 +164,7 @@ class TraceNormRegression(SpectralRegressor):
             found = trace_norm(
                 scaled,
                 float(self.penalty) / units.x / units.y / unit,
-                start=self._warm_state(problem, len(scaled.splits)),
+                start=self._warm_state(problem, scaled),
                 max_iter=self.max_iter,
                 tol=self.tol,
                 report=report,
@@ -173,7 +173,8 @@ class TraceNormRegression(SpectralRegressor):
         self.penalty_max_ = scaled.penalty_max() * unit * units.x * units.y
         self.__dict__.pop("_warm", None)
         if self.warm_start and found.state is not None:
-            self._warm = _to_features(found.state, problem)
+            here = _units(scaled.data, units)
+            self._warm = vars(found.state.moved(problem.basis, here, operator.mul))
 
     def _set_solution(self, found: Solution, data: ScaledProblem, problem: Spectral) -> None:
         self._set_coefficients(lift(found.coefficients(data), problem), problem)
@@ -190,14 +191,16 @@ class TraceNormRegression(SpectralRegressor):
         if not found.converged:
             warn(unconverged(found, self.max_iter, self.tol), ConvergenceWarning)
 
-    def _warm_state(self, problem: Spectral, n_splits: int) -> State | None:
+    def _warm_state(self, problem: Spectral, scaled: Penalized) -> State | None:
         """The state that the last fit left, where it is wanted and of the same shape."""
         warm = vars(self).get("_warm") if self.warm_start else None
-        if warm is None or len(warm["copies"]) != n_splits:
+        if warm is None or len(warm["copies"]) != len(scaled.splits):
             return None
-        shape = (problem.basis.shape[0], *problem.T.shape[1:])
-        same = tuple(warm["W"].shape) == shape and type(warm["W"]) is type(problem.T)
-        return _to_spectral(warm, problem) if same else None
+        shape = (problem.basis.shape[0], *scaled.data.T.shape[1:])
+        if tuple(warm["W"].shape) != shape or type(warm["W"]) is not type(problem.T):
+            return None
+        here = _units(scaled.data, problem.units)
+        return State(**warm).moved(problem.basis.T, here, operator.truediv)
 
 
 def check_mode_weights(mode_weights: Any, order: int) -> tuple[float, ...]:
@@ -235,33 +238,7 @@ def _line(n_iter: int, objective: float, bound: float) -> str:
     return f"iteration {n_iter}, relative duality gap {(objective - bound) / objective:.1e}"
 
 
-def _to_features(state: State, problem: Spectral) -> dict[str, Any]:
-    """A state in coordinates and units that do not depend on the data of one fit."""
-    unit_s, unit_w, unit_m = _units(problem)
-    up = lambda A, unit: mode_product(A, problem.basis, 0) * unit  # noqa: E731
-    return {
-        "W": up(state.W, unit_w),
-        "copies": [up(Z, unit_w) for Z in state.copies],
-        "multipliers": [up(M, unit_m) for M in state.multipliers],
-        "rho": state.rho * unit_s**2,
-        "penalty": state.penalty * unit_m,
-    }
-
-
-def _to_spectral(warm: dict[str, Any], problem: Spectral) -> State:
-    unit_s, unit_w, unit_m = _units(problem)
-    down = lambda A, unit: mode_product(A, problem.basis.T, 0) / unit  # noqa: E731
-    return State(
-        down(warm["W"], unit_w),
-        tuple(down(Z, unit_w) for Z in warm["copies"]),
-        tuple(down(M, unit_m) for M in warm["multipliers"]),
-        warm["rho"] / unit_s**2,
-        warm["penalty"] / unit_m,
-    )
-
-
-def _units(problem: Spectral) -> tuple[float, float, float]:
-    """Units of singular values, coefficients and multipliers, in those of the user's data."""
-    data = ScaledProblem.of(problem)
-    unit_s, unit_t = data.unit_s * problem.units.x, data.unit_t * problem.units.y
-    return unit_s, unit_t / unit_s, unit_t * unit_s
+def _units(data: ScaledProblem, units: Units) -> tuple[float, float, float]:
+    """Units of step size, coefficients and multipliers, in those of the user's data."""
+    unit_s, unit_t = data.unit_s * units.x, data.unit_t * units.y
+    return unit_s**2, unit_t / unit_s, unit_t * unit_s

@@ -9,7 +9,7 @@ from ..model_selection.folds import Folds
 from ..model_selection.held_out import HeldOut
 from ..model_selection.search import Index
 from ._admm import trace_norm
-from ._cv import Complain, PenalizedCV, held_out_mse
+from ._cv import PenalizedCV, held_out_mse
 from ._trace_norm import TraceNormRegression, unconverged
 from ._trace_norm_problem import State
 
@@ -76,10 +76,10 @@ class TraceNormRegressionCV(PenalizedCV):
 
     _parameter_constraints: dict = {  # noqa: RUF012
         **TraceNormRegression._parameter_constraints,
-        **PenalizedCV._parameter_constraints,
         "penalties": ["array-like", None],
     }
 
+    _plain = TraceNormRegression
     _penalties = "penalties"
 
     def __init__(
@@ -133,15 +133,10 @@ class TraceNormRegressionCV(PenalizedCV):
 
     def _plan(self, folds: Folds, n_penalties: int) -> TraceNormRegression:
         """The model whose penalty is varied, with a ridge penalty in the units of the folds."""
-        return self._model(0.0).set_params(alpha=folds.units.alpha(float(self.alpha)))
+        return self._model(alpha=folds.units.alpha(float(self.alpha)))
 
     def _fold_errors(
-        self,
-        plan: TraceNormRegression,
-        penalties: np.ndarray,
-        problem: Spectral,
-        held_out: HeldOut,
-        complain: Complain,
+        self, plan: TraceNormRegression, penalties: np.ndarray, problem: Spectral, held_out: HeldOut
     ) -> np.ndarray:
         scaled = plan._penalized(problem)
         data = scaled.data
@@ -151,19 +146,9 @@ class TraceNormRegressionCV(PenalizedCV):
             penalty = float(penalties[k]) / (data.unit_s * data.unit_t)
             found = trace_norm(scaled, penalty, start=state, max_iter=self.max_iter, tol=self.tol)
             if not found.converged:
-                complain(unconverged(found, self.max_iter, self.tol))
+                self._complaints.append(unconverged(found, self.max_iter, self.tol))
             errors[k], state = held_out_mse(held_out, found.coefficients(data)), found.state
         return errors
 
     def _candidate(self, index: Index) -> TraceNormRegression:
-        return self._model(float(self.penalties_[index]))
-
-    def _model(self, penalty: float) -> TraceNormRegression:
-        return TraceNormRegression(
-            penalty,
-            alpha=self.alpha,
-            mode_weights=self.mode_weights,
-            fit_intercept=self.fit_intercept,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        return self._model(penalty=float(self.penalties_[index]))

@@ -13,11 +13,13 @@ the dual problem, whose objective bounds the minimum from below: with ``M = sum_
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 from ..core.namespace import Array, device_of, namespace_of, squared_norm
-from ..core.tensor import multi_mode_product
+from ..core.tensor import mode_product, multi_mode_product
 from ..core.tucker import Tucker
 from ._shrink import nuclear_norm, spectral_norm
 from ._spectral import ScaledProblem
@@ -44,14 +46,16 @@ class Penalized:
     data: ScaledProblem
     alpha: float
     weights: tuple[float, ...]
-    # Computed once: the gradient sT at zero, and the curvature s^2 + alpha of each row.
-    gradient: Array = field(init=False)
-    curvature: Array = field(init=False)
 
-    def __post_init__(self) -> None:
-        rows = self.data.rows(self.data.s)
-        object.__setattr__(self, "gradient", rows * self.data.T)
-        object.__setattr__(self, "curvature", rows * rows + self.alpha)
+    @cached_property
+    def gradient(self) -> Array:
+        """``sT``: that of the loss at zero, with its sign changed."""
+        return self.data.rows(self.data.s) * self.data.T
+
+    @cached_property
+    def curvature(self) -> Array:
+        """``s^2 + alpha``, of each row."""
+        return self.data.rows(self.data.s) ** 2 + self.alpha
 
     @property
     def splits(self) -> list[tuple[int, float]]:
@@ -117,6 +121,16 @@ class State:
         return replace(
             self, multipliers=tuple(scale * M for M in self.multipliers), penalty=penalty
         )
+
+    def moved(
+        self, B: Array, units: tuple[float, float, float], scale: Callable[[Any, float], Any]
+    ) -> State:
+        """With mode 0 mapped by `B`, and scaled by units of step size, `W` and multipliers."""
+        rho, w, m = units
+        copies = tuple(scale(mode_product(Z, B, 0), w) for Z in self.copies)
+        multipliers = tuple(scale(mode_product(M, B, 0), m) for M in self.multipliers)
+        W = scale(mode_product(self.W, B, 0), w)
+        return State(W, copies, multipliers, scale(self.rho, rho), scale(self.penalty, m))
 
 
 @dataclass(frozen=True, eq=False)
