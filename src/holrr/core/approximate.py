@@ -98,18 +98,10 @@ class _Mode:
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """What is known of a tensor of which only the leading rows of the input mode are at hand.
+    """What is known of a tensor of which only the leading rows of the input mode are at hand."""
 
-    Parameters
-    ----------
-    spectrum : array of shape (m,)
-        Squared singular values of the input mode: at least those of the rows.
-    grams : tuple of p arrays of shape (d_i, d_i)
-        Gram matrices of the output modes.
-    """
-
-    spectrum: np.ndarray
-    grams: tuple[Array, ...]
+    spectrum: np.ndarray  # squared singular values of the input mode: at least those of the rows
+    grams: tuple[Array, ...]  # Gram matrices of the output modes, (d_i, d_i)
 
 
 @np.errstate(over="ignore")  # where squares overflow, the certificate is infinite, no more

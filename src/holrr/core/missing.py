@@ -81,25 +81,13 @@ class Completion:
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """One fit on the way.
-
-    Parameters
-    ----------
-    found : Approximation
-    mean : array of shape (k - r, D)
-        Row of the intercept, if there is one.
-    objective : float
-    filled : array of shape (k, D)
-        Products of the outputs with the holes filled by this fit.
-    norm : float
-        Squared norm of what fills them.
-    """
+    """One fit on the way."""
 
     found: Approximation
-    mean: np.ndarray
+    mean: np.ndarray  # row of the intercept, if there is one, (k - r, D)
     objective: float
-    filled: np.ndarray
-    norm: float
+    filled: np.ndarray  # products, (k, D), of the outputs with the holes filled by this fit
+    norm: float  # squared norm of what fills them
 
 
 def low_multilinear_rank(rank: tuple[int, ...]) -> Structure:

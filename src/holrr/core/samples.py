@@ -137,26 +137,16 @@ def spectral_from_arrays(
 class Inputs:
     """The inputs of a problem, decomposed: what is left to do is a product with the outputs.
 
-    Parameters
-    ----------
-    s : array of shape (r,)
-    P : array of shape (n_features, r)
-        Of ``X = Q diag(s) P'``, with X centred and weighted.
-    basis : array of shape (n_samples, r)
-        `Q`, its rows multiplied by the roots of the weights, so that ``basis' Y`` is the ``Q'Y`` of
-        weighted outputs.
-    mean_x : array of shape (n_features,)
-    fit_intercept : bool
-    solver, dtype : str
-        As in `Whitened`.
+    With X centred and weighted, ``X = Q diag(s) P'``. The rows of `basis` are those of Q times the
+    roots of the weights, so that ``basis' Y`` is the ``Q'Y`` of weighted outputs.
     """
 
-    s: Array
-    P: Array
-    basis: Array
-    mean_x: Array
+    s: Array  # (r,)
+    P: Array  # (n_features, r)
+    basis: Array  # (n_samples, r)
+    mean_x: Array  # (n_features,)
     fit_intercept: bool
-    solver: str
+    solver: str  # as in `Whitened`
     dtype: str
 
     @classmethod

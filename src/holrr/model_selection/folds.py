@@ -31,44 +31,22 @@ _KEPT = 2**28
 
 
 class Folds(metaclass=ABCMeta):
-    """What a search asks: the problem of every fold and candidate.
-
-    Attributes
-    ----------
-    n_folds : int
-    candidates : tuple of int
-        Shape of the candidates beside penalties and ranks, ``(n_kernels,)`` for instance; ``()``
-        where there are none.
-    n_inputs : int
-        Size of the input mode: the number of features or, for a kernel, of samples.
-    max_input_rank : int
-        No fold supports more input directions than this.
-    output_shape : tuple of int
-        ``(d1, ..., dp)``.
-    min_alpha : float
-        The smallest penalty that will be asked for, which decides how a problem is decomposed.
-    units : Units
-        What the data of the problems were divided by.
-    output_weights : tuple of arrays of shape (d_i,), or None
-        Weights whose roots the outputs were multiplied by.
-    keeps : bool
-        Whether a problem stays the same for as long as the folds are there.
-    pruning : Pruning, optional
-        Of a search that computes no more than it needs.
-    """
+    """What a search asks: the problem of every fold and candidate."""
 
     n_folds: int
+    # Shape of the candidates beside penalties and ranks: ``(n_kernels,)``, for instance.
     candidates: tuple[int, ...] = ()
-    n_inputs: int
-    max_input_rank: int
-    output_shape: tuple[int, ...]
+    n_inputs: int  # size of the input mode: the number of features or, for a kernel, of samples
+    max_input_rank: int  # no fold supports more input directions than this
+    output_shape: tuple[int, ...]  # ``(d1, ..., dp)``
     data: Any = None
     splits: list[Split]
-    min_alpha: float = 0.0
-    units: Units = Units()
+    min_alpha: float = 0.0  # the smallest penalty that will be asked for, which decides on solvers
+    units: Units = Units()  # what the data of the problems were divided by
+    # Vectors, one for each output mode, whose roots the outputs were multiplied by.
     output_weights: tuple[np.ndarray, ...] | None = None
-    keeps: bool = True
-    pruning: Any = None
+    keeps: bool = True  # whether a problem stays the same for as long as the folds are there
+    pruning: Any = None  # of a search that computes no more than it needs
 
     def _split(self, data: Any, splits: Sequence[Split], n_inputs: int) -> None:
         """Set the attributes of folds that have samples, or a source of them."""

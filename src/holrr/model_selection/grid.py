@@ -20,17 +20,9 @@ __all__ += ["parameter_counts"]
 
 @dataclass(frozen=True)
 class RankGrid:
-    """Which ranks are candidates.
+    """Which ranks are candidates: all up to the caps, or those of a list that the user gave."""
 
-    Parameters
-    ----------
-    caps : tuple of int
-        The largest rank of each mode that is cut.
-    listed : tuple of tuples, or None
-        Just these, where the user gave a list; all up to the caps otherwise.
-    """
-
-    caps: tuple[int, ...]
+    caps: tuple[int, ...]  # the largest rank of each mode that is cut
     listed: tuple[tuple[int, ...], ...] | None = None
 
     def within_input_rank(self, limit: int) -> RankGrid:
@@ -80,12 +72,7 @@ class RankGrid:
 def check_ranks(ranks: Any, shape: Sequence[int]) -> RankGrid:
     """The ranks to try: None for all, caps for each mode, or a list of tuples for just those.
 
-    Parameters
-    ----------
-    ranks : None, int, sequence of ints or sequence of sequences
-        An int caps every mode, at most at its size.
-    shape : sequence of int
-        Sizes of the modes that are cut.
+    An int caps every mode, at most at its size; `shape` has the sizes of the modes that are cut.
     """
     if ranks is None or isinstance(ranks, Integral):
         return RankGrid(_check_caps(ranks, shape))

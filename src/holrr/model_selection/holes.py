@@ -67,48 +67,27 @@ class ObservedHeldOut(HeldOut):
 
 @dataclass(frozen=True, eq=False)
 class _Fill:
-    """What the training problem of a fold is once its holes are filled, and what fills them.
+    """What the training problem of a fold is once its holes are filled, and what fills them."""
 
-    Parameters
-    ----------
-    problem : Spectral
-        Of filled outputs, with a mean of zero for those that are never observed.
-    never : array of bool, of shape (d1, ..., dp)
-    predict : callable
-        The outputs of some inputs, zero on average where nothing is known.
-    """
-
-    problem: Spectral
-    never: np.ndarray
-    predict: Callable[[np.ndarray], np.ndarray]
+    problem: Spectral  # of filled outputs, with a mean of zero for those never observed
+    never: np.ndarray  # which those are, of shape (d1, ..., dp)
+    predict: Callable[[np.ndarray], np.ndarray]  # zero on average where nothing is known
 
 
 @dataclass(frozen=True, eq=False)
 class Visit:
-    """One model, fitted to every fold around its holes.
-
-    Parameters
-    ----------
-    model : estimator
-    errors : array of shape (n_folds,)
-        Its exact held-out errors, over observed entries.
-    fills : list of n_folds fills
-    """
+    """One model, fitted to every fold around its holes."""
 
     model: Any
-    errors: np.ndarray
-    fills: list[_Fill]
+    errors: np.ndarray  # (n_folds,): exact, over observed entries
+    fills: list[_Fill]  # one for each fold
 
 
 class HoleFolds(Folds):
     """Folds of samples in memory, of which outputs are missing.
 
-    Parameters
-    ----------
-    data : Samples
-        In the numbering of the splits; samples without any observed entry are left out here.
-    splits : list of index pairs
-    fit_intercept : bool
+    The data are in the numbering of the splits; samples without any observed entry are left out
+    here.
     """
 
     keeps = False
@@ -315,16 +294,9 @@ def settle(
 
 
 def unweighted_error(folds: Any, model: Any, weights: Any, options: dict[str, Any]) -> float:
-    """Held-out error of a model with all outputs alike, from folds of weighted outputs.
+    """Held-out error of a model with all outputs alike, from folds of outputs that are weighted.
 
-    Parameters
-    ----------
-    folds : folds with data and splits
-    model : estimator
-    weights : sequence of p arrays of shape (d_i,)
-        Those that the outputs of the folds are scaled with.
-    options : dict
-        Those of the model's `_fit_data`.
+    `options` are those of the model's `_fit_data`.
     """
     v, errors = reduce(np.multiply.outer, weights, np.ones(())), []
     for train, test in folds.splits:

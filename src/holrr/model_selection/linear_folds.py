@@ -32,16 +32,10 @@ _BLOCK = 2**26  # bytes of scattered outputs that are copied at a time
 
 
 class MomentFolds(Folds):
-    """Folds of which only the moments are known.
+    """Folds of which only the moments of parts, of disjoint samples, are known.
 
-    Parameters
-    ----------
-    parts : list of Moments
-        Of disjoint samples.
-    splits : list of index pairs, optional
-        The parts to train on and to test on; by default each part is tested once, with all others
-        to train on.
-    fit_intercept : bool
+    The splits say which parts to train on and to test on; by default each part is tested once, with
+    all others to train on.
     """
 
     def __init__(
@@ -106,15 +100,8 @@ class MomentFolds(Folds):
 class ArrayFolds(Folds):
     """Folds of data at hand.
 
-    Parameters
-    ----------
-    data : Samples
-    splits : list of index pairs
-        Empty where only the problem of all the data is asked for.
-    fit_intercept, response_grams : bool
-    solver : {"auto", "eigh", "svd"}
-    max_bytes : float
-        Above this the moments of all folds are not held at the same time.
+    There are no splits where only the problem of all the data is asked for. If the moments of all
+    folds would take more than `max_bytes`, they are not held at the same time.
     """
 
     def __init__(

@@ -24,13 +24,7 @@ _NEGLIGIBLE = 0.01
 def check_penalties(values: Any, name: str, *, zero: bool = True) -> np.ndarray | None:
     """Penalties as a vector in the order given, or None for those scaled to the data.
 
-    Parameters
-    ----------
-    values : None, float or sequence of floats
-    name : str
-        That of the argument.
-    zero : bool
-        Whether zero is a penalty, too.
+    Errors name the argument; `zero` is whether zero is a penalty, too.
     """
     if values is None:
         return None
@@ -55,12 +49,7 @@ def check_penalties(values: Any, name: str, *, zero: bool = True) -> np.ndarray 
 def default_alphas(energy: float, n_directions: int) -> np.ndarray:
     """Thirteen penalties in half decades, from 1e-4 to 1e2 times the mean eigenvalue of X'X.
 
-    Parameters
-    ----------
-    energy : float
-        Trace of ``X'X``, of the centred inputs where an intercept is fitted.
-    n_directions : int
-        The smaller of the numbers of samples and features.
+    That is its trace, `energy`, over the number of directions that it is spread over.
     """
     mean = energy / n_directions
     return _RELATIVE_ALPHAS * (mean if mean > 0 and math.isfinite(mean) else 1.0)
@@ -73,14 +62,7 @@ def falling_edge(found: Sweep, penalties: np.ndarray, axis: int) -> int | None:
     """Place of the least or largest penalty if the error still falls towards it; else None.
 
     The best penalty is there, and its error is below that of its neighbour by more than a
-    hundredth of its standard error.
-
-    Parameters
-    ----------
-    found : Sweep
-    penalties : array of shape (n,)
-    axis : int
-        Where they are in ``found.mean_mse``.
+    hundredth of its standard error. In ``found.mean_mse`` the penalties are along the axis.
     """
     if penalties.size < 2:
         return None
@@ -112,15 +94,11 @@ def widened(
         From penalties to their errors.
     penalties : array of shape (n,), in equal ratios
     axis : int
+        As in `falling_edge`.
     largest : float
         Penalties beyond this are all the same.
     room : int
         How many penalties more there is memory for.
-
-    Returns
-    -------
-    found : Sweep
-    penalties : array of shape (n + more,)
     """
     found = sweep(penalties)
     for _ in range(min(_WIDENINGS, room // _STEPS)):

@@ -63,26 +63,13 @@ def is_worthwhile(folds: Folds, grid: RankGrid, n_penalties: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Screened:
-    """The screened errors of all places.
-
-    Parameters
-    ----------
-    pruning : Pruning
-    alphas : array of shape (n_alphas,)
-        In the units of the folds.
-    least : array of shape (*candidates, n_alphas)
-        The least error of each place, nearly.
-    ranks : array of shape (*candidates, n_alphas, p + 1)
-        Where it is.
-    null_mse, n_supported, ridge_mse
-        As in `Sweep`.
-    """
+    """The screened errors of all places."""
 
     pruning: Pruning
-    alphas: np.ndarray
-    least: np.ndarray
-    ranks: np.ndarray
-    null_mse: float
+    alphas: np.ndarray  # (n_alphas,), in the units of the folds
+    least: np.ndarray  # (*candidates, n_alphas): the least error of each place, nearly
+    ranks: np.ndarray  # (*candidates, n_alphas, p + 1): where it is
+    null_mse: float  # this and the following as in `Sweep`
     n_supported: int
     ridge_mse: float
 
@@ -119,39 +106,17 @@ class Screened:
 
 @dataclass(frozen=True, eq=False)
 class Visit:
-    """The exact errors of one place.
+    """The exact errors of one place."""
 
-    Parameters
-    ----------
-    fold_mse : array of shape (n_folds, R0, ...)
-        Up to twice the best rank.
-    rank : tuple of int
-        The best single rank.
-    error : float
-        Its error, the mean of `fold_errors`.
-    fold_errors : array of shape (n_folds,)
-    stack : Stack, optional
-    """
-
-    fold_mse: np.ndarray
-    rank: Index
-    error: float
-    fold_errors: np.ndarray
+    fold_mse: np.ndarray  # (n_folds, R0, ...), up to twice the best rank
+    rank: Index  # the best single one
+    error: float  # its own, the mean of `fold_errors`
+    fold_errors: np.ndarray  # (n_folds,)
     stack: Stack | None = None
 
 
 class Pruning:
-    """A search through the places of some folds.
-
-    Parameters
-    ----------
-    folds : Folds
-    grid : RankGrid
-        The ranks to try.
-    subspaces : {"fitted", "response"}
-    selection : {"stack", "min", "1se"}
-    n_jobs : int, optional
-    """
+    """A search through the places of some folds, for the ranks of a grid."""
 
     def __init__(
         self,

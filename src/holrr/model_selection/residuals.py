@@ -50,26 +50,16 @@ _N_BLOCKS = 10
 class FoldResiduals:
     """The held-out samples of a fold beside the fit to its training samples.
 
-    Parameters
-    ----------
-    Y : array of shape (n_samples, D)
-        Outputs of all samples, NaN where they are missing.
-    rows : array of shape (n,)
-        Which of them are held out, and have a weight.
-    latent, core, intercept : arrays of shape (n, R0), (R0, D) and (D,)
-        The predictions are ``latent @ core + intercept``.
-    spread : array of shape (n,)
-    w : array of shape (n,)
-        Weights, all positive.
+    The predictions are ``latent @ core + intercept``.
     """
 
-    Y: Array
-    rows: np.ndarray
-    latent: Array
-    core: Array
-    intercept: Array
-    spread: Array
-    w: np.ndarray
+    Y: Array  # outputs of all samples, (n_samples, D), NaN where they are missing
+    rows: np.ndarray  # (n,): which of them are held out, and have a weight
+    latent: Array  # (n, R0)
+    core: Array  # (R0, D)
+    intercept: Array  # (D,)
+    spread: Array  # (n,)
+    w: np.ndarray  # weights of shape (n,), all positive
 
     @classmethod
     def of(cls, model: Any, X: Any, Y: Array, w: Any, rows: np.ndarray) -> FoldResiduals:

@@ -44,12 +44,8 @@ _RISE = 0.02
 class Screen:
     """The terms of a surface for each penalty, nearly.
 
-    Parameters
-    ----------
-    path : RankPath
-        Of all output modes.
-    alphas : sequence of float
-        The penalties whose leading directions span the subspace.
+    The path is that of all output modes; the leading directions at the given penalties span the
+    subspace.
     """
 
     def __init__(self, path: RankPath, alphas: Sequence[float]):
@@ -82,15 +78,7 @@ class Screen:
 class Screens:
     """The screens of all folds and candidates, each made once.
 
-    Parameters
-    ----------
-    folds : Folds
-    grid : RankGrid
-        The ranks to try.
-    subspaces : {"fitted", "response"}
-    everywhere : bool
-        Whether all penalties are screened, however much the error has risen.
-    n_jobs : int, optional
+    If `everywhere`, all penalties are screened, however much the error has risen.
     """
 
     def __init__(

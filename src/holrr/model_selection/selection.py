@@ -50,12 +50,7 @@ def select(
 def best_index(surface: np.ndarray, n_parameters: np.ndarray, scale: float = 0.0) -> Index:
     """The smallest entry; among those that rounding cannot tell apart, the smallest model.
 
-    Parameters
-    ----------
-    surface : array of shape (..., R0, ..., Rp)
-    n_parameters : array of shape (R0, ..., Rp)
-    scale : float
-        Size of what the errors are differences of, which sets their rounding.
+    The rounding of the errors is that of what they are differences of, whose size is `scale`.
     """
     least = np.nanmin(surface)
     tied = surface <= least + 1e-12 * abs(least) + 1e-14 * scale

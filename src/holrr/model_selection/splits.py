@@ -24,16 +24,7 @@ _COUNTING = (splitters.KFold, splitters.RepeatedKFold, splitters.ShuffleSplit)
 def check_splits(
     cv: Any, X: Array, Y: Array, groups: Any = None, sample_weight: Array | None = None
 ) -> list[Split]:
-    """Pairs of training and test indices, each side with samples of positive weight.
-
-    Parameters
-    ----------
-    cv : int, splitter or iterable of pairs
-    X : array of shape (n_samples, n_features)
-    Y : array of shape (n_samples, d1, ..., dp)
-    groups : array of shape (n_samples,), optional
-    sample_weight : array of shape (n_samples,), optional
-    """
+    """Pairs of training and test indices, each side with samples of positive weight."""
     n = X.shape[0]
     if groups is not None and len(groups) != n:
         raise ValueError(
@@ -98,13 +89,6 @@ def gather_folds(
     source: Source, cv: Any, groups: Any = None, response_grams: bool = False
 ) -> tuple[list[Moments], list[Split] | None]:
     """Moments of the folds of data beyond memory, from one pass over them.
-
-    Parameters
-    ----------
-    source : Source
-    cv : int, splitter or iterable of pairs
-    groups : array of shape (n_samples,), optional
-    response_grams : bool
 
     Returns
     -------

@@ -54,21 +54,14 @@ MAX_BLOCKS = 20
 class FoldTerms:
     """The terms of one fold at one penalty, in arrays of NumPy or on an accelerator.
 
-    Parameters
-    ----------
-    S, H : arrays of shape (R0, ...)
-        Folds may support different ranks; what one lacks counts as zero.
-    G : array of shape (R0, R0)
-        Symmetric.
-    yy, size : float
-        Squared norm of the held-out outputs, and what sums of squares are divided by.
+    Folds may support different ranks; what one lacks counts as zero.
     """
 
-    S: Array
-    H: Array
-    G: Array
-    yy: float
-    size: float
+    S: Array  # (R0, ...)
+    H: Array  # (R0, ...)
+    G: Array  # (R0, R0), symmetric
+    yy: float  # squared norm of the held-out outputs
+    size: float  # what sums of squares are divided by
 
     @classmethod
     def of(cls, terms: Terms, held_out: HeldOut) -> FoldTerms:
@@ -82,35 +75,19 @@ class FoldTerms:
 class Stack:
     """A mixture of ranks.
 
-    Parameters
-    ----------
-    blocks : tuple of ranks
-    weights : array of shape (n_blocks,)
-        Positive; what their sum lacks of one is the weight of the null model.
-    mask : array
-        For each entry of the core the sum of the weights of the blocks that keep it, up to the
-        largest rank in use.
-    mse : float
-        Mean over the folds of the error of this mixture.
-    cross_fitted_mse : float
-        The same for mixtures of as many blocks whose weights come from the other folds.
-    path_mse, path_cross_fitted_mse : arrays of shape (n_path,)
-        Both for every number of blocks, where the null model counts as one.
-    gap : float
-        No mixture has an error below ``path_mse[-1] - gap``.
-    fold_masks : tuple of n_folds arrays
-        For each fold the mask with the weights that the other folds give the same blocks.
+    The cross-fitted error is that of mixtures of as many blocks whose weights come from the other
+    folds. On the path the null model counts as a block.
     """
 
     blocks: tuple[Index, ...]
-    weights: np.ndarray
-    mask: np.ndarray
-    mse: float
+    weights: np.ndarray  # positive; what their sum lacks of one is the weight of the null model
+    mask: np.ndarray  # the weights of the blocks that keep an entry of the core, up to their ranks
+    mse: float  # mean over the folds
     cross_fitted_mse: float
-    path_mse: np.ndarray
+    path_mse: np.ndarray  # for every number of blocks
     path_cross_fitted_mse: np.ndarray
-    gap: float
-    fold_masks: tuple[np.ndarray, ...]
+    gap: float  # no mixture has an error below ``path_mse[-1] - gap``
+    fold_masks: tuple[np.ndarray, ...]  # with the weights from the other folds
 
 
 def stack_ranks(

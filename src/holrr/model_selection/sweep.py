@@ -28,23 +28,13 @@ Errors = Callable[[Spectral, HeldOut, Array, Callable[[], object]], object]
 class Sweep:
     """The held-out errors of all folds and candidates.
 
-    Parameters
-    ----------
-    fold_mse : array of shape (n_folds, *candidates, *shape)
-        On the host or, of data on an accelerator, there.
-    null_mse : float
-        Mean over the folds of the error of predicting the training mean (or zero, where there is
-        no intercept).
-    n_supported : int
-        The most input directions that a training fold supports.
-    ridge_mse : float
-        Least error of ridge regression; NaN where it was not looked for.
+    The null model predicts the training mean, or zero where there is no intercept.
     """
 
-    fold_mse: Array
-    null_mse: float
-    n_supported: int
-    ridge_mse: float = math.nan
+    fold_mse: Array  # (n_folds, *candidates, *shape); of data on an accelerator, there
+    null_mse: float  # mean over the folds
+    n_supported: int  # the most input directions that a training fold supports
+    ridge_mse: float = math.nan  # the least of ridge regression, where it was looked for
 
     def joined(self, other: Sweep, axis: int, *, before: bool) -> Sweep:
         """With the errors of more candidates along an axis (that of the mean), before or after."""
@@ -64,13 +54,7 @@ class Sweep:
         return replace(self, fold_mse=errors)
 
     def profile(self, axis: int) -> tuple[np.ndarray, np.ndarray]:
-        """The least error of each entry along an axis, and those of the folds at the least of all.
-
-        Parameters
-        ----------
-        axis : int
-            Where the entries are in `mean_mse`.
-        """
+        """The least error along an axis of `mean_mse`, and those of the folds at the least."""
         xp = namespace_of(self.fold_mse)
         mean = xp.moveaxis(self._mean, axis, 0)
         mean = xp.reshape(mean, (mean.shape[0], -1))
@@ -137,14 +121,12 @@ def sweep(
     ----------
     folds : Folds
     errors : callable
-        Fills in the errors, of the given shape, of one fold.
+        Fills in the errors, of the given shape, of one fold, and calls `tick` after each step.
     shape : tuple of int
     ridge_alphas : sequence of floats
         Penalties of ridge regression, whose error is found beside the others.
     n_jobs : int, optional
         Number of folds that are worked on at a time.
-    tick : callable
-        Passed on to `errors`, to be called after each step.
     home : array, optional
         What the errors shall lie beside; in arrays of NumPy by default.
     """
