@@ -147,6 +147,12 @@ def test_colours_are_centred_at_zero_and_the_panels_are_those_of_the_shortest_mo
         assert ax.get_title() == f"c {k}"
 
 
+def test_north_is_up_whichever_way_the_latitudes_run():
+    for latitudes in ([50.0, 55.0, 60.0], [60.0, 55.0, 50.0]):
+        display = SkillMapDisplay(skill=np.ones((3, 4)), coordinates=[latitudes, range(4)]).plot()
+        assert display.axes_[0].yaxis_inverted() == (latitudes[0] > latitudes[-1])
+
+
 def test_skills_far_below_zero_do_not_drown_the_others():
     values = np.array([[0.5, 0.2], [-400.0, 0.1]])
     mesh = SkillMapDisplay(skill=values).plot().axes_[0].collections[0]

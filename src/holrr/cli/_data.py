@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Hashable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -167,11 +168,8 @@ def _groups(options: argparse.Namespace, source: Any) -> tuple[Any, Columns]:
             if title(column) == name:
                 return source.labels(column), [column]
     elif hasattr(source, "coords"):
-        try:
+        with suppress(AttributeError, KeyError):
             groups = np.asarray(source[name])
-        except (AttributeError, KeyError):
-            pass
-        else:
             if groups.ndim != 1:
                 raise CommandError(f"--groups: {name!r} of {options.X} is not along the samples")
             return groups, []

@@ -57,7 +57,7 @@ class Grid:
         prefix = "" if self.name is None else str(self.name)
         if not self.dims:
             return [prefix or "x"]
-        axes = [self._axis(d, n) for d, n in zip(self.dims, self.shape, strict=True)]
+        axes = [self._axis(k, dim) for k, dim in enumerate(self.dims)]
         if len(axes) == 1 and not prefix:
             return axes[0]
         names = [",".join(entry) for entry in product(*axes)]
@@ -84,8 +84,8 @@ class Grid:
         found = [self.coords[c][1] for c in self.levels.get(dim, (dim,)) if c in self.coords]
         return found or [np.arange(self.shape[axis])]
 
-    def _axis(self, dim: str, n: int) -> list[str]:
-        values = self.coordinate(self.dims.index(dim))
+    def _axis(self, k: int, dim: str) -> list[str]:
+        values = self.coordinate(k)
         if dim not in self.coords:
             return [f"{dim}[{v}]" if dim not in self.levels else v for v in values.tolist()]
         if values.dtype.kind in "UO" and all(isinstance(v, str) for v in values):
