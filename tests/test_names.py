@@ -156,6 +156,47 @@ def test_numbers_as_labels_of_columns_are_names():
     assert_array_equal(counted.predict(x.to_numpy()), model.predict(x))
 
 
+@pytest.mark.parametrize("at_fit", ["counted", "array", "shuffled"])
+def test_columns_that_count_in_another_order_are_refused(at_fit):
+    x, y = tables()
+    x = x.set_axis(range(5), axis=1)
+    other = x[[4, 3, 2, 1, 0]]
+    model = RLS().fit({"counted": x, "array": x.to_numpy(), "shuffled": other}[at_fit], y)
+    hint = "X\\[model.feature_names_in_\\]" if at_fit == "shuffled" else "X.sort_index\\(axis=1\\)"
+    with pytest.raises(ValueError, match=rf"At position 0 X has '\d'.*; of a table, {hint} is in"):
+        model.predict(x if at_fit == "shuffled" else other)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.period_range("2000", periods=5, freq="M"),
+        pd.interval_range(0, 5),
+        pd.CategoricalIndex([10, 20, 30, 40, 50]),
+        pd.Index([10, 20, 30, 40, 50], dtype=object),
+        pd.Index(pd.date_range("2000", periods=5).date),
+    ],
+    ids=["periods", "intervals", "categories", "objects", "dates"],
+)
+def test_labels_of_columns_that_are_objects_are_names(labels):
+    x, y = tables()
+    x = x.set_axis(labels, axis=1)
+    model = RLS().fit(x, y)
+    assert model.feature_names_in_.tolist() == list(map(str, labels))
+    with pytest.raises(
+        ValueError, match=f"At position 0 X has {str(labels[-1])!r}".replace("(", r"\(")
+    ):
+        model.predict(x.iloc[:, ::-1])
+
+
+def test_labels_without_a_safe_form_are_named_by_save(tmp_path):
+    x, y = tables()
+    days = pd.date_range("2000", periods=y.shape[1], tz="UTC")
+    model = RLS().fit(x, y.set_axis(days, axis=1))
+    with pytest.raises(TypeError, match=r"RLS\.labels_.* cannot be saved: it is .*Timestamp"):
+        model.save(tmp_path / "model.holrr")
+
+
 def test_columns_of_a_table_of_dask_are_names():
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
     x, y = tables()

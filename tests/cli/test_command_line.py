@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import holrr
+from holrr.core.tucker import n_parameters
 from holrr.datasets import make_tensor_regression
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default"}
@@ -262,5 +263,7 @@ def test_demo_says_where_its_files_are(tmp_path):
     for name in ("reconstruction.png", "reconstruction.svg", "report.html", "table.txt"):
         assert str(tmp_path / "d" / name) in done.stdout
         assert (tmp_path / "d" / name).stat().st_size > 0
-    assert "HOLRR" in done.stdout
+    (row,) = (line.split() for line in done.stdout.splitlines() if line.startswith("HOLRR  "))
+    ranks, count = map(int, row[1:-3:2]), int(row[-3].replace(",", ""))
+    assert count == n_parameters((10, 10, 10, 10), tuple(ranks))
     assert done.stderr == ""

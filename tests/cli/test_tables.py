@@ -77,6 +77,12 @@ def test_any_character_can_be_between_the_cells(folder, text, sep):
     np.testing.assert_allclose(predicted("x.csv", "--sep", text), expected(), rtol=1e-12)
 
 
+def test_a_table_that_is_named_twice_has_no_outputs_among_its_inputs(folder):
+    a_table()[list("abcduv")].to_csv("both.csv", index=False)
+    assert main(["fit", "both.csv", "both.csv", "--outputs", "u,v", *FIT]) == 0
+    np.testing.assert_allclose(predicted("both.csv", "--inputs", "a:d"), expected(), rtol=1e-12)
+
+
 @pytest.mark.parametrize("header", [True, False])
 def test_predictions_have_the_decimal_commas_of_the_inputs_between_semicolons(folder, header):
     t = a_table().reset_index(drop=True)

@@ -494,3 +494,11 @@ def test_a_search_that_would_fill_holes_and_finds_none():
     found = standard_errors(model, X, Y, n_groups=4, stability=False)
     usual = standard_errors(HOLRRCV(cv=3).fit(X, Y), X, Y, n_groups=4, stability=False)
     assert_allclose(found.coef.std_error, usual.coef.std_error)
+
+
+@pytest.mark.parametrize("dtype", [float, object])
+def test_a_missing_label_is_no_group(dtype):
+    X, Y = toy(20)
+    groups = np.array([np.nan, *np.arange(19) % 4], dtype=dtype)
+    with pytest.raises(ValueError, match="contains NaN"):
+        standard_errors(RLS(), X, Y, groups=groups)

@@ -256,3 +256,18 @@ def test_offsets_of_the_inputs_do_not_move_the_predictions_of_centred_kernels():
     for alpha in (1.0, 1e-3):
         near, far = KernelRLS(alpha).fit(X, Y), KernelRLS(alpha).fit(X + 1e4, Y)
         assert_allclose(far.predict(X + 1e4), near.predict(X), rtol=1e-5, atol=1e-5)
+
+
+def test_spread_does_not_count_samples_without_weight():
+    X, Y = toy()
+    w = np.tile([0.0, 1.0], 20)
+    model = KernelHOLRR(rank=2, gamma=0.1)
+    all_of_them = model.fit(X, Y, sample_weight=w).predict(X, return_std=True)[1]
+    assert_allclose(all_of_them, model.fit(X[1::2], Y[1::2]).predict(X, return_std=True)[1])
+
+
+def test_chi2_has_its_own_default_of_gamma():
+    X, Y = toy()
+    X = np.abs(X)
+    expected = KernelRLS(kernel="chi2", gamma=1.0).fit(X, Y).predict(X)
+    assert_allclose(KernelRLS(kernel="chi2").fit(X, Y).predict(X), expected)

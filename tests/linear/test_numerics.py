@@ -134,6 +134,14 @@ def test_coefficients_beyond_single_precision_are_kept_in_double():
     assert_allclose(kernel.fit(X.astype("f4"), Ys).predict(X) / 1e36, expected, atol=1e-2)
 
 
+@pytest.mark.parametrize("model", [RLS(0), KernelRLS(1e-3)])
+def test_coefficients_below_single_precision_are_kept_in_double(model):
+    X, Y = toy()
+    Xs, Ys = (1e20 * X).astype(np.float32), (1e-20 * Y).astype(np.float32)
+    expected = RLS(0).fit(X, Y).predict(X)
+    assert_allclose(1e20 * model.fit(Xs, Ys).predict(Xs), expected, atol=1e-3)
+
+
 def test_coefficients_beyond_all_numbers_are_refused():
     X, Y = toy()
     with pytest.raises(ValueError, match="coefficients overflow: scale X or y"):

@@ -147,6 +147,12 @@ def test_colours_are_centred_at_zero_and_the_panels_are_those_of_the_shortest_mo
         assert ax.get_title() == f"c {k}"
 
 
+def test_north_is_up_whichever_way_the_latitudes_run():
+    for latitudes in ([50.0, 55.0, 60.0], [60.0, 55.0, 50.0]):
+        display = SkillMapDisplay(skill=np.ones((3, 4)), coordinates=[latitudes, range(4)]).plot()
+        assert display.axes_[0].yaxis_inverted() == (latitudes[0] > latitudes[-1])
+
+
 def test_skills_far_below_zero_do_not_drown_the_others():
     values = np.array([[0.5, 0.2], [-400.0, 0.1]])
     mesh = SkillMapDisplay(skill=values).plot().axes_[0].collections[0]
@@ -184,3 +190,13 @@ def test_the_rank_surface_shows_what_its_error_compares_with():
     lines = {line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == ":"}
     assert lines == {model.null_mse_, model.ridge_mse_}
     assert [text.get_text() for text in ax.texts] == ["mean", "ridge"]
+
+
+def test_a_line_goes_from_left_to_right():
+    order = np.random.default_rng(0).permutation(60)
+    skill = np.where(order == 7, -3.0, order / 60)
+    (ax,) = SkillMapDisplay(skill=skill, coordinates=[order]).plot().axes_
+    line, off = ax.lines[:2]
+    assert_allclose(line.get_xdata(), np.arange(60))
+    assert_allclose(line.get_ydata(), np.where(np.arange(60) == 7, -1.0, np.arange(60) / 60))
+    assert off.get_xdata() == [7]

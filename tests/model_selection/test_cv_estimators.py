@@ -312,6 +312,8 @@ def test_groups_and_weights_must_fit_the_samples(make_data):
     X, Y = make_data()
     with pytest.raises(ValueError, match="groups must have one entry for each of the 30"):
         HOLRRCV(ALPHAS).fit(X, Y, groups=[0, 1])
+    with pytest.raises(ValueError, match=r"one entry for each of the 30 samples; got \(30, 1\)"):
+        HOLRRCV(ALPHAS, cv=GroupKFold(5)).fit(X, Y, groups=np.zeros((30, 1)))
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     groups = pd.Series(np.arange(30) % 5, index=np.arange(30)[::-1])
     with pytest.raises(ValueError, match="rows of X and groups carry different labels"):

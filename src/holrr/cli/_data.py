@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Hashable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any,
     """Inputs, as a fitted model knows them, outputs and, where asked for, groups of the samples."""
     of_x, of_y = layouts(options)
     source = read(options.X, of_x, options.sample_dim)
-    one = options.Y is None
+    one = options.Y is None or (options.Y == options.X and isinstance(source, Table))
     if one and (not isinstance(source, Table) or not (options.inputs or options.outputs)):
         raise CommandError(
             "Y is missing: give a second file, or one table and --outputs (or --inputs) for its "
@@ -167,11 +168,8 @@ def _groups(options: argparse.Namespace, source: Any) -> tuple[Any, Columns]:
             if title(column) == name:
                 return source.labels(column), [column]
     elif hasattr(source, "coords"):
-        try:
+        with suppress(AttributeError, KeyError):
             groups = np.asarray(source[name])
-        except (AttributeError, KeyError):
-            pass
-        else:
             if groups.ndim != 1:
                 raise CommandError(f"--groups: {name!r} of {options.X} is not along the samples")
             return groups, []

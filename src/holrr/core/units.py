@@ -94,13 +94,15 @@ def _largest(A: Array) -> float:
 
 
 def wide_enough(dtype: Any, coef: Tucker, intercept: Array) -> Any:
-    """The type of the data, or double precision where the coefficients are too large for it."""
+    """The type of the data, or double precision where it has no room for the coefficients."""
     xp = namespace_of(coef.core)
-    arrays = [A for A in (coef.core, *coef.factors, intercept) if A is not None]
-    for wide in (dtype, xp.float64):
-        # Not infinite; outputs that were never observed are NaN.
-        infinite = [xp.any(xp.isinf(xp.astype(A, wide, copy=False))) for A in arrays]
-        if not bool(xp.any(xp.stack(infinite))):  # asked once: an accelerator is waited for
+    arrays = [A for A in (intercept, coef.core, *coef.factors) if A is not None]
+    largest = xp.stack([xp.max(xp.abs(A)) for A in arrays[1:]])
+    for wide, least in ((dtype, float(xp.finfo(dtype).smallest_normal)), (xp.float64, 0.0)):
+        # Not infinite, nor nothing; outputs that were never observed are NaN.
+        lost = [xp.any(xp.isinf(xp.astype(A, wide, copy=False))) for A in arrays]
+        lost.append(xp.any((largest > 0) & (largest < least)))
+        if not bool(xp.any(xp.stack(lost))):  # asked once: an accelerator is waited for
             return wide
     raise ValueError(
         "y is so large and X or the penalty so small that the coefficients overflow: scale X or y."

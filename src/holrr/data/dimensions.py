@@ -37,25 +37,20 @@ def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) ->
                 )
         return given
     if len(named) == 1:
-        (dims,) = named.values()
-        if "X" in named and known is not None:
+        ((name, dims),) = named.items()
+        if name == "X" and known is not None:
             return dimension_of_inputs(X, known)
         if not dims:
-            raise ValueError(f"{next(iter(named))} has no dimension, and needs one for samples.")
+            raise ValueError(f"{name} has no dimension, and needs one for samples.")
         return dims[0]
     of_x, of_y = named["X"], named["y"]
-    shared = [d for d in of_x if d in of_y]
+    shared = tuple(d for d in of_x if d in of_y)
     if len(shared) == 1 or (shared and of_x[0] == of_y[0]):
         return shared[0]
-    what = f"share {tuple(shared)}" if shared else "share none"
-    raise ValueError(
-        f"X has dimensions {of_x} and y has {of_y}, which {what}: "
-        + (
-            "say which of them the samples are along with sample_dim=..."
-            if shared
-            else "rename that of the samples in one of them."
-        )
-    )
+    what, hint = "none", "rename that of the samples in one of them."
+    if shared:
+        what, hint = f"{shared}", "say which of them the samples are along with sample_dim=..."
+    raise ValueError(f"X has dimensions {of_x} and y has {of_y}, which share {what}: {hint}")
 
 
 def dimension_of_inputs(X: Any, labels: Labels) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
-from ..core.namespace import is_array, is_numpy_array
+from ..core.namespace import is_numpy_array
 from ..core.threads import limit_threads
 from .arrays import check_inputs, check_outputs
 from .reading import Box, RowReader, blocks_of_rows, boxes, in_order, is_on_disk
@@ -29,8 +29,7 @@ class DiskSource(Source):
     """Memory maps, HDF5 datasets and Zarr arrays; one of `X` and `Y` may be in memory."""
 
     def __init__(self, X: Any, Y: Any, sample_weight: Any, max_bytes: int) -> None:
-        self._X = _check_on_disk(X, "X") if is_on_disk(X) else _in_memory(check_inputs(X), "X")
-        self._Y = _check_on_disk(Y, "y") if is_on_disk(Y) else _in_memory(check_outputs(Y), "y")
+        self._X, self._Y = _checked(X, "X", check_inputs), _checked(Y, "y", check_outputs)
         self._in_memory = None if is_on_disk(self._X) else self._X
         self._describe(self._X, self._Y, sample_weight, max_bytes)
 
@@ -90,11 +89,16 @@ class DiskSource(Source):
                 reader.close()
 
 
-# ---------------------------------------------------------------- validation
-
-
-def _check_on_disk(A: Any, name: str) -> Any:
-    """Shape and type of an array on disk; its values are checked when they are read."""
+def _checked(A: Any, name: str, check: Callable[[Any], Any]) -> Any:
+    """An array of NumPy, or one on disk, whose values are checked when they are read."""
+    if not is_on_disk(A):
+        A = check(A)
+        if not is_numpy_array(A):
+            raise TypeError(
+                f"{name} must be a NumPy array or on disk, too, where the other one is on disk; "
+                f"got {type(A).__module__}.{type(A).__name__}."
+            )
+        return A
     if len(A.shape) < 1 or (name == "X" and len(A.shape) != 2):
         raise ValueError(
             f"{name} must have shape (n_samples, {'n_features' if name == 'X' else 'd1, ..., dp'});"
@@ -103,13 +107,4 @@ def _check_on_disk(A: Any, name: str) -> Any:
     if 0 in A.shape:
         raise ValueError(f"{name} must not be empty; got shape {tuple(A.shape)}.")
     check_kind(A, name)
-    return A
-
-
-def _in_memory(A: Any, name: str) -> np.ndarray:
-    if is_array(A) and not is_numpy_array(A):
-        raise TypeError(
-            f"{name} must be a NumPy array or on disk, too, where the other one is on disk; got "
-            f"{type(A).__module__}.{type(A).__name__}."
-        )
     return A

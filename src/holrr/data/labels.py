@@ -57,7 +57,7 @@ class Grid:
         prefix = "" if self.name is None else str(self.name)
         if not self.dims:
             return [prefix or "x"]
-        axes = [self._axis(d, n) for d, n in zip(self.dims, self.shape, strict=True)]
+        axes = [self._axis(k, dim) for k, dim in enumerate(self.dims)]
         if len(axes) == 1 and not prefix:
             return axes[0]
         names = [",".join(entry) for entry in product(*axes)]
@@ -84,8 +84,8 @@ class Grid:
         found = [self.coords[c][1] for c in self.levels.get(dim, (dim,)) if c in self.coords]
         return found or [np.arange(self.shape[axis])]
 
-    def _axis(self, dim: str, n: int) -> list[str]:
-        values = self.coordinate(self.dims.index(dim))
+    def _axis(self, k: int, dim: str) -> list[str]:
+        values = self.coordinate(k)
         if dim not in self.coords:
             return [f"{dim}[{v}]" if dim not in self.levels else v for v in values.tolist()]
         if values.dtype.kind in "UO" and all(isinstance(v, str) for v in values):
@@ -239,8 +239,7 @@ def check_features(
     """
     if isinstance(X, Mapping) and not hasattr(X, "shape"):
         raise TypeError(f"X must be an array of numbers; got a {type(X).__name__}.")
-    known: Any = getattr(estimator, "feature_names_in_", None)
-    plain = not reset and known is None and type(X) is np.ndarray
+    plain = not reset and type(X) is np.ndarray and not hasattr(estimator, "feature_names_in_")
     if plain and X.shape[1:] == (estimator.n_features_in_,):
         return  # as in the fit, and no names on either side
     fitted = () if reset else (getattr(estimator, "labels_", None) or Labels()).inputs
@@ -257,21 +256,28 @@ def check_features(
         import pandas as pd
 
         X = pd.DataFrame(np.empty((0, len(names))), columns=names)
-    try:
-        validate_data(estimator, X, skip_check_array=True, reset=reset)
-    except ValueError as error:
-        if "same order" not in str(error):
-            raise
-        found = list(X.columns)
-        k = next(i for i, (a, b) in enumerate(zip(known, found, strict=True)) if a != b)
-        hint = "of a table, X[model.feature_names_in_] is in order"
-        if inputs:
-            dims = ", ".join(f"{d}=..." for grid in inputs for d in grid.dims)
-            hint = f"X.sel({dims}) with the coordinates of the fit is in order"
-        raise ValueError(
-            f"{str(error).rstrip()} At position {k} X has {found[k]!r} and the fit had "
-            f"{known[k]!r}; {hint}."
-        ) from None
+    if not reset:
+        _check_order(estimator, list(map(str, getattr(X, "columns", ()))), inputs)
+    validate_data(estimator, X, skip_check_array=True, reset=reset)
+
+
+def _check_order(estimator: Any, found: list[str], inputs: Sequence[Grid]) -> None:
+    """Refuse labels of the fit in another order, counted ones of a fit without names included."""
+    names = getattr(estimator, "feature_names_in_", None)
+    known = list(map(str, range(estimator.n_features_in_) if names is None else names))
+    if found == known or sorted(found) != sorted(known):
+        return
+    k = next(i for i, (a, b) in enumerate(zip(known, found, strict=True)) if a != b)
+    right = "X.sort_index(axis=1)" if names is None else "X[model.feature_names_in_]"
+    right = f"of a table, {right}"
+    if inputs:
+        dims = ", ".join(f"{d}=..." for grid in inputs for d in grid.dims)
+        right = f"X.sel({dims}) with the coordinates of the fit"
+    raise ValueError(
+        f"The feature names should match those that were passed during fit.\nFeature names must be"
+        f" in the same order as they were in fit. At position {k} X has {found[k]!r} and the fit "
+        f"had {known[k]!r}; {right} is in order."
+    )
 
 
 # ---------------------------------------------------------------- rows

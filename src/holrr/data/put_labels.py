@@ -31,7 +31,8 @@ def put_labels(labels: Labels | None, X: Any, out: Any) -> Any:
         named = isinstance(labels.flat, Grid)
         out = out.reshape((out.shape[0], *(labels.flat.shape if named else (-1,))))
     make = _MAKERS.get(labels.kind)
-    if make is None or not (is_numpy_array(out) or is_dask(out)):
+    lazy = labels.kind in ("dataarray", "dataset") and is_dask(out)  # tables cannot be
+    if make is None or not (is_numpy_array(out) or lazy):
         return out
     library, maker = make
     try:
@@ -92,8 +93,6 @@ def _rows(labels: Labels, X: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _frame(pd: Any, labels: Labels, X: Any, out: Any) -> Any:
-    if is_dask(out):
-        return out
     names = labels.column_names
     if len(labels.columns) == 1:
         columns = pd.Index(labels.columns[0], name=names[0])
@@ -104,8 +103,6 @@ def _frame(pd: Any, labels: Labels, X: Any, out: Any) -> Any:
 
 
 def _polars(pl: Any, labels: Labels, X: Any, out: Any) -> Any:
-    if is_dask(out):
-        return out
     return pl.DataFrame(_columns(labels, out), schema=labels.columns[0].tolist())
 
 

@@ -19,7 +19,7 @@ from .moments import Moments
 from .reading import Box
 from .scores import Errors, errors_of
 
-__all__ = ["Look", "Running", "add_sums", "errors_of_block", "errors_say_where", "join_blocks"]
+__all__ = ["Look", "Running", "added", "errors_of_block", "errors_say_where", "join_blocks"]
 __all__ += ["join_outputs", "moments_of_block", "moments_of_inputs", "sums_of_block"]
 
 
@@ -158,8 +158,8 @@ def sums_of_block(
     return sum_responses(rows_of_basis, B.shape[1], Y, w, response_grams)
 
 
-def add_sums(parts: Iterable[ResponseSums | None]) -> ResponseSums | None:
-    """All of them together; None stands for samples without weight."""
+def added(parts: Iterable[Any]) -> Any:
+    """Sums over blocks together; None stands for samples without weight."""
     some = [part for part in parts if part is not None]
     return reduce(add, some) if some else None
 

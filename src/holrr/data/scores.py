@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -18,7 +18,7 @@ from ..core.namespace import row_blocks, to_numpy
 from ..core.units import unit_of
 from .arrays import placed
 
-__all__ = ["Errors", "add_errors", "check_scored", "errors_between", "errors_of"]
+__all__ = ["Errors", "check_scored", "errors_between", "errors_of"]
 
 # Bytes of outputs that are looked at at a time, so that they stay near the processor, and of those
 # that are predicted at a time, of which each call costs something of its own.
@@ -190,12 +190,8 @@ def _in_blocks(of_rows: Callable[[slice], Errors], Y: Any, max_bytes: int) -> Er
         with placed(rows):
             return of_rows(rows)
 
-    return add_errors(map(of_block, row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), max_bytes)))
-
-
-def add_errors(parts: Iterable[Errors]) -> Errors:
-    """All of them together."""
-    return reduce(add, parts)
+    blocks = row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), max_bytes)
+    return reduce(add, map(of_block, blocks))
 
 
 def check_scored(shape: Sequence[int], expected: Sequence[int]) -> None:

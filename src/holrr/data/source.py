@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from abc import ABCMeta, abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -21,7 +21,7 @@ from .moments import Moments
 from .reading import Box, is_on_disk
 from .running import (
     Look,
-    add_sums,
+    added,
     errors_of_block,
     join_blocks,
     join_outputs,
@@ -29,13 +29,13 @@ from .running import (
     moments_of_inputs,
     sums_of_block,
 )
-from .scores import Errors, add_errors
+from .scores import Errors
 
 __all__ = ["Source", "check_kind", "check_rows_of_inputs", "is_dask", "light", "open_source"]
 __all__ += ["weights_of"]
 
 
-class Source(metaclass=ABCMeta):
+class Source(ABC):
     """Samples that are only ever looked at in blocks."""
 
     n_samples: int
@@ -128,7 +128,7 @@ class Source(metaclass=ABCMeta):
         most = None if max_entries is None else max_entries // k
         of_block = partial(sums_of_block, mean_x=mean_x, response_grams=response_grams)
         n_outputs = math.prod(self.output_shape) if most is None else max(1, most)
-        look = Look(of_block, add_sums, 8 * k * n_outputs, X=basis, max_outputs=most)
+        look = Look(of_block, added, 8 * k * n_outputs, X=basis, max_outputs=most)
         for box, sums in self._found(look):
             assert sums is not None  # some weight is positive, see check_weights
             yield box, sums
@@ -136,7 +136,7 @@ class Source(metaclass=ABCMeta):
     def errors(self, model: Any) -> Errors:
         """What the score of a fitted model needs, from one pass over the data."""
         of_block = partial(errors_of_block, light(model))
-        look = Look(of_block, add_errors, 24 * math.prod(self.output_shape))
+        look = Look(of_block, added, 24 * math.prod(self.output_shape))
         ((_, errors),) = self._found(look)
         return errors
 

@@ -28,7 +28,8 @@ def names_of_columns(columns: Any) -> list[str] | None:
     if columns.nlevels > 1:
         return [" / ".join(map(str, column)) for column in columns]
     is_counted = columns.dtype.kind in "iu" and (columns == np.arange(columns.size)).all()
-    return None if columns.dtype.kind not in "iufmM" or is_counted else list(map(str, columns))
+    is_text = any(isinstance(label, str) for label in columns)  # of mixtures, scikit-learn's error
+    return None if is_text or is_counted else list(map(str, columns))
 
 
 def collected(A: Any, name: str) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
+from sklearn.utils import check_array
 
 from ..core.finite import check_finite
 from ..core.namespace import to_numpy
@@ -58,7 +59,9 @@ def _labels(n_samples: int, weights: np.ndarray | None, n_groups: int, groups: A
     made of those, as even in size as they can be.
     """
     rows = np.arange(n_samples) if weights is None else np.flatnonzero(weights > 0)
-    units = np.arange(n_samples) if groups is None else np.asarray(groups)
+    units = np.arange(n_samples)
+    if groups is not None:  # a missing label is no group
+        units = check_array(groups, ensure_2d=False, allow_nd=True, dtype=None, input_name="groups")
     if units.shape != (n_samples,):
         raise ValueError(
             f"groups must have one entry for each of the {n_samples} samples; got {units.shape}."

@@ -252,7 +252,7 @@ def _is(*types: type) -> Callable[[Any], bool]:
 def _is_named(value: Any) -> bool:
     """Whether it is an array with names, of which a parameter needs the numbers only."""
     named = comes_from(value, "pandas") or comes_from(value, "xarray")
-    return named and hasattr(value, "to_numpy")
+    return named and hasattr(value, "to_numpy") and np.asarray(value).dtype.kind != "O"
 
 
 def _is_record(value: Any) -> bool:

@@ -48,7 +48,8 @@ class KernelFunction:
         X, Z = _float64(X), None if Z is None else _float64(Z)
         with np.errstate(over="ignore", invalid="ignore"):
             if is_numpy_array(X):
-                K = pairwise_kernels(X, Z, metric=self.name, filter_params=True, **self.params)
+                given = {k: v for k, v in self.params.items() if v is not None}  # else its default
+                K = pairwise_kernels(X, Z, metric=self.name, filter_params=True, **given)
                 K = np.ascontiguousarray(K, dtype=np.float64)
             else:
                 K = self._on_device(X, X if Z is None else Z)

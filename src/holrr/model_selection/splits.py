@@ -26,9 +26,9 @@ def check_splits(
 ) -> list[Split]:
     """Pairs of training and test indices, each side with samples of positive weight."""
     n = X.shape[0]
-    if groups is not None and len(groups) != n:
+    if groups is not None and np.shape(groups) != (n,):
         raise ValueError(
-            f"groups must have one entry for each of the {n} samples; got {len(groups)}."
+            f"groups must have one entry for each of the {n} samples; got {np.shape(groups)}."
         )
     # What is on an accelerator need not come over to be counted.
     splitter = splitters.check_cv(cv)

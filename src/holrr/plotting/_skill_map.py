@@ -145,8 +145,11 @@ class SkillMapDisplay:
 
     def _line(self, ax: Any, values: np.ndarray, mode: int | None) -> None:
         coordinates = np.array([""]) if mode is None else self.coordinates[mode]
+        is_line = style.is_ordered(coordinates) and values.size > _MAX_BARS
+        order = np.argsort(coordinates) if is_line else slice(None)
+        coordinates, values = coordinates[order], values[order]
         shown = np.maximum(values, -1.0)
-        if style.is_ordered(coordinates) and values.size > _MAX_BARS:
+        if is_line:
             x, fill = coordinates, lambda c: {"color": c, "alpha": 0.25, "lw": 0}
             for color, some in ((style.MAIN, shown > 0), (style.ACCENT, shown < 0)):
                 ax.fill_between(x, 0, shown, where=some, interpolate=True, **fill(color))
