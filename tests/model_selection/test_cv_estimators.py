@@ -213,11 +213,11 @@ def test_widening_goes_no_further_than_the_memory(steps):
     sizes = np.logspace(0, -3, 12)
     X = rng.normal(size=(60, 12)) * sizes
     Y = X @ (rng.normal(size=(12, 4)) / sizes[:, None]) + rng.normal(size=(60, 4))
-    one = 8 * 7 * 12 * 4  # 5 folds, mean and deviation, for all ranks
+    one = 8 * 7 * 4 * 4  # 5 folds, mean and deviation, for all ranks of 12 inputs and 4 outputs
     budget = one * (13 + steps)
     model = HOLRRCV(max_bytes=budget, selection="min").fit(X, Y)
     assert model.alphas_.size == (17 if steps == 4 else 13)
-    stack = 8 * (2 * 5 + 20 + 4) * 12 * 4  # terms of the folds, products of 20 ranks, sums
+    stack = 8 * (2 * 5 + 20 + 4) * 4 * 4  # terms of the folds, products of 20 ranks, sums
     model = HOLRRCV(max_bytes=budget + stack).fit(X, Y)
     assert model.alphas_.size == (17 if steps == 4 else 13)
 

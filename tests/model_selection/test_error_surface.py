@@ -68,15 +68,44 @@ def test_surface_is_brute_force(make_data, n, d0, subspaces, fit_intercept, weig
     assert_brute_force(X, Y, KFold(3), weights=weights, alphas=alphas, **parameters)
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (5,), (9,), (2, 2, 2), (1, 3), (2, 1, 2)])
-def test_surface_is_brute_force_for_outputs_of_every_order(make_data, shape):
+@pytest.mark.parametrize(
+    ("shape", "ranks"),
+    [
+        ((), (1,)),
+        ((1,), (1, 1)),
+        ((5,), (3, 3)),
+        ((2, 2, 2), (3, 2, 2, 2)),
+        ((1, 3), (3, 1, 3)),
+        ((2, 1, 2), (3, 2, 1, 2)),
+        ((2, 9), (3, 2, 6)),
+    ],
+)
+@pytest.mark.parametrize("subspaces", ["fitted", "response"])
+def test_surface_is_brute_force_for_outputs_of_every_order(make_data, shape, ranks, subspaces):
+    """Up to the ranks that coefficients can have; subspaces of the outputs can be larger."""
     X, Y = make_data(shape=shape)
-    model = assert_brute_force(X, Y, KFold(3))
-    assert model.cv_results_["mean_mse"].shape == (2, 3, *shape)
+    model = assert_brute_force(X, Y, KFold(3), subspaces=subspaces)
+    expected = ranks if subspaces == "fitted" else (3, *shape)
+    assert model.cv_results_["mean_mse"].shape == (2, *expected)
+
+
+@pytest.mark.parametrize("selection", ["stack", "min", "1se"])
+@pytest.mark.parametrize("shape", [(), (9,), (2, 9)])
+def test_ranks_above_the_product_of_the_others_change_nothing(make_data, shape, selection):
+    X, Y = make_data(shape=shape, noise=3.0)
+    given = {"cv": KFold(3), "selection": selection}
+    every = HOLRRCV(ALPHAS, (3, *shape), **given).fit(X, Y)
+    model = HOLRRCV(ALPHAS, **given).fit(X, Y)
+    assert (model.rank_, model.alpha_) == (every.rank_, every.alpha_)
+    np.testing.assert_array_equal(model.predict(X), every.predict(X))
+    inside = tuple(slice(n) for n in model.cv_results_["mean_mse"].shape)
+    np.testing.assert_array_equal(
+        model.cv_results_["mean_mse"], every.cv_results_["mean_mse"][inside]
+    )
 
 
 def test_surface_is_brute_force_where_folds_support_different_input_ranks(make_data):
-    X, Y = make_data(n=16, d0=8, shape=(2, 2))
+    X, Y = make_data(n=16, d0=8, shape=(2, 4))
     model = assert_brute_force(X, Y, TimeSeriesSplit(3), alphas=[3.0])
     errors = model.cv_results_["fold_mse"]
     # The first fold trains on 4 samples, that is on 3 directions about their mean.

@@ -205,7 +205,7 @@ def test_penalties_are_looked_at_in_both_directions_as_long_as_they_get_better(
     """Two in a row that are no better than the best on their side end a direction."""
     alphas = np.array(list(wanted), dtype=float)[::step]
     errors, seen = {}, []
-    for a in _around(alphas, int(np.flatnonzero(alphas == 4)[0]), errors, False):
+    for a in _around(alphas, int(np.flatnonzero(alphas == 4)[0]), errors):
         seen.append(int(alphas[a]))
         errors[a] = wanted[seen[-1]]
     assert seen == visited

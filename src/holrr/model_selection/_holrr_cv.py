@@ -126,9 +126,10 @@ class HOLRRCV(MultilinearRanks, LinearSurfaceSearchCV):
     Notes
     -----
     Entry ``[a, i, j, ...]`` of the surface belongs to ``alphas_[a]`` and the rank
-    ``(i + 1, j + 1, ...)``. The input rank goes up to the number of features, or to what the
-    largest training fold supports where that is less; a fold that supports fewer directions has
-    the same error for all ranks above.
+    ``(i + 1, j + 1, ...)``. The rank of a mode goes up to its size, or to the product of the other
+    sizes, above which it changes nothing; that of the input mode no higher than the largest
+    training fold supports. A fold that supports fewer directions has the same error for all ranks
+    above.
 
     Where the folds partition the data, the moments of each fold are gathered in one pass and the
     training moments are merged from those of the other folds. `fit_fold_moments` starts from such

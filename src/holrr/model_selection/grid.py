@@ -25,6 +25,18 @@ class RankGrid:
     caps: tuple[int, ...]  # the largest rank of each mode that is cut
     listed: tuple[tuple[int, ...], ...] | None = None
 
+    @classmethod
+    def of_all(cls, shape: Sequence[int], most: int | None = None) -> RankGrid:
+        """All ranks of tensors of a shape: of a mode as many as its size, or what others leave it.
+
+        Examples
+        --------
+        >>> RankGrid.of_all((3, 2, 50)).caps
+        (3, 2, 6)
+        """
+        size = math.prod(shape)
+        return cls(tuple(min(d, size // d, most or d) for d in shape))
+
     def within_input_rank(self, limit: int) -> RankGrid:
         """Input ranks above what any fold supports stand for the largest one that is supported."""
         if not self.caps or self.caps[0] <= limit:
@@ -139,9 +151,13 @@ class MultilinearRanks:
     }
 
     ranks: Any
+    subspaces: str
 
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
-        return check_ranks(self.ranks, shape)
+        grid = check_ranks(self.ranks, shape)
+        if self.subspaces == "fitted" and (self.ranks is None or isinstance(self.ranks, Integral)):
+            return RankGrid.of_all(shape, self.ranks)
+        return grid
 
     def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
         return {"rank": rank}
