@@ -6,7 +6,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import _fit_context
 
@@ -52,11 +52,11 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-class _Later(NamedTuple):
+class _Later:
     """A fit that nobody has asked for yet: the estimator as it was when the data came."""
 
-    state: dict[str, Any]
-    lock: Any
+    def __init__(self, state: dict[str, Any]) -> None:
+        self.state, self.lock = state, threading.RLock()
 
 
 class Deferred:
@@ -136,7 +136,7 @@ class Deferred:
         """Forget the fit before; `known` are attributes of the new one that need no solution."""
         self._forget()
         vars(self).update(known)
-        self._fitted_later = _Later(dict(vars(self)), threading.RLock())
+        self._fitted_later = _Later(dict(vars(self)))
         return self
 
     def _settle(self) -> None:

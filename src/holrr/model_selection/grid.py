@@ -156,7 +156,7 @@ class MultilinearRanks:
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         grid = check_ranks(self.ranks, shape)
         if self.subspaces == "fitted" and (self.ranks is None or isinstance(self.ranks, Integral)):
-            return RankGrid.of_all(shape, self.ranks)
+            return RankGrid.of_all(shape, None if self.ranks is None else int(self.ranks))
         return grid
 
     def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
