@@ -201,6 +201,16 @@ def test_the_pass_stays_within_its_budget(tmp_path):
     assert peak < 1.25 * budget
 
 
+def test_inputs_that_are_read_whole_are_there_once(tmp_path):
+    X = np.random.default_rng(0).normal(size=(20000, 8))
+    source = open_source(npy(tmp_path, "X", X), npy(tmp_path, "Y", X), max_bytes=X.nbytes)
+    tracemalloc.start()
+    assert np.array_equal(source.inputs(), X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.25 * X.nbytes
+
+
 def test_small_data_are_simply_read(data, tmp_path):
     on_disk = npy(tmp_path, "Y", data[1])
     assert open_source(data[0], on_disk) is None
