@@ -19,7 +19,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, Moments, TraceNormRegression
+from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, KernelRLS, Moments, TraceNormRegression
 from holrr.data.reading import RowReader, blocks_of_rows, boxes, in_order, is_on_disk
 from holrr.model_selection.splits import pieces_of
 from holrr.streaming import DEFAULT_MAX_BYTES, memory_budget, open_source
@@ -199,6 +199,21 @@ def test_the_pass_stays_within_its_budget(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1.25 * budget
+
+
+def test_blocks_without_weight_add_nothing_to_products(data, tmp_path):
+    X, Y = data
+    w = np.repeat([0.0, 1.0, 0.0], [200, 200, 100])
+    with memory_budget(SMALL):
+        found = RLS(solver="svd").fit(X, npy(tmp_path, "Y", Y), w)
+    np.testing.assert_allclose(found.coef_, RLS().fit(X[200:400], Y[200:400]).coef_)
+
+
+def test_kernels_without_landmarks_have_all_samples_in_memory(data, tmp_path):
+    X, Y = data
+    with memory_budget(SMALL):
+        found = KernelRLS(kernel="rbf").fit(npy(tmp_path, "X", X), npy(tmp_path, "Y", Y))
+    np.testing.assert_allclose(found.predict(X), KernelRLS(kernel="rbf").fit(X, Y).predict(X))
 
 
 def test_inputs_that_are_read_whole_are_there_once(tmp_path):
