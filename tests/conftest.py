@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from registry import KNOWN_FAILURES, ROWS
+from registry import ROWS
 
 settings.register_profile(
     "holrr",
@@ -34,16 +33,6 @@ def pytest_generate_tests(metafunc):
 def _param(row, name):
     reason = row.exempt.get(name)
     return pytest.param(row, id=row.id, marks=pytest.mark.skip(reason=reason) if reason else [])
-
-
-def pytest_collection_modifyitems(items):
-    """What is known to fail must fail: a test that passes again has to leave the list."""
-    known = [(re.compile("|".join(patterns)), reason) for reason, patterns in KNOWN_FAILURES]
-    for item in items:
-        for pattern, reason in known:
-            if pattern.search(item.nodeid):
-                strict = not reason.startswith("by chance")
-                item.add_marker(pytest.mark.xfail(reason=reason, strict=strict))
 
 
 @dataclass(frozen=True)

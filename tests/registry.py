@@ -7,7 +7,7 @@ To add an estimator, add a row: a test fails where a public one has none. A test
 argument ``row`` runs for every row. What an estimator can do is asked of the estimator itself
 (`Row.batches`, ...); what cannot be asked is a field. Where a shared check cannot hold, name the
 check and the reason in ``exempt``; scikit-learn's own checks go into ``failing_checks`` in the
-same way. `KNOWN_FAILURES` are checks that must hold and do not yet.
+same way.
 """
 
 from __future__ import annotations
@@ -305,9 +305,3 @@ WITHOUT_ALTERNATIVE = {
     "verbose": "it only prints",
     "warm_start": "it is there to go on from the last fit",
 }
-
-# (what is wrong, patterns for the names of the tests that show it); each must fail until mended,
-# but for what is wrong by chance.
-KNOWN_FAILURES: list[tuple[str, list[str]]] = [
-    ("longer than agreed on, before what later capabilities add", [r"test_the_library_is_small"]),
-]

@@ -10,9 +10,18 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "holrr"
 FILES = sorted(SOURCE.rglob("*.py"))
-# Lines of src/ in all, as they stand in the files: 12,500 for the library with one door, one
-# search and one registry. What a later capability needs is added here, by name.
-MAX_LINES = 12_500
+# Lines of src/ in all, by what they are for (as ``git blame`` has it, with lines that
+# were written anew in the shares of what they replaced). The first was to be 12,500. Who
+# needs more adds it here, by name; who needs less takes it away.
+LINES = {
+    "estimators, searches, kernels, streams, files: one door, one search, one registry": 12_700,
+    "nothing wrong in silence": 925,
+    "missing outputs and weights of outputs": 1_600,
+    "stacks of ranks": 255,
+    "names, tables, metrics, displays, the command line": 3_900,
+    "standard errors, noise, intervals": 2_680,
+    "speed: pruned searches, accelerators, threads, fits that are put off": 2_340,
+}
 MAX_LINES_OF_A_MODULE = 350
 # The build reads the version from a module of its own; everybody may.
 FOR_EVERYBODY = {"holrr._version"}
@@ -105,7 +114,6 @@ def test_modules_are_short(module):
     assert len(MODULES[module].read_text().splitlines()) <= MAX_LINES_OF_A_MODULE
 
 
-def test_the_library_is_small(record_property):
-    lines = sum(len(path.read_text().splitlines()) for path in FILES)
-    record_property("lines", lines)
-    assert lines <= MAX_LINES, f"{lines} lines under src/; at most {MAX_LINES} are agreed on"
+def test_the_library_is_small():
+    lines, most = sum(len(path.read_text().splitlines()) for path in FILES), sum(LINES.values())
+    assert lines <= most, f"{lines} lines under src/; at most {most} are agreed on"

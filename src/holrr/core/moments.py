@@ -47,40 +47,21 @@ _CENTRE_ROWS, _CENTRE_STEP = 4096, 16
 class Moments:
     """Centred first and second moments of ``(X, Y)``: all that a linear fit needs of the data.
 
-    Parameters
-    ----------
-    n_samples : int
-        Number of samples seen.
-    weight : float
-        Sum of their weights; `n_samples` where there are none.
-    mean_x : array of shape (n_features,)
-    mean_y : array of shape (d1, ..., dp)
-    Sxx : array of shape (n_features, n_features)
-        ``sum w (x - mean_x)(x - mean_x)'``.
-    Sxy : array of shape (n_features, d1, ..., dp)
-        ``sum w (x - mean_x) (y - mean_y)``.
-    syy : float
-        ``sum w ||y - mean_y||^2``.
-    response_grams : tuple of p arrays of shape (d_i, d_i), or None
-        Gram matrices of the output modes of the centred `Y`, which only the paper's own choice of
-        subspaces needs.
-    dtype : str
-        Floating-point type of the data, "float64" or "float32"; the moments themselves are float64.
-    squares : array of shape (d1, ..., dp), or None
-        ``sum w (y - mean_y)^2`` of each output, whose total is `syy`. None in files of older
-        versions: fits are the same, but what they say of the noise needs it.
+    In float64, whatever the type of the data. Only the paper's own choice of subspaces needs the
+    Gram matrices of the outputs. Files of older versions lack the squares of each output: fits are
+    the same, but what they say of the noise needs them.
     """
 
     n_samples: int
-    weight: float
-    mean_x: Array
-    mean_y: Array
-    Sxx: Array
-    Sxy: Array
-    syy: float
-    response_grams: tuple[Array, ...] | None = None
-    dtype: str = "float64"
-    squares: Array | None = None
+    weight: float  # sum of the weights; `n_samples` where there are none
+    mean_x: Array  # (n_features,)
+    mean_y: Array  # (d1, ..., dp)
+    Sxx: Array  # ``sum w (x - mean_x)(x - mean_x)'``, (n_features, n_features)
+    Sxy: Array  # ``sum w (x - mean_x)(y - mean_y)``, (n_features, d1, ..., dp)
+    syy: float  # ``sum w ||y - mean_y||^2``
+    response_grams: tuple[Array, ...] | None = None  # of the modes of the centred Y, (d_i, d_i)
+    dtype: str = "float64"  # that of the data, or "float32"
+    squares: Array | None = None  # ``sum w (y - mean_y)^2``, (d1, ..., dp)
 
     @classmethod
     @np.errstate(over="ignore", invalid="ignore")  # checked for at the end of the pass

@@ -42,32 +42,15 @@ _FLOAT32_ROWS = 8192
 
 @dataclass(frozen=True, eq=False)
 class ResponseSums:
-    """What one pass over `Y` gathers, about the mean of `Y`.
+    """What one pass over `Y` gathers, about the mean of `Y`, with the basis `B` of the pass."""
 
-    Parameters
-    ----------
-    mean : array of shape (d1, ..., dp)
-    products : array of shape (k, d1, ..., dp)
-        ``B'(Y - mean)`` for the basis `B` of the pass.
-    basis_sum : array of shape (k,)
-        ``B'1``.
-    squares : array of shape (d1, ..., dp)
-        ``sum w (y - mean)^2`` of each output; infinite where it overflows.
-    grams : tuple of arrays, or None
-        Gram matrices of the output modes of the centred `Y`.
-    weight : float
-        Sum of the weights of the samples.
-    inner : array of shape (k, k), or None
-        ``B'B`` with the weights once, where the basis gives it.
-    """
-
-    mean: Array
-    products: Array
-    basis_sum: Array
-    squares: Array
-    grams: tuple[Array, ...] | None
-    weight: float
-    inner: Array | None = None
+    mean: Array  # (d1, ..., dp)
+    products: Array  # ``B'(Y - mean)``, (k, d1, ..., dp)
+    basis_sum: Array  # ``B'1``, (k,)
+    squares: Array  # ``sum w (y - mean)^2`` of each output; infinite where it overflows
+    grams: tuple[Array, ...] | None  # of the output modes of the centred Y
+    weight: float  # sum of the weights of the samples
+    inner: Array | None = None  # ``B'B`` with the weights once, (k, k), where the basis gives it
 
     @cached_property
     def syy(self) -> float:

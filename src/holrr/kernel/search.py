@@ -8,12 +8,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.finite import check_finite
-from ..core.namespace import Array
 from ..data.samples import Samples
 from ..data.source import Source
+from ..model_selection.final_model import of_the_final_model
 from ..model_selection.folds import Folds
 from ..model_selection.search import Data, Index
-from ..model_selection.splits import check_splits, partition_of
 from ..model_selection.surface_search import SurfaceSearchCV
 from ._folds import KernelFolds, LandmarkFolds
 from ._kernels import KernelSpec, check_kernels, kernel_alphas, mean_eigenvalue, some_samples
@@ -47,11 +46,7 @@ class KernelSearchCV(KernelParameters, SurfaceSearchCV):
         """Parameter gamma of the chosen kernel; None for its default, or where it has none."""
         return self.kernel_params_.get("gamma")
 
-    @property
-    def dual_coef_(self) -> Array:
-        """Dense dual coefficients of the final model, built when asked for."""
-        check_is_fitted(self)
-        return self.best_estimator_.dual_coef_
+    dual_coef_ = of_the_final_model("dual_coef_", "Dense dual coefficients, built when asked for.")
 
     # ------------------------------------------------------------ helpers
 
@@ -63,13 +58,10 @@ class KernelSearchCV(KernelParameters, SurfaceSearchCV):
         return data.n_samples
 
     def _folds(self, data: Samples | Source, groups: Any) -> Folds:
-        wants_folds = self.criterion == "cv"
         if isinstance(data, Samples):
             data = data.in_units(inputs=False)
             check_finite(data.Y, "y")
-            splits = check_splits(self.cv, data.X, data.Y, groups, data.w) if wants_folds else []
-        else:
-            splits = partition_of(data, self.cv, groups) if wants_folds else []
+        splits = self._splits(data, groups)
         specs = check_kernels(self.kernels, self._kernel_spec(), self.gammas, *some_samples(data))
         options = {
             "fit_intercept": self.fit_intercept,

@@ -10,10 +10,12 @@ from ..base import TensorRegressor
 from ..input_scores import InputScores
 from ..spread import no_intervals
 
-__all__ = ["FinalModel"]
+__all__ = ["FinalModel", "of_the_final_model"]
 
 
-def _of_the_final_model(name: str, doc: str) -> property:
+def of_the_final_model(name: str, doc: str) -> property:
+    """An attribute of `best_estimator_` as one's own."""
+
     def get(self: Any) -> Any:
         check_is_fitted(self)
         return getattr(self.best_estimator_, name)
@@ -26,20 +28,20 @@ class FinalModel(InputScores):
 
     best_estimator_: Any
 
-    coef_ = _of_the_final_model("coef_", "Dense coefficients, built when asked for.")
-    core_ = _of_the_final_model("core_", "Core of the coefficients.")
-    factors_ = _of_the_final_model("factors_", "Factors of the coefficients, input mode first.")
-    tucker_ = _of_the_final_model("tucker_", "Coefficients in Tucker form.")
-    intercept_ = _of_the_final_model("intercept_", "Intercept.")
-    rank_ = _of_the_final_model("rank_", "The chosen rank.")
-    spectra_ = _of_the_final_model("spectra_", "Squared singular values of each mode of Z.")
-    energy_ = _of_the_final_model("energy_", "Squared norm of Z.")
-    objective_ = _of_the_final_model("objective_", "The objective at the final fit.")
-    lower_bound_ = _of_the_final_model("lower_bound_", "What no fit of these ranks is below.")
-    n_dropped_ = _of_the_final_model("n_dropped_", "Number of samples without an observed output.")
-    n_parameters_ = _of_the_final_model("n_parameters_", "Degrees of freedom of the coefficients.")
+    coef_ = of_the_final_model("coef_", "Dense coefficients, built when asked for.")
+    core_ = of_the_final_model("core_", "Core of the coefficients.")
+    factors_ = of_the_final_model("factors_", "Factors of the coefficients, input mode first.")
+    tucker_ = of_the_final_model("tucker_", "Coefficients in Tucker form.")
+    intercept_ = of_the_final_model("intercept_", "Intercept.")
+    rank_ = of_the_final_model("rank_", "The chosen rank.")
+    spectra_ = of_the_final_model("spectra_", "Squared singular values of each mode of Z.")
+    energy_ = of_the_final_model("energy_", "Squared norm of Z.")
+    objective_ = of_the_final_model("objective_", "The objective at the final fit.")
+    lower_bound_ = of_the_final_model("lower_bound_", "What no fit of these ranks is below.")
+    n_dropped_ = of_the_final_model("n_dropped_", "Number of samples without an observed output.")
+    n_parameters_ = of_the_final_model("n_parameters_", "Degrees of freedom of the coefficients.")
 
-    noise_ = _of_the_final_model("noise_", "Standard deviation of the noise of each output.")
+    noise_ = of_the_final_model("noise_", "Standard deviation of the noise of each output.")
 
     labels_ = None
     predict_interval = no_intervals

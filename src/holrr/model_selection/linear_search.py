@@ -23,7 +23,7 @@ from .linear_folds import ArrayFolds, MomentFolds, check_fold_moments
 from .penalties import default_alphas
 from .search import Index, SearchCV
 from .selection import select
-from .splits import check_splits, gather_folds
+from .splits import gather_folds
 from .surface_search import SurfaceSearchCV
 
 __all__ = ["LinearSearchCV", "LinearSurfaceSearchCV"]
@@ -32,7 +32,6 @@ __all__ = ["LinearSearchCV", "LinearSurfaceSearchCV"]
 class LinearSearchCV(SearchCV):
     """The linear families: problems from samples, sources or moments."""
 
-    criterion: str = "cv"
     solver: str = "auto"
     subspaces: str = "fitted"
     max_bytes: float = 2**30
@@ -86,18 +85,17 @@ class LinearSearchCV(SearchCV):
         return MomentFolds(parts, splits, fit_intercept=self.fit_intercept)
 
     def _folds(self, data: Samples | Source, groups: Any) -> Folds:
-        grams, wants_folds = self.subspaces == "response", self.criterion == "cv"
+        grams = self.subspaces == "response"
         if isinstance(data, Source):  # the moments of all folds from one pass over the data
-            if wants_folds:
+            if self.criterion == "cv":
                 return self._moment_folds(*gather_folds(data, self.cv, groups, grams))
             return self._moment_folds(data.halves(grams))
         data = data.in_units()
         if data.w is not None:  # samples without weight are not looked at later
             check_finite(data.Y, "y")
-        splits = check_splits(self.cv, data.X, data.Y, groups, data.w) if wants_folds else []
         return ArrayFolds(
             data,
-            splits,
+            self._splits(data, groups),
             fit_intercept=self.fit_intercept,
             response_grams=grams,
             solver=self.solver,
@@ -157,9 +155,7 @@ class LinearSurfaceSearchCV(LinearSearchCV, SurfaceSearchCV):
                 "are missing; use subspaces='fitted'."
             )
         check_no_infinity(data)
-        wants_folds = self.criterion == "cv"
-        splits = check_splits(self.cv, data.X, data.Y, groups, data.w) if wants_folds else []
-        return HoleFolds(data, splits, fit_intercept=self.fit_intercept)
+        return HoleFolds(data, self._splits(data, groups), fit_intercept=self.fit_intercept)
 
     def _errors(self, plan: Any, penalties: np.ndarray, folds: Any) -> Any:
         if isinstance(folds, HoleFolds) and not plan.caps:  # ridge regression

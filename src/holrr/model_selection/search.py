@@ -30,6 +30,7 @@ from ..results import Later, Results
 from .final_model import FinalModel
 from .folds import Folds
 from .penalties import check_penalties, warn_at_edge, widened
+from .splits import Split, check_splits, partition_of
 from .sweep import Errors, Sweep, sweep
 
 __all__ = ["Data", "Index", "SearchCV"]
@@ -61,6 +62,7 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, Parameters, metacla
     _streams = True
     _plain: Any  # the class of the models
 
+    criterion: str = "cv"
     cv: Any
     fit_intercept: bool
     n_jobs: int | None
@@ -141,6 +143,14 @@ class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, Parameters, metacla
         return np.array([folds.units.alpha(a) for a in penalties])
 
     # ------------------------------------------------------------ the search
+
+    def _splits(self, data: Samples | Source, groups: Any) -> list[Split]:
+        """Which samples each fold trains on and tests on; nothing where there are no folds."""
+        if self.criterion != "cv":
+            return []
+        if isinstance(data, Source):
+            return partition_of(data, self.cv, groups)
+        return check_splits(self.cv, data.X, data.Y, groups, data.w)
 
     def _given_penalties(self) -> np.ndarray | None:
         given = getattr(self, self._penalties)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from ..core.caution import warn
 from ..core.namespace import namespace_of
 from ..core.spectral import Spectral
 from ..core.tensor import mode_product, multi_mode_product
 from ..core.tucker import Tucker
+from ..model_selection.final_model import of_the_final_model
 from ..model_selection.folds import Folds
 from ..model_selection.held_out import HeldOut
 from ..model_selection.linear_search import LinearSearchCV
@@ -83,8 +83,4 @@ class PenalizedCV(LinearSearchCV):
 
         return errors, self._shape(plan, penalties.size)
 
-    @property
-    def n_iter_(self) -> int:
-        """Iterations of the final fit."""
-        check_is_fitted(self)
-        return self.best_estimator_.n_iter_
+    n_iter_ = of_the_final_model("n_iter_", "Iterations of the final fit.")
