@@ -216,6 +216,18 @@ def test_kernels_without_landmarks_have_all_samples_in_memory(data, tmp_path):
     np.testing.assert_allclose(found.predict(X), KernelRLS(kernel="rbf").fit(X, Y).predict(X))
 
 
+def test_features_of_landmarks_count_in_the_budget(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40000, 4))
+    disk, budget = npy(tmp_path, "X", X), 2**22
+    model = KernelRLS(kernel="rbf", landmarks=X[:64])
+    tracemalloc.start()
+    with memory_budget(budget):
+        model.fit(disk, npy(tmp_path, "Y", X[:, 0]))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.25 * budget
+
+
 def test_inputs_that_are_read_whole_are_there_once(tmp_path):
     X = np.random.default_rng(0).normal(size=(20000, 8))
     source = open_source(npy(tmp_path, "X", X), npy(tmp_path, "Y", X), max_bytes=X.nbytes)
