@@ -465,3 +465,12 @@ def test_modes_are_named_by_hand(tmp_path):
         model.name_modes(tissue=["liver", "lung"], day=None)
     with pytest.raises(ValueError, match="got names for 1 modes"):
         model.name_modes(tissue=None)
+
+
+def test_predictions_that_are_not_computed_are_no_table():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    dask = pytest.importorskip("dask.array", reason="dask is not installed")
+    X, Y = toy(shape=(3,))
+    model = HOLRR(2).fit(X, pd.DataFrame(Y, columns=list("abc")))
+    assert isinstance(model.predict(X), pd.DataFrame)
+    assert isinstance(model.predict(dask.from_array(X)), dask.Array)

@@ -250,6 +250,10 @@ def test_without_xarray_a_labelled_model_still_predicts(folder):
     """In a process of its own, where the import fails."""
     assert main(["fit", "c.nc:indices", "c.nc:t2m", *FIT]) == 0
     np.save("X.npy", a_climate().indices.to_numpy())
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    store = zarr.open("plain.zarr", mode="w")
+    for name in ("indices", "t2m"):
+        store.create_array(name, data=a_climate()[name].to_numpy())
     code = (
         "import sys; sys.modules['xarray'] = None; from holrr.cli import main; sys.exit(main({}))"
     )
@@ -258,6 +262,7 @@ def test_without_xarray_a_labelled_model_still_predicts(folder):
         (["predict", "m", "X.npy", "-o", "P.npy"], 0),
         (["predict", "m", "c.nc:indices", "-o", "P.npy"], 5),
         (["predict", "m", "X.npy", "-o", "P.nc"], 5),
+        (["fit", "plain.zarr:indices", "plain.zarr:t2m", *FIT], 0),
     ]:
         done = subprocess.run(
             [sys.executable, "-c", code.format(words)],

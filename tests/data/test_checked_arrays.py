@@ -81,3 +81,8 @@ def test_weights_may_not_add_up_to_too_much():
     check_weights(np.full(40, 0.9 * MAX_WEIGHT / 40), X)
     with pytest.raises(ValueError, match="sample_weight must add up to less than"):
         check_weights(np.full(40, 1.1 * MAX_WEIGHT / 40), X)
+
+
+def test_rows_of_other_lengths_are_those_of_an_argument():
+    with pytest.raises(ValueError, match=r"y is not as expected\. .*inhomogeneous"):
+        HOLRR().fit([[1.0], [2.0]], [[1.0, 2.0], [3.0]])

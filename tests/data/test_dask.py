@@ -314,3 +314,14 @@ def test_small_chunks_are_joined_with_their_neighbours():
     assert join_small((1,) * 10, 4, 100) == (4, 4, 2)
     assert join_small((1,) * 10, 4, 3) == (3, 3, 3, 1)
     assert join_small((5, 5), 4, 1) == (5, 5)
+
+
+def test_parts_of_wide_outputs_are_computed_one_at_a_time(monkeypatch):
+    X, Y = toy(n=60, d0=4, shape=(8, 6))
+    source, compute, sizes = our_source.open_source(X, da.from_array(Y)), our_dask._compute, []
+    monkeypatch.setattr(
+        our_dask, "_compute", lambda trees, n: sizes.append(len(trees)) or compute(trees, n)
+    )
+    boxes = [box for box, _ in source.responses(X, max_entries=4 * 12)]
+    assert len(boxes) >= 4
+    assert sizes == [1] * len(boxes)

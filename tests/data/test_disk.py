@@ -19,7 +19,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, Moments, TraceNormRegression
+from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, KernelRLS, Moments, TraceNormRegression
 from holrr.data.reading import RowReader, blocks_of_rows, boxes, in_order, is_on_disk
 from holrr.model_selection.splits import pieces_of
 from holrr.streaming import DEFAULT_MAX_BYTES, memory_budget, open_source
@@ -199,6 +199,43 @@ def test_the_pass_stays_within_its_budget(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1.25 * budget
+
+
+def test_blocks_without_weight_add_nothing_to_products(data, tmp_path):
+    X, Y = data
+    w = np.repeat([0.0, 1.0, 0.0], [200, 200, 100])
+    with memory_budget(SMALL):
+        found = RLS(solver="svd").fit(X, npy(tmp_path, "Y", Y), w)
+    np.testing.assert_allclose(found.coef_, RLS().fit(X[200:400], Y[200:400]).coef_)
+
+
+def test_kernels_without_landmarks_have_all_samples_in_memory(data, tmp_path):
+    X, Y = data
+    with memory_budget(SMALL):
+        found = KernelRLS(kernel="rbf").fit(npy(tmp_path, "X", X), npy(tmp_path, "Y", Y))
+    np.testing.assert_allclose(found.predict(X), KernelRLS(kernel="rbf").fit(X, Y).predict(X))
+
+
+def test_features_of_landmarks_count_in_the_budget(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40000, 4))
+    disk, budget = npy(tmp_path, "X", X), 2**22
+    model = KernelRLS(kernel="rbf", landmarks=X[:64])
+    tracemalloc.start()
+    with memory_budget(budget):
+        model.fit(disk, npy(tmp_path, "Y", X[:, 0]))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.25 * budget
+
+
+def test_inputs_that_are_read_whole_are_there_once(tmp_path):
+    X = np.random.default_rng(0).normal(size=(20000, 8))
+    source = open_source(npy(tmp_path, "X", X), npy(tmp_path, "Y", X), max_bytes=X.nbytes)
+    tracemalloc.start()
+    assert np.array_equal(source.inputs(), X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.25 * X.nbytes
 
 
 def test_small_data_are_simply_read(data, tmp_path):

@@ -57,6 +57,15 @@ def test_a_fit_by_parts_of_the_outputs_is_the_fit(estimator, shape, tmp_path):
 
 
 @pytest.mark.usefixtures("tiny_slabs")
+def test_the_type_is_that_of_inputs_and_outputs_together(tmp_path):
+    X, Y = toy(n=60, d0=4, shape=(9, 11))
+    X = X.astype(np.float32)
+    with memory_budget(TINY):
+        found = HOLRR(rank=2).fit(X, on_disk(tmp_path, Y))
+    assert found.coef_.dtype == HOLRR(rank=2).fit(X, Y).coef_.dtype == np.float64
+
+
+@pytest.mark.usefixtures("tiny_slabs")
 def test_dependent_inputs_and_shares_of_energy(tmp_path):
     X, Y = toy(n=60, d0=4, shape=(9, 11))
     X = np.hstack([X, X[:, :2]])

@@ -271,3 +271,10 @@ def test_chi2_has_its_own_default_of_gamma():
     X = np.abs(X)
     expected = KernelRLS(kernel="chi2", gamma=1.0).fit(X, Y).predict(X)
     assert_allclose(KernelRLS(kernel="chi2").fit(X, Y).predict(X), expected)
+
+
+def test_callables_are_given_their_parameters_even_if_none():
+    X, Y = toy()
+    product = lambda x, z, scale: x @ z / (scale or 1.0)  # noqa: E731
+    model = KernelRLS(kernel=product, kernel_params={"scale": None}).fit(X, Y)
+    assert_allclose(model.predict(X), KernelRLS(kernel="linear").fit(X, Y).predict(X))

@@ -88,6 +88,12 @@ def test_callable_selects_by_index(make_data, index):
     assert model.rank_ == tuple(int(i) % n + 1 for i, n in zip(where, shape, strict=True))[1:]
 
 
+@pytest.mark.parametrize("index", [(1, 2), (1, 2, 0, 1, 0), (9, 0, 0, 0), 10**6, "best", None])
+def test_a_callable_must_name_one_entry(make_data, index):
+    with pytest.raises(ValueError, match="must return an int or a tuple that indexes"):
+        HOLRRCV(ALPHAS, selection=lambda results: index).fit(*make_data())
+
+
 # ---------------------------------------------------------------- information criteria
 
 

@@ -55,7 +55,7 @@ class DaskSource(Source):
         self._Y = chunked(da.asarray(Y), X, self.n_features, max_bytes)
         self._X = da.asarray(X).rechunk((self._Y.chunks[0], -1))
 
-    def input_rows(self, index: np.ndarray) -> np.ndarray:
+    def input_rows(self, index: slice | np.ndarray) -> np.ndarray:
         return check_rows_of_inputs(self._X[index].compute(), index)
 
     def _found(self, look: Look) -> Iterator[tuple[Box, Any]]:

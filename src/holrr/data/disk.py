@@ -33,11 +33,13 @@ class DiskSource(Source):
         self._in_memory = None if is_on_disk(self._X) else self._X
         self._describe(self._X, self._Y, sample_weight, max_bytes)
 
-    def input_rows(self, index: np.ndarray) -> np.ndarray:
-        order = np.argsort(index, kind="stable")
-        rows, wanted = np.empty((index.size, self.n_features), self._X.dtype), index[order]
-        step = max(1, self.max_bytes // (64 * self.n_features))
+    def input_rows(self, index: slice | np.ndarray) -> np.ndarray:
         with closing(RowReader(self._X)) as read:
+            if isinstance(index, slice):
+                return check_rows_of_inputs(read(index), index)
+            order = np.argsort(index, kind="stable")
+            rows, wanted = np.empty((index.size, self.n_features), self._X.dtype), index[order]
+            step = max(1, self.max_bytes // (64 * self.n_features))
             for start in range(0, self.n_samples, step):
                 here = slice(*np.searchsorted(wanted, [start, start + step]))
                 if here.start < here.stop:

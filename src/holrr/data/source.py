@@ -68,7 +68,7 @@ class Source(ABC):
         return other
 
     @abstractmethod
-    def input_rows(self, index: np.ndarray) -> np.ndarray:
+    def input_rows(self, index: slice | np.ndarray) -> np.ndarray:
         """Some rows of `X`, in memory."""
 
     @abstractmethod
@@ -150,7 +150,7 @@ class Source(ABC):
         """`X` itself, read whole."""
         if self._in_memory is not None:
             return self._in_memory
-        return self.input_rows(np.arange(self.n_samples))
+        return self.input_rows(slice(0, self.n_samples))  # at once, without a copy
 
     def output_blocks(
         self, max_entries: int, inputs: Moments | None = None
@@ -231,7 +231,7 @@ def check_kind(A: Any, name: str) -> None:
         raise ValueError(f"{name} must hold real numbers; got dtype {A.dtype}.")
 
 
-def check_rows_of_inputs(X: Any, index: np.ndarray) -> np.ndarray:
+def check_rows_of_inputs(X: Any, index: slice | np.ndarray) -> np.ndarray:
     """Some rows of the inputs, checked; errors say where in all the data they are."""
     with placed(index):
         return check_inputs(unmasked(X, "X"))

@@ -210,6 +210,7 @@ def download_station(station: str, folder: Path, n_retries: int) -> None:
     pooch = need("pooch", "downloading the Met Office data needs pooch", "data")
     name = file_name(station)
     url = BASE_URL + name
+    # Without a checksum: the published files grow by a line every month.
     cache = pooch.create(
         path=folder, base_url="", registry={name: None}, urls={name: url}, retry_if_failed=n_retries
     )

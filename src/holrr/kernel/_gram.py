@@ -48,8 +48,7 @@ class KernelFunction:
         X, Z = _float64(X), None if Z is None else _float64(Z)
         with np.errstate(over="ignore", invalid="ignore"):
             if is_numpy_array(X):
-                given = {k: v for k, v in self.params.items() if v is not None}  # else its default
-                K = pairwise_kernels(X, Z, metric=self.name, filter_params=True, **given)
+                K = pairwise_kernels(X, Z, metric=self.name, filter_params=True, **self.params)
                 K = np.ascontiguousarray(K, dtype=np.float64)
             else:
                 K = self._on_device(X, X if Z is None else Z)

@@ -20,7 +20,8 @@ class KernelHOLRR(MultilinearRank, KernelTensorRegressor):
     Parameters
     ----------
     rank : int, float, tuple or None, default=None
-        As in `HOLRR`: an int, a share of the energy or None, for all modes or for each.
+        As in `HOLRR`: an int, a share of the energy or None, for all modes or, in a tuple
+        ``(R0, ..., Rp)`` with the input mode first, for each.
     alpha : float, default=1.0
         Ridge penalty, at least 0.
     kernel, gamma, degree, coef0, kernel_params

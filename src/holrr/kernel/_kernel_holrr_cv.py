@@ -22,7 +22,7 @@ class KernelHOLRRCV(MultilinearRanks, KernelSearchCV):
         decades from 1e-5 to 1e2 times the mean eigenvalue of the Gram matrix (from the least to
         the largest one of the kernels).
     ranks : None, int, tuple or list of tuples, default=None
-        None to try all, caps for the modes, or just these, as in `HOLRRCV`.
+        None to try all, an int or a tuple of caps, or a list of just those, as in `HOLRRCV`.
     cv : int, splitter or iterable, default=5
         Folds, as in `HOLRRCV`.
     kernel : str or callable, default="rbf"

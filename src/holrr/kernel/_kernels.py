@@ -39,7 +39,9 @@ def kernel_function(spec: KernelSpec) -> KernelFunction:
     """The kernel of a specification, as `KernelRidge` understands the same parameters."""
     params = _complete({"degree": 3, "coef0": 1, **spec})
     name = params.pop("kernel")
-    return KernelFunction(name, dict(params["kernel_params"] or {}) if callable(name) else params)
+    if callable(name):
+        return KernelFunction(name, dict(params["kernel_params"] or {}))
+    return KernelFunction(name, {k: v for k, v in params.items() if v is not None})  # else defaults
 
 
 def check_kernels(
