@@ -23,11 +23,13 @@ from holrr import (
     LRRCV,
     RLS,
     RLSCV,
+    KernelHOLRR,
     KernelRLS,
     KernelRLSCV,
     Moments,
     TraceNormRegression,
 )
+from holrr.data.samples import open_data
 from holrr.kernel._gram import KernelFunction
 from holrr.model_selection import surface_search
 from holrr.model_selection.intervals import KINDS
@@ -765,3 +767,12 @@ def test_rounding_of_an_output_without_noise_is_no_score(dtype):
     tol = 1e-6 if dtype is np.float64 else 1e-3
     for kind in ("pooled", "simultaneous"):
         assert_allclose(beside._fitted_intervals[kind], alone._fitted_intervals[kind], rtol=tol)
+
+
+@pytest.mark.parametrize("cls", [HOLRR, KernelHOLRR])
+def test_a_mixture_spreads_as_much_as_its_mask_keeps(cls):
+    """Of a mask of halves, half the directions are left."""
+    whole, half = cls(2), cls(2)
+    whole._fit_data(open_data(*toy()))
+    half._fit_data(open_data(*toy()), mask=np.full(whole.rank_, 0.5))
+    assert half._fitted_hat["share"] == pytest.approx(whole._fitted_hat["share"] / 2)
