@@ -253,7 +253,7 @@ def test_without_xarray_a_labelled_model_still_predicts(folder):
     zarr = pytest.importorskip("zarr", reason="zarr is not installed")
     store = zarr.open("plain.zarr", mode="w")
     for name in ("indices", "t2m"):
-        store.create_array(name, data=a_climate()[name].to_numpy())
+        store[name] = a_climate()[name].to_numpy()
     code = (
         "import sys; sys.modules['xarray'] = None; from holrr.cli import main; sys.exit(main({}))"
     )
