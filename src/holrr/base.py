@@ -24,12 +24,13 @@ from .data.put_labels import put_labels, to_xarray
 from .data.samples import Samples, errors_on, ingest
 from .data.source import Source, is_dask
 from .data.take_labels import take_inputs
-from .deferred import Deferred, all_or_nothing
+from .deferred import Deferred
+from .guard import all_or_nothing
 from .input_scores import InputScores
 from .parameters import Parameters
 from .spread import Spread, scalar_if_0d
 
-__all__ = ["Approximating", "TensorRegressor", "all_or_nothing", "lift"]
+__all__ = ["Approximating", "TensorRegressor", "lift"]
 
 
 class TensorRegressor(

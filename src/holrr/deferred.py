@@ -4,52 +4,20 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import _fit_context
 
 from .core.caution import warn
-from .core.finite import BadEntryError
 from .data.moments import Moments
 from .data.samples import Samples, ingest
 from .data.source import Source
+from .guard import all_or_nothing
 
-__all__ = ["Deferred", "all_or_nothing"]
+__all__ = ["Deferred"]
 
 # Fitted attributes that the data alone decide on: there before any problem is solved.
 _KNOWN_AT_ONCE = ("n_features_in_", "feature_names_in_", "labels_")
-
-# What to do about missing outputs, for each value of the parameter `missing`.
-_ABOUT_MISSING = {
-    "raise": (
-        'If such entries are missing outputs, missing="fill" fits the model to all the others; '
-        "else drop these samples or fill the gaps first."
-    ),
-    "fill": (
-        'missing="fill" needs all samples in memory at the same time: load X and y as NumPy arrays '
-        "and call fit."
-    ),
-}
-
-
-def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that leaves the estimator as it was when it raises."""
-
-    @wraps(method)
-    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(vars(self))
-        try:
-            return method(self, *args, **kwargs)
-        except BaseException as error:
-            vars(self).clear()
-            vars(self).update(before)
-            if isinstance(error, BadEntryError) and error.name == "y" and error.what != "infinity":
-                error.hint = _ABOUT_MISSING.get(getattr(self, "missing", ""), error.hint)
-            raise
-
-    return guarded
 
 
 class _Later:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..base import Approximating, TensorRegressor, all_or_nothing
+from ..base import Approximating, TensorRegressor
 from ..core.finite import BadEntryError
 from ..core.namespace import Array, beside, to_numpy
 from ..core.samples import whiten_arrays
@@ -22,6 +22,7 @@ from ..data.moments import Moments
 from ..data.samples import Samples, forget_names
 from ..data.source import Source
 from ..data.wide import whiten_source
+from ..guard import all_or_nothing
 from .holes import (
     check_no_infinity,
     check_unobserved,

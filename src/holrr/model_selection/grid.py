@@ -25,17 +25,17 @@ class RankGrid:
     caps: tuple[int, ...]  # the largest rank of each mode that is cut
     listed: tuple[tuple[int, ...], ...] | None = None
 
-    @classmethod
-    def of_all(cls, shape: Sequence[int], most: int | None = None) -> RankGrid:
-        """All ranks of tensors of a shape: of a mode as many as its size, or what others leave it.
+    def within_others(self, shape: Sequence[int]) -> RankGrid:
+        """Ranks that tensors of a shape can have: none above the product of the other sizes.
 
         Examples
         --------
-        >>> RankGrid.of_all((3, 2, 50)).caps
+        >>> RankGrid((3, 2, 50)).within_others((3, 2, 50)).caps
         (3, 2, 6)
         """
         size = math.prod(shape)
-        return cls(tuple(min(d, size // d, most or d) for d in shape))
+        caps = tuple(min(R, size // d) for R, d in zip(self.caps, shape, strict=True))
+        return RankGrid(caps, self.listed)
 
     def within_input_rank(self, limit: int) -> RankGrid:
         """Input ranks above what any fold supports stand for the largest one that is supported."""
@@ -155,9 +155,9 @@ class MultilinearRanks:
 
     def _rank_grid(self, shape: Sequence[int]) -> RankGrid:
         grid = check_ranks(self.ranks, shape)
-        if self.subspaces == "fitted" and (self.ranks is None or isinstance(self.ranks, Integral)):
-            return RankGrid.of_all(shape, None if self.ranks is None else int(self.ranks))
-        return grid
+        # Subspaces of the outputs can be larger than those of coefficients; caps stay as given.
+        given = self.ranks is not None and not isinstance(self.ranks, Integral)
+        return grid if given or self.subspaces == "response" else grid.within_others(shape)
 
     def _of_rank(self, rank: tuple[int, ...]) -> dict[str, Any]:
         return {"rank": rank}

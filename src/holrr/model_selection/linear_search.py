@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
-from ..base import all_or_nothing
 from ..core.finite import check_finite
 from ..data.moments import Moments
 from ..data.samples import Samples, forget_names
 from ..data.source import Source
+from ..guard import all_or_nothing
 from ..linear.base import output_constraints, refuse_output_weight
 from ..linear.holes import check_no_infinity, has_holes, output_weights, unscale_fit, weighted
 from ..progress import progress

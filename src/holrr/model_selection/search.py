@@ -17,13 +17,13 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import all_or_nothing
 from ..core.namespace import Array, is_numpy_array, to_numpy
 from ..core.threads import few_threads_for
 from ..data.labels import check_rows
 from ..data.moments import Moments
 from ..data.samples import Samples, ingest
 from ..data.source import Source
+from ..guard import all_or_nothing
 from ..parameters import Parameters
 from ..progress import Progress, progress
 from ..results import Later, Results

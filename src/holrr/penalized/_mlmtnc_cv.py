@@ -204,7 +204,8 @@ def _holrr_rank(folds: Folds, n_jobs: int | None) -> tuple[int, ...]:
     """The rank that HOLRR predicts held-out data best with, for the best of its penalties."""
     s = folds.full_problem()[0].s
     alphas = default_alphas(float(squared_norm(s)), s.shape[0])
-    grid = RankGrid.of_all(folds.shape).within_input_rank(folds.max_input_rank)
+    grid = RankGrid(folds.shape).within_others(folds.shape)
+    grid = grid.within_input_rank(folds.max_input_rank)
     grid = grid.within_budget(folds.n_folds * len(alphas), _SURFACE_BYTES)
     found = sweep(folds, RankErrors(alphas, grid.caps), (len(alphas), *grid.caps), n_jobs=n_jobs)
     index = best_index(found.mean_mse, parameter_counts(folds.shape, grid.caps))
