@@ -38,6 +38,8 @@ _HOST_BLOCK, _DEVICE_BLOCK = 2**22, 2**30
 _ROWS_OF_A_THREAD = 16
 # Products of float32 blocks are added up in float64 at least this often.
 _FLOAT32_ROWS = 8192
+# Rows of float32 that are added up in float32 before their sum is taken to float64.
+_SUMMED_ROWS = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +144,11 @@ def sum_responses(
         Bt = empty(n, k + 1).T if Y.dtype == xp.float64 else empty(k + 1, n)
         inner = basis(rows, Bt[:k, :])
         Bt[k, :] = 1.0 if wb is None else xp.astype(wb, Y.dtype, copy=False)
+        products = xp.astype(Bt @ Yb, xp.float64, copy=False)
+        if Y.dtype == xp.float32:
+            products[k, :] = _column_sums(Yb, wb)
         return [
-            xp.astype(Bt @ Yb, xp.float64, copy=False),
+            products,
             _squares(Yb, wb),
             _row_sums(Bt[:k, :]),
             float(n) if wb is None else xp.sum(wb),
@@ -276,6 +281,21 @@ def _shift(Y: Array, w: Array | None) -> Array | None:
     return xp.astype(mean, Y.dtype, copy=False)
 
 
+def _column_sums(Yb: Array, w: Array | None) -> Array:
+    """``sum_n w_n y_n`` of each column of a float32 matrix, in float64.
+
+    The mean must be more accurate than a float32 product, whose rounding depends on the BLAS:
+    squares about the mean are a difference of squares about the shift and of the squared mean.
+    """
+    xp = namespace_of(Yb)
+    if w is not None:
+        return w @ xp.astype(Yb, xp.float64)
+    if not is_numpy_array(Yb):
+        return xp.sum(Yb, axis=0, dtype=xp.float64)
+    parts = [Yb[i : i + _SUMMED_ROWS] for i in range(0, len(Yb), _SUMMED_ROWS)]
+    return sum(np.add.reduce(part, axis=0).astype(np.float64) for part in parts)
+
+
 def _squares(Yb: Array, w: Array | None) -> Array:
     """``sum_n w_n y_n^2`` of each column, in float64."""
     xp = namespace_of(Yb)
@@ -287,7 +307,7 @@ def _squares(Yb: Array, w: Array | None) -> Array:
     if Yb.dtype == np.float64:
         return np.einsum("ij,ij->j", Yb, Yb)  # without a temporary
     # Single precision adds up few rows at a time, where squares are in its range.
-    parts = [Yb[i : i + 128] for i in range(0, len(Yb), 128)]
+    parts = [Yb[i : i + _SUMMED_ROWS] for i in range(0, len(Yb), _SUMMED_ROWS)]
     found = sum(np.einsum("ij,ij->j", part, part).astype(np.float64) for part in parts)
     if 1e-20 < found.max(initial=0.0) < math.inf:
         return found
