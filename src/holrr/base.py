@@ -1,109 +1,97 @@
-"""What every estimator shares: coefficients in Tucker form, predictions, scores, files."""
+"""The base class of all estimators: predictions, scores, coefficients and files of a fitted model."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
 from sklearn.utils.validation import check_is_fitted
 
-from .core.approximate import Approximation
-from .core.holes import Observed
-from .core.missing import Completion
-from .core.namespace import Array, asarray_like, namespace_of, to_numpy
-from .core.spectral import Spectral, Whitened
-from .core.tensor import unfold
+from .core.fit import Fit
+from .core.leverage import noise_level, std_factor
+from .core.namespace import Array, asarray_like, namespace_of, to_device_of, to_numpy
+from .core.threads import few_threads_for
 from .core.tucker import Tucker
-from .core.units import wide_enough
-from .data.labels import Labels, named_by_hand
-from .data.put_labels import put_labels, to_xarray
-from .data.samples import Samples, errors_on, ingest
-from .data.source import Source, is_dask
-from .data.take_labels import take_inputs
-from .deferred import Deferred
-from .guard import all_or_nothing
-from .input_scores import InputScores
-from .parameters import Parameters
-from .spread import Spread, scalar_if_0d
+from .data.arrays import comes_from, is_dask
+from .data.labels import Grid, Labels, Names, free, name_by_hand
+from .data.relabel import relabel, to_xarray
+from .data.validation import score_errors, validate_inputs
+from .io import save
 
-__all__ = ["Approximating", "TensorRegressor", "lift"]
+__all__ = ["TensorRegressor", "scalar_if_0d"]
+
+# Private fitted attributes; the names of the public ones end with an underscore.
+_PRIVATE = ("_hat", "_noise", "_intervals", "_features")
 
 
 class TensorRegressor(
-    Deferred, InputScores, Spread, MultiOutputMixin, RegressorMixin, Parameters, ABC
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    BaseEstimator,
 ):
-    """Regression from vectors to tensors with coefficients in Tucker form.
+    """A regression with tensor outputs whose fitted coefficients are in Tucker form.
 
-    A subclass says how data become a problem (`_fit_data`, `_add_batch`) and how the problem is
-    solved (`_solve`).
+    A subclass defines `fit`: it validates the data, calls functions that return a `Fit`, and hands
+    that to `_assign`, which replaces all fitted attributes at once.
     """
 
     tucker_: Tucker
+    intercept_: Any
     labels_: Labels | None = None
-    _streams = True  # whether data may be beyond memory
 
-    @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the model.
+    # ------------------------------------------------------------ fitted attributes
+
+    def _assign(self, fit: Fit, names: Names, **attributes: Any) -> Any:
+        """Replace all fitted attributes by those of a fit.
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
-            NumPy, or any library that follows the array API standard (torch, cupy, ...); the fit
-            is computed where the arrays live. Memory maps, HDF5 and Zarr arrays are read in blocks,
-            Dask arrays are reduced on the active scheduler (see docs/streaming.md); of the kernel
-            estimators those with landmarks do so. With ``kernel="precomputed"``, the Gram matrix
-            (n_samples, n_samples).
-        y : array of shape (n_samples, d1, ..., dp)
-            Outputs of any order p >= 0; p = 0 are scalar targets.
-        sample_weight : array of shape (n_samples,), optional
-            Weights of the samples in the squared error.
-
-        Returns
-        -------
-        self
+        fit : Fit
+        names : Names
+            Of features and outputs.
+        attributes : dict
+            Further attributes; those that are None are left out.
         """
-        return self._fit_data(ingest(self, X, y, sample_weight, stream=self._streams))
+        fitted = {
+            "tucker_": fit.tucker,
+            "intercept_": scalar_if_0d(fit.intercept),
+            "solver_": fit.solver,
+            "objective_": fit.objective,
+            "lower_bound_": fit.lower_bound,
+            "energy_": None if math.isnan(fit.energy) else fit.energy,
+            "spectra_": fit.spectra,
+            "_hat": fit.hat,
+            "_noise": None if fit.rss_root is None else (fit.rss_root, fit.weight),
+            **names.attributes(),
+            **attributes,
+        }
+        state = vars(self)
+        for name in [n for n in state if n.endswith("_") or n in _PRIVATE]:
+            del state[name]
+        state.update({name: value for name, value in fitted.items() if value is not None})
+        return self
 
-    @abstractmethod
-    def _fit_data(self, data: Samples | Source, **options: Any) -> Any:
-        """Fit to data that came through the door; `options` are those of `_solve`."""
-
-    @abstractmethod
-    def _solve(self, problem: Any, n_features: int) -> None:
-        """Solve the problem and set the fitted attributes."""
-
-    def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> Any:
-        """Raise where parameters do not suit data of this shape, which no solution has to tell."""
-
-    def _wants_response_grams(self) -> bool:
-        """Whether the Gram matrices of the raw outputs are needed."""
-        return False
-
-    def _set_coefficients(self, coef: Tucker, problem: Whitened | Spectral) -> None:
-        """Set the attributes that predictions need, in the type and the units of the data."""
-        xp, units = namespace_of(coef.core), problem.units
-        dtype = getattr(xp, problem.dtype)
-        intercept = problem.mean_y - coef.map_input(problem.mean_x[None, :])[0, ...]
-        with np.errstate(over="ignore", invalid="ignore"):  # looked for below
-            coef, intercept = units.coefficients(coef), intercept * units.y
-            if problem.dtype == "float32" or not units.is_one:
-                dtype = wide_enough(dtype, coef, intercept)
-        self.tucker_ = coef.astype(dtype)
-        self.intercept_ = scalar_if_0d(xp.astype(intercept, dtype))
-        self.solver_ = problem.solver
+    def __sklearn_is_fitted__(self) -> bool:
+        return "tucker_" in vars(self)
 
     @property
     def coef_(self) -> Array:
-        """Dense coefficients, of shape (n_features, d1, ..., dp), built when asked for.
+        """Dense coefficients, of shape (n_features, d1, ..., dp), computed on access.
 
-        With `output_shape` they are as flat as the outputs, of shape (D, n_features), which is how
-        scikit-learn's own tools (`RFE`, say) read them.
+        With `output_shape` they have shape (D, n_features), as scikit-learn's own tools (`RFE`, for
+        instance) read them.
         """
         check_is_fitted(self)
         coef = self._dense_coef()
@@ -112,15 +100,15 @@ class TensorRegressor(
         return namespace_of(coef).reshape(coef, (coef.shape[0], -1)).T
 
     def _dense_coef(self) -> Array:
-        """The coefficients as a tensor; NaN for the outputs that the fit knows nothing of."""
+        """The coefficients as a tensor; NaN for outputs that were never observed."""
         coef = self.tucker_.to_dense()
-        if not self._knows_not_all():
+        if not self._has_unknown_outputs():
             return coef
         xp = namespace_of(coef)
         return xp.where(xp.isnan(self.intercept_), xp.full_like(coef, math.nan), coef)
 
-    def _knows_not_all(self) -> bool:
-        """Whether some outputs were never observed, or had no weight: their intercept is NaN."""
+    def _has_unknown_outputs(self) -> bool:
+        """Whether some outputs were never observed, or have no weight: their intercept is NaN."""
         b = self.intercept_
         xp = namespace_of(self.tucker_.core)
         return math.isnan(b) if isinstance(b, float) else bool(xp.any(xp.isnan(b)))
@@ -139,25 +127,53 @@ class TensorRegressor(
 
     @property
     def n_parameters_(self) -> int:
-        """Degrees of freedom of the coefficients (the intercept not counted)."""
+        """Number of free parameters of the coefficients, without the intercept."""
         check_is_fitted(self)
         return self.tucker_.n_parameters
 
+    @property
+    def noise_(self) -> Any:
+        """Standard deviation of the noise of each output, of shape (d1, ..., dp)."""
+        noise = vars(self).get("_noise")
+        if noise is None:
+            raise AttributeError(f"This {type(self).__name__} has no estimate of the noise.")
+        if not isinstance(noise, tuple):
+            return noise
+        core = self.tucker_.core  # small problems are solved elsewhere
+        level = to_device_of(noise_level(self._hat, *noise), core)
+        return scalar_if_0d(namespace_of(level).astype(level, core.dtype))
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Norm of the coefficients of each input over all outputs, of shape (n_features,).
+
+        Use it as ``RFE(model, importance_getter="feature_importances_")``: the first axis of `coef_`
+        is the input mode here, while scikit-learn's tools expect it last. Scale inputs that have
+        different units first. Available when `coef_` is.
+        """
+        check_is_fitted(self)
+        coef = self._dense_coef()
+        xp = namespace_of(coef)
+        return _row_norms(xp.where(xp.isnan(coef), xp.zeros_like(coef), coef))
+
+    # ------------------------------------------------------------ predictions
+
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predict the outputs, never building the dense coefficients.
+        """Predict the outputs. The dense coefficients are never formed.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
         return_std : bool, default=False
-            Return standard deviations, too (ridge and low-rank estimators), see docs/intervals.md.
+            Whether to return standard deviations of new observations, too. Available for ridge and
+            low-rank estimators, see docs/intervals.md.
 
         Returns
         -------
         array of shape (n_samples, d1, ..., dp)
-            In the array library and on the device of `X`; a Dask array, not computed yet, where
-            `X` is one. A DataArray, Dataset or DataFrame where the outputs of the fit were one,
-            and of shape (n_samples, D) with `output_shape`. With `return_std` a pair of them.
+            In the array library and on the device of `X`; a lazy Dask array where `X` is one. A
+            DataArray, Dataset or DataFrame where `y` was one in `fit`, and of shape (n_samples, D)
+            with `output_shape`. With `return_std` a pair of them.
 
         Examples
         --------
@@ -168,46 +184,137 @@ class TensorRegressor(
         (array([[8., 2.]]), 1.0)
         """
         check_is_fitted(self)
-        if return_std:
-            pair = self._predict_pair(take_inputs(self, X))
-            return self._label(X, pair[0]), self._label(X, pair[1])
-        return self._label(X, self._predict_array(take_inputs(self, X)))
-
-    def _label(self, X: Any, out: Array) -> Any:
-        """An array of the shape of predictions for `X` as what the outputs of the fit were."""
-        return put_labels(self.labels_, X, out)
+        checked = validate_inputs(self, X)
+        if not return_std:
+            return relabel(self.labels_, X, self._predict_array(checked))
+        mean, std = self._predict_with_std(checked)
+        return relabel(self.labels_, X, mean), relabel(self.labels_, X, std)
 
     def _predict_array(self, X: Array) -> Array:
-        """Predictions without labels, for checked inputs or a Dask array."""
+        """Predictions for validated inputs or a Dask array, without labels."""
         if is_dask(X):
-            from .data.dask import map_lazily
+            return self._lazily(X, "_predict_array", np.shape(self.intercept_))
+        with few_threads_for(self._work(X)):
+            return _concatenated([self._outputs(F) for _, F in self._feature_blocks(X)])
 
-            return map_lazily(self, X, "_predict_array", np.shape(self.intercept_))
-        with self._threads_for(X.shape[0]):
-            return self._predict_checked(X)
+    def _predict_with_std(self, X: Array) -> tuple[Array, Array]:
+        """Predictions and standard deviations for validated inputs or a Dask array."""
+        self._check_noise()
+        if is_dask(X):
+            shape = np.shape(self.intercept_)
+            return self._predict_array(X), self._lazily(X, "_std_array", shape)
+        with few_threads_for(self._work(X)):
+            pairs = [(self._outputs(F), self._std_factor(x, F)) for x, F in self._feature_blocks(X)]
+            mean, factor = (_concatenated(list(parts)) for parts in zip(*pairs, strict=True))
+        xp, noise = namespace_of(mean), asarray_like(to_numpy(self.noise_), mean, dtype=mean.dtype)
+        factor = xp.astype(factor, mean.dtype, copy=False)
+        return mean, xp.reshape(factor, (-1, *(1,) * noise.ndim)) * noise
 
-    def _predict_checked(self, X: Array) -> Array:
-        return self._read(X, self._map)
+    def _std_array(self, X: Array) -> Array:
+        return self._predict_with_std(X)[1]
 
-    def _map(self, F: Array) -> Array:
-        """The outputs for features, of shape (n_samples, n_features), that were checked."""
+    def _lazily(self, X: Any, method: str, shape: tuple[int, ...]) -> Any:
+        """The results of a method for each chunk of a Dask array, as a lazy Dask array."""
+        from .streaming.dask import map_lazily
+
+        return map_lazily(self, X, method, shape)
+
+    def _feature_blocks(self, X: Array) -> Iterator[tuple[Array, Array]]:
+        """Blocks of validated inputs with the features in which the model is linear."""
+        yield X, X
+
+    def _std_factor(self, X: Array, F: Array) -> Array:
+        """``sqrt(1 + 1/n + h(x))`` of each sample, from inputs and features."""
+        return std_factor(self._hat, F)
+
+    def _outputs(self, F: Array) -> Array:
+        """Predictions from features, of shape (n_samples, n_features)."""
         xp = namespace_of(F)
         dtype = getattr(xp, self._dtype_name())
-        out = self.tucker_.beside(F).map_input(xp.astype(F, dtype, copy=False))
-        intercept = self.intercept_
-        host = np.asarray(intercept) if isinstance(intercept, float) else to_numpy(intercept)
-        out += asarray_like(host, out, dtype=out.dtype)
+        out = self.tucker_.to_device_of(F).map_input(xp.astype(F, dtype, copy=False))
+        b = self.intercept_
+        out += asarray_like(np.asarray(b) if isinstance(b, float) else to_numpy(b), out, out.dtype)
         return out
 
     def _dtype_name(self) -> str:
         return "float32" if str(self.tucker_.core.dtype).endswith("float32") else "float64"
 
+    def _work(self, X: Array) -> float:
+        """Estimated multiply-adds of the predictions."""
+        n_inputs, *outputs = self.tucker_.shape
+        return X.shape[0] * (n_inputs + self.tucker_.rank[0] * math.prod(outputs))
+
+    def _check_noise(self) -> None:
+        if "_noise" in vars(self):
+            return
+        why = "this estimator has no formula for it: use a ridge or low-rank estimator."
+        if "_hat" in vars(self):
+            why = (
+                "the moments of the fit come from an older version, without the sums of squares of "
+                "each output: compute them again."
+            )
+        raise ValueError(f"return_std needs the noise of each output, which is not known; {why}")
+
+    def transform(self, X: Any) -> Array:
+        """Input scores: the few numbers for each sample that predictions depend on.
+
+        The scores are ``X @ factors_[0]``, in the units of `X` and not centred; kernel estimators
+        use the kernel values with `X_fit_` in place of `X`. Predictions are ``core_`` times the
+        scores along its first mode and the output factors along the others, plus `intercept_`.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, R0)
+            A lazy Dask array where `X` is one; a DataArray where `X` is an xarray object. Where the
+            input mode is not reduced, as in `RLS`, the scores are the inputs (or kernel values)
+            themselves. Directions that the core does not use have scores of zero.
+
+        Examples
+        --------
+        >>> from holrr import HOLRR
+        >>> from holrr.datasets import make_tensor_regression
+        >>> X, Y = make_tensor_regression(50, 6, (4, 3), rank=2, snr=9, random_state=0)
+        >>> HOLRR(rank=2).fit(X, Y).transform(X).shape  # two numbers that 12 outputs depend on
+        (50, 2)
+        """
+        check_is_fitted(self)
+        scores = self._score_array(validate_inputs(self, X))
+        if self.labels_ is None or not comes_from(X, "xarray"):
+            return scores
+        grid = Grid((free("component", X.dims),), tuple(scores.shape[1:]), name="score")
+        labels = replace(self.labels_, kind="dataarray", flat=False, outputs=grid)
+        return relabel(labels, X, scores)
+
+    def _score_array(self, X: Array) -> Array:
+        """Scores for validated inputs or a Dask array, without labels."""
+        if is_dask(X):
+            return self._lazily(X, "_score_array", self.tucker_.rank[:1])
+        with few_threads_for(self._work(X)):
+            return _concatenated([self._scores(F) for _, F in self._feature_blocks(X)])
+
+    def _scores(self, F: Array) -> Array:
+        """Scores from features."""
+        tucker, xp = self.tucker_.to_device_of(F), namespace_of(F)
+        F = xp.astype(F, getattr(xp, self._dtype_name()), copy=False)
+        if tucker.factors[0] is None:
+            return F
+        norms = _row_norms(tucker.core)
+        used = norms > 1e3 * xp.finfo(norms.dtype).eps * xp.max(norms)
+        return F @ xp.where(used, tucker.factors[0], xp.zeros_like(tucker.factors[0]))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.tucker_.rank[0]
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R2 of all outputs together.
 
-        ``1 - sum (y - prediction)^2 / sum (y - mean)^2``, with sums over samples and outputs: an
-        output counts as much as it varies. `holrr.metrics` has the average over the outputs and
-        the R2 of each.
+        ``1 - sum (y - prediction)^2 / sum (y - mean)^2``, with sums over samples and outputs.
+        `holrr.metrics` has the R2 of each output and their average.
 
         Parameters
         ----------
@@ -218,12 +325,23 @@ class TensorRegressor(
         Returns
         -------
         float
-            The same as scikit-learn's ``r2_score(..., multioutput="variance_weighted")`` on the
-            flattened outputs. Outputs that the fit knows nothing of do not count, nor, with
-            ``missing="fill"``, entries that are missing.
+            Equal to scikit-learn's ``r2_score(..., multioutput="variance_weighted")`` on the
+            flattened outputs. Outputs that were never observed in the fit are left out, and with
+            ``missing="ignore"`` missing entries are, too.
         """
         check_is_fitted(self)
-        return errors_on(self, X, y, sample_weight).r2()
+        return score_errors(self, X, y, sample_weight).r2()
+
+    @property
+    def predict_interval(self) -> Any:
+        """Prediction intervals, which only searches have."""
+        raise AttributeError(
+            f"{type(self).__name__} has no predict_interval, which needs the held-out residuals of a "
+            f"search over ridge or low-rank models: use HOLRRCV, LRRCV, RLSCV or their kernel "
+            f"versions. predict(X, return_std=True) gives standard deviations of a single fit."
+        )
+
+    # ------------------------------------------------------------ labels and files
 
     def name_modes(self, **coordinates: Any) -> Any:
         """Name the output modes of a model that was fitted to arrays.
@@ -231,12 +349,12 @@ class TensorRegressor(
         Parameters
         ----------
         coordinates : dict
-            For each output mode, in their order, its name and the labels of its entries, or None.
+            For each output mode, in order, its name and the labels of its entries, or None.
 
         Returns
         -------
         self
-            Predictions stay arrays; `to_xarray` and the displays have the names.
+            Predictions remain arrays; `to_xarray` and the displays use the names.
 
         Examples
         --------
@@ -247,11 +365,11 @@ class TensorRegressor(
         ('feature', 'station', 'month')
         """
         check_is_fitted(self)
-        self.labels_ = named_by_hand(self.labels_, np.shape(self.intercept_), coordinates)
+        self.labels_ = name_by_hand(self.labels_, np.shape(self.intercept_), coordinates)
         return self
 
     def to_xarray(self) -> Any:
-        """What the fit has found, as an xarray Dataset with names on everything.
+        """The fitted model as a labelled xarray Dataset.
 
         Returns
         -------
@@ -264,12 +382,12 @@ class TensorRegressor(
         return to_xarray(self)
 
     def save(self, path: Any) -> None:
-        """Save the estimator to a file that holds no code; `holrr.load` brings it back.
+        """Save the estimator to a file without code; `holrr.load` reads it.
 
         Parameters
         ----------
         path : str or path
-            Written atomically: a crash leaves the old file or the new one.
+            Written atomically: after a crash the file is the old one or the new one.
 
         Examples
         --------
@@ -278,62 +396,19 @@ class TensorRegressor(
         >>> load("ridge.holrr")
         RLS(alpha=2.0)
         """
-        from .io import save
-
         save(self, path)
 
 
-class Approximating(TensorRegressor):
-    """Estimators that approximate a whitened tensor (see `core.spectral`).
-
-    A subclass says how (`_approximate`), and what the result says of its rank (`_set_rank`).
-    """
-
-    @abstractmethod
-    def _approximate(self, problem: Whitened, n_features: int, rotate: bool) -> Approximation:
-        """The constrained tensor near ``problem.Z``; rotated, all its modes can be masked."""
-
-    def _complete(self, observed: Observed, alpha: float, n_features: int) -> Completion:
-        """The constrained fit to outputs of which some are missing, where a structure has one."""
-        raise NotImplementedError(f"{type(self).__name__} does not fit outputs that have holes.")
-
-    def _n_directions(self, n_features: int, output_shape: Sequence[int]) -> int:
-        """How many input directions there can be."""
-        return n_features
-
-    def _set_rank(self, found: Approximation) -> None:
-        """Set what the kind of model says of its rank."""
-
-    def _solve(self, problem: Whitened, n_features: int, mask: np.ndarray | None = None) -> None:
-        """Approximate, map back to coefficients and set the fitted attributes.
-
-        `mask`, of shape (R0, ...), multiplies the core: a mixture of the fits of many ranks.
-        """
-        self._set_fit(problem, *self._masked(problem, n_features, mask))
-
-    def _masked(
-        self, problem: Whitened, n_features: int, mask: np.ndarray | None
-    ) -> tuple[Approximation, float]:
-        """The approximation, and the share of it that a mask has kept."""
-        found = self._approximate(problem, n_features, mask is not None)
-        return (found, 1.0) if mask is None else (found.masked(mask), float(mask.mean()))
-
-    def _set_fit(self, problem: Whitened, found: Approximation, kept: float = 1.0) -> None:
-        """Map an approximation, as `_masked` gives it, back to a fit's attributes."""
-        units = problem.units
-        self._set_coefficients(lift(found.tucker, problem), problem)
-        self.objective_ = units.energy(problem.residual + found.error)
-        self.lower_bound_ = units.energy(problem.residual + found.lower_bound)
-        self.energy_ = units.energy(problem.norm)
-        self.spectra_ = [units.energy(spectrum) for spectrum in found.spectra]
-        self._set_rank(found)
-        self._set_spread(problem, found.tucker, kept)
+def scalar_if_0d(a: Array) -> Any:
+    """A float for scalar targets, whose intercept and noise are scalars as in scikit-learn."""
+    return float(a) if a.ndim == 0 else a
 
 
-def lift(V: Tucker, problem: Whitened) -> Tucker:
-    """From whitened coordinates of mode 0 to coefficients."""
-    if V.factors[0] is not None:
-        return Tucker(V.core, (problem.lift(V.factors[0]), *V.factors[1:]), V.leading)
-    core = problem.lift(unfold(V.core, 0))
-    core = namespace_of(core).reshape(core, (core.shape[0], *V.core.shape[1:]))
-    return Tucker(core, V.factors, V.leading)
+def _concatenated(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat(parts, axis=0)
+
+
+def _row_norms(A: Array) -> Array:
+    """Norm of each slice along the first mode."""
+    rows = namespace_of(A).reshape(A, (A.shape[0], math.prod(A.shape[1:])))
+    return namespace_of(A).linalg.vector_norm(rows, axis=1)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
-from ..data.take_labels import take_pair
+from ..data.unlabel import unlabel
 from ._errors import EXIT_USAGE, CommandError
 
 __all__ = ["KINDS", "check_choices", "make_estimator", "parse_alphas", "parse_coverage"]
@@ -58,7 +58,7 @@ def make_estimator(options: argparse.Namespace, X: Any, Y: Any) -> Any:
     if options.alpha is not None:
         space[_class(model, "CV")._penalties] = options.alpha
     if options.rank is not None:
-        data = take_pair(_class(model)(**common), X, Y)
+        data = unlabel(_class(model)(**common), X, Y)
         inputs = data.X.shape[0 if takes(model, "kernel") else 1]  # a kernel has samples as inputs
         space["ranks"] = [_one_rank(options.rank, model, (inputs, *data.y.shape[1:]))]
     if options.gamma is not None:  # of a kernel, see `check_choices`

@@ -15,8 +15,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..data import Standardizer
-from ..data.dimensions import sample_dimension
-from ..data.samples import errors_on
+from ..data.unlabel import sample_dimension
+from ..data.validation import score_errors
 from ..io import load_with_notes, save
 from . import _choices as choices
 from ._data import in_memory, layouts, n_samples, read_inputs, read_pair
@@ -243,7 +243,7 @@ def _score(options: argparse.Namespace) -> None:
     X, Y, _ = read_pair(options, model)
     X, Y = scale(_unnamed(X, model)), Y.values if isinstance(Y, Plain) else Y
     with _told("score"):
-        print(of_errors(errors_on(getattr(model, "best_estimator_", model), X, Y)))
+        print(of_errors(score_errors(model, X, Y)))
 
 
 def _info(options: argparse.Namespace) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data.labels import comes_from, row_index
+from ..data.arrays import comes_from
+from ..data.labels import row_index
 from ._errors import EXIT_USAGE, CommandError
 from ._files import Place, reading
 from ._read import read

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.budget import check_budget
+from ..streaming.budget import check_budget
 from ..extras import need
 from ._errors import CommandError
 from ._files import Place, check_file, lookup, reading

@@ -15,7 +15,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..data.labels import comes_from, mode_coordinates, mode_names
+from ..data.arrays import comes_from
+from ..data.labels import mode_coordinates, mode_names
 from ..extras import need
 from ..io import write_atomically
 from ._files import Place, lookup, writing

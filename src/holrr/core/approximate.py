@@ -28,27 +28,37 @@ from .namespace import (
     FULL_SPECTRUM_LIMIT,
     HOST_LIMIT,
     Array,
-    all_beside,
+    all_to_device_of,
     all_to_numpy,
     asarray_like,
     device_of,
+    eigh,
     eigh_top,
+    fix_signs,
     namespace_of,
     on_host,
     squared_norm,
+    symmetrise,
+    to_numpy,
 )
-from .ranks import RankSpec
-from .slabs import cut_mode, energy, slabs
-from .subspace import leading_pairs
-from .tensor import gram, multi_mode_product, unfold
+from .tensor import chunk_mode, chunks, gram, multi_mode_product, sum_of_squares, unfold
 from .tucker import Tucker
 
-__all__ = ["Approximation", "Whole", "bases_from_grams", "hooi", "hosvd", "safe_scale"]
+__all__ = ["Approximation", "RankSpec", "Whole", "bases_from_grams", "hooi", "hosvd"]
+__all__ += ["leading_pairs", "safe_scale"]
+
+# The rank of one mode: a number of directions, or a share of the mode's energy.
+RankSpec = int | float
+
+# From this many rows on, subspace iteration on an accelerator beats a full decomposition.
+_ITERATED_ROWS = 512
+_TRIES, _ROUNDS, _OVERSAMPLING = 2, 3, 8
+_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """A Tucker tensor V near Z, and what is known of the distance.
+    """A Tucker tensor V near Z, with bounds on their distance.
 
     Parameters
     ----------
@@ -83,7 +93,7 @@ class Approximation:
 
     @property
     def lower_bound(self) -> float:
-        """No tensor of the same multilinear rank has a smaller error than this."""
+        """Lower bound on the error of all tensors of the same multilinear rank."""
         return max(self.tails, default=0.0)
 
 
@@ -98,7 +108,7 @@ class _Mode:
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """What is known of a tensor of which only the leading rows of the input mode are at hand."""
+    """What is known of a tensor of which only the leading rows of the input mode are formed."""
 
     spectrum: np.ndarray  # squared singular values of the input mode: at least those of the rows
     grams: tuple[Array, ...]  # Gram matrices of the output modes, (d_i, d_i)
@@ -145,11 +155,11 @@ def hosvd(
     -------
     Approximation
     """
-    norm = energy(Z) if norm is None else norm
+    norm = sum_of_squares(Z) if norm is None else norm
     scale = 1.0 if 1e-230 < norm < 1e230 else safe_scale(Z)
-    T, total = (Z, norm) if scale == 1.0 else (Z / scale, energy(Z / scale))
+    T, total = (Z, norm) if scale == 1.0 else (Z / scale, sum_of_squares(Z / scale))
     wanted = range(Z.ndim) if modes is None else modes
-    grams = _grams_at_hand(T, wanted, whole)
+    grams = _known_grams(T, wanted, whole)
     found = [
         _mode(T, mode, R, input_rank if mode == 0 else None, rotate, total, grams.get(mode))
         if mode in wanted and (mode > 0 or whole is None)
@@ -158,7 +168,7 @@ def hosvd(
     ]
     if whole is not None:
         found[0] = _leading_rows(T, whole.spectrum, total)
-    bases = all_beside([m.basis for m in found], Z)
+    bases = all_to_device_of([m.basis for m in found], Z)
     if output_bases is not None:
         ranks = [Z.shape[i] if U is None else U.shape[1] for i, U in enumerate(bases)]
         bases[1:] = [basis(R, rotate) for basis, R in zip(output_bases, ranks[1:], strict=True)]
@@ -222,13 +232,13 @@ def _project(
 ) -> Approximation:
     """The nearest tensor to Z with the given subspaces (Theorem 1 of the HOLRR paper)."""
     core = multi_mode_product(Z, bases, transposed=True)
-    error = (energy(Z) if norm is None else norm) - float(squared_norm(core))
+    error = (sum_of_squares(Z) if norm is None else norm) - float(squared_norm(core))
     # The difference is rounded; max(tails) is a bound that it cannot truly fall below.
     error = max(error, *tails, 0.0) if not math.isnan(error) else math.inf
     return Approximation(Tucker(core, tuple(bases), leading), error, tails, spectra, n_iter)
 
 
-def _grams_at_hand(Z: Array, modes: Iterable[int], whole: Whole | None) -> dict[int, Array]:
+def _known_grams(Z: Array, modes: Iterable[int], whole: Whole | None) -> dict[int, Array]:
     """Gram matrices that are known, or those of short modes on an accelerator, in one transfer."""
     known = {} if whole is None else dict(enumerate(whole.grams, start=1))
     if on_host(Z):
@@ -283,7 +293,7 @@ def _leading(T: Array, mode: int, k: int, G: Array | None = None) -> tuple[np.nd
     if G is not None or n <= max(rest, FULL_SPECTRUM_LIMIT):
         lam, U = leading_pairs(gram(T, mode) if G is None else G, k)
         return np.maximum(lam, 0.0), U
-    rows = lambda: (unfold(slab, mode) for _, slab in slabs(T, mode))  # noqa: E731
+    rows = lambda: (unfold(chunk, mode) for _, chunk in chunks(T, mode))  # noqa: E731
     lam, V = leading_pairs(sum(A.T @ A for A in rows()), min(k, rest))
     lam = np.maximum(lam, 0.0)
     if lam.size == rest:  # all of them, and the others are zero
@@ -318,7 +328,7 @@ def _numerical_rank(lam: np.ndarray) -> int:
 def safe_scale(Z: Array) -> float:
     """A number to divide Z by before squaring; one unless squares would overflow or vanish."""
     xp = namespace_of(Z)
-    largest = max(float(xp.max(xp.abs(slab))) for _, slab in slabs(Z, cut_mode(Z)))
+    largest = max(float(xp.max(xp.abs(chunk))) for _, chunk in chunks(Z, chunk_mode(Z)))
     return largest if largest > 0 and not 1e-120 < largest < 1e120 else 1.0
 
 
@@ -330,3 +340,44 @@ def bases_from_grams(grams: Sequence[Array]) -> list[Callable[[int, bool], Array
         return None if everything else eigh_top(G, R)[1]
 
     return [partial(basis, G) for G in grams]
+
+
+# ---------------------------------------------------------------- leading eigenpairs
+
+
+def leading_pairs(A: Array, k: int) -> tuple[np.ndarray, Array]:
+    """At least `k` leading eigenvalues (on the host) and `k` eigenvectors, as `eigh_top` returns.
+
+    An accelerator multiplies matrices a hundred times faster than it decomposes them. So a few
+    rounds of subspace iteration are tried first and kept where the residuals are those of rounding;
+    a spectrum without a gap is decomposed in full.
+
+    Parameters
+    ----------
+    A : array of shape (n, n)
+        Positive semidefinite.
+    k : int
+    """
+    found = None
+    if A.shape[0] >= _ITERATED_ROWS and 8 * (k + _OVERSAMPLING) <= A.shape[0] and not on_host(A):
+        found = _iterated(A, k)
+    return eigh_top(A, k) if found is None else found
+
+
+def _iterated(A: Array, k: int) -> tuple[np.ndarray, Array] | None:
+    """The pairs by subspace iteration; None where it does not converge."""
+    xp, n = namespace_of(A), A.shape[0]
+    scale = float(xp.max(xp.linalg.diagonal(A)))
+    if not 0 < scale < np.inf:
+        return None
+    A = A / scale
+    start = np.random.default_rng(0).standard_normal((n, k + _OVERSAMPLING))
+    Q = asarray_like(start, A, dtype=A.dtype)
+    for _ in range(_TRIES):
+        for _ in range(_ROUNDS):
+            Q, _ = xp.linalg.qr(A @ (A @ Q))
+        lam, V = eigh(symmetrise(Q.T @ (A @ Q)))
+        lam, U = lam[:k], Q @ V[:, :k]
+        if float(squared_norm(A @ U - U * lam)) ** 0.5 <= 32 * _EPS * float(lam[0]):
+            return scale * to_numpy(lam), fix_signs(U)
+    return None

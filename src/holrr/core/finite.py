@@ -1,4 +1,4 @@
-"""Whether all entries of an array are finite, and where the first is that is not."""
+"""A check that all entries of an array are finite, with an error that says where one is not."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ from .namespace import Array, namespace_of, to_numpy
 
 __all__ = ["BadEntryError", "check_finite"]
 
+_ABOUT_OTHERS = "Drop these samples or impute the values first."
+_ABOUT_MISSING = (
+    "If such entries are missing outputs, RLS, LRR, HOLRR and their searches fit the other entries of "
+    'data in memory with missing="ignore". Otherwise drop these samples or impute the values first.'
+)
+
 
 class BadEntryError(ValueError):
-    """An entry that no fit can take, and where it is.
+    """A NaN, infinite or masked entry, and its position.
 
     Parameters
     ----------
@@ -22,8 +28,8 @@ class BadEntryError(ValueError):
     what : str
         What was found, "NaN" for instance.
     index : tuple of int
-    hint : str
-        What can be done about it.
+    hint : str, optional
+        What to do about it.
 
     Attributes
     ----------
@@ -36,20 +42,22 @@ class BadEntryError(ValueError):
         name: str,
         what: str,
         index: tuple[int, ...],
-        hint: str = "Drop these samples or fill the gaps first.",
+        hint: str | None = None,
     ) -> None:
         super().__init__(name, what, index, hint)  # so that it can be pickled
-        self.name, self.what, self.index, self.hint = name, what, index, hint
+        self.name, self.what, self.index = name, what, index
+        missing = name == "y" and what != "infinity"
+        self.hint = hint or (_ABOUT_MISSING if missing else _ABOUT_OTHERS)
         self.prefix = ""
 
     def __str__(self) -> str:
         return (
-            f"{self.prefix}{self.name} contains {self.what} at index {self.index} (the first of "
-            f"them is at sample {self.index[0]}); every entry must be finite. {self.hint}"
+            f"{self.prefix}{self.name} contains {self.what} at index {self.index} (the first one, in "
+            f"sample {self.index[0]}); every entry must be finite. {self.hint}"
         )
 
     def moved(self, rows: slice | np.ndarray, box: Sequence[slice] = ()) -> BadEntryError:
-        """The same entry as seen from all the data.
+        """The same error with the position of the entry in all the data.
 
         Parameters
         ----------

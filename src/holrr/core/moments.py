@@ -1,9 +1,12 @@
-"""Sufficient statistics of a regression with shared inputs: gathered in one pass, merged at will.
+"""Sufficient statistics of a regression with shared inputs: gathered in one pass, and merged.
 
-After ``X'X`` and ``X'Y`` the number of samples has disappeared from the problem. The statistics
-are centred. Two sets are merged with the pairwise formula of Chan, Golub and LeVeque, which adds
+After ``X'X`` and ``X'Y`` the number of samples has disappeared from the problem. The statistics are
+centred. Two sets are merged with the pairwise formula of Chan, Golub and LeVeque, which adds
 non-negative terms, so that nothing cancels however large the means are; sums of raw squares are
 never formed and subtracted.
+
+The cost of a fit is one pass over Y (`sum_responses`). It takes blocks of rows, copies Y only where
+it must, and detects NaN and infinity on the way.
 
 References
 ----------
@@ -14,8 +17,9 @@ analysis and recommendations. The American Statistician 37(3), 242-247.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -24,27 +28,40 @@ from .finite import check_finite
 from .namespace import (
     Array,
     all_to_numpy,
-    beside,
+    asarray_like,
     device_of,
     is_array,
     is_numpy_array,
+    is_small_on_device,
+    mean_and_scatter,
     namespace_of,
+    on_host,
+    row_blocks,
     symmetrise,
+    to_device_of,
     to_numpy,
-    waits,
 )
-from .responses import sum_responses
 from .tensor import gram
+from .threads import n_threads_for, sum_in_threads
 
-__all__ = ["Moments", "weighted_mean"]
+__all__ = ["CentredMoments", "ResponseSums", "merge_others", "n_shares", "sum_responses"]
+__all__ += ["weighted_mean"]
 
-M = TypeVar("M", bound="Moments")
+M = TypeVar("M", bound="CentredMoments")
 # From how many rows on the centre is the mean of one out of how many.
 _CENTRE_ROWS, _CENTRE_STEP = 4096, 16
+# Bytes of a block that has to be copied (centred inputs, shifted outputs): small compared with the data.
+_HOST_BLOCK, _DEVICE_BLOCK = 2**22, 2**30
+# Fewest rows, for each column of the basis, that a thread is started for: it has its own sums.
+_ROWS_OF_A_THREAD = 16
+# Products of float32 blocks are added up in float64 at least this often.
+_FLOAT32_ROWS = 8192
+# Rows of float32 that are added up in float32 before their sum is taken to float64.
+_SUMMED_ROWS = 128
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class CentredMoments:
     """Centred first and second moments of ``(X, Y)``: all that a linear fit needs of the data.
 
     In float64, whatever the type of the data. Only the paper's own choice of subspaces needs the
@@ -93,7 +110,7 @@ class Moments:
 
     @classmethod
     def _of_one(cls, X: Array, Y: Array, weight: float, response_grams: bool) -> Self:
-        """Moments of a single sample, which has no spread about itself."""
+        """Moments of a single sample, which has no variance."""
         check_finite(Y, "y")
         xp, d0, shape = namespace_of(X), X.shape[1], tuple(Y.shape[1:])
         zeros = lambda *dims: xp.zeros(dims, dtype=xp.float64, device=device_of(X))  # noqa: E731
@@ -120,12 +137,12 @@ class Moments:
         """Number of columns of `X`."""
         return self.mean_x.shape[0]
 
-    def at_hand(self) -> Self:
-        """The same on the host, where they are so small that an accelerator would only wait there.
+    def to_host_if_small(self) -> Self:
+        """The same moments on the host, where they are small and lie on an accelerator.
 
         What follows is dozens of small steps, each of which costs a launch or a transfer.
         """
-        if not waits(self.Sxy, math.prod(self.Sxy.shape)):
+        if not is_small_on_device(self.Sxy, math.prod(self.Sxy.shape)):
             return self
         names = ["mean_x", "mean_y", "Sxx", "Sxy"]
         names += [] if self.squares is None else ["squares"]
@@ -135,12 +152,12 @@ class Moments:
             found["response_grams"] = tuple(to_numpy(G) for G in self.response_grams)
         return replace(self, **found)
 
-    def merge(self, *others: Moments) -> Self:
+    def merge(self, *others: CentredMoments) -> Self:
         """Moments of all the samples together."""
         return reduce(_merge, others, self)
 
     def __add__(self, other: object) -> Self:
-        return _merge(self, other) if isinstance(other, Moments) else NotImplemented
+        return _merge(self, other) if isinstance(other, CentredMoments) else NotImplemented
 
     def about_zero(self) -> Self:
         """Moments about the origin, for a fit without intercept; the means become zero."""
@@ -189,8 +206,8 @@ class Moments:
         )
 
 
-def _merge(a: M, b: Moments) -> M:
-    if not isinstance(b, Moments):
+def _merge(a: M, b: CentredMoments) -> M:
+    if not isinstance(b, CentredMoments):
         raise TypeError(f"Moments merge with Moments only; got {type(b).__name__}.")
     if (a.n_features, a.output_shape) != (b.n_features, b.output_shape):
         raise ValueError(
@@ -202,7 +219,7 @@ def _merge(a: M, b: Moments) -> M:
             "moments with and without response_grams cannot be merged: gather both with "
             "response_grams=True, or both without."
         )
-    a, weight = _beside(a, b.Sxx), a.weight + b.weight
+    a, weight = _to_device_of(a, b.Sxx), a.weight + b.weight
     dx, dy = b.mean_x - a.mean_x, b.mean_y - a.mean_y
     share = b.weight / weight
     both = a._shifted(dx, dy, a.weight * share, a.mean_x + share * dx, a.mean_y + share * dy)
@@ -226,11 +243,26 @@ def _merge(a: M, b: Moments) -> M:
     )
 
 
-def _beside(m: M, like: Array) -> M:
-    """Moments, of a file perhaps, in the library and on the device of newer ones."""
-    if beside(m.Sxx, like) is m.Sxx:
+def merge_others(parts: Sequence[M]) -> list[M]:
+    """For each part the moments of all other parts, with about three merges a part."""
+    before: list[M | None] = [None]
+    for part in parts[:-1]:
+        before.append(part if before[-1] is None else before[-1] + part)
+    after: M | None = None
+    merged: list[M] = []
+    for part, head in zip(reversed(parts), reversed(before), strict=True):
+        both = after if head is None else head if after is None else head + after
+        assert both is not None
+        merged.append(both)
+        after = part if after is None else part + after
+    return merged[::-1]
+
+
+def _to_device_of(m: M, like: Array) -> M:
+    """Moments, read from a file perhaps, in the library and on the device of newer ones."""
+    if to_device_of(m.Sxx, like) is m.Sxx:
         return m
-    move = lambda a: beside(a, like)  # noqa: E731
+    move = lambda a: to_device_of(a, like)  # noqa: E731
     arrays: dict[str, Any] = {name: move(a) for name, a in vars(m).items() if is_array(a)}
     if m.response_grams is not None:
         arrays["response_grams"] = tuple(map(move, m.response_grams))
@@ -286,3 +318,299 @@ def weighted_mean(X: Array, w: Array | None, weight: float) -> Array:
     if w is None:
         return xp.sum(X, axis=0, dtype=xp.float64) / weight
     return (w @ xp.astype(X, xp.float64, copy=False)) / weight
+
+
+# ---------------------------------------------------------------- one pass over the outputs
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseSums:
+    """What one pass over `Y` gathers, about the mean of `Y`, with the basis `B` of the pass."""
+
+    mean: Array  # (d1, ..., dp)
+    products: Array  # ``B'(Y - mean)``, (k, d1, ..., dp)
+    basis_sum: Array  # ``B'1``, (k,)
+    squares: Array  # ``sum w (y - mean)^2`` of each output; infinite where it overflows
+    grams: tuple[Array, ...] | None  # of the output modes of the centred Y
+    weight: float  # sum of the weights of the samples
+    inner: Array | None = None  # ``B'B`` with the weights once, (k, k), where the basis gives it
+
+    @cached_property
+    def syy(self) -> float:
+        """``sum w ||y - mean||^2``."""
+        return float(namespace_of(self.squares).sum(self.squares))
+
+    def __add__(self, other: ResponseSums) -> ResponseSums:
+        """The sums of all samples, by the pairwise formula (see `CentredMoments`)."""
+        xp, weight = namespace_of(self.products), self.weight + other.weight
+        share, delta = other.weight / weight, other.mean - self.mean
+        shift = (1 - share) * other.basis_sum - share * self.basis_sum
+        products = xp.reshape(
+            xp.linalg.outer(shift, xp.reshape(delta, (-1,))), tuple(self.products.shape)
+        )
+        products += self.products
+        products += other.products
+        spread, grams = self.weight * share, None
+        if self.grams is not None and other.grams is not None:
+            pairs = zip(self.grams, other.grams, strict=True)
+            grams = tuple(G + H + spread * gram(delta, i) for i, (G, H) in enumerate(pairs))
+        return ResponseSums(
+            mean=self.mean + share * delta,
+            products=products,
+            basis_sum=self.basis_sum + other.basis_sum,
+            squares=self.squares + other.squares + spread * (delta * delta),
+            grams=grams,
+            weight=weight,
+        )
+
+    def about_zero(self) -> ResponseSums:
+        """The same sums about the origin, with zero for the mean."""
+        xp, mean, weight, grams = namespace_of(self.products), self.mean, self.weight, self.grams
+        outer = xp.linalg.outer(self.basis_sum, xp.reshape(mean, (-1,)))
+        if grams is not None:
+            grams = tuple(G + weight * gram(mean, i) for i, G in enumerate(grams))
+        return ResponseSums(
+            mean=xp.zeros_like(mean),
+            products=self.products + xp.reshape(outer, tuple(self.products.shape)),
+            basis_sum=self.basis_sum,
+            squares=self.squares + weight * (mean * mean),
+            grams=grams,
+            weight=weight,
+        )
+
+
+@np.errstate(over="ignore", invalid="ignore")  # checked for at the end
+def sum_responses(
+    basis: Callable[[slice, Array], Array | None],
+    k: int,
+    Y: Array,
+    w: Array | None,
+    want_grams: bool = False,
+    unit: float = 1.0,
+) -> ResponseSums:
+    """One pass over the rows of `Y`, in blocks, with no copy of it.
+
+    The mean of `Y` comes out of the same matrix product as ``B'Y`` (from a row of ones under
+    ``B'``), and the sums of squares tell on the way whether all entries are finite.
+
+    Parameters
+    ----------
+    basis : callable
+        Writes ``B'`` for a slice of rows, weights included, into an array of shape (k, n). What it
+        returns, if anything, is added up (`ResponseSums.inner`). It is called by several threads.
+    k : int
+        Number of columns of `B`.
+    Y : array of shape (n_samples, d1, ..., dp)
+    w : array of shape (n_samples,) or None
+        Weights of the samples in the mean, the norm and the Gram matrices.
+    want_grams : bool
+        Whether the Gram matrices of the output modes are gathered.
+    unit : float
+        What `basis` divides ``B'`` by; the sums are multiplied by it.
+    """
+    xp, device, shape = namespace_of(Y), device_of(Y), tuple(Y.shape[1:])
+    size = math.prod(shape)
+    if not on_host(Y) and w is None and not want_grams:
+        return _sum_at_once(basis, k, Y, unit)
+    shift = _shift(Y, w)
+    copies_Y = shift is not None or want_grams or w is not None or not _is_c_contiguous(Y)
+
+    def sum_block(rows: slice) -> list[Any]:
+        n, wb = rows.stop - rows.start, None if w is None else w[rows]
+        Yb = xp.reshape(Y[rows, ...], (n, size))
+        if shift is not None:
+            Yb = Yb - shift
+        empty = lambda *dims: xp.empty(dims, dtype=Y.dtype, device=device)  # noqa: E731
+        # As X lies, without a transposition; in single precision the way that is added up better.
+        Bt = empty(n, k + 1).T if Y.dtype == xp.float64 else empty(k + 1, n)
+        inner = basis(rows, Bt[:k, :])
+        Bt[k, :] = 1.0 if wb is None else xp.astype(wb, Y.dtype, copy=False)
+        products = xp.astype(Bt @ Yb, xp.float64, copy=False)
+        if Y.dtype == xp.float32:
+            products[k, :] = _column_sums(Yb, wb)
+        return [
+            products,
+            _squares(Yb, wb),
+            _row_sums(Bt[:k, :]),
+            float(n) if wb is None else xp.sum(wb),
+            *([] if inner is None else [inner]),
+            *(_grams(Yb, shape, wb) if want_grams else []),
+        ]
+
+    parts = _shares(_blocks(Y, k + size * copies_Y, 2 * k), n_shares(Y, k))
+    products, squares, basis_sum, weight, *more = sum_in_threads(sum_block, parts)
+    grams = [more.pop() for _ in shape][::-1] if want_grams else None
+    if unit != 1.0:
+        products[:-1, :] *= unit
+    sums = _about_mean(products, unit * basis_sum, weight, squares, grams, shift, Y)
+    return replace(sums, inner=more[0]) if more else sums
+
+
+def _row_sums(A: Array) -> Array:
+    """Sums of the rows in float64; those of NumPy by the BLAS, which is quicker at columns."""
+    if is_numpy_array(A) and A.dtype == np.float64:
+        return A @ np.ones(A.shape[1])
+    return namespace_of(A).sum(A, axis=1, dtype=namespace_of(A).float64)
+
+
+def n_shares(Y: Array, k: int) -> int:
+    """How many threads share the pass, each of which has to be worth its own sums."""
+    n = Y.shape[0]
+    worth = n // (_ROWS_OF_A_THREAD * (k + 1)) if is_numpy_array(Y) else 1
+    return max(1, min(worth, n_threads_for(k * math.prod(Y.shape))))
+
+
+def _shares(blocks: list[slice], m: int) -> list[list[slice]]:
+    """As many consecutive blocks of about the same size for each of `m` threads."""
+    n, each = blocks[-1].stop, -(-len(blocks) // m)
+    if m > 1:
+        blocks = row_blocks(n, 1, -(-n // (m * each)))
+    return [blocks[i : i + each] for i in range(0, len(blocks), each)]
+
+
+def _sum_at_once(
+    basis: Callable[[slice, Array], Array | None], k: int, Y: Array, unit: float
+) -> ResponseSums:
+    """The same on an accelerator, where blocks and a row more in the product cost too much."""
+    xp, n = namespace_of(Y), Y.shape[0]
+    Bt = xp.empty((n, k), dtype=Y.dtype, device=device_of(Y)).T  # as X lies: no transposition
+    inner = basis(slice(0, n), Bt)
+    flat = xp.reshape(Y, (n, -1))
+    mean, squares = mean_and_scatter(flat)
+    basis_sum = unit * xp.sum(Bt, axis=1, dtype=xp.float64)
+    products = unit * _product(Bt, flat) - xp.linalg.outer(basis_sum, mean)
+    sums = ResponseSums(
+        mean=xp.reshape(mean, tuple(Y.shape[1:])),
+        products=xp.reshape(products, (k, *Y.shape[1:])),
+        basis_sum=basis_sum,
+        squares=xp.reshape(squares, tuple(Y.shape[1:])),
+        grams=None,
+        weight=float(n),
+        inner=inner,
+    )
+    if not math.isfinite(sums.syy):
+        check_finite(Y, "y")
+    return sums
+
+
+def _product(Bt: Array, Y: Array) -> Array:
+    """``B'Y`` in float64; products of float32 are added up in it every so many rows."""
+    xp, n = namespace_of(Y), Y.shape[0]
+    if Y.dtype == xp.float64 or n <= _FLOAT32_ROWS:
+        return xp.astype(Bt @ Y, xp.float64, copy=False)
+    whole = n - n % _FLOAT32_ROWS
+    blocks = lambda A: xp.reshape(A[:whole, :], (-1, _FLOAT32_ROWS, A.shape[1]))  # noqa: E731
+    parts = xp.matmul(xp.permute_dims(blocks(Bt.T), (0, 2, 1)), blocks(Y))
+    found = xp.sum(parts, axis=0, dtype=xp.float64)
+    return found + xp.astype(Bt[:, whole:] @ Y[whole:, :], xp.float64)
+
+
+def _about_mean(
+    products: Array,
+    basis_sum: Array,
+    weight: Array,
+    squares: Array,
+    grams: list[Array] | None,
+    shift: Array | None,
+    Y: Array,
+) -> ResponseSums:
+    """From sums about the shift to sums about the mean."""
+    xp, shape = namespace_of(products), tuple(Y.shape[1:])
+    delta = products[-1, :] / weight  # the mean of Y, less the shift
+    centred = products[:-1, :]
+    centred -= xp.linalg.outer(basis_sum, delta)
+    squares = squares - weight * (delta * delta)
+    if not bool(xp.all(xp.isfinite(squares))):
+        check_finite(Y, "y")  # returns where Y is finite and only its square overflows
+        squares = xp.where(xp.isfinite(squares), squares, xp.full_like(squares, math.inf))
+    mean = xp.reshape(delta if shift is None else delta + shift, shape)
+    if grams is not None:
+        delta = xp.reshape(delta, shape)
+        grams = [symmetrise(G - weight * gram(delta, i)) for i, G in enumerate(grams)]
+    return ResponseSums(
+        mean=mean,
+        products=xp.reshape(centred, (centred.shape[0], *shape)),
+        basis_sum=basis_sum,
+        squares=xp.reshape(xp.clip(squares, 0.0, None), shape),
+        grams=None if grams is None else tuple(grams),
+        weight=float(weight),
+    )
+
+
+def _shift(Y: Array, w: Array | None) -> Array | None:
+    """A rough mean to take off before squaring, or None where squaring is safe without.
+
+    The squares about the mean are those about the shift less a correction. With the mean of a few
+    rows as shift (the first, or those of largest weight) the correction is at most as many times
+    the result as all the weight is that of these rows, so few digits cancel. Without a shift they
+    cancel only where the mean dwarfs the spread: that of all outputs, or by far that of one.
+    """
+    xp = namespace_of(Y)
+    n = min(Y.shape[0], 64, 8 + Y.shape[0] // 100)
+    if w is None:
+        head, v = Y[:n, ...], xp.full((n,), 1 / n, dtype=xp.float64, device=device_of(Y))
+    else:
+        heaviest = asarray_like(np.argsort(-to_numpy(w), kind="stable")[:n], w)
+        head, v = xp.take(Y, heaviest, axis=0), xp.take(w, heaviest)
+        v = v / xp.sum(v)
+    head = xp.astype(xp.reshape(head, (n, -1)), xp.float64, copy=False)
+    mean, squares = v @ head, v @ (head * head)
+    # 0.99: a spread of a tenth of the mean, two digits; and four digits of a single output.
+    dwarfs = xp.sum(mean * mean) > 0.99 * xp.sum(squares)
+    if n < 2 or not bool(dwarfs | xp.any(mean * mean > (1 - 1e-4) * squares)):
+        return None
+    return xp.astype(mean, Y.dtype, copy=False)
+
+
+def _column_sums(Yb: Array, w: Array | None) -> Array:
+    """``sum_n w_n y_n`` of each column of a float32 matrix, in float64.
+
+    The mean must be more accurate than a float32 product, whose rounding depends on the BLAS:
+    squares about the mean are a difference of squares about the shift and of the squared mean.
+    """
+    xp = namespace_of(Yb)
+    if w is not None:
+        return w @ xp.astype(Yb, xp.float64)
+    if not is_numpy_array(Yb):
+        return xp.sum(Yb, axis=0, dtype=xp.float64)
+    parts = [Yb[i : i + _SUMMED_ROWS] for i in range(0, len(Yb), _SUMMED_ROWS)]
+    return sum(np.add.reduce(part, axis=0).astype(np.float64) for part in parts)
+
+
+def _squares(Yb: Array, w: Array | None) -> Array:
+    """``sum_n w_n y_n^2`` of each column, in float64."""
+    xp = namespace_of(Yb)
+    if w is not None:
+        Yb = xp.astype(Yb, xp.float64, copy=False)
+        return w @ (Yb * Yb)
+    if not is_numpy_array(Yb):
+        return xp.sum(Yb * Yb, axis=0, dtype=xp.float64)
+    if Yb.dtype == np.float64:
+        return np.einsum("ij,ij->j", Yb, Yb)  # without a temporary
+    # Single precision adds up few rows at a time, where squares are in its range.
+    parts = [Yb[i : i + _SUMMED_ROWS] for i in range(0, len(Yb), _SUMMED_ROWS)]
+    found = sum(np.einsum("ij,ij->j", part, part).astype(np.float64) for part in parts)
+    if 1e-20 < found.max(initial=0.0) < math.inf:
+        return found
+    return sum(np.einsum("ij,ij->j", part, part, dtype=np.float64) for part in parts)
+
+
+def _grams(Yb: Array, shape: tuple[int, ...], w: Array | None) -> list[Array]:
+    xp = namespace_of(Yb)
+    if w is not None:
+        Yb = Yb * xp.astype(xp.sqrt(w), Yb.dtype)[:, None]
+    return [gram(xp.reshape(Yb, (-1, *shape)), i + 1) for i in range(len(shape))]
+
+
+def _blocks(Y: Array, row_size: int, least: int) -> list[slice]:
+    """Blocks of rows within a budget, or of so many that their products are worth adding up."""
+    budget = max(_HOST_BLOCK if is_numpy_array(Y) else _DEVICE_BLOCK, 8 * row_size * least)
+    if Y.dtype == namespace_of(Y).float32:
+        budget = min(budget, _FLOAT32_ROWS * 8 * row_size)
+    return row_blocks(Y.shape[0], 8 * row_size, budget)
+
+
+def _is_c_contiguous(Y: Array) -> bool:
+    if is_numpy_array(Y):
+        return bool(Y.flags.c_contiguous)
+    return bool(getattr(Y, "is_contiguous", lambda: True)())

@@ -1,7 +1,7 @@
-"""Array namespaces and devices: the only module that knows other array libraries by name.
+"""Array namespaces and devices: the only module that names other array libraries.
 
-All runs where the data live, but for one thing: the eigenvectors of small symmetric matrices are
-found by LAPACK on the host, which beats an accelerator at that up to a hundred rows or so.
+Everything is computed where the data are, with one exception: the eigenvectors of small symmetric
+matrices are computed by LAPACK on the host, which beats an accelerator up to about a hundred rows.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ _NUMPY: Namespace = array_api_compat.numpy if np.__version__.startswith("2.0.") 
 HOST_LIMIT = 128
 # Problems of up to this many numbers on an accelerator are solved on the host.
 HOST_ENTRIES = 2**17
-# From so many bytes on a transfer takes longer than all around it.
+# Transfers of fewer bytes cost less than the calls around them.
 _LARGE = 2**22
-# Rows that are averaged at a time: in their own precision, and where memory is read quickest.
+# Rows that are averaged together in their own precision.
 _WELFORD_ROWS = 512
-# Up to this many rows the full spectrum costs no more than anybody would notice.
+# Up to this many rows the cost of the full spectrum is negligible.
 FULL_SPECTRUM_LIMIT = 64
-# NumPy and SciPy bring a BLAS each, with threads of its own, and those of the one spin for a
-# tenth of a second in the way of the other. Up to this many rows all is left to NumPy's.
+# NumPy and SciPy each bring a BLAS with threads of its own, and idle threads of the one spin for a
+# tenth of a second, slowing down the other. Up to this many rows only NumPy's is used.
 NUMPY_LIMIT = 256
 
-__all__ = ["Array", "Namespace", "add_to_diagonal", "all_beside", "all_to_numpy", "asarray_like"]
-__all__ += ["beside", "cholesky", "detached", "device_of", "eigenvalues", "eigh", "eigh_top"]
-__all__ += ["inverse_squares", "is_array", "is_numpy_array", "mean_and_scatter", "namespace_of"]
-__all__ += ["on_host", "row_blocks", "solve_triangular", "squared_norm", "svd", "symmetrise"]
-__all__ += ["to_numpy", "waits"]
+__all__ = ["Array", "Namespace", "add_to_diagonal", "all_to_device_of", "all_to_numpy"]
+__all__ += ["asarray_like", "cholesky", "detached", "device_of", "eigenvalues", "eigh", "eigh_top"]
+__all__ += ["inverse_squares", "is_array", "is_numpy_array", "is_small_on_device"]
+__all__ += ["mean_and_scatter", "namespace_of", "on_host", "row_blocks", "solve_triangular"]
+__all__ += ["squared_norm", "svd", "symmetrise", "to_device_of", "to_numpy"]
 
 
 def is_array(a: object) -> bool:
@@ -95,7 +95,7 @@ def asarray_like(a: np.ndarray, like: Array, dtype: Any = None) -> Array:
     return xp.asarray(a, dtype=dtype, device=device_of(like))
 
 
-def beside(a: Array, like: Array) -> Array:
+def to_device_of(a: Array, like: Array) -> Array:
     """`a` in the array library and on the device of `like`; itself where it is there already."""
     same = type(a) is type(like) and getattr(a, "device", None) == getattr(like, "device", None)
     return a if same else asarray_like(to_numpy(a), like)
@@ -110,11 +110,11 @@ def all_to_numpy(arrays: Sequence[Array]) -> list[np.ndarray]:
     return _unpacked(packed, arrays)
 
 
-def all_beside(arrays: Sequence[Array | None], like: Array) -> list[Array | None]:
+def all_to_device_of(arrays: Sequence[Array | None], like: Array) -> list[Array | None]:
     """`arrays` where `like` is; those of NumPy, of one type, reach an accelerator together."""
     host: list[Any] = [] if on_host(like) else [A for A in arrays if is_numpy_array(A)]
     if len(host) < 2:
-        return [None if A is None else beside(A, like) for A in arrays]
+        return [None if A is None else to_device_of(A, like) for A in arrays]
     packed = asarray_like(np.concatenate([A.ravel() for A in host]), like)
     moved = iter(_unpacked(packed, host))
     return [next(moved) if is_numpy_array(A) else A for A in arrays]
@@ -139,8 +139,8 @@ def on_host(a: Array) -> bool:
     return not array_api_compat.is_cupy_array(a)
 
 
-def waits(a: Array, n_entries: int) -> bool:
-    """Whether a problem of so many numbers is so small that an accelerator would mostly wait."""
+def is_small_on_device(a: Array, n_entries: int) -> bool:
+    """Whether a problem of so many numbers lies on an accelerator and is faster on the host."""
     return n_entries <= HOST_ENTRIES and not on_host(a)
 
 
@@ -194,7 +194,7 @@ def mean_and_scatter(A: Array) -> tuple[Array, Array]:
 
 
 def detached(A: Array) -> Array:
-    """The values of an array without the record of how they came about."""
+    """The array without its record for automatic differentiation."""
     return A.detach() if is_torch_array(A) else A
 
 

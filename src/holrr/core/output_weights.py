@@ -25,7 +25,7 @@ import numpy as np
 from .namespace import Array, asarray_like, namespace_of, to_numpy
 from .tucker import Tucker
 
-__all__ = ["check_output_weight", "scale_outputs", "unscale"]
+__all__ = ["check_output_weight", "product_of", "scale_outputs", "unscale"]
 
 
 def check_output_weight(output_weight: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
@@ -117,6 +117,11 @@ def _factorised(V: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]
             f"largest entry is {product[at]:g}."
         )
     return tuple(vectors)
+
+
+def product_of(weights: Sequence[np.ndarray]) -> np.ndarray:
+    """The weight of every output, of shape (d1, ..., dp), from one vector for each mode."""
+    return reduce(np.multiply.outer, weights, np.ones(()))
 
 
 def scale_outputs(T: Array, weights: Sequence[np.ndarray]) -> Array:

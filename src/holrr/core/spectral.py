@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from .caution import warn
-from .hat import Hat, cholesky_hat, spectral_hat
-from .moments import Moments
+from .leverage import Hat, cholesky_hat, spectral_hat
+from .moments import CentredMoments, ResponseSums, n_shares, sum_responses, weighted_mean
 from .namespace import (
     NUMPY_LIMIT,
     Array,
     add_to_diagonal,
+    asarray_like,
     cholesky,
     eigenvalues,
     eigh,
@@ -35,13 +35,21 @@ from .namespace import (
     solve_triangular,
     squared_norm,
     svd,
+    symmetrise,
     to_numpy,
 )
 from .tensor import fold, mode_product, unfold
-from .units import ONE, Units
+from .threads import few_threads_for
+from .warn import warn
 
-__all__ = ["SOLVERS", "Spectral", "Whitened", "check_moments", "half_of_the_digits", "keeps_digits"]
-__all__ += ["spectral_from_moments", "squares_keep_digits", "supported", "whiten_moments"]
+__all__ = ["SOLVERS", "Inputs", "Spectral", "Whitened", "check_moments", "half_of_the_digits"]
+__all__ += [
+    "keeps_digits",
+    "spectral_from_arrays",
+    "spectral_from_moments",
+    "spectral_from_samples",
+]
+__all__ += ["squares_keep_digits", "supported", "whiten_arrays", "whiten_moments"]
 
 SOLVERS = ("auto", "cholesky", "eigh", "svd")
 _EPS = float(np.finfo(float).eps)
@@ -71,8 +79,6 @@ class Whitened:
         The factorisation that was used: "cholesky", "eigh" or "svd".
     dtype : str
         Floating-point type of the data.
-    units : Units
-        What the data of this problem were divided by.
     hat : Hat
         What noise and spread need to know.
     whole : Whole, optional
@@ -89,7 +95,6 @@ class Whitened:
     response_grams: tuple[Array, ...] | None
     solver: str
     dtype: str
-    units: Units = ONE
     hat: Hat | None = None
     whole: Any = None
 
@@ -109,7 +114,7 @@ class Spectral:
         where the coefficients are those of a kernel expansion.
     syy : float
         ``||Y||^2``.
-    mean_x, mean_y, response_grams, solver, dtype, units
+    mean_x, mean_y, response_grams, solver, dtype
         As in `Whitened`.
     weight, squares, more
         As in `Hat`.
@@ -124,7 +129,6 @@ class Spectral:
     response_grams: tuple[Array, ...] | None
     solver: str
     dtype: str
-    units: Units = ONE
     weight: float = 0.0
     squares: Array | None = None
     more: dict[str, Any] = field(default_factory=dict)
@@ -145,7 +149,6 @@ class Spectral:
             response_grams=self.response_grams,
             solver=self.solver,
             dtype=self.dtype,
-            units=self.units,
             hat=spectral_hat(self, alpha, root),
         )
 
@@ -206,7 +209,7 @@ def supported(lam: Array, U: Array) -> tuple[Array, Array]:
 # ---------------------------------------------------------------- from moments
 
 
-def whiten_moments(m: Moments, alpha: float, *, solver: str = "auto") -> Whitened:
+def whiten_moments(m: CentredMoments, alpha: float, *, solver: str = "auto") -> Whitened:
     """The problem for one penalty from moments, about the centres that these have.
 
     "auto" takes a Cholesky factorisation of many features where it keeps half of the digits, and
@@ -226,19 +229,19 @@ def whiten_moments(m: Moments, alpha: float, *, solver: str = "auto") -> Whitene
     return spectral_from_moments(m, warn_below=alpha).at(alpha, alone=True)
 
 
-def prefers_cholesky(m: Moments) -> bool:
+def prefers_cholesky(m: CentredMoments) -> bool:
     """Whether an eigendecomposition of ``X'X`` would cost more than it is worth."""
     return m.n_features > NUMPY_LIMIT or not on_host(m.Sxx)
 
 
-def squares_keep_digits(m: Moments, alpha: float) -> bool:
+def squares_keep_digits(m: CentredMoments, alpha: float) -> bool:
     """Whether half of the digits survive a solve with the ``X'X + alpha I`` of these moments."""
     safe = 1e-200 < float(namespace_of(m.Sxx).linalg.trace(m.Sxx)) < 1e200
     S = add_to_diagonal(m.Sxx + 0.0, alpha)  # a copy
     return safe and cholesky(S)[1] > half_of_the_digits(m.dtype)
 
 
-def check_moments(m: Moments, solver: str = "auto") -> None:
+def check_moments(m: CentredMoments, solver: str = "auto") -> None:
     """Raise where the solver needs more than moments, or these are no numbers."""
     if solver == "svd":
         raise ValueError(
@@ -257,7 +260,7 @@ def _is_finite(A: Array) -> bool:
     return math.isfinite(float(xp.sum(A))) or bool(xp.all(xp.isfinite(A)))
 
 
-def cholesky_problem(m: Moments, alpha: float, min_rcond: float) -> Whitened | None:
+def cholesky_problem(m: CentredMoments, alpha: float, min_rcond: float) -> Whitened | None:
     """The problem by a Cholesky factorisation; None where too few digits survive it."""
     L, rcond = cholesky(add_to_diagonal(m.Sxx + 0.0, alpha))  # a copy
     if L is None or not rcond > min_rcond:
@@ -277,7 +280,7 @@ def cholesky_problem(m: Moments, alpha: float, min_rcond: float) -> Whitened | N
     )
 
 
-def spectral_from_moments(m: Moments, *, warn_below: float | None = None) -> Spectral:
+def spectral_from_moments(m: CentredMoments, *, warn_below: float | None = None) -> Spectral:
     """The problem for all penalties from moments, about the centres that these have.
 
     Directions of the inputs without variance are dropped, which gives the solution of least norm.
@@ -313,7 +316,7 @@ def spectral_from_moments(m: Moments, *, warn_below: float | None = None) -> Spe
     )
 
 
-def _decomposed(m: Moments) -> tuple[Array, Array, Array, bool]:
+def _decomposed(m: CentredMoments) -> tuple[Array, Array, Array, bool]:
     """Singular values and right vectors of the inputs, and ``Q'Y``, from ``X'X`` and ``X'Y``.
 
     Also whether directions that the samples may well have are lost in rounding.
@@ -345,3 +348,219 @@ def _lost(root: Array, n_directions: int) -> bool:
     """Whether eigenvalues of a Gram matrix, of roots `root`, are missing or have few digits."""
     root = to_numpy(root)
     return root.size < n_directions or bool(root[-1] ** 2 < 1e5 * _EPS * root[0] ** 2)
+
+
+# ---------------------------------------------------------------- from the samples themselves
+
+
+def whiten_arrays(
+    X: Array,
+    Y: Array,
+    w: Array | None,
+    alpha: float,
+    *,
+    solver: str = "auto",
+    fit_intercept: bool = True,
+    response_grams: bool = False,
+) -> Whitened:
+    """The problem for one penalty from (validated) data.
+
+    "auto" goes through the moments where there are more samples than features and the normal
+    equations keep half of the digits; a wide or ill-conditioned `X` is decomposed itself.
+    """
+    if solver in ("cholesky", "eigh") or (solver == "auto" and X.shape[0] >= X.shape[1]):
+        # A pass that has threads of its own leaves the BLAS little to share.
+        rest = X.shape[1] ** 2 * (X.shape[1] + math.prod(Y.shape[1:]))
+        with few_threads_for(rest if n_shares(Y, X.shape[1]) > 1 else math.inf):
+            m = (
+                CentredMoments.from_checked(X, Y, w, response_grams)
+                .to_host_if_small()
+                .centred(fit_intercept)
+            )
+            if solver != "auto":
+                return whiten_moments(m, alpha, solver=solver)
+            problem = _accurate_problem(m, alpha)
+        if problem is not None:
+            return problem
+    return spectral_from_arrays(
+        X,
+        Y,
+        w,
+        min_alpha=alpha,
+        solver=solver,
+        fit_intercept=fit_intercept,
+        response_grams=response_grams,
+    ).at(alpha, alone=True)
+
+
+def _accurate_problem(m: CentredMoments, alpha: float) -> Whitened | None:
+    """The problem, or None where fewer than half of the digits survive ``X'X``."""
+    if not _squares_are_safe(m):
+        return None
+    if prefers_cholesky(m):
+        return cholesky_problem(m, alpha, half_of_the_digits(m.dtype))
+    problem = spectral_from_moments(m)
+    safe = keeps_digits(problem.s, alpha, m.n_features, m.dtype)
+    return problem.at(alpha, alone=True) if safe else None
+
+
+def _squares_are_safe(m: CentredMoments) -> bool:
+    """Whether no product of the data can have overflowed or vanished."""
+    trace = float(namespace_of(m.Sxx).linalg.trace(m.Sxx))
+    return 1e-200 < trace < 1e200 and 1e-200 < m.syy < 1e200
+
+
+def spectral_from_samples(
+    X: Array,
+    Y: Array,
+    w: Array | None = None,
+    *,
+    min_alpha: float = 0.0,
+    solver: str = "auto",
+    fit_intercept: bool = True,
+    response_grams: bool = False,
+) -> Spectral:
+    """The problem for all penalties of at least `min_alpha` from (validated) data.
+
+    Through ``X'X`` where there are more samples than features and its condition allows it, and
+    else from `X` itself.
+    """
+    if solver == "eigh" or (solver == "auto" and X.shape[0] >= X.shape[1]):
+        m = CentredMoments.from_checked(X, Y, w, response_grams).centred(fit_intercept)
+        if solver == "eigh":
+            return spectral_from_moments(m)
+        if _squares_are_safe(m):
+            problem = spectral_from_moments(m)
+            if keeps_digits(problem.s, min_alpha, m.n_features, m.dtype):
+                return problem
+    return spectral_from_arrays(
+        X,
+        Y,
+        w,
+        min_alpha=min_alpha,
+        solver=solver,
+        fit_intercept=fit_intercept,
+        response_grams=response_grams,
+    )
+
+
+def spectral_from_arrays(
+    X: Array,
+    Y: Array,
+    w: Array | None = None,
+    *,
+    min_alpha: float = 0.0,
+    solver: str = "auto",
+    fit_intercept: bool = True,
+    response_grams: bool = False,
+) -> Spectral:
+    """The same by a decomposition of the inputs themselves (see `Inputs`)."""
+    inputs = Inputs.of(X, w, min_alpha=min_alpha, solver=solver, fit_intercept=fit_intercept)
+    B = inputs.basis
+
+    def rows_of_basis(rows: slice, out: Array) -> None:
+        out[...] = namespace_of(B).astype(B[rows, :].T, out.dtype, copy=False)
+
+    return inputs.problem(sum_responses(rows_of_basis, B.shape[1], Y, w, response_grams))
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The inputs of a problem, decomposed: what is left to do is a product with the outputs.
+
+    With X centred and weighted, ``X = Q diag(s) P'``. The rows of `basis` are those of Q times the
+    roots of the weights, so that ``basis' Y`` is the ``Q'Y`` of weighted outputs.
+    """
+
+    s: Array  # (r,)
+    P: Array  # (n_features, r)
+    basis: Array  # (n_samples, r)
+    mean_x: Array  # (n_features,)
+    fit_intercept: bool
+    solver: str  # as in `Whitened`
+    dtype: str
+
+    @classmethod
+    def of(
+        cls,
+        X: Array,
+        w: Array | None = None,
+        *,
+        min_alpha: float = 0.0,
+        solver: str = "auto",
+        fit_intercept: bool = True,
+    ) -> Inputs:
+        """Decompose (validated) inputs for penalties of at least `min_alpha`.
+
+        The Gram matrix ``XX'`` of a wide `X` is decomposed where the smallest penalty hides the
+        squaring of the condition number, and `X` itself otherwise.
+        """
+        xp = namespace_of(X)
+        dtype = "float32" if X.dtype == xp.float32 else "float64"
+        X = xp.astype(X, xp.float64, copy=False)
+        weight = float(X.shape[0]) if w is None else float(xp.sum(w))
+        root = None if w is None else xp.sqrt(w)[:, None]
+        sizes = xp.maximum(xp.abs(xp.max(X, axis=0)), xp.abs(xp.min(X, axis=0)))
+        if root is not None:
+            sizes = sizes * xp.max(root)
+        mean_x, X = _centred(X, w, weight, fit_intercept)
+        s, Q, P, used = _decompose(X if root is None else X * root, sizes, min_alpha, solver)
+        return cls(s, P, Q if root is None else Q * root, mean_x, fit_intercept, used, dtype)
+
+    def problem(self, sums: ResponseSums) -> Spectral:
+        """The problem, once the outputs have been multiplied with the basis."""
+        if not self.fit_intercept:
+            sums = sums.about_zero()
+        return Spectral(
+            s=self.s,
+            T=sums.products,
+            basis=self.P,
+            syy=sums.syy,
+            mean_x=self.mean_x,
+            mean_y=sums.mean,
+            response_grams=sums.grams,
+            solver=self.solver,
+            dtype=self.dtype,
+            weight=sums.weight,
+            squares=sums.squares,
+        )
+
+
+def _centred(X: Array, w: Array | None, weight: float, fit_intercept: bool) -> tuple[Array, Array]:
+    """The centre of `X` and `X` about it; both as they are without an intercept."""
+    if not fit_intercept:
+        return namespace_of(X).zeros_like(X[0, :]), X
+    mean = weighted_mean(X, w, weight)
+    X = X - mean
+    # Twice: a rounded mean leaves a constant, which would pass for variance where there is none.
+    drift = weighted_mean(X, w, weight)
+    X -= drift
+    return mean + drift, X
+
+
+def _decompose(
+    X: Array, sizes: Array, min_alpha: float, solver: str
+) -> tuple[Array, Array, Array, str]:
+    """``X = Q diag(s) P'``, without the directions that hold rounding noise only.
+
+    The entries of column j carry the rounding of numbers as large as ``sizes[j]``, which is more
+    than that of the centred ones.
+    """
+    if solver == "auto" and X.shape[0] < X.shape[1]:
+        K = symmetrise(X @ X.T)
+        if min_alpha > half_of_the_digits("float64") * float(namespace_of(X).linalg.trace(K)):
+            s, Q = supported(*eigh(K))
+            return s, Q, X.T @ (Q / s), "eigh"
+    Q, s, P = svd(X)
+    sigma, eps = to_numpy(s), np.finfo(float).eps
+    largest = max(float(to_numpy(sizes).max()), np.finfo(float).tiny)
+    shares = to_numpy(P) * (to_numpy(sizes) / largest)[:, None]
+    noise = np.sqrt(X.shape[0]) * largest * np.linalg.norm(shares, axis=0)
+    keep = np.flatnonzero(sigma > eps * np.maximum(max(X.shape) * sigma[0], noise))
+    if keep.size == sigma.size:
+        return s, Q, P, "svd"
+    xp = namespace_of(s)
+    if not keep.size:  # one direction, which contributes nothing
+        return xp.ones_like(s[:1]), xp.zeros_like(Q[:, :1]), xp.zeros_like(P[:, :1]), "svd"
+    index = asarray_like(keep, s)
+    return xp.take(s, index), xp.take(Q, index, axis=1), xp.take(P, index, axis=1), "svd"

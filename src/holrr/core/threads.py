@@ -1,9 +1,9 @@
-"""One place that limits the threads of the linear algebra (BLAS), and starts those of passes.
+"""Limits on the threads of the linear algebra (BLAS), and sums and maps in threads of our own.
 
-The number of threads of a BLAS belongs to the whole process. Whoever lowers it for a while and puts
-back what was there before is right alone, but of two that overlap the second puts back what the
-first had set. So the limits in force are counted here, under a lock: the smallest holds, and what
-was there before the first returns with the last.
+The number of BLAS threads belongs to the whole process. A context that puts back the number it found
+is wrong where two of them overlap in different threads: the second puts back what the first had set.
+So `limit_threads` counts the limits in force, under a lock: the smallest holds, and the original
+numbers return when the last limit ends.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
@@ -23,24 +23,27 @@ from threadpoolctl import ThreadpoolController
 
 __all__ = ["few_threads_for", "limit_threads", "map_in_threads", "n_threads_for", "sum_in_threads"]
 
-# Multiply-adds up to which one thread does it all. Fits of 5e7, 5e8 and 2e9 on two cores, with one
-# thread and with two: 13, 25, 74 and 24, 190, 1400 ms beside some other work, 17, 170, 500 and 230,
-# 810, 3000 ms beside two busy loops. Above it two idle cores save half of the time.
+# Multiply-adds up to which a single BLAS thread is used. Fits of 5e7, 5e8 and 2e9 on two cores, with
+# one thread and with two: 13, 25, 74 and 24, 190, 1400 ms beside some other work, 17, 170, 500 and
+# 230, 810, 3000 ms beside two busy loops. Above it two idle cores save half of the time.
 SMALL_WORK = 4e8
 # Below, the linear algebra uses one thread by itself, and a limit takes longer than the work.
 TINY_WORK = 8192
-# From here on a pass over the data is worth threads of its own. These meet only at the end, and so
-# bear busy cores, which those of a BLAS, waiting for each other in a loop, do not.
+# From here on a pass over the data is worth threads of our own. These meet only at the end and so
+# bear busy cores, while BLAS threads wait for each other in a loop.
 PASS_WORK = 5e7
+
+_lock = threading.Lock()
+_limits: list[tuple[int, bool]] = []  # those in force, and whether they are there for small work
+_original: dict[str, tuple[Any, int]] = {}  # libraries and their threads before the first limit
+_known: tuple[int, list[Any]] = (0, [])  # number of imported modules, and the BLAS found then
 
 
 class limit_threads:
-    """Within this context no BLAS of the process uses more than `n` threads.
+    """Context in which no BLAS of the process uses more than `n` threads.
 
-    Contexts may be nested and may overlap in several threads: the smallest limit holds, and the
-    numbers of threads are as before when the last one is left, also by an exception. To enter and
-    to leave takes 15 microseconds. A BLAS on top of OpenMP counts for each thread by itself:
-    the limit holds in the thread that enters.
+    Contexts may be nested, and may overlap in several threads. Entering and leaving takes about 15
+    microseconds.
 
     Parameters
     ----------
@@ -55,53 +58,75 @@ class limit_threads:
 
     def __enter__(self) -> None:
         with _lock:
-            shared, own = _libraries.now()
-            _of_process.add(self.limit, shared)
-            _of_thread.limits.add(self.limit, own)
+            for library in _blas():
+                _original.setdefault(library.filepath, (library, library.num_threads))
+            _limits.append(self.limit)
+            _apply()
 
     def __exit__(self, *error: object) -> None:
         with _lock:
-            _of_process.remove(self.limit)
-            _of_thread.limits.remove(self.limit)
+            _limits.remove(self.limit)
+            _apply()
+            if not _limits:
+                _original.clear()
+
+
+def _apply() -> None:
+    """Set the threads of all libraries to the smallest limit in force."""
+    least = min((n for n, _ in _limits), default=sys.maxsize)
+    for library, before in _original.values():
+        # threadpoolctl lets one thread set the number and ignores all others until told to stop.
+        release = getattr(library, "clear_controlling_thread", lambda force: None)
+        release(force=True)
+        library.set_num_threads(min(before, least))
+        release(force=True)
+
+
+def _blas() -> list[Any]:
+    """The BLAS libraries of the process that have threads; searched again after imports."""
+    global _known
+    if len(sys.modules) != _known[0]:  # a search takes milliseconds
+        found = ThreadpoolController().select(user_api="blas").lib_controllers
+        threaded = [lib for lib in found if getattr(lib, "threading_layer", "") != "disabled"]
+        _known = len(sys.modules), threaded
+    return _known[1]
 
 
 def few_threads_for(work: float) -> AbstractContextManager[None]:
-    """A context with a single thread where the work is too small to be shared.
+    """Context with a single BLAS thread where the work is too small to be shared.
 
     Parameters
     ----------
     work : float
-        About how many multiplications and additions of pairs of numbers lie ahead, in all the
-        calls to come: ``N d0 D`` for ``X'Y``, for instance.
+        Estimated multiply-adds of all calls in the context: ``N d0 D`` for ``X'Y``, for instance.
     """
-    if not TINY_WORK < work < SMALL_WORK or (1, True) in _of_thread.limits.in_force:
+    if not TINY_WORK < work < SMALL_WORK or (1, True) in _limits:
         return nullcontext()
     return limit_threads(1, small=True)
 
 
 def n_threads_for(work: float) -> int:
-    """How many threads a pass with so many multiply-adds may be shared by: those of the BLAS."""
+    """Number of threads that a pass with so many multiply-adds may use: those of the BLAS."""
     if work < PASS_WORK:
         return 1
     with _lock:
-        shared, own = _libraries.now()
-        found = [*_of_process.allowed(shared), *_of_thread.limits.allowed(own)]
-        return min(found, default=1)
+        limits = [n for n, small in _limits if not small]
+        before = [_original.get(lib.filepath, (lib, lib.num_threads))[1] for lib in _blas()]
+        return min([min(before, default=1), *limits])
 
 
 def sum_in_threads(f: Callable[[Any], list[Any]], parts: Sequence[Sequence[Any]]) -> list[Any]:
     """Add up the lists that `f` gives for all items of all parts, entry by entry and in place.
 
-    Each part has a thread of its own, in which the BLAS has no others. What is added to what does
-    not depend on which of them is quicker.
+    Each part has a thread of its own with one BLAS thread. The order of the additions does not
+    depend on which thread is faster.
     """
 
     def add(a: list[Any], b: list[Any]) -> list[Any]:
         return [iadd(x, y) for x, y in zip(a, b, strict=True)]
 
     def sum_part(part: Sequence[Any]) -> list[Any]:
-        with limit_threads(1) if len(parts) > 1 else nullcontext():
-            return reduce(add, map(f, part))
+        return reduce(add, map(f, part))
 
     if len(parts) == 1:
         return sum_part(parts[0])
@@ -111,86 +136,11 @@ def sum_in_threads(f: Callable[[Any], list[Any]], parts: Sequence[Sequence[Any]]
 
 
 def map_in_threads(f: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """What `f` gives for each item, in as many threads as the BLAS may have, which has one then."""
-
-    def run(item: Any) -> Any:
-        with limit_threads(1):
-            return f(item)
-
+    """Results of `f` for each item, by as many threads as the BLAS has, with one BLAS thread each."""
     n = min(n_threads_for(math.inf), len(items))
-    if n <= 1:
-        return list(map(run, items))
-    with limit_threads(1), ThreadPoolExecutor(n) as pool:
-        waiting = [pool.submit(copy_context().run, run, item) for item in items]
-        return [each.result() for each in waiting]
-
-
-class _Limits:
-    """The limits in force on some libraries, whose threads are all the same ones."""
-
-    def __init__(self) -> None:
-        self.in_force: list[tuple[int, bool]] = []
-        self.before: dict[str, tuple[Any, int]] = {}
-
-    def add(self, limit: tuple[int, bool], libraries: Iterable[Any]) -> None:
-        for library in libraries:
-            if library.filepath not in self.before:
-                self.before[library.filepath] = library, library.num_threads
-        self.in_force.append(limit)
-        self._apply()
-
-    def remove(self, limit: tuple[int, bool]) -> None:
-        self.in_force.remove(limit)
-        self._apply()
-        if not self.in_force:
-            self.before.clear()
-
-    def allowed(self, libraries: Iterable[Any]) -> list[int]:
-        """The threads of each library but for limits that are there for small work."""
-        limits = [n for n, small in self.in_force if not small]
-        before = lambda lib: self.before.get(lib.filepath, (lib, lib.num_threads))[1]  # noqa: E731
-        return [min([before(library), *limits]) for library in libraries]
-
-    def _apply(self) -> None:
-        for library, most in self.before.values():
-            # threadpoolctl lets a single thread set the number and ignores all others, until it
-            # is told that this one is done.
-            done = getattr(library, "clear_controlling_thread", lambda force: None)
-            done(force=True)
-            library.set_num_threads(min([most, *(n for n, _ in self.in_force)]))
-            done(force=True)
-
-
-class _OfThread(threading.local):
-    def __init__(self) -> None:
-        self.limits = _Limits()
-
-
-class _Libraries:
-    """The BLAS libraries of the process; looked for again when modules have been imported."""
-
-    def __init__(self) -> None:
-        self._n_modules = 0
-        self._found: tuple[list[Any], list[Any]] = [], []
-
-    def now(self) -> tuple[list[Any], list[Any]]:
-        """Those whose threads the process shares, and those that count them for each thread."""
-        if len(sys.modules) != self._n_modules:  # looking takes milliseconds
-            self._n_modules = len(sys.modules)
-            found = ThreadpoolController().select(user_api="blas").lib_controllers
-            # One that was built without threads (solvers bring such) says nothing of the others.
-            blas = [lib for lib in found if getattr(lib, "threading_layer", "") != "disabled"]
-            self._found = (
-                [library for library in blas if not _is_per_thread(library)],
-                [library for library in blas if _is_per_thread(library)],
-            )
-        return self._found
-
-
-def _is_per_thread(library: Any) -> bool:
-    layer = getattr(library, "threading_layer", None)
-    return bool(library.internal_api == "openblas" and layer == "openmp")
-
-
-_lock = threading.Lock()
-_libraries, _of_process, _of_thread = _Libraries(), _Limits(), _OfThread()
+    with limit_threads(1):
+        if n <= 1:
+            return list(map(f, items))
+        with ThreadPoolExecutor(n) as pool:
+            waiting = [pool.submit(copy_context().run, f, item) for item in items]
+            return [each.result() for each in waiting]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from .namespace import Array, all_beside, beside, device_of, namespace_of
+from .namespace import Array, all_to_device_of, device_of, namespace_of, to_device_of
 from .tensor import multi_mode_product
 
 __all__ = ["Tucker", "n_parameters"]
@@ -40,7 +40,7 @@ class Tucker:
     >>> T = Tucker(T.core, T.factors, leading=(0, 1))
     >>> T.truncate((1, 1)).rank, T.masked(np.array([[1.0, 0.5]])).core
     ((1, 1), array([[1. , 0.5]]))
-    >>> T.astype(np.float32).beside(np.ones(1)).core.dtype
+    >>> T.astype(np.float32).to_device_of(np.ones(1)).core.dtype
     dtype('float32')
     """
 
@@ -167,15 +167,15 @@ class Tucker:
             self.leading,
         )
 
-    def beside(self, like: Array) -> Tucker:
+    def to_device_of(self, like: Array) -> Tucker:
         """The same tensor in the array library and on the device of `like`."""
-        if type(self.core) is type(like) and beside(self.core, like) is self.core:
+        if type(self.core) is type(like) and to_device_of(self.core, like) is self.core:
             return self
-        core, *factors = all_beside([self.core, *self.factors], like)
+        core, *factors = all_to_device_of([self.core, *self.factors], like)
         return Tucker(core, tuple(factors), self.leading)
 
 
-# Beside the tensors, not in them: neither files nor copies should hold these.
+# Kept apart from the tensors, so that files and copies do not hold them.
 _EXPANDED: WeakKeyDictionary[Tucker, Array] = WeakKeyDictionary()
 _MAX_KEPT = 2**16
 

@@ -1,6 +1,6 @@
-"""Arrays and weights that a user passes, checked once, in the library that they came in.
+"""Checks of the arrays and weights that a user passes, in the array library that they came in.
 
-Every message names the argument, what was found and what would be right.
+Every message names the argument, its value and what would be right.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import array_api_compat
 import numpy as np
 from sklearn.utils import check_array
 
@@ -27,13 +26,50 @@ from ..core.namespace import (
     to_numpy,
 )
 
-__all__ = ["check_inputs", "check_lengths", "check_outputs", "check_pair", "check_weights"]
-__all__ += ["as_slice", "nan_for_masked", "placed", "take", "unmasked"]
+__all__ = ["as_slice", "check_inputs", "check_kind", "check_lengths", "check_outputs", "check_pair"]
+__all__ += ["check_weights", "comes_from", "ignores_missing", "is_dask", "is_on_disk"]
+__all__ += ["locate_rows"]
+__all__ += ["nan_for_masked", "take", "unmasked", "weights_of"]
 
 MAX_WEIGHT = 1e150
 _NUMBERS = ("i", "u", "f", "b", "c")
 _OTHER = (str, bytes, np.datetime64, np.timedelta64, datetime.date, datetime.timedelta)
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+# ---------------------------------------------------------------- kinds of arrays
+
+
+def comes_from(A: Any, library: str) -> bool:
+    """Whether `A` is an object of a library; the library is not imported for it."""
+    return type(A).__module__.partition(".")[0] == library
+
+
+def is_dask(A: Any) -> bool:
+    """Whether `A` is a Dask collection; Dask is not imported for it."""
+    return comes_from(A, "dask") and hasattr(A, "__dask_graph__")
+
+
+def is_on_disk(A: Any) -> bool:
+    """Whether `A` is a memory map, an HDF5 dataset or a Zarr array."""
+    if isinstance(A, np.ndarray):
+        return isinstance(A, np.memmap) and getattr(A, "_mmap", None) is not None
+    if getattr(type(A), "is_on_disk", False):
+        return True
+    # By module, so that neither library is imported for it.
+    roots = {cls.__module__.partition(".")[0] for cls in type(A).__mro__}
+    return bool(roots & {"h5py", "zarr"}) and hasattr(A, "shape") and hasattr(A, "dtype")
+
+
+def ignores_missing(estimator: Any) -> bool:
+    """Whether missing outputs are left out of fits and scores; "fill" is the old name for it."""
+    return getattr(estimator, "missing", "raise") in ("ignore", "fill")
+
+
+def check_kind(A: Any, name: str) -> None:
+    """Raise for dates, time spans and text, some of which NumPy would convert to numbers."""
+    if np.dtype(A.dtype).kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers; got dtype {A.dtype}.")
 
 
 # ---------------------------------------------------------------- arrays
@@ -193,7 +229,7 @@ def _is_foreign(A: Any) -> bool:
 
 
 def _check_foreign(A: Array, name: str) -> Array:
-    if array_api_compat.is_dask_array(A):
+    if is_dask(A):
         raise TypeError(
             f"{name} is a Dask array, which linear estimators and kernels with landmarks "
             f"(n_components) fit, and all predict for; here it is not possible. Call "
@@ -256,6 +292,15 @@ def check_weights(sample_weight: Any, X: Array) -> Array | None:
     return w if is_numpy_array(X) else xp.asarray(w, device=device_of(X))
 
 
+def weights_of(sample_weight: Any, n_samples: int) -> np.ndarray | None:
+    """Weights in memory, checked for all samples at once, since a single block may have none."""
+    if is_dask(sample_weight):
+        sample_weight = sample_weight.compute()
+    elif is_on_disk(sample_weight):
+        sample_weight = np.asarray(sample_weight)
+    return check_weights(sample_weight, np.empty((n_samples, 0)))
+
+
 def _first(mask: np.ndarray) -> int:
     return int(np.flatnonzero(mask)[0])
 
@@ -264,7 +309,7 @@ def _first(mask: np.ndarray) -> int:
 
 
 @contextmanager
-def placed(rows: slice | np.ndarray, box: Sequence[slice] = ()) -> Iterator[None]:
+def locate_rows(rows: slice | np.ndarray, box: Sequence[slice] = ()) -> Iterator[None]:
     """The place of a bad entry among some rows, or in a box of them, is told as in all the data."""
     try:
         yield

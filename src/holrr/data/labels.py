@@ -1,7 +1,7 @@
-"""Names that data carry: of the features, of the rows that belong together, of the output modes.
+"""Labels of data: names of features, labels of rows, names and coordinates of output modes.
 
-They are kept as plain values, so that a file holds them without code and a machine without xarray
-or pandas can read it.
+They are kept as plain values, so that files hold them without code and can be read where neither
+xarray nor pandas is installed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-__all__ = ["Grid", "Labels", "check_features", "check_rows", "comes_from", "mode_coordinates"]
-__all__ += ["free", "mode_names", "named_by_hand", "plain", "row_index", "same"]
+from .arrays import comes_from
+
+__all__ = ["Grid", "Labels", "Names", "check_features", "check_rows", "features_of", "free"]
+__all__ += ["mode_coordinates", "mode_names", "name_by_hand", "plain", "row_index", "same"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +97,7 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What the data of a fit were called, and what predictions are therefore returned as.
+    """Labels of the data of a fit, and the kind of object that predictions are returned as.
 
     Parameters
     ----------
@@ -141,7 +143,7 @@ class Labels:
         return self.flat if isinstance(self.flat, Grid) else self.outputs
 
 
-def named_by_hand(
+def name_by_hand(
     labels: Labels | None, shape: Sequence[int], coordinates: Mapping[str, Any]
 ) -> Labels:
     """Labels with other names for the output modes, whose sizes are `shape`."""
@@ -230,35 +232,67 @@ def plain(values: Any) -> np.ndarray:
 # ---------------------------------------------------------------- features
 
 
-def check_features(
-    estimator: BaseEstimator, X: Any, *, reset: bool, inputs: Sequence[Grid] = ()
-) -> None:
-    """Remember number and names of the features, or compare them with those of the fit.
+@dataclass(frozen=True, eq=False)
+class Names:
+    """Number and names of the features of a fit, and the labels of its data."""
 
-    Names that `X` itself does not carry come from `inputs`; then pandas is there, as xarray is.
+    n_features: int
+    features: np.ndarray | None = None  # of shape (n_features,)
+    labels: Labels | None = None
+
+    def attributes(self) -> dict[str, Any]:
+        """The fitted attributes that hold them."""
+        found: dict[str, Any] = {"n_features_in_": self.n_features}
+        if self.features is not None:
+            found["feature_names_in_"] = self.features
+        if self.labels is not None:
+            found["labels_"] = self.labels
+        return found
+
+
+def features_of(X: Any, inputs: Sequence[Grid] = ()) -> tuple[int, np.ndarray | None]:
+    """Number and names of the features of `X`; names that `X` has lost come from `inputs`."""
+    if type(X) is np.ndarray and X.ndim == 2 and not inputs:
+        return X.shape[1], None
+    _refuse_mapping(X)
+    names = [name for grid in inputs for name in grid.entries()]
+    if names:
+        return len(names), np.array(names, dtype=object)
+    scratch = BaseEstimator()
+    validate_data(scratch, _table_of(X), skip_check_array=True, reset=True)
+    return scratch.n_features_in_, getattr(scratch, "feature_names_in_", None)
+
+
+def check_features(estimator: BaseEstimator, X: Any, inputs: Sequence[Grid] = ()) -> None:
+    """Raise where number or names of the features differ from those of the fit.
+
+    Names that `X` itself does not carry come from `inputs`; then pandas is installed, as xarray is.
     """
-    if isinstance(X, Mapping) and not hasattr(X, "shape"):
-        raise TypeError(f"X must be an array of numbers; got a {type(X).__name__}.")
-    plain = not reset and type(X) is np.ndarray and not hasattr(estimator, "feature_names_in_")
+    plain = type(X) is np.ndarray and not hasattr(estimator, "feature_names_in_")
     if plain and X.shape[1:] == (estimator.n_features_in_,):
-        return  # as in the fit, and no names on either side
-    fitted = () if reset else (getattr(estimator, "labels_", None) or Labels()).inputs
+        return  # no names on either side
+    _refuse_mapping(X)
+    fitted = (getattr(estimator, "labels_", None) or Labels()).inputs
     if inputs and len(fitted) == len(inputs) and all(map(Grid.is_like, inputs, fitted)):
         return  # without a name for every feature, of which there may be many
     names = [name for grid in inputs for name in grid.entries()]
-    if names and reset:
-        estimator.n_features_in_ = len(names)
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-        return
-    if hasattr(X, "to_dask_array"):
-        X = X._meta  # the same table without rows: only its names count
+    X = _table_of(X)
     if names:
         import pandas as pd
 
         X = pd.DataFrame(np.empty((0, len(names))), columns=names)
-    if not reset:
-        _check_order(estimator, list(map(str, getattr(X, "columns", ()))), inputs)
-    validate_data(estimator, X, skip_check_array=True, reset=reset)
+    _check_order(estimator, list(map(str, getattr(X, "columns", ()))), inputs)
+    validate_data(estimator, X, skip_check_array=True, reset=False)
+
+
+def _refuse_mapping(X: Any) -> None:
+    if isinstance(X, Mapping) and not hasattr(X, "shape"):
+        raise TypeError(f"X must be an array of numbers; got a {type(X).__name__}.")
+
+
+def _table_of(X: Any) -> Any:
+    """A Dask table without rows, since only its names count; all else as it is."""
+    return X._meta if hasattr(X, "to_dask_array") else X
 
 
 def _check_order(estimator: Any, found: list[str], inputs: Sequence[Grid]) -> None:
@@ -321,11 +355,6 @@ def check_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> None:
             f"{_shown(index[k])} and {name} has {_shown(labels[k])}. Align them first, with {align}"
             f" for instance, or pass {name}.to_numpy() to pair rows by position."
         )
-
-
-def comes_from(A: Any, library: str) -> bool:
-    """Whether `A` is an object of a library, without an import of it for the question."""
-    return type(A).__module__.partition(".")[0] == library
 
 
 def row_index(A: Any, sample_dim: str | None = None) -> Any:

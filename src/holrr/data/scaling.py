@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from .arrays import check_inputs
-from .dimensions import is_dataset, sample_dimension
-from .labels import check_features, comes_from
-from .reading import is_on_disk
+from .arrays import check_inputs, comes_from, is_on_disk
+from .labels import Names, check_features, features_of
+from .unlabel import is_dataset, sample_dimension
 
 __all__ = ["Standardizer"]
 
@@ -71,7 +70,7 @@ class Standardizer(TransformerMixin, BaseEstimator):
                 self.scaling_[name] = tuple(mean.dims), mean.to_numpy(), spread.to_numpy()
             return self
         checked = check_inputs(X)
-        check_features(self, X, reset=True)
+        vars(self).update(Names(*features_of(X)).attributes())
         self.scaling_ = {
             "": ((), *_mean_and_spread(checked.astype(np.float64, copy=False), axis=0))
         }
@@ -90,7 +89,7 @@ class Standardizer(TransformerMixin, BaseEstimator):
         """
         if comes_from(X, "xarray"):
             return X.map(self._scaled) if is_dataset(X) else self._scaled(X)
-        check_features(self, X, reset=False)
+        check_features(self, X)
         _, mean, spread = self.scaling_[""]
         return ((np.asarray(X) if is_on_disk(X) else X) - mean) / spread
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from ..core.caution import warn
 from ..core.finite import check_finite
 from ..core.namespace import row_blocks, to_numpy
-from ..core.units import unit_of
-from .arrays import placed
+from ..core.scale import unit_of
+from ..core.warn import warn
+from .arrays import ignores_missing, locate_rows
 
 __all__ = ["Errors", "check_scored", "errors_between", "errors_of"]
 
@@ -157,13 +157,15 @@ class Errors:
 
 def errors_of(model: Any, X: Any, Y: Any, w: np.ndarray | None) -> Errors:
     """Those of a fitted model on checked samples, which it predicts a block at a time."""
-    fill, unknown = getattr(model, "missing", "raise") == "fill", model._knows_not_all()
-    if unknown and not fill:  # what the model does not predict is passed over, not what is missing
+    fill, unknown = ignores_missing(model), model._has_unknown_outputs()
+    if (
+        unknown and not fill
+    ):  # outputs that the model does not predict are skipped, not missing ones
         check_finite(Y, "y")
     return _in_blocks(
         lambda rows: errors_between(
             Y[rows, ...],
-            model._predict_checked(X[rows, :]),
+            model._predict_array(X[rows, :]),
             None if w is None else w[rows],
             missing=fill or unknown,
         ),
@@ -187,7 +189,7 @@ def _in_blocks(of_rows: Callable[[slice], Errors], Y: Any, max_bytes: int) -> Er
     """All blocks together; the place of a bad entry is that in all of them."""
 
     def of_block(rows: slice) -> Errors:
-        with placed(rows):
+        with locate_rows(rows):
             return of_rows(rows)
 
     blocks = row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), max_bytes)

@@ -1,6 +1,6 @@
-"""How sure: standard errors of coefficients, predictions and factors."""
+"""Standard errors of coefficients, predictions and factors."""
 
-from ._estimates import Estimate, StandardErrors
-from ._jackknife import standard_errors
+from .estimates import Estimate, StandardErrors
+from .jackknife import standard_errors
 
 __all__ = ["Estimate", "StandardErrors", "standard_errors"]

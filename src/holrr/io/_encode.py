@@ -21,8 +21,7 @@ from sklearn.pipeline import Pipeline
 
 from ..core.namespace import is_array, to_numpy
 from ..core.tucker import Tucker
-from ..data.labels import comes_from
-from ..results import Results
+from ._upgrade import upgrade
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -117,8 +116,8 @@ class Encoder:
 class Decoder:
     """The inverse of `Encoder`."""
 
-    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
-        self._arrays = arrays
+    def __init__(self, arrays: dict[str, np.ndarray], version: int) -> None:
+        self._arrays, self._version = arrays, version
 
     def decode(self, tree: Any) -> Any:
         if not isinstance(tree, dict):
@@ -171,6 +170,8 @@ class Decoder:
         cls = _public_class(tree["class"], _is_estimator_class)
         value = cls(**self._state(tree["params"]))
         vars(value).update(self._state(tree["state"]))
+        if self._version < 3:
+            upgrade(value)
         if "tucker_" in vars(value):
             _check_coefficients(value.tucker_, value.intercept_)
         return value
@@ -249,6 +250,11 @@ def _is(*types: type) -> Callable[[Any], bool]:
     return lambda value: type(value) in types
 
 
+def comes_from(value: Any, library: str) -> bool:
+    """Whether a value is an object of a library; the library is not imported for it."""
+    return type(value).__module__.partition(".")[0] == library
+
+
 def _is_named(value: Any) -> bool:
     """Whether it is an array with names, of which a parameter needs the numbers only."""
     named = comes_from(value, "pandas") or comes_from(value, "xarray")
@@ -263,7 +269,7 @@ def _is_record(value: Any) -> bool:
 _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]], ...] = (
     ("list", _is(list), Encoder._list),
     ("tuple", _is(tuple), Encoder._list),
-    ("dict", lambda v: type(v) in (dict, Results), Encoder._dict),
+    ("dict", _is(dict), Encoder._dict),
     ("date", lambda v: comes_from(v, "cftime"), Encoder._date),
     ("masked", lambda v: isinstance(v, np.ma.MaskedArray), Encoder._masked),
     ("objects", lambda v: isinstance(v, np.ndarray) and v.dtype.kind == "O", Encoder._objects),

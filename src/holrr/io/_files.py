@@ -9,15 +9,15 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from .._version import __version__
+from ..core.moments import CentredMoments
 from ..core.tucker import Tucker
-from ..data.moments import Moments
 from ._container import read_container, write_container
 from ._encode import Decoder, Encoder
 
 __all__ = ["load", "load_moments", "load_with_notes", "save"]
 
 # What a file may be of; other values have a form only as a part of one of these.
-_KINDS = (BaseEstimator, Moments, Tucker)
+_KINDS = (BaseEstimator, CentredMoments, Tucker)
 
 
 def save(
@@ -124,7 +124,7 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     """
     header, arrays = read_container(path)
     try:
-        value, notes = Decoder(arrays).decode(header["object"]), header["notes"]
+        value, notes = Decoder(arrays, header["version"]).decode(header["object"]), header["notes"]
         if not isinstance(value, _KINDS) or not isinstance(notes, dict):
             raise ValueError(f"an object of {type(value).__name__}.")
         return value, notes
@@ -137,10 +137,10 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
         ) from error
 
 
-def load_moments(path: str | os.PathLike[str]) -> tuple[Moments, dict[str, Any]]:
+def load_moments(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     """Moments and the notes beside them."""
     value, notes = load_with_notes(path)
-    if not isinstance(value, Moments):
+    if not isinstance(value, CentredMoments):
         raise ValueError(
             f"{os.fspath(path)!r} holds a {type(value).__name__}, not moments; use holrr.load."
         )

@@ -1,100 +1,647 @@
-"""The skeleton of the cross-validated kernel estimators: one axis more, that of the kernels."""
+"""Searches over kernels, penalties and ranks: KernelRLSCV, KernelLRRCV and KernelHOLRRCV."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.finite import check_finite
-from ..data.samples import Samples
-from ..data.source import Source
-from ..model_selection.final_model import of_the_final_model
-from ..model_selection.folds import Folds
-from ..model_selection.search import Data, Index
-from ..model_selection.surface_search import SurfaceSearchCV
-from ._folds import KernelFolds, LandmarkFolds
-from ._kernels import KernelSpec, check_kernels, kernel_alphas, mean_eigenvalue, some_samples
-from ._landmarks import choose_landmarks
-from .base import KernelParameters, kernel_constraints
+from ..core.fit import Fit
+from ..core.namespace import Array
+from ..core.structures import FullRank, MatrixRank, MultilinearRank, Structure
+from ..core.threads import few_threads_for
+from ..data.validation import Samples, validate
+from ..linear.estimators import MULTILINEAR_CONSTRAINTS
+from ..model_selection.criteria import criterion_results
+from ..model_selection.folds import Problems
+from ..model_selection.grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
+from ..model_selection.intervals import calibrate
+from ..model_selection.linear import (
+    SEARCH_CONSTRAINTS,
+    Search,
+    calibrated_noise,
+    check_search,
+    rank_attribute,
+    resolve_ranks,
+    resolve_selection,
+    search_attributes,
+    search_work,
+    shared_parameters,
+)
+from ..model_selection.pruning import pruned_surface
+from ..model_selection.search import (
+    Choice,
+    SearchOptions,
+    choose,
+    cross_validate,
+    fold_residuals,
+    results_of,
+    select,
+    single_choice,
+)
+from ..model_selection.splits import split
+from .candidates import KernelSpec, check_kernels, some_samples
+from .estimators import KERNEL_CONSTRAINTS, KernelHOLRR, KernelLRR, KernelRLS
+from .fit import KernelOptions, fit_landmarks, fit_samples
+from .folds import KernelFolds, LandmarkFolds
+from .landmarks import choose_landmarks
 
-__all__ = ["KernelSearchCV"]
+__all__ = ["KernelHOLRRCV", "KernelLRRCV", "KernelRLSCV"]
+
+# Estimated number of penalties that a search tries.
+_N_PENALTIES = 13
 
 
-class KernelSearchCV(KernelParameters, SurfaceSearchCV):
-    """The kernel family: one candidate axis more, that of the kernels."""
+class KernelSearch(Search):
+    """Searches over kernels, penalties and ranks.
 
-    _parameter_constraints: dict = {  # noqa: RUF012
-        **{name: kernel_constraints[name] for name in kernel_constraints if name != "gamma"},
+    A subclass names its parameters, the grid of ranks and the structure of a rank.
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        **{name: found for name, found in KERNEL_CONSTRAINTS.items() if name != "gamma"},
+        **SEARCH_CONSTRAINTS,
         "gammas": "no_validation",
         "kernels": "no_validation",
     }
 
-    gammas: Any
-    kernels: Any
+    _estimator: type
+    subspaces: str = "fitted"
+    refine: bool = False
+    search: str = "exhaustive"
 
-    @property
-    def kernel_params_(self) -> KernelSpec:
-        """The chosen kernel: the same keys as in `kernels`."""
-        check_is_fitted(self)
-        place = getattr(self, "stack_place_", self.best_index_)
-        return dict(self.kernels_[place[0]])
+    def _grid(self, shape: Sequence[int]) -> RankGrid:
+        """The ranks to try of coefficients of this shape."""
+        raise NotImplementedError
 
-    @property
-    def gamma_(self) -> float | None:
-        """Parameter gamma of the chosen kernel; None for its default, or where it has none."""
-        return self.kernel_params_.get("gamma")
+    def _structure(self, rank: tuple[int, ...]) -> Structure:
+        """The structure of a rank."""
+        raise NotImplementedError
 
-    dual_coef_ = of_the_final_model("dual_coef_", "Dense dual coefficients, built when asked for.")
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
+        """Choose by cross-validation, and fit the chosen model to all the data.
 
-    # ------------------------------------------------------------ helpers
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            As in the estimator that is chosen.
+        y : array of shape (n_samples, d1, ..., dp)
+            Outputs of any order p >= 0.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples, in the fits and in the held-out errors.
+        groups : array of shape (n_samples,), optional
+            Groups of the samples, for splitters that use them.
 
-    @property
-    def _streams(self) -> bool:  # type: ignore[override]
-        return self._uses_landmarks
+        Returns
+        -------
+        self
+        """
+        data, names = validate(
+            self, X, y, sample_weight, groups=groups, stream=self._uses_landmarks
+        )
+        options = self._options()
+        check_search(options, data.n_samples)
+        self._grid((data.n_samples, *data.output_shape))  # raises for bad ranks
+        folds = self._folds(data, groups)
+        problems, calibration, key = Problems(folds), None, "mean_mse"
+        with few_threads_for(_N_PENALTIES * search_work(folds)):
+            if options.criterion == "cv":
+                surface = cross_validate(problems, options)
+                results = results_of(surface, folds.shape, options)
+                choice = choose(problems, surface, results, options)
+            else:
+                key, results = options.criterion, criterion_results(folds, options)
+                index = select(results, options.selection, folds.n_folds, key)
+                choice = single_choice(index, results, options, key)
+            fit, fitted = self._refit(folds, choice)
+            if options.criterion == "cv":
+                residuals = fold_residuals(problems, choice, results["alphas"].min(), options)
+                calibration = calibrate(residuals, folds.shape[1:])
+        results["kernels"] = list(folds.specs)
+        attributes = search_attributes(choice, results, key, folds.y_unit)
+        model = self._model(folds, choice)._assign_fit(fit, names, **fitted)
+        if calibration is not None:
+            model._noise = calibrated_noise(calibration, fit, folds, None)
+            attributes["_intervals"] = calibration.quantiles
+        rank = choice.rank
+        if choice.stack is not None:
+            rank = tuple(i + 1 for i in choice.index[2:])
+        return self._assign(
+            fit,
+            names,
+            best_estimator_=model,
+            rank_=rank_attribute(model, rank),
+            kernels_=list(folds.specs),
+            kernel_params_=dict(folds.specs[choice.candidate]),
+            gamma_=folds.specs[choice.candidate].get("gamma"),
+            landmarks_=folds.points if isinstance(folds, LandmarkFolds) else None,
+            **{**attributes, "_noise": vars(model).get("_noise")},
+        )
 
-    def _n_inputs(self, data: Data) -> int:
-        return data.n_samples
+    # ------------------------------------------------------------ steps
 
-    def _folds(self, data: Samples | Source, groups: Any) -> Folds:
+    def _options(self) -> SearchOptions:
+        return SearchOptions(
+            name=type(self).__name__,
+            grid=self._grid,
+            structure=self._structure,
+            alphas=check_penalties(self.alphas, "alphas"),
+            criterion=self.criterion,
+            selection=resolve_selection(self),
+            subspaces=self.subspaces,
+            max_bytes=self.max_bytes,
+            prune=pruned_surface if self.search == "pruned" else None,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            fit_intercept=self.fit_intercept,
+            named_candidates=True,
+        )
+
+    def _folds(self, data: Any, groups: Any) -> KernelFolds | LandmarkFolds:
         if isinstance(data, Samples):
-            data = data.in_units(inputs=False)
+            data = data.scaled(inputs=False)
             check_finite(data.Y, "y")
-        splits = self._splits(data, groups)
-        specs = check_kernels(self.kernels, self._kernel_spec(), self.gammas, *some_samples(data))
+        splits = split(data, self.cv, groups) if self.criterion == "cv" else []
+        names = ("kernel", "degree", "coef0", "kernel_params")
+        default: KernelSpec = {name: getattr(self, name) for name in names}
+        specs = check_kernels(self.kernels, default, self.gammas, *some_samples(data))
         options = {
             "fit_intercept": self.fit_intercept,
             "center_kernel": self.center_kernel,
             "response_grams": self.subspaces == "response",
         }
         if not self._uses_landmarks:
-            assert isinstance(data, Samples)
             return KernelFolds(data, splits, specs, **options)
         kernel, given = specs[0]["kernel"], self.landmarks
         points = choose_landmarks(data, kernel, self.n_components, given, self.random_state)
         return LandmarkFolds(data, splits, specs, points, **options)
 
-    def _prepare(self, folds: Any) -> None:
-        self.kernels_ = folds.specs
-        if self._uses_landmarks:
-            self.landmarks_ = folds.points
+    def _refit(
+        self, folds: KernelFolds | LandmarkFolds, choice: Choice
+    ) -> tuple[Fit, dict[str, Any]]:
+        """Fit the choice to all the data; also what the estimator keeps of them."""
+        options = KernelOptions(
+            structure=self._structure(choice.rank),
+            alpha=choice.alpha,
+            fit_intercept=self.fit_intercept,
+            center_kernel=self.center_kernel,
+            solver=self.solver,
+        )
+        if isinstance(folds, KernelFolds):
+            fit = fit_samples(folds.data, folds.kernels[choice.candidate], options, choice.mask)
+            return fit, {"inputs": folds.data.X}
+        features = folds.features[choice.candidate]
+        moments = features.moments(folds.data, folds.response_grams)
+        fit = fit_landmarks(features, moments, options, choice.mask, folds.y_unit)
+        return fit, {"features": features}
 
-    def _default_penalties(self, folds: Any) -> np.ndarray:
-        center, some = self.fit_intercept and self.center_kernel, some_samples(folds.data)
-        return kernel_alphas([mean_eigenvalue(s, *some, center=center) for s in folds.specs])
+    def _model(self, folds: KernelFolds | LandmarkFolds, choice: Choice) -> Any:
+        """The unfitted estimator that was chosen."""
+        shared = shared_parameters(self, self._estimator)
+        for name in ("n_components", "random_state"):
+            shared.pop(name)
+        if isinstance(folds, LandmarkFolds):
+            shared["landmarks"] = folds.points
+        if choice.rank:
+            rank = choice.rank if self._estimator is KernelHOLRR else choice.rank[0]
+            shared["rank"] = rank
+        chosen = folds.specs[choice.candidate]
+        return self._estimator(alpha=choice.alpha, **{**shared, **chosen})
 
-    def _to_units(self, penalties: np.ndarray, folds: Folds) -> np.ndarray:
-        return penalties  # the inputs of a kernel are never divided
+    @property
+    def _uses_landmarks(self) -> bool:
+        return self.n_components is not None or self.landmarks is not None
 
-    def _results(self, found: Any, plan: Any, folds: Folds) -> dict[str, Any]:
-        return {**super()._results(found, plan, folds), "kernels": self.kernels_}
+    # ------------------------------------------------------------ predictions
 
-    def _at_place(self, place: Index) -> dict[str, Any]:
-        drawn = {"landmarks": self.landmarks_} if self._uses_landmarks else {}
-        return {**super()._at_place(place), **self.kernels_[place[0]], **drawn}
+    def _feature_blocks(self, X: Array) -> Iterator[tuple[Array, Array]]:
+        return self.best_estimator_._feature_blocks(X)
+
+    def _std_factor(self, X: Array, F: Array) -> Array:
+        return self.best_estimator_._std_factor(X, F)
+
+    def _dense_coef(self) -> Array:
+        return self.best_estimator_._dense_coef()
+
+    @property
+    def dual_coef_(self) -> Array:
+        """Dense dual coefficients, computed on access."""
+        check_is_fitted(self)
+        return self.best_estimator_.dual_coef_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed" and self.kernels is None
         return tags
+
+
+class KernelRLSCV(KernelSearch):
+    """Kernel ridge regression for tensor outputs; kernel and penalty cross-validated.
+
+    One eigendecomposition for each fold and kernel serves all penalties.
+
+    Parameters
+    ----------
+    alphas, cv, kernel, gammas, degree, coef0, kernel_params, kernels
+        What is tried, and on which folds, as in `KernelHOLRRCV`.
+    selection : {"min", "1se"} or callable, default="min"
+        As in `HOLRRCV`; the simplest of equals is that with the largest penalty.
+    criterion, max_bytes, n_jobs, verbose
+        As in `HOLRRCV`.
+    fit_intercept, center_kernel, solver, n_components, landmarks, random_state
+        As in `KernelHOLRRCV`.
+    output_shape, sample_dim
+        As in `HOLRR`.
+
+    Attributes
+    ----------
+    best_estimator_ : KernelRLS
+        The chosen model, fitted to all the data.
+    cv_results_ : dict
+        As in `KernelHOLRRCV`; the surfaces have the shape (n_kernels, n_alphas).
+    kernel_params_, gamma_, alpha_, kernels_, alphas_, landmarks_, noise_
+        What was chosen, what was tried, and the noise of each output, as in `KernelHOLRRCV`.
+    best_score_, best_index_, null_mse_, ridge_mse_
+        As in `KernelHOLRRCV`.
+    dual_coef_, intercept_, tucker_, n_parameters_
+        Those of the final model.
+    n_features_in_, feature_names_in_, labels_
+        As in `KernelRLS`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.kernel import KernelRLSCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(80, 1))
+    >>> Y = np.sin(X * np.arange(1, 4))[:, :, None] + 0.1 * rng.normal(size=(80, 3, 2))
+    >>> model = KernelRLSCV().fit(X, Y)
+    >>> model.score(X, Y) > 0.97, model.kernel_params_["kernel"]
+    (True, 'rbf')
+    >>> low, high = model.predict_interval(X, coverage=0.9)
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        **KernelSearch._parameter_constraints,
+        "selection": [StrOptions({"min", "1se"}), callable],
+    }
+    _estimator = KernelRLS
+
+    def __init__(
+        self,
+        alphas=None,
+        cv=5,
+        *,
+        kernel="rbf",
+        gammas=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        kernels=None,
+        criterion="cv",
+        selection="min",
+        fit_intercept=True,
+        center_kernel=True,
+        solver="auto",
+        n_components=None,
+        landmarks=None,
+        random_state=None,
+        max_bytes=2**30,
+        n_jobs=None,
+        verbose=False,
+        output_shape=None,
+        sample_dim=None,
+    ):
+        self.alphas = alphas
+        self.cv = cv
+        self.kernel = kernel
+        self.gammas = gammas
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.kernels = kernels
+        self.criterion = criterion
+        self.selection = selection
+        self.fit_intercept = fit_intercept
+        self.center_kernel = center_kernel
+        self.solver = solver
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.max_bytes = max_bytes
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
+
+    def _grid(self, shape: Sequence[int]) -> RankGrid:
+        return RankGrid(())
+
+    def _structure(self, rank: tuple[int, ...]) -> FullRank:
+        return FullRank()
+
+
+class KernelLRRCV(KernelSearch):
+    """Low-rank kernel regression; kernel, penalty and rank cross-validated.
+
+    The held-out errors of all ranks and penalties come from one eigendecomposition for each fold
+    and kernel, exactly.
+
+    Parameters
+    ----------
+    ranks : list of int, optional
+        The only ranks to try. By default all ranks.
+    max_rank : int, optional
+        Largest rank to try.
+    alphas, cv, kernel, gammas, degree, coef0, kernel_params, kernels
+        What is tried, and on which folds, as in `KernelHOLRRCV`.
+    criterion, selection, max_bytes, n_jobs, verbose
+        As in `HOLRRCV`.
+    fit_intercept, center_kernel, solver, n_components, landmarks, random_state
+        As in `KernelHOLRRCV`.
+    output_shape, sample_dim
+        As in `HOLRR`.
+
+    Attributes
+    ----------
+    rank_ : int
+        The chosen rank.
+    best_estimator_ : KernelLRR
+        The chosen model, fitted to all the data.
+    cv_results_ : dict
+        As in `KernelHOLRRCV`; the surfaces have the shape (n_kernels, n_alphas, R0).
+    kernel_params_, gamma_, alpha_, kernels_, alphas_, landmarks_, noise_
+        What was chosen, what was tried, and the noise of each output, as in `KernelHOLRRCV`.
+    best_score_, best_index_, null_mse_, ridge_mse_
+        As in `KernelHOLRRCV`.
+    dual_coef_, intercept_, tucker_, n_parameters_, core_, factors_, spectra_
+        Those of the final model.
+    n_features_in_, feature_names_in_, labels_
+        As in `KernelRLS`.
+
+    References
+    ----------
+    A. Mukherjee, J. Zhu (2011). Reduced rank ridge regression and its kernel extensions.
+    Statistical Analysis and Data Mining 4(6), 612-622.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.kernel import KernelLRRCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(80, 1))
+    >>> Y = np.hstack([np.sin(2 * X), np.cos(X)]) @ rng.normal(size=(2, 20))
+    >>> Y = (Y + 0.2 * rng.normal(size=(80, 20))).reshape(80, 4, 5)
+    >>> model = KernelLRRCV(selection="1se").fit(X, Y)
+    >>> model.rank_
+    2
+    >>> low, high = model.predict_interval(X, coverage=0.9)
+    """
+
+    _estimator = KernelLRR
+
+    def __init__(
+        self,
+        alphas=None,
+        ranks=None,
+        cv=5,
+        *,
+        max_rank=None,
+        kernel="rbf",
+        gammas=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        kernels=None,
+        criterion="cv",
+        selection="auto",
+        fit_intercept=True,
+        center_kernel=True,
+        solver="auto",
+        n_components=None,
+        landmarks=None,
+        random_state=None,
+        max_bytes=2**30,
+        n_jobs=None,
+        verbose=False,
+        output_shape=None,
+        sample_dim=None,
+    ):
+        self.alphas = alphas
+        self.ranks = ranks
+        self.cv = cv
+        self.max_rank = max_rank
+        self.kernel = kernel
+        self.gammas = gammas
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.kernels = kernels
+        self.criterion = criterion
+        self.selection = selection
+        self.fit_intercept = fit_intercept
+        self.center_kernel = center_kernel
+        self.solver = solver
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.max_bytes = max_bytes
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
+
+    def _grid(self, shape: Sequence[int]) -> RankGrid:
+        return matrix_grid(*resolve_ranks(self), shape)
+
+    def _structure(self, rank: tuple[int, ...]) -> MatrixRank:
+        return MatrixRank(rank[0])
+
+
+class KernelHOLRRCV(KernelSearch):
+    """Higher-order low-rank kernel regression; kernel, penalty and all ranks cross-validated.
+
+    The held-out error of *every* multilinear rank and penalty is computed exactly, from one
+    eigendecomposition for each fold and kernel and without a refit for any of them.
+
+    Parameters
+    ----------
+    alphas : array of shape (n_alphas,) or None, default=None
+        Penalties to try, at least 0 and different from each other, in any order. None for half
+        decades from 1e-5 to 1e2 times the mean eigenvalue of the Gram matrix (from the least to
+        the largest one of the kernels).
+    ranks : list of tuples, optional
+        The only ranks to try, as in `HOLRRCV`.
+    cv : int, splitter or iterable, default=5
+        Folds, as in `HOLRRCV`.
+    max_rank : int or tuple, optional
+        Largest rank to try, as in `HOLRRCV`.
+    kernel : str or callable, default="rbf"
+        The kernel, as in `KernelRLS`.
+    gammas : None, float or list of floats, default=None
+        Values of the kernel's parameter gamma to try. None for six from the data where the kernel
+        is "rbf" or "laplacian" (1/100 to 3 times one over the median of the squared, or absolute,
+        distances between samples), and for the kernel's default otherwise.
+    degree, coef0, kernel_params
+        As in `KernelRLS`.
+    kernels : list, default=None
+        The candidates, in the place of `kernel`: names, callables and dicts, these with the key
+        "kernel" and some of "gamma", "degree", "coef0" and "kernel_params". What a candidate leaves
+        out is filled in from the parameters above; `gammas` are tried with each that has no own.
+    subspaces : {"fitted", "response"}, default="fitted"
+        Where the output subspaces come from, as in `KernelHOLRR`.
+    refine : bool, default=False
+        Whether the final fit is refined; the errors are those of the fits before refinement.
+    max_iter, tol
+        Rounds and tolerance of the refinement, as in `HOLRR`.
+    criterion, selection, max_bytes, search, n_jobs, verbose
+        As in `HOLRRCV`.
+    fit_intercept, center_kernel : bool, default=True
+        As in `KernelRLS`.
+    solver : {"auto", "cholesky", "eigh"}, default="auto"
+        Of the final fit, as in `KernelRLS`; the folds use "eigh".
+    n_components, landmarks, random_state
+        As in `KernelRLS`. The landmarks are drawn once, from all samples, for all folds and
+        kernels; drawing them looks at no outputs.
+    output_shape, sample_dim
+        As in `HOLRR`.
+
+    Attributes
+    ----------
+    kernel_params_ : dict
+        The chosen kernel and its parameters, with the keys of `kernels`.
+    gamma_ : float or None
+        Its parameter gamma; None for its default, or where it has none.
+    alpha_ : float
+        The chosen penalty.
+    rank_ : tuple of int
+        The chosen ranks.
+    best_score_, best_index_ : float, tuple of int
+        Minus the mean held-out error (or the criterion) of the choice, and its place in the
+        surface: kernel, penalty, ranks.
+    null_mse_, ridge_mse_ : float
+        Held-out errors of the mean and of kernel ridge regression, for comparison.
+    best_estimator_ : KernelHOLRR
+        The chosen model, fitted to all the data.
+    cv_results_ : dict
+        As in `HOLRRCV`; the surfaces ``mean_mse``, ``std_mse`` and ``fold_mse`` have an axis for
+        the kernels before that of the penalties, however many there are:
+        (n_kernels, n_alphas, R0, ..., Rp). ``kernels`` is `kernels_`.
+    kernels_ : list of dict
+        The kernels that were tried.
+    alphas_ : array of shape (n_alphas,)
+        The penalties that were tried.
+    landmarks_ : array of shape (n_components, n_features)
+        With landmarks only.
+    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+        As in `HOLRRCV`.
+    dual_coef_, intercept_, tucker_, n_parameters_, core_, factors_, spectra_
+        Those of the final model.
+    n_features_in_, feature_names_in_, labels_
+        As in `KernelRLS`.
+
+    Notes
+    -----
+    Entry ``[k, a, i, j, ...]`` of the surface belongs to ``kernels_[k]``, ``alphas_[a]`` and the
+    rank ``(i + 1, j + 1, ...)``. The input rank goes up to the number of outputs, above which it
+    changes nothing, or to what the largest training fold supports.
+
+    References
+    ----------
+    G. Rabusseau, H. Kadri (2016). Higher-order low-rank regression. arXiv:1602.06863.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.kernel import KernelHOLRRCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(100, 1))
+    >>> latent = np.hstack([np.sin(2 * X), np.cos(X)])
+    >>> U1, U2 = rng.normal(size=(5, 2)), rng.normal(size=(6, 2))
+    >>> Y = np.einsum("na,abc,jb,kc->njk", latent, rng.normal(size=(2, 2, 2)), U1, U2)
+    >>> Y += 0.3 * rng.normal(size=Y.shape)
+    >>> model = KernelHOLRRCV(gammas=[0.1, 1.0], selection="1se").fit(X, Y)
+    >>> model.rank_, model.kernel_params_
+    ((2, 2, 2), {'kernel': 'rbf', 'gamma': 1.0})
+    >>> low, high = model.predict_interval(X, coverage=0.9)
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        **KernelSearch._parameter_constraints,
+        **MULTILINEAR_CONSTRAINTS,
+    }
+    _estimator = KernelHOLRR
+
+    def __init__(
+        self,
+        alphas=None,
+        ranks=None,
+        cv=5,
+        *,
+        max_rank=None,
+        kernel="rbf",
+        gammas=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        kernels=None,
+        subspaces="fitted",
+        refine=False,
+        max_iter=100,
+        tol=1e-6,
+        criterion="cv",
+        selection="auto",
+        fit_intercept=True,
+        center_kernel=True,
+        solver="auto",
+        n_components=None,
+        landmarks=None,
+        random_state=None,
+        max_bytes=2**30,
+        search="pruned",
+        n_jobs=None,
+        verbose=False,
+        output_shape=None,
+        sample_dim=None,
+    ):
+        self.alphas = alphas
+        self.ranks = ranks
+        self.cv = cv
+        self.max_rank = max_rank
+        self.kernel = kernel
+        self.gammas = gammas
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.kernels = kernels
+        self.subspaces = subspaces
+        self.refine = refine
+        self.max_iter = max_iter
+        self.tol = tol
+        self.criterion = criterion
+        self.selection = selection
+        self.fit_intercept = fit_intercept
+        self.center_kernel = center_kernel
+        self.solver = solver
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.max_bytes = max_bytes
+        self.search = search
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
+
+    def _grid(self, shape: Sequence[int]) -> RankGrid:
+        return multilinear_grid(*resolve_ranks(self), shape, subspaces=self.subspaces)
+
+    def _structure(self, rank: tuple[int, ...]) -> MultilinearRank:
+        return MultilinearRank(
+            rank, self.subspaces, self.refine, max_iter=self.max_iter, tol=self.tol
+        )

@@ -1,7 +1,5 @@
-"""Estimators that are linear in the inputs."""
+"""Ridge, low-rank and higher-order low-rank regression for tensor outputs."""
 
-from ._holrr import HOLRR
-from ._lrr import LRR
-from ._rls import RLS
+from .estimators import HOLRR, LRR, RLS
 
 __all__ = ["HOLRR", "LRR", "RLS"]

@@ -14,14 +14,20 @@ from sklearn.metrics import make_scorer
 
 from ..core.finite import check_finite
 from ..core.namespace import row_blocks, to_numpy
-from ..data.arrays import check_outputs, nan_for_masked, placed
-from ..data.chunks import known, slices
-from ..data.labels import Labels, check_rows, comes_from, row_index
-from ..data.put_labels import put_labels
-from ..data.reading import is_on_disk
+from ..data.arrays import (
+    check_kind,
+    check_outputs,
+    comes_from,
+    is_dask,
+    is_on_disk,
+    locate_rows,
+    nan_for_masked,
+    weights_of,
+)
+from ..data.labels import Labels, check_rows, row_index
+from ..data.relabel import relabel
 from ..data.scores import Errors, errors_between
-from ..data.source import check_kind, is_dask, weights_of
-from ..data.take_labels import take_outputs, take_weights
+from ..data.unlabel import unlabel_outputs, unlabel_weights
 
 __all__ = ["compare", "labelled", "open_all", "r2", "rmse", "rows_of", "scorers", "skill"]
 __all__ += ["skill_of"]
@@ -203,7 +209,7 @@ def compare(
         v = None if w is None else w[rows]
         if missing == "skip" and len(parts) > 1:
             block = np.where(reduce(np.logical_or, map(np.isnan, parts)), np.nan, block)
-        with placed(rows):
+        with locate_rows(rows):
             if missing == "raise":
                 for name, part in zip(("y_true", *named), (block, *parts), strict=True):
                     check_finite(part, name)
@@ -211,6 +217,8 @@ def compare(
 
     blocks = row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), _BLOCK)
     if is_dask(Y):
+        from ..streaming.dask import slices
+
         blocks = slices(Y.chunks[0])
     return [reduce(add, found) for found in zip(*map(of_block, blocks), strict=True)], labels
 
@@ -219,20 +227,22 @@ def open_all(
     y_true: Any, forecasts: Mapping[str, Any], sample_weight: Any, sample_dim: str | None = None
 ) -> tuple[Any, list[Callable[[slice], np.ndarray]], np.ndarray | None, Labels]:
     """Outputs, a reader of the rows of each forecast, weights, and what the outputs are called."""
-    values, labels = take_outputs(y_true, sample_dim)
+    values, labels = unlabel_outputs(y_true, sample_dim)
     Y, readers = _opened(values, "y_true"), []
     for name, forecast in forecasts.items():
         reader, found = _reader_of(Y, y_true, labels, forecast, name, sample_dim)
         readers.append(reader)
         labels = found if labels.outputs is None else labels
     check_rows(None, sample_dim=labels.sample_dim, y_true=y_true, sample_weight=sample_weight)
-    return Y, readers, weights_of(take_weights(sample_weight), Y.shape[0]), labels
+    return Y, readers, weights_of(unlabel_weights(sample_weight), Y.shape[0]), labels
 
 
 def _opened(A: Any, name: str) -> Any:
     """Something to be cut into rows: an array on disk or of Dask as it is, all else checked."""
     if is_dask(A):
-        return known(A, name)
+        from ..streaming.dask import known_chunks
+
+        return known_chunks(A, name)
     if is_on_disk(A):
         check_kind(A, name)
         return A
@@ -262,7 +272,7 @@ def _reader_of(
                 f"which of them the samples are with sample_dim."
             )
     try:
-        values, found = take_outputs(forecast, dim, labels, flat=len(outputs) == 1)
+        values, found = unlabel_outputs(forecast, dim, labels, flat=len(outputs) == 1)
         F = _opened(values, name)
         if tuple(F.shape) != (1 if one else Y.shape[0], *outputs):
             raise ValueError(f"it has shape {tuple(F.shape)} and y_true {tuple(Y.shape)}.")
@@ -297,7 +307,7 @@ def labelled(labels: Labels | None, each: Any, name: str) -> Any:
         return each
     bare = replace(labels.outputs, name=name, attrs={})  # whose units are not these
     none: dict[str, Any] = {name: {} for name in labels.variables}
-    found = put_labels(replace(labels, outputs=bare, variables=none), None, each[None])
+    found = relabel(replace(labels, outputs=bare, variables=none), None, each[None])
     if comes_from(found, "xarray"):
         return found.isel({labels.sample_dim or "sample": 0}, drop=True)
     if comes_from(found, "pandas"):

@@ -6,8 +6,8 @@ from typing import Any
 
 from sklearn.utils import _safe_indexing
 
+from ..data.arrays import is_on_disk
 from ..data.labels import Labels
-from ..data.reading import is_on_disk
 from ._scores import compare, labelled, skill_of
 
 __all__ = ["find_skill", "skill_map"]

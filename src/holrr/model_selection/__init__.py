@@ -1,7 +1,5 @@
-"""Penalties and ranks chosen by held-out error: every candidate, exactly, for a few fits' price."""
+"""Cross-validated penalties and ranks: the held-out error of every candidate, for the cost of a few fits."""
 
-from ._holrr_cv import HOLRRCV
-from ._lrr_cv import LRRCV
-from ._rls_cv import RLSCV
+from .linear import HOLRRCV, LRRCV, RLSCV
 
 __all__ = ["HOLRRCV", "LRRCV", "RLSCV"]

@@ -30,12 +30,17 @@ import numpy as np
 
 from ..core.namespace import to_numpy
 from ..core.spectral import Spectral
-from .folds import Folds
 from .grid import parameter_counts
-from .held_out import HeldOut
-from .surface import error_surface
+from .search import (
+    SearchOptions,
+    check_some_finite,
+    default_penalties,
+    plan_ranks,
+    scaled_penalties,
+)
+from .surface import HeldOut, error_surface, rank_path
 
-__all__ = ["CRITERIA", "criterion_surface"]
+__all__ = ["CRITERIA", "criterion_results", "degrees_of_freedom"]
 
 
 CRITERIA: dict[str, Callable[[np.ndarray, np.ndarray, float], np.ndarray]] = {
@@ -45,48 +50,51 @@ CRITERIA: dict[str, Callable[[np.ndarray, np.ndarray, float], np.ndarray]] = {
 }
 
 
-def criterion_surface(
-    criterion: str,
-    folds: Folds,
-    alphas: np.ndarray,
-    caps: tuple[int, ...],
-    *,
-    fit_intercept: bool,
-    subspaces: str = "fitted",
-) -> dict[str, Any]:
+def criterion_results(folds: Any, options: SearchOptions) -> dict[str, Any]:
     """The criterion, the training error and the degrees of freedom of every candidate.
+
+    Parameters
+    ----------
+    folds : Folds
+    options : SearchOptions
 
     Returns
     -------
     dict
-        Three arrays of shape (*candidates, n_alphas, R0, ..., Rp), named by the criterion,
-        ``train_mse`` and ``degrees_of_freedom``; ``n_observations``; and ``n_supported``, the most
-        input directions that a candidate's problem has.
+        Three arrays of shape (n_alphas, R0, ..., Rp), with an axis for named candidates before
+        them: the criterion under its name, ``train_mse`` and ``degrees_of_freedom``. Also
+        ``n_observations``, ``alphas`` and ``n_parameters``. In the units of the scaled data.
     """
-    mse = np.empty((*folds.candidates, len(alphas), *caps))
+    alphas = default_penalties(folds) if options.alphas is None else options.alphas
+    scaled = scaled_penalties(alphas, folds)
+    grid = plan_ranks(folds, options, alphas.size)
+    mse = np.empty((folds.n_candidates, len(alphas), *grid.caps))
     df = np.empty_like(mse)
-    n, supported = 1.0, 1
-    for candidate in np.ndindex(*folds.candidates):
-        problem, weight = folds.full_problem(*candidate)
+    n, supported, key = 1.0, 1, options.criterion
+    for candidate in range(folds.n_candidates):
+        problem, weight = folds.full_problem(candidate, float(scaled.min()))
         data = HeldOut.of_training(problem, weight)
+        path = rank_path(problem, data, grid.caps, options.subspaces)
         n, floor = data.size, np.finfo(float).eps * data.yy / data.size
-        error_surface(problem, data, alphas, caps, subspaces=subspaces, out=mse[candidate])
+        error_surface(path, data, scaled, grid.caps, out=mse[candidate])
         # A fit that is exact up to rounding has no logarithm: its error is that of the rounding.
         np.maximum(mse[candidate], max(floor, np.finfo(float).tiny), out=mse[candidate])
-        df[candidate] = degrees_of_freedom(problem, alphas, caps, fit_intercept)
+        df[candidate] = degrees_of_freedom(problem, scaled, grid.caps, options.fit_intercept)
         supported = max(supported, problem.s.shape[0])
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = np.where(df < n, CRITERIA[criterion](mse, df, n), np.inf)
-    if criterion != "gcv":  # logarithms of the squares of the data themselves
-        values += 2 * n * math.log(folds.units.y)
-    cut = (slice(None),) * (mse.ndim - len(caps)) + ((slice(supported),) if caps else ())
-    return {
-        criterion: values[cut],
-        "train_mse": mse[cut],
-        "degrees_of_freedom": df[cut],
-        "n_observations": n,
-        "n_supported": supported,
-    }
+        values = np.where(df < n, CRITERIA[key](mse, df, n), np.inf)
+    if key != "gcv":  # logarithms of the squares of the user's data
+        values += 2 * n * math.log(folds.y_unit)
+    cut = (slice(None), slice(None), *((slice(supported),) if grid.caps else ()))
+    grid, axis = grid.within_input_rank(supported), slice(None) if options.named_candidates else 0
+    results = {key: values, "train_mse": mse, "degrees_of_freedom": df}
+    for name, surface in results.items():
+        if (mask := grid.mask()) is not None:
+            surface[cut][..., ~mask] = np.nan
+        results[name] = surface[cut][axis]
+    check_some_finite(results[key], key)
+    results |= {"n_observations": n, "alphas": alphas}
+    return results | {"n_parameters": parameter_counts(folds.shape, grid.caps)}
 
 
 def degrees_of_freedom(

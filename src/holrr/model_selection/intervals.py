@@ -1,12 +1,12 @@
-"""Prediction intervals from the held-out residuals of a search (cross-conformal).
+"""Prediction intervals from the held-out residuals of a search (cross-conformal prediction).
 
-A search has fitted its choice to every fold, or can do so from what it has gathered, and each of
-these fits meets samples that it has not seen. Quantiles of the scores that they leave (see
-`scores`), times the spread of a new prediction, are how far an observation may lie from it,
-whatever the distribution of the noise. With the (n + 1)-th part for the new sample itself the
-coverage is that asked for, or more, as far as samples and folds are exchangeable.
-
-Where only moments are at hand the scores are taken as normal.
+Each training fold has a fit of the chosen model, and held-out samples that this fit has not seen. A
+residual over the factor ``sqrt(1 + 1/n + h(x))`` of its sample (`core.leverage`) is a score. Quantiles
+of the scores, times that factor of a new sample, give intervals with the coverage asked for, whatever
+the distribution of the noise, as far as samples and folds are exchangeable. They are computed for each
+output entry ("entry"), for all entries pooled, in units of each entry's noise ("pooled"), and from the
+largest score of each sample ("simultaneous"). Where only moments are known, the scores are taken as
+normal.
 
 References
 ----------
@@ -21,82 +21,379 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.stats import t
-from sklearn.utils.validation import check_is_fitted
 
-from ..base import lift
-from ..core.hat import leverage
-from ..core.namespace import eigh, namespace_of, to_numpy
-from ..core.spectral import Whitened
-from ..core.tensor import multi_mode_product
-from ..core.tucker import Tucker
-from ..data.moments import Moments
-from ..data.take_labels import take_inputs
+from ..core.fit import Fit
+from ..core.leverage import leverage
+from ..core.moments import CentredMoments
+from ..core.namespace import (
+    Array,
+    asarray_like,
+    eigh,
+    is_numpy_array,
+    namespace_of,
+    on_host,
+    to_device_of,
+    to_numpy,
+)
+from ..core.tensor import multi_mode_product, unfold
+from ..data.arrays import is_dask, take
 
-__all__ = ["Intervals", "held_out_noise"]
+__all__ = ["Calibration", "FoldResiduals", "MomentResiduals", "calibrate", "interval_factor"]
+__all__ += ["residual_outputs", "to_array_of"]
 
 KINDS = ("entry", "pooled", "simultaneous")
+# Levels at which quantiles of many scores are kept; of few, each score is one.
+LEVELS = np.concatenate(
+    [
+        np.arange(0.1, 0.65, 0.1),
+        np.arange(0.7, 0.88, 0.05),
+        np.arange(0.9, 0.975, 0.01),
+        1 - np.array([20, 15, 10, 7.5, 5, 2.5, 1, 0.5, 0.0]) / 1000,
+    ]
+)
+_FEW = 40
+# Residuals of fewer times the rounding of the outputs count as zero.
+_DIGITS = 64
+# Bytes of residuals that are processed together, and number of scores that are pooled.
+_BLOCK, _DEVICE_BLOCK, _POOL = 2**25, 2**28, 2**18
+_N_BLOCKS = 10
 
 
-class Intervals:
-    """What a search knows of the residuals of its choice, and the intervals that follow."""
+@dataclass(frozen=True, eq=False)
+class FoldResiduals:
+    """The held-out samples of a fold, and the predictions of the fit to its training samples.
 
-    best_estimator_: Any
-    # Levels and quantiles of the scores, and their number; without levels they are normal.
-    _fitted_intervals: dict[str, Any]
+    The predictions are ``latent @ core + intercept``.
+    """
 
-    def predict_interval(self, X: Any, coverage: float = 0.9, kind: str = "entry") -> Any:
-        """Intervals in which new observations lie with a given probability.
+    Y: Array  # outputs of all samples, (n_samples, D), NaN where they are missing
+    rows: np.ndarray  # (n,): the held-out samples that have a weight
+    latent: Array  # (n, R0)
+    core: Array  # (R0, D)
+    intercept: Array  # (D,)
+    factor: Array  # (n,): sqrt(1 + 1/n + h(x)) of each sample
+    w: np.ndarray  # weights of shape (n,), all positive
 
-        They are quantiles of the held-out residuals of the search, scaled by the spread of a
-        prediction, about the final model's predictions; see docs/intervals.md. From moments alone
-        (`fit_fold_moments`, data beyond memory) the residuals are taken as normal.
+    @classmethod
+    def of(
+        cls, fit: Fit, F: Array, factor: Array, Y: Array, w: Array | None, rows: np.ndarray
+    ) -> FoldResiduals:
+        """Residuals of a fit.
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
-        coverage : float, default=0.9
-            The probability, between 0 and 1.
-        kind : {"entry", "pooled", "simultaneous"}, default="entry"
-            Whether each output entry has its own quantile, all have that of their scaled residuals
-            together (which needs fewer samples), or all entries of a sample at once lie within
-            theirs with the given probability.
-
-        Returns
-        -------
-        lower, upper : arrays of shape (n_samples, d1, ..., dp)
-            As `predict` returns them.
+        fit : Fit
+            To the training samples of the fold.
+        F : array of shape (n, n_inputs)
+            The features of the held-out samples.
+        factor : array of shape (n,)
+        Y : array of shape (n_samples, d1, ..., dp)
+            Outputs of all samples.
+        w : array of shape (n_samples,) or None
+        rows : array of shape (n,)
         """
-        check_is_fitted(self)
-        if not isinstance(coverage, Real) or not 0 < float(coverage) < 1:
-            raise ValueError(f"coverage must be a number between 0 and 1; got {coverage!r}.")
-        if not isinstance(kind, str) or kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {kind!r}.")
-        if not hasattr(self, "_fitted_intervals"):
-            raise ValueError(
-                "predict_interval needs the held-out residuals of a search, and this one has none: "
-                "it went by an information criterion, or comes from a file or moments of an older "
-                "version. Fit again, with criterion='cv'."
-            )
-        model = self.best_estimator_
-        factor = _factor(self._fitted_intervals, float(coverage), kind, model.noise_)
-        mean, std = model._predict_pair(take_inputs(model, X))
-        width = std * _like(factor, std)
-        return model._label(X, mean - width), model._label(X, mean + width)
+        T, xp = fit.tucker, namespace_of(F)
+        U = T.factors[0]
+        latent = F if U is None else F @ xp.astype(to_device_of(U, F), F.dtype, copy=False)
+        core = to_device_of(unfold(multi_mode_product(T.core, (None, *T.factors[1:])), 0), F)
+        core = xp.astype(core, F.dtype, copy=False)  # for libraries that do not mix types
+        intercept = xp.astype(to_device_of(xp.reshape(fit.intercept, (-1,)), F), F.dtype)
+        latent, core, intercept, factor = (
+            to_device_of(A, Y) for A in (latent, core, intercept, factor)
+        )
+        Y = namespace_of(Y).reshape(Y, (Y.shape[0], -1))
+        if w is None:
+            return cls(Y, rows, latent, core, intercept, factor, np.ones(rows.size))
+        weights = to_numpy(w)[rows]
+        keep = np.flatnonzero(weights > 0)
+        latent, factor = take(latent, keep), take(factor, keep)
+        return cls(Y, rows[keep], latent, core, intercept, factor, weights[keep])
+
+    def scaled(self, columns: slice) -> Array:
+        """Residuals of some outputs over the factors, (n, n_columns)."""
+        R = take(self.Y[:, columns], self.rows) - self.latent @ self.core[:, columns]
+        R -= self.intercept[columns]
+        R /= namespace_of(R).astype(self.factor, R.dtype, copy=False)[:, None]
+        return R
 
 
-def _like(factor: np.ndarray, std: Any) -> Any:
-    if type(std).__module__.startswith("dask"):
-        return factor.astype(std.dtype)
-    return namespace_of(std).asarray(factor, dtype=std.dtype, device=getattr(std, "device", None))
+@dataclass(frozen=True, eq=False)
+class MomentResiduals:
+    """The held-out moments of a fold, and the fit to its training moments."""
+
+    fit: Fit
+    held_out: CentredMoments
 
 
-def _factor(kept: dict[str, Any], coverage: float, kind: str, noise: Any) -> np.ndarray:
-    """How many standard deviations an interval reaches, for all outputs or for each of them."""
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Noise of each output, and the quantiles that intervals are made of.
+
+    Parameters
+    ----------
+    noise : array of shape (d1, ..., dp)
+    quantiles : dict
+        Levels and quantiles of the scores, and their numbers; without levels they are normal.
+    """
+
+    noise: np.ndarray
+    quantiles: dict[str, Any]
+
+
+def calibrate(
+    folds: Sequence[FoldResiduals] | Sequence[MomentResiduals], shape: Sequence[int]
+) -> Calibration | None:
+    """Noise and quantiles from the residuals of all folds; None where moments lack squares.
+
+    Parameters
+    ----------
+    folds : sequence of FoldResiduals or MomentResiduals
+    shape : sequence of int
+        ``(d1, ..., dp)``.
+    """
+    if isinstance(folds[0], MomentResiduals):
+        n = sum(fold.held_out.n_samples for fold in folds)  # type: ignore[union-attr]
+        noise = held_out_noise(folds)  # type: ignore[arg-type]
+        return None if noise is None else Calibration(noise, {"levels": None, "df": n})
+    noise, kept = held_out_scores(folds)  # type: ignore[arg-type]
+    for name in ("entry", "n_entry"):
+        if np.ndim(kept[name]):
+            kept[name] = kept[name].reshape(kept[name].shape[:-1] + tuple(shape))
+    return Calibration(noise.reshape(tuple(shape)), kept)
+
+
+def residual_outputs(Y: Array) -> Array:
+    """The outputs where their residuals are computed: on an accelerator there, else in NumPy."""
+    return to_numpy(Y) if on_host(Y) else Y
+
+
+def held_out_scores(folds: Sequence[FoldResiduals]) -> tuple[np.ndarray, dict[str, Any]]:
+    """Noise of each output, (D,), and the quantiles of the scores."""
+    parts, order, n_samples = _parts(folds)
+    w = np.concatenate([fold.w for fold in folds])[order]
+    weights = None if (w == w[0]).all() else w
+    n, D = w.size, folds[0].Y.shape[1]
+    levels = np.arange(1, n + 1) / n if n <= _FEW else LEVELS
+    noise, entry = np.empty(D), np.empty((levels.size, D), dtype=np.float32)
+    counts = np.full(D, float(n_samples))
+    largest, n_seen, pool, pool_w = np.full(n, np.nan), np.zeros(n), [], []
+    width = max((_BLOCK if on_host(folds[0].Y) else _DEVICE_BLOCK) // (8 * n), 1)
+    for start in range(0, D, width):
+        columns = slice(start, min(start + width, D))
+        R = _scores(folds, columns, order, weights is not None)
+        R, seen, squares, sums = _with_sums(R, w, parts)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            noise[columns] = np.sqrt(squares.sum(axis=0) / sums.sum(axis=0))
+        if seen is not None:
+            counts[columns] = seen.sum(axis=0) * (n_samples / n)
+        rounding = _rounding(folds[0].Y[:, columns])
+        unit = np.where(noise[columns] > rounding, noise[columns], np.nan)
+        entry[:, columns] = _quantiles(R.T, levels, weights, seen is not None) / unit
+        _scale_rows(R, squares, sums, unit, parts)
+        np.fmax(largest, _row_maxima(R), out=largest)
+        n_seen += R.shape[1] if seen is None else seen.sum(axis=1)
+        step = _pool_step(n * D, R.shape[1])
+        pool.append(to_numpy(namespace_of(R).reshape(R, (-1,))[::step]).copy())
+        if weights is not None:
+            pool_w.append(np.repeat(w, R.shape[1])[::step])
+    pooled, pooled_w = np.concatenate(pool), np.concatenate(pool_w) if pool_w else None
+    some, pooled_levels = n_seen > 0, levels if pooled.size <= _FEW else LEVELS
+    return noise, {
+        "levels": levels,
+        "pooled_levels": pooled_levels,
+        "seen": float(n_seen[some].mean() / np.count_nonzero(counts)),
+        "n_entry": float(n_samples) if (counts == n_samples).all() else counts,
+        "n_pooled": float(counts.sum()),
+        "n_simultaneous": n_samples * float(some.mean()),
+        "entry": entry,
+        "pooled": _quantiles(pooled[None], pooled_levels, pooled_w, True)[:, 0],
+        "simultaneous": _quantiles(largest[None], levels, weights, True)[:, 0],
+    }
+
+
+def _scores(folds: Sequence[FoldResiduals], columns: slice, order: Any, weighted: bool) -> Array:
+    """Absolute scores of some outputs, (n, n_columns); on the host where these have weights."""
+    found = [fold.scaled(columns) for fold in folds]
+    if weighted or on_host(found[0]):
+        R = np.concatenate([to_numpy(part) for part in found])[order]
+        return np.abs(R, out=R)
+    xp = namespace_of(found[0])
+    R = xp.abs(xp.concat(found))
+    return R if isinstance(order, slice) else xp.take(R, asarray_like(order, R), axis=0)
+
+
+def _rounding(Y: Array) -> np.ndarray:
+    """What the residuals of each output can be where there is only rounding, (n_columns,)."""
+    xp = namespace_of(Y)
+    sizes = xp.abs(Y)
+    if is_numpy_array(Y):
+        largest = np.fmax.reduce(sizes, axis=0)
+    else:
+        largest = to_numpy(xp.max(xp.where(xp.isnan(sizes), xp.zeros_like(sizes), sizes), axis=0))
+    return _DIGITS * float(xp.finfo(Y.dtype).eps) * largest
+
+
+def _pool_step(n_scores: int, n_columns: int) -> int:
+    """Every how manyth score is pooled: so that all of some outputs have their turn."""
+    step = max(1, n_scores // _POOL)
+    while math.gcd(step, n_columns) > 1:
+        step += 1
+    return step
+
+
+def _row_maxima(R: Array) -> np.ndarray:
+    """The largest score of each sample; NaN, of outputs without noise, only where all are."""
+    if is_numpy_array(R):
+        return np.fmax.reduce(R, axis=1)
+    xp = namespace_of(R)
+    found = to_numpy(xp.max(xp.where(xp.isnan(R), -xp.ones_like(R), R), axis=1))
+    return np.where(found < 0, np.nan, found)
+
+
+def _parts(folds: Sequence[FoldResiduals]) -> tuple[list[slice], Any, int]:
+    """Parts of the samples, stretches of the folds' rows in an order, and how many samples.
+
+    Parts are the folds or, where samples are held out several times or in one fold only, blocks.
+    """
+    rows = np.concatenate([fold.rows for fold in folds])
+    order: Any = slice(None)
+    samples, of = np.unique(rows, return_inverse=True)
+    sizes = np.array([fold.rows.size for fold in folds])
+    if sizes.size == 1 or samples.size < rows.size:
+        block = of * _N_BLOCKS // samples.size
+        sizes, order = np.bincount(block), np.argsort(block, kind="stable")
+    ends = np.cumsum(sizes)
+    return [slice(end - n, end) for end, n in zip(ends, sizes, strict=True)], order, samples.size
+
+
+def _with_sums(
+    R: Array, w: np.ndarray, parts: list[slice]
+) -> tuple[Array, np.ndarray | None, np.ndarray, np.ndarray]:
+    """The scores, which of them are observed, and `_sums`; on the host where some are missing."""
+    squares, sums = _sums(R, None, w, parts)
+    if not np.isnan(squares).any():
+        return R, None, squares, sums
+    R = to_numpy(R)
+    seen = ~np.isnan(R)
+    return R, seen, *_sums(R, seen, w, parts)
+
+
+def _sums(
+    R: Array, seen: np.ndarray | None, w: np.ndarray, parts: list[slice]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted sums of squares of each part and output, and the weights that they have."""
+    if not is_numpy_array(R):  # without weights
+        xp = namespace_of(R)
+        found = [xp.sum(R[rows, :] * R[rows, :], axis=0, dtype=xp.float64) for rows in parts]
+        lengths = np.array([[float(rows.stop - rows.start)] for rows in parts])
+        return w[0] * to_numpy(xp.stack(found)), w[0] * np.repeat(lengths, R.shape[1], axis=1)
+    squares = np.empty((len(parts), R.shape[1]))
+    sums = np.empty_like(squares)
+    for k, rows in enumerate(parts):
+        part = R[rows] if seen is None else np.where(seen[rows], R[rows], 0.0)
+        squares[k] = np.einsum("i,ij,ij->j", w[rows], part, part)
+        sums[k] = w[rows].sum() if seen is None else w[rows] @ seen[rows]
+    return squares, sums
+
+
+def _scale_rows(
+    R: Array, squares: np.ndarray, sums: np.ndarray, unit: np.ndarray, parts: list[slice]
+) -> None:
+    """Divide the residuals of each part by the noise that the other parts find, or by `unit`."""
+    K = len(parts)
+    others = np.ones((K, K)) - np.eye(K) if K > 1 else np.ones((1, 1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        level = np.sqrt((others @ squares) / (others @ sums))
+        level = np.where((level > 0) & ~np.isnan(unit), level, unit)
+        for rows, found in zip(parts, level, strict=True):
+            R[rows, :] /= asarray_like(found, R, dtype=R.dtype)
+
+
+def _quantiles(S: Array, levels: np.ndarray, w: np.ndarray | None, missing: bool) -> np.ndarray:
+    """Quantiles, (n_levels, n_rows), of each row of `S`: piecewise linear from zero on.
+
+    The i-th of n scores is the quantile of level i/n.
+    """
+    if w is None and not (missing and np.isnan(S).any()):
+        xp, n = namespace_of(S), S.shape[1]
+        # A stable sort, the default, takes five times as long.
+        S, place = xp.sort(S, axis=1, stable=False), levels * n
+        last = np.clip(np.ceil(place - 1e-9).astype(int), 1, n)
+        host = is_numpy_array(S)  # of which `take` would copy all first
+        at = lambda i: S[:, i] if host else to_numpy(xp.take(S, asarray_like(i, S), axis=1))  # noqa: E731
+        here, below = at(last - 1), np.where(last > 1, at(np.maximum(last - 2, 0)), 0.0)
+        with np.errstate(invalid="ignore"):  # infinite less infinite
+            rise = np.where(here > below, here - below, 0.0)
+        return (below + (place - (last - 1)) * rise).T
+    found = np.full((levels.size, S.shape[0]), np.nan)
+    for j, row in enumerate(S):
+        seen = ~np.isnan(row)
+        if seen.any():
+            order = np.argsort(row[seen])
+            total = np.cumsum((np.ones(row.size) if w is None else w)[seen][order])
+            points = np.concatenate([[0.0], total / total[-1]])
+            found[:, j] = np.interp(levels, points, np.concatenate([[0.0], row[seen][order]]))
+    return found
+
+
+# ---------------------------------------------------------------- noise from moments
+
+
+def held_out_noise(folds: Sequence[MomentResiduals]) -> np.ndarray | None:
+    """Noise of each output, (d1, ..., dp), from held-out moments; None where these lack squares."""
+    squares, spread = 0.0, 0.0
+    for fold in folds:
+        hat, W = fold.fit.hat, fold.fit.tucker
+        assert hat is not None
+        if fold.held_out.squares is None:
+            return None
+        mean = fold.fit.intercept + W.map_input(hat["mean"][None, :])[0, ...]
+        m = fold.held_out.about(hat["mean"], mean)
+        A = np.eye(m.n_features) if W.factors[0] is None else to_numpy(W.factors[0])
+        core = to_numpy(multi_mode_product(W.core, (None, *W.factors[1:])))
+        inner = np.tensordot(A.T, to_numpy(m.Sxy), 1) * core
+        fitted = core * np.tensordot(A.T @ to_numpy(m.Sxx) @ A, core, 1)
+        squares = squares + to_numpy(m.squares) - 2 * inner.sum(axis=0) + fitted.sum(axis=0)
+        # The leverages of the samples add up to those of the rows of a root of X'X.
+        lam, U = eigh(m.Sxx)
+        xp = namespace_of(lam)
+        rows = (U * xp.sqrt(xp.clip(lam, 0.0, None))).T
+        h = hat["share"] * float(xp.sum(leverage(hat, rows)))
+        spread += h + m.weight * (1 + (1 / hat["weight"] if hat["intercept"] else 0.0))
+    return np.sqrt(np.clip(squares, 0.0, None) / spread)
+
+
+# ---------------------------------------------------------------- from quantiles to intervals
+
+
+def to_array_of(factor: np.ndarray, std: Any) -> Any:
+    """A NumPy array in the library and type of `std`, which may be a Dask array."""
+    return factor.astype(std.dtype) if is_dask(std) else asarray_like(factor, std, dtype=std.dtype)
+
+
+def interval_factor(
+    kept: dict[str, Any], coverage: float, kind: str, noise: Any
+) -> np.ndarray:
+    """Half-width of intervals in standard deviations, for all outputs or for each of them.
+
+    Parameters
+    ----------
+    kept : dict
+        As in `Calibration.quantiles`.
+    coverage : float
+    kind : {"entry", "pooled", "simultaneous"}
+    noise : array of shape (d1, ..., dp)
+    """
+    if not isinstance(coverage, Real) or not 0 < float(coverage) < 1:
+        raise ValueError(f"coverage must be a number between 0 and 1; got {coverage!r}.")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {kind!r}.")
     levels = kept["levels"]
     if levels is None:
         n = max(int(np.count_nonzero(~np.isnan(to_numpy(noise)))), 1)
@@ -128,33 +425,3 @@ def _factor(kept: dict[str, Any], coverage: float, kind: str, noise: Any) -> np.
         low, high = scores[at - 1], scores[at]
     # An output that was observed too rarely has no bound.
     return np.where(wanted <= 1 + 1e-12, low + np.minimum(part, 1.0) * (high - low), np.inf)
-
-
-# ---------------------------------------------------------------- noise from moments
-
-
-def held_out_noise(parts: Sequence[tuple[Any, Whitened, Tucker, Moments]]) -> np.ndarray | None:
-    """Noise of each output, (d1, ..., dp), from held-out moments; None where these lack it.
-
-    Parameters
-    ----------
-    parts : sequence of (model, problem, V, moments)
-        For each fold the fitted model, its problem and approximation, and the held-out moments.
-    """
-    squares, spread = 0.0, 0.0
-    for model, problem, V, moments in parts:
-        if moments.squares is None:
-            return None
-        m, W = moments.about(problem.mean_x, problem.mean_y), lift(V, problem)
-        A = np.eye(m.n_features) if W.factors[0] is None else to_numpy(W.factors[0])
-        core = to_numpy(multi_mode_product(W.core, (None, *W.factors[1:])))
-        inner = np.tensordot(A.T, to_numpy(m.Sxy), 1) * core
-        fitted = core * np.tensordot(A.T @ to_numpy(m.Sxx) @ A, core, 1)
-        squares = squares + to_numpy(m.squares) - 2 * inner.sum(axis=0) + fitted.sum(axis=0)
-        # The leverages of the samples add up to those of the rows of a root of X'X.
-        hat, (lam, U) = model._fitted_hat, eigh(m.Sxx)
-        xp = namespace_of(lam)
-        rows = (U * xp.sqrt(xp.clip(lam, 0.0, None))).T
-        h = hat["share"] * float(xp.sum(leverage(hat, rows)))
-        spread += h + m.weight * (1 + (1 / hat["weight"] if hat["intercept"] else 0.0))
-    return np.sqrt(np.clip(squares, 0.0, None) / spread)

@@ -1,315 +1,627 @@
-"""The one search: folds x candidates -> errors -> selection -> refit.
+"""The steps of a search: error surface, choice or stack, calibration.
 
-A family of models says how its data become folds (`_folds`), which candidates there are beside the
-penalties (`_plan`), what their held-out errors are (`_errors`), and which estimator stands at a
-place of the grid (`_candidate`). Everything else is here.
+    surface = cross_validate(problems, options)           # held-out errors of all candidates
+    choice = choose(problems, surface, options)           # one of them, or a mixture of ranks
+    residuals = fold_residuals(problems, choice, options) # of the choice, for prediction intervals
+
+Each step is a function from records to a record. The families of models differ by their folds
+(`folds.Folds`) and by the structure of their coefficients (`SearchOptions`).
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABCMeta, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
-from sklearn.utils.validation import check_is_fitted
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
-from ..core.namespace import Array, is_numpy_array, to_numpy
-from ..core.threads import few_threads_for
-from ..data.labels import check_rows
-from ..data.moments import Moments
-from ..data.samples import Samples, ingest
-from ..data.source import Source
-from ..guard import all_or_nothing
-from ..parameters import Parameters
+from ..core.fit import scaled_alpha, solve
+from ..core.namespace import Array, asarray_like, device_of, is_numpy_array, namespace_of, to_numpy
+from ..core.structures import Structure
+from ..core.threads import limit_threads, n_threads_for
 from ..progress import Progress, progress
-from ..results import Later, Results
-from .final_model import FinalModel
-from .folds import Folds
-from .penalties import check_penalties, warn_at_edge, widened
-from .splits import Split, check_splits, partition_of
-from .sweep import Errors, Sweep, sweep
+from .folds import Problems
+from .grid import RankGrid, parameter_counts, warn_at_edge, widened
+from .stack import MAX_BLOCKS, FoldTerms, Stack, best_stack, stack_ranks
+from .surface import HeldOut, RankPath, error_surface, prepare_paths, rank_path
 
-__all__ = ["Data", "Index", "SearchCV"]
-
-# About how many penalties a search tries, for an estimate of its work.
-_N_CANDIDATES = 13
-# What a model does not take over from its search: it is silent, and meets outputs that are weighted
-# and landmarks and seeds that are drawn.
-_OF_THE_SEARCH = {"n_components", "output_weight", "random_state", "verbose"}
+__all__ = ["Choice", "SearchOptions", "Surface", "best_index", "choose", "cross_validate"]
+__all__ += ["check_some_finite", "default_penalties", "fold_residuals", "in_units", "n_parallel"]
+__all__ += ["over_folds", "plan_ranks", "results_of", "scaled_penalties", "select"]
+__all__ += ["single_choice", "std_over_folds"]
 
 Index = tuple[int, ...]
-# All of them know the numbers of samples and features, and the shape of the outputs.
-Data = Samples | Source | Moments
+
+SELECTIONS = ("stack", "min", "1se")
 
 
-class SearchCV(FinalModel, MultiOutputMixin, RegressorMixin, Parameters, metaclass=ABCMeta):
-    """Choose among candidates by held-out error; predict like the chosen one, refitted to all."""
+@dataclass(frozen=True, eq=False)
+class SearchOptions:
+    """Parameters of a search over penalties and ranks, apart from its data.
 
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
-        "cv": ["cv_object"],
-        "fit_intercept": ["boolean"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-    }
+    Parameters
+    ----------
+    name : str
+        Of the estimator, for progress.
+    grid : callable
+        From the shape of the coefficients to the `RankGrid`.
+    structure : callable
+        From a rank, one entry for each mode that is reduced, to the structure of that rank.
+    alphas : array of shape (n_alphas,), or None
+        Penalties in the units of the user's data; None for those scaled to the data.
+    criterion, selection, subspaces, max_bytes, n_jobs, verbose, fit_intercept
+        As in `HOLRRCV`; the selection is resolved ("stack" only where it is possible).
+    prune : callable or None
+        Computes only the surfaces that can contain the choice, see `pruning.pruned_surface`.
+    named_candidates : bool
+        Whether errors have an axis for the candidates (kernels).
+    """
 
-    # The parameter with the penalties; whether zero is one; whether data may be beyond memory.
-    _penalties = "alphas"
-    _zero_is_a_penalty = True
-    _streams = True
-    _plain: Any  # the class of the models
-
+    name: str
+    grid: Callable[[Sequence[int]], RankGrid]
+    structure: Callable[[Index], Structure]
+    alphas: np.ndarray | None = None
     criterion: str = "cv"
-    cv: Any
-    fit_intercept: bool
-    n_jobs: int | None
-    output_shape: Any
-    sample_dim: str | None
-    verbose: bool | int | str
-
-    @all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
-        """Choose by cross-validation, and fit the chosen model to all the data.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            As in the estimator that is chosen among.
-        y : array of shape (n_samples, d1, ..., dp)
-            Outputs of any order p >= 0.
-        sample_weight : array of shape (n_samples,), optional
-            Weights of the samples, in the fits and in the held-out errors.
-        groups : array of shape (n_samples,), optional
-            Groups of the samples, for splitters that ask for them.
-
-        Returns
-        -------
-        self
-        """
-        check_rows(X, sample_dim=self.sample_dim, groups=groups)
-        data = ingest(self, X, y, sample_weight, stream=self._streams)
-        self._check_grid(data)
-        return self._search(self._folds(data, groups))
-
-    # ------------------------------------------------------------ what a family of models adds
-
-    @abstractmethod
-    def _folds(self, data: Samples | Source, groups: Any) -> Folds:
-        """The folds of data that came through the door."""
-
-    @abstractmethod
-    def _default_penalties(self, folds: Folds) -> np.ndarray:
-        """Penalties scaled to the data, in equal ratios, in the units of the folds."""
-
-    @abstractmethod
-    def _plan(self, folds: Folds, n_penalties: int) -> Any:
-        """The candidates beside the penalties, in whatever form `_errors` wants."""
-
-    @abstractmethod
-    def _errors(
-        self, plan: Any, penalties: np.ndarray, folds: Folds
-    ) -> tuple[Errors, tuple[int, ...]]:
-        """What fills in the errors of one fold for some penalties, and their shape."""
-
-    @abstractmethod
-    def _candidate(self, index: Index) -> Any:
-        """The unfitted estimator at a place of the grid."""
-
-    def _check_grid(self, data: Data) -> None:
-        """Refuse bad candidates before any work is done."""
-        self._given_penalties()
-
-    def _prepare(self, folds: Folds) -> None:
-        """Whatever has to be known before the candidates are."""
-
-    def _penalty_axis(self, folds: Folds) -> int:
-        """Where the penalties are in an array of errors."""
-        return len(folds.candidates)
-
-    def _largest_penalty(self, folds: Folds) -> float:
-        """Penalties beyond this are all the same."""
-        return math.inf
-
-    def _min_alpha(self, penalties: np.ndarray, folds: Folds) -> float:
-        """The least ridge penalty of a fit with these penalties, in the units of the folds."""
-        return float(self._to_units(penalties, folds).min())
-
-    def _to_units(self, penalties: np.ndarray, folds: Folds) -> np.ndarray:
-        """Penalties of the data as those of the folds, whose data were divided by their units."""
-        return np.array([folds.units.alpha(a) for a in penalties])
-
-    # ------------------------------------------------------------ the search
-
-    def _splits(self, data: Samples | Source, groups: Any) -> list[Split]:
-        """Which samples each fold trains on and tests on; nothing where there are no folds."""
-        if self.criterion != "cv":
-            return []
-        if isinstance(data, Source):
-            return partition_of(data, self.cv, groups)
-        return check_splits(self.cv, data.X, data.Y, groups, data.w)
-
-    def _given_penalties(self) -> np.ndarray | None:
-        given = getattr(self, self._penalties)
-        return check_penalties(given, self._penalties, zero=self._zero_is_a_penalty)
-
-    def _search(self, folds: Folds) -> Any:
-        """Find all errors, choose, and refit to all the data."""
-        self._forget()
-        with few_threads_for(_N_CANDIDATES * folds.work):
-            self._prepare(folds)
-            found, plan = self._swept(folds)
-            self.cv_results_ = self._results(found, plan, folds)
-            self.best_index_ = self._select(folds)
-            self.best_score_ = -float(self._surface()[self.best_index_])
-            self._refit(folds, plan)
-        self._restore_units(folds)
-        return self
-
-    def _swept(self, folds: Folds) -> tuple[Sweep, Any]:
-        """The errors of all folds and candidates; the grid is widened where it is our own."""
-        given, axis = self._given_penalties(), self._penalty_axis(folds)
-        penalties = self._to_data(self._default_penalties(folds), folds) if given is None else given
-        plan, largest = self._plan(folds, penalties.size), self._largest_penalty(folds)
-
-        with progress(type(self).__name__, self.verbose) as bar:
-            run = lambda more: self._sweep(folds, plan, more, bar)  # noqa: E731
-            if given is not None:
-                found = run(penalties)
-            else:
-                found, penalties = widened(
-                    run,
-                    penalties,
-                    axis,
-                    largest=largest,
-                    room=self._room(folds, plan, penalties.size),
-                )
-        setattr(self, f"{self._penalties}_", penalties)
-        self._warn_at_edge(found, folds)
-        return found, plan
-
-    def _warn_at_edge(self, found: Sweep, folds: Folds) -> None:
-        """Tell where the best penalty lies beyond the grid."""
-        penalties, axis = getattr(self, f"{self._penalties}_"), self._penalty_axis(folds)
-        largest = self._largest_penalty(folds)
-        warn_at_edge(found, penalties, axis, self._penalties, largest=largest)
-
-    def _sweep(self, folds: Folds, plan: Any, penalties: np.ndarray, bar: Progress) -> Sweep:
-        folds.min_alpha = self._min_alpha(penalties, folds)
-        errors, shape = self._errors(plan, penalties, folds)
-        bar.expect(folds.n_folds * math.prod(folds.candidates) * penalties.size)
-        ridge = self._ridge_alphas(plan, penalties, folds)
-        return sweep(
-            folds,
-            errors,
-            shape,
-            ridge_alphas=ridge,
-            n_jobs=self._n_threads(folds),
-            tick=bar.tick,
-            home=self._home(folds),
-        )
-
-    def _home(self, folds: Folds) -> Array | None:
-        """What errors that are not found on the host shall lie beside."""
-        return None
-
-    def _n_threads(self, folds: Folds) -> int | None:
-        """Number of folds that are worked on at a time."""
-        return self.n_jobs
-
-    def _ridge_alphas(self, plan: Any, penalties: np.ndarray, folds: Folds) -> Sequence[float]:
-        """Penalties, in the units of the folds, of ridge regression to compare with."""
-        return ()
-
-    def _room(self, folds: Folds, plan: Any, n_penalties: int) -> int:
-        """How many penalties more there is memory for."""
-        return 2**31
-
-    def _to_data(self, penalties: np.ndarray, folds: Folds) -> np.ndarray:
-        """Penalties in the units of the folds as those of the data, as far as floats go."""
-        if folds.units.is_one:
-            return penalties
-        one = self._to_units(np.ones(1), folds)[0]
-        with np.errstate(over="ignore", divide="ignore"):
-            found = np.minimum(np.divide(penalties, one), np.finfo(float).max)
-        found = np.where(found < np.finfo(float).tiny, 0.0, found)
-        return found[np.sort(np.unique(found, return_index=True)[1])]  # each once, in their order
-
-    def _results(self, found: Sweep, plan: Any, folds: Folds) -> dict[str, Any]:
-        fold_mse, ridge = found.fold_mse, found.ridge_mse
-        return Results(
-            mean_mse=found.mean_mse,
-            std_mse=Later(lambda: found.std_mse),
-            fold_mse=fold_mse if is_numpy_array(fold_mse) else Later(lambda: to_numpy(fold_mse)),
-            null_mse=found.null_mse,
-            **({} if math.isnan(ridge) else {"ridge_mse": ridge}),
-            **{self._penalties: getattr(self, f"{self._penalties}_")},
-        )
-
-    def _surface(self) -> np.ndarray:
-        """What is minimised."""
-        return self.cv_results_["mean_mse"]
-
-    def _select(self, folds: Folds) -> Index:
-        surface = self._surface()
-        return tuple(int(i) for i in np.unravel_index(np.nanargmin(surface), surface.shape))
-
-    def _refit(self, folds: Folds, plan: Any) -> None:
-        """Fit the chosen model to all the data."""
-        model = self._named(self._candidate(self.best_index_))
-        self.best_estimator_ = self._fit_choice(folds, model)
-
-    def _fit_choice(self, folds: Folds, model: Any, **options: Any) -> Any:
-        """Fit a model to all the data; `options` are those of its `_solve`."""
-        return folds.refit(model, **options)
-
-    def _model(self, **chosen: Any) -> Any:
-        """The unfitted estimator with some parameters; the others are those of the search."""
-        taken = set(self._plain._get_param_names()) - _OF_THE_SEARCH
-        ours = {name: p for name, p in self.get_params(deep=False).items() if name in taken}
-        return self._plain(**{**ours, **chosen})
-
-    def _named(self, estimator: Any) -> Any:
-        """The same estimator, which knows the features as the search does."""
-        for name in ("n_features_in_", "feature_names_in_", "labels_"):
-            if getattr(self, name, None) is not None:
-                setattr(estimator, name, getattr(self, name))
-        return estimator
-
-    def _restore_units(self, folds: Folds) -> None:
-        """Errors in the units of the data."""
-        if folds.units.is_one:
-            return
-        with np.errstate(over="ignore", under="ignore"):
-            for name in self._squares():
-                self.cv_results_[name] = folds.units.energy(self.cv_results_[name])
-            self.best_score_ = folds.units.energy(self.best_score_)
-
-    def _squares(self) -> tuple[str, ...]:
-        """The results that are mean squares of outputs."""
-        ridge = ("ridge_mse",) if "ridge_mse" in self.cv_results_ else ()
-        return ("mean_mse", "std_mse", "fold_mse", "null_mse", *ridge)
-
-    # ------------------------------------------------------------ what the error compares with
+    selection: Any = "stack"
+    subspaces: str = "fitted"
+    max_bytes: float = 2**30
+    prune: Callable[..., Surface | None] | None = None
+    n_jobs: int | None = None
+    verbose: Any = False
+    fit_intercept: bool = True
+    named_candidates: bool = False
 
     @property
-    def null_mse_(self) -> float:
-        """Held-out error of predicting the mean; the model's own is ``-best_score_``."""
-        return self._baseline("null_mse")
+    def stacks(self) -> bool:
+        """Whether a mixture of ranks is chosen."""
+        return isinstance(self.selection, str) and self.selection == "stack"
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """Held-out mean squared errors of all folds, candidates, penalties and ranks.
+
+    Parameters
+    ----------
+    fold_mse : array of shape (n_folds, n_candidates, n_alphas, R0, ...)
+        In the units of the scaled data; where these lie on an accelerator, there. NaN for what was
+        not computed or is not a candidate.
+    alphas : array of shape (n_alphas,)
+        In the units of the user's data.
+    grid : RankGrid
+    null_mse : float
+        Error of predicting the training mean, or zero where there is no intercept.
+    n_supported : int
+        The most input directions that a training fold supports.
+    ridge_mse : float
+        Least error of ridge regression; NaN where it was not computed.
+    screened_mse : array of shape (n_candidates, n_alphas), or None
+        Of a pruned search: the approximate least error at each penalty.
+    stacks : dict
+        Stacks that are known already, by their place ``(candidate, alpha)``.
+    """
+
+    fold_mse: Array
+    alphas: np.ndarray
+    grid: RankGrid
+    null_mse: float
+    n_supported: int
+    ridge_mse: float = math.nan
+    screened_mse: np.ndarray | None = None
+    stacks: dict[Index, Stack] | None = None
 
     @property
-    def ridge_mse_(self) -> float:
-        """Least held-out error of (kernel) ridge regression, of the same folds."""
-        return self._baseline("ridge_mse")
+    def n_folds(self) -> int:
+        return self.fold_mse.shape[0]
 
-    def _baseline(self, name: str) -> float:
-        check_is_fitted(self)
-        if name not in self.cv_results_:
-            raise AttributeError(
-                f"this fit knows no {name}_: it is found by cross-validation (criterion='cv'), "
-                f"and that of ridge beside ranks of complete outputs only."
-            )
-        return float(self.cv_results_[name])
+    @cached_property
+    def device_mean(self) -> Array:
+        """Mean over the folds, where the errors are."""
+        return namespace_of(self.fold_mse).mean(self.fold_mse, axis=0)
+
+    @cached_property
+    def mean_mse(self) -> np.ndarray:
+        """Mean over the folds, of shape (n_candidates, n_alphas, R0, ...)."""
+        return to_numpy(self.device_mean)
+
+    def joined(self, other: Surface, *, before: bool) -> Surface:
+        """With the errors of more penalties, before or after these."""
+        pair = (other, self) if before else (self, other)
+        xp = namespace_of(self.fold_mse)
+        return replace(
+            self,
+            fold_mse=xp.concat([part.fold_mse for part in pair], axis=2),
+            alphas=np.concatenate([part.alphas for part in pair]),
+            ridge_mse=min(self.ridge_mse, other.ridge_mse),
+        )
+
+    def profile(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least error at each penalty, and those of the folds at the least of all."""
+        xp, n = namespace_of(self.fold_mse), self.alphas.size
+        mean = xp.reshape(xp.moveaxis(self.device_mean, 1, 0), (n, -1))
+        least = _least_of_rows(mean)
+        best = int(np.argmin(least))
+        folds = xp.moveaxis(self.fold_mse, 2, 1)[:, best, ...]
+        place = int(np.nanargmin(to_numpy(mean[best, :])))
+        return least, to_numpy(xp.reshape(folds, (folds.shape[0], -1))[:, place])
+
+    def masked(self, mask: np.ndarray | None) -> Surface:
+        """With NaN for the ranks that are not candidates."""
+        if mask is None:
+            return self
+        errors = self.fold_mse
+        if is_numpy_array(errors):
+            errors[..., ~mask] = np.nan
+        else:
+            xp, nan = namespace_of(errors), namespace_of(errors).full_like(errors, math.nan)
+            errors = xp.where(asarray_like(mask, errors), errors, nan)
+        return replace(self, fold_mse=errors)
+
+    def supported(self) -> Surface:
+        """Cut to the ranks that some fold supports, with NaN for those that are not candidates."""
+        if not self.grid.caps:  # ridge regression itself
+            return replace(self, ridge_mse=float(self.mean_mse.min()))
+        grid = self.grid.within_input_rank(self.n_supported)
+        mask = grid.mask()
+        if mask is None and grid.caps == self.grid.caps:
+            return self
+        cut = self.fold_mse[:, :, :, : grid.caps[0], ...]
+        return replace(self, fold_mse=cut, grid=grid).masked(mask)
+
+
+def _least_of_rows(A: Array) -> np.ndarray:
+    """The smallest entry of each row of a matrix, ignoring NaN."""
+    if is_numpy_array(A):
+        return np.fmin.reduce(A, axis=1)
+    xp = namespace_of(A)
+    return to_numpy(xp.min(xp.where(xp.isnan(A), xp.full_like(A, math.inf), A), axis=1))
+
+
+# ---------------------------------------------------------------- the error surface
+
+
+def cross_validate(problems: Problems, options: SearchOptions) -> Surface:
+    """Held-out errors of all candidates, penalties and ranks.
+
+    A default grid of penalties is widened as long as the error decreases towards its edge.
+
+    Parameters
+    ----------
+    problems : Problems
+    options : SearchOptions
+    """
+    folds, given = problems.folds, options.alphas
+    alphas = default_penalties(folds) if given is None else given
+    grid = plan_ranks(folds, options, alphas.size)
+    room = _room(folds, options, grid, alphas.size)
+    with progress(options.name, options.verbose) as bar:
+        # An accelerator computes all surfaces faster than it is asked which are needed.
+        if options.prune is not None and not callable(options.selection) and folds.device is None:
+            surface = options.prune(problems, alphas, grid, options, bar, room)
+            if surface is not None:
+                return surface
+        lowest = float(scaled_penalties(alphas, folds).min())
+
+        def compute(more: np.ndarray) -> Surface:
+            return compute_surface(problems, more, grid, options, bar, lowest)
+
+        if given is not None:
+            surface = compute(alphas)
+        else:
+            surface, alphas = widened(compute, alphas, room=room)
+    warn_at_edge(surface, alphas, "alphas")
+    return surface.supported()
+
+
+def compute_surface(
+    problems: Problems,
+    alphas: np.ndarray,
+    grid: RankGrid,
+    options: SearchOptions,
+    bar: Progress,
+    min_alpha: float = math.inf,
+) -> Surface:
+    """The errors of all folds, candidates and ranks for some penalties.
+
+    Parameters
+    ----------
+    problems : Problems
+    alphas : array of shape (n_alphas,)
+        In the units of the user's data.
+    grid : RankGrid
+    options : SearchOptions
+    bar : Progress
+    min_alpha : float
+        The smallest penalty for which problems were made before.
+    """
+    folds, caps = problems.folds, grid.caps
+    scaled = scaled_penalties(alphas, folds)
+    min_alpha = min(min_alpha, float(scaled.min()))
+    shape = (folds.n_folds, folds.n_candidates, alphas.size, *caps)
+    fold_mse: Array = np.empty(shape)
+    if folds.device is not None:
+        xp = namespace_of(folds.device)
+        fold_mse = xp.empty(shape, dtype=xp.float64, device=device_of(folds.device))
+    bar.expect(folds.n_folds * folds.n_candidates * alphas.size)
+    nulls, supported, ridge = [], 1, []
+
+    def run(fold: int) -> tuple[float, int, np.ndarray]:
+        problem, held_out = problems(fold, candidate, min_alpha)
+        path = rank_path(problem, held_out, caps, options.subspaces)
+        out = fold_mse[fold, candidate, ...]
+        error_surface(path, held_out, scaled, caps, out=out, tick=bar.tick)
+        errors = path.ridge_errors(scaled) if caps else np.empty(0)
+        errors = np.maximum(held_out.yy + errors, 0.0) / held_out.size
+        return held_out.yy / held_out.size, problem.s.shape[0], errors
+
+    for candidate in range(folds.n_candidates):
+        folds.prepare(candidate)
+        if folds.device is not None and problems.keeps_all:
+            # The bases of all folds together, which takes all cores and one transfer.
+            pairs = [problems(fold, candidate, min_alpha) for fold in range(folds.n_folds)]
+            paths = [rank_path(*pair, caps, options.subspaces) for pair in pairs]
+            prepare_paths(paths, list(map(float, scaled)))
+        done = over_folds(folds.n_folds, run, n_parallel(folds, options.n_jobs))
+        null, directions, errors = zip(*done, strict=True)
+        nulls, supported = [*nulls, *null], max(supported, *directions)
+        ridge.append(np.mean(errors, axis=0))
+    ridge_mse = float(np.min(ridge)) if caps else math.nan
+    found = Surface(fold_mse, alphas, grid, float(np.mean(nulls)), supported, ridge_mse)
+    return found.masked(_reachable(grid, supported))
+
+
+def _reachable(grid: RankGrid, n_supported: int) -> np.ndarray | None:
+    """Listed ranks, and those that stand for listed ranks beyond what the folds support."""
+    mask, least = grid.mask(), grid.within_input_rank(n_supported).mask()
+    if mask is not None and least is not None:
+        mask[: len(least)] |= least
+    return mask
+
+
+def default_penalties(folds: Any) -> np.ndarray:
+    """Penalties scaled to the data, in the units of the user's data and in the range of floats."""
+    alphas, unit = folds.default_alphas(), folds.x_unit
+    if unit == 1.0:
+        return alphas
+    with np.errstate(over="ignore", divide="ignore"):
+        found = np.minimum(alphas * unit * unit, np.finfo(float).max)
+    found = np.where(found < np.finfo(float).tiny, 0.0, found)
+    return found[np.sort(np.unique(found, return_index=True)[1])]
+
+
+def scaled_penalties(alphas: np.ndarray, folds: Any) -> np.ndarray:
+    """Penalties in the units of the scaled data."""
+    return np.array([scaled_alpha(a, folds.x_unit) for a in alphas])
+
+
+def plan_ranks(folds: Any, options: SearchOptions, n_alphas: int) -> RankGrid:
+    """The ranks to try, as many as fit in memory."""
+    n_surfaces = n_alphas * _surfaces_kept(folds, options) + _stack_arrays(folds, options)
+    grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
+    return grid.within_budget(n_surfaces, options.max_bytes)
+
+
+def _room(folds: Any, options: SearchOptions, grid: RankGrid, n_alphas: int) -> int:
+    """How many more penalties fit in memory."""
+    n = options.max_bytes // (8 * math.prod(grid.caps)) - _stack_arrays(folds, options)
+    return int(n // _surfaces_kept(folds, options)) - n_alphas
+
+
+def _surfaces_kept(folds: Any, options: SearchOptions) -> int:
+    """Number of arrays of the size of the surface, for each penalty, that the results hold."""
+    return folds.n_candidates * (folds.n_folds + 2 if options.criterion == "cv" else 3)
+
+
+def _stack_arrays(folds: Any, options: SearchOptions) -> int:
+    """Number of arrays of the size of a core that a stack needs: terms, products, sums."""
+    return 2 * folds.n_folds + MAX_BLOCKS + 4 if options.stacks else 0
+
+
+def over_folds(n_folds: int, run: Callable[[int], Any], n_jobs: int) -> list[Any]:
+    """Results of `run` for each fold; `n_jobs` folds run at a time and share the threads."""
+    with limit_threads(cpu_count() // n_jobs):
+        return Parallel(n_jobs=n_jobs, require="sharedmem")(
+            delayed(run)(fold) for fold in range(n_folds)
+        )
+
+
+def n_parallel(folds: Any, n_jobs: int | None) -> int:
+    """Number of folds that run at a time: by default one for each thread, unless they are small."""
+    if n_jobs is not None or effective_n_jobs(None) > 1 or folds.device is not None:
+        n = effective_n_jobs(n_jobs)
+    else:
+        r, D = folds.max_input_rank, math.prod(folds.shape[1:])
+        work = folds.n_folds * folds.n_candidates * 2 * r * D * (r + sum(folds.shape[1:]))
+        n = n_threads_for(work)
+    return max(1, min(n, folds.n_folds))
+
+
+# ---------------------------------------------------------------- results
+
+
+def results_of(surface: Surface, shape: Sequence[int], options: SearchOptions) -> dict[str, Any]:
+    """The error surface as `cv_results_`, in the units of the scaled data."""
+    axis = slice(None) if options.named_candidates else 0
+    fold_mse = surface.fold_mse[:, axis, ...]
+    results = {
+        "mean_mse": surface.mean_mse[axis],
+        "std_mse": std_over_folds(fold_mse, surface.device_mean[axis, ...]),
+        "fold_mse": fold_mse,
+        "null_mse": surface.null_mse,
+        "alphas": surface.alphas,
+    }
+    if not math.isnan(surface.ridge_mse):
+        results["ridge_mse"] = surface.ridge_mse
+    if surface.screened_mse is not None:
+        results["screened_mse"] = surface.screened_mse[axis]
+    check_some_finite(results["mean_mse"], "mean_mse")
+    results["n_parameters"] = parameter_counts(shape, surface.grid.caps)
+    return results
+
+
+def check_some_finite(values: np.ndarray, key: str) -> None:
+    """Raise where no candidate has a finite error or criterion."""
+    if not np.isfinite(np.nanmin(values)):
+        raise ValueError(
+            f"No candidate has a finite {key}: the outputs are too large to be squared, or all "
+            f"models have more degrees of freedom than there are observations."
+        )
+
+
+def std_over_folds(fold_mse: Array, mean: Array) -> np.ndarray:
+    """Standard deviation over the folds, without a copy of the size of all folds."""
+    xp = namespace_of(mean)
+    std = xp.zeros_like(mean)
+    for index in np.ndindex(*std.shape[:1]):
+        part, centre = fold_mse[(slice(None), *index, ...)], mean[(*index, ...)]
+        peak = float(np.fmax.reduce(to_numpy(centre), axis=None, initial=0.0))
+        # In a unit in which no square overflows or vanishes.
+        unit = peak if 0 < peak < math.inf and not 1e-120 < peak < 1e120 else 1.0
+        out = std[(*index, ...)]
+        for fold in range(part.shape[0]):
+            with np.errstate(invalid="ignore"):  # infinite less infinite
+                if unit == 1.0:
+                    away = part[fold, ...] - centre
+                else:
+                    away = part[fold, ...] / unit - centre / unit
+            away *= away
+            out += away
+        out /= part.shape[0]
+        out[...] = unit * xp.sqrt(out)
+    return to_numpy(std)
+
+
+def in_units(results: dict[str, Any], y_unit: float) -> dict[str, Any]:
+    """Results in the units of the user's data: mean squares are named ``..._mse``, or ``gcv``."""
+    if y_unit == 1.0:
+        return results
+    with np.errstate(over="ignore", under="ignore"):
+        return {
+            name: value * y_unit * y_unit if name.endswith("_mse") or name == "gcv" else value
+            for name, value in results.items()
+        }
+
+
+# ---------------------------------------------------------------- the choice
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The chosen model.
+
+    Parameters
+    ----------
+    index : tuple of int
+        Index of the best single model in the error surface, as in `cv_results_`.
+    candidate : int
+    alpha : float
+        In the units of the user's data.
+    rank : tuple of int
+        Of the modes that are reduced.
+    error : float
+        Its held-out error, in the units of the scaled data.
+    stack : Stack or None
+        The mixture of ranks, where one was chosen.
+    """
+
+    index: Index
+    candidate: int
+    alpha: float
+    rank: Index
+    error: float
+    stack: Stack | None = None
+
+    @property
+    def mask(self) -> np.ndarray | None:
+        """The weights of the core's entries in a mixture of ranks."""
+        return None if self.stack is None else self.stack.mask
+
+
+def choose(
+    problems: Problems, surface: Surface, results: dict[str, Any], options: SearchOptions
+) -> Choice:
+    """The model that the selection names, or the best mixture of ranks.
+
+    Parameters
+    ----------
+    problems : Problems
+    surface : Surface
+    results : dict
+        As `results_of` returns them.
+    options : SearchOptions
+    """
+    index = select(results, options.selection, surface.n_folds)
+    single = single_choice(index, results, options)
+    if not (options.stacks and surface.grid.caps):
+        return single
+    place, stack = _find_stack(problems, surface, results, options)
+    return Choice(
+        index=index,
+        candidate=place[0],
+        alpha=float(surface.alphas[place[1]]),
+        rank=stack.mask.shape,
+        error=stack.cross_fitted_mse,
+        stack=stack,
+    )
+
+
+def single_choice(
+    index: Index, results: dict[str, Any], options: SearchOptions, key: str = "mean_mse"
+) -> Choice:
+    """The model at an index of the surface."""
+    split = len(index) - results["n_parameters"].ndim
+    place = index[:split] if options.named_candidates else (0, *index[:split])
+    alpha = float(results["alphas"][place[1]])
+    rank = tuple(i + 1 for i in index[split:])
+    return Choice(index, place[0], alpha, rank, float(results[key][index]))
+
+
+def _find_stack(
+    problems: Problems, surface: Surface, results: dict[str, Any], options: SearchOptions
+) -> tuple[Index, Stack]:
+    """The place ``(candidate, alpha)`` of the best stack, and that stack."""
+    if surface.stacks:
+        return min(surface.stacks.items(), key=lambda item: item[1].cross_fitted_mse)
+    folds, mean = problems.folds, surface.mean_mse
+    scaled, n_parameters = scaled_penalties(surface.alphas, folds), results["n_parameters"]
+    least = np.nanmin(mean, axis=tuple(range(2, mean.ndim)))
+    paths: dict[int, list[tuple[RankPath, HeldOut]]] = {}
+
+    def stack_at(place: Index, bound: float) -> Stack | None:
+        candidate, a = place
+        if candidate not in paths:
+            paths.clear()  # of one candidate at a time
+            folds.prepare(candidate)
+            pairs = [problems(k, candidate, float(scaled.min())) for k in range(folds.n_folds)]
+            caps, subspaces = surface.grid.caps, options.subspaces
+            paths[candidate] = [(rank_path(*pair, caps, subspaces), pair[1]) for pair in pairs]
+
+        def terms(fold: int) -> FoldTerms:
+            path, held_out = paths[candidate][fold]
+            return FoldTerms.of(path.terms(float(scaled[a])), held_out)
+
+        parts = over_folds(folds.n_folds, terms, n_parallel(folds, options.n_jobs))
+        start = tuple(i + 1 for i in best_index(mean[place], n_parameters))
+        with limit_threads(1):
+            return stack_ranks(parts, start, candidates=surface.grid.mask(), bound=bound)
+
+    return best_stack(scaled, least, stack_at)[0]
+
+
+def select(
+    results: dict[str, Any],
+    selection: str | Callable[..., Any],
+    n_folds: int,
+    key: str = "mean_mse",
+) -> Index:
+    """Index into the surface of the model that `selection` names.
+
+    Parameters
+    ----------
+    results : dict
+        With at least the surface, ``std_mse`` and ``n_parameters``, of shape (R0, ..., Rp),
+        ``alphas``, and ``null_mse``. Entries that are NaN are not candidates.
+    selection : {"stack", "min", "1se"} or callable
+        A callable gets the results and returns an index into the surface: a tuple, or an int into
+        its flattened form. The index of a stack is that of "min", the best single model.
+    n_folds : int
+    key : str
+        Which of the results is the surface to be minimised.
+    """
+    surface = results[key]
+    if callable(selection):
+        return _check_index(selection(results), surface)
+    if selection == "1se":
+        return one_standard_error(results, n_folds)
+    return best_index(surface, results["n_parameters"], results.get("null_mse", 0.0))
+
+
+def best_index(surface: np.ndarray, n_parameters: np.ndarray, scale: float = 0.0) -> Index:
+    """The smallest entry; among those that rounding cannot tell apart, the smallest model.
+
+    The rounding of the errors is that of the terms whose differences they are, of size `scale`.
+    """
+    least = np.nanmin(surface)
+    tied = surface <= least + 1e-12 * abs(least) + 1e-14 * scale
+    return _first_of(tied, np.broadcast_to(n_parameters, surface.shape))
+
+
+def one_standard_error(results: dict[str, Any], n_folds: int) -> Index:
+    """The smallest model within a standard error of the best; of these the largest penalty.
+
+    The standard error is that of the best model's mean over the folds. A rank above the product of
+    the others has the parameters of a smaller one, which goes before it.
+    """
+    surface, count = results["mean_mse"], results["n_parameters"]
+    best = best_index(surface, count, results.get("null_mse", 0.0))
+    if n_folds < 2:
+        raise ValueError(f"selection='1se' needs at least two folds; cv gave {n_folds}.")
+    # std_mse divides by the number of folds, an estimate of the variance by one less.
+    bound = surface[best] + results["std_mse"][best] / np.sqrt(n_folds - 1)
+    ranks = np.ogrid[tuple(slice(1, n + 1) for n in count.shape)]
+    beyond = sum((R * R > math.prod(ranks) for R in ranks), start=np.zeros(count.shape, bool))
+    alphas = np.reshape(results["alphas"], (-1,) + (1,) * count.ndim)
+    keys = (np.broadcast_to(key, surface.shape) for key in (count, beyond, -alphas, surface))
+    return _first_of(surface <= bound, *keys)
+
+
+def _first_of(among: np.ndarray, *keys: np.ndarray) -> Index:
+    """Index of the entry of a mask that has the smallest keys, the first key first."""
+    where = np.unravel_index(np.flatnonzero(among), among.shape)
+    first = np.lexsort([key[where] for key in reversed(keys)])[0]
+    return tuple(int(i[first]) for i in where)
+
+
+def _check_index(index: Any, surface: np.ndarray) -> Index:
+    try:
+        flat = isinstance(index, Integral)
+        place = np.unravel_index(int(index), surface.shape) if flat else index
+        value = surface[tuple(int(i) for i in place)]
+        if np.ndim(value):
+            raise IndexError("too few entries")
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"The selection callable must return an int or a tuple that indexes the error surface "
+            f"of shape {surface.shape}; got {index!r}."
+        ) from error
+    found = tuple(int(i) % n for i, n in zip(place, surface.shape, strict=True))
+    if np.isnan(value):
+        raise ValueError(f"The selection callable returned {found}, which is not a candidate.")
+    return found
+
+
+# ---------------------------------------------------------------- residuals of the choice
+
+
+def fold_residuals(
+    problems: Problems, choice: Choice, min_alpha: float, options: SearchOptions
+) -> list[Any]:
+    """Residuals of the chosen model in every fold, fitted to the other folds.
+
+    Parameters
+    ----------
+    problems : Problems
+    choice : Choice
+    min_alpha : float
+        The smallest penalty of the search, in the units of the user's data.
+    options : SearchOptions
+    """
+    folds, alpha = problems.folds, scaled_alpha(choice.alpha, problems.folds.x_unit)
+    lowest = scaled_alpha(min_alpha, folds.x_unit)
+    folds.prepare(choice.candidate)
+
+    def run(fold: int) -> Any:
+        mask = None if choice.stack is None else choice.stack.fold_masks[fold]
+        structure = options.structure(choice.rank if mask is None else mask.shape)
+        problem = problems(fold, choice.candidate, lowest)[0].at(alpha)
+        fit = solve(
+            problem, structure, folds.shape[0], fit_intercept=options.fit_intercept, mask=mask
+        )
+        return folds.residuals(fold, choice.candidate, fit)
+
+    return over_folds(folds.n_folds, run, n_parallel(folds, options.n_jobs))

@@ -10,15 +10,23 @@ import numpy as np
 from sklearn import model_selection as splitters
 
 from ..core.namespace import Array, on_host, to_numpy
-from ..data.moments import Moments
-from ..data.source import Source
+from ..data.validation import Samples
+from ..streaming.moments import Moments
+from ..streaming.stream import Stream
 
-__all__ = ["Split", "check_splits", "gather_folds", "is_partition", "labels_of"]
-__all__ += ["merge_others", "partition_of", "pieces_of"]
+__all__ = ["Split", "check_splits", "gather_folds", "is_partition", "labels_of", "partition_of"]
+__all__ += ["pieces_of", "split"]
 
 Split = tuple[np.ndarray, np.ndarray]
 # Splitters that count the samples and look at nothing of them.
 _COUNTING = (splitters.KFold, splitters.RepeatedKFold, splitters.ShuffleSplit)
+
+
+def split(data: Samples | Stream, cv: Any, groups: Any = None) -> list[Split]:
+    """Training and test indices of each fold; those of a stream are a partition, since it is read once."""
+    if isinstance(data, Stream):
+        return partition_of(data, cv, groups)
+    return check_splits(cv, data.X, data.Y, groups, data.w)
 
 
 def check_splits(
@@ -86,7 +94,7 @@ def is_partition(splits: Sequence[Split], n_samples: int) -> bool:
 
 
 def gather_folds(
-    source: Source, cv: Any, groups: Any = None, response_grams: bool = False
+    stream: Stream, cv: Any, groups: Any = None, response_grams: bool = False
 ) -> tuple[list[Moments], list[Split] | None]:
     """Moments of the folds of data beyond memory, from one pass over them.
 
@@ -97,19 +105,19 @@ def gather_folds(
     splits : list of index pairs, or None
         The pieces to train on and to test on, where these are not the other folds and the fold.
     """
-    splits, n = _splits_of(source, cv, groups), source.n_samples
+    splits, n = _splits_of(stream, cv, groups), stream.n_samples
     if is_partition(splits, n):
-        return source.fold_moments(labels_of(splits, n), len(splits), response_grams), None
-    labels, cut = pieces_of(splits, n, source.weights)
-    n_pieces, d = int(labels.max()) + 1, source.n_features
-    held = 8 * (n_pieces + 2 * len(splits)) * d * (d + math.prod(source.output_shape))
-    if held > max(source.max_bytes, 2**26):
+        return stream.fold_moments(labels_of(splits, n), len(splits), response_grams), None
+    labels, cut = pieces_of(splits, n, stream.weights)
+    n_pieces, d = int(labels.max()) + 1, stream.n_features
+    held = 8 * (n_pieces + 2 * len(splits)) * d * (d + math.prod(stream.output_shape))
+    if held > max(stream.max_bytes, 2**26):
         raise ValueError(
             f"cv={cv!r} cuts the data into {n_pieces} pieces, and the moments of all of them and "
             f"of {len(splits)} splits would take {held / 2**20:.3g} MiB; the memory budget is "
-            f"{source.max_bytes / 2**20:.3g} MiB. Take fewer splits, or KFold or GroupKFold."
+            f"{stream.max_bytes / 2**20:.3g} MiB. Take fewer splits, or KFold or GroupKFold."
         )
-    return source.fold_moments(labels, n_pieces, response_grams), cut
+    return stream.fold_moments(labels, n_pieces, response_grams), cut
 
 
 def pieces_of(
@@ -158,15 +166,15 @@ def pieces_of(
     ]
 
 
-def _splits_of(source: Source, cv: Any, groups: Any = None) -> list[Split]:
-    samples = np.empty((source.n_samples, 0))  # splitters ask for the number of samples only
-    return check_splits(cv, samples, samples, groups, source.weights)
+def _splits_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
+    samples = np.empty((stream.n_samples, 0))  # splitters ask for the number of samples only
+    return check_splits(cv, samples, samples, groups, stream.weights)
 
 
-def partition_of(source: Source, cv: Any, groups: Any = None) -> list[Split]:
+def partition_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
     """The splits of data beyond memory, which are read once."""
-    splits = _splits_of(source, cv, groups)
-    if not is_partition(splits, source.n_samples):
+    splits = _splits_of(stream, cv, groups)
+    if not is_partition(splits, stream.n_samples):
         raise ValueError(
             f"data beyond memory are read once, so cv must test every sample once and train on all "
             f"others, as KFold and GroupKFold do; cv={cv!r} does not."
@@ -180,22 +188,3 @@ def labels_of(splits: Sequence[Split], n_samples: int) -> np.ndarray:
     for fold, (_, test) in enumerate(splits):
         labels[test] = fold
     return labels
-
-
-def merge_others(parts: Sequence[Moments]) -> list[Moments]:
-    """For each part the moments of all the others, with about three merges a part."""
-    before: list[Moments | None] = [None]
-    for part in parts[:-1]:
-        before.append(_merged(before[-1], part))
-    after: Moments | None = None
-    merged: list[Moments] = []
-    for part, head in zip(reversed(parts), reversed(before), strict=True):
-        both = _merged(head, after)
-        assert both is not None
-        merged.append(both)
-        after = _merged(part, after)
-    return merged[::-1]
-
-
-def _merged(a: Moments | None, b: Moments | None) -> Moments | None:
-    return b if a is None else a if b is None else a + b

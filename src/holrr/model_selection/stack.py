@@ -1,7 +1,7 @@
-"""The best mixture of all ranks at one penalty, exactly, from the terms of the error surface.
+"""Stacking: the best mixture of the fits of all ranks, computed from the terms of the error surface.
 
 The fits of all ranks at one penalty are leading blocks of one core. So a mixture of them is a mask
-`m` on that core, and its held-out error is convex in `m`. With the terms of `surface.RankPath`,
+`m` on that core, and its held-out error is convex in `m`. With the terms of `RankPath`,
 
     E(m)  =  mean over the folds of  (||Yv||^2 + <S m, G (S m)> - 2 <S m, H>) / size .
 
@@ -10,20 +10,25 @@ has the least sum of the gradient: a cumulative sum along every axis, as for the
 found are kept and their weights are solved for again (fully corrective). The gradient is linear in
 these weights, so that a block costs one product with the core of each fold.
 
-How many blocks to use is chosen by cross-fitting: each fold judges the mixture of the first L
+The number of blocks is chosen by cross-fitting: each fold evaluates the mixture of the first L
 blocks with the weights that the other folds give it. The first block is the best single rank, so
 that nothing worse is chosen.
+
+The weights are the projection of the origin onto the convex hull of the residuals, by Wolfe's
+active set method (`project_onto_hull`).
 
 References
 ----------
 M. Jaggi (2013). Revisiting Frank-Wolfe: projection-free sparse convex optimization. ICML.
+
+P. Wolfe (1976). Finding the nearest point in a polytope. Mathematical Programming 11, 128-149.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,16 +43,17 @@ from ..core.namespace import (
     on_host,
     to_numpy,
 )
-from .held_out import HeldOut
-from .hull import nearest_in_hull, squares
-from .terms import Terms, cumulative_sum
+from .surface import HeldOut, Terms, cumulative_sum
 
-__all__ = ["MAX_BLOCKS", "FoldTerms", "Stack", "mask_of", "stack_ranks"]
+__all__ = ["MAX_BLOCKS", "FoldTerms", "Stack", "best_stack", "mask_of", "project_onto_hull"]
+__all__ += ["quadratic_form", "stack_ranks"]
 
 Index = tuple[int, ...]
 
-# The longest path that is looked at.
+# Longest path of blocks.
 MAX_BLOCKS = 20
+# Penalties in a row that are worse than a neighbour before a search along them ends.
+_PATIENCE = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +171,7 @@ class _Path:
         self.add(tuple(int(R) for R in start))
 
     def _zeros(self, shape: Iterable[int]) -> Array:
-        """Zeros beside the terms."""
+        """Zeros on the device of the terms."""
         S = self.folds[0].S
         return namespace_of(S).zeros(tuple(shape), dtype=S.dtype, device=device_of(S))
 
@@ -190,8 +196,8 @@ class _Path:
         row = inner - self.linear - linear + self.yy[:, None]
         self.grams[:, n, :] = self.grams[:, :, n] = row
         B = self.grams.sum(axis=0)
-        self.weights.append(nearest_in_hull(B, self.weights[-1]))
-        self.mse.append(squares(B, self.weights[-1]))
+        self.weights.append(project_onto_hull(B, self.weights[-1]))
+        self.mse.append(quadratic_form(B, self.weights[-1]))
         self.cross_fitted.append(self.cross_fit())
         self.path_of_fold_weights.append(self.fold_weights)
 
@@ -203,8 +209,8 @@ class _Path:
         E_k(v) = F(v) - (F - E_k)(v) >= F(m) - (F - E_k)(m) = E_k(m).
         """
         B = np.tensordot(self.others, self.grams, 1)
-        self.fold_weights = list(map(nearest_in_hull, B, self.fold_weights))
-        return sum(map(squares, self.grams, self.fold_weights))
+        self.fold_weights = list(map(project_onto_hull, B, self.fold_weights))
+        return sum(map(quadratic_form, self.grams, self.fold_weights))
 
     def step(self) -> tuple[Index, float]:
         """The block that the gradient points to, and the Frank-Wolfe gap."""
@@ -325,3 +331,130 @@ def _products(S: Array, H: Array, G: Array, block: Index) -> tuple[Array, Array]
     product *= S[(slice(None), slice(None), *_leading(block[1:]))]
     linear = xp.reshape(rows, (K, 1, -1)) @ xp.reshape(H, (K, -1, 1))
     return product, linear[:, 0, :]
+
+
+# ---------------------------------------------------------------- projection onto a convex hull
+
+
+def quadratic_form(B: np.ndarray, w: np.ndarray) -> float:
+    """``w' B w``, no smaller than what rounding leaves where long vectors cancel each other."""
+    return max(float(w @ B @ w), 1e-14 * float(w @ np.abs(B) @ w))
+
+
+def project_onto_hull(B: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Weights that add up to one, none negative, with the least ``w' B w``.
+
+    Parameters
+    ----------
+    B : array of shape (n, n)
+        Gram matrix of the corners; may be singular.
+    w : array of shape (n - 1,)
+        The answer for all corners but the last.
+
+    Examples
+    --------
+    >>> project_onto_hull(np.diag([1.0, 3.0]), np.ones(1))
+    array([0.75, 0.25])
+    """
+    w = np.append(w, 0.0 if w.size else 1.0)
+    active = np.flatnonzero(w).tolist()
+    slope = B @ w
+    while True:
+        j, error = int(np.argmin(slope)), w @ slope
+        rounding = np.finfo(float).eps * (w @ np.abs(B) @ w)
+        if j in active or not slope[j] < error - rounding:
+            return w
+        active.append(j)
+        v = _least_within(B, w, active)
+        slope = B @ v
+        if not v @ slope < error - rounding:  # so that it ends
+            return w
+        w = v
+
+
+def _least_within(B: np.ndarray, w: np.ndarray, active: list[int]) -> np.ndarray:
+    """The best weights of the active corners; those whose weights vanish on the way leave."""
+    while True:
+        target, now = _affine(B[np.ix_(active, active)]), w[active]
+        w, falls, way = np.zeros_like(w), target <= 0, now - target
+        if not falls.any():
+            w[active] = target
+            return w
+        ratio = np.where(falls, now / np.where(way > 0, way, 1.0), np.inf)
+        now = np.where(ratio > ratio.min(), now - ratio.min() * way, 0.0)
+        w[active] = now / now.sum()
+        active[:] = [j for j in active if w[j] > 0]
+
+
+def _affine(B: np.ndarray) -> np.ndarray:
+    """Weights of any sign that add up to one, with the least ``w' B w``."""
+    # About the shortest corner, in units of the distances: w = e_j + sum_i z_i (e_i - e_j) / d_i.
+    j = int(np.argmin(np.diagonal(B)))
+    C = B - B[:, [j]] - B[[j], :] + B[j, j]
+    d = np.sqrt(np.maximum(np.diagonal(C), 0.0))
+    d[d == 0] = 1.0
+    z = np.linalg.lstsq(C / d / d[:, None], (B[j, j] - B[:, j]) / d, rcond=None)[0] / d
+    z[j] += 1 - z.sum()
+    return z
+
+
+# ---------------------------------------------------------------- the best penalty
+
+
+def best_stack(
+    alphas: np.ndarray,
+    least: np.ndarray,
+    stack_at: Callable[[Index, float], Stack | None],
+    is_promising: Callable[[int, tuple[Index, Stack] | None], bool] = lambda candidate, best: True,
+) -> tuple[tuple[Index, Stack], dict[Index, float]]:
+    """The place ``(candidate, alpha)`` of the best stack with that stack, and all errors computed.
+
+    For each candidate the search goes from the penalty of the best single rank in both directions,
+    as long as stacks get better.
+
+    Parameters
+    ----------
+    alphas : array of shape (n_alphas,)
+    least : array of shape (n_candidates, n_alphas)
+        Least error of a single rank at each place.
+    stack_at : callable
+        Gives the stack of a place, or None if its error must exceed a bound.
+    is_promising : callable
+        Whether the other penalties of a candidate are tried after the stack of the first one
+        exceeded the bound, given the best stack so far.
+    """
+    best: tuple[Index, Stack] | None = None
+    found: dict[Index, float] = {}
+    for candidate in map(int, np.argsort(np.min(least, axis=1), kind="stable")):
+        promising = is_promising(candidate, best)
+        errors: dict[int, float] = {}
+        for a in _around(alphas, int(np.argmin(least[candidate])), errors):
+            place = (candidate, a)
+            bound = np.inf if best is None else best[1].cross_fitted_mse
+            stack = stack_at(place, bound)
+            found[place] = errors[a] = np.inf if stack is None else stack.cross_fitted_mse
+            if stack is not None and (best is None or errors[a] < best[1].cross_fitted_mse):
+                best = place, stack
+            if stack is None and len(errors) == 1 and not promising:
+                break
+    if best is None:
+        raise ValueError("No mixture of ranks has a finite held-out error.")
+    return best, found
+
+
+def _around(alphas: np.ndarray, start: int, errors: dict[int, float]) -> Iterator[int]:
+    """The start, then its neighbours one by one, in both directions while they get better.
+
+    The caller puts the error of each into `errors`.
+    """
+    order = np.argsort(alphas)
+    middle = int(np.flatnonzero(order == start)[0])
+    yield start
+    for side in (order[middle + 1 :], order[:middle][::-1]):
+        least, worse = errors[start], 0
+        for a in map(int, side):
+            if worse >= _PATIENCE:
+                break
+            yield a
+            worse = 0 if errors[a] < least else worse + 1
+            least = min(least, errors[a])

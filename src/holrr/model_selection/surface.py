@@ -8,16 +8,20 @@ sums. With ``A`` the map from the core's input mode to predictions, ``G = A'A`` 
     inc = S * (diag(G) S + 2 tril(G, -1) S - 2 H)        (elementwise *, mode 0 along the rows)
     squared error of all ranks = ||Yv||^2 + cumulative sum of inc along every axis.
 
-Nothing here knows whether the problem is primal, dual or that of a kernel. To cross-validate a new
-kind of model, build for each fold the `Spectral` problem of its training part and the `HeldOut`
-data in the coordinates of that problem, from moments or from features, and call `error_surface`.
-All penalties share the products with the data: a penalty is a scaling of rows.
+The problem may be primal, dual or that of a kernel. To cross-validate a new kind of model, build for
+each fold the `Spectral` problem of its training part and the `HeldOut` data in the coordinates of
+that problem, from moments or from features, and call `error_surface`. All penalties share the
+products with the data: a penalty is a scaling of rows.
+
+Where there are more input directions than outputs, nothing of the size of the inputs has to be
+decomposed for a penalty (`OutputSidePath`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -26,9 +30,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..core.approximate import hosvd, safe_scale
+from ..core.finite import check_finite
+from ..core.moments import CentredMoments
 from ..core.namespace import (
     Array,
-    all_beside,
+    all_to_device_of,
     all_to_numpy,
     asarray_like,
     device_of,
@@ -36,16 +42,19 @@ from ..core.namespace import (
     is_numpy_array,
     namespace_of,
     on_host,
+    row_blocks,
+    squared_norm,
     to_numpy,
 )
 from ..core.spectral import Spectral
-from ..core.tensor import gram, unfold
+from ..core.tensor import fold, gram, mode_product, unfold
 from ..core.threads import map_in_threads
-from .held_out import HeldOut
-from .terms import Terms, extended, rotated
 
-__all__ = ["RankPath", "error_surface", "prepare_paths", "rank_path"]
+__all__ = ["HeldOut", "HeldOutSamples", "RankPath", "Terms", "cumulative_sum", "error_surface"]
+__all__ += ["extended", "prepare_paths", "rank_path", "rotated"]
 
+# Bytes of held-out outputs that are centred together.
+_BLOCK = 2**26
 # Up to this many rows the host, on all of its cores, beats an accelerator at many eigenproblems.
 _HOST_ROWS = 256
 # One thread more for each so many of them.
@@ -53,33 +62,182 @@ _ROWS_OF_A_THREAD = 16
 # Bytes of the cores of penalties that an accelerator takes together.
 _TOGETHER = 2**29
 
+# ---------------------------------------------------------------- held-out data
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Held-out data in the coordinates of a training problem, centred at its means.
+
+    With the features ``F = (Xv - mean_x) basis`` of the held-out inputs (in which the factor
+    ``1 / sqrt(lam + alpha)`` is left out, so that they serve every penalty):
+
+    Parameters
+    ----------
+    C : array of shape (r, r)
+        ``F'F``.
+    B : array of shape (r, d1, ..., dp)
+        ``F'(Yv - mean_y)``.
+    yy : float
+        ``||Yv - mean_y||^2``.
+    weight : float
+        Sum of the weights of the held-out samples.
+    """
+
+    C: Array
+    B: Array
+    yy: float
+    weight: float
+
+    @classmethod
+    def from_moments(cls, problem: Spectral, m: CentredMoments) -> HeldOut:
+        """From the held-out samples' own moments (primal problems)."""
+        m = m.about(problem.mean_x, problem.mean_y)
+        P = problem.basis
+        return cls(P.T @ m.Sxx @ P, mode_product(m.Sxy, P.T, 0), m.syy, m.weight)
+
+    @classmethod
+    def from_features(
+        cls, F: Array, Y: Array, mean_y: Array, sample_weight: Array | None = None
+    ) -> HeldOut:
+        """From features and outputs of the held-out samples (dual and kernel problems).
+
+        Parameters
+        ----------
+        F : array of shape (n_samples, r)
+            ``(Xv - mean_x) basis``; for a kernel ``K(Xv, X) basis``, centred as in training.
+        Y : array of shape (n_samples, d1, ..., dp)
+            Outputs as they are.
+        mean_y : array of shape (d1, ..., dp)
+            The training mean.
+        sample_weight : array of shape (n_samples,), optional
+        """
+        xp, (n, r), size = namespace_of(F), F.shape, math.prod(Y.shape[1:])
+        w = xp.ones_like(F[:, 0]) if sample_weight is None else sample_weight
+        B, yy = 0.0, 0.0
+        for rows in row_blocks(n, 8 * size, _BLOCK):
+            Yc = xp.astype(Y[rows, ...], xp.float64, copy=False) - mean_y
+            Yc = xp.reshape(Yc, (Yc.shape[0], size)) * xp.sqrt(w[rows])[:, None]
+            B = B + (F[rows, :] * xp.sqrt(w[rows])[:, None]).T @ Yc
+            yy += float(squared_norm(Yc))
+        if not math.isfinite(yy):
+            check_finite(Y, "y")
+        C = (F * w[:, None]).T @ F
+        return cls(C, xp.reshape(B, (r, *Y.shape[1:])), yy, float(xp.sum(w)))
+
+    @classmethod
+    def of_training(cls, problem: Spectral, weight: float) -> HeldOut:
+        """The training samples themselves, for criteria that judge the fit by its residual."""
+        s = problem.s
+        C = namespace_of(s).eye(s.shape[0], dtype=s.dtype, device=device_of(s)) * (s * s)
+        return cls(
+            C, fold(unfold(problem.T, 0) * s[:, None], 0, problem.T.shape), problem.syy, weight
+        )
+
+    @property
+    def size(self) -> float:
+        """Weight times number of outputs: what a sum of squares is divided by for its mean."""
+        return self.weight * math.prod(self.B.shape[1:])
+
+
+# ---------------------------------------------------------------- terms of the surface
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Core, products and Gram matrix of `surface`, of all modes or along the input rank only.
+
+    Parameters
+    ----------
+    S, H : arrays of shape (..., R0, ..., Rp)
+    M : array of shape (..., R0, R0)
+        ``diag(G) + 2 tril(G, -1)``.
+    """
+
+    S: Array
+    H: Array
+    M: Array
+
+    def errors(self, yy: float) -> Array:
+        """Squared errors of all ranks; `yy` is that of predicting the mean."""
+        block, lead = self.increments(), self.M.ndim - 2
+        block[(slice(None),) * lead + (0,) * (block.ndim - lead)] += yy  # where all sums begin
+        for axis in reversed(range(lead, block.ndim)):
+            block = cumulative_sum(block, axis)
+        return block
+
+    def increments(self) -> Array:
+        """``inc``: the sum over a leading block is the excess error of the fit of that rank."""
+        xp, S = namespace_of(self.S), self.S
+        rows = xp.reshape(S, (*S.shape[: self.M.ndim - 1], -1))
+        inc = xp.reshape(self.M @ rows, tuple(S.shape))
+        inc -= 2 * self.H
+        inc *= S
+        return inc
+
+
+def cumulative_sum(A: Array, axis: int) -> Array:
+    """Running sums along an axis; in place, slice by slice, where that is quicker."""
+    n, rest = A.shape[axis], math.prod(A.shape[axis + 1 :])
+    if not is_numpy_array(A) or (rest < 16 and n > 32):
+        return namespace_of(A).cumulative_sum(A, axis=axis)
+    slices = A.reshape(-1, n, rest)
+    for j in range(1, n):
+        slices[:, j] += slices[:, j - 1]
+    return A
+
+
+def extended(block: Array, ranks: Sequence[int]) -> Array:
+    """`block`, of shape (..., R0, ...), with its last slices repeated up to the ranks."""
+    lead = block.ndim - len(ranks)
+    for axis, R in enumerate(ranks, start=lead):
+        n = block.shape[axis]
+        if n != R:
+            index = asarray_like(np.minimum(np.arange(R), n - 1), block)
+            block = namespace_of(block).take(block, index, axis=axis)
+    return block
+
+
+def rotated(A: Array, B: Array, bases: Sequence[Array]) -> tuple[Array, Array]:
+    """Matrices of shape (..., D, k) as tensors ``A' x_1 U1' ...`` and ``B' x_1 U1' ...``.
+
+    Side by side: each step multiplies along the leading mode, which becomes the last. That is one
+    matrix product without a copy, and after all modes their order is the old one.
+    """
+    xp, (*lead, _, k) = namespace_of(A), A.shape
+    both = xp.concat([A, B], axis=-1)
+    for U in bases:
+        both = xp.matrix_transpose(xp.reshape(both, (*lead, U.shape[-2], -1))) @ U
+    both = xp.reshape(both, (*lead, 2 * k, *(U.shape[-1] for U in bases)))
+    before = (slice(None),) * len(lead)
+    return both[(*before, slice(k), ...)], both[(*before, slice(k, None), ...)]
+
+
+# ---------------------------------------------------------------- the surface of one fold
+
 
 def error_surface(
-    problem: Spectral,
+    path: RankPath,
     held_out: HeldOut,
     alphas: Iterable[float],
     ranks: Sequence[int],
     *,
-    subspaces: str = "fitted",
-    out: np.ndarray | None = None,
+    out: Array | None = None,
     tick: Callable[[], object] = lambda: None,
-) -> np.ndarray:
+) -> Array:
     """Held-out mean squared error for all penalties and all ranks up to the given ones.
 
     Parameters
     ----------
-    problem : Spectral
-        The training problem.
+    path : RankPath
+        Of the training problem and the held-out data, see `rank_path`.
     held_out : HeldOut
-        The held-out data in its coordinates.
     alphas : sequence of n_alphas floats
     ranks : sequence of int
         The largest rank of each mode, input mode first. With fewer entries than modes only these
-        modes are cut: none for ridge regression, ``(R0,)`` for low-rank regression.
-    subspaces : {"fitted", "response"}
-        Where the output subspaces come from, as in `HOLRR`.
+        modes are reduced: none for ridge regression, ``(R0,)`` for low-rank regression.
     out : array of shape (n_alphas, R0, ...), optional
-        Where to put the result: on the host, or where the problem is.
+        Where to put the result: on the host, or on the device of the problem.
     tick : callable, optional
         Called after each penalty.
 
@@ -91,7 +249,6 @@ def error_surface(
     """
     alphas, ranks = list(alphas), tuple(ranks)
     surface: Array = np.empty((len(alphas), *ranks)) if out is None else out
-    path = rank_path(problem, held_out, ranks, subspaces)
     if not ranks:
         errors = np.maximum(path.yy + path.ridge_errors(alphas), 0.0) / held_out.size
         surface[...] = asarray_like(errors, surface)
@@ -185,7 +342,7 @@ class RankPath:
         """Keep the leading ones of the eigenvectors of `scaled_grams`, smallest first."""
         pairs = zip(vectors, self.ranks, strict=False)
         # What comes of them does not depend on their signs.
-        bases: list[Array] = all_beside([U[:, :, : -R - 1 : -1] for U, R in pairs], self.T)
+        bases: list[Array] = all_to_device_of([U[:, :, : -R - 1 : -1] for U, R in pairs], self.T)
         self.found |= {alpha: [U[a, ...] for U in bases] for a, alpha in enumerate(alphas)}
 
     def together(self, alphas: Sequence[float]) -> list[slice]:
@@ -335,3 +492,93 @@ def _scaled_rows(T: Array, d: Array) -> Array:
 def _rest(shape: Sequence[int], mode: int) -> int:
     """Product of the sizes of the other modes."""
     return math.prod(shape[:mode]) * math.prod(shape[mode + 1 :])
+
+
+# ---------------------------------------------------------------- fewer outputs than input directions
+
+
+class OutputSidePath(RankPath):
+    """The terms of the surface for each penalty, of a problem with fewer outputs than directions.
+
+    With the singular value decomposition ``Z = U0 diag(sigma) V'``, the fit of input rank R is the
+    ridge fit projected onto the leading R columns of `V`. With the ridge predictions ``P`` of the
+    held-out samples,
+
+        S = V' x_1 U1' ... ,    H = V'P'Yv x_1 U1' ... ,    G = V'P'P V
+
+    take the places of core, products and Gram matrix of the surface, since the factors ``sigma`` of
+    the core and ``1 / sigma`` of the others cancel in every term.
+    """
+
+    def __init__(
+        self, problem: Spectral, held_out: Any, ranks: tuple[int, ...], subspaces: str
+    ) -> None:
+        super().__init__(problem, held_out, ranks, subspaces)
+        self.F, self.Y, self.T0 = held_out.F, held_out.Y, unfold(self.T, 0)
+
+    def scaled_grams(self, alphas: Sequence[float]) -> list[Array]:
+        """None: the directions of each penalty have the size of the outputs."""
+        return []
+
+    def terms(self, *alphas: float) -> Terms:
+        xp, (alpha,) = namespace_of(self.T), alphas  # no bases are prepared: one at a time
+        root = self.root(alpha)
+        Z = self.T0 * (self.s / root)[:, None]
+        V = eigh_top(Z.T @ Z, self.ranks[0])[1]
+        PV = self._predictions(root, V)
+        H, G = PV.T @ self.Y, PV.T @ PV
+        if len(self.ranks) < self.T.ndim:
+            # The rows of V' are orthonormal: summed over the outputs, only diagonals are left.
+            eye = xp.eye(G.shape[0], dtype=G.dtype, device=device_of(G))
+            return Terms(xp.ones_like(V[0, :]), xp.sum(H * V.T, axis=1), G * eye)
+        S, H = rotated(V, H.T, self.output_bases(root))
+        return Terms(S, H, xp.tril(G) + xp.tril(G, k=-1))
+
+    def ridge_errors(self, alphas: Iterable[float]) -> np.ndarray:
+        predictions = (self._predictions(self.root(alpha), None) for alpha in alphas)
+        return np.array([float(namespace_of(P).sum((P - 2 * self.Y) * P)) for P in predictions])
+
+    def products(self, W: Array) -> tuple[Array, Array]:
+        P = self.F @ W
+        return P.T @ P, P.T @ self.Y
+
+    def _predictions(self, root: Array, V: Array | None) -> Array:
+        """``P V``, or the ridge predictions ``P = F diag(s / (s^2 + alpha)) T`` themselves."""
+        c = self.scale * self.s / root / root
+        if V is None:
+            return (self.F * c) @ self.T0
+        (n, r), (D, R) = self.F.shape, V.shape
+        if R * r * (D + n) < n * D * (r + R):
+            return self.F @ (c[:, None] * (self.T0 @ V))
+        return ((self.F * c) @ self.T0) @ V
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutSamples:
+    """Held-out samples themselves, in the coordinates of a training problem."""
+
+    F: Array  # ``(K(Xv, X) - mean) basis``, (n_samples, r), times the roots of the weights
+    Y: Array  # outputs less the training mean, (n_samples, D), likewise
+    yy: float  # squared norm of `Y`
+    weight: float  # sum of the weights
+
+    path = OutputSidePath
+    # Products of the features, which `HeldOut` has in the place of the samples, are not formed.
+    C = None
+    B = None
+
+    @classmethod
+    def of(cls, F: Array, Y: Array, mean_y: Array, w: Array | None) -> HeldOutSamples:
+        """From features and outputs as they are."""
+        xp = namespace_of(F)
+        Y = xp.reshape(xp.astype(Y, xp.float64, copy=False) - mean_y, (F.shape[0], -1))
+        if w is not None:
+            root = xp.sqrt(w)[:, None]
+            F, Y = F * root, Y * root
+        weight = float(F.shape[0]) if w is None else float(xp.sum(w))
+        return cls(F, Y, float(squared_norm(Y)), weight)
+
+    @property
+    def size(self) -> float:
+        """Weight times number of outputs: what a sum of squares is divided by for its mean."""
+        return self.weight * self.Y.shape[1]

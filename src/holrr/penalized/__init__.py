@@ -1,8 +1,7 @@
-"""Estimators that penalise the coefficients' ranks or factors instead of bounding the ranks."""
+"""Estimators that penalise the ranks or factors of the coefficients instead of bounding the ranks."""
 
-from ._mlmtnc import MLMTNC
-from ._mlmtnc_cv import MLMTNCCV
-from ._trace_norm import TraceNormRegression
-from ._trace_norm_cv import TraceNormRegressionCV
+from .mlmtnc import MLMTNC
+from .search import MLMTNCCV, TraceNormRegressionCV
+from .trace_norm import TraceNormRegression
 
 __all__ = ["MLMTNC", "MLMTNCCV", "TraceNormRegression", "TraceNormRegressionCV"]

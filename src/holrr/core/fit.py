@@ -1,0 +1,221 @@
+"""From an approximation in whitened coordinates to a fitted model.
+
+`solve` approximates, `lift` maps coefficients back, `fit_approximation` collects everything that is
+known of the fit, and the methods of `Fit` undo what was done to the data before: weights of outputs (`unweighted`) and units
+(`rescaled`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .approximate import Approximation
+from .leverage import Hat
+from .namespace import Array, asarray_like, namespace_of, to_device_of
+from .output_weights import product_of, unscale
+from .spectral import Whitened
+from .structures import Structure
+from .tensor import unfold
+from .tucker import Tucker
+
+__all__ = ["Fit", "fit_approximation", "intercept_of", "lift", "scaled_alpha", "solve"]
+
+# No penalty in scaled units is larger: nothing is left of the data long before.
+_LARGEST = float(np.finfo(float).max)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model.
+
+    Parameters
+    ----------
+    tucker : Tucker
+        Coefficients, of shape (n_inputs, d1, ..., dp).
+    intercept : array of shape (d1, ..., dp)
+        NaN for outputs that were never observed or have no weight.
+    solver, dtype : str
+        As in `Whitened`.
+    objective, lower_bound : float
+        The objective at this fit, and a lower bound on its minimum at these ranks.
+    energy : float
+        ``||Z||^2``.
+    spectra : list of p + 1 arrays
+        Leading squared singular values of each unfolding of Z.
+    n_iter : int
+        Number of rounds.
+    hat : dict or None
+        As `Hat.kept` returns it, with "intercept", whether one was fitted.
+    rss_root : array of shape (d1, ..., dp), or None
+        Roots of the residual sums of squares, where they are known.
+    weight : float, or array of shape (d1, ..., dp)
+        Sum of the weights of the samples; of the observed ones, where outputs are missing.
+    """
+
+    tucker: Tucker
+    intercept: Array
+    solver: str
+    dtype: str
+    objective: float
+    lower_bound: float
+    energy: float = math.nan
+    spectra: list[np.ndarray] | None = None
+    n_iter: int = 1
+    hat: dict[str, Any] | None = None
+    rss_root: Array | None = None
+    weight: Any = 0.0
+
+    def unweighted(self, weights: Sequence[np.ndarray] | None) -> Fit:
+        """The fit of the outputs, from one to outputs times the roots of their weights."""
+        if weights is None:
+            return self
+        coef, intercept = unscale(self.tucker, self.intercept, weights)
+        root = self.rss_root
+        if root is not None:
+            xp, v = namespace_of(root), asarray_like(product_of(weights), root)
+            root = xp.where(v > 0, root / xp.sqrt(xp.where(v > 0, v, xp.ones_like(v))), math.nan)
+        return replace(self, tucker=coef, intercept=intercept, rss_root=root)
+
+    @np.errstate(over="ignore", invalid="ignore")  # checked by `_dtype_for`
+    def rescaled(self, x_unit: float, y_unit: float) -> Fit:
+        """The fit in the units and the type of the data, from one to data divided by powers of two.
+
+        Parameters
+        ----------
+        x_unit, y_unit : float
+            What inputs and outputs were divided by.
+        """
+        coef, intercept, squares = self.tucker, self.intercept, y_unit * y_unit
+        if x_unit != 1.0 or y_unit != 1.0:
+            first, *others = coef.factors
+            if first is None:
+                coef = Tucker(coef.core * (y_unit / x_unit), coef.factors, coef.leading)
+            else:  # core and factor apart: their product may leave the range of single precision
+                coef = Tucker(coef.core * y_unit, (first / x_unit, *others), coef.leading)
+            intercept = intercept * y_unit
+        xp = namespace_of(coef.core)
+        dtype = getattr(xp, self.dtype)
+        if self.dtype == "float32" or x_unit != 1.0 or y_unit != 1.0:
+            dtype = _dtype_for(dtype, coef, intercept)
+        return replace(
+            self,
+            tucker=coef.astype(dtype),
+            intercept=xp.astype(intercept, dtype),
+            objective=self.objective * squares,
+            lower_bound=self.lower_bound * squares,
+            energy=self.energy * squares,
+            spectra=None if self.spectra is None else [s * squares for s in self.spectra],
+            hat=None if self.hat is None else {**self.hat, "unit": x_unit},
+            rss_root=None if self.rss_root is None else self.rss_root * y_unit,
+        )
+
+    def to_device_of(self, like: Array) -> Fit:
+        """Coefficients and intercept on the device of `like`: small problems are solved elsewhere."""
+        return replace(
+            self,
+            tucker=self.tucker.to_device_of(like),
+            intercept=to_device_of(self.intercept, like),
+        )
+
+
+def scaled_alpha(alpha: float, x_unit: float) -> float:
+    """The ridge penalty for inputs divided by `x_unit` that has the effect of `alpha`."""
+    return min(float(alpha) / x_unit / x_unit, _LARGEST)
+
+
+def lift(V: Tucker, problem: Whitened) -> Tucker:
+    """Coefficients from an approximation in whitened coordinates of mode 0."""
+    if V.factors[0] is not None:
+        return Tucker(V.core, (problem.lift(V.factors[0]), *V.factors[1:]), V.leading)
+    core = problem.lift(unfold(V.core, 0))
+    core = namespace_of(core).reshape(core, (core.shape[0], *V.core.shape[1:]))
+    return Tucker(core, V.factors, V.leading)
+
+
+def solve(
+    problem: Whitened,
+    structure: Structure,
+    n_inputs: int,
+    *,
+    fit_intercept: bool,
+    mask: np.ndarray | None = None,
+) -> Fit:
+    """Approximate ``problem.Z`` by a tensor of some structure, and map it back to a fitted model.
+
+    Parameters
+    ----------
+    problem : Whitened
+    structure : Structure
+    n_inputs : int
+        Number of inputs, which bounds the rank of the input mode.
+    fit_intercept : bool
+    mask : array of shape (R0, ...), optional
+        Multiplies the core: a mixture of the fits of many ranks.
+    """
+    found, share = structure.approximate(problem, n_inputs, rotate=mask is not None), 1.0
+    if mask is not None:
+        found, share = found.masked(mask), float(mask.mean())
+    return fit_approximation(problem, found, fit_intercept=fit_intercept, share=share)
+
+
+def fit_approximation(
+    problem: Whitened, found: Approximation, *, fit_intercept: bool, share: float = 1.0
+) -> Fit:
+    """The fitted model that an approximation of ``problem.Z`` stands for.
+
+    Parameters
+    ----------
+    problem : Whitened
+    found : Approximation
+    fit_intercept : bool
+    share : float
+        Share of the core that a mask has kept, which scales the degrees of freedom.
+    """
+    coef, hat = lift(found.tucker, problem), problem.hat
+    assert isinstance(hat, Hat)
+    rss = hat.residual_squares(problem.Z, found.tucker)
+    root = None
+    if rss is not None:
+        xp = namespace_of(rss)
+        root = xp.where(xp.isnan(problem.mean_y), xp.full_like(rss, math.nan), xp.sqrt(rss))
+    kept = hat.kept(share * hat.share(found.tucker))
+    return Fit(
+        tucker=coef,
+        intercept=intercept_of(coef, problem),
+        solver=problem.solver,
+        dtype=problem.dtype,
+        objective=problem.residual + found.error,
+        lower_bound=problem.residual + found.lower_bound,
+        energy=problem.norm,
+        spectra=list(found.spectra),
+        n_iter=1 + found.n_iter,
+        hat={**kept, "intercept": fit_intercept},
+        rss_root=root,
+        weight=hat.weight,
+    )
+
+
+def intercept_of(coef: Tucker, problem: Any) -> Array:
+    """``mean_y - <mean_x, W>`` of a problem with these centres."""
+    return problem.mean_y - coef.map_input(problem.mean_x[None, :])[0, ...]
+
+
+def _dtype_for(dtype: Any, coef: Tucker, intercept: Array) -> Any:
+    """The type of the data, or double precision where the coefficients leave its range."""
+    xp = namespace_of(coef.core)
+    arrays = [A for A in (intercept, coef.core, *coef.factors) if A is not None]
+    largest = xp.stack([xp.max(xp.abs(A)) for A in arrays[1:]])
+    for wide, least in ((dtype, float(xp.finfo(dtype).smallest_normal)), (xp.float64, 0.0)):
+        # Neither infinite nor vanished; outputs that were never observed are NaN.
+        lost = [xp.any(xp.isinf(xp.astype(A, wide, copy=False))) for A in arrays]
+        lost.append(xp.any((largest > 0) & (largest < least)))
+        if not bool(xp.any(xp.stack(lost))):  # one question, since an accelerator is waited for
+            return wide
+    raise ValueError(
+        "y is so large, and X or the penalty so small, that the coefficients overflow: scale X or y."
+    )

@@ -1,0 +1,177 @@
+"""Labels on results: predictions as the kind of object that y was, a fitted model as a Dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from copy import deepcopy
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..core.namespace import is_numpy_array, to_numpy
+from ..extras import need
+from .arrays import comes_from, is_dask
+from .labels import Grid, Labels, free, mode_coordinates, mode_names, row_index
+from .unlabel import dimension_of_inputs
+
+__all__ = ["relabel", "to_xarray"]
+
+
+def relabel(labels: Labels | None, X: Any, out: Any) -> Any:
+    """Predictions, (n_samples, d1, ..., dp), as what the outputs of the fit were.
+
+    The samples have the names of the rows of `X`, the inputs as the user passed them. It is the
+    array itself where there are no labels, where it is not of NumPy or Dask, and where the library
+    of the labels is not installed.
+    """
+    if labels is None:
+        return out
+    if labels.flat:
+        named = isinstance(labels.flat, Grid)
+        out = out.reshape((out.shape[0], *(labels.flat.shape if named else (-1,))))
+    make = _MAKERS.get(labels.kind)
+    lazy = labels.kind in ("dataarray", "dataset") and is_dask(out)  # tables cannot be
+    if make is None or not (is_numpy_array(out) or lazy):
+        return out
+    library, maker = make
+    try:
+        module = import_module(library)
+    except ImportError:
+        return out
+    return maker(module, labels, X, out)
+
+
+# ---------------------------------------------------------------- xarray
+
+
+def _data_array(xr: Any, labels: Labels, X: Any, out: Any) -> Any:
+    return _array(xr, labels.outside or Grid(), *_rows(labels, X), out)
+
+
+def _dataset(xr: Any, labels: Labels, X: Any, out: Any) -> Any:
+    grid, (dim, rows) = labels.outside, _rows(labels, X)
+    assert grid is not None
+    axis = grid.dims[0]
+    coords = {k: v for k, v in grid.coords.items() if k != axis}
+    found = {}
+    for k, (name, attrs) in enumerate(labels.variables.items()):
+        one = Grid(grid.dims[1:], grid.shape[1:], coords, name, attrs, grid.levels)
+        found[name] = _array(xr, one, dim, rows, out[:, k])
+    return xr.Dataset(found, attrs=deepcopy(grid.attrs))
+
+
+def _array(xr: Any, grid: Grid, dim: str, rows: dict[str, Any], out: Any) -> Any:
+    leading = () if out.ndim == len(grid.dims) else (dim,)
+    if leading and dim in grid.dims:
+        raise ValueError(
+            f"the samples of X are along {dim!r}, which is a dimension of the outputs {grid.dims}; "
+            f"rename it."
+        )
+    found = xr.DataArray(
+        out,
+        dims=(*leading, *grid.dims),
+        coords={**(rows if leading else {}), **deepcopy(grid.coords)},
+        name=grid.name,
+        attrs=deepcopy(grid.attrs),
+    )
+    return found.set_index(grid.levels) if grid.levels else found
+
+
+def _rows(labels: Labels, X: Any) -> tuple[str, dict[str, Any]]:
+    """The sample dimension of predictions for `X`, and its coordinates."""
+    if comes_from(X, "xarray"):
+        dim = dimension_of_inputs(X, labels)
+        variables = X.coords.variables
+        return dim, {name: v for name, v in variables.items() if v.dims == (dim,)}
+    index = row_index(X)
+    dim = labels.sample_dim or free("sample", (labels.outside or Grid()).dims)
+    return dim, {} if index is None else {dim: index}
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _frame(pd: Any, labels: Labels, X: Any, out: Any) -> Any:
+    names = labels.column_names
+    if len(labels.columns) == 1:
+        columns = pd.Index(labels.columns[0], name=names[0])
+    else:
+        columns = pd.MultiIndex.from_arrays(labels.columns, names=names)
+    dim = dimension_of_inputs(X, labels) if comes_from(X, "xarray") else None
+    return pd.DataFrame(_columns(labels, out), row_index(X, dim), columns, copy=False)
+
+
+def _polars(pl: Any, labels: Labels, X: Any, out: Any) -> Any:
+    return pl.DataFrame(_columns(labels, out), schema=labels.columns[0].tolist())
+
+
+def _columns(labels: Labels, out: np.ndarray) -> np.ndarray:
+    flat = out.reshape(out.shape[0], -1)
+    return flat if labels.places is None else flat[:, labels.places]
+
+
+_MAKERS: dict[str, tuple[str, Any]] = {
+    "dataarray": ("xarray", _data_array),
+    "dataset": ("xarray", _dataset),
+    "frame": ("pandas", _frame),
+    "polars": ("polars", _polars),
+}
+
+
+# ---------------------------------------------------------------- a model
+
+
+def to_xarray(model: Any) -> Any:
+    """What a fitted model has found, as a Dataset; see `TensorRegressor.to_xarray`."""
+    xr = need("xarray", "to_xarray needs xarray", "xarray")
+    names, labels = mode_names(model), getattr(model, "labels_", None) or Labels()
+    outputs = labels.outputs or Grid(names[1:], np.shape(model.intercept_))
+    labelled = {k: d for k, d in enumerate(names) if k and isinstance(d, str)}  # as xarray demands
+    coords = {d: ((d,), mode_coordinates(model, k)) for k, d in labelled.items()}
+    coords = {**coords, **outputs.coords}
+    inputs = _input_axes(model, labels, names, coords)
+    taken = {*names, *coords, *inputs.dims, *inputs.coords}
+    found = {free("intercept", taken): (names[1:], to_numpy(np.asarray(model.intercept_)))}
+    if hasattr(model, "coef_"):
+        values = to_numpy(model._dense_coef()).reshape(inputs.shape + outputs.shape)
+        found[free("coef", taken)] = (inputs.dims + names[1:], values)
+        coords = {**inputs.coords, **coords}
+    ranks = tuple(free(f"rank_{name}", taken) for name in names)
+    found[free("core", taken)] = (ranks, to_numpy(model.core_))
+    if hasattr(model, "dual_coef_"):
+        inputs = Grid((free("kernel_center", taken),), model.tucker_.shape[:1])
+    for k, factor in enumerate(model.factors_):
+        grid = Grid(names[k : k + 1], (len(factor),)) if k else inputs
+        values = to_numpy(factor).reshape(*grid.shape, -1)
+        found[free(f"factor_{names[k]}", taken)] = ((*grid.dims, ranks[k]), values)
+    if hasattr(model, "cv_results_"):
+        found[free("mean_mse", taken)] = _surface(model, names, coords, taken)
+    return xr.Dataset(found, coords=deepcopy(coords), attrs={"model": repr(model)})
+
+
+def _input_axes(model: Any, labels: Labels, names: tuple[str, ...], coords: dict[str, Any]) -> Grid:
+    """The axes of the input mode: those of the inputs where they are one array, else features."""
+    if len(labels.inputs) == 1 and not set(labels.inputs[0].dims) & {*coords, *names[1:]}:
+        return labels.inputs[0]
+    first = free(names[0], coords)
+    values = mode_coordinates(model, 0)
+    return Grid((first,), (model.n_features_in_,), {first: ((first,), values)})
+
+
+def _surface(
+    model: Any, names: tuple[str, ...], coords: dict[str, Any], taken: Container[Any]
+) -> tuple[Any, np.ndarray]:
+    """Held-out errors over kernels, penalties and ranks; ranks count from 1."""
+    results = model.cv_results_
+    values = results["mean_mse"] if "mean_mse" in results else results[model.criterion]
+    n_ranks = results["n_parameters"].ndim if "n_parameters" in results else 0
+    penalty = {"penalties": "penalty"}.get(model._penalties, model._penalties.removesuffix("s"))
+    penalty = free(penalty, taken)
+    more = "kernel" if hasattr(model, "kernels_") else "candidate"
+    dims = [free(more, taken)] * (values.ndim - n_ranks - 1) + [penalty]
+    dims += [free(f"n_{name}" if n_ranks > 1 else "rank", taken) for name in names[:n_ranks]]
+    coords[penalty] = (penalty, results[model._penalties])
+    for axis in range(values.ndim - n_ranks, values.ndim):
+        coords[dims[axis]] = (dims[axis], np.arange(1, values.shape[axis] + 1))
+    return tuple(dims), values

@@ -1,0 +1,535 @@
+"""Labelled objects as arrays: the labels of xarray, pandas and polars objects become `Labels`.
+
+`unlabel` takes inputs and outputs of a fit or a score apart into arrays and labels; `relabel` is the
+way back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from .arrays import (
+    check_kind,
+    check_outputs,
+    comes_from,
+    ignores_missing,
+    is_dask,
+    is_on_disk,
+    nan_for_masked,
+)
+from .labels import Grid, Labels, check_rows, free, plain, same
+
+__all__ = ["Unlabelled", "dimension_of_inputs", "is_dataset", "sample_dimension", "unlabel"]
+__all__ += ["unlabel_inputs", "unlabel_output_weight", "unlabel_outputs", "unlabel_weights"]
+
+
+@dataclass(frozen=True, eq=False)
+class Unlabelled:
+    """Data as arrays, tables or Dask collections, and their labels apart."""
+
+    X: Any
+    y: Any
+    sample_weight: Any
+    labels: Labels | None
+    inputs: tuple[Grid, ...]  # names of the features that `X` does not carry any more
+
+
+def unlabel(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    groups: Any = None,
+    known: Labels | None = None,
+) -> Unlabelled:
+    """The data of a fit or a score, apart from their labels.
+
+    Parameters
+    ----------
+    estimator : estimator or None
+        Its parameters `sample_dim`, `output_shape` and `missing` are read.
+    X, y, sample_weight
+        As in `fit`.
+    groups : array of shape (n_samples,), optional
+        Only the labels of its rows are compared.
+    known : Labels, optional
+        The labels of the fit, with which those of the data must agree.
+    """
+    dim = sample_dimension(getattr(estimator, "sample_dim", None), X, y, known)
+    check_rows(X, sample_dim=dim, y=y, sample_weight=sample_weight, groups=groups)
+    fill = ignores_missing(estimator)
+    X, inputs = unlabel_inputs(X, dim, () if known is None else known.inputs)
+    shape = getattr(estimator, "output_shape", None)
+    y, labels = _outputs(y, dim, known, fill, flat=shape is not None)
+    if shape is not None:
+        y = fold(y, shape)
+        of_xarray = labels.kind in ("dataarray", "dataset")
+        labels = replace(labels, flat=labels.outputs if of_xarray else True, outputs=None)
+    if inputs:
+        labels = replace(labels, inputs=inputs, sample_dim=dim)
+    plain = labels.kind == "array" and not labels.flat and not inputs
+    return Unlabelled(
+        X,
+        nan_for_masked(y) if fill else y,
+        unlabel_weights(sample_weight),
+        None if plain else labels,
+        inputs,
+    )
+
+
+def unlabel_outputs(
+    y: Any, dim: str | None = None, known: Labels | None = None, *, flat: bool = False
+) -> tuple[Any, Labels]:
+    """Outputs that are only compared: without their names, which must agree with those known.
+
+    Dimensions are put in the order of those known. That of the samples in objects of xarray is by
+    default their first. Flat, the columns of a table stay one mode, whatever their levels.
+    """
+    if comes_from(y, "xarray") and dim is None:
+        dim = dims_of(y)[0]
+    same_kind = known is not None and known.outside is not None
+    return _outputs(y, dim, known if same_kind else None, fill=True, flat=flat)
+
+
+def unlabel_weights(sample_weight: Any) -> Any:
+    """Weights of samples, of which the labels were compared before."""
+    if is_dataset(sample_weight):
+        raise TypeError("sample_weight must be an array or a DataArray; got a Dataset.")
+    return sample_weight.to_numpy() if comes_from(sample_weight, "xarray") else sample_weight
+
+
+def unlabel_output_weight(weight: Any, labels: Labels | None) -> Any:
+    """Weights of outputs; those of xarray are put in the order of the output modes by name."""
+    if labels is None or labels.outputs is None:
+        return weight
+    if isinstance(weight, (list, tuple)) and len(weight) == len(labels.outputs.dims):
+        return [_weights(v, labels.outputs, k, k + 1) for k, v in enumerate(weight)]
+    return _weights(weight, labels.outputs, 0, None)
+
+
+def _weights(weight: Any, grid: Grid, start: int, stop: int | None) -> Any:
+    if not comes_from(weight, "xarray"):
+        return weight
+    dims = grid.dims[start:stop]
+    if set(weight.dims) != set(dims):
+        raise ValueError(
+            f"output_weight has dimensions {weight.dims} where y has {dims}; they must be the same."
+        )
+    for k, dim in enumerate(dims, start):
+        index = weight.indexes.get(dim)
+        if index is None or dim not in grid.coords:
+            continue
+        if not same(plain(index.to_numpy()), grid.coordinate(k)):
+            raise ValueError(f"output_weight has other coordinates along {dim!r} than y.")
+    return weight.transpose(*dims).to_numpy()
+
+
+# ---------------------------------------------------------------- inputs
+
+
+def unlabel_inputs(
+    X: Any, dim: str | None, known: tuple[Grid, ...]
+) -> tuple[Any, tuple[Grid, ...]]:
+    """Inputs as a matrix, or the table itself; the axes whose names the matrix has lost."""
+    if comes_from(X, "pandas") and hasattr(X, "columns"):
+        names = names_of_columns(X.columns)
+        return X if names is None else X.set_axis(names, axis=1), ()
+    if not comes_from(X, "xarray"):
+        return collected(X, "X"), ()
+    assert dim is not None
+    parts, is_set = [X], is_dataset(X)
+    if known and is_set != (known[0].name is not None):
+        is_now, was = ("Dataset", "DataArray")[:: 1 if is_set else -1]
+        raise ValueError(f"X is a {is_now}, but the inputs of the fit were a {was}.")
+    if is_set:
+        _check_variables(X, known)
+        parts = [X[v] for v in ([g.name for g in known] if known else X.data_vars)]
+    grids, blocks = [], []
+    for k, A in enumerate(parts):
+        A = _in_order(A, "X", dim, known[k].dims if known else None)
+        grids.append(grid_of(A, dim, name=A.name if is_set else None))
+        blocks.append(_values(A, "X").reshape(A.shape[0], -1))
+    matrix = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+    return matrix, tuple(grids)
+
+
+def _check_variables(X: Any, known: tuple[Grid, ...]) -> None:
+    if not len(X.data_vars):
+        raise ValueError("X is a Dataset without variables.")
+    names = {grid.name for grid in known}
+    if names and names != set(X.data_vars):
+        raise ValueError(
+            f"X must have the variables of the fit; missing are {sorted(names - set(X.data_vars))}"
+            f" and unexpected {sorted(map(str, set(X.data_vars) - names))}."
+        )
+
+
+def _in_order(A: Any, name: str, dim: str, wanted: Sequence[str] | None) -> Any:
+    """A DataArray with the samples first and the other dimensions in the order of the fit."""
+    dims = tuple(A.dims)
+    if dim not in dims:
+        raise ValueError(f"{_called(A, name)} has dimensions {dims}, without the samples' {dim!r}.")
+    rest = tuple(d for d in dims if d != dim)
+    if wanted is not None and set(wanted) != set(rest):
+        raise ValueError(
+            f"{_called(A, name)} has dimensions {rest} beside {dim!r}; the fit had {wanted}."
+        )
+    order = (dim, *(rest if wanted is None else wanted))
+    return A if dims == order else A.transpose(*order)
+
+
+def _called(A: Any, name: str) -> str:
+    return name if getattr(A, "name", None) is None else f"{name} ({A.name!r})"
+
+
+def _values(A: Any, name: str) -> Any:
+    """The numbers of a DataArray: NumPy's, or Dask's as they are."""
+    data = A.data
+    check_kind(data, _called(A, name))
+    if is_dask(data):
+        from ..streaming.dask import known_chunks
+
+        data = known_chunks(data, name)
+        data = data.rechunk(dict.fromkeys(range(1, data.ndim), -1)) if data.ndim > 2 else data
+    return data
+
+
+def grid_of(A: Any, dim: str, name: Any = None) -> Grid:
+    """Names of the dimensions of a DataArray, and the coordinates that go without the samples."""
+    coords, levels, dims = {}, {}, tuple(d for d in A.dims if d != dim)
+    for key, variable in A.coords.variables.items():
+        if dim in variable.dims or not set(variable.dims) <= set(dims):
+            continue
+        # Entries of an index with levels are tuples.
+        index = A.indexes.get(key) if key in dims and variable.dtype == object else None
+        if index is not None and index.nlevels > 1:
+            levels[key] = tuple(index.names)
+        else:
+            attrs = deepcopy(variable.attrs) if variable.attrs else {}
+            coords[key] = (variable.dims, plain(variable.values), attrs)
+    return Grid(dims, A.shape[1:], coords, name, {}, levels)
+
+
+# ---------------------------------------------------------------- outputs
+
+
+def _outputs(
+    y: Any, dim: str | None, known: Labels | None, fill: bool, flat: bool = False
+) -> tuple[Any, Labels]:
+    """Outputs as an array, and what they were called."""
+    if comes_from(y, "xarray"):
+        assert dim is not None
+        return (_dataset if is_dataset(y) else _data_array)(y, dim, known)
+    if comes_from(y, "pandas") and hasattr(y, "columns"):
+        values, labels = from_frame(y, known, fill, flat)
+        grid, fitted = labels.outputs, None if known is None or known.columns else known.outputs
+        if grid is not None and fitted is not None and grid.dims == fitted.dims:
+            _check_same_axes(grid, fitted)
+        return values, labels
+    if comes_from(y, "polars") and hasattr(y := collected(y, "y"), "columns"):
+        return from_polars(y, known)
+    if known is not None and is_a_table_without_names(y, known):
+        y = in_levels(check_outputs(y), known)
+    return y, Labels(sample_dim=dim)
+
+
+def _data_array(y: Any, dim: str, known: Labels | None) -> tuple[Any, Labels]:
+    grid = None if known is None else known.outside
+    y = _in_order(y, "y", dim, None if grid is None else grid.dims)
+    found = replace(grid_of(y, dim), name=y.name, attrs=deepcopy(y.attrs))
+    _check_same_axes(found, grid)
+    return _values(y, "y"), Labels("dataarray", dim, outputs=found)
+
+
+def _dataset(y: Any, dim: str, known: Labels | None) -> tuple[Any, Labels]:
+    if not len(y.data_vars):
+        raise ValueError("y is a Dataset without variables.")
+    grid = None if known is None else known.outside
+    if grid is not None and grid.dims:
+        y = _in_order_of(y, grid.dims[0], list(map(str, grid.coordinate(0))))
+    names, first = list(map(str, y.data_vars)), next(iter(y.data_vars.values()))
+    dims = tuple(d for d in first.dims if d != dim) if grid is None else grid.dims[1:]
+    parts = []
+    for A in y.data_vars.values():
+        if set(A.dims) != {dim, *dims}:
+            raise ValueError(
+                f"the variables of y must have the same dimensions: {A.name!r} has {A.dims} and "
+                f"{first.name!r} has {first.dims}. Fit them one by one."
+            )
+        parts.append(_in_order(A, "y", dim, dims))
+    inner = grid_of(parts[0], dim)
+    axis = "variable" if "variable" not in dims else "variable_"
+    coords = {axis: ((axis,), np.array(names), {}), **inner.coords}
+    shape = (len(names), *inner.shape)
+    found = Grid((axis, *inner.dims), shape, coords, None, deepcopy(y.attrs), inner.levels)
+    _check_same_axes(found, grid)
+    variables = {A.name: deepcopy(A.attrs) for A in parts}
+    blocks = [_values(A, "y") for A in parts]
+    return np.stack(blocks, axis=1), Labels("dataset", dim, outputs=found, variables=variables)
+
+
+def _in_order_of(y: Any, dim: str, wanted: list[Any]) -> Any:
+    """A Dataset with its variables in the order of the fit."""
+    found = {str(name): name for name in y.data_vars}
+    if set(found) != set(wanted):
+        raise ValueError(
+            f"y is a Dataset of {list(found)}; the outputs of the fit had {wanted} along {dim!r}."
+        )
+    return y[[found[name] for name in wanted]]
+
+
+def _check_same_axes(found: Grid, grid: Grid | None) -> None:
+    """Outputs that are called otherwise than those of the fit must not be paired with them."""
+    if grid is None:
+        return
+    for k, dim in enumerate(found.dims):
+        a, b = found.coordinate(k), grid.coordinate(k)
+        named = all(dim in g.coords or dim in g.levels for g in (found, grid))
+        if not named or same(a, b):
+            continue
+        n = min(a.size, b.size)
+        differ = np.flatnonzero(a[:n] != b[:n])
+        where = (
+            f"at position {differ[0]} it has {a[differ[0]]} and the fit had {b[differ[0]]}"
+            if differ.size
+            else f"it has {a.size} entries and the fit had {b.size}"
+        )
+        raise ValueError(
+            f"y has other coordinates along {dim!r} than the fit: {where}. Put them in order with "
+            f"y.sel({dim}=...) or y.reindex({dim}=...)."
+        )
+
+
+# ---------------------------------------------------------------- tables and flat outputs
+
+
+def names_of_columns(columns: Any) -> list[str] | None:
+    """Names of features where the labels of columns have several levels or are no text.
+
+    scikit-learn would not compare them: wavelengths in another order would go unnoticed. None where
+    it does, and where columns are only counted.
+    """
+    if columns.nlevels > 1:
+        return [" / ".join(map(str, column)) for column in columns]
+    is_counted = columns.dtype.kind in "iu" and (columns == np.arange(columns.size)).all()
+    is_text = any(isinstance(label, str) for label in columns)  # of mixtures, scikit-learn's error
+    return None if is_text or is_counted else list(map(str, columns))
+
+
+def collected(A: Any, name: str) -> Any:
+    """The data themselves, unless they are a query that is yet to be run."""
+    if hasattr(A, "collect_schema") and not hasattr(A, "to_numpy"):
+        raise TypeError(f"{name} is a {type(A).__name__}; call {name}.collect() first.")
+    return A
+
+
+def from_frame(y: Any, known: Labels | None, fill: bool, flat: bool) -> tuple[Any, Labels]:
+    """A table: with several levels of column labels a tensor, one mode a level.
+
+    Unless outputs are to be flat.
+    """
+    columns, values = y.columns, check_outputs(nan_for_masked(y))
+    levels = tuple(plain(columns.get_level_values(k).to_numpy()) for k in range(columns.nlevels))
+    _check_same_columns(levels, known)
+    labels = _of_columns("frame", levels, tuple(columns.names))
+    if columns.nlevels == 1 or flat:
+        return values, replace(labels, places=None)
+    grid = labels.outputs
+    assert grid is not None
+    if labels.places is not None and not fill:
+        _check_complete(grid, labels.places)
+    return in_levels(values, labels), labels
+
+
+def in_levels(values: np.ndarray, labels: Labels) -> np.ndarray:
+    """The columns of a table as a tensor with one mode a level."""
+    grid = labels.outputs
+    assert grid is not None
+    if labels.places is not None:
+        whole = np.full((len(values), math.prod(grid.shape)), np.nan, dtype=values.dtype)
+        whole[:, labels.places] = values
+        values = whole
+    return values.reshape(-1, *grid.shape)
+
+
+def is_a_table_without_names(y: Any, known: Labels | None) -> bool:
+    """Whether an array has the columns of a table with levels."""
+    if known is None or len(known.columns) < 2 or known.outputs is None:
+        return False
+    shape: tuple[int, ...] = () if is_on_disk(y) or is_dask(y) else np.shape(y)
+    return len(shape) == 2 and shape[1] == known.columns[0].size
+
+
+def from_polars(y: Any, known: Labels | None) -> tuple[Any, Labels]:
+    """A table of polars, which has one label a column."""
+    columns = np.array(y.columns)
+    _check_same_columns((columns,), known)
+    return y.to_numpy(), _of_columns("polars", (columns,), (None,))
+
+
+def _of_columns(kind: str, levels: tuple[np.ndarray, ...], names: tuple[Any, ...]) -> Labels:
+    """Labels of a table with these columns."""
+    dims: tuple[str, ...] = ()
+    for k, name in enumerate(names):
+        default = "output" if len(levels) == 1 else f"level{k}"
+        dims += (free(default if name is None else str(name), dims),)
+    found = [_unique(values) for values in levels]
+    shape = tuple(len(values) for values, _ in found)
+    places = np.ravel_multi_index([codes for _, codes in found], shape)
+    if np.unique(places).size < places.size:
+        twice = next(k for k in range(places.size) if places[k] in places[:k])
+        raise ValueError(
+            f"y has two columns {_entries(levels)[twice]}; every column needs its own label."
+        )
+    coords: dict[str, Any] = {
+        d: ((d,), values, {}) for d, (values, _) in zip(dims, found, strict=True)
+    }
+    in_order = np.array_equal(places, np.arange(math.prod(shape)))
+    return Labels(
+        kind,
+        outputs=Grid(dims, shape, coords),
+        columns=levels,
+        column_names=names,
+        places=None if in_order else places,
+    )
+
+
+def _unique(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each value once, in the order of their first appearance, and which of them each entry is."""
+    keys = values.tolist()
+    if values.dtype.kind in "fO":  # NaN would be a key that is not found again
+        keys = ["nan\0" if isinstance(v, float) and v != v else v for v in keys]
+    place = {v: k for k, v in enumerate(dict.fromkeys(keys))}
+    codes = np.array([place[v] for v in keys])
+    _, first = np.unique(codes, return_index=True)
+    return values[first], codes
+
+
+def _check_complete(grid: Grid, places: np.ndarray) -> None:
+    absent = np.setdiff1d(np.arange(math.prod(grid.shape)), places)
+    if not absent.size:
+        return
+    shown = [
+        tuple(str(grid.coordinate(k)[i]) for k, i in enumerate(np.unravel_index(j, grid.shape)))
+        for j in absent[:3]
+    ]
+    raise ValueError(
+        f"the columns of y are not all combinations of their levels {grid.dims}: {absent.size} are "
+        f"missing, such as {', '.join(map(str, shown))}. Add them, or drop the levels that are not "
+        f'complete; the linear estimators take them as missing outputs with missing="ignore".'
+    )
+
+
+def _entries(levels: tuple[np.ndarray, ...]) -> list[Any]:
+    """The label of each column, a tuple where there are several levels."""
+    parts = [values.tolist() for values in levels]
+    return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
+
+
+def _check_same_columns(levels: tuple[np.ndarray, ...], known: Labels | None) -> None:
+    if known is None or not known.columns or same(levels, known.columns):
+        return
+    found, fitted = _entries(levels), _entries(known.columns)
+    missing, extra = [c for c in fitted if c not in found], [c for c in found if c not in fitted]
+    what = f"missing {missing[:5]}, unexpected {extra[:5]}"
+    if not missing and not extra:
+        k = next(k for k, (a, b) in enumerate(zip(found, fitted, strict=True)) if a != b)
+        what = f"at position {k} it has {found[k]} and the fit had {fitted[k]}"
+    raise ValueError(f"y has other columns than the fit: {what}.")
+
+
+def _folded(y: Any, shape: tuple[int, ...]) -> Any:
+    from ..streaming.reading import Folded
+
+    return Folded(y, shape)
+
+
+def fold(y: Any, output_shape: Sequence[int]) -> Any:
+    """Flat outputs, (n_samples, D), with the D entries as a tensor."""
+    shape = tuple(output_shape)
+    if not all(isinstance(d, Integral) and d > 0 for d in shape):
+        raise ValueError(f"output_shape must hold sizes, ints from 1 on; got {output_shape!r}.")
+    shape = tuple(int(d) for d in shape)
+    y = y if (hasattr(y, "shape") and hasattr(y, "reshape")) or is_on_disk(y) else np.asarray(y)
+    found, D = tuple(y.shape), math.prod(shape)
+    if len(found) == 1 and D == 1:
+        found = (*found, 1)
+    if len(found) != 2 or found[1] != D:
+        raise ValueError(
+            f"y must have shape (n_samples, {D}) with output_shape={shape}, whose entries come to "
+            f"{D}; got {tuple(y.shape)}."
+        )
+    return y.reshape((found[0], *shape)) if hasattr(y, "reshape") else _folded(y, shape)
+
+
+# ---------------------------------------------------------------- the sample dimension
+
+
+def dims_of(A: Any) -> tuple[str, ...]:
+    """The dimensions, in the order of the first variable that has all of them, or nearly."""
+    if not is_dataset(A) or not len(A.data_vars):
+        return tuple(A.dims)
+    orders = sorted((v.dims for v in A.data_vars.values()), key=len, reverse=True)
+    return tuple(dict.fromkeys(d for dims in orders for d in dims))
+
+
+def is_dataset(A: Any) -> bool:
+    return hasattr(type(A), "data_vars")
+
+
+def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) -> str | None:
+    """The dimension of the samples: the one that is given, known, shared, or the first."""
+    named = {name: dims_of(A) for name, A in (("X", X), ("y", y)) if comes_from(A, "xarray")}
+    fitted = None if known is None else known.sample_dim
+    if not named:
+        return given or fitted
+    if given is None and all(fitted in dims for dims in named.values()):
+        return fitted
+    if given is not None:
+        for name, dims in named.items():
+            if given not in dims:
+                raise ValueError(
+                    f"sample_dim={given!r} is no dimension of {name}, which has {dims}."
+                )
+        return given
+    if len(named) == 1:
+        ((name, dims),) = named.items()
+        if name == "X" and known is not None:
+            return dimension_of_inputs(X, known)
+        if not dims:
+            raise ValueError(f"{name} has no dimension, and needs one for samples.")
+        return dims[0]
+    of_x, of_y = named["X"], named["y"]
+    shared = tuple(d for d in of_x if d in of_y)
+    if len(shared) == 1 or (shared and of_x[0] == of_y[0]):
+        return shared[0]
+    what, hint = "none", "rename that of the samples in one of them."
+    if shared:
+        what, hint = f"{shared}", "say which of them the samples are along with sample_dim=..."
+    raise ValueError(f"X has dimensions {of_x} and y has {of_y}, which share {what}: {hint}")
+
+
+def dimension_of_inputs(X: Any, labels: Labels) -> str:
+    """The sample dimension of new inputs: that of the fit, or the one that is no feature's."""
+    dims = dims_of(X)
+    if labels.sample_dim in dims:
+        return labels.sample_dim
+    if not labels.inputs:
+        return dims[0]
+    left = [d for d in dims if not any(d in grid.dims for grid in labels.inputs)]
+    if len(left) != 1:
+        beside = tuple(d for grid in labels.inputs for d in grid.dims)
+        raise ValueError(
+            f"X has dimensions {dims}; one is needed for the samples, {labels.sample_dim!r} as in "
+            f"the fit, beside {beside}. A single sample gets it with "
+            f"X.expand_dims({labels.sample_dim!r})."
+        )
+    return left[0]

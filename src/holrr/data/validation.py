@@ -1,0 +1,217 @@
+"""Validation: whatever a user passes becomes checked samples in memory, or a stream of blocks.
+
+Every `fit`, `partial_fit`, `predict` and `score` begins here, and only here is data judged. Nothing is
+written to the estimator: names and labels come back as a record, which `fit` assigns at its end.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..core.namespace import (
+    Array,
+    all_to_numpy,
+    is_small_on_device,
+    namespace_of,
+    to_numpy,
+)
+from ..core.scale import unit_of
+from ..streaming.stream import Stream, open_stream
+from .arrays import (
+    check_inputs,
+    check_outputs,
+    check_pair,
+    check_weights,
+    comes_from,
+    is_dask,
+    take,
+    weights_of,
+)
+from .labels import Labels, Names, check_features, features_of
+from .scores import Errors, check_scored, errors_of
+from .unlabel import Unlabelled, dimension_of_inputs, unlabel, unlabel_inputs
+
+__all__ = ["Samples", "names_of_moments", "open_data", "score_errors", "validate"]
+__all__ += ["validate_inputs"]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Checked samples in memory.
+
+    `Y` is in the library, on the device and of the floating-point type of `X`. The first pass over
+    `Y` checks that it is finite, since a pass of its own would cost as much as a fit.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+    Y : array of shape (n_samples, d1, ..., dp)
+    w : array of shape (n_samples,), or None
+        Weights, in float64.
+    x_unit, y_unit : float
+        Powers of two that the user's data were divided by.
+    """
+
+    X: Array
+    Y: Array
+    w: Array | None = None
+    x_unit: float = 1.0
+    y_unit: float = 1.0
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, those without weight included."""
+        return self.X.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of `X`."""
+        return self.X.shape[1]
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """``(d1, ..., dp)``."""
+        return tuple(self.Y.shape[1:])
+
+    @property
+    def weight(self) -> float:
+        """Sum of the weights."""
+        return float(self.n_samples) if self.w is None else float(namespace_of(self.w).sum(self.w))
+
+    @property
+    def work(self) -> float:
+        """Estimated multiply-adds of a linear fit."""
+        n, d = self.X.shape
+        return n * d * (d + math.prod(self.Y.shape[1:]))
+
+    def rows(self, index: np.ndarray) -> Samples:
+        """Some of the samples."""
+        X, Y, w = (take(A, index) for A in (self.X, self.Y, self.w))
+        return replace(self, X=X, Y=Y, w=w)
+
+    def scaled(self, *, inputs: bool = True) -> Samples:
+        """Samples divided by powers of two, so that no square overflows or vanishes.
+
+        Data of ordinary size are returned as they are. A kernel depends on the scale of its inputs,
+        which are not divided then.
+        """
+        x_unit, y_unit = unit_of(self.X) if inputs else 1.0, unit_of(self.Y)
+        if x_unit == y_unit == 1.0:
+            return self
+        X = self.X if x_unit == 1.0 else self.X / x_unit
+        Y = self.Y if y_unit == 1.0 else self.Y / y_unit
+        return Samples(X, Y, self.w, x_unit * self.x_unit, y_unit * self.y_unit)
+
+    def to_host_if_small(self) -> Samples:
+        """The same samples on the host, where they are small and lie on an accelerator."""
+        size = math.prod(self.X.shape) + math.prod(self.Y.shape)
+        if not is_small_on_device(self.X, size):
+            return self
+        X, Y = all_to_numpy([self.X, self.Y])
+        return replace(self, X=X, Y=Y, w=None if self.w is None else to_numpy(self.w))
+
+
+def validate(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    groups: Any = None,
+    first: bool = True,
+    stream: bool = True,
+) -> tuple[Samples | Stream, Names]:
+    """The data of a fit, checked, and their names.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its parameters `sample_dim`, `output_shape` and `missing` are read.
+    X, y, sample_weight
+        As in `fit`.
+    groups : array of shape (n_samples,), optional
+        Groups of the samples, whose row labels must agree with those of `X` and `y`.
+    first : bool
+        Whether this is a new fit. If not, names are compared with those of the batches before.
+    stream : bool
+        Whether data on disk or of Dask may be read in blocks; if not, they are read whole.
+    """
+    known = None if first else estimator.labels_
+    data = unlabel(estimator, X, y, sample_weight, groups=groups, known=known)
+    if first:
+        names = Names(*features_of(data.X, data.inputs), data.labels)
+    else:
+        check_features(estimator, data.X, data.inputs)
+        features = getattr(estimator, "feature_names_in_", None)
+        names = Names(estimator.n_features_in_, features, estimator.labels_)
+    return (_open(data) if stream else _samples(data)), names
+
+
+def open_data(
+    X: Any, y: Any, sample_weight: Any = None, *, max_bytes: int | None = None
+) -> tuple[Samples | Stream, Names]:
+    """Data without an estimator, checked, and their names.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As in `fit`.
+    max_bytes : int, optional
+        Memory budget of a stream; the one in force by default.
+    """
+    data = unlabel(None, X, y, sample_weight)
+    return _open(data, max_bytes), Names(*features_of(data.X, data.inputs), data.labels)
+
+
+def _open(data: Unlabelled, max_bytes: int | None = None) -> Samples | Stream:
+    stream = open_stream(data.X, data.y, data.sample_weight, max_bytes)
+    return _samples(data) if stream is None else stream
+
+
+def _samples(data: Unlabelled) -> Samples:
+    X, Y = check_pair(data.X, data.y)
+    return Samples(X, Y, check_weights(data.sample_weight, X))
+
+
+def validate_inputs(estimator: BaseEstimator, X: Any) -> Array:
+    """Inputs to predict for, checked, without their labels, which must be those of the fit.
+
+    Dask arrays are checked when they are computed.
+    """
+    labels: Labels = getattr(estimator, "labels_", None) or Labels()
+    dim = dimension_of_inputs(X, labels) if comes_from(X, "xarray") else None
+    X, inputs = unlabel_inputs(X, dim, labels.inputs)
+    checked = X if is_dask(X) else check_inputs(X)
+    check_features(estimator, X, inputs)
+    return checked
+
+
+def names_of_moments(estimator: Any, moments: Any) -> Names:
+    """Names for a fit to moments; flat outputs have their shape there."""
+    shape, wanted = moments.output_shape, getattr(estimator, "output_shape", None)
+    labels: Labels | None = moments.labels
+    if wanted is not None:
+        if tuple(wanted) != shape:
+            raise ValueError(f"output_shape={wanted} is not that of the moments, {shape}.")
+        labels = replace(labels or Labels(), kind="array", flat=True, outputs=None)
+    return Names(moments.n_features, moments.feature_names, labels)
+
+
+def score_errors(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Errors:
+    """The sums that scores of a fitted model consist of, from one pass over the data."""
+    data = unlabel(model, X, y, sample_weight, known=model.labels_)
+    stream = open_stream(data.X, data.y, data.sample_weight)
+    checked: Any = None if stream is not None else check_inputs(data.X)
+    check_features(model, data.X, data.inputs)
+    shape = np.shape(model.intercept_)
+    if stream is not None:
+        check_scored((stream.n_samples, *stream.output_shape), (stream.n_samples, *shape))
+        return stream.errors(model)
+    Y = check_outputs(data.y)
+    check_scored(Y.shape, (checked.shape[0], *shape))
+    return errors_of(model, checked, Y, weights_of(data.sample_weight, Y.shape[0]))

@@ -1,0 +1,220 @@
+"""Refits without one group of samples at a time, from merged moments where that is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold
+from sklearn.utils import check_array
+
+from ..core.finite import check_finite
+from ..core.moments import merge_others
+from ..core.namespace import to_numpy
+from ..core.spectral import squares_keep_digits
+from ..data.arrays import ignores_missing
+from ..data.labels import Names
+from ..data.validation import Samples
+from ..kernel.estimators import KernelRegressor
+from ..kernel.fit import fit_landmarks, fit_samples
+from ..linear.estimators import LinearRegressor
+from ..linear.fit import fit_data, fit_moments, output_weights
+from ..missing.fit import has_missing
+from ..streaming.moments import Moments
+from ..streaming.stream import Stream
+
+__all__ = ["Groups", "group_data"]
+
+# Folds of a search whose `cv` is no number, where only moments are at hand.
+_N_FOLDS = 5
+
+
+def group_data(model: Any, data: Samples | Stream, n_groups: int, groups: Any) -> Groups:
+    """Validated data in groups, in the form that a model can be fitted to."""
+    w = data.w if isinstance(data, Samples) else data.weights
+    labels = _labels(data.n_samples, None if w is None else to_numpy(w), n_groups, groups)
+    given = None if groups is None else np.asarray(groups)
+    found, n, grams = Groups(data, labels, given), labels.max() + 1, _response_grams(model)
+    if getattr(model, "_uses_landmarks", False):
+        fitted = hasattr(model, "tucker_")
+        found.features = model._features_so_far() if fitted else model._draw_features(data)
+        found.parts = found.features.fold_moments(data, labels, n, grams)
+    elif isinstance(data, Stream):
+        found.parts = data.fold_moments(labels, n, grams)
+    elif not _needs_samples(model, data, labels[labels >= 0]):
+        try:
+            some = [found.some(labels == k) for k in range(n)]
+            parts = [Moments.from_checked(part.X, part.Y, part.w, grams) for part in some]
+        except ValueError:
+            check_finite(data.Y, "y")  # the place of a bad entry in all the data
+            raise
+        total = parts[0].merge(*parts[1:]).centred(model.fit_intercept)
+        if squares_keep_digits(total, float(model.alpha)):
+            found.parts = parts
+    return found
+
+
+def _labels(n_samples: int, weights: np.ndarray | None, n_groups: int, groups: Any) -> np.ndarray:
+    """For each sample the number of its group; -1 for samples without weight.
+
+    Groups are blocks of consecutive samples or, where `groups` says which samples belong together,
+    made of those, as even in size as they can be.
+    """
+    rows = np.arange(n_samples) if weights is None else np.flatnonzero(weights > 0)
+    units = np.arange(n_samples)
+    if groups is not None:  # a missing label is no group
+        units = check_array(groups, ensure_2d=False, allow_nd=True, dtype=None, input_name="groups")
+    if units.shape != (n_samples,):
+        raise ValueError(
+            f"groups must have one entry for each of the {n_samples} samples; got {units.shape}."
+        )
+    units = np.unique(units[rows], return_inverse=True)[1]
+    n_units = int(units.max()) + 1
+    if n_units < 2:
+        what = "samples of positive weight" if groups is None else "different groups"
+        raise ValueError(f"two {what} are needed at least; got {n_units}.")
+    splitter = (KFold if groups is None else GroupKFold)(min(n_groups, n_units))
+    labels = np.full(n_samples, -1, dtype=np.intp)
+    for k, (_, test) in enumerate(splitter.split(rows, groups=None if groups is None else units)):
+        labels[rows[test]] = k
+    return labels
+
+
+def _needs_samples(model: Any, data: Samples, labels: np.ndarray) -> bool:
+    """Whether moments do not hold what the fit needs, or not as well."""
+    return (
+        isinstance(model, KernelRegressor)
+        or getattr(model, "solver", "auto") == "svd"
+        or getattr(model, "output_weight", None) is not None
+        or labels.size - np.bincount(labels).max() < data.n_features  # X'X is larger than X
+        or data.scaled() is not data  # moments would overflow, or vanish
+        or (ignores_missing(model) and has_missing(data))
+    )
+
+
+@dataclass(eq=False)
+class Groups:
+    """Data in groups that can be left out, one at a time."""
+
+    data: Samples | Stream | None = None
+    # The group of each sample, or -1, and what was given for it, for the splitters of a search.
+    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    groups: np.ndarray | None = None
+    # Moments of each group, of the inputs or of their features; else it is samples that are fitted.
+    parts: Sequence[Moments] | None = None
+    features: Any = None
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Number of samples, or sum of their weights, of each group."""
+        if self.parts is not None:
+            return np.array([part.weight for part in self.parts])
+        assert isinstance(self.data, Samples)
+        w, used = self.data.w, self.labels >= 0
+        return np.bincount(self.labels[used], None if w is None else to_numpy(w)[used])
+
+    def fits(
+        self, model: Any, mask: np.ndarray | None = None, pilot: Any = None
+    ) -> Iterator[Any]:
+        """Clones fitted to all the data, then without each group.
+
+        Parameters
+        ----------
+        model : estimator
+        mask, pilot
+            Of a mixture of ranks, as in `fit_data`.
+        """
+        if self.parts is not None:
+            for m in (self.parts[0].merge(*self.parts[1:]), *merge_others(self.parts)):
+                yield _fit_moments(model, m, self.features, mask)
+            return
+        if model.__sklearn_tags__().input_tags.pairwise:
+            raise ValueError(
+                "kernel='precomputed' has no inputs whose samples could be left out; pass X and a "
+                "kernel."
+            )
+        yield _fit_samples(model, self.some(self.labels >= 0), mask, pilot)
+        for rows in self._others():
+            yield _fit_samples(model, self.some(rows), mask, pilot)
+
+    def searches(self, model: Any) -> Iterator[Any]:
+        """A whole search again, without each of the groups in turn."""
+        by_number = isinstance(model.cv, Integral)
+        if self.parts is None or self.features is not None or not by_number:
+            if isinstance(self.data, Samples):
+                return self._searched_samples(model)
+            if self.features is not None:
+                raise ValueError(
+                    "stability=True needs the samples of a kernel in memory; load X and y as NumPy "
+                    "arrays, or set stability=False."
+                )
+        return self._searched_moments(model, int(model.cv) if by_number else _N_FOLDS)
+
+    def _searched_moments(self, model: Any, n_folds: int) -> Iterator[Any]:
+        """The groups are dealt to the folds of the search, in their order."""
+        assert self.parts is not None
+        if len(self.parts) < 3:
+            raise ValueError(
+                f"stability=True needs three groups at least, since a search without one of them "
+                f"still needs two folds; got {len(self.parts)}."
+            )
+        dealt = np.array_split(np.arange(len(self.parts)), min(n_folds, len(self.parts)))
+        folds = [[self.parts[k] for k in some] for some in dealt]
+        whole = [fold[0].merge(*fold[1:]) for fold in folds]
+        for f, fold in enumerate(folds):
+            for rest in [[m] for m in merge_others(fold)] if len(fold) > 1 else [[]]:
+                yield clone(model).fit_fold_moments([*whole[:f], *rest, *whole[f + 1 :]])
+
+    def _searched_samples(self, model: Any) -> Iterator[Any]:
+        search = clone(model).set_params(output_shape=None)  # which the samples have already
+        groups = None if isinstance(model.cv, Integral) else self.groups
+        if hasattr(model, "landmarks_"):  # they stay where they are
+            search.set_params(landmarks=model.landmarks_, n_components=None)
+        for rows in self._others():
+            some, of_some = self.some(rows), None if groups is None else groups[rows]
+            yield clone(search).fit(some.X, some.Y, some.w, groups=of_some)
+
+    def _others(self) -> Iterator[np.ndarray]:
+        for k in range(self.weights.size):
+            yield (self.labels >= 0) & (self.labels != k)
+
+    def some(self, rows: np.ndarray) -> Samples:
+        """Some of the samples."""
+        assert isinstance(self.data, Samples)
+        return self.data.rows(np.flatnonzero(rows))
+
+
+# ---------------------------------------------------------------- refits of an estimator
+
+
+def _response_grams(model: Any) -> bool:
+    return getattr(model, "subspaces", "fitted") == "response"
+
+
+def _fit_samples(model: Any, data: Samples, mask: np.ndarray | None, pilot: Any) -> Any:
+    """A clone of the model, fitted to samples."""
+    new, names = clone(model), Names(data.n_features)
+    if isinstance(new, LinearRegressor):
+        labels = getattr(model, "labels_", None)
+        weights = output_weights(new.output_weight, data.output_shape, labels)
+        fit, n_dropped = fit_data(data, new._options(), weights, mask=mask, pilot=pilot)
+        return new._assign_fit(fit, names, n_dropped)
+    if isinstance(new, KernelRegressor):
+        fit = fit_samples(data, new._kernel_function(), new._options(), mask)
+        return new._assign_fit(fit, names, inputs=data.X)
+    return new._fit_data(data, names)
+
+
+def _fit_moments(model: Any, moments: Moments, features: Any, mask: np.ndarray | None) -> Any:
+    """A clone of the model, fitted to moments of the inputs, or of the features of landmarks."""
+    new, names = clone(model), Names(moments.n_features)
+    if features is not None:
+        fit = fit_landmarks(features, moments, new._options(), mask)
+        return new._assign_fit(fit, names, features=features)
+    if isinstance(new, LinearRegressor):
+        return new._assign_fit(fit_moments(moments, new._options(), mask), names)
+    return new._fit_moments(moments, names, keep=False)

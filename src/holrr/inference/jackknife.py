@@ -1,0 +1,248 @@
+"""Standard errors by the delete-a-group jackknife."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from ..base import TensorRegressor
+from ..core.namespace import Array, to_numpy
+from ..core.warn import warn
+from ..data.arrays import check_inputs, ignores_missing, is_dask
+from ..data.labels import Names
+from ..data.validation import validate, validate_inputs
+from ..kernel.estimators import KernelRegressor
+from ..model_selection.folds import check_fold_moments
+from ..model_selection.linear import Search
+from ..model_selection.stack import mask_of
+from ..streaming.moments import Moments
+from .estimates import Jackknife, StandardErrors, aligned
+from .groups import Groups, group_data
+
+__all__ = ["standard_errors"]
+
+# The attributes that hold the chosen penalty.
+_CHOSEN = ("alpha_", "penalty_", "beta_")
+
+
+def standard_errors(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    n_groups: int = 20,
+    groups: Any = None,
+    predict_at: Any = None,
+    stability: bool = True,
+) -> StandardErrors:
+    """Standard errors of coefficients, intercept, factors and predictions.
+
+    The samples are put into groups, and the model is fitted without each of them in turn; the
+    spread of these fits tells that of the fit to all the data (delete-a-group jackknife). Linear
+    models are fitted to the moments of the groups, which are gathered in one pass over the data
+    and merged, so that a fit without a group costs the same however many samples there are.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted or not, and left as it is. Its penalty stays the same while the samples become fewer
+        by a group. A cross-validated estimator must be fitted; the errors are those of its final
+        model, with penalty, ranks and the weights of a stack as they were chosen.
+    X : array of shape (n_samples, n_features), or list of Moments
+        The data of the fit, in memory, on disk or on a cluster; or, with `y` left out, the moments
+        of at least two groups of samples, gathered anywhere.
+    y : array of shape (n_samples, d1, ..., dp), optional
+    sample_weight : array of shape (n_samples,), optional
+    n_groups : int, default=20
+        Number of groups, at most that of samples or of different `groups`. Standard errors from K
+        groups have themselves a relative error of about ``1 / sqrt(2 (K - 1))``. Groups are blocks
+        of consecutive samples, since neighbours in time depend on each other.
+    groups : array of shape (n_samples,), optional
+        Which samples depend on each other (one station, one patient, one year): these are left out
+        together, several of them at a time where there are more than `n_groups`.
+    predict_at : array of shape (n, n_features), optional
+        Inputs for which the predictions get standard errors, too. These are errors of the mean; a
+        new observation has noise on top.
+    stability : bool, default=True
+        Whether a search is run again without each group, to see how stable its choice is. That
+        takes as long as `n_groups` searches.
+
+    Returns
+    -------
+    StandardErrors
+
+    Notes
+    -----
+    Groups of different sizes follow Busing et al., tests and intervals the t distribution with one
+    degree of freedom less than there are groups (Kott).
+
+    Factors are known up to a rotation, so those of each leave-out are turned to come as near as
+    they can to those of all the data (orthogonal Procrustes); what is left is how sure the
+    subspace is, not the axes in it. Those of a stack are cut to its best single rank.
+
+    Standard errors say nothing of the bias that a penalty or a low rank brings.
+
+    For `stability` the groups are dealt, in their order, to as many folds as the `cv` of the search
+    says; a search with a splitter is run again as it is, where the samples are in memory. Models
+    with missing outputs, with `output_weight`, with fewer samples than features, and exact kernels
+    are fitted again to samples, not to moments. Landmarks stay where they are.
+
+    References
+    ----------
+    F. M. T. A. Busing, E. Meijer, R. van der Leeden (1999). Delete-m jackknife for unequal m.
+    Statistics and Computing 9, 3-8.
+
+    P. S. Kott (2001). The delete-a-group jackknife. Journal of Official Statistics 17(4), 521-526.
+
+    Examples
+    --------
+    >>> from holrr import HOLRR, standard_errors
+    >>> from holrr.datasets import make_tensor_regression
+    >>> X, Y = make_tensor_regression(200, 6, (5, 4), rank=(2, 2, 2), snr=1.0, random_state=0)
+    >>> errors = standard_errors(HOLRR(rank=(2, 2, 2)), X, Y, predict_at=X[:3])
+    >>> errors.coef.std_error.shape, errors.predictions.std_error.shape
+    ((6, 5, 4), (3, 5, 4))
+    """
+    if not isinstance(model, TensorRegressor):
+        raise TypeError(f"model must be an estimator of holrr; got {type(model).__name__}.")
+    if not isinstance(n_groups, Integral) or n_groups < 2:
+        raise ValueError(f"n_groups must be an integer, at least 2; got n_groups={n_groups!r}.")
+    model._validate_params()
+    final, mask, pilot = _final(model)
+    is_kernel = isinstance(final, KernelRegressor)
+    if isinstance(X, Sequence) and all(isinstance(m, Moments) for m in X):
+        if not (y is None and sample_weight is None and groups is None):
+            raise ValueError("y, sample_weight and groups must be left out where X is moments.")
+        if is_kernel:
+            raise TypeError(f"{type(model).__name__} has no fit to moments; pass X and y.")
+        grams = getattr(final, "subspaces", "fitted") == "response"
+        grouped = Groups(parts=check_fold_moments(X, grams))
+        names = Names(X[0].n_features, X[0].feature_names, X[0].labels)
+        if names.labels is None and "labels_" in vars(final):
+            names = replace(names, labels=final.labels_)
+        if names.features is None and "feature_names_in_" in vars(final):
+            names = replace(names, features=final.feature_names_in_)
+    else:
+        stream = not is_kernel or final._uses_landmarks
+        fresh = clone(final)
+        data, names = validate(fresh, X, y, sample_weight, groups=groups, stream=stream)
+        grouped = group_data(final, data, int(n_groups), groups)
+    named = clone(final)
+    vars(named).update(names.attributes())
+    at = None if predict_at is None else validate_inputs(named, predict_at)
+    at = check_inputs(at.compute()) if is_dask(at) else at
+    found = _gather(grouped, final, mask, pilot, at, _rank(model) if mask is not None else ())
+    if isinstance(model, Search):
+        found = replace(found, **_choices(model, grouped if stability else None))
+    _warn_of_other_data(model, found)
+    vars(found.model).update(names.attributes())
+    return found
+
+
+def _final(model: Any) -> tuple[Any, np.ndarray | None, Any]:
+    """The model that is fitted again; of a mixture of ranks also its mask and its pilot."""
+    if not isinstance(model, Search):
+        return model, None, None
+    check_is_fitted(model)
+    final = model.best_estimator_
+    if not hasattr(model, "stack_ranks_"):
+        return final, None, None
+    order = model.cv_results_["n_parameters"].ndim
+    mask, pilot = mask_of(model.stack_ranks_, model.stack_weights_, order), None
+    if ignores_missing(final):  # the best single rank imputes
+        best = clone(final).set_params(rank=model.rank_)
+        alphas = model.cv_results_["alphas"]
+        pilot = best._structure(), float(alphas[model.best_index_[0]])
+    return final, mask, pilot
+
+
+def _choices(model: Any, grouped: Groups | None) -> dict[str, Any]:
+    """What a search has chosen, and what it chooses without each group."""
+    name = next(name for name in _CHOSEN if name in vars(model))
+    found = {"rank": _rank(model), "penalty": float(getattr(model, name)), "ranks": None}
+    if grouped is not None:
+        again = [(_rank(search), getattr(search, name)) for search in grouped.searches(model)]
+        found["ranks"] = [rank for rank, _ in again]
+        found["penalties"] = np.array([penalty for _, penalty in again])
+    return found
+
+
+def _gather(
+    grouped: Groups,
+    model: Any,
+    mask: np.ndarray | None,
+    pilot: Any,
+    at: Array | None,
+    rank: tuple[int, ...],
+) -> StandardErrors:
+    """Standard errors of all quantities, one leave-out in memory at a time."""
+    fits, ratios, ranks = grouped.fits(model, mask, pilot), grouped.weights, []
+    ratios, full = ratios.sum() / ratios, next(fits)
+    sums = {name: Jackknife(value) for name, value in _quantities(full, at, rank).items()}
+    for fit, h in zip(fits, ratios, strict=True):
+        ranks.append(_rank(fit))
+        values = _quantities(fit, at, rank, dense=True)
+        for name, jackknife in sums.items():
+            turn = isinstance(name, int)
+            jackknife.add(aligned(values[name], jackknife.value) if turn else values[name], h)
+    found = {name: jackknife.estimate() for name, jackknife in sums.items()}
+    return StandardErrors(
+        model=full,
+        coef=found.get("coef"),
+        intercept=found["intercept"],
+        factors=tuple(found.get(mode) for mode in range(len(full.tucker_.factors))),
+        predictions=found.get("predictions"),
+        rank=_rank(full),
+        ranks=ranks,
+        weights=grouped.weights,
+    )
+
+
+def _quantities(
+    fit: Any, at: Array | None, rank: tuple[int, ...], dense: bool = False
+) -> dict[str | int, Array]:
+    """What gets standard errors, factors under the numbers of their modes.
+
+    Modes that are not reduced have no factor to be unsure of, unless `dense`. The rows of the first
+    factor of a kernel are samples, not inputs. Of a stack's directions the leading ones count.
+    """
+    found: dict[str | int, Array] = {"intercept": fit.intercept_}
+    is_kernel = hasattr(type(fit), "dual_coef_")
+    if not is_kernel or hasattr(fit, "coef_"):
+        found["coef"] = fit.coef_
+    if at is not None:
+        found["predictions"] = fit._predict_array(at)
+    for mode, U in enumerate(fit.tucker_.dense_factors()):
+        U = U[:, : rank[mode]] if mode < len(rank) else U
+        if (dense or U.shape[1] < U.shape[0]) and not (is_kernel and mode == 0):
+            found[mode] = U
+    return found
+
+
+def _rank(fit: Any) -> tuple[int, ...]:
+    rank = getattr(fit, "rank_", ())
+    return rank if isinstance(rank, tuple) else (rank,)
+
+
+def _warn_of_other_data(model: Any, found: StandardErrors) -> None:
+    """A fitted model should be the one that the errors are of."""
+    if not hasattr(model, "tucker_") or found.coef is None:
+        return
+    coef, value = to_numpy(model._dense_coef()), found.coef.value
+    if coef.shape == value.shape:
+        norm = lambda A: float(np.linalg.norm(np.nan_to_num(A)))  # noqa: E731
+        off = norm(coef - value)
+        if off <= 0.1 * norm(found.coef.std_error) or off <= 1e-6 * norm(value):
+            return
+    warn(
+        "the coefficients of the model differ from those of a fit to these data by more than a "
+        "tenth of their standard errors, which are those of the latter. Pass the data of the fit; "
+        "and of a stack of ranks the search itself, not its best_estimator_."
+    )

@@ -1,0 +1,594 @@
+"""Kernel estimators: linear in the features of a kernel, with kernel values in place of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from ..base import TensorRegressor
+from ..core.fit import Fit
+from ..core.namespace import Array, row_blocks, to_device_of, to_numpy
+from ..core.spectral import check_moments
+from ..core.structures import FullRank, MatrixRank, MultilinearRank, Structure
+from ..core.tucker import Tucker
+from ..data.arrays import check_inputs
+from ..data.labels import Names
+from ..data.validation import Samples, validate
+from ..linear.estimators import DATA_CONSTRAINTS, MULTILINEAR_CONSTRAINTS, check_batch
+from ..streaming.moments import Moments
+from ..streaming.stream import Stream
+from .candidates import KernelSpec, kernel_function
+from .fit import KernelOptions, fit_landmarks, fit_samples, kernel_std_factor
+from .gram import KernelFunction
+from .landmarks import Landmarks, choose_landmarks, copy_of
+from .problem import SOLVERS
+
+__all__ = ["KERNEL_CONSTRAINTS", "KernelHOLRR", "KernelLRR", "KernelRLS", "KernelRegressor"]
+
+# Bytes of the kernel values of one block of samples to predict for.
+_BLOCK = 2**27
+
+KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
+    "kernel": [StrOptions({*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}), callable],
+    "gamma": [Interval(Real, 0, None, closed="left"), None],
+    "degree": [Interval(Real, 0, None, closed="left")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+    "kernel_params": [dict, None],
+    "fit_intercept": ["boolean"],
+    "center_kernel": ["boolean"],
+    "solver": [StrOptions(set(SOLVERS))],
+    "n_components": [Interval(Integral, 1, None, closed="left"), None],
+    "landmarks": ["array-like", None],
+    "random_state": ["random_state"],
+    **DATA_CONSTRAINTS,
+}
+
+
+def _has_landmarks(estimator: Any) -> bool:
+    if not estimator._uses_landmarks:
+        raise AttributeError(
+            "partial_fit needs landmarks, since the exact fit has a coefficient for every sample: "
+            "set n_components or landmarks."
+        )
+    return True
+
+
+class KernelRegressor(TensorRegressor):
+    """Models that are linear in the features of a kernel.
+
+    The coefficients are those of the kernel values with the training samples, or with landmarks.
+    With landmarks the kernel is a feature map in front of a linear problem, so that moments,
+    batches and data that are read in blocks work as for linear models.
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        **KERNEL_CONSTRAINTS,
+    }
+
+    alpha: float
+    kernel: Any
+    gamma: float | None
+    fit_intercept: bool
+    center_kernel: bool
+    solver: str
+    n_components: int | None
+    landmarks: Any
+    random_state: Any
+    X_fit_: Array | None
+
+    def _structure(self) -> Structure:
+        """The structure of the coefficients."""
+        raise NotImplementedError
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            NumPy, or any library that follows the array API standard. With landmarks, memory maps,
+            HDF5 and Zarr arrays are read in blocks, and Dask arrays are reduced on the active
+            scheduler. With ``kernel="precomputed"``, the Gram matrix (n_samples, n_samples).
+        y : array of shape (n_samples, d1, ..., dp)
+            Outputs of any order p >= 0; p = 0 are scalar targets.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples in the squared error.
+
+        Returns
+        -------
+        self
+        """
+        data, names = validate(self, X, y, sample_weight, stream=self._uses_landmarks)
+        options = self._options()
+        if not self._uses_landmarks:
+            assert isinstance(data, Samples)
+            fit = fit_samples(data, self._kernel_function(), options)
+            return self._assign_fit(fit, names, inputs=data.X)
+        features, y_unit = self._draw_features(data), 1.0
+        if isinstance(data, Samples):
+            data = data.scaled(inputs=False)
+            y_unit = data.y_unit
+        moments = features.moments(data, options.structure.needs_response_grams)
+        fit = fit_landmarks(features, moments, options, y_unit=y_unit)
+        return self._assign_fit(fit, names, features=features)
+
+    @available_if(_has_landmarks)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Add a batch of samples to those seen so far, and fit the model to all of them.
+
+        Available with landmarks, which are those given, or drawn from the first batch. The data are
+        kept as moments of the features. `fit` keeps no moments: after it, `partial_fit` starts anew
+        with a warning.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : array of shape (n_samples, d1, ..., dp)
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        data, names, seen = check_batch(self, X, y, sample_weight)
+        options = self._options()
+        features = self._draw_features(data) if seen is None else self._features_so_far()
+        moments = features.moments(data, options.structure.needs_response_grams)
+        moments = moments if seen is None else seen + moments
+        check_moments(moments, self.solver)
+        fit = fit_landmarks(features, moments, options)
+        return self._assign_fit(fit, names, features=features, moments=moments)
+
+    def _options(self) -> KernelOptions:
+        return KernelOptions(
+            structure=self._structure(),
+            alpha=float(self.alpha),
+            fit_intercept=self.fit_intercept,
+            center_kernel=self.center_kernel,
+            solver=self.solver,
+        )
+
+    def _assign_fit(
+        self,
+        fit: Fit,
+        names: Names,
+        *,
+        inputs: Array | None = None,
+        features: Landmarks | None = None,
+        moments: Moments | None = None,
+    ) -> Any:
+        """Assign the attributes of a fit: exact with the inputs, or with the features of landmarks."""
+        structure, attributes = self._structure(), {}
+        if isinstance(structure, MultilinearRank):
+            attributes = {"rank_": fit.tucker.rank, "n_iter_": fit.n_iter}
+        elif isinstance(structure, MatrixRank):
+            attributes = {"rank_": fit.tucker.rank[0]}
+        points, kept = None, None
+        if features is not None:
+            points = features.points
+            kept = (self._kernel_settings(), features.s, features.Q)
+        elif self.kernel != "precomputed":
+            points = copy_of(inputs)
+        self._assign(fit, names, moments_=moments, _features=kept, **attributes)
+        self.X_fit_ = points
+        return self
+
+    # ------------------------------------------------------------ predictions
+
+    def _feature_blocks(self, X: Array) -> Iterator[tuple[Array, Array]]:
+        """Blocks of inputs with their kernel values; the inputs themselves where precomputed."""
+        kernel, points = self._kernel_function(), self.X_fit_
+        for rows in row_blocks(X.shape[0], 8 * self.tucker_.shape[0], _BLOCK):
+            x = X[rows, :]
+            yield x, kernel(x, x if points is None else to_device_of(points, x))
+
+    def _std_factor(self, X: Array, F: Array) -> Array:
+        features = self._landmarks() if self._uses_landmarks else None
+        return kernel_std_factor(self._hat, self._kernel_function(), X, F, features)
+
+    @property
+    def dual_coef_(self) -> Array:
+        """Dense dual coefficients, of shape (n_samples or n_landmarks, d1, ..., dp)."""
+        check_is_fitted(self)
+        return self.tucker_.to_dense()
+
+    def _dense_coef(self) -> Array:
+        """Coefficients of the inputs, which only a linear kernel has."""
+        if self.kernel != "linear":
+            raise AttributeError(
+                f"coef_ is available with kernel='linear' only; with kernel={self.kernel!r} the "
+                f"model is linear in the kernel values, with coefficients dual_coef_."
+            )
+        (U, *others), X = self.tucker_.factors, self.X_fit_
+        assert X is not None
+        return Tucker(self.tucker_.core, (None, *others)).map_input(X.T if U is None else X.T @ U)
+
+    # ------------------------------------------------------------ kernel and landmarks
+
+    @property
+    def _uses_landmarks(self) -> bool:
+        return self.n_components is not None or self.landmarks is not None
+
+    def _kernel_spec(self) -> KernelSpec:
+        names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
+        return {name: getattr(self, name) for name in names}
+
+    def _kernel_settings(self) -> dict[str, Any]:
+        """The parameters that must not change between batches."""
+        return {**self._kernel_spec(), "n_components": self.n_components}
+
+    def _kernel_function(self) -> KernelFunction:
+        return kernel_function(self._kernel_spec())
+
+    def _draw_features(self, data: Samples | Stream) -> Landmarks:
+        points = choose_landmarks(
+            data, self.kernel, self.n_components, self.landmarks, self.random_state
+        )
+        return Landmarks.of(self._kernel_function(), points)
+
+    def _landmarks(self) -> Landmarks:
+        """The features of the fit."""
+        _, s, Q = self._features
+        return Landmarks(self._kernel_function(), self.X_fit_, s, Q)
+
+    def _features_so_far(self) -> Landmarks:
+        """The features of the batches before, whose kernel must be the same."""
+        for name, before in self._features[0].items():
+            value = getattr(self, name)
+            if value is not before and value != before:
+                raise ValueError(
+                    f"partial_fit cannot continue with {name}={value!r}: the batches before used "
+                    f"{name}={before!r}. Set it back, or start anew with fit or a clone."
+                )
+        points, given = to_numpy(self.X_fit_), self.landmarks
+        if given is not None and not np.array_equal(to_numpy(check_inputs(given)), points):
+            raise ValueError(
+                "partial_fit cannot continue with other landmarks than those of the batches before. "
+                "Set them back, or start anew with fit or a clone."
+            )
+        return self._landmarks()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+class KernelRLS(KernelRegressor):
+    r"""Kernel ridge regression for tensor outputs.
+
+    Minimises :math:`\sum_n \|f(x_n) - \mathcal{Y}_n\|^2 + \alpha \|f\|^2` over all functions of
+    the kernel's feature space. The outputs are independent of each other: without intercept it is
+    scikit-learn's ``KernelRidge`` on the flattened outputs.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Ridge penalty, at least 0. With 0, the solution of least norm.
+    kernel : str or callable, default="linear"
+        One of scikit-learn's pairwise kernels ("linear", "rbf", "poly", "laplacian", "cosine",
+        "sigmoid", ...), "precomputed", or a function of two samples. Those that need no more than
+        products of the inputs ("linear", "poly", "rbf", "sigmoid") take arrays of any library.
+    gamma : float, default=None
+        Parameter of the rbf, laplacian, polynomial, exponential chi2 and sigmoid kernels; None for
+        their default, which for most of them is ``1 / n_features``.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict, default=None
+        Keyword arguments of a callable kernel.
+    fit_intercept : bool, default=True
+        Whether an intercept is fitted, by centring the outputs. It is not penalised.
+    center_kernel : bool, default=True
+        Whether the features are centred, too, where an intercept is fitted. Only then is the
+        intercept optimal, and only then does the linear kernel give what `RLS` does.
+    solver : {"auto", "cholesky", "eigh"}, default="auto"
+        "cholesky" factorises ``K + alpha I``, "eigh" decomposes `K`. "auto" uses "cholesky" unless `K` is
+        ill-conditioned.
+    n_components : int, default=None
+        Number of landmarks of the Nystroem approximation, which are drawn from the samples. Memory
+        and time then grow no faster than the number of samples, and `partial_fit` takes more of
+        them. None for the exact fit.
+    landmarks : array of shape (n_components, n_features), default=None
+        The landmarks themselves.
+    random_state : int, RandomState or None, default=None
+        For drawing the landmarks.
+    output_shape, sample_dim
+        As in `HOLRR`.
+
+    Attributes
+    ----------
+    dual_coef_ : array of shape (n_samples, d1, ..., dp)
+        Coefficients of the kernel values with `X_fit_`; dense, computed on access.
+    intercept_ : array of shape (d1, ..., dp), or float for scalar targets
+    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+        Standard deviation of the noise of each output: residual squares over the residual
+        degrees of freedom, see docs/intervals.md.
+    X_fit_ : array of shape (n_samples, n_features), or None for a precomputed kernel
+        The training samples, or the landmarks.
+    coef_ : array of shape (n_features, d1, ..., dp)
+        With ``kernel="linear"`` only.
+    objective_ : float
+        The minimum.
+    lower_bound_ : float
+        The same, since the problem is solved exactly.
+    solver_ : str
+        The factorisation that was used.
+    moments_ : Moments
+        Of the features, with landmarks only.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+    labels_ : Labels or None
+
+    Notes
+    -----
+    A kernel that is not positive semidefinite on the data (such as "sigmoid" may be) is replaced
+    by the nearest one that is, with a warning.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.kernel import KernelRLS
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(200, 1))
+    >>> Y = np.sin(X * np.arange(1, 4))[:, :, None] * np.ones(2)
+    >>> model = KernelRLS(alpha=1e-3, kernel="rbf", gamma=1.0).fit(X, Y)
+    >>> model.predict(X).shape, model.score(X, Y) > 0.999
+    ((200, 3, 2), True)
+    """
+
+    def __init__(
+        self,
+        alpha=1.0,
+        *,
+        kernel="linear",
+        gamma=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        fit_intercept=True,
+        center_kernel=True,
+        solver="auto",
+        n_components=None,
+        landmarks=None,
+        random_state=None,
+        output_shape=None,
+        sample_dim=None,
+    ):
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.center_kernel = center_kernel
+        self.solver = solver
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
+
+    def _structure(self) -> FullRank:
+        return FullRank()
+
+
+class KernelLRR(KernelRegressor):
+    r"""Low-rank (reduced-rank) kernel ridge regression for tensor outputs.
+
+    Minimises :math:`\sum_n \|f(x_n) - \mathcal{Y}_n\|^2 + \alpha \|f\|^2` over the functions whose
+    values, all outputs in a row, stay in a subspace of at most `rank` dimensions. The minimum is
+    exact.
+
+    Parameters
+    ----------
+    rank : int, float or None, default=None
+        Largest rank; a float in (0, 1) is the share of the energy of Z to keep; None for full rank.
+    alpha : float, default=1.0
+        Ridge penalty, at least 0.
+    kernel, gamma, degree, coef0, kernel_params
+        See `KernelRLS`.
+    fit_intercept, center_kernel, solver, n_components, landmarks, random_state
+        See `KernelRLS`.
+    output_shape, sample_dim
+        As in `HOLRR`.
+
+    Attributes
+    ----------
+    core_ : array of shape (R, d1, ..., dp)
+        Outputs for each of the R latent functions.
+    factors_ : list of p + 1 arrays
+        First the coefficients of the latent functions, (n_samples, R), then identities.
+    dual_coef_ : array of shape (n_samples, d1, ..., dp)
+        Dense coefficients, computed on access.
+    rank_ : int
+        The rank that was used: lower than asked for where the data do not support it, and never
+        above the number of outputs.
+    objective_, lower_bound_, spectra_
+        As in `LRR`.
+    intercept_, noise_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_, labels_
+        See `KernelRLS`.
+
+    References
+    ----------
+    A. Mukherjee, J. Zhu (2011). Reduced rank ridge regression and its kernel extensions.
+    Statistical Analysis and Data Mining 4(6), 612-622.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.kernel import KernelLRR
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(200, 1))
+    >>> Y = (np.hstack([np.sin(2 * X), np.cos(X)]) @ rng.normal(size=(2, 20))).reshape(200, 4, 5)
+    >>> model = KernelLRR(rank=2, alpha=1e-3, kernel="rbf", gamma=1.0).fit(X, Y)
+    >>> model.factors_[0].shape, model.core_.shape, model.score(X, Y) > 0.999
+    ((200, 2), (2, 4, 5), True)
+    """
+
+    def __init__(
+        self,
+        rank=None,
+        alpha=1.0,
+        *,
+        kernel="linear",
+        gamma=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        fit_intercept=True,
+        center_kernel=True,
+        solver="auto",
+        n_components=None,
+        landmarks=None,
+        random_state=None,
+        output_shape=None,
+        sample_dim=None,
+    ):
+        self.rank = rank
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.center_kernel = center_kernel
+        self.solver = solver
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
+
+    def _structure(self) -> MatrixRank:
+        return MatrixRank(self.rank)
+
+
+class KernelHOLRR(KernelRegressor):
+    r"""Higher-order low-rank kernel regression.
+
+    Minimises :math:`\sum_n \|f(x_n) - \mathcal{Y}_n\|^2 + \alpha \|f\|^2` over the functions
+    :math:`f(x) = \mathcal{W} \times_0 \phi(x)` in the kernel's feature space whose coefficients
+    have multilinear rank at most :math:`(R_0, \dots, R_p)`. The problem is not convex; the fit is a
+    spectral approximation within a factor of p + 1 of the minimum, and
+    ``objective_ / lower_bound_`` certifies how near it really is.
+
+    Parameters
+    ----------
+    rank : int, float, tuple or None, default=None
+        As in `HOLRR`: an int, a share of the energy or None, for all modes or, in a tuple
+        ``(R0, ..., Rp)`` with the input mode first, for each.
+    alpha : float, default=1.0
+        Ridge penalty, at least 0.
+    kernel, gamma, degree, coef0, kernel_params
+        See `KernelRLS`.
+    subspaces : {"fitted", "response"}, default="fitted"
+        Where the output subspaces come from: what functions of the feature space explain of the
+        outputs, or, as in Algorithm 2 of the paper, the outputs themselves.
+    refine, max_iter, tol
+        Whether, and for how long, the fit is refined, as in `HOLRR`.
+    fit_intercept, center_kernel, solver, n_components, landmarks, random_state
+        See `KernelRLS`.
+    output_shape, sample_dim
+        As in `HOLRR`.
+
+    Attributes
+    ----------
+    core_ : array of shape (R0, ..., Rp)
+    factors_ : list of p + 1 arrays
+        First the coefficients of the latent functions, (n_samples, R0), which are those of the
+        kernel values with `X_fit_`; then the output factors, (d_i, R_i), with orthonormal columns.
+    dual_coef_ : array of shape (n_samples, d1, ..., dp)
+        Dense coefficients, computed on access.
+    rank_ : tuple of int
+        The ranks that were used. An input rank that the data do not support, or that is above the
+        number of outputs, is lowered.
+    objective_, lower_bound_, spectra_, energy_, n_iter_
+        As in `HOLRR`.
+    intercept_, noise_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_, labels_
+        See `KernelRLS`.
+
+    References
+    ----------
+    G. Rabusseau, H. Kadri (2016). Higher-order low-rank regression. arXiv:1602.06863.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.kernel import KernelHOLRR
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(200, 1))
+    >>> latent = np.hstack([np.sin(2 * X), np.cos(X)])
+    >>> U1, U2 = rng.normal(size=(5, 2)), rng.normal(size=(6, 2))
+    >>> Y = np.einsum("na,abc,jb,kc->njk", latent, rng.normal(size=(2, 2, 2)), U1, U2)
+    >>> model = KernelHOLRR(rank=2, alpha=1e-3, kernel="rbf", gamma=1.0).fit(X, Y)
+    >>> [U.shape for U in model.factors_], model.score(X, Y) > 0.999
+    ([(200, 2), (5, 2), (6, 2)], True)
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        **KernelRegressor._parameter_constraints,
+        **MULTILINEAR_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        rank=None,
+        alpha=1.0,
+        *,
+        kernel="linear",
+        gamma=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        subspaces="fitted",
+        refine=False,
+        max_iter=100,
+        tol=1e-6,
+        fit_intercept=True,
+        center_kernel=True,
+        solver="auto",
+        n_components=None,
+        landmarks=None,
+        random_state=None,
+        output_shape=None,
+        sample_dim=None,
+    ):
+        self.rank = rank
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.subspaces = subspaces
+        self.refine = refine
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.center_kernel = center_kernel
+        self.solver = solver
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
+
+    def _structure(self) -> MultilinearRank:
+        return MultilinearRank(
+            self.rank, self.subspaces, self.refine, max_iter=self.max_iter, tol=self.tol
+        )

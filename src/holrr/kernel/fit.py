@@ -1,0 +1,157 @@
+"""Kernel fits: from samples to a `Fit` in the kernel values, exactly or with landmarks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..core.fit import Fit, solve
+from ..core.leverage import std_factor
+from ..core.namespace import Array, namespace_of, to_device_of
+from ..core.spectral import whiten_moments
+from ..core.structures import FullRank, Structure
+from ..core.threads import few_threads_for
+from ..data.validation import Samples
+from ..streaming.moments import Moments
+from .gram import Gram, KernelFunction, centred_gram
+from .landmarks import Landmarks
+from .problem import centre_responses, ridge_gram, whiten_gram
+
+__all__ = ["KernelOptions", "fit_landmarks", "fit_samples", "kernel_std_factor"]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelOptions:
+    """Parameters of a kernel fit, apart from its data.
+
+    Parameters
+    ----------
+    structure : Structure
+    alpha : float
+    fit_intercept, center_kernel : bool
+    solver : {"auto", "cholesky", "eigh"}
+    """
+
+    structure: Structure
+    alpha: float
+    fit_intercept: bool = True
+    center_kernel: bool = True
+    solver: str = "auto"
+
+
+def limited(structure: Structure, output_shape: tuple[int, ...]) -> Structure:
+    """The structure with at most as many input directions as outputs: more add nothing."""
+    if isinstance(structure, FullRank):
+        return structure
+    return replace(structure, max_directions=math.prod(output_shape))
+
+
+def fit_samples(
+    data: Samples, kernel: KernelFunction, options: KernelOptions, mask: np.ndarray | None = None
+) -> Fit:
+    """Fit a model to samples in memory, with a coefficient for each of them.
+
+    Parameters
+    ----------
+    data : Samples
+    kernel : KernelFunction
+    options : KernelOptions
+    mask : array of shape (R0, ...), optional
+        Multiplies the core: a mixture of the fits of many ranks.
+    """
+    data = data.scaled(inputs=False)
+    X, w, alpha = data.X, data.w, options.alpha
+    structure = limited(options.structure, data.output_shape)
+    outputs = centre_responses(
+        data.Y, w, fit_intercept=options.fit_intercept, grams=structure.needs_response_grams
+    )
+    (n, D), d = outputs.values.shape, data.n_features
+    center = options.fit_intercept and options.center_kernel
+
+    def build() -> Gram:
+        # Idle threads of NumPy's BLAS would slow down SciPy's, which factorises next.
+        with few_threads_for(n * n * d):
+            return centred_gram(kernel, X, w, center=center)
+
+    with few_threads_for(n * n * (n + D + d)):
+        if isinstance(structure, FullRank):
+            problem = ridge_gram(build, outputs, alpha, solver=options.solver)
+        else:
+            k = structure.n_leading(n, outputs.shape)
+            problem = whiten_gram(build, outputs, alpha, solver=options.solver, n_leading=k)
+        with few_threads_for(n * math.prod(problem.Z.shape)):
+            fit = solve(
+                problem, structure, n, fit_intercept=options.fit_intercept, mask=mask
+            )
+    if kernel.name == "precomputed":  # k(x, x) of other samples is not known
+        xp = namespace_of(X)
+        fit = replace(fit, hat={**fit.hat, "diagonal": float(xp.max(xp.linalg.diagonal(X)))})
+    return fit.rescaled(1.0, data.y_unit)
+
+
+def fit_landmarks(
+    features: Landmarks,
+    moments: Moments,
+    options: KernelOptions,
+    mask: np.ndarray | None = None,
+    y_unit: float = 1.0,
+) -> Fit:
+    """Fit a model to the moments of the features of landmarks.
+
+    Parameters
+    ----------
+    features : Landmarks
+    moments : Moments
+        Of the features and the outputs.
+    options : KernelOptions
+    mask : array of shape (R0, ...), optional
+        Multiplies the core: a mixture of the fits of many ranks.
+    y_unit : float
+        What the outputs were divided by.
+    """
+    centred = moments.centred(options.fit_intercept, centre_inputs=options.center_kernel)
+    problem = whiten_moments(centred, options.alpha, solver=options.solver)
+    problem = features.on_kernel_values(problem)
+    structure = limited(options.structure, moments.output_shape)
+    n = features.points.shape[0]
+    fit = solve(problem, structure, n, fit_intercept=options.fit_intercept, mask=mask)
+    return fit.rescaled(1.0, y_unit)
+
+
+def kernel_std_factor(
+    hat: dict[str, Any], kernel: KernelFunction, X: Array, K: Array, features: Landmarks | None
+) -> Array:
+    """``sqrt(1 + 1/n + h(x))`` of each sample.
+
+    Parameters
+    ----------
+    hat : dict
+        As `Fit.hat`.
+    kernel : KernelFunction
+    X : array of shape (n, n_features)
+    K : array of shape (n, m)
+        Kernel values with the training samples or landmarks.
+    features : Landmarks or None
+    """
+    xp = namespace_of(K)
+    if "diagonal" in hat:
+        norms = xp.full_like(K[:, 0], hat["diagonal"])
+    else:
+        norms = kernel.diagonal(X)
+    if features is not None:
+        phi = K @ to_device_of(features.Q / features.s, K)
+        lacking = xp.clip(norms - xp.sum(phi * phi, axis=1), 0.0, None)
+        centred = phi - to_device_of(hat["mean"], K)
+        return std_factor(hat, phi, lacking + xp.sum(centred * centred, axis=1))
+    shift, mean, root = 0.0, to_device_of(hat["mean"], K), hat["sample_root"]
+    root = xp.ones_like(mean) if root is None else to_device_of(root, K)
+    if hat["centred"]:
+        share = root * root / xp.sum(root * root)
+        shift = K @ share - share @ mean
+        norms = xp.clip(norms - shift - K @ share, 0.0, None)
+    if hat["form"] == "gram":
+        K = (K - mean - xp.reshape(shift, (-1, 1))) * root + mean
+    return std_factor(hat, K, norms)

@@ -1,0 +1,1 @@
+"""Fits and searches for outputs with missing entries, see docs/missing.md."""

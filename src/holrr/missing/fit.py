@@ -1,0 +1,176 @@
+"""Linear fits to samples in memory of which some outputs are missing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..core.finite import BadEntryError, check_finite
+from ..core.fit import Fit, fit_approximation, lift, scaled_alpha, solve
+from ..core.namespace import is_numpy_array, namespace_of, row_blocks
+from ..core.spectral import Whitened
+from ..core.structures import MultilinearRank, Structure
+from ..core.warn import warn
+from ..data.validation import Samples
+from .completion import Completion, complete_structure
+from .observed import Observed, SampleBasis, has_observation
+
+__all__ = ["check_no_infinity", "check_same_missing", "drop_unobserved", "fit_missing"]
+__all__ += ["has_missing", "without_missing_slices"]
+
+_BLOCK = 2**22  # bytes of outputs that are examined together
+
+
+def has_missing(data: Samples) -> bool:
+    """Whether any output is NaN; an error where y is not a NumPy array then."""
+    xp, Y = namespace_of(data.Y), data.Y
+    rows = row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), _BLOCK)
+    with np.errstate(over="ignore", invalid="ignore"):
+        doubtful = (part for part in rows if not math.isfinite(float(xp.sum(Y[part, ...]))))
+        if not any(bool(xp.any(xp.isnan(Y[part, ...]))) for part in doubtful):
+            return False
+    if not is_numpy_array(Y):
+        raise TypeError(
+            f"missing='ignore' needs NumPy arrays where outputs are missing; y is a "
+            f"{type(Y).__module__}.{type(Y).__name__}. Convert X and y first."
+        )
+    return True
+
+
+def check_no_infinity(data: Samples) -> None:
+    """Raise an error that says where an output is infinite."""
+    check_finite(np.where(np.isnan(data.Y), 0.0, data.Y), "y")
+
+
+def drop_unobserved(data: Samples) -> tuple[Samples, int]:
+    """Samples with weight and an observed output, and the number of samples without the latter."""
+    n_dropped, keep = data.n_samples - int(has_observation(data.Y).sum()), _kept(data)
+    if n_dropped == data.n_samples:
+        raise ValueError("y has no observed entry: every one of them is missing.")
+    if not keep.any():
+        raise ValueError("sample_weight is zero for every sample of y with an observed entry.")
+    return data if keep.all() else data.rows(np.flatnonzero(keep)), n_dropped
+
+
+def _kept(data: Samples) -> Any:
+    observed = has_observation(data.Y)
+    return observed if data.w is None else observed & (data.w > 0)
+
+
+# ---------------------------------------------------------------- fits
+
+
+def fit_missing(
+    data: Samples,
+    structure: Structure,
+    alpha: float,
+    *,
+    fit_intercept: bool,
+    mask: np.ndarray | None = None,
+    pilot: tuple[Structure, float] | None = None,
+) -> Fit:
+    """Fit coefficients to the observed outputs.
+
+    Parameters
+    ----------
+    data : Samples
+        Of NumPy arrays, as `drop_unobserved` returns them.
+    structure : Structure
+    alpha : float
+        In the units of the user's data.
+    fit_intercept : bool
+    mask : array of shape (R0, ...), optional
+        Multiplies the core: a mixture of the fits of many ranks.
+    pilot : pair of Structure and float, optional
+        Structure and penalty of the model that imputes missing entries for a mask.
+
+    Returns
+    -------
+    Fit
+        In the units of the user's data.
+    """
+    data = data.scaled()
+    imputing, penalty = pilot or (structure, alpha)
+    penalty = scaled_alpha(penalty, data.x_unit)
+    found = complete_samples(data, imputing, penalty, fit_intercept)
+    if not found.converged:
+        rounds = "max_iter or tol, " if isinstance(structure, MultilinearRank) else ""
+        warn(
+            f"The fit to the observed entries of y did not converge in {found.n_iter} rounds: its "
+            f"predictions for missing entries may still change. Increase {rounds}alpha, or lower "
+            f"the rank.",
+            ConvergenceWarning,
+        )
+    fit = fit_approximation(found.problem, found.found, fit_intercept=fit_intercept)
+    if mask is not None:
+        problem = found.imputed().at(scaled_alpha(alpha, data.x_unit))
+        masked = solve(problem, structure, data.n_features, fit_intercept=fit_intercept, mask=mask)
+        fit = replace(masked, lower_bound=math.nan, rss_root=fit.rss_root, weight=fit.weight)
+    return replace(fit, n_iter=found.n_iter).rescaled(data.x_unit, data.y_unit)
+
+
+def complete_samples(
+    data: Samples, structure: Structure, alpha: float, fit_intercept: bool
+) -> Completion:
+    """Fit a structure to scaled samples that all have an observed output."""
+    basis = SampleBasis.from_arrays(data.X, data.w, alpha, fit_intercept=fit_intercept)
+    found = complete_structure(Observed(basis, data.Y), alpha, structure, data.n_features)
+    return replace(found, problem=_with_observed_residuals(found, data))
+
+
+def _with_observed_residuals(found: Completion, data: Samples) -> Whitened:
+    """The problem with the residual squares and the weights of observed entries."""
+    problem = found.problem
+    coef, mean = lift(found.found.tucker, problem), np.nan_to_num(problem.mean_y)
+    squares, weights = np.zeros((2, *data.output_shape))
+    for rows in row_blocks(data.n_samples, 8 * math.prod(data.output_shape), _BLOCK):
+        residual = data.Y[rows] - mean - coef.map_input(data.X[rows] - problem.mean_x)
+        w = np.ones(len(residual)) if data.w is None else data.w[rows]
+        seen = ~np.isnan(residual)
+        squares += np.tensordot(w, np.where(seen, residual, 0.0) ** 2, 1)
+        weights += np.tensordot(w, seen, 1)
+    assert problem.hat is not None
+    return replace(problem, hat=replace(problem.hat, residuals=squares, weight=weights))
+
+
+# ---------------------------------------------------------------- batches
+
+
+def without_missing_slices(structure: Structure, given: Samples) -> tuple[Samples, np.ndarray]:
+    """Samples with zeros for outputs that none of them has, and which these are, (d1, ...).
+
+    Zeros change nothing where outputs are independent given the latent inputs. A low multilinear
+    rank couples them: then only whole slices of zeros change nothing.
+    """
+    data = drop_unobserved(given)[0]
+    never = np.isnan(data.Y).all(axis=0)
+    modes = [np.arange(never.ndim) != mode for mode in range(never.ndim)]
+    some = [(~never).any(axis=tuple(np.flatnonzero(other))) for other in modes]
+    slices = ~reduce(np.multiply.outer, some, np.True_)
+    if isinstance(structure, MultilinearRank) and (slices != never).any():
+        where = tuple(int(i) for i in np.argwhere(slices != never)[0])
+        raise ValueError(
+            f"y of this batch has no entry of output {where}, but others of the same slices. "
+            f"Batches may lack whole slices only; load all samples and call fit."
+        )
+    Y = np.where(never, 0.0, data.Y)
+    try:
+        check_finite(Y, "y")
+    except BadEntryError as error:  # its position among all samples of the batch
+        raise error.moved(np.flatnonzero(_kept(given))) from None
+    return replace(data, Y=Y), never
+
+
+def check_same_missing(never: Any, before: Any) -> None:
+    """Raise where a batch lacks other outputs than the batches before."""
+    if np.any(before != never):
+        where = tuple(int(i) for i in np.argwhere(before != never)[0])
+        raise ValueError(
+            f"y of this batch must lack the same outputs as the batches before; output {where} is "
+            f"missing in one of them only. Load all samples and call fit."
+        )

@@ -1,0 +1,944 @@
+"""Searches over penalties and ranks of linear models: RLSCV, LRRCV and HOLRRCV."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..base import TensorRegressor, scalar_if_0d
+from ..core.finite import check_finite
+from ..core.fit import Fit
+from ..core.namespace import asarray_like
+from ..core.output_weights import product_of
+from ..core.structures import FullRank, MatrixRank, MultilinearRank, Structure
+from ..core.threads import few_threads_for
+from ..core.warn import warn
+from ..data.arrays import ignores_missing
+from ..data.labels import Names
+from ..data.relabel import relabel
+from ..data.validation import Samples, names_of_moments, validate, validate_inputs
+from ..linear.estimators import (
+    HOLRR,
+    LINEAR_CONSTRAINTS,
+    LRR,
+    MULTILINEAR_CONSTRAINTS,
+    RLS,
+    warn_renamed,
+)
+from ..linear.fit import (
+    LinearOptions,
+    fit_data,
+    output_weights,
+    refuse_output_weight,
+    weighted,
+)
+from ..missing.fit import check_no_infinity, has_missing
+from ..missing.search import MissingSearch, mean_over, search_missing
+from ..streaming.moments import Moments
+from ..streaming.stream import Stream
+from .criteria import CRITERIA, criterion_results
+from .folds import MomentFolds, Problems, SampleFolds, check_fold_moments
+from .grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
+from .intervals import Calibration, calibrate, interval_factor, to_array_of
+from .pruning import pruned_surface
+from .search import (
+    Choice,
+    SearchOptions,
+    choose,
+    cross_validate,
+    fold_residuals,
+    in_units,
+    results_of,
+    select,
+    single_choice,
+)
+from .splits import gather_folds, split
+
+__all__ = ["HOLRRCV", "LRRCV", "RLSCV", "Search", "search_attributes"]
+
+SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
+    "alphas": ["array-like", Interval(Real, 0, None, closed="left"), None],
+    "cv": ["cv_object"],
+    "criterion": [StrOptions({"cv", *CRITERIA})],
+    "selection": [StrOptions({"auto", "stack", "min", "1se"}), callable],
+    "max_bytes": [Interval(Real, 0, None, closed="neither")],
+    "search": [StrOptions({"pruned", "exhaustive"})],
+    "n_jobs": [Integral, None],
+    "verbose": ["verbose"],
+}
+# Estimated number of penalties that a search tries.
+_N_PENALTIES = 13
+
+
+class Search(TensorRegressor):
+    """What all searches share: the chosen model's predictions, with intervals, and baselines."""
+
+    best_estimator_: Any
+    cv_results_: dict[str, Any]
+    criterion: str = "cv"
+    _penalties = "alphas"  # name of the parameter with the penalties
+
+    def predict_interval(self, X: Any, coverage: float = 0.9, kind: str = "entry") -> Any:
+        """Prediction intervals: new observations lie in them with a given probability.
+
+        They are the predictions of the final model plus and minus quantiles of the held-out
+        residuals of the search, scaled by the standard deviation of each prediction; see
+        docs/intervals.md. From moments alone (`fit_fold_moments`, data that are read in blocks) the
+        residuals are taken as normal.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        coverage : float, default=0.9
+            The probability, between 0 and 1.
+        kind : {"entry", "pooled", "simultaneous"}, default="entry"
+            Whether each output entry has its own quantile, all share that of their scaled residuals
+            (which needs fewer samples), or all entries of a sample lie within their intervals at
+            once with the given probability.
+
+        Returns
+        -------
+        lower, upper : arrays of shape (n_samples, d1, ..., dp)
+            As `predict` returns them.
+        """
+        check_is_fitted(self)
+        kept = vars(self).get("_intervals")
+        if kept is None:
+            raise ValueError(
+                "predict_interval needs the held-out residuals of a search, and this one has none: "
+                "it used an information criterion, or comes from a file or moments of an older "
+                "version. Fit again, with criterion='cv'."
+            )
+        factor = interval_factor(kept, coverage, kind, self.noise_)
+        mean, std = self._predict_with_std(validate_inputs(self, X))
+        width = std * to_array_of(factor, std)
+        return relabel(self.labels_, X, mean - width), relabel(self.labels_, X, mean + width)
+
+    @property
+    def null_mse_(self) -> float:
+        """Held-out error of predicting the mean; that of the model is ``-best_score_``."""
+        return self._baseline("null_mse")
+
+    @property
+    def ridge_mse_(self) -> float:
+        """Least held-out error of (kernel) ridge regression on the same folds."""
+        return self._baseline("ridge_mse")
+
+    def _baseline(self, name: str) -> float:
+        check_is_fitted(self)
+        if name not in self.cv_results_:
+            raise AttributeError(
+                f"{name}_ is available only with criterion='cv' and no missing outputs."
+            )
+        return float(self.cv_results_[name])
+
+
+def search_attributes(
+    choice: Choice, results: dict[str, Any], key: str, y_unit: float
+) -> dict[str, Any]:
+    """The fitted attributes of a search that describe its choice."""
+    sign = -1.0
+    error = choice.error * (y_unit * y_unit if key.endswith("_mse") or key == "gcv" else 1.0)
+    found = {
+        "cv_results_": in_units(results, y_unit),
+        "best_index_": choice.index,
+        "best_score_": sign * error,
+        "alphas_": results["alphas"],
+        "alpha_": choice.alpha,
+    }
+    if choice.stack is not None:
+        stack, squares = choice.stack, y_unit * y_unit
+        found |= {
+            "stack_ranks_": list(stack.blocks),
+            "stack_weights_": stack.weights,
+            "stack_mse_": float(stack.mse) * squares,
+            "stack_gap_": float(stack.gap) * squares,
+        }
+        found["cv_results_"]["stack_path_mse"] = stack.path_cross_fitted_mse * squares
+    return found
+
+
+class LinearSearch(Search):
+    """Searches over penalties and ranks of linear models.
+
+    A subclass names its parameters, the grid of ranks and the structure of a rank.
+    """
+
+    _parameter_constraints: dict = {**LINEAR_CONSTRAINTS, **SEARCH_CONSTRAINTS}
+
+    alphas: Any
+    cv: Any
+    selection: Any
+    fit_intercept: bool
+    solver: str
+    max_bytes: float
+    missing: str
+    output_weight: Any
+    n_jobs: int | None
+    verbose: Any
+    subspaces: str = "fitted"
+    refine: bool = False
+    search: str = "exhaustive"
+
+    def _grid(self, shape: Sequence[int]) -> RankGrid:
+        """The ranks to try of coefficients of this shape."""
+        raise NotImplementedError
+
+    def _structure(self, rank: tuple[int, ...]) -> Structure:
+        """The structure of a rank."""
+        raise NotImplementedError
+
+    def _model(self, choice: Choice) -> Any:
+        """The unfitted estimator that was chosen."""
+        raise NotImplementedError
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
+        """Choose by cross-validation, and fit the chosen model to all the data.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            As in the estimator that is chosen.
+        y : array of shape (n_samples, d1, ..., dp)
+            Outputs of any order p >= 0.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples, in the fits and in the held-out errors.
+        groups : array of shape (n_samples,), optional
+            Groups of the samples, for splitters that use them.
+
+        Returns
+        -------
+        self
+        """
+        warn_renamed(self)
+        data, names = validate(self, X, y, sample_weight, groups=groups)
+        options = self._options()
+        check_search(options, data.n_samples)
+        self._grid((data.n_features, *data.output_shape))  # raises for bad ranks
+        if isinstance(data, Stream):
+            refuse_output_weight(self.output_weight, "data that are read in blocks")
+            return self._fit_folds(self._stream_folds(data, groups), names, options)
+        weights = output_weights(self.output_weight, data.output_shape, names.labels)
+        data = weighted(data, weights)
+        splits = split(data, self.cv, groups) if self.criterion == "cv" else []
+        if ignores_missing(self) and has_missing(data):
+            check_no_infinity(data)
+            return self._fit_missing(data.scaled(), splits, names, options, weights)
+        if data.w is not None:  # samples without weight are not read later
+            check_finite(data.Y, "y")
+        folds = SampleFolds(
+            data.scaled(),
+            splits,
+            fit_intercept=self.fit_intercept,
+            response_grams=self.subspaces == "response",
+            solver=self.solver,
+            max_bytes=self.max_bytes,
+        )
+        return self._fit_folds(folds, names, options, weights)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_fold_moments(self, moments: Sequence[Moments]) -> Any:
+        """Cross-validate and fit from moments alone, one for each of disjoint folds.
+
+        A stream or a cluster does not have to keep its data: each sample is added to the moments of
+        one fold. `cv` is not used.
+
+        Parameters
+        ----------
+        moments : sequence of Moments
+            Of at least two folds; gathered with ``response_grams=True`` where
+            ``subspaces="response"``.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from holrr import RLSCV, Moments
+        >>> from holrr.datasets import make_tensor_regression
+        >>> X, Y = make_tensor_regression(60, 4, (3, 2), rank=2, snr=1, random_state=0)
+        >>> folds = [Moments.from_arrays(X[k::3], Y[k::3]) for k in range(3)]
+        >>> model = RLSCV(alphas=[0.1, 1.0, 10.0]).fit_fold_moments(folds)
+        >>> RLSCV.from_fold_moments(folds, alphas=[0.1, 1.0, 10.0]).alpha_ == model.alpha_
+        True
+        """
+        refuse_output_weight(self.output_weight, "moments")
+        folds = self._moment_folds(moments)
+        options = self._options()
+        check_search(options, folds.total.n_samples)
+        return self._fit_folds(folds, names_of_moments(self, folds.total), options)
+
+    @classmethod
+    def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
+        """A new estimator with these parameters, fitted by `fit_fold_moments`."""
+        return cls(**parameters).fit_fold_moments(moments)
+
+    # ------------------------------------------------------------ steps
+
+    def _options(self) -> SearchOptions:
+        return SearchOptions(
+            name=type(self).__name__,
+            grid=self._grid,
+            structure=self._structure,
+            alphas=check_penalties(self.alphas, "alphas"),
+            criterion=self.criterion,
+            selection=resolve_selection(self),
+            subspaces=self.subspaces,
+            max_bytes=self.max_bytes,
+            prune=pruned_surface if self.search == "pruned" else None,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            fit_intercept=self.fit_intercept,
+        )
+
+    def _moment_folds(self, moments: Sequence[Moments], splits: Any = None) -> MomentFolds:
+        if self.solver == "svd":
+            raise ValueError(
+                "solver='svd' factorises the samples themselves, which moments do not hold; use "
+                "solver='auto' or 'eigh' with moments."
+            )
+        parts = check_fold_moments(moments, self.subspaces == "response")
+        return MomentFolds(parts, splits, fit_intercept=self.fit_intercept)
+
+    def _stream_folds(self, data: Stream, groups: Any) -> MomentFolds:
+        """The moments of all folds from one pass over the data."""
+        grams = self.subspaces == "response"
+        if self.criterion == "cv":
+            return self._moment_folds(*gather_folds(data, self.cv, groups, grams))
+        return self._moment_folds(data.halves(grams))
+
+    def _fit_folds(
+        self,
+        folds: Any,
+        names: Names,
+        options: SearchOptions,
+        weights: Sequence[np.ndarray] | None = None,
+    ) -> Any:
+        """Error surface, choice or stack, refit to all the data, calibration of intervals."""
+        problems, calibration, key = Problems(folds), None, "mean_mse"
+        with few_threads_for(_N_PENALTIES * search_work(folds)):
+            if options.criterion == "cv":
+                surface = cross_validate(problems, options)
+                results = results_of(surface, folds.shape, options)
+                choice = choose(problems, surface, results, options)
+            else:
+                key, results = options.criterion, criterion_results(folds, options)
+                index = select(results, options.selection, folds.n_folds, key)
+                choice = single_choice(index, results, options, key)
+            fit = self._refit(folds, choice, weights)
+            if options.criterion == "cv":
+                residuals = fold_residuals(problems, choice, results["alphas"].min(), options)
+                calibration = calibrate(residuals, folds.shape[1:])
+        attributes = search_attributes(choice, results, key, folds.y_unit)
+        if weights is not None and options.criterion == "cv":
+            error = unweighted_error(folds, self._linear_options(choice), choice.mask, weights)
+            attributes["cv_results_"]["unweighted_mse"] = error
+        return self._assign_search(fit, names, choice, calibration, attributes, folds, weights)
+
+    def _fit_missing(
+        self,
+        data: Samples,
+        splits: Any,
+        names: Names,
+        options: SearchOptions,
+        weights: Sequence[np.ndarray] | None,
+    ) -> Any:
+        """The same steps with missing outputs."""
+        if self.subspaces == "response":
+            raise ValueError(
+                "subspaces='response' needs complete outputs, and entries of y are missing; use "
+                "subspaces='fitted'."
+            )
+        found = search_missing(data, splits, options)
+        choice, folds, results = found.choice, found.problems.folds, found.results
+        linear = self._linear_options(choice)
+        fit, n_dropped = fit_data(data, linear, mask=choice.mask, pilot=found.pilot)
+        residuals = fold_residuals(found.problems, choice, results["alphas"].min(), options)
+        calibration = calibrate(residuals, folds.shape[1:])
+        attributes = search_attributes(choice, results, "mean_mse", folds.y_unit)
+        if weights is not None:
+            error = unweighted_error(folds, linear, choice.mask, weights, found)
+            attributes["cv_results_"]["unweighted_mse"] = error
+        fit = fit.unweighted(weights)
+        attributes["n_dropped_"] = n_dropped
+        return self._assign_search(fit, names, choice, calibration, attributes, folds, weights)
+
+    def _refit(self, folds: Any, choice: Choice, weights: Sequence[np.ndarray] | None) -> Fit:
+        """Fit the choice to all the data."""
+        options = self._linear_options(choice)
+        if isinstance(folds, MomentFolds):
+            return folds.refit(options, choice.mask)
+        return folds.refit(options, choice.mask, weights)
+
+    def _linear_options(self, choice: Choice) -> LinearOptions:
+        return LinearOptions(
+            structure=self._structure(choice.rank),
+            alpha=choice.alpha,
+            fit_intercept=self.fit_intercept,
+            solver=self.solver,
+            ignore_missing=ignores_missing(self),
+        )
+
+    def _assign_search(
+        self,
+        fit: Fit,
+        names: Names,
+        choice: Choice,
+        calibration: Calibration | None,
+        attributes: dict[str, Any],
+        folds: Any,
+        weights: Sequence[np.ndarray] | None,
+    ) -> Any:
+        """Assign all fitted attributes, those of the chosen model among them."""
+        noise = None if calibration is None else calibrated_noise(calibration, fit, folds, weights)
+        n_dropped = attributes.get("n_dropped_", 0 if ignores_missing(self) else None)
+        model = self._model(choice)._assign_fit(fit, names, n_dropped)
+        if noise is not None:
+            model._noise = noise
+        attributes["n_dropped_"] = vars(model).get("n_dropped_")
+        rank = choice.rank if choice.stack is None else self._best_rank(attributes)
+        attributes["rank_"] = rank_attribute(model, rank)
+        attributes["n_iter_"] = vars(model).get("n_iter_")
+        attributes["_intervals"] = None if calibration is None else calibration.quantiles
+        noise = vars(model).get("_noise")
+        return self._assign(fit, names, best_estimator_=model, **{**attributes, "_noise": noise})
+
+    @staticmethod
+    def _best_rank(attributes: dict[str, Any]) -> tuple[int, ...]:
+        """The best single rank of a stack."""
+        index = attributes["best_index_"]
+        n = attributes["cv_results_"]["n_parameters"].ndim
+        return tuple(i + 1 for i in index[len(index) - n :])
+
+
+class RLSCV(LinearSearch):
+    """Ridge regression for tensor outputs with cross-validated penalty.
+
+    One decomposition of each training fold serves all penalties, and their held-out errors are
+    exact: nothing is refitted.
+
+    Parameters
+    ----------
+    alphas, cv, n_jobs, verbose
+        What is tried, and on which folds, as in `HOLRRCV`.
+    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
+        As in `HOLRRCV`; the degrees of freedom are those of ridge regression, and one for each
+        output's intercept.
+    selection : {"min", "1se"} or callable, default="min"
+        "min" is the penalty of least error, "1se" the largest within one standard error of it. A
+        callable gets `cv_results_` and returns an index into ``mean_mse``.
+    fit_intercept, solver, output_weight
+        As in `HOLRRCV`.
+    missing : {"raise", "ignore"}, default="raise"
+        As in `HOLRRCV`; the errors are exact for every penalty.
+    max_bytes : float, default=2**30
+        Memory for the moments of all folds; where they would take more, each fold is gathered on
+        its own.
+    output_shape, sample_dim
+        As in `HOLRR`.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The chosen penalty.
+    best_estimator_ : RLS
+        The chosen model, fitted to all the data.
+    cv_results_ : dict
+        As in `HOLRRCV`; ``mean_mse`` and its like have the shape (n_alphas,).
+    alphas_, best_score_, best_index_, null_mse_, ridge_mse_, noise_, n_dropped_
+        As in `HOLRRCV`.
+    coef_, intercept_, tucker_, spectra_, n_parameters_
+        Those of the final model.
+    n_features_in_, feature_names_in_, labels_
+        As in `HOLRR`.
+
+    See Also
+    --------
+    HOLRRCV : The same with all multilinear ranks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.model_selection import RLSCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40, 5))
+    >>> Y = np.tensordot(X, rng.normal(size=(5, 4, 3)), 1) + rng.normal(size=(40, 4, 3))
+    >>> model = RLSCV(alphas=[0.1, 1, 10]).fit(X, Y)
+    >>> model.alpha_, model.cv_results_["mean_mse"].round(2)
+    (1.0, array([1.16, 1.16, 1.68]))
+    >>> low, high = model.predict_interval(X, coverage=0.9)
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        **LINEAR_CONSTRAINTS,
+        **SEARCH_CONSTRAINTS,
+        "selection": [StrOptions({"min", "1se"}), callable],
+    }
+
+    def __init__(
+        self,
+        alphas=None,
+        cv=5,
+        *,
+        criterion="cv",
+        selection="min",
+        fit_intercept=True,
+        solver="auto",
+        max_bytes=2**30,
+        missing="raise",
+        output_weight=None,
+        n_jobs=None,
+        verbose=False,
+        output_shape=None,
+        sample_dim=None,
+    ):
+        self.alphas = alphas
+        self.cv = cv
+        self.criterion = criterion
+        self.selection = selection
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.max_bytes = max_bytes
+        self.missing = missing
+        self.output_weight = output_weight
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
+
+    def _grid(self, shape: Sequence[int]) -> RankGrid:
+        return RankGrid(())
+
+    def _structure(self, rank: tuple[int, ...]) -> FullRank:
+        return FullRank()
+
+    def _model(self, choice: Choice) -> RLS:
+        return RLS(alpha=choice.alpha, **shared_parameters(self, RLS))
+
+
+class LRRCV(LinearSearch):
+    """Low-rank regression with cross-validated penalty and rank.
+
+    The held-out errors of all ranks and penalties are exact, and nothing is refitted: they are
+    those of `HOLRRCV` at full output ranks, from small matrices alone.
+
+    Parameters
+    ----------
+    ranks : list of int, optional
+        The only ranks to try. By default all ranks.
+    max_rank : int, optional
+        Largest rank to try.
+    alphas, cv, criterion, selection, max_bytes, n_jobs, verbose
+        As in `HOLRRCV`.
+    fit_intercept, solver, missing, output_weight
+        As in `HOLRRCV`.
+    output_shape, sample_dim
+        As in `HOLRR`.
+
+    Attributes
+    ----------
+    rank_ : int
+        The chosen rank; of a stack, the best single one.
+    best_estimator_ : LRR
+        The chosen model, fitted to all the data.
+    cv_results_ : dict
+        As in `HOLRRCV`; the surfaces have the shape (n_alphas, R0).
+    alpha_, alphas_, best_score_, best_index_, null_mse_, ridge_mse_, noise_, n_dropped_
+        As in `HOLRRCV`.
+    stack_ranks_, stack_weights_, stack_mse_, stack_gap_
+        Of a stack, as in `HOLRRCV`.
+    coef_, intercept_, tucker_, core_, factors_, spectra_, n_parameters_
+        Those of the final model.
+    n_features_in_, feature_names_in_, labels_
+        As in `HOLRR`.
+
+    See Also
+    --------
+    HOLRRCV : The same with all multilinear ranks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.model_selection import LRRCV
+    >>> rng = np.random.default_rng(0)
+    >>> X, W = rng.normal(size=(60, 6)), rng.normal(size=(6, 2)) @ rng.normal(size=(2, 20))
+    >>> Y = (X @ W).reshape(60, 4, 5) + 0.5 * rng.normal(size=(60, 4, 5))
+    >>> model = LRRCV(alphas=[0, 0.1, 1, 10]).fit(X, Y)
+    >>> model.rank_, model.cv_results_["mean_mse"].shape
+    (2, (4, 6))
+    >>> low, high = model.predict_interval(X, coverage=0.9)
+    """
+
+    def __init__(
+        self,
+        alphas=None,
+        ranks=None,
+        cv=5,
+        *,
+        max_rank=None,
+        criterion="cv",
+        selection="auto",
+        fit_intercept=True,
+        solver="auto",
+        max_bytes=2**30,
+        missing="raise",
+        output_weight=None,
+        n_jobs=None,
+        verbose=False,
+        output_shape=None,
+        sample_dim=None,
+    ):
+        self.alphas = alphas
+        self.ranks = ranks
+        self.cv = cv
+        self.max_rank = max_rank
+        self.criterion = criterion
+        self.selection = selection
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.max_bytes = max_bytes
+        self.missing = missing
+        self.output_weight = output_weight
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
+
+    def _grid(self, shape: Sequence[int]) -> RankGrid:
+        return matrix_grid(*resolve_ranks(self), shape)
+
+    def _structure(self, rank: tuple[int, ...]) -> MatrixRank:
+        return MatrixRank(rank[0])
+
+    def _model(self, choice: Choice) -> LRR:
+        return LRR(rank=choice.rank[0], alpha=choice.alpha, **shared_parameters(self, LRR))
+
+
+class HOLRRCV(LinearSearch):
+    """Higher-order low-rank regression with cross-validated penalty and ranks.
+
+    The held-out error of *every* multilinear rank and penalty is computed exactly, without a refit
+    for any of them: the fits of all ranks keep leading blocks of one core, so that their errors
+    are cumulative sums. A fold and a penalty cost about one fit, whatever the number of ranks.
+
+    Parameters
+    ----------
+    alphas : array of shape (n_alphas,) or None, default=None
+        Penalties to try, at least 0 and different from each other, in any order. None for
+        thirteen in half decades, from 1e-4 to 1e2 times the mean eigenvalue of ``X'X`` (of the
+        centred inputs where an intercept is fitted; over as many directions as there are features
+        or samples, whichever are fewer), and more as long as the error falls towards an edge.
+    ranks : list of tuples, optional
+        The only ranks to try, as tuples ``(R0, ..., Rp)`` with the input mode first; the surface is
+        NaN elsewhere. By default all ranks.
+    cv : int, splitter or iterable, default=5
+        Number of folds, any splitter of scikit-learn, or pairs of training and test indices.
+    max_rank : int or tuple, optional
+        Largest rank to try: of every mode, or a tuple ``(R0, ..., Rp)`` with the input mode first.
+    subspaces : {"fitted", "response"}, default="fitted"
+        Where the output subspaces come from, as in `HOLRR`.
+    refine : bool, default=False
+        Whether the final fit is refined by alternating least squares, as in `HOLRR`. The held-out
+        errors are those of the fits before refinement. Refined fits cannot be mixed: a single rank
+        is chosen.
+    max_iter, tol
+        Rounds and tolerance of the refinement and of fits with missing outputs, as in `HOLRR`.
+    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
+        Held-out error, or a criterion computed from one decomposition of all the data, which needs
+        no folds. Its degrees of freedom are the number of parameters times the share that the
+        penalty leaves of the input directions, and one for each output's intercept.
+    selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
+        "stack" is the mixture of all ranks, and of the null model, with the least held-out error.
+        Each fold evaluates mixtures whose weights come from the other folds, which determines the
+        number of ranks to mix and the penalty. "min" is the single candidate of least error. "1se"
+        is the smallest model, counted in parameters, within one standard error of the best, and of
+        these that with the largest penalty. A callable gets `cv_results_` and returns an index into
+        the error surface. "auto" is "stack", or "min" with ``refine=True`` or an information
+        criterion.
+    fit_intercept : bool, default=True
+        Whether an intercept is fitted.
+    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
+        As in `RLS`. The folds use an eigendecomposition in place of "cholesky", since one
+        factorisation serves all penalties.
+    max_bytes : float, default=2**30
+        Memory for the error surfaces of all folds, their mean and their standard deviation, and for
+        the terms of a stack. Where they would take more, every rank is capped at the largest common
+        number that fits, with a warning.
+    search : {"pruned", "exhaustive"}, default="pruned"
+        "pruned" computes the surfaces only of those penalties that can be chosen, where there are
+        more than 192 input directions and outputs (see docs/model_selection.md). "exhaustive"
+        computes all, as "pruned" does for smaller problems, callables for `selection`, lists of
+        input ranks above 64, missing outputs and data on accelerators.
+    missing : {"raise", "ignore"}, default="raise"
+        Whether NaN and masked entries of y are an error or are left out of fits and held-out
+        errors. With missing entries the surface is an approximation, exact at the choice (see
+        docs/missing.md).
+    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
+        Weights of the outputs in fits and held-out errors: one vector, or None, for each output
+        mode, or an array that is the product of such vectors.
+    n_jobs : int or None, default=None
+        Number of folds that run at a time, each with a share of the threads. None for as many as
+        the linear algebra has threads.
+    verbose : bool, default=False
+        Whether a progress bar is drawn (``pip install holrr[progress]``).
+    output_shape, sample_dim
+        As in `HOLRR`.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The chosen penalty.
+    rank_ : tuple of int
+        The chosen ranks; of a stack, the best single ones.
+    best_score_ : float
+        Minus the mean held-out error (or the criterion) of the choice. That of a stack is
+        cross-fitted: the weights for each fold come from the other folds.
+    null_mse_, ridge_mse_ : float
+        Held-out errors of the mean and of ridge regression, for comparison.
+    best_index_ : tuple of int
+        Index of the choice (of a stack: of the best single rank) in the error surface.
+    best_estimator_ : HOLRR
+        The chosen model, fitted to all the data.
+    cv_results_ : dict
+        ``mean_mse`` and ``std_mse``, arrays of shape (n_alphas, R0, ..., Rp): mean and standard
+        deviation over the folds of each fold's mean squared error, over its samples (weighted)
+        and outputs.
+        ``fold_mse``, the same for each fold, first axis the folds. ``n_parameters``, of shape
+        (R0, ..., Rp). ``alphas``, and ``null_mse``, the error of predicting the mean. With an
+        information criterion: its values, under its name, ``train_mse``, ``degrees_of_freedom``
+        and ``n_observations``.
+        Of a pruned search: NaN at penalties that were not computed, and ``screened_mse``, of shape
+        (n_alphas,): the approximate least error at each penalty; NaN far from the best ones.
+        With `output_weight`, ``unweighted_mse``: the held-out error of the choice with all outputs
+        alike.
+        With missing outputs, ``fitted_index`` and ``fitted_mse``: the candidates that were fitted
+        to the observed entries of every fold, and their exact held-out errors.
+    alphas_ : array of shape (n_alphas,)
+        The penalties that were tried.
+    stack_ranks_ : list of tuples
+        Of a stack: the ranks that are mixed.
+    stack_weights_ : array of shape (n_ranks,)
+        Their weights; what they lack of one is the weight of the null model.
+    stack_mse_, stack_gap_ : float
+        Held-out error of the stack with these weights, and its duality gap.
+    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+        Standard deviation of the noise of each output: from held-out residuals, see
+        docs/intervals.md.
+    coef_, intercept_, tucker_, core_, factors_, spectra_, n_parameters_
+        Those of the final model.
+    n_dropped_ : int
+        With ``missing="ignore"``: number of samples without any observed output.
+    n_features_in_, feature_names_in_, labels_
+        As in `HOLRR`.
+
+    Notes
+    -----
+    Entry ``[a, i, j, ...]`` of the surface belongs to ``alphas_[a]`` and the rank
+    ``(i + 1, j + 1, ...)``. The rank of a mode goes up to its size, or to the product of the other
+    sizes, above which it changes nothing; that of the input mode no higher than the largest
+    training fold supports. A fold that supports fewer directions has the same error for all ranks
+    above.
+
+    Where the folds partition the data, the moments of each fold are gathered in one pass and the
+    training moments are merged from those of the other folds. `fit_fold_moments` starts from such
+    moments.
+
+    References
+    ----------
+    G. Rabusseau, H. Kadri (2016). Higher-order low-rank regression. arXiv:1602.06863.
+
+    Examples
+    --------
+    >>> from holrr.datasets import make_tensor_regression
+    >>> from holrr.model_selection import HOLRRCV
+    >>> X, Y = make_tensor_regression(
+    ...     200, n_features=8, output_shape=(6, 7), rank=(3, 2, 3), snr=2.0, random_state=0
+    ... )
+    >>> model = HOLRRCV().fit(X, Y)
+    >>> model.rank_, model.cv_results_["mean_mse"].shape
+    ((3, 2, 3), (13, 8, 6, 7))
+    >>> low, high = model.predict_interval(X, coverage=0.9)
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        **LINEAR_CONSTRAINTS,
+        **SEARCH_CONSTRAINTS,
+        **MULTILINEAR_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        alphas=None,
+        ranks=None,
+        cv=5,
+        *,
+        max_rank=None,
+        subspaces="fitted",
+        refine=False,
+        max_iter=100,
+        tol=1e-6,
+        criterion="cv",
+        selection="auto",
+        fit_intercept=True,
+        solver="auto",
+        max_bytes=2**30,
+        search="pruned",
+        missing="raise",
+        output_weight=None,
+        n_jobs=None,
+        verbose=False,
+        output_shape=None,
+        sample_dim=None,
+    ):
+        self.alphas = alphas
+        self.ranks = ranks
+        self.cv = cv
+        self.max_rank = max_rank
+        self.subspaces = subspaces
+        self.refine = refine
+        self.max_iter = max_iter
+        self.tol = tol
+        self.criterion = criterion
+        self.selection = selection
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.max_bytes = max_bytes
+        self.search = search
+        self.missing = missing
+        self.output_weight = output_weight
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
+
+    def _grid(self, shape: Sequence[int]) -> RankGrid:
+        return multilinear_grid(*resolve_ranks(self), shape, subspaces=self.subspaces)
+
+    def _structure(self, rank: tuple[int, ...]) -> MultilinearRank:
+        return MultilinearRank(
+            rank, self.subspaces, self.refine, max_iter=self.max_iter, tol=self.tol
+        )
+
+    def _model(self, choice: Choice) -> HOLRR:
+        return HOLRR(rank=choice.rank, alpha=choice.alpha, **shared_parameters(self, HOLRR))
+
+
+# ---------------------------------------------------------------- shared by all searches
+
+
+def check_search(options: SearchOptions, n_samples: int) -> None:
+    """Raise where selection and criterion do not go together, or there are too few samples."""
+    if options.criterion == "cv":
+        return
+    if isinstance(options.selection, str) and options.selection == "1se":
+        raise ValueError(
+            f"selection='1se' needs folds, whose spread is the standard error; got "
+            f"criterion={options.criterion!r}. Use criterion='cv'."
+        )
+    if n_samples < 2:
+        raise ValueError(
+            f"criterion={options.criterion!r} needs at least two samples; got 1 sample."
+        )
+
+
+def resolve_selection(estimator: Any) -> Any:
+    """The selection in force: "auto" is "stack" where ranks can be mixed, else "min"."""
+    selection = estimator.selection
+    can_stack = estimator.criterion == "cv" and not estimator.refine
+    if callable(selection) or selection not in ("auto", "stack"):
+        return selection
+    if selection == "stack" and not can_stack:
+        what = "refine=True" if estimator.refine else f"criterion={estimator.criterion!r}"
+        warn(
+            f"selection='stack' cannot be combined with {what}; selection='min' is used. This will "
+            f"be an error in version 1.0: use selection='auto' or 'min'.",
+            FutureWarning,
+        )
+    return "stack" if can_stack else "min"
+
+
+def resolve_ranks(estimator: Any) -> tuple[Any, Any]:
+    """``max_rank`` and ``ranks``, with a warning where `ranks` holds caps, as it did before."""
+    max_rank, ranks = estimator.max_rank, estimator.ranks
+    if ranks is None:
+        return max_rank, None
+    if max_rank is not None:
+        raise ValueError(
+            f"Set either max_rank or ranks; got max_rank={max_rank!r} and ranks={ranks!r}."
+        )
+    matrix = "subspaces" not in estimator._get_param_names()
+    try:
+        items = None if isinstance(ranks, Integral) else list(ranks)
+    except TypeError:
+        return None, ranks
+    is_flat = items is not None and all(R is None or np.ndim(R) == 0 for R in items) and items
+    if items is None or (is_flat and not matrix):
+        warn(
+            f"ranks={ranks!r} as a cap is now called max_rank={ranks!r}; `ranks` will be a list of "
+            f"candidates only from version 1.0 on.",
+            FutureWarning,
+        )
+        return ranks, None
+    return None, ranks
+
+
+def search_work(folds: Any) -> float:
+    """Estimated multiply-adds of one penalty."""
+    r, D = folds.max_input_rank, math.prod(folds.shape[1:])
+    return max(folds.n_folds, 1) * folds.n_candidates * 2 * r * D * (r + sum(folds.shape[1:]))
+
+
+def calibrated_noise(
+    calibration: Calibration, fit: Fit, folds: Any, weights: Sequence[np.ndarray] | None
+) -> Any:
+    """Noise of each output from held-out residuals, in the units and the type of the data."""
+    noise = folds.y_unit * calibration.noise
+    if weights is not None:
+        v = product_of(weights)
+        noise = np.where(v > 0, noise / np.sqrt(np.where(v > 0, v, 1.0)), np.nan)
+    core = fit.tucker.core
+    return scalar_if_0d(asarray_like(noise, core, dtype=core.dtype))
+
+
+def rank_attribute(model: Any, rank: tuple[int, ...]) -> Any:
+    """`rank_` of a search: a tuple, an int for matrices, None for ridge regression."""
+    if not rank:
+        return None
+    return rank if isinstance(model.rank_, tuple) else rank[0]
+
+
+def unweighted_error(
+    folds: Any,
+    options: LinearOptions,
+    mask: np.ndarray | None,
+    weights: Sequence[np.ndarray],
+    found: MissingSearch | None = None,
+) -> float:
+    """Held-out error with all outputs alike, of a model that was fitted to weighted outputs."""
+    v, errors, data = product_of(weights), [], folds.data
+    pilot = None if found is None else found.pilot
+    for train, test in folds.splits:
+        fit, _ = fit_data(data.rows(train), options, mask=mask, pilot=pilot)
+        held = data.rows(test)
+        predicted = fit.tucker.map_input(held.X * data.x_unit) + fit.intercept
+        predicted = predicted / data.y_unit
+        seen = (v > 0) & ~(np.isnan(held.Y) | np.isnan(predicted))
+        squares = np.square(held.Y - predicted) / np.where(v > 0, v, 1.0)
+        w = np.ones(len(seen)) if held.w is None else held.w
+        errors.append(mean_over(seen, squares, w))
+    return float(np.mean(errors)) * data.y_unit * data.y_unit
+
+
+def shared_parameters(search: Any, model: type) -> dict[str, Any]:
+    """The parameters of a search that its model has, too."""
+    names = set(model._get_param_names()) - {"rank", "alpha", "verbose"}
+    return {k: v for k, v in search.get_params(deep=False).items() if k in names}

@@ -1,0 +1,148 @@
+"""What both penalised estimators share: from data to a spectral problem, batches and moments."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from sklearn.base import _fit_context
+
+from ..base import TensorRegressor
+from ..core.fit import Fit, intercept_of, scaled_alpha
+from ..core.spectral import (
+    Spectral,
+    check_moments,
+    spectral_from_moments,
+    spectral_from_samples,
+)
+from ..core.threads import few_threads_for
+from ..core.tucker import Tucker
+from ..data.labels import Names
+from ..data.validation import Samples, validate
+from ..linear.estimators import add_batch, check_batch, check_moments_argument
+from ..streaming.moments import Moments
+from ..streaming.problems import spectral_from_stream
+from ..streaming.stream import Stream
+from .scaled import lift_spectral
+
+__all__ = ["PenalizedRegressor"]
+
+
+class PenalizedRegressor(TensorRegressor):
+    """Linear models that are solved by iteration in spectral coordinates.
+
+    A subclass solves a spectral problem (`_solve`).
+    """
+
+    alpha: float = 0.0
+    fit_intercept: bool
+
+    @abstractmethod
+    def _solve(
+        self, problem: Spectral, x_unit: float, y_unit: float
+    ) -> tuple[Fit, dict[str, Any]]:
+        """Solve a problem of scaled data: the fit, and further attributes, in the user's units."""
+
+    def _check_shape(self, n_features: int, output_shape: tuple[int, ...]) -> None:
+        """Raise where parameters do not suit data of this shape."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            NumPy, or any library that follows the array API standard (torch, cupy, ...); memory
+            maps, HDF5, Zarr and Dask arrays are read in blocks.
+        y : array of shape (n_samples, d1, ..., dp)
+            Outputs of any order p >= 0; p = 0 are scalar targets.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples in the squared error.
+
+        Returns
+        -------
+        self
+        """
+        data, names = validate(self, X, y, sample_weight)
+        return self._fit_data(data, names)
+
+    def _fit_data(self, data: Samples | Stream, names: Names) -> Any:
+        """Fit the model to validated data."""
+        self._check_shape(data.n_features, data.output_shape)
+        if isinstance(data, Stream):
+            problem = spectral_from_stream(
+                data, min_alpha=float(self.alpha), fit_intercept=self.fit_intercept
+            )
+            fit, attributes = self._solve(problem, 1.0, 1.0)
+            return self._assign(fit, names, **attributes)
+        with few_threads_for(data.work):
+            scaled = data.to_host_if_small().scaled()
+            problem = spectral_from_samples(
+                scaled.X,
+                scaled.Y,
+                scaled.w,
+                min_alpha=scaled_alpha(self.alpha, scaled.x_unit),
+                fit_intercept=self.fit_intercept,
+            )
+            fit, attributes = self._solve(problem, scaled.x_unit, scaled.y_unit)
+        return self._assign(fit.to_device_of(data.X), names, **attributes)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Add a batch of samples to those seen so far, and fit the model to all of them.
+
+        The data are kept as moments. `fit` keeps none: after it, `partial_fit` starts anew with a
+        warning.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : array of shape (n_samples, d1, ..., dp)
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        data, names, seen = check_batch(self, X, y, sample_weight)
+        return self._fit_moments(add_batch(data, seen, names, False), names)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_moments(self, moments: Moments) -> Any:
+        """Fit the model to moments, gathered here or elsewhere.
+
+        Parameters
+        ----------
+        moments : Moments
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_moments(moments, check_moments_argument(self, moments))
+
+    def _fit_moments(self, moments: Moments, names: Names, *, keep: bool = True) -> Any:
+        """Fit the model to moments, which are kept for later batches."""
+        check_moments(moments)
+        self._check_shape(moments.n_features, moments.output_shape)
+        centred = moments.centred(self.fit_intercept)
+        problem = spectral_from_moments(centred, warn_below=float(self.alpha))
+        fit, attributes = self._solve(problem, 1.0, 1.0)
+        return self._assign(fit, names, moments_=moments if keep else None, **attributes)
+
+
+def penalized_fit(
+    tucker: Tucker, problem: Spectral, objective: float, lower_bound: float, n_iter: int
+) -> Fit:
+    """A `Fit` from coefficients in spectral coordinates."""
+    coef = lift_spectral(tucker, problem)
+    return Fit(
+        tucker=coef,
+        intercept=intercept_of(coef, problem),
+        solver=problem.solver,
+        dtype=problem.dtype,
+        objective=objective,
+        lower_bound=lower_bound,
+        n_iter=n_iter,
+    )

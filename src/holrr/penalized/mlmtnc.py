@@ -1,0 +1,234 @@
+"""Multilinear multitask learning with a non-convex penalty: MLMT-NC."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..core.approximate import Approximation, hosvd
+from ..core.fit import Fit
+from ..core.spectral import Spectral
+from ..core.structures import check_rank
+from ..core.tucker import Tucker
+from ..core.warn import warn
+from ..linear.estimators import DATA_CONSTRAINTS
+from ..progress import status_line
+from .alternating import Descent, alternate, random_start
+from .base import PenalizedRegressor, penalized_fit
+from .scaled import ScaledProblem
+
+__all__ = ["MLMTNC", "least_squares", "scaled_beta", "start_of", "unconverged", "unit_of_blocks"]
+
+# Penalty, in units in which the data are about one.
+_LARGEST = 1e150
+
+
+def least_squares(Z: Tucker, problem: ScaledProblem) -> Tucker:
+    """From whitened coordinates without ridge penalty, ``Z = diag(s) V``, to spectral ones."""
+    first, *others = Z.dense_factors()
+    return Tucker(Z.core, (first / problem.s[:, None], *others))
+
+
+class MLMTNC(PenalizedRegressor):
+    r"""Multilinear multitask learning, the non-convex method (MLMT-NC).
+
+    Minimises
+
+    .. math::
+        \|\mathcal{W} \times_0 X - \mathcal{Y}\|^2
+        + \beta \Big( \|\mathcal{G}\|^2 + \sum_{i=0}^p \|A_i\|^2 \Big),
+        \qquad \mathcal{W} = \mathcal{G} \times_0 A_0 \times_1 A_1 \dots \times_p A_p
+
+    over a core of shape :math:`(R_0, \dots, R_p)` and one factor for each mode, by alternating
+    minimisation with exact steps, so that the objective never increases.
+
+    Parameters
+    ----------
+    rank : int, float, tuple or None, default=None
+        As in `HOLRR`: shape of the core, input mode first.
+    beta : float, default=1.0
+        Penalty on the squared norms of the core and the factors, above 0.
+    max_iter : int, default=1000
+        Largest number of rounds over all blocks.
+    tol : float, default=1e-7
+        Stop when a round lowers the objective by no more than this share of it.
+    init : {"holrr", "random"}, default="holrr"
+        Where the (first) descent starts: at the HOLRR solution, or, as in the original method, at
+        random.
+    n_init : int, default=1
+        Number of descents, of which the best is kept. All but the first start at random.
+    random_state : int, RandomState instance or None, default=None
+        Of the random starts.
+    fit_intercept : bool, default=True
+        Whether an intercept is fitted (by centring the data; it is not penalised).
+    verbose : bool, int or "rich", default=False
+        As in `TraceNormRegression`.
+    output_shape, sample_dim
+        As in `HOLRR`.
+
+    Attributes
+    ----------
+    core_ : array of shape (R0, ..., Rp)
+    factors_ : list of p + 1 arrays of shape (d_i, R_i)
+        Input mode first. Core and factors have equal norms.
+    rank_ : tuple of int
+        Shape of the core. A rank that the data do not support, or that is above the product of
+        the others, is lowered.
+    objective_ : float
+        The objective at this fit.
+    lower_bound_ : float
+        Lower bound on the minimum: that of the squared error of tensors of these ranks. It is tight
+        for a small `beta` only.
+    n_iter_ : int
+        Rounds of the best descent.
+    history_ : array of shape (n_rounds + 1,)
+        The objective at its start and after each round.
+    coef_, intercept_, solver_, moments_, n_features_in_, feature_names_in_, labels_
+        As in `HOLRR`.
+
+    References
+    ----------
+    B. Romera-Paredes, M. H. Aung, N. Bianchi-Berthouze, M. Pontil (2013). Multilinear multitask
+    learning. Proceedings of the 30th International Conference on Machine Learning, 1444-1452.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.penalized import MLMTNC
+    >>> rng = np.random.default_rng(0)
+    >>> U0, U1, U2 = rng.normal(size=(8, 2)), rng.normal(size=(5, 2)), rng.normal(size=(6, 2))
+    >>> W = np.einsum("abc,ia,jb,kc->ijk", rng.normal(size=(2, 2, 2)), U0, U1, U2)
+    >>> X = rng.normal(size=(100, 8))
+    >>> Y = np.tensordot(X, W, 1) + 0.1 * rng.normal(size=(100, 5, 6))
+    >>> model = MLMTNC(rank=2, beta=0.1).fit(X, Y)
+    >>> model.core_.shape, [A.shape for A in model.factors_]
+    ((2, 2, 2), [(8, 2), (5, 2), (6, 2)])
+    >>> bool(np.all(np.diff(model.history_) <= 0))
+    True
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012
+        "beta": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "init": [StrOptions({"holrr", "random"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "fit_intercept": ["boolean"],
+        "verbose": ["verbose", StrOptions({"rich"})],
+        **DATA_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        rank=None,
+        beta=1.0,
+        *,
+        max_iter=1000,
+        tol=1e-7,
+        init="holrr",
+        n_init=1,
+        random_state=None,
+        fit_intercept=True,
+        verbose=False,
+        output_shape=None,
+        sample_dim=None,
+    ):
+        self.rank = rank
+        self.beta = beta
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.n_init = n_init
+        self.random_state = random_state
+        self.fit_intercept = fit_intercept
+        self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
+
+    def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
+        check_rank(self.rank, (n_features, *output_shape))
+
+    def _solve(
+        self, problem: Spectral, x_unit: float, y_unit: float
+    ) -> tuple[Fit, dict[str, Any]]:
+        data = ScaledProblem.of(problem)
+        spectral = start_of(data, self.rank, problem.basis.shape[0])
+        beta = scaled_beta(float(self.beta), x_unit, y_unit, data.T.ndim)
+        with status_line(type(self).__name__, self.verbose, _line) as report:
+            found = self._descend(data, spectral, beta, report)
+        if not found.converged:
+            warn(unconverged(self.max_iter, self.tol), ConvergenceWarning)
+        bound = (data.rest + spectral.lower_bound) * data.unit_t * data.unit_t
+        n_iter = len(found.objectives) - 1
+        fit = penalized_fit(found.tucker, problem, found.objective, bound, n_iter)
+        return fit.rescaled(x_unit, y_unit), {
+            "rank_": found.tucker.rank,
+            "n_iter_": n_iter,
+            "history_": np.asarray(found.objectives) * y_unit * y_unit,
+        }
+
+    def _descend(
+        self, data: ScaledProblem, spectral: Approximation, beta: float, report: Any = None
+    ) -> Descent:
+        """The best of `n_init` descents, with a penalty in the units of the data.
+
+        The approximation `spectral` of ``data.T`` has the wanted ranks.
+        """
+        unit, rng = unit_of_blocks(data), check_random_state(self.random_state)
+        # With far smaller penalties than the limit all is zero, and infinity is no number to go by.
+        scaled = min(beta * unit / data.unit_t * unit / data.unit_t, _LARGEST)
+        best: Descent | None = None
+        for trial in range(self.n_init):
+            if trial == 0 and self.init == "holrr":
+                start = least_squares(spectral.tucker, data)
+            else:
+                start = random_start(data.T, spectral.tucker.rank, rng)
+            found = alternate(
+                data, start, scaled, max_iter=self.max_iter, tol=self.tol, report=report
+            )
+            best = found if best is None or found.objective < best.objective else best
+        assert best is not None
+        V = best.tucker
+        core, *factors = [B * unit for B in (V.core, *V.dense_factors())]
+        blocks = data.restore(Tucker(core, tuple(factors)))
+        energy = data.unit_t * data.unit_t
+        return Descent(blocks, [value * energy for value in best.objectives], best.converged)
+
+
+def unit_of_blocks(data: ScaledProblem) -> float:
+    """What all of the p + 2 blocks of the coefficients change by when the units of the data do."""
+    return (data.unit_t / data.unit_s) ** (1 / (data.T.ndim + 1))
+
+
+def scaled_beta(beta: float, x_unit: float, y_unit: float, order: int) -> float:
+    """The penalty for scaled data that has the effect of `beta`.
+
+    The core and the factors of the modes, `order` of them, all change by the same factor.
+    """
+    power = 2 / (order + 1)
+    return beta / y_unit * (y_unit**power / x_unit**power) / y_unit
+
+
+def start_of(data: ScaledProblem, rank: Any, n_features: int) -> Approximation:
+    """The truncated HOSVD of the least squares problem, whose ranks are those of the core."""
+    specs = check_rank(rank, (n_features, *data.shape[1:]))
+    return hosvd(data.T, data.pick(specs), input_rank=lambda: data.T.shape[0])
+
+
+def unconverged(max_iter: int, tol: float) -> str:
+    """The warning about a descent that has not converged."""
+    return (
+        f"MLMT-NC stopped after max_iter={max_iter} rounds, the last of which still lowered the "
+        f"objective by more than tol={tol} of it. Increase max_iter or tol."
+    )
+
+
+def _line(n_iter: int, objective: float) -> str:
+    return f"round {n_iter}, objective {objective:.6g} in the units of the fit"

@@ -1,0 +1,583 @@
+"""Searches of the penalised estimators: a plain loop over folds and penalties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from ..core.finite import check_finite
+from ..core.fit import scaled_alpha
+from ..core.namespace import namespace_of, squared_norm
+from ..core.spectral import Spectral
+from ..core.structures import check_rank
+from ..core.tensor import mode_product, multi_mode_product
+from ..core.threads import few_threads_for
+from ..core.tucker import Tucker
+from ..core.warn import warn
+from ..data.labels import Names
+from ..data.validation import names_of_moments, validate
+from ..model_selection.folds import MomentFolds, Problems, SampleFolds, check_fold_moments
+from ..model_selection.grid import (
+    RankGrid,
+    candidate_ranks,
+    check_penalties,
+    default_alphas,
+    parameter_counts,
+    warn_at_edge,
+    widened,
+)
+from ..model_selection.linear import SEARCH_CONSTRAINTS, Search, search_work, shared_parameters
+from ..model_selection.search import (
+    SearchOptions,
+    Surface,
+    best_index,
+    compute_surface,
+    in_units,
+    n_parallel,
+    over_folds,
+    std_over_folds,
+)
+from ..model_selection.splits import gather_folds, split
+from ..model_selection.surface import HeldOut, rank_path
+from ..progress import Progress, progress
+from ..streaming.moments import Moments
+from ..streaming.stream import Stream
+from .admm import trace_norm
+from .alternating import balance, penalty
+from .mlmtnc import (
+    MLMTNC,
+    least_squares,
+    scaled_beta,
+    start_of,
+    unconverged,
+    unit_of_blocks,
+)
+from .scaled import ScaledProblem
+from .trace_norm import TraceNormRegression, penalized_problem
+from .trace_norm import unconverged as trace_norm_unconverged
+
+__all__ = ["MLMTNCCV", "TraceNormRegressionCV"]
+
+# Relative to the penalty from which on all coefficients are zero: three a decade.
+_RELATIVE_PENALTIES = np.logspace(0, -5, 16)
+# Relative to the penalty that weighs as much as all the outputs do at the least squares solution.
+_RELATIVE_BETAS = np.logspace(-6, 0, 13)
+_SURFACE_BYTES = 2**28
+
+
+class PenalizedSearch(Search):
+    """Choose a penalty by held-out error; each fold is solved for all penalties.
+
+    A subclass names its parameters and defines the candidates, the default penalties, the errors
+    of a fold and the chosen model.
+    """
+
+    _zero_allowed = True
+    alpha: float = 0.0
+    cv: Any
+    fit_intercept: bool
+    n_jobs: int | None
+    verbose: Any
+
+    def _candidates(self, folds: Any) -> list[Any]:
+        """What is tried apart from penalties."""
+        return [None]
+
+    def _default_penalties(self, folds: Any, candidates: list[Any]) -> np.ndarray:
+        """Penalties scaled to the data, in the units of the user's data."""
+        raise NotImplementedError
+
+    def _largest(self, folds: Any) -> float:
+        """All penalties beyond this give the same model."""
+        return np.inf
+
+    def _fold_errors(
+        self,
+        folds: Any,
+        candidates: list[Any],
+        penalties: np.ndarray,
+        problem: Spectral,
+        held_out: HeldOut,
+    ) -> tuple[np.ndarray, list[str]]:
+        """Errors (n_candidates, n_penalties) of one fold, and warnings of fits not converged."""
+        raise NotImplementedError
+
+    def _model(self, candidate: Any, penalty: float) -> Any:
+        """The unfitted estimator for a candidate and a penalty."""
+        raise NotImplementedError
+
+    def _check(self, n_features: int, output_shape: Sequence[int]) -> None:
+        """Raise for bad candidates before any work is done."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
+        """Choose by cross-validation, and fit the chosen model to all the data.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : array of shape (n_samples, d1, ..., dp)
+            Outputs of any order p >= 0.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples, in the fits and in the held-out errors.
+        groups : array of shape (n_samples,), optional
+            Groups of the samples, for splitters that use them.
+
+        Returns
+        -------
+        self
+        """
+        data, names = validate(self, X, y, sample_weight, groups=groups)
+        self._given_penalties()
+        self._check(data.n_features, data.output_shape)
+        if isinstance(data, Stream):
+            parts, splits = gather_folds(data, self.cv, groups)
+            folds = MomentFolds(
+                check_fold_moments(parts, False), splits, fit_intercept=self.fit_intercept
+            )
+            return self._fit_folds(folds, names)
+        splits = split(data, self.cv, groups)
+        if data.w is not None:  # samples without weight are not read later
+            check_finite(data.Y, "y")
+        folds = SampleFolds(
+            data.scaled(), splits, fit_intercept=self.fit_intercept, max_bytes=2**30
+        )
+        return self._fit_folds(folds, names)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_fold_moments(self, moments: Sequence[Moments]) -> Any:
+        """Cross-validate and fit from moments alone, one for each of disjoint folds.
+
+        Parameters
+        ----------
+        moments : sequence of Moments
+            Of at least two folds.
+
+        Returns
+        -------
+        self
+        """
+        parts = check_fold_moments(moments, False)
+        folds = MomentFolds(parts, fit_intercept=self.fit_intercept)
+        self._given_penalties()
+        self._check(folds.shape[0], folds.shape[1:])
+        return self._fit_folds(folds, names_of_moments(self, folds.total))
+
+    @classmethod
+    def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
+        """A new estimator with these parameters, fitted by `fit_fold_moments`."""
+        return cls(**parameters).fit_fold_moments(moments)
+
+    def _given_penalties(self) -> np.ndarray | None:
+        given = getattr(self, self._penalties)
+        return check_penalties(given, self._penalties, zero=self._zero_allowed)
+
+    def _fit_folds(self, folds: Any, names: Names) -> Any:
+        """Errors of all penalties, choice, refit to all the data."""
+        problems, given = Problems(folds), self._given_penalties()
+        with few_threads_for(13 * search_work(folds)):
+            candidates = self._candidates(folds)
+            penalties = self._default_penalties(folds, candidates) if given is None else given
+            largest = self._largest(folds)
+            with progress(type(self).__name__, self.verbose) as bar:
+
+                def compute(more: np.ndarray) -> Surface:
+                    return self._surface(problems, candidates, more, bar)
+
+                if given is not None:
+                    surface = compute(penalties)
+                else:
+                    surface, penalties = widened(compute, penalties, largest=largest)
+            warn_at_edge(surface, penalties, self._penalties, largest=largest)
+            mean = surface.mean_mse
+            index = tuple(int(i) for i in np.unravel_index(np.nanargmin(mean), mean.shape))
+            model = self._model(candidates[index[0]], float(penalties[index[1]]))
+            if isinstance(folds, MomentFolds):
+                model._fit_moments(folds.total, names, keep=False)
+            else:
+                model._fit_data(folds.data, names)
+        named = len(candidates) > 1 or candidates[0] is not None
+        axis = slice(None) if named else 0
+        results = {
+            "mean_mse": mean[axis],
+            "std_mse": std_over_folds(surface.fold_mse[:, axis], mean[axis]),
+            "fold_mse": surface.fold_mse[:, axis],
+            "null_mse": surface.null_mse,
+            "ridge_mse": surface.ridge_mse,
+            self._penalties: penalties,
+        }
+        if named:
+            results["ranks"] = candidates
+        results = in_units(results, folds.y_unit)
+        index = index if named else index[1:]
+        fitted = {name: v for name, v in vars(model).items() if name not in model.get_params()}
+        fitted |= {
+            "cv_results_": results,
+            "best_index_": index,
+            "best_score_": -float(results["mean_mse"][index]),
+            "best_estimator_": model,
+            f"{self._penalties}_": penalties,
+            self._chosen: float(getattr(model, self._chosen.rstrip("_"))),
+        }
+        if named:
+            fitted["ranks_"] = candidates
+        state = vars(self)
+        for name in [n for n in state if n.endswith("_")]:
+            del state[name]
+        state.update({name: v for name, v in fitted.items() if name != "moments_"})
+        return self
+
+    def _surface(
+        self, problems: Problems, candidates: list[Any], penalties: np.ndarray, bar: Progress
+    ) -> Surface:
+        """Held-out errors of all folds and candidates for some penalties."""
+        folds, min_alpha = problems.folds, scaled_alpha(self.alpha, problems.folds.x_unit)
+        ridge_alphas, complaints = folds.default_alphas(), []
+        bar.expect(folds.n_folds * penalties.size)
+        folds.prepare(0)
+
+        def run(fold: int) -> tuple[np.ndarray, float, np.ndarray]:
+            problem, held = problems(fold, 0, min_alpha)
+            errors, found = self._fold_errors(folds, candidates, penalties, problem, held)
+            complaints.extend(found)
+            for _ in penalties:
+                bar.tick()
+            ridge = rank_path(problem, held, (), "fitted").ridge_errors(ridge_alphas)
+            return errors, held.yy / held.size, np.maximum(held.yy + ridge, 0.0) / held.size
+
+        n_jobs = n_parallel(folds, 1 if self.n_jobs is None else self.n_jobs)
+        errors, nulls, ridge = zip(*over_folds(folds.n_folds, run, n_jobs), strict=True)
+        if complaints:
+            warn(
+                f"{len(complaints)} fits of the cross-validation did not converge; the first of "
+                f"them: {complaints[0]}",
+                ConvergenceWarning,
+            )
+        ridge_mse = float(np.mean(ridge, axis=0).min())
+        null_mse = float(np.mean(nulls))
+        return Surface(np.array(errors), penalties, RankGrid(()), null_mse, 1, ridge_mse)
+
+    @property
+    def _chosen(self) -> str:
+        return {"penalties": "penalty_", "betas": "beta_"}[self._penalties]
+
+
+def held_out_mse(held_out: HeldOut, coefficients: Tucker) -> float:
+    """Mean squared error on held-out data of coefficients in spectral coordinates."""
+    V = multi_mode_product(coefficients.core, coefficients.factors)
+    xp = namespace_of(V)
+    cross, square = xp.sum(held_out.B * V), xp.sum(V * mode_product(V, held_out.C, 0))
+    return max(held_out.yy - 2 * float(cross) + float(square), 0.0) / held_out.size
+
+
+class TraceNormRegressionCV(PenalizedSearch):
+    """Trace norm regression with cross-validated penalty.
+
+    Each fold is solved for all penalties from the largest to the smallest, each solution the
+    start for the next.
+
+    Parameters
+    ----------
+    penalties : array-like, optional
+        The candidates, at least 0. By default 16 of them, from the one that makes all
+        coefficients zero down to 1e-5 times that.
+    cv : int, splitter or iterable, default=5
+        Folds, as in scikit-learn.
+    alpha, mode_weights, fit_intercept, max_iter, tol
+        As in `TraceNormRegression`.
+    n_jobs : int, optional
+        Number of folds that run at a time.
+    verbose : bool, int or "rich", default=False
+        Whether progress is shown.
+    output_shape, sample_dim
+        As in `HOLRR`.
+
+    Attributes
+    ----------
+    penalty_ : float
+        The chosen penalty.
+    penalties_ : array of shape (n_penalties,)
+    cv_results_ : dict
+        "mean_mse" and "std_mse", of shape (n_penalties,), "fold_mse", of shape (n_folds,
+        n_penalties), and "penalties".
+    best_index_ : tuple of int
+    best_score_ : float
+        The smallest mean squared error, with its sign changed.
+    null_mse_, ridge_mse_ : float
+        Held-out errors of the mean and of ridge regression, for comparison.
+    best_estimator_ : TraceNormRegression
+        Fitted to all the data.
+    coef_, intercept_, core_, factors_, rank_, n_iter_, objective_, lower_bound_
+        Those of `best_estimator_`.
+    n_features_in_, feature_names_in_, labels_
+        As in `HOLRR`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.penalized import TraceNormRegressionCV
+    >>> rng = np.random.default_rng(0)
+    >>> W = np.multiply.outer(rng.normal(size=6), np.multiply.outer(rng.normal(size=3), np.ones(4)))
+    >>> X = rng.normal(size=(60, 6))
+    >>> Y = np.tensordot(X, W, 1) + rng.normal(size=(60, 3, 4))
+    >>> model = TraceNormRegressionCV(cv=3).fit(X, Y)
+    >>> model.coef_.shape, bool(model.penalty_ < model.penalties_.max())
+    ((6, 3, 4), True)
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        **TraceNormRegression._parameter_constraints,
+        "penalties": ["array-like", None],
+        "cv": SEARCH_CONSTRAINTS["cv"],
+        "n_jobs": SEARCH_CONSTRAINTS["n_jobs"],
+        "verbose": SEARCH_CONSTRAINTS["verbose"],
+    }
+    _penalties = "penalties"
+
+    def __init__(
+        self,
+        penalties=None,
+        cv=5,
+        *,
+        alpha=0.0,
+        mode_weights=None,
+        fit_intercept=True,
+        max_iter=1000,
+        tol=1e-6,
+        n_jobs=None,
+        verbose=False,
+        output_shape=None,
+        sample_dim=None,
+    ):
+        self.penalties = penalties
+        self.cv = cv
+        self.alpha = alpha
+        self.mode_weights = mode_weights
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
+
+    def _default_penalties(self, folds: Any, candidates: list[Any]) -> np.ndarray:
+        return _RELATIVE_PENALTIES * self._zeroing(folds)
+
+    def _largest(self, folds: Any) -> float:
+        return self._zeroing(folds)
+
+    def _zeroing(self, folds: Any) -> float:
+        """The penalty that makes all coefficients zero, in the units of the user's data."""
+        alpha = scaled_alpha(self.alpha, folds.x_unit)
+        scaled = penalized_problem(folds.full_problem(0, alpha)[0], alpha, self.mode_weights)
+        largest = scaled.penalty_max() * scaled.data.unit_s * scaled.data.unit_t
+        # Otherwise there is nothing to explain, or nothing that is penalised.
+        return (largest if 0 < largest < np.inf else 1.0) * folds.x_unit * folds.y_unit
+
+    def _fold_errors(
+        self,
+        folds: Any,
+        candidates: list[Any],
+        penalties: np.ndarray,
+        problem: Spectral,
+        held_out: HeldOut,
+    ) -> tuple[np.ndarray, list[str]]:
+        alpha = scaled_alpha(self.alpha, folds.x_unit)
+        scaled = penalized_problem(problem, alpha, self.mode_weights)
+        data, state, complaints = scaled.data, None, []
+        unit = data.unit_s * data.unit_t * folds.x_unit * folds.y_unit
+        errors = np.empty((1, penalties.size))
+        for k in np.argsort(-penalties):
+            found = trace_norm(
+                scaled,
+                float(penalties[k]) / unit,
+                start=state,
+                max_iter=self.max_iter,
+                tol=self.tol,
+            )
+            if not found.converged:
+                complaints.append(trace_norm_unconverged(found, self.max_iter, self.tol))
+            errors[0, k] = held_out_mse(held_out, found.coefficients(data))
+            state = found.state
+        return errors, complaints
+
+    def _model(self, candidate: Any, penalty: float) -> TraceNormRegression:
+        shared = shared_parameters(self, TraceNormRegression)
+        return TraceNormRegression(penalty=penalty, alpha=self.alpha, **shared)
+
+
+class MLMTNCCV(PenalizedSearch):
+    """Multilinear multitask learning (MLMT-NC) with cross-validated ranks and penalty.
+
+    Parameters
+    ----------
+    ranks : list, optional
+        The candidates, each as the `rank` of `MLMTNC`. By default the one that `HOLRR` predicts
+        held-out data best with, among all: this costs about one fit a fold.
+    betas : array-like, optional
+        The penalties to try, above 0. By default 13 in half decades, scaled to the data.
+    cv, n_jobs, verbose
+        As in `TraceNormRegressionCV`.
+    max_iter, tol, init, n_init, random_state, fit_intercept
+        As in `MLMTNC`.
+    output_shape, sample_dim
+        As in `HOLRR`.
+
+    Attributes
+    ----------
+    beta_ : float
+        The chosen penalty.
+    ranks_ : list of tuples
+        The candidates.
+    betas_ : array of shape (n_betas,)
+    cv_results_ : dict
+        "mean_mse" and "std_mse", of shape (n_ranks, n_betas), "fold_mse", of shape (n_folds,
+        n_ranks, n_betas), "ranks" and "betas".
+    best_estimator_ : MLMTNC
+        Fitted to all the data.
+    coef_, intercept_, core_, factors_, rank_, n_iter_, objective_, lower_bound_
+        Those of `best_estimator_`.
+    best_index_, best_score_, null_mse_, ridge_mse_, n_features_in_, feature_names_in_, labels_
+        As in `TraceNormRegressionCV`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.penalized import MLMTNCCV
+    >>> rng = np.random.default_rng(0)
+    >>> W = np.multiply.outer(rng.normal(size=6), np.multiply.outer(rng.normal(size=3), np.ones(4)))
+    >>> X = rng.normal(size=(60, 6))
+    >>> Y = np.tensordot(X, W, 1) + rng.normal(size=(60, 3, 4))
+    >>> model = MLMTNCCV(ranks=[1, (2, 1, 2)], betas=[0.1, 1, 10], cv=3).fit(X, Y)
+    >>> model.rank_, model.cv_results_["mean_mse"].shape
+    ((1, 1, 1), (2, 3))
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        **MLMTNC._parameter_constraints,
+        "ranks": ["array-like", None],
+        "betas": ["array-like", None],
+        "cv": SEARCH_CONSTRAINTS["cv"],
+        "n_jobs": SEARCH_CONSTRAINTS["n_jobs"],
+        "verbose": SEARCH_CONSTRAINTS["verbose"],
+    }
+    _penalties = "betas"
+    _zero_allowed = False
+
+    def __init__(
+        self,
+        ranks=None,
+        betas=None,
+        cv=5,
+        *,
+        max_iter=1000,
+        tol=1e-7,
+        init="holrr",
+        n_init=1,
+        random_state=None,
+        fit_intercept=True,
+        n_jobs=None,
+        verbose=False,
+        output_shape=None,
+        sample_dim=None,
+    ):
+        self.ranks = ranks
+        self.betas = betas
+        self.cv = cv
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.n_init = n_init
+        self.random_state = random_state
+        self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.output_shape = output_shape
+        self.sample_dim = sample_dim
+
+    def _check(self, n_features: int, output_shape: Sequence[int]) -> None:
+        if self.ranks is not None:
+            _check_ranks(self.ranks, (n_features, *output_shape))
+
+    def _candidates(self, folds: Any) -> list[Any]:
+        # One seed for all candidates and the final fit: a generator would not repeat itself.
+        seed = self.random_state
+        if not isinstance(seed, Integral):
+            seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
+        self._seed = seed
+        given = None if self.ranks is None else _check_ranks(self.ranks, folds.shape)
+        return given or [_holrr_rank(folds, self.n_jobs)]
+
+    def _default_penalties(self, folds: Any, candidates: list[Any]) -> np.ndarray:
+        data = ScaledProblem.of(folds.full_problem(0, 0.0)[0])
+        one = scaled_beta(1.0, folds.x_unit, folds.y_unit, data.T.ndim)
+        return _default_betas(data, candidates[-1], folds.shape[0]) / one
+
+    def _fold_errors(
+        self,
+        folds: Any,
+        candidates: list[Any],
+        penalties: np.ndarray,
+        problem: Spectral,
+        held_out: HeldOut,
+    ) -> tuple[np.ndarray, list[str]]:
+        data, complaints = ScaledProblem.of(problem), []
+        model = self._model(None, 1.0)
+        errors = np.empty((len(candidates), penalties.size))
+        for i, rank in enumerate(candidates):
+            spectral = start_of(data, rank, problem.basis.shape[0])
+            for k, value in enumerate(penalties):
+                beta = scaled_beta(float(value), folds.x_unit, folds.y_unit, data.T.ndim)
+                found = model._descend(data, spectral, beta)
+                if not found.converged:
+                    complaints.append(unconverged(self.max_iter, self.tol))
+                errors[i, k] = held_out_mse(held_out, found.tucker)
+        return errors, complaints
+
+    def _model(self, candidate: Any, penalty: float) -> MLMTNC:
+        shared = shared_parameters(self, MLMTNC) | {"random_state": self._seed}
+        return MLMTNC(rank=candidate, beta=penalty, **shared)
+
+
+def _check_ranks(ranks: Any, shape: tuple[int, ...]) -> list[Any]:
+    """Candidates, each checked as a single rank is; ints stand for all modes."""
+    found = candidate_ranks(ranks)
+    for R in found:
+        try:
+            check_rank(R, shape)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"ranks must be a list of candidates, each an int or a tuple with {len(shape)} "
+                f"entries; got ranks={ranks!r}: {error}"
+            ) from None
+    return [tuple(R) if np.ndim(R) else int(R) if isinstance(R, Integral) else R for R in found]
+
+
+def _holrr_rank(folds: Any, n_jobs: int | None) -> tuple[int, ...]:
+    """The rank of the HOLRR model with the least held-out error, at its best penalty."""
+    s = folds.full_problem(0, 0.0)[0].s
+    alphas = default_alphas(float(squared_norm(s)), s.shape[0])
+    grid = RankGrid(folds.shape).within_others(folds.shape)
+    grid = grid.within_input_rank(folds.max_input_rank)
+    grid = grid.within_budget(folds.n_folds * len(alphas), _SURFACE_BYTES)
+    options = SearchOptions("", lambda shape: grid, lambda rank: None, n_jobs=n_jobs)
+    found = compute_surface(
+        Problems(folds), alphas * folds.x_unit * folds.x_unit, grid, options, Progress()
+    )
+    index = best_index(found.mean_mse, parameter_counts(folds.shape, grid.caps))
+    return tuple(i + 1 for i in index[2:])
+
+
+def _default_betas(data: ScaledProblem, rank: Any, n_features: int) -> np.ndarray:
+    """Penalties from a negligible one to one at which hardly anything is left."""
+    start = balance(least_squares(start_of(data, rank, n_features).tucker, data))
+    explained = float(squared_norm(data.T)) * data.unit_t**2
+    weight = penalty(start) * unit_of_blocks(data) ** 2
+    return _RELATIVE_BETAS * (explained / weight if explained > 0 and weight > 0 else 1.0)

@@ -1,0 +1,220 @@
+"""Moments of Dask arrays by tree reduction, and lazy predictions.
+
+Each chunk of samples becomes moments where it is; these, whose size does not depend on the number
+of samples, are merged four by four, and one set of them comes back. Which threads, processes or
+machines do the work is up to the active Dask scheduler.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ..core.threads import limit_threads
+from ..data.arrays import check_inputs, check_kind, check_outputs, is_dask, unmasked
+from .budget import DEFAULT_MAX_BYTES
+from .passes import Pass, locate_errors
+from .reading import Box
+from .stream import Stream, check_rows_of_inputs, for_workers
+
+try:
+    import dask
+    import dask.array as da
+    from dask.base import get_scheduler
+    from dask.delayed import Delayed, delayed
+    from dask.threaded import get as threaded_get
+except ImportError as error:
+    raise ImportError("Dask arrays need dask: pip install holrr[dask]") from error
+
+__all__ = ["DaskStream", "known_chunks", "map_lazily", "slices"]
+
+_FAN_IN = 4
+
+
+class DaskStream(Stream):
+    """Dask arrays; one of `X` and `Y` may be a NumPy array.
+
+    `X` is rechunked to the samples of `Y`, the larger one, and in full along the features. Chunks
+    with fewer samples than features are joined with their neighbours, since their moments would be
+    larger than themselves. The memory budget is that of a single task.
+    """
+
+    def __init__(self, X: Any, Y: Any, sample_weight: Any, max_bytes: int) -> None:
+        X = known_chunks(X, "X") if is_dask(X) else check_inputs(X)
+        Y = known_chunks(Y, "y") if is_dask(Y) else check_outputs(Y)
+        if X.ndim != 2:
+            raise ValueError(f"X must have shape (n_samples, n_features); got {X.shape}.")
+        self._describe(X, Y, sample_weight, max_bytes)
+        self._in_memory = None if is_dask(X) else X
+        self._Y = chunked(da.asarray(Y), X, self.n_features, max_bytes)
+        self._X = da.asarray(X).rechunk((self._Y.chunks[0], -1))
+
+    def input_rows(self, index: slice | np.ndarray) -> np.ndarray:
+        return check_rows_of_inputs(self._X[index].compute(), index)
+
+    def _run(self, task: Pass) -> Iterator[tuple[Box, Any]]:
+        samples, Y = self._Y.chunks[0], self._Y if task.outputs else self._X[:, :1]
+        if task.max_outputs is not None:
+            Y = cut(Y, task.max_outputs)
+        elif task.whole:
+            Y = Y.rechunk((samples, *Y.shape[1:]))
+        trees = list(self._trees(task, Y))
+        n = len(trees) if task.max_outputs is None else 1  # at a time
+        for start in range(0, len(trees), n):
+            some, found = zip(*trees[start : start + n], strict=True)
+            yield from zip(some, _compute(found, n * len(samples)), strict=True)
+
+    def _trees(self, task: Pass, Y: Any) -> Iterator[tuple[Box, Delayed]]:
+        """For each chunk of the outputs what becomes of it, yet to be computed."""
+        X = self._X if task.X is None else da.from_array(task.X, chunks=(Y.chunks[0], -1))
+        inputs, grid, map_block = (
+            X.to_delayed().reshape(-1),
+            Y.to_delayed(),
+            delayed(task.map_block),
+        )
+        for index in product(*(range(n) for n in grid.shape[1:])):
+            box = tuple(slices(sizes)[i] for sizes, i in zip(Y.chunks[1:], index, strict=True))
+            leaves = []
+            for i, rows in enumerate(slices(Y.chunks[0])):
+                place = (i, *index), rows, box
+                parts = inputs[i], grid[place[0]], *self._weights_and_labels(task, rows)
+                leaves.append(delayed(_at)(place, map_block, *parts))
+            yield box, _tree(leaves, task.join)
+
+
+def _at(
+    place: tuple[Any, slice, Box], map_block: Callable[..., Any], X: Any, Y: Any, *more: Any
+) -> Any:
+    """What `map_block` makes of a chunk; its errors say where they are."""
+    chunk, rows, box = place
+    where = f"the chunk {chunk} of samples {rows.start} to {rows.stop - 1}"
+    with locate_errors(where, rows, box):
+        return map_block(unmasked(X, "X"), unmasked(Y, "y"), *more)
+
+
+def _tree(leaves: list[Delayed], merge: Callable[..., Any]) -> Delayed:
+    """Merge neighbours until one is left; the shape of the tree depends on their number only."""
+    while len(leaves) > 1:
+        leaves = [delayed(merge)(leaves[i : i + _FAN_IN]) for i in range(0, len(leaves), _FAN_IN)]
+    return leaves[0]
+
+
+def _compute(trees: Sequence[Delayed], n_tasks: int) -> list[Any]:
+    """All at once on the active scheduler.
+
+    Threads of this process share the cores with those of the linear algebra: with many tasks each
+    has one. Workers of a cluster look after themselves.
+    """
+    here = get_scheduler(collections=trees) is threaded_get
+    with limit_threads(dask.system.CPU_COUNT // n_tasks) if here else nullcontext():
+        return list(dask.compute(*trees))
+
+
+# ---------------------------------------------------------------- predictions
+
+
+def map_lazily(
+    model: Any, X: Any, method: str, shape: Sequence[int], max_bytes: int = DEFAULT_MAX_BYTES
+) -> Any:
+    """What a method of a fitted model gives for each sample, of this shape, as a Dask array.
+
+    Nothing of it is computed yet. The method is one for checked inputs in memory. Chunks of samples
+    are cut where a chunk of the result would exceed a quarter of `max_bytes`.
+    """
+    most = max(1, max_bytes // (32 * max(1, math.prod(shape))))
+    X = known_chunks(X, "X")
+    samples = tuple(n for whole in X.chunks[0] for n in pieces(whole, most))
+    dtype = np.dtype(model._dtype_name())
+    return da.map_blocks(
+        _map_chunk,
+        X.rechunk((samples, -1)),
+        model=delayed(for_workers(model)),
+        method=method,
+        dtype=dtype,
+        chunks=(samples, *((d,) for d in shape)),
+        drop_axis=1,
+        new_axis=list(range(1, len(shape) + 1)) or None,
+        meta=np.empty((0,) * (1 + len(shape)), dtype=dtype),
+    )
+
+
+def _map_chunk(
+    X: np.ndarray, model: Any, method: str, block_id: tuple[int, ...] | None = None
+) -> Any:
+    with locate_errors(f"chunk {block_id[0] if block_id else 0} of the samples"):
+        return getattr(model, method)(check_inputs(unmasked(X, "X")))
+
+
+# ---------------------------------------------------------------- chunks
+
+
+def known_chunks(A: Any, name: str) -> Any:
+    """A Dask array or table of real numbers as an array of known chunks, of which none is empty."""
+    if hasattr(A, "to_dask_array"):
+        A = A.to_dask_array(lengths=True)
+    if any(math.isnan(d) for d in A.shape):
+        raise ValueError(
+            f"{name} is a Dask array of unknown chunk sizes; call {name}.compute_chunk_sizes() "
+            f"first."
+        )
+    if A.ndim == 0 or 0 in A.shape:
+        raise ValueError(f"{name} must have samples and no empty mode; got shape {A.shape}.")
+    check_kind(A, name)
+    return A.rechunk(tuple(tuple(n for n in sizes if n > 0) for sizes in A.chunks))
+
+
+def chunked(Y: Any, X: Any, n_features: int, max_bytes: int) -> Any:
+    """`Y` in chunks of which each is worth its moments.
+
+    The samples are cut where the user cut `Y` (or `X`, where `Y` is in memory), but chunks with
+    fewer samples than features are joined. Chunks along the outputs are joined where the whole
+    fits the budget.
+    """
+    samples = Y.chunks[0] if len(Y.chunks[0]) > 1 or not is_dask(X) else X.chunks[0]
+    row = math.prod(max(sizes) for sizes in Y.chunks[1:])  # entries of a sample within a chunk
+    samples = join_small(samples, n_features, max_bytes // (8 * max(1, row)))
+    whole = 8 * max(samples) * math.prod(Y.shape[1:]) <= max_bytes // 4
+    outputs = Y.shape[1:] if whole else Y.chunks[1:]
+    return Y.rechunk((samples, *outputs))
+
+
+def join_small(chunks: Sequence[int], least: int, most: int) -> tuple[int, ...]:
+    """Neighbours joined until they have at least `least` samples, but never beyond `most`.
+
+    >>> join_small((2, 2, 2, 9, 1), 4, 100)
+    (4, 11, 1)
+    """
+    joined: list[int] = []
+    for n in chunks:
+        if joined and joined[-1] < least and joined[-1] + n <= most:
+            joined[-1] += n
+        elif n > 0:
+            joined.append(n)
+    return tuple(joined)
+
+
+def cut(Y: Any, max_entries: int) -> Any:
+    """Chunks of `Y` whose samples have `max_entries` outputs or fewer, at least one."""
+    sizes = [max(chunk) for chunk in Y.chunks[1:]]
+    for mode in range(len(sizes)):
+        rest = math.prod(sizes[:mode]) * math.prod(sizes[mode + 1 :])
+        sizes[mode] = max(1, min(sizes[mode], max_entries // rest))
+    chunks = [
+        tuple(n for whole in chunk for n in pieces(whole, size))
+        for chunk, size in zip(Y.chunks[1:], sizes, strict=True)
+    ]
+    return Y.rechunk((Y.chunks[0], *chunks))
+
+
+def pieces(whole: int, size: int) -> list[int]:
+    return [min(size, whole - start) for start in range(0, whole, size)]
+
+
+def slices(sizes: Sequence[int]) -> list[slice]:
+    ends = np.cumsum(sizes).tolist()
+    return [slice(end - n, end) for n, end in zip(sizes, ends, strict=True)]

@@ -1,0 +1,221 @@
+"""Moments of arrays, files, Dask collections and streams of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from ..core.moments import CentredMoments
+from ..data.labels import Labels, same
+
+__all__ = ["Moments"]
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(CentredMoments):
+    """Centred first and second moments of ``(X, Y)``: all that a linear fit needs of the data.
+
+    They are gathered by `from_arrays` or `from_batches`, merged with ``+``, kept in files by `save`
+    and `load`, and fitted by ``fit_moments`` of the linear estimators.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of samples seen.
+    weight : float
+        Sum of their weights; `n_samples` where there are none.
+    mean_x : array of shape (n_features,)
+    mean_y : array of shape (d1, ..., dp)
+    Sxx : array of shape (n_features, n_features)
+        ``sum w (x - mean_x)(x - mean_x)'``.
+    Sxy : array of shape (n_features, d1, ..., dp)
+        ``sum w (x - mean_x) (y - mean_y)``.
+    syy : float
+        ``sum w ||y - mean_y||^2``.
+    response_grams : tuple of p arrays of shape (d_i, d_i), or None
+        Gram matrices of the output modes of the centred `Y`, which only the paper's own choice of
+        subspaces needs.
+    dtype : str
+        Floating-point type of the data, "float64" or "float32"; the moments themselves are float64.
+    squares : array of shape (d1, ..., dp), or None
+        ``sum w (y - mean_y)^2`` of each output, whose total is `syy`. None in files of older
+        versions: fits are the same, but have no estimate of the noise.
+    feature_names : array of shape (n_features,), or None
+        Names of the features, where the data had some.
+    labels : Labels or None
+        Labels of inputs and outputs, where the data had some. Moments of differently labelled data
+        cannot be merged.
+
+    Examples
+    --------
+    Statistics gathered in two places give the same fit as the data in one:
+
+    >>> import numpy as np
+    >>> from holrr import HOLRR, Moments
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(60, 4)), rng.normal(size=(60, 3, 2))
+    >>> here = Moments.from_arrays(X[:20], Y[:20])
+    >>> there = Moments.from_arrays(X[20:], Y[20:])
+    >>> there.save("there.holrr")
+    >>> merged = HOLRR(rank=2).fit_moments(here.merge(Moments.load("there.holrr")))
+    >>> bool(np.allclose(merged.coef_, HOLRR(rank=2).fit(X, Y).coef_))
+    True
+    """
+
+    feature_names: np.ndarray | None = None
+    labels: Labels | None = None
+
+    @staticmethod
+    def from_arrays(
+        X: Any,
+        Y: Any,
+        sample_weight: Any = None,
+        response_grams: bool = False,
+        *,
+        max_bytes: int | None = None,
+    ) -> Moments:
+        """Moments of the samples in `X` and `Y`.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        Y : array of shape (n_samples, d1, ..., dp)
+        sample_weight : array of shape (n_samples,), optional
+        response_grams : bool, default=False
+            Gather the Gram matrices of the output modes, too (for ``subspaces="response"``).
+        max_bytes : int, optional
+            About how much memory a pass over data on disk may take, beside the moments; 512 MiB by
+            default. Memory maps, HDF5 and Zarr arrays are read in blocks, Dask arrays are reduced
+            on the active scheduler.
+        """
+        from ..data.validation import Samples, open_data
+
+        data, names = open_data(X, Y, sample_weight, max_bytes=max_bytes)
+        if isinstance(data, Samples):
+            moments = Moments.from_checked(data.X, data.Y, data.w, response_grams)
+        else:
+            moments = data.moments(response_grams)
+        return replace(moments, feature_names=names.features, labels=names.labels)
+
+    @staticmethod
+    def from_batches(
+        batches: Iterable[tuple[Any, ...]],
+        response_grams: bool = False,
+        *,
+        progress: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: int = 100,
+    ) -> Moments:
+        """Moments of a stream of batches, in one pass.
+
+        Parameters
+        ----------
+        batches : iterable of pairs (X, Y) or triples (X, Y, sample_weight)
+            Batches of any sizes. Of a sequence, those that a checkpoint holds are not read again.
+        response_grams : bool, default=False
+            Gather the Gram matrices of the output modes, too (for ``subspaces="response"``).
+        progress : bool, default=False
+            Show a progress bar on stderr.
+        checkpoint : str or path, optional
+            File to which the moments so far are saved, atomically, every `checkpoint_every`
+            batches and at the end. Where it exists, the pass goes on from it: the batches in it
+            are skipped, and the answer is that of one uninterrupted pass, to the last bit.
+        checkpoint_every : int, default=100
+            Number of batches from one checkpoint to the next.
+
+        Returns
+        -------
+        Moments
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holrr import Moments
+        >>> rng = np.random.default_rng(0)
+        >>> stream = ((rng.normal(size=(20, 3)), rng.normal(size=(20, 2, 2))) for _ in range(5))
+        >>> Moments.from_batches(stream).n_samples
+        100
+        """
+        from .batches import moments_from_batches
+
+        return moments_from_batches(batches, response_grams, progress, checkpoint, checkpoint_every)
+
+    def merge(self, *others: CentredMoments) -> Self:
+        """Moments of all the samples together.
+
+        Parameters
+        ----------
+        others : Moments
+            Of data with the same features and outputs.
+        """
+        for other in others:
+            _check_same_names(self, other)
+        return super().merge(*others)
+
+    def __add__(self, other: object) -> Self:
+        return self.merge(other) if isinstance(other, CentredMoments) else NotImplemented
+
+    def __radd__(self, other: object) -> Self:
+        # For ``sum(list_of_moments)``, which starts with 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def save(self, path: Any) -> None:
+        """Save the moments to a file that holds no code, atomically.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        from ..io import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: Any) -> Moments:
+        """Moments from a file that `save` or a checkpoint of `from_batches` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        Moments
+            Of NumPy arrays.
+        """
+        from ..io import load_moments
+
+        return load_moments(path)[0]
+
+
+def _check_same_names(a: Moments, b: Any) -> None:
+    """Raise where moments of differently named features or outputs are merged."""
+    names = a.feature_names, getattr(b, "feature_names", None)
+    if all(n is not None for n in names) and not same(list(names[0]), list(names[1])):
+        raise ValueError(
+            f"Moments of different features cannot be merged: {_first_difference(*names)}. Put the "
+            f"columns of X in the same order first."
+        )
+    labels = a.labels, getattr(b, "labels", None)
+    if any(found is None or found.outside is None for found in labels):
+        return
+    mine, others = (found.outside for found in labels)  # type: ignore[union-attr]
+    if (mine.dims, mine.shape) != (others.dims, others.shape):
+        return  # the shapes tell, or the names of modes were made up
+    for k, dim in enumerate(mine.dims):
+        values = mine.coordinate(k), others.coordinate(k)
+        if not same(*values):
+            raise ValueError(
+                f"Moments of different outputs cannot be merged: along {dim!r} "
+                f"{_first_difference(*values)}. Put the outputs of y in the same order first."
+            )
+
+
+def _first_difference(a: Any, b: Any) -> str:
+    if len(a) != len(b):
+        return f"there are {len(a)} and {len(b)} names"
+    k = next(i for i, pair in enumerate(zip(a, b, strict=True)) if not same(*pair))
+    return f"at position {k} one has {a[k]!r} and the other {b[k]!r}"

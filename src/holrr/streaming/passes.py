@@ -1,0 +1,191 @@
+"""What one pass computes for each block of samples, and how the results of blocks are joined."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from ..core.finite import BadEntryError, check_finite
+from ..core.moments import ResponseSums, sum_responses
+from ..data.arrays import (
+    as_slice,
+    check_inputs,
+    check_outputs,
+    check_pair,
+    check_weights,
+    locate_rows,
+)
+from ..data.scores import Errors, errors_of
+from .moments import Moments
+from .reading import Box
+
+__all__ = ["Pass", "RunningMoments", "added", "errors_of_block", "locate_errors", "join_blocks"]
+__all__ += ["join_outputs", "moments_of_block", "moments_of_inputs", "sums_of_block"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """What to compute in one pass over all blocks of a stream."""
+
+    # A function of the inputs, outputs and weights of a block, and of its labels if there are some.
+    map_block: Callable[..., Any]
+    join: Callable[[Sequence[Any]], Any]  # the results of neighbouring blocks
+    size: int  # how many bytes a result takes, about
+    X: np.ndarray | None = None  # what to take in place of the inputs, (n_samples, k)
+    outputs: bool = True  # whether they are needed
+    labels: np.ndarray | None = None
+    # Whether all outputs of a sample must be in one block; if not, they may be cut as the data are.
+    whole: bool = True
+    max_outputs: int | None = None  # how many are read at a time, where the data allow it
+
+
+class RunningMoments:
+    """The moments of the blocks so far, merged in the order in which they came."""
+
+    def __init__(self, response_grams: bool = False, moments: Moments | None = None) -> None:
+        self._grams, self._moments, self._weightless = response_grams, moments, 0
+
+    def add(self, X: Any, Y: Any, w: Any = None) -> None:
+        """Add a block; a block without weight only counts its samples."""
+        if w is not None and not np.any(np.asarray(w)):
+            X, Y = check_pair(X, Y)
+            check_finite(Y, "y")
+            self._weightless += len(X)
+            return
+        X, Y = check_pair(X, Y)
+        self.merge(Moments.from_checked(X, Y, check_weights(w, X), self._grams))
+
+    @classmethod
+    def joined(cls, others: Sequence[RunningMoments]) -> RunningMoments:
+        """All of them together, and none of them changed."""
+        both = cls(others[0]._grams)
+        for other in others:
+            both._weightless += other._weightless
+            if other._moments is not None:
+                both.merge(other._moments)
+        return both
+
+    def merge(self, moments: Moments) -> None:
+        """Add samples whose moments are known."""
+        self._moments = moments if self._moments is None else self._moments + moments
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there has been no sample of positive weight so far."""
+        return self._moments is None
+
+    def result(self) -> Moments:
+        """The moments of all blocks."""
+        if self._moments is None:
+            raise ValueError("there must be a sample of positive weight; there was none.")
+        if not self._weightless:
+            return self._moments
+        return replace(self._moments, n_samples=self._moments.n_samples + self._weightless)
+
+
+def moments_of_block(
+    X: Any,
+    Y: Any,
+    w: np.ndarray | None,
+    labels: np.ndarray | None = None,
+    n_folds: int = 1,
+    response_grams: bool = False,
+    features: Callable[[Any], Any] | None = None,
+) -> list[RunningMoments]:
+    """The moments of each label in a block, of the inputs or of their `features`.
+
+    Negative labels belong to none, and no labels are all zero.
+    """
+    running = [RunningMoments(response_grams) for _ in range(n_folds)]
+    X = X if features is None else features(check_inputs(X))
+    if labels is None:
+        running[0].add(X, Y, w)
+        return running
+    for label in np.unique(labels[labels >= 0]):
+        rows = as_slice(np.flatnonzero(labels == label))
+        with locate_rows(rows):
+            running[label].add(X[rows], Y[rows], None if w is None else w[rows])
+    return running
+
+
+def join_blocks(blocks: Sequence[list[RunningMoments]]) -> list[RunningMoments]:
+    """The moments of each label in all blocks."""
+    return [RunningMoments.joined(folds) for folds in zip(*blocks, strict=True)]
+
+
+def join_outputs(boxes: Sequence[Box], parts: Sequence[Moments], shape: tuple[int, ...]) -> Moments:
+    """Moments of all outputs from those of parts of them."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    mean_y, squares, Sxy = np.empty(shape), np.empty(shape), np.empty((first.n_features, *shape))
+    for box, part in zip(boxes, parts, strict=True):
+        mean_y[box], squares[box] = part.mean_y, part.squares
+        Sxy[(slice(None), *box)] = part.Sxy
+    syy = math.fsum(part.syy for part in parts)
+    return replace(first, mean_y=mean_y, Sxy=Sxy, syy=syy, squares=squares)
+
+
+def moments_of_inputs(X: np.ndarray, Y: Any, w: np.ndarray | None) -> list[RunningMoments]:
+    return moments_of_block(X, X[:, 0], w)
+
+
+def errors_of_block(model: Any, X: Any, Y: Any, w: np.ndarray | None) -> Errors:
+    return errors_of(model, check_inputs(X), check_outputs(Y), w)
+
+
+def sums_of_block(
+    B: np.ndarray,
+    Y: np.ndarray,
+    w: np.ndarray | None,
+    mean_x: np.ndarray | None,
+    response_grams: bool,
+) -> ResponseSums | None:
+    """Products of a block of outputs with a basis, or with the inputs about `mean_x`.
+
+    None where the block has no weight.
+    """
+    Y = check_outputs(Y).astype(np.float64, copy=False)
+    if w is not None and not w.any():
+        check_finite(Y, "y")
+        return None
+    if mean_x is not None:
+        B = B - mean_x
+        B = B if w is None else B * w[:, None]
+
+    def rows_of_basis(rows: slice, out: np.ndarray) -> None:
+        out[...] = B[rows].T
+
+    return sum_responses(rows_of_basis, B.shape[1], Y, w, response_grams)
+
+
+def added(parts: Iterable[Any]) -> Any:
+    """Sums over blocks together; None stands for samples without weight."""
+    some = [part for part in parts if part is not None]
+    return reduce(add, some) if some else None
+
+
+@contextmanager
+def locate_errors(where: str, rows: slice | None = None, box: Box = ()) -> Iterator[None]:
+    """Errors about the values of a block say which block it was.
+
+    Where it is known which samples (`rows`) and outputs (`box`) it held, the place of a bad entry
+    is that in all the data.
+    """
+    try:
+        yield
+    except BadEntryError as error:
+        if rows is not None:
+            error = error.moved(rows, box if error.name == "y" else ())
+        error.prefix = f"in {where}: {error.prefix}"
+        raise error from None
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"in {where}: {error}") from error

@@ -1,0 +1,136 @@
+"""Ridge problems of streams, from their moments or from the inputs where these fit in memory.
+
+Where ``X'Y`` does not fit in memory, it is whitened part by part, and Z is kept on disk.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from ..core.spectral import (
+    Inputs,
+    Spectral,
+    Whitened,
+    spectral_from_moments,
+    squares_keep_digits,
+    whiten_moments,
+)
+from ..core.tensor import release_pages
+from .moments import Moments
+from .reading import Box
+from .stream import Stream
+
+__all__ = ["spectral_from_stream", "whiten_stream"]
+
+
+def whiten_stream(
+    stream: Stream,
+    alpha: float,
+    *,
+    solver: str = "auto",
+    fit_intercept: bool = True,
+    response_grams: bool = False,
+) -> Whitened:
+    """The problem for one penalty.
+
+    Z is in a temporary file where ``X'Y`` does not fit in memory. The file has no name and goes
+    with the last reference to Z.
+    """
+    wide = stream.is_wide and not response_grams
+    moments = _moments_of(stream, alpha, solver, fit_intercept, response_grams, alone=wide)
+    most = stream.max_bytes // 128 if wide else None
+    parts: Iterable[tuple[Box, Whitened]]
+    if moments is None:
+        problems = _problems(stream, alpha, solver, fit_intercept, response_grams, most)
+        parts = ((box, problem.at(alpha)) for box, problem in problems)
+    else:
+        # Columns of ``Z = L^-1 X'Y`` do not know of each other.
+        blocks = [((), moments)] if most is None else stream.output_blocks(most, moments)
+        whiten = partial(whiten_moments, alpha=alpha, solver=solver)
+        parts = ((box, whiten(part.centred(fit_intercept))) for box, part in blocks)
+    if wide:
+        return _joined(stream, parts)
+    ((_, whole),) = parts
+    return whole
+
+
+def spectral_from_stream(stream: Stream, *, min_alpha: float, fit_intercept: bool) -> Spectral:
+    """The problem for all penalties of at least `min_alpha`, with ``X'Y`` in memory."""
+    moments = _moments_of(stream, min_alpha, "auto", fit_intercept)
+    if moments is None:
+        ((_, problem),) = _problems(stream, min_alpha, "auto", fit_intercept)
+        return problem
+    return spectral_from_moments(moments.centred(fit_intercept), warn_below=min_alpha)
+
+
+def _moments_of(
+    stream: Stream,
+    alpha: float,
+    solver: str,
+    fit_intercept: bool,
+    response_grams: bool = False,
+    *,
+    alone: bool = False,
+) -> Moments | None:
+    """The moments (of the inputs alone, where the outputs are wide) that the problem comes from.
+
+    None where the inputs are at hand and are decomposed themselves: on request, where there are
+    more of them than samples, and where ``X'X`` would lose too many digits, which costs one more
+    pass over the outputs.
+    """
+    can_decompose = stream.has_inputs and solver in ("auto", "svd")
+    if can_decompose and (solver == "svd" or stream.n_samples < stream.n_features):
+        return None
+    moments = stream.input_moments() if alone else stream.moments(response_grams)
+    if can_decompose and not squares_keep_digits(moments.centred(fit_intercept), alpha):
+        return None
+    return moments
+
+
+def _problems(
+    stream: Stream,
+    alpha: float,
+    solver: str,
+    fit_intercept: bool,
+    response_grams: bool = False,
+    max_entries: int | None = None,
+) -> Iterator[tuple[Box, Spectral]]:
+    """Problems of parts of the outputs, or of all of them, from the inputs themselves."""
+    inputs = Inputs.of(
+        stream.inputs(),
+        stream.weights,
+        min_alpha=alpha,
+        solver=solver,
+        fit_intercept=fit_intercept,
+    )
+    inputs = replace(inputs, dtype=stream.dtype)
+    for box, sums in stream.responses(
+        inputs.basis, max_entries=max_entries, response_grams=response_grams
+    ):
+        yield box, inputs.problem(sums)
+
+
+def _joined(stream: Stream, parts: Iterable[tuple[Box, Whitened]]) -> Whitened:
+    Z, mean_y, squares = None, np.empty(stream.output_shape), np.empty(stream.output_shape)
+    residual = norm = 0.0
+    for box, part in parts:
+        if Z is None:
+            Z = _on_disk((part.Z.shape[0], *stream.output_shape))
+        Z[(slice(None), *box)] = part.Z
+        release_pages(Z)
+        assert part.hat is not None
+        mean_y[box], squares[box] = part.mean_y, part.hat.squares
+        residual, norm = residual + part.residual, norm + part.norm
+    assert part.hat is not None
+    hat = replace(part.hat, squares=squares)
+    return replace(part, Z=Z, mean_y=mean_y, residual=residual, norm=norm, hat=hat)
+
+
+def _on_disk(shape: tuple[int, ...]) -> np.memmap:
+    with tempfile.TemporaryFile(prefix="holrr-") as file:  # the memory map keeps it alive
+        return np.memmap(file, dtype=np.float64, mode="w+", shape=shape)

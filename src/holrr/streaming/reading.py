@@ -1,0 +1,179 @@
+"""Rows of arrays on disk, a block at a time, by several threads."""
+
+from __future__ import annotations
+
+import io
+import math
+import mmap
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..core.tensor import release_pages
+from ..data.arrays import is_on_disk
+
+__all__ = ["Box", "Folded", "RowReader", "blocks_of_rows", "boxes", "in_order"]
+
+T = TypeVar("T")
+Box = tuple[slice, ...]
+
+
+class Folded:
+    """A matrix on disk, (n, d1 * ... * dp), whose rows are read as tensors of `shape`."""
+
+    is_on_disk = True
+
+    def __init__(self, A: Any, shape: tuple[int, ...]) -> None:
+        self._A, self.shape, self.dtype = A, (A.shape[0], *shape), A.dtype
+        chunks = getattr(A, "chunks", None)
+        self.chunks = None if chunks is None else (chunks[0], *shape)
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        rows, *box = key if isinstance(key, tuple) else (key,)
+        block = np.asarray(self._A[rows])
+        return block.reshape(-1, *self.shape[1:])[(slice(None), *box)]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self[:], dtype=dtype)
+
+
+class RowReader:
+    """Reads consecutive rows of an array, or a box of each, into memory, for one thread.
+
+    A block is valid until the next one is read. Close it after use, so that no file stays open.
+    """
+
+    def __init__(self, A: Any, box: Box = ()) -> None:
+        self._A, self._box = A, box
+        self._space: np.ndarray | None = None
+        self._on_disk = is_on_disk(A)
+        self._file: io.FileIO | None = None
+        if self._on_disk and isinstance(A, np.memmap) and not box:
+            start = _position_in_file(A)
+            if start is not None:
+                self._start, self._file = start, io.FileIO(str(A.filename))
+
+    def close(self) -> None:
+        """Close the file, if one was opened."""
+        if self._file is not None:
+            self._file.close()
+
+    def __call__(self, rows: slice) -> np.ndarray:
+        """The block of some rows."""
+        if self._file is not None:
+            return self._read_file(rows)
+        if not self._on_disk:
+            return self._A[(rows, *self._box)]
+        if not self._box and hasattr(self._A, "read_direct"):  # HDF5
+            out = self._buffer(rows.stop - rows.start)
+            self._A.read_direct(out, np.s_[rows])
+            return out
+        block = np.array(self._A[(rows, *self._box)])
+        if isinstance(self._A, np.memmap):
+            release_pages(self._A)
+        return block
+
+    def _buffer(self, n: int) -> np.ndarray:
+        """Space for `n` rows, used again and again: new memory costs as much as reading."""
+        if self._space is None or n > self._space.shape[0]:
+            self._space = np.empty((n, *self._A.shape[1:]), dtype=self._A.dtype)
+        return self._space[:n]
+
+    def _read_file(self, rows: slice) -> np.ndarray:
+        """Plain reads: quicker than page faults, and the pages do not count as ours."""
+        assert self._file is not None
+        out = self._buffer(rows.stop - rows.start)
+        view = memoryview(out.reshape(-1).view(np.uint8).data)
+        self._file.seek(self._start + rows.start * (out.nbytes // out.shape[0]))
+        while len(view) > 0:
+            n = self._file.readinto(view)
+            if not n:
+                raise ValueError(f"{self._file.name!r} ended before all of its rows were read.")
+            view = view[n:]
+        return out
+
+
+def _position_in_file(A: np.memmap) -> int | None:
+    """Where the entries of `A` begin in its file; None where they are not simply there in order.
+
+    The attribute ``offset`` is that of the first memory map, of which `A` may be a part.
+    """
+    copy_on_write = A.mode == "c"  # what was changed in memory is not in the file
+    if copy_on_write or A.filename is None or not A.flags.c_contiguous or A.dtype.hasobject:
+        return None
+    mapped = np.frombuffer(A._mmap, dtype=np.uint8)  # type: ignore[attr-defined]
+    within = A.__array_interface__["data"][0] - mapped.__array_interface__["data"][0]
+    if not 0 <= within <= mapped.size - A.nbytes or not os.path.exists(A.filename):
+        return None
+    if A.mode in ("r+", "w+"):
+        A.flush()
+    start = within + A.offset - A.offset % mmap.ALLOCATIONGRANULARITY
+    return start if _same_ends(A, start) else None
+
+
+def _same_ends(A: np.memmap, start: int) -> bool:
+    """Whether the file of that name is still the one that is mapped, judged by its two ends."""
+    if os.path.getsize(A.filename) < start + A.nbytes:  # type: ignore[arg-type]
+        # Not even looked at through the map: touching what is gone would kill the process.
+        raise ValueError(f"{str(A.filename)!r} has been cut off or replaced since it was mapped.")
+    rows = A.reshape(-1)
+    with open(A.filename, "rb") as file:  # type: ignore[arg-type]
+        for part in (slice(0, 512), slice(max(rows.size - 512, 0), rows.size)):
+            mapped = rows[part].tobytes()
+            file.seek(start + part.start * A.itemsize)
+            if file.read(len(mapped)) != mapped:
+                return False
+    return True
+
+
+def in_order(jobs: Iterable[Callable[[], T]], n_workers: int) -> Generator[T, None, None]:
+    """The results of `jobs` in their order, computed by several threads.
+
+    A job starts at the earliest when all but `n_workers` of those before it have been used up.
+    """
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(n_workers, thread_name_prefix="holrr") as pool:
+        for job in jobs:
+            waiting.append(pool.submit(job))
+            if len(waiting) > n_workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def blocks_of_rows(n: int, row_bytes: int, budget: int, chunk: Sequence[int] | None) -> list[slice]:
+    """Slices of rows within `budget` bytes, at chunk borders where a chunk has several rows."""
+    step = max(1, budget // max(row_bytes, 1))
+    rows = chunk[0] if chunk else 1
+    if 1 < rows <= step:
+        step -= step % rows
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def boxes(shape: Sequence[int], max_entries: int) -> Iterator[Box]:
+    """Slices that cover a tensor, each of `max_entries` entries or fewer, but at least one.
+
+    The leading modes are cut first, so that a box is made of long consecutive runs.
+
+    Examples
+    --------
+    >>> [b[0] for b in boxes((5, 2), 4)]
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    >>> len(list(boxes((5, 2), 1)))
+    10
+    """
+    if not shape:
+        yield ()
+        return
+    rest = math.prod(shape[1:])
+    step = max(1, max_entries // rest)
+    for start in range(0, shape[0], step):
+        here = slice(start, min(start + step, shape[0]))
+        if step == 1 and rest > max_entries:
+            yield from ((here, *box) for box in boxes(shape[1:], max_entries))
+        else:
+            yield (here, *(slice(0, d) for d in shape[1:]))
