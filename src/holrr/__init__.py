@@ -6,7 +6,7 @@ HOLRR(alpha=0.5, rank=3)
 """
 
 from ._version import __version__
-from .core.tucker import Tucker
+from .core.tensor import Tucker
 from .inference import standard_errors
 from .io import load
 from .kernel import KernelHOLRR, KernelHOLRRCV, KernelLRR, KernelLRRCV, KernelRLS, KernelRLSCV

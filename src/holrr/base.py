@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -20,12 +20,12 @@ from sklearn.utils.validation import check_is_fitted
 from .core.fit import Fit
 from .core.leverage import noise_level, std_factor
 from .core.namespace import Array, asarray_like, namespace_of, to_device_of, to_numpy
+from .core.tensor import Tucker
 from .core.threads import few_threads_for
-from .core.tucker import Tucker
 from .data.arrays import comes_from, is_dask
-from .data.labels import Grid, Labels, Names, free, name_by_hand
+from .data.labels import Grid, Labels, free, name_by_hand
 from .data.relabel import relabel, to_xarray
-from .data.validation import score_errors, validate_inputs
+from .data.validation import Names, score_errors, validate_inputs
 from .io import save
 
 __all__ = ["TensorRegressor", "scalar_if_0d"]
@@ -184,34 +184,52 @@ class TensorRegressor(
         (array([[8., 2.]]), 1.0)
         """
         check_is_fitted(self)
+        if return_std:
+            self._check_noise()
         checked = validate_inputs(self, X)
-        if not return_std:
-            return relabel(self.labels_, X, self._predict_array(checked))
-        mean, std = self._predict_with_std(checked)
-        return relabel(self.labels_, X, mean), relabel(self.labels_, X, std)
-
-    def _predict_array(self, X: Array) -> Array:
-        """Predictions for validated inputs or a Dask array, without labels."""
-        if is_dask(X):
-            return self._lazily(X, "_predict_array", np.shape(self.intercept_))
-        with few_threads_for(self._work(X)):
-            return _concatenated([self._outputs(F) for _, F in self._feature_blocks(X)])
-
-    def _predict_with_std(self, X: Array) -> tuple[Array, Array]:
-        """Predictions and standard deviations for validated inputs or a Dask array."""
-        self._check_noise()
-        if is_dask(X):
+        if is_dask(checked):
             shape = np.shape(self.intercept_)
-            return self._predict_array(X), self._lazily(X, "_std_array", shape)
-        with few_threads_for(self._work(X)):
-            pairs = [(self._outputs(F), self._std_factor(x, F)) for x, F in self._feature_blocks(X)]
-            mean, factor = (_concatenated(list(parts)) for parts in zip(*pairs, strict=True))
+            found = [self._lazily(checked, "_predict_array", shape)]
+            found += [self._lazily(checked, "_std_array", shape)] if return_std else []
+        else:
+            found = self._evaluate(checked, return_std)
+        if self.labels_ is not None:
+            found = [relabel(self.labels_, X, A) for A in found]
+        return tuple(found) if return_std else found[0]
+
+    def _evaluate(self, X: Array, return_std: bool = False) -> list[Array]:
+        """Predictions for validated inputs, and their standard deviations if asked for."""
+        tucker, means, factors = self.tucker_, [], []
+        n_inputs, *outputs = tucker.shape
+        with few_threads_for(X.shape[0] * (n_inputs + tucker.rank[0] * math.prod(outputs))):
+            for x, F in self._feature_blocks(X):
+                T, xp = tucker.to_device_of(F), namespace_of(F)
+                out = T.map_input(xp.astype(F, T.core.dtype, copy=False))
+                out += self._intercept_like(out)
+                means.append(out)
+                if return_std:
+                    factors.append(self._std_factor(x, F))
+        if not return_std:
+            return [_concatenated(means)]
+        mean, factor = _concatenated(means), _concatenated(factors)
         xp, noise = namespace_of(mean), asarray_like(to_numpy(self.noise_), mean, dtype=mean.dtype)
         factor = xp.astype(factor, mean.dtype, copy=False)
-        return mean, xp.reshape(factor, (-1, *(1,) * noise.ndim)) * noise
+        return [mean, xp.reshape(factor, (-1, *(1,) * noise.ndim)) * noise]
+
+    def _intercept_like(self, like: Array) -> Any:
+        """The intercept in the library, on the device and in the type of an array."""
+        b = self.intercept_
+        if isinstance(b, float) or (type(b) is type(like) is np.ndarray):
+            return b
+        return asarray_like(to_numpy(b), like, like.dtype)
+
+    def _predict_array(self, X: Array) -> Array:
+        """Predictions for validated inputs, without labels."""
+        return self._evaluate(X)[0]
 
     def _std_array(self, X: Array) -> Array:
-        return self._predict_with_std(X)[1]
+        """Standard deviations for validated inputs, without labels."""
+        return self._evaluate(X, return_std=True)[1]
 
     def _lazily(self, X: Any, method: str, shape: tuple[int, ...]) -> Any:
         """The results of a method for each chunk of a Dask array, as a lazy Dask array."""
@@ -219,30 +237,13 @@ class TensorRegressor(
 
         return map_lazily(self, X, method, shape)
 
-    def _feature_blocks(self, X: Array) -> Iterator[tuple[Array, Array]]:
+    def _feature_blocks(self, X: Array) -> Iterable[tuple[Array, Array]]:
         """Blocks of validated inputs with the features in which the model is linear."""
-        yield X, X
+        return [(X, X)]
 
     def _std_factor(self, X: Array, F: Array) -> Array:
         """``sqrt(1 + 1/n + h(x))`` of each sample, from inputs and features."""
         return std_factor(self._hat, F)
-
-    def _outputs(self, F: Array) -> Array:
-        """Predictions from features, of shape (n_samples, n_features)."""
-        xp = namespace_of(F)
-        dtype = getattr(xp, self._dtype_name())
-        out = self.tucker_.to_device_of(F).map_input(xp.astype(F, dtype, copy=False))
-        b = self.intercept_
-        out += asarray_like(np.asarray(b) if isinstance(b, float) else to_numpy(b), out, out.dtype)
-        return out
-
-    def _dtype_name(self) -> str:
-        return "float32" if str(self.tucker_.core.dtype).endswith("float32") else "float64"
-
-    def _work(self, X: Array) -> float:
-        """Estimated multiply-adds of the predictions."""
-        n_inputs, *outputs = self.tucker_.shape
-        return X.shape[0] * (n_inputs + self.tucker_.rank[0] * math.prod(outputs))
 
     def _check_noise(self) -> None:
         if "_noise" in vars(self):
@@ -293,13 +294,12 @@ class TensorRegressor(
         """Scores for validated inputs or a Dask array, without labels."""
         if is_dask(X):
             return self._lazily(X, "_score_array", self.tucker_.rank[:1])
-        with few_threads_for(self._work(X)):
-            return _concatenated([self._scores(F) for _, F in self._feature_blocks(X)])
+        return _concatenated([self._scores(F) for _, F in self._feature_blocks(X)])
 
     def _scores(self, F: Array) -> Array:
         """Scores from features."""
         tucker, xp = self.tucker_.to_device_of(F), namespace_of(F)
-        F = xp.astype(F, getattr(xp, self._dtype_name()), copy=False)
+        F = xp.astype(F, tucker.core.dtype, copy=False)
         if tucker.factors[0] is None:
             return F
         norms = _row_norms(tucker.core)

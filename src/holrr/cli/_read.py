@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..streaming.budget import check_budget
 from ..extras import need
+from ..streaming.budget import check_budget
 from ._errors import CommandError
 from ._files import Place, check_file, lookup, reading
 from ._tables import Layout, read_frame

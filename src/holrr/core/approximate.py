@@ -1,4 +1,8 @@
-"""Approximations of the whitened tensor Z by a tensor of low multilinear rank.
+"""Structures of coefficients, and approximations of the whitened tensor Z by tensors that have them.
+
+A structure (full rank, low matrix rank, low multilinear rank) is a record with the rank that the user
+asked for and one operation: it approximates the whitened tensor `Z` of a problem by a tensor `V` of
+that rank. Linear models, kernels, searches and fits with missing outputs all use the same records.
 
 `hosvd` projects every mode onto its leading singular vectors: optimal for one mode (Eckart and
 Young), within a factor of p + 1 of the optimum for p + 1 modes. `hooi` goes on from there by
@@ -21,6 +25,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -35,16 +41,26 @@ from .namespace import (
     eigh,
     eigh_top,
     fix_signs,
+    is_numpy_array,
     namespace_of,
     on_host,
     squared_norm,
     symmetrise,
     to_numpy,
 )
-from .tensor import chunk_mode, chunks, gram, multi_mode_product, sum_of_squares, unfold
-from .tucker import Tucker
+from .spectral import Whitened
+from .tensor import (
+    Tucker,
+    chunk_mode,
+    chunks,
+    gram,
+    multi_mode_product,
+    sum_of_squares,
+    unfold,
+)
 
-__all__ = ["Approximation", "RankSpec", "Whole", "bases_from_grams", "hooi", "hosvd"]
+__all__ = ["Approximation", "FullRank", "MatrixRank", "MultilinearRank", "RankSpec", "Structure"]
+__all__ += ["Whole", "bases_from_grams", "check_matrix_rank", "check_rank", "hooi", "hosvd"]
 __all__ += ["leading_pairs", "safe_scale"]
 
 # The rank of one mode: a number of directions, or a share of the mode's energy.
@@ -74,6 +90,8 @@ class Approximation:
         them for small modes, none for modes that were not looked at.
     n_iter : int
         Rounds of alternating least squares.
+    share : float
+        Share of the core that a mask has kept, which scales the degrees of freedom.
     """
 
     tucker: Tucker
@@ -81,15 +99,19 @@ class Approximation:
     tails: tuple[float, ...]
     spectra: tuple[np.ndarray, ...]
     n_iter: int = 0
+    share: float = 1.0
 
-    def masked(self, mask: np.ndarray) -> Approximation:
+    def masked(self, mask: np.ndarray | None) -> Approximation:
         """The same with the core multiplied by a mask: a mixture of the fits of many ranks."""
+        if mask is None:
+            return self
         core = self.tucker.core
         tucker = self.tucker.masked(asarray_like(mask, core))
         norms = [float(squared_norm(C)) for C in (core, tucker.core)]
         cross = core[tuple(slice(R) for R in tucker.rank)] * tucker.core
         lost = norms[0] + norms[1] - 2 * float(namespace_of(core).sum(cross))
-        return replace(self, tucker=tucker, error=self.error + max(lost, 0.0))
+        error, share = self.error + max(lost, 0.0), float(mask.mean())
+        return replace(self, tucker=tucker, error=error, share=share)
 
     @property
     def lower_bound(self) -> float:
@@ -159,16 +181,17 @@ def hosvd(
     scale = 1.0 if 1e-230 < norm < 1e230 else safe_scale(Z)
     T, total = (Z, norm) if scale == 1.0 else (Z / scale, sum_of_squares(Z / scale))
     wanted = range(Z.ndim) if modes is None else modes
-    grams = _known_grams(T, wanted, whole)
-    found = [
-        _mode(T, mode, R, input_rank if mode == 0 else None, rotate, total, grams.get(mode))
-        if mode in wanted and (mode > 0 or whole is None)
-        else _Mode(None, np.empty(0), 0.0)
-        for mode, R in enumerate(rank)
-    ]
+    grams = {} if whole is None and is_numpy_array(T) else _known_grams(T, wanted, whole)
+    found = [_Mode(None, np.empty(0), 0.0)] * Z.ndim
+    for mode, R in enumerate(rank):
+        if mode in wanted and (mode > 0 or whole is None):
+            supported = input_rank if mode == 0 else None
+            found[mode] = _mode(T, mode, R, supported, rotate, total, grams.get(mode))
     if whole is not None:
         found[0] = _leading_rows(T, whole.spectrum, total)
-    bases = all_to_device_of([m.basis for m in found], Z)
+    bases = [m.basis for m in found]
+    if not is_numpy_array(Z):
+        bases = all_to_device_of(bases, Z)
     if output_bases is not None:
         ranks = [Z.shape[i] if U is None else U.shape[1] for i, U in enumerate(bases)]
         bases[1:] = [basis(R, rotate) for basis, R in zip(output_bases, ranks[1:], strict=True)]
@@ -291,7 +314,8 @@ def _leading(T: Array, mode: int, k: int, G: Array | None = None) -> tuple[np.nd
     n = T.shape[mode]
     rest = math.prod(T.shape) // max(n, 1)
     if G is not None or n <= max(rest, FULL_SPECTRUM_LIMIT):
-        lam, U = leading_pairs(gram(T, mode) if G is None else G, k)
+        G = gram(T, mode) if G is None else G
+        lam, U = eigh_top(G, k) if is_numpy_array(G) else leading_pairs(G, k)
         return np.maximum(lam, 0.0), U
     rows = lambda: (unfold(chunk, mode) for _, chunk in chunks(T, mode))  # noqa: E731
     lam, V = leading_pairs(sum(A.T @ A for A in rows()), min(k, rest))
@@ -381,3 +405,226 @@ def _iterated(A: Array, k: int) -> tuple[np.ndarray, Array] | None:
         if float(squared_norm(A @ U - U * lam)) ** 0.5 <= 32 * _EPS * float(lam[0]):
             return scale * to_numpy(lam), fix_signs(U)
     return None
+
+
+# ---------------------------------------------------------------- structures
+
+
+@dataclass(frozen=True)
+class FullRank:
+    """All tensors: ridge regression."""
+
+    needs_response_grams = False
+
+    def check(self, n_inputs: int, output_shape: Sequence[int]) -> tuple[RankSpec, ...]:
+        """The rank of each mode that is reduced: none."""
+        return ()
+
+    def n_leading(self, n_inputs: int, output_shape: Sequence[int]) -> int | None:
+        """Number of input directions of Z that `approximate` reads; None for all."""
+        return None
+
+    def approximate(
+        self, problem: Whitened, n_inputs: int, mask: np.ndarray | None = None
+    ) -> Approximation:
+        """`Z` itself."""
+        return hosvd(problem.Z, problem.Z.shape, modes=()).masked(mask)
+
+
+@dataclass(frozen=True)
+class MatrixRank:
+    """Tensors whose unfolding, inputs by all outputs, has a low rank.
+
+    Parameters
+    ----------
+    rank : int, float or None
+        As in `check_matrix_rank`.
+    max_directions : int, optional
+        Largest number of input directions, where it is below the number of inputs.
+    """
+
+    rank: Any = None
+    max_directions: int | None = None
+
+    needs_response_grams = False
+
+    def check(self, n_inputs: int, output_shape: Sequence[int]) -> tuple[RankSpec, ...]:
+        """The rank of the input mode, checked."""
+        most = n_inputs if self.max_directions is None else min(n_inputs, self.max_directions)
+        return (check_matrix_rank(self.rank, most),)
+
+    def n_leading(self, n_inputs: int, output_shape: Sequence[int]) -> int | None:
+        """Number of input directions of Z that `approximate` reads; None for all."""
+        (rank,) = self.check(n_inputs, output_shape)
+        return None if isinstance(rank, float) else rank
+
+    def approximate(
+        self, problem: Whitened, n_inputs: int, mask: np.ndarray | None = None
+    ) -> Approximation:
+        """The nearest tensor to Z of this rank (Eckart and Young).
+
+        Parameters
+        ----------
+        problem : Whitened
+        n_inputs : int
+            Number of inputs, which bounds the rank.
+        mask : array of shape (R0,), optional
+            Multiplies the core: a mixture of the fits of many ranks.
+        """
+        outputs = problem.Z.shape[1:]
+        rank, rotate = (*self.check(n_inputs, outputs), *outputs), mask is not None
+        return hosvd(problem.Z, rank, modes=(0,), rotate=rotate, **problem.known()).masked(mask)
+
+    def update(self, problem: Whitened, before: Approximation | None) -> Approximation:
+        """An approximation that is no farther from Z than the bases of `before` allow."""
+        return self.approximate(problem, problem.Z.shape[0])
+
+
+@dataclass(frozen=True)
+class MultilinearRank:
+    """Tensors of low multilinear rank: Algorithm 1 of the HOLRR paper and its variants.
+
+    Parameters
+    ----------
+    rank : int, float, tuple or None
+        As in `check_rank`.
+    subspaces : {"fitted", "response"}
+        Where the output subspaces come from: Z, or the outputs themselves.
+    refine : bool
+        Whether the truncated HOSVD is refined by HOOI, for at most `max_iter` rounds.
+    max_iter, tol
+        As in `hooi`.
+    max_directions : int, optional
+        Largest number of input directions, where it is below the number of inputs.
+    """
+
+    rank: Any = None
+    subspaces: str = "fitted"
+    refine: bool = False
+    max_iter: int = 100
+    tol: float = 1e-6
+    max_directions: int | None = None
+
+    @property
+    def needs_response_grams(self) -> bool:
+        """Whether the Gram matrices of the raw outputs are needed."""
+        return self.subspaces == "response"
+
+    def check(self, n_inputs: int, output_shape: Sequence[int]) -> tuple[RankSpec, ...]:
+        """The rank of each mode, checked, input mode first."""
+        first, *others = check_rank(self.rank, (n_inputs, *output_shape))
+        if self.max_directions is not None and not isinstance(first, float):
+            first = min(first, self.max_directions)
+        return (first, *others)
+
+    def n_leading(self, n_inputs: int, output_shape: Sequence[int]) -> int | None:
+        """Number of input directions of Z that `approximate` reads; None for all."""
+        rank = self.check(n_inputs, output_shape)[0]
+        return None if self.refine or isinstance(rank, float) else rank
+
+    def approximate(
+        self, problem: Whitened, n_inputs: int, mask: np.ndarray | None = None
+    ) -> Approximation:
+        """The truncated HOSVD of Z, refined where that is asked for.
+
+        Parameters
+        ----------
+        problem : Whitened
+        n_inputs : int
+            Number of inputs, which bounds the rank of the input mode.
+        mask : array of shape (R0, ..., Rp), optional
+            Multiplies the core: a mixture of the fits of many ranks.
+        """
+        bases = None
+        if self.subspaces == "response":
+            assert problem.response_grams is not None
+            bases = bases_from_grams(problem.response_grams)
+        rank = self.check(n_inputs, problem.Z.shape[1:])
+        options = {"output_bases": bases, "rotate": mask is not None, **problem.known()}
+        found = hosvd(problem.Z, rank, **options)
+        if self.refine:
+            rounds = {"max_iter": self.max_iter, "tol": self.tol}
+            found = hooi(problem.Z, found, residual=problem.residual, **rounds)
+        return found.masked(mask)
+
+    def update(self, problem: Whitened, before: Approximation | None) -> Approximation:
+        """A truncated HOSVD first, then one sweep of HOOI from the bases of `before`."""
+        if before is None:
+            return hosvd(problem.Z, self.rank, input_rank=problem.input_rank)
+        # The certificate of `before` belongs to another Z.
+        start = replace(before, error=math.inf, tails=(0.0,) * problem.Z.ndim)
+        return hooi(problem.Z, start, max_iter=1)
+
+
+Structure = FullRank | MatrixRank | MultilinearRank
+
+
+# ---------------------------------------------------------------- ranks as a user writes them
+
+
+def check_rank(rank: Any, shape: Sequence[int]) -> tuple[RankSpec, ...]:
+    """A rank as the user wrote it, as one entry a mode of a tensor of the given shape.
+
+    Parameters
+    ----------
+    rank : None, int, float or sequence
+        None for full rank; an int for every mode, capped at each mode's size; a float in (0, 1) for
+        the smallest ranks that hold that share of each mode's energy; or a sequence with such an
+        entry for each mode, input mode first.
+    shape : sequence of int
+        ``(n_features, d1, ..., dp)``.
+
+    Examples
+    --------
+    >>> check_rank(3, (10, 2)), check_rank((None, 0.9), (10, 2)), check_rank(0.9, (10, 2))
+    ((3, 2), (10, 0.9), (0.9, 0.9))
+    """
+    if rank is None:
+        return tuple(shape)
+    if isinstance(rank, Integral) and not isinstance(rank, bool):
+        if rank < 1:
+            raise ValueError(f"rank must be at least 1; got rank={rank}.")
+        return tuple(min(int(rank), d) for d in shape)
+    if isinstance(rank, Real) and not isinstance(rank, bool):
+        return (_check_share(rank, "rank"),) * len(shape)
+    if isinstance(rank, (str, bytes, bool)) or not isinstance(rank, (Sequence, np.ndarray)):
+        raise TypeError(
+            f"rank must be None, an int, a share in (0, 1), or a tuple with an entry for each mode;"
+            f" got {rank!r}."
+        )
+    if len(rank) != len(shape):
+        raise ValueError(
+            f"rank must have {len(shape)} entries, one for the input mode and one for each of the "
+            f"{len(shape) - 1} output modes of y; got rank={tuple(rank)} with {len(rank)}."
+        )
+    pairs = zip(rank, shape, strict=True)
+    return tuple(_check_rank_entry(R, mode, d) for mode, (R, d) in enumerate(pairs))
+
+
+def check_matrix_rank(rank: Any, size: int) -> RankSpec:
+    """The rank of a matrix as the user wrote it: None, an int (capped at `size`) or a share."""
+    if isinstance(rank, Integral) and not isinstance(rank, bool) and int(rank) > size:
+        return size
+    return _check_rank_entry(rank, 0, size)
+
+
+def _check_rank_entry(R: Any, mode: int, size: int) -> RankSpec:
+    name = f"rank[{mode}] ({'input mode' if mode == 0 else f'output mode {mode}'})"
+    if R is None:
+        return size
+    if isinstance(R, Integral) and not isinstance(R, bool):
+        if not 1 <= int(R) <= size:
+            raise ValueError(f"{name} must be from 1 to the mode's size {size}; got {R}.")
+        return int(R)
+    if isinstance(R, Real) and not isinstance(R, bool):
+        return _check_share(R, name)
+    raise TypeError(f"{name} must be an int, a float in (0, 1) or None; got {R!r}.")
+
+
+def _check_share(R: Any, name: str) -> float:
+    if not 0 < float(R) < 1:
+        raise ValueError(
+            f"{name} as a float is a share of the mode's energy and must lie strictly between 0 "
+            f"and 1; got {R}."
+        )
+    return float(R)

@@ -19,11 +19,9 @@ from .leverage import Hat
 from .namespace import Array, asarray_like, namespace_of, to_device_of
 from .output_weights import product_of, unscale
 from .spectral import Whitened
-from .structures import Structure
-from .tensor import unfold
-from .tucker import Tucker
+from .tensor import Tucker, multi_mode_product, unfold
 
-__all__ = ["Fit", "fit_approximation", "intercept_of", "lift", "scaled_alpha", "solve"]
+__all__ = ["Fit", "fit_approximation", "intercept_of", "lift", "scaled_alpha"]
 
 # No penalty in scaled units is larger: nothing is left of the data long before.
 _LARGEST = float(np.finfo(float).max)
@@ -70,10 +68,8 @@ class Fit:
     rss_root: Array | None = None
     weight: Any = 0.0
 
-    def unweighted(self, weights: Sequence[np.ndarray] | None) -> Fit:
+    def unweighted(self, weights: Sequence[np.ndarray]) -> Fit:
         """The fit of the outputs, from one to outputs times the roots of their weights."""
-        if weights is None:
-            return self
         coef, intercept = unscale(self.tucker, self.intercept, weights)
         root = self.rss_root
         if root is not None:
@@ -137,35 +133,7 @@ def lift(V: Tucker, problem: Whitened) -> Tucker:
     return Tucker(core, V.factors, V.leading)
 
 
-def solve(
-    problem: Whitened,
-    structure: Structure,
-    n_inputs: int,
-    *,
-    fit_intercept: bool,
-    mask: np.ndarray | None = None,
-) -> Fit:
-    """Approximate ``problem.Z`` by a tensor of some structure, and map it back to a fitted model.
-
-    Parameters
-    ----------
-    problem : Whitened
-    structure : Structure
-    n_inputs : int
-        Number of inputs, which bounds the rank of the input mode.
-    fit_intercept : bool
-    mask : array of shape (R0, ...), optional
-        Multiplies the core: a mixture of the fits of many ranks.
-    """
-    found, share = structure.approximate(problem, n_inputs, rotate=mask is not None), 1.0
-    if mask is not None:
-        found, share = found.masked(mask), float(mask.mean())
-    return fit_approximation(problem, found, fit_intercept=fit_intercept, share=share)
-
-
-def fit_approximation(
-    problem: Whitened, found: Approximation, *, fit_intercept: bool, share: float = 1.0
-) -> Fit:
+def fit_approximation(problem: Whitened, found: Approximation, fit_intercept: bool) -> Fit:
     """The fitted model that an approximation of ``problem.Z`` stands for.
 
     Parameters
@@ -173,8 +141,6 @@ def fit_approximation(
     problem : Whitened
     found : Approximation
     fit_intercept : bool
-    share : float
-        Share of the core that a mask has kept, which scales the degrees of freedom.
     """
     coef, hat = lift(found.tucker, problem), problem.hat
     assert isinstance(hat, Hat)
@@ -183,7 +149,7 @@ def fit_approximation(
     if rss is not None:
         xp = namespace_of(rss)
         root = xp.where(xp.isnan(problem.mean_y), xp.full_like(rss, math.nan), xp.sqrt(rss))
-    kept = hat.kept(share * hat.share(found.tucker))
+    kept = hat.kept(found.share * hat.share(found.tucker))
     return Fit(
         tucker=coef,
         intercept=intercept_of(coef, problem),
@@ -202,7 +168,11 @@ def fit_approximation(
 
 def intercept_of(coef: Tucker, problem: Any) -> Array:
     """``mean_y - <mean_x, W>`` of a problem with these centres."""
-    return problem.mean_y - coef.map_input(problem.mean_x[None, :])[0, ...]
+    row = problem.mean_x[None, :]
+    latent = row if coef.factors[0] is None else row @ coef.factors[0]
+    xp, (R0, *rank) = namespace_of(coef.core), coef.core.shape
+    mean = xp.reshape(latent @ xp.reshape(coef.core, (R0, math.prod(rank))), tuple(rank))
+    return problem.mean_y - multi_mode_product(mean, coef.factors[1:])
 
 
 def _dtype_for(dtype: Any, coef: Tucker, intercept: Array) -> Any:

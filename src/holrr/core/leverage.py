@@ -29,8 +29,15 @@ from .namespace import (
     solve_triangular,
     to_device_of,
 )
-from .tensor import chunk_mode, chunks, multi_mode_product, unfold
-from .tucker import Tucker, n_parameters
+from .tensor import (
+    Tucker,
+    chunk_mode,
+    chunks,
+    is_memory_mapped,
+    multi_mode_product,
+    n_parameters,
+    unfold,
+)
 
 __all__ = ["Hat", "cholesky_hat", "column_products", "leverage", "noise_level", "spectral_hat"]
 __all__ += ["std_factor"]
@@ -95,9 +102,9 @@ class Hat:
         if self.residuals is not None or self.squares is None or self.fitted is None:
             return self.residuals
         xp, U = namespace_of(self.squares), V.factors[0]
-        rss = xp.zeros_like(self.squares)
         terms = None if U is None else sum(c * (F.T @ F) for c, F in self.fitted(U))
-        for box, z, core in _parts(Z, V):
+        rss = xp.zeros_like(self.squares)
+        for box, z, core in _parts(Z, V) if is_memory_mapped(Z) else [(..., Z, V.expanded())]:
             shape = core.shape[1:]
             z, core = unfold(z, 0), unfold(core, 0)
             if U is None:
@@ -165,7 +172,7 @@ def cholesky_hat(m: CentredMoments, L: Array, alpha: float) -> Hat:
 
 
 def _parts(Z: Array, V: Tucker) -> Iterator[tuple[Any, Array, Array]]:
-    """Boxes of outputs with Z, and V expanded along the output modes, there."""
+    """Boxes of outputs of a memory map, with Z and V expanded along the output modes there."""
     mode = chunk_mode(Z, avoid=0)
     for rows, chunk in chunks(Z, mode):
         core, factors = V.core, [None, *V.factors[1:]]

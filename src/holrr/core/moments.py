@@ -24,7 +24,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from .finite import check_finite
+from .checks import check_finite
 from .namespace import (
     Array,
     all_to_numpy,
@@ -42,7 +42,7 @@ from .namespace import (
     to_numpy,
 )
 from .tensor import gram
-from .threads import n_threads_for, sum_in_threads
+from .threads import add_lists, n_threads_for, sum_in_threads
 
 __all__ = ["CentredMoments", "ResponseSums", "merge_others", "n_shares", "sum_responses"]
 __all__ += ["weighted_mean"]
@@ -90,15 +90,32 @@ class CentredMoments:
         weight = float(X.shape[0]) if w is None else float(xp.sum(w))
         if X.shape[0] == 1:
             return cls._of_one(X, Y, weight, response_grams)
-        inputs = _CentredInputs(X, w, _centre(X, w, weight))
-        sums = sum_responses(inputs, X.shape[1], Y, w, response_grams, unit=inputs.unit)
+        centre = _centre(X, w, weight)
+        unit = _float32_unit(X, centre) if X.dtype == xp.float32 else 1.0
+
+        def write_inputs(rows: slice, out: Array) -> Array:
+            """Write ``(X - centre)'`` of some rows to `out`, and return its inner products."""
+            v = None if w is None else w[rows]
+            in_place = v is None and out.dtype == xp.float64
+            Xc = out if in_place else xp.empty_like(out, dtype=xp.float64)
+            if is_numpy_array(Xc):
+                np.subtract(X[rows, :].T, centre[:, None], out=Xc)
+            else:
+                Xc[...] = xp.astype(X[rows, :].T, xp.float64, copy=False)
+                Xc -= centre[:, None]
+            weighted = Xc if v is None else Xc * v
+            if not in_place:
+                out[...] = xp.astype(weighted / unit, out.dtype, copy=False)
+            return weighted @ Xc.T
+
+        sums = sum_responses(write_inputs, X.shape[1], Y, w, response_grams, unit=unit)
         # The centre is near the mean, or that rounded: the centred inputs do not add up to zero.
         drift, Sxx = sums.basis_sum, sums.inner
         Sxx -= xp.linalg.outer(drift, drift / weight)
         return cls(
             n_samples=X.shape[0],
             weight=weight,
-            mean_x=inputs.mean + drift / weight,
+            mean_x=centre + drift / weight,
             mean_y=sums.mean,
             Sxx=symmetrise(Sxx),
             Sxy=sums.products,
@@ -142,7 +159,7 @@ class CentredMoments:
 
         What follows is dozens of small steps, each of which costs a launch or a transfer.
         """
-        if not is_small_on_device(self.Sxy, math.prod(self.Sxy.shape)):
+        if is_numpy_array(self.Sxy) or not is_small_on_device(self.Sxy, math.prod(self.Sxy.shape)):
             return self
         names = ["mean_x", "mean_y", "Sxx", "Sxy"]
         names += [] if self.squares is None else ["squares"]
@@ -269,47 +286,28 @@ def _to_device_of(m: M, like: Array) -> M:
     return replace(m, **arrays)
 
 
-class _CentredInputs:
-    """The inputs about a centre, written block by block, and ``X'X`` of each block.
-
-    In single precision they are divided by a power of two near the largest of them (`unit`), so
-    that products with outputs of any size stay in its range.
-    """
-
-    def __init__(self, X: Array, w: Array | None, mean: Array):
-        xp = namespace_of(X)
-        self.X, self.w, self.mean = X, w, mean
-        self.unit = 1.0
-        if X.dtype == xp.float32:
-            high, low = (xp.astype(f(X, axis=0), xp.float64) for f in (xp.max, xp.min))
-            largest = float(xp.max(xp.maximum(high - mean, mean - low)))
-            self.unit = 2.0 ** round(math.log2(largest)) if largest > 0 else 1.0
-
-    def __call__(self, rows: slice, out: Array) -> Array:
-        xp, w = namespace_of(self.X), None if self.w is None else self.w[rows]
-        in_place = w is None and out.dtype == xp.float64
-        Xc = out if in_place else xp.empty_like(out, dtype=xp.float64)
-        if is_numpy_array(Xc):
-            np.subtract(self.X[rows, :].T, self.mean[:, None], out=Xc)
-        else:
-            Xc[...] = xp.astype(self.X[rows, :].T, xp.float64, copy=False)
-            Xc -= self.mean[:, None]
-        weighted = Xc if w is None else Xc * w
-        if not in_place:
-            out[...] = xp.astype(weighted / self.unit, out.dtype, copy=False)
-        return weighted @ Xc.T
-
-
 def _centre(X: Array, w: Array | None, weight: float) -> Array:
-    """What to take off before squaring: the mean of the rows, or, of many, of one out of some.
+    """What to subtract before squaring: the mean of the rows, or, of many, of every sixteenth.
 
-    What has to be put right then is, at worst, as many times the squares about the mean as there
-    are rows for one that counts: one digit.
+    The correction for the difference is at worst sixteen times the squares about the mean: about one
+    digit.
     """
     if w is not None or X.shape[0] < _CENTRE_ROWS or not is_numpy_array(X) or X.dtype != np.float64:
         return weighted_mean(X, w, weight)
     some = X[::_CENTRE_STEP, :]
     return np.full(len(some), 1 / len(some)) @ some
+
+
+def _float32_unit(X: Array, centre: Array) -> float:
+    """A power of two near the largest centred input.
+
+    Inputs of single precision are divided by it, so that products with outputs of any size stay in
+    its range.
+    """
+    xp = namespace_of(X)
+    high, low = (xp.astype(f(X, axis=0), xp.float64) for f in (xp.max, xp.min))
+    largest = float(xp.max(xp.maximum(high - centre, centre - low)))
+    return 2.0 ** round(math.log2(largest)) if largest > 0 else 1.0
 
 
 def weighted_mean(X: Array, w: Array | None, weight: float) -> Array:
@@ -413,7 +411,6 @@ def sum_responses(
     if not on_host(Y) and w is None and not want_grams:
         return _sum_at_once(basis, k, Y, unit)
     shift = _shift(Y, w)
-    copies_Y = shift is not None or want_grams or w is not None or not _is_c_contiguous(Y)
 
     def sum_block(rows: slice) -> list[Any]:
         n, wb = rows.stop - rows.start, None if w is None else w[rows]
@@ -424,6 +421,7 @@ def sum_responses(
         # As X lies, without a transposition; in single precision the way that is added up better.
         Bt = empty(n, k + 1).T if Y.dtype == xp.float64 else empty(k + 1, n)
         inner = basis(rows, Bt[:k, :])
+        by_blas = is_numpy_array(Yb) and Yb.dtype == np.float64  # which is faster at columns
         Bt[k, :] = 1.0 if wb is None else xp.astype(wb, Y.dtype, copy=False)
         products = xp.astype(Bt @ Yb, xp.float64, copy=False)
         if Y.dtype == xp.float32:
@@ -431,26 +429,25 @@ def sum_responses(
         return [
             products,
             _squares(Yb, wb),
-            _row_sums(Bt[:k, :]),
+            Bt[:k, :] @ np.ones(n) if by_blas else xp.sum(Bt[:k, :], axis=1, dtype=xp.float64),
             float(n) if wb is None else xp.sum(wb),
             *([] if inner is None else [inner]),
             *(_grams(Yb, shape, wb) if want_grams else []),
         ]
 
-    parts = _shares(_blocks(Y, k + size * copies_Y, 2 * k), n_shares(Y, k))
-    products, squares, basis_sum, weight, *more = sum_in_threads(sum_block, parts)
+    contiguous = Y.flags.c_contiguous if is_numpy_array(Y) else True
+    copies_Y = shift is not None or want_grams or w is not None or not contiguous
+    parts = _parts_of_rows(Y, k, k + size * copies_Y)
+    if len(parts) == 1:
+        sums = add_lists(map(sum_block, parts[0]))
+    else:
+        sums = sum_in_threads(sum_block, parts)
+    products, squares, basis_sum, weight, *more = sums
     grams = [more.pop() for _ in shape][::-1] if want_grams else None
     if unit != 1.0:
         products[:-1, :] *= unit
-    sums = _about_mean(products, unit * basis_sum, weight, squares, grams, shift, Y)
-    return replace(sums, inner=more[0]) if more else sums
-
-
-def _row_sums(A: Array) -> Array:
-    """Sums of the rows in float64; those of NumPy by the BLAS, which is quicker at columns."""
-    if is_numpy_array(A) and A.dtype == np.float64:
-        return A @ np.ones(A.shape[1])
-    return namespace_of(A).sum(A, axis=1, dtype=namespace_of(A).float64)
+    found = _about_mean(products, unit * basis_sum, weight, squares, grams, shift, Y)
+    return replace(found, inner=more[0]) if more else found
 
 
 def n_shares(Y: Array, k: int) -> int:
@@ -460,9 +457,17 @@ def n_shares(Y: Array, k: int) -> int:
     return max(1, min(worth, n_threads_for(k * math.prod(Y.shape))))
 
 
-def _shares(blocks: list[slice], m: int) -> list[list[slice]]:
-    """As many consecutive blocks of about the same size for each of `m` threads."""
-    n, each = blocks[-1].stop, -(-len(blocks) // m)
+def _parts_of_rows(Y: Array, k: int, row_size: int) -> list[list[slice]]:
+    """Consecutive blocks of rows for each thread of the pass.
+
+    Blocks are within a budget, or large enough for their products to be worth adding up.
+    """
+    budget = max(_HOST_BLOCK if is_numpy_array(Y) else _DEVICE_BLOCK, 16 * row_size * k)
+    if Y.dtype == namespace_of(Y).float32:
+        budget = min(budget, _FLOAT32_ROWS * 8 * row_size)
+    n, m = Y.shape[0], n_shares(Y, k)
+    blocks = row_blocks(n, 8 * row_size, budget)
+    each = -(-len(blocks) // m)
     if m > 1:
         blocks = row_blocks(n, 1, -(-n // (m * each)))
     return [blocks[i : i + each] for i in range(0, len(blocks), each)]
@@ -600,17 +605,3 @@ def _grams(Yb: Array, shape: tuple[int, ...], w: Array | None) -> list[Array]:
     if w is not None:
         Yb = Yb * xp.astype(xp.sqrt(w), Yb.dtype)[:, None]
     return [gram(xp.reshape(Yb, (-1, *shape)), i + 1) for i in range(len(shape))]
-
-
-def _blocks(Y: Array, row_size: int, least: int) -> list[slice]:
-    """Blocks of rows within a budget, or of so many that their products are worth adding up."""
-    budget = max(_HOST_BLOCK if is_numpy_array(Y) else _DEVICE_BLOCK, 8 * row_size * least)
-    if Y.dtype == namespace_of(Y).float32:
-        budget = min(budget, _FLOAT32_ROWS * 8 * row_size)
-    return row_blocks(Y.shape[0], 8 * row_size, budget)
-
-
-def _is_c_contiguous(Y: Array) -> bool:
-    if is_numpy_array(Y):
-        return bool(Y.flags.c_contiguous)
-    return bool(getattr(Y, "is_contiguous", lambda: True)())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 import array_api_compat
@@ -219,15 +219,6 @@ def symmetrise(A: Array) -> Array:
 # ---------------------------------------------------------------- factorisations
 
 
-def _few_threads(A: Array) -> AbstractContextManager:
-    """One thread for the small matrices of data on an accelerator.
-
-    The host of an accelerator has many cores, and waking them all for a small matrix has been seen
-    to take a hundred times as long as the factorisation.
-    """
-    return nullcontext() if on_host(A) else limit_threads(1)
-
-
 def cholesky(A: Array) -> tuple[Array | None, float]:
     """Lower Cholesky factor of a symmetric matrix and an estimate of 1 / cond(A).
 
@@ -286,10 +277,12 @@ def inverse_squares(L: Array) -> float:
 
 def eigh(A: Array) -> tuple[Array, Array]:
     """Eigenvalues, largest first, and eigenvectors of a symmetric matrix, signs fixed."""
+    if is_numpy_array(A):
+        lam, U = np.linalg.eigh(A)
+        return lam[::-1].copy(), fix_signs(U[:, ::-1])
     if on_host(A) or A.shape[0] <= HOST_LIMIT:
-        with _few_threads(A):
-            lam, U = np.linalg.eigh(to_numpy(A))
-        return asarray_like(lam[::-1].copy(), A), asarray_like(fix_signs(U[:, ::-1]), A)
+        lam, U = _on_host(eigh, A)
+        return asarray_like(lam, A), asarray_like(U, A)
     xp = namespace_of(A)
     lam, U = xp.linalg.eigh(A)
     return xp.flip(lam), fix_signs(xp.flip(U, axis=1))
@@ -297,8 +290,17 @@ def eigh(A: Array) -> tuple[Array, Array]:
 
 def eigenvalues(A: Array) -> np.ndarray:
     """All eigenvalues of a symmetric matrix, largest first, on the host."""
-    with _few_threads(A):
-        return np.linalg.eigvalsh(to_numpy(A))[::-1]
+    return _on_host(np.linalg.eigvalsh, A)[::-1]
+
+
+def _on_host(f: Any, A: Array) -> Any:
+    """``f(A)`` in NumPy; for data of an accelerator by one thread.
+
+    The host of an accelerator has many cores, and waking them all for a small matrix has been seen
+    to take a hundred times as long as the factorisation.
+    """
+    with nullcontext() if on_host(A) else limit_threads(1):
+        return f(to_numpy(A))
 
 
 def eigh_top(A: Array, k: int) -> tuple[np.ndarray, Array]:
@@ -308,15 +310,13 @@ def eigh_top(A: Array, k: int) -> tuple[np.ndarray, Array]:
     """
     n = A.shape[0]
     extra = min(n, k + 1)  # the first that is cut off shows the gap
-    host = on_host(A) or n <= HOST_LIMIT
-    if not host or n <= NUMPY_LIMIT or 3 * extra > n:
+    if n <= NUMPY_LIMIT or 3 * extra > n or not on_host(A):
         lam, U = eigh(A)
         return to_numpy(lam), U[:, :k]
     try:
-        with _few_threads(A):
-            lam, U = scipy.linalg.eigh(
-                to_numpy(A), subset_by_index=(n - extra, n - 1), driver="evr", check_finite=False
-            )
+        lam, U = scipy.linalg.eigh(
+            to_numpy(A), subset_by_index=(n - extra, n - 1), driver="evr", check_finite=False
+        )
     except np.linalg.LinAlgError:  # it gives up on many eigenvalues that are nearly the same
         lam, U = eigh(A)
         return to_numpy(lam), U[:, :k]

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from .namespace import Array, asarray_like, namespace_of, to_numpy
-from .tucker import Tucker
+from .tensor import Tucker
 
 __all__ = ["check_output_weight", "product_of", "scale_outputs", "unscale"]
 

@@ -30,6 +30,7 @@ from .namespace import (
     cholesky,
     eigenvalues,
     eigh,
+    is_numpy_array,
     namespace_of,
     on_host,
     solve_triangular,
@@ -98,6 +99,10 @@ class Whitened:
     hat: Hat | None = None
     whole: Any = None
 
+    def known(self) -> dict[str, Any]:
+        """What `hosvd` need not compute again."""
+        return {"input_rank": self.input_rank, "norm": self.norm, "whole": self.whole}
+
 
 @dataclass(frozen=True, eq=False)
 class Spectral:
@@ -139,10 +144,13 @@ class Spectral:
         shrink = namespace_of(root).reshape(self.s / root, (-1, *(1,) * (Z.ndim - 1)))
         if alone:
             Z *= shrink
-        return _whitened(
-            Z if alone else Z * shrink,
+        Z = Z if alone else Z * shrink
+        norm = float(squared_norm(Z))
+        return Whitened(
+            Z,
             lambda M: self.basis @ (M / root[:, None]),
-            self.syy,
+            _residual(self.syy, norm),
+            norm,
             input_rank=lambda: self.s.shape[0],
             mean_x=self.mean_x,
             mean_y=self.mean_y,
@@ -158,10 +166,9 @@ class Spectral:
         return xp.hypot(self.s, xp.full_like(self.s, math.sqrt(alpha)))
 
 
-def _whitened(Z: Array, lift: Callable[[Array], Array], syy: float, **rest: object) -> Whitened:
-    norm = float(squared_norm(Z))
-    residual = max(syy - norm, 0.0) if np.isfinite(syy) else syy
-    return Whitened(Z, lift, residual, norm, **rest)  # type: ignore[arg-type]
+def _residual(syy: float, norm: float) -> float:
+    """``||Y||^2 - ||Z||^2``, not below zero."""
+    return max(syy - norm, 0.0) if math.isfinite(syy) else syy
 
 
 # ---------------------------------------------------------------- digits
@@ -189,9 +196,9 @@ def keeps_digits(s: Array, alpha: float, n_features: int, dtype: str) -> bool:
     return bool(smallest + alpha > half_of_the_digits(dtype) * (s[0] ** 2 + alpha))
 
 
-def _keep(lam: np.ndarray) -> np.ndarray:
-    """Which eigenvalues of a Gram matrix are above its rounding noise."""
-    return lam > max(lam.max(initial=0.0), 0.0) * np.finfo(float).eps * lam.size
+def _n_supported(lam: np.ndarray) -> int:
+    """Number of eigenvalues of a Gram matrix, largest first, above its rounding noise."""
+    return int((lam > max(lam.max(initial=0.0), 0.0) * np.finfo(float).eps * lam.size).sum())
 
 
 def supported(lam: Array, U: Array) -> tuple[Array, Array]:
@@ -199,7 +206,7 @@ def supported(lam: Array, U: Array) -> tuple[Array, Array]:
 
     Inputs without any variance are stood for by one direction that contributes nothing.
     """
-    r = int(_keep(to_numpy(lam)).sum())
+    r = _n_supported(to_numpy(lam))
     xp = namespace_of(lam)
     if r > 0:
         return xp.sqrt(lam[:r]), U[:, :r]
@@ -266,11 +273,13 @@ def cholesky_problem(m: CentredMoments, alpha: float, min_rcond: float) -> White
     if L is None or not rcond > min_rcond:
         return None
     Z = fold(solve_triangular(L, unfold(m.Sxy, 0)), 0, m.Sxy.shape)
-    return _whitened(
+    norm = float(squared_norm(Z))
+    return Whitened(
         Z,
         lambda M: solve_triangular(L, M, transposed=True),
-        m.syy,
-        input_rank=lambda: int(_keep(eigenvalues(m.Sxx)).sum()),
+        _residual(m.syy, norm),
+        norm,
+        input_rank=lambda: _n_supported(eigenvalues(m.Sxx)),
         mean_x=m.mean_x,
         mean_y=m.mean_y,
         response_grams=m.response_grams,
@@ -292,9 +301,10 @@ def spectral_from_moments(m: CentredMoments, *, warn_below: float | None = None)
         A penalty: warn where so small a one does not hide that ``X'X`` has lost the digits of a
         direction.
     """
-    s, P, T, lost = _decomposed(m)
+    s, P, T, root = _decomposed(m)
     # A penalty hides rounding that is far smaller than itself.
-    if lost and warn_below is not None and warn_below <= 1e4 * _EPS * float(s[0]) ** 2:
+    hides = warn_below is None or warn_below > 1e4 * _EPS * float(s[0]) ** 2
+    if not hides and _has_lost_directions(m, root):
         warn(
             f"X'X holds the inputs to half of their digits only, and some of their directions are "
             f"lost in its rounding: what is fitted there is uncertain or zero. With alpha="
@@ -316,36 +326,40 @@ def spectral_from_moments(m: CentredMoments, *, warn_below: float | None = None)
     )
 
 
-def _decomposed(m: CentredMoments) -> tuple[Array, Array, Array, bool]:
+def _decomposed(m: CentredMoments) -> tuple[Array, Array, Array, Array]:
     """Singular values and right vectors of the inputs, and ``Q'Y``, from ``X'X`` and ``X'Y``.
 
-    Also whether directions that the samples may well have are lost in rounding.
+    Also the roots of the eigenvalues of the matrix that was decomposed.
 
     An eigendecomposition has the precision of the largest eigenvalue. So inputs of very different
     scales, ``X = X_1 D``, are brought to one scale first: with ``X_1'X_1 = U diag(mu) U'`` and the
     singular value decomposition ``D U diag(sqrt(mu)) = P diag(s) V'`` it is
     ``Q'Y = V' diag(1 / sqrt(mu)) U' D^-1 X'Y``, and only ``X_1'X_1`` has to keep its digits.
     """
-    xp = namespace_of(m.Sxx)
-    scale = xp.sqrt(xp.clip(xp.linalg.diagonal(m.Sxx), 0.0, None))
-    # A feature that varies by no more than the rounding of its mean does not vary.
-    noise = 16 * _EPS * math.sqrt(m.weight) * xp.abs(m.mean_x)
-    scale = xp.where(scale > noise, scale, xp.zeros_like(scale))
+    xp, scale = namespace_of(m.Sxx), _varying_scale(m)
     sizes = to_numpy(scale)
     positive = sizes[sizes > 0]
-    n_directions = min(positive.size, m.n_samples - 1)
     if positive.size < 2 or positive.max() ** 2 <= _GRADED * positive.min() ** 2:
         s, P = supported(*eigh(m.Sxx))
-        return s, P, mode_product(m.Sxy, (P / s).T, 0), _lost(s, n_directions)
+        return s, P, mode_product(m.Sxy, (P / s).T, 0), s
     scale = xp.where(scale > 0, scale, xp.ones_like(scale))
     root, U = supported(*eigh(m.Sxx / scale[:, None] / scale))
     P, s, V = svd(scale[:, None] * U * root)
     T = mode_product(m.Sxy, (((U / root) / scale[:, None]) @ V).T, 0)
-    return s, P, T, _lost(root, n_directions)
+    return s, P, T, root
 
 
-def _lost(root: Array, n_directions: int) -> bool:
+def _varying_scale(m: CentredMoments) -> Array:
+    """Root of the scatter of each input; zero where it is no more than the rounding of its mean."""
+    xp = namespace_of(m.Sxx)
+    scale = xp.sqrt(xp.clip(xp.linalg.diagonal(m.Sxx), 0.0, None))
+    noise = 16 * _EPS * math.sqrt(m.weight) * xp.abs(m.mean_x)
+    return xp.where(scale > noise, scale, xp.zeros_like(scale))
+
+
+def _has_lost_directions(m: CentredMoments, root: Array) -> bool:
     """Whether eigenvalues of a Gram matrix, of roots `root`, are missing or have few digits."""
+    n_directions = min(int((to_numpy(_varying_scale(m)) > 0).sum()), m.n_samples - 1)
     root = to_numpy(root)
     return root.size < n_directions or bool(root[-1] ** 2 < 1e5 * _EPS * root[0] ** 2)
 
@@ -372,16 +386,20 @@ def whiten_arrays(
         # A pass that has threads of its own leaves the BLAS little to share.
         rest = X.shape[1] ** 2 * (X.shape[1] + math.prod(Y.shape[1:]))
         with few_threads_for(rest if n_shares(Y, X.shape[1]) > 1 else math.inf):
-            m = (
-                CentredMoments.from_checked(X, Y, w, response_grams)
-                .to_host_if_small()
-                .centred(fit_intercept)
-            )
+            m = CentredMoments.from_checked(X, Y, w, response_grams)
+            m = m if is_numpy_array(X) else m.to_host_if_small()
+            m = m if fit_intercept else m.about_zero()
             if solver != "auto":
                 return whiten_moments(m, alpha, solver=solver)
-            problem = _accurate_problem(m, alpha)
-        if problem is not None:
-            return problem
+            if _squares_are_safe(m):
+                if prefers_cholesky(m):
+                    problem = cholesky_problem(m, alpha, half_of_the_digits(m.dtype))
+                    if problem is not None:
+                        return problem
+                else:
+                    spectral = spectral_from_moments(m)
+                    if keeps_digits(spectral.s, alpha, m.n_features, m.dtype):
+                        return spectral.at(alpha, alone=True)
     return spectral_from_arrays(
         X,
         Y,
@@ -391,17 +409,6 @@ def whiten_arrays(
         fit_intercept=fit_intercept,
         response_grams=response_grams,
     ).at(alpha, alone=True)
-
-
-def _accurate_problem(m: CentredMoments, alpha: float) -> Whitened | None:
-    """The problem, or None where fewer than half of the digits survive ``X'X``."""
-    if not _squares_are_safe(m):
-        return None
-    if prefers_cholesky(m):
-        return cholesky_problem(m, alpha, half_of_the_digits(m.dtype))
-    problem = spectral_from_moments(m)
-    safe = keeps_digits(problem.s, alpha, m.n_features, m.dtype)
-    return problem.at(alpha, alone=True) if safe else None
 
 
 def _squares_are_safe(m: CentredMoments) -> bool:

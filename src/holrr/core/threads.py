@@ -11,17 +11,17 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
-from functools import reduce
 from operator import iadd
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["few_threads_for", "limit_threads", "map_in_threads", "n_threads_for", "sum_in_threads"]
+__all__ = ["add_lists", "few_threads_for", "limit_threads", "map_in_threads", "n_threads_for"]
+__all__ += ["sum_in_threads"]
 
 # Multiply-adds up to which a single BLAS thread is used. Fits of 5e7, 5e8 and 2e9 on two cores, with
 # one thread and with two: 13, 25, 74 and 24, 190, 1400 ms beside some other work, 17, 170, 500 and
@@ -39,7 +39,8 @@ _original: dict[str, tuple[Any, int]] = {}  # libraries and their threads before
 _known: tuple[int, list[Any]] = (0, [])  # number of imported modules, and the BLAS found then
 
 
-class limit_threads:
+@contextmanager
+def limit_threads(n: int, *, small: bool = False) -> Iterator[None]:
     """Context in which no BLAS of the process uses more than `n` threads.
 
     Contexts may be nested, and may overlap in several threads. Entering and leaving takes about 15
@@ -52,20 +53,17 @@ class limit_threads:
     small : bool, default=False
         Whether the limit is there because the work is small: it leaves `n_threads_for` as it is.
     """
-
-    def __init__(self, n: int, *, small: bool = False) -> None:
-        self.limit = max(1, int(n)), small
-
-    def __enter__(self) -> None:
+    limit = max(1, int(n)), small
+    with _lock:
+        for library in _blas():
+            _original.setdefault(library.filepath, (library, library.num_threads))
+        _limits.append(limit)
+        _apply()
+    try:
+        yield
+    finally:
         with _lock:
-            for library in _blas():
-                _original.setdefault(library.filepath, (library, library.num_threads))
-            _limits.append(self.limit)
-            _apply()
-
-    def __exit__(self, *error: object) -> None:
-        with _lock:
-            _limits.remove(self.limit)
+            _limits.remove(limit)
             _apply()
             if not _limits:
                 _original.clear()
@@ -73,13 +71,15 @@ class limit_threads:
 
 def _apply() -> None:
     """Set the threads of all libraries to the smallest limit in force."""
-    least = min((n for n, _ in _limits), default=sys.maxsize)
+    least = min(_limits)[0] if _limits else sys.maxsize
     for library, before in _original.values():
         # threadpoolctl lets one thread set the number and ignores all others until told to stop.
-        release = getattr(library, "clear_controlling_thread", lambda force: None)
-        release(force=True)
+        release = getattr(library, "clear_controlling_thread", None)
+        if release is not None:
+            release(force=True)
         library.set_num_threads(min(before, least))
-        release(force=True)
+        if release is not None:
+            release(force=True)
 
 
 def _blas() -> list[Any]:
@@ -122,17 +122,21 @@ def sum_in_threads(f: Callable[[Any], list[Any]], parts: Sequence[Sequence[Any]]
     depend on which thread is faster.
     """
 
-    def add(a: list[Any], b: list[Any]) -> list[Any]:
-        return [iadd(x, y) for x, y in zip(a, b, strict=True)]
-
     def sum_part(part: Sequence[Any]) -> list[Any]:
-        return reduce(add, map(f, part))
+        return add_lists(map(f, part))
 
-    if len(parts) == 1:
-        return sum_part(parts[0])
     with limit_threads(1), ThreadPoolExecutor(len(parts) - 1) as pool:
         others = [pool.submit(copy_context().run, sum_part, part) for part in parts[1:]]
-        return reduce(add, [sum_part(parts[0]), *(other.result() for other in others)])
+        first = sum_part(parts[0])
+        return add_lists([first, *(other.result() for other in others)])
+
+
+def add_lists(lists: Iterable[list[Any]]) -> list[Any]:
+    """The sum of lists, entry by entry and in place of the first."""
+    total, *others = lists
+    for other in others:
+        total = list(map(iadd, total, other))
+    return total
 
 
 def map_in_threads(f: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:

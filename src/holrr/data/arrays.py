@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from ..core.finite import BadEntryError, check_finite
+from ..core.checks import BadEntryError, check_finite
 from ..core.namespace import (
     Array,
     asarray_like,

@@ -18,7 +18,7 @@ from sklearn.utils.validation import validate_data
 
 from .arrays import comes_from
 
-__all__ = ["Grid", "Labels", "Names", "check_features", "check_rows", "features_of", "free"]
+__all__ = ["Grid", "Labels", "check_features", "check_rows", "features_of", "free"]
 __all__ += ["mode_coordinates", "mode_names", "name_by_hand", "plain", "row_index", "same"]
 
 
@@ -230,24 +230,6 @@ def plain(values: Any) -> np.ndarray:
 
 
 # ---------------------------------------------------------------- features
-
-
-@dataclass(frozen=True, eq=False)
-class Names:
-    """Number and names of the features of a fit, and the labels of its data."""
-
-    n_features: int
-    features: np.ndarray | None = None  # of shape (n_features,)
-    labels: Labels | None = None
-
-    def attributes(self) -> dict[str, Any]:
-        """The fitted attributes that hold them."""
-        found: dict[str, Any] = {"n_features_in_": self.n_features}
-        if self.features is not None:
-            found["feature_names_in_"] = self.features
-        if self.labels is not None:
-            found["labels_"] = self.labels
-        return found
 
 
 def features_of(X: Any, inputs: Sequence[Grid] = ()) -> tuple[int, np.ndarray | None]:

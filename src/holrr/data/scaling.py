@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from .arrays import check_inputs, comes_from, is_on_disk
-from .labels import Names, check_features, features_of
+from .labels import check_features, features_of
 from .unlabel import is_dataset, sample_dimension
 
 __all__ = ["Standardizer"]
@@ -70,7 +70,10 @@ class Standardizer(TransformerMixin, BaseEstimator):
                 self.scaling_[name] = tuple(mean.dims), mean.to_numpy(), spread.to_numpy()
             return self
         checked = check_inputs(X)
-        vars(self).update(Names(*features_of(X)).attributes())
+        self.n_features_in_, names = features_of(X)
+        vars(self).pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = names
         self.scaling_ = {
             "": ((), *_mean_and_spread(checked.astype(np.float64, copy=False), axis=0))
         }

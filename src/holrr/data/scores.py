@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from ..core.finite import check_finite
+from ..core.checks import check_finite, unit_of
 from ..core.namespace import row_blocks, to_numpy
-from ..core.scale import unit_of
 from ..core.warn import warn
 from .arrays import ignores_missing, locate_rows
 

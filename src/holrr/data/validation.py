@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..core.checks import unit_of
 from ..core.namespace import (
     Array,
     all_to_numpy,
@@ -20,7 +21,6 @@ from ..core.namespace import (
     namespace_of,
     to_numpy,
 )
-from ..core.scale import unit_of
 from ..streaming.stream import Stream, open_stream
 from .arrays import (
     check_inputs,
@@ -32,12 +32,30 @@ from .arrays import (
     take,
     weights_of,
 )
-from .labels import Labels, Names, check_features, features_of
+from .labels import Labels, check_features, features_of
 from .scores import Errors, check_scored, errors_of
 from .unlabel import Unlabelled, dimension_of_inputs, unlabel, unlabel_inputs
 
-__all__ = ["Samples", "names_of_moments", "open_data", "score_errors", "validate"]
+__all__ = ["Names", "Samples", "names_of_moments", "open_data", "score_errors", "validate"]
 __all__ += ["validate_inputs"]
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """Number and names of the features of a fit, and the labels of its data."""
+
+    n_features: int
+    features: np.ndarray | None = None  # of shape (n_features,)
+    labels: Labels | None = None
+
+    def attributes(self) -> dict[str, Any]:
+        """The fitted attributes that hold them."""
+        found: dict[str, Any] = {"n_features_in_": self.n_features}
+        if self.features is not None:
+            found["feature_names_in_"] = self.features
+        if self.labels is not None:
+            found["labels_"] = self.labels
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +128,7 @@ class Samples:
     def to_host_if_small(self) -> Samples:
         """The same samples on the host, where they are small and lie on an accelerator."""
         size = math.prod(self.X.shape) + math.prod(self.Y.shape)
-        if not is_small_on_device(self.X, size):
+        if type(self.X) is np.ndarray or not is_small_on_device(self.X, size):
             return self
         X, Y = all_to_numpy([self.X, self.Y])
         return replace(self, X=X, Y=Y, w=None if self.w is None else to_numpy(self.w))
@@ -141,6 +159,11 @@ def validate(
     stream : bool
         Whether data on disk or of Dask may be read in blocks; if not, they are read whole.
     """
+    arrays = [A for A in (X, y, sample_weight, groups) if A is not None]
+    plain = {type(A) for A in arrays} == {np.ndarray} and X.ndim == 2
+    if plain and first and getattr(estimator, "output_shape", None) is None:
+        # NumPy arrays carry no labels and are in memory.
+        return _samples(Unlabelled(X, y, sample_weight, None, ())), Names(X.shape[1])
     known = None if first else estimator.labels_
     data = unlabel(estimator, X, y, sample_weight, groups=groups, known=known)
     if first:
@@ -175,7 +198,8 @@ def _open(data: Unlabelled, max_bytes: int | None = None) -> Samples | Stream:
 
 def _samples(data: Unlabelled) -> Samples:
     X, Y = check_pair(data.X, data.y)
-    return Samples(X, Y, check_weights(data.sample_weight, X))
+    w = data.sample_weight
+    return Samples(X, Y, None if w is None else check_weights(w, X))
 
 
 def validate_inputs(estimator: BaseEstimator, X: Any) -> Array:
@@ -183,6 +207,10 @@ def validate_inputs(estimator: BaseEstimator, X: Any) -> Array:
 
     Dask arrays are checked when they are computed.
     """
+    if type(X) is np.ndarray and getattr(estimator, "labels_", None) is None:
+        checked = check_inputs(X)
+        check_features(estimator, X)
+        return checked
     labels: Labels = getattr(estimator, "labels_", None) or Labels()
     dim = dimension_of_inputs(X, labels) if comes_from(X, "xarray") else None
     X, inputs = unlabel_inputs(X, dim, labels.inputs)

@@ -12,13 +12,12 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils import check_array
 
-from ..core.finite import check_finite
+from ..core.checks import check_finite
 from ..core.moments import merge_others
 from ..core.namespace import to_numpy
 from ..core.spectral import squares_keep_digits
 from ..data.arrays import ignores_missing
-from ..data.labels import Names
-from ..data.validation import Samples
+from ..data.validation import Names, Samples
 from ..kernel.estimators import KernelRegressor
 from ..kernel.fit import fit_landmarks, fit_samples
 from ..linear.estimators import LinearRegressor
@@ -117,9 +116,7 @@ class Groups:
         w, used = self.data.w, self.labels >= 0
         return np.bincount(self.labels[used], None if w is None else to_numpy(w)[used])
 
-    def fits(
-        self, model: Any, mask: np.ndarray | None = None, pilot: Any = None
-    ) -> Iterator[Any]:
+    def fits(self, model: Any, mask: np.ndarray | None = None, pilot: Any = None) -> Iterator[Any]:
         """Clones fitted to all the data, then without each group.
 
         Parameters
@@ -200,7 +197,9 @@ def _fit_samples(model: Any, data: Samples, mask: np.ndarray | None, pilot: Any)
     new, names = clone(model), Names(data.n_features)
     if isinstance(new, LinearRegressor):
         labels = getattr(model, "labels_", None)
-        weights = output_weights(new.output_weight, data.output_shape, labels)
+        weights = None
+        if new.output_weight is not None:
+            weights = output_weights(new.output_weight, data, labels)
         fit, n_dropped = fit_data(data, new._options(), weights, mask=mask, pilot=pilot)
         return new._assign_fit(fit, names, n_dropped)
     if isinstance(new, KernelRegressor):

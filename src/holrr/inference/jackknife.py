@@ -15,8 +15,7 @@ from ..base import TensorRegressor
 from ..core.namespace import Array, to_numpy
 from ..core.warn import warn
 from ..data.arrays import check_inputs, ignores_missing, is_dask
-from ..data.labels import Names
-from ..data.validation import validate, validate_inputs
+from ..data.validation import Names, validate, validate_inputs
 from ..kernel.estimators import KernelRegressor
 from ..model_selection.folds import check_fold_moments
 from ..model_selection.linear import Search

@@ -20,7 +20,7 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.pipeline import Pipeline
 
 from ..core.namespace import is_array, to_numpy
-from ..core.tucker import Tucker
+from ..core.tensor import Tucker
 from ._upgrade import upgrade
 
 __all__ = ["Decoder", "Encoder"]

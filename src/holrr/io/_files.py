@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from .._version import __version__
 from ..core.moments import CentredMoments
-from ..core.tucker import Tucker
+from ..core.tensor import Tucker
 from ._container import read_container, write_container
 from ._encode import Decoder, Encoder
 

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
 
+from ..core.checks import unit_of
 from ..core.namespace import Array, to_numpy
-from ..core.scale import unit_of
 from ..data.arrays import take
 from ..data.validation import Samples
 from ..model_selection.grid import check_penalties

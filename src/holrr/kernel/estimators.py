@@ -14,14 +14,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import TensorRegressor
+from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.fit import Fit
 from ..core.namespace import Array, row_blocks, to_device_of, to_numpy
 from ..core.spectral import check_moments
-from ..core.structures import FullRank, MatrixRank, MultilinearRank, Structure
-from ..core.tucker import Tucker
+from ..core.tensor import Tucker
 from ..data.arrays import check_inputs
-from ..data.labels import Names
-from ..data.validation import Samples, validate
+from ..data.validation import Names, Samples, validate
 from ..linear.estimators import DATA_CONSTRAINTS, MULTILINEAR_CONSTRAINTS, check_batch
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream

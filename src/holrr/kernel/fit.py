@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.fit import Fit, solve
+from ..core.approximate import FullRank, Structure
+from ..core.fit import Fit, fit_approximation
 from ..core.leverage import std_factor
 from ..core.namespace import Array, namespace_of, to_device_of
 from ..core.spectral import whiten_moments
-from ..core.structures import FullRank, Structure
 from ..core.threads import few_threads_for
 from ..data.validation import Samples
 from ..streaming.moments import Moments
@@ -83,9 +83,8 @@ def fit_samples(
             k = structure.n_leading(n, outputs.shape)
             problem = whiten_gram(build, outputs, alpha, solver=options.solver, n_leading=k)
         with few_threads_for(n * math.prod(problem.Z.shape)):
-            fit = solve(
-                problem, structure, n, fit_intercept=options.fit_intercept, mask=mask
-            )
+            found = structure.approximate(problem, n, mask)
+            fit = fit_approximation(problem, found, options.fit_intercept)
     if kernel.name == "precomputed":  # k(x, x) of other samples is not known
         xp = namespace_of(X)
         fit = replace(fit, hat={**fit.hat, "diagonal": float(xp.max(xp.linalg.diagonal(X)))})
@@ -116,9 +115,8 @@ def fit_landmarks(
     problem = whiten_moments(centred, options.alpha, solver=options.solver)
     problem = features.on_kernel_values(problem)
     structure = limited(options.structure, moments.output_shape)
-    n = features.points.shape[0]
-    fit = solve(problem, structure, n, fit_intercept=options.fit_intercept, mask=mask)
-    return fit.rescaled(1.0, y_unit)
+    found = structure.approximate(problem, features.points.shape[0], mask)
+    return fit_approximation(problem, found, options.fit_intercept).rescaled(1.0, y_unit)
 
 
 def kernel_std_factor(

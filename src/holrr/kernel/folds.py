@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,22 +20,29 @@ from ..core.namespace import Array, namespace_of, on_host
 from ..core.spectral import Spectral, spectral_from_moments
 from ..data.arrays import take
 from ..data.validation import Samples
+from ..model_selection.folds import Folds, Split, is_partition, labels_of
 from ..model_selection.intervals import FoldResiduals, MomentResiduals, residual_outputs
-from ..model_selection.splits import Split, is_partition, labels_of
 from ..model_selection.surface import HeldOut, HeldOutSamples
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
 from .candidates import KernelSpec, kernel_alphas, kernel_function, mean_eigenvalue, some_samples
-from .fit import kernel_std_factor
-from .gram import KernelFunction, centred_gram
+from .fit import KernelOptions, fit_landmarks, fit_samples, kernel_std_factor
+from .gram import centred_gram
 from .landmarks import Landmarks
 from .problem import centre_responses, spectral_from_gram
 
-__all__ = ["KernelFolds", "LandmarkFolds"]
+__all__ = ["kernel_folds", "landmark_folds"]
 
 
-@dataclass(frozen=True, eq=False)
-class KernelFolds:
+def kernel_folds(
+    data: Samples,
+    splits: Sequence[Split],
+    specs: Sequence[KernelSpec],
+    *,
+    fit_intercept: bool = True,
+    center_kernel: bool = True,
+    response_grams: bool = False,
+) -> Folds:
     """Folds of samples in memory.
 
     Parameters
@@ -49,68 +55,30 @@ class KernelFolds:
         The kernels.
     fit_intercept, center_kernel, response_grams : bool
     """
+    kernels, center = [kernel_function(spec) for spec in specs], fit_intercept and center_kernel
 
-    data: Samples
-    splits: Sequence[Split]
-    specs: Sequence[KernelSpec]
-    fit_intercept: bool = True
-    center_kernel: bool = True
-    response_grams: bool = False
+    def inputs(rows: np.ndarray, train: np.ndarray, candidate: int) -> Array:
+        """Inputs of samples; their kernel values with the training samples where precomputed."""
+        X = take(data.X, rows)
+        return take(X.T, train).T if kernels[candidate].name == "precomputed" else X
 
-    x_unit = 1.0
+    def spectral(candidate: int, X: Array, Y: Array, w: Array | None) -> Spectral:
+        outputs = centre_responses(Y, w, fit_intercept=fit_intercept, grams=response_grams)
+        return spectral_from_gram(centred_gram(kernels[candidate], X, w, center=center), outputs)
 
-    @cached_property
-    def kernels(self) -> list[KernelFunction]:
-        return [kernel_function(spec) for spec in self.specs]
-
-    @property
-    def n_folds(self) -> int:
-        return len(self.splits)
-
-    @property
-    def n_candidates(self) -> int:
-        return len(self.specs)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.data.n_samples, *self.data.output_shape)
-
-    @property
-    def max_input_rank(self) -> int:
-        return _max_input_rank(self.data, self.splits)
-
-    @property
-    def y_unit(self) -> float:
-        return self.data.y_unit
-
-    @property
-    def device(self) -> Array | None:
-        return None if on_host(self.data.X) else self.data.X
-
-    def prepare(self, candidate: int) -> None:
-        """Nothing is shared by the folds."""
-
-    def problem(self, fold: int, candidate: int, min_alpha: float) -> tuple[Spectral, Any]:
-        Y, w = self.data.Y, self.data.w
-        train, test = self.splits[fold]
-        Xt, Xv = (self._inputs(rows, train, candidate) for rows in (train, test))
-        problem = self._spectral(candidate, Xt, take(Y, train), take(w, train))
-        F = (self.kernels[candidate](Xv, Xt) - problem.mean_x) @ problem.basis
+    def problem(fold: int, candidate: int, min_alpha: float) -> tuple[Spectral, Any]:
+        train, test = splits[fold]
+        Xt, Xv = (inputs(rows, train, candidate) for rows in (train, test))
+        found = spectral(candidate, Xt, take(data.Y, train), take(data.w, train))
+        F = (kernels[candidate](Xv, Xt) - found.mean_x) @ found.basis
         # With more directions than outputs, products of the features would be larger than these.
-        tall = F.shape[1] > math.prod(self.data.output_shape)
+        tall = F.shape[1] > math.prod(data.output_shape)
         held_out: Any = HeldOutSamples.of if tall else HeldOut.from_features
-        return problem, held_out(F, take(Y, test), problem.mean_y, take(w, test))
+        return found, held_out(F, take(data.Y, test), found.mean_y, take(data.w, test))
 
-    def full_problem(self, candidate: int, min_alpha: float) -> tuple[Spectral, float]:
-        data = self.data
-        return self._spectral(candidate, data.X, data.Y, data.w), data.weight
-
-    def default_alphas(self) -> np.ndarray:
-        return _default_alphas(self)
-
-    def residuals(self, fold: int, candidate: int, fit: Fit) -> FoldResiduals:
-        (train, test), data, kernel = self.splits[fold], self.data, self.kernels[candidate]
-        Xt, Xv = (self._inputs(rows, train, candidate) for rows in (train, test))
+    def residuals(fold: int, candidate: int, fit: Fit) -> FoldResiduals:
+        (train, test), kernel = splits[fold], kernels[candidate]
+        Xt, Xv = (inputs(rows, train, candidate) for rows in (train, test))
         K, hat = kernel(Xv, Xt), fit.hat
         assert hat is not None
         if kernel.name == "precomputed":
@@ -119,23 +87,34 @@ class KernelFolds:
         factor = kernel_std_factor(hat, kernel, Xv, K, None)
         return FoldResiduals.of(fit, K, factor, residual_outputs(data.Y), data.w, test)
 
-    def _inputs(self, rows: Array, train: Array, candidate: int) -> Array:
-        """Inputs of samples; their kernel values with the training samples where precomputed."""
-        X = take(self.data.X, rows)
-        return take(X.T, train).T if self.kernels[candidate].name == "precomputed" else X
+    return Folds(
+        n_folds=len(splits),
+        shape=(data.n_samples, *data.output_shape),
+        max_input_rank=_max_input_rank(data, splits),
+        problem=problem,
+        full_problem=lambda candidate, min_alpha: (
+            spectral(candidate, data.X, data.Y, data.w),
+            data.weight,
+        ),
+        residuals=residuals,
+        default_alphas=lambda: _default_alphas(data, specs, center),
+        refit=lambda candidate, options, mask: fit_samples(data, kernels[candidate], options, mask),
+        n_candidates=len(specs),
+        y_unit=data.y_unit,
+        device=None if on_host(data.X) else data.X,
+    )
 
-    def _spectral(self, candidate: int, X: Array, Y: Array, w: Array | None) -> Spectral:
-        outputs = centre_responses(
-            Y, w, fit_intercept=self.fit_intercept, grams=self.response_grams
-        )
-        center = self.fit_intercept and self.center_kernel
-        return spectral_from_gram(
-            centred_gram(self.kernels[candidate], X, w, center=center), outputs
-        )
 
-
-@dataclass(frozen=True, eq=False)
-class LandmarkFolds:
+def landmark_folds(
+    data: Samples | Stream,
+    splits: Sequence[Split],
+    specs: Sequence[KernelSpec],
+    points: Array,
+    *,
+    fit_intercept: bool = True,
+    center_kernel: bool = True,
+    response_grams: bool = False,
+) -> Folds:
     """Folds of linear problems in the features of landmarks.
 
     Parameters
@@ -144,99 +123,67 @@ class LandmarkFolds:
         Samples with scaled outputs; the splits of a stream are a partition.
     points : array of shape (n_landmarks, n_features)
     splits, specs, fit_intercept, center_kernel, response_grams
-        As in `KernelFolds`.
+        As in `kernel_folds`.
     """
+    features = [Landmarks.of(kernel_function(spec), points) for spec in specs]
+    partition = is_partition(splits, data.n_samples)
+    in_memory = isinstance(data, Samples)
+    y_unit = data.y_unit if in_memory else 1.0
 
-    data: Samples | Stream
-    splits: Sequence[Split]
-    specs: Sequence[KernelSpec]
-    points: Array
-    fit_intercept: bool = True
-    center_kernel: bool = True
-    response_grams: bool = False
-    # Training and test moments of each fold, of one kernel at a time.
-    _moments: dict[int, list[tuple[Moments, Moments]]] = field(default_factory=dict)
+    @lru_cache(maxsize=1)  # of one kernel at a time
+    def moments(candidate: int) -> list[tuple[Moments, Moments]]:
+        """Training and test moments of each fold of a partition."""
+        labels, of = labels_of(splits, data.n_samples), features[candidate].fold_moments
+        parts = of(data, labels, len(splits), response_grams)
+        return list(zip(merge_others(parts), parts, strict=True))
 
-    x_unit = 1.0
+    def centred(m: Moments) -> Moments:
+        return m.centred(fit_intercept, centre_inputs=center_kernel)
 
-    @cached_property
-    def features(self) -> list[Landmarks]:
-        return [Landmarks.of(kernel_function(spec), self.points) for spec in self.specs]
-
-    @property
-    def n_folds(self) -> int:
-        return len(self.splits)
-
-    @property
-    def n_candidates(self) -> int:
-        return len(self.specs)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.points.shape[0], *self.data.output_shape)
-
-    @property
-    def max_input_rank(self) -> int:
-        return min(self.points.shape[0], _max_input_rank(self.data, self.splits))
-
-    @property
-    def y_unit(self) -> float:
-        return self.data.y_unit if isinstance(self.data, Samples) else 1.0
-
-    @property
-    def device(self) -> Array | None:
-        X = self.data.X if isinstance(self.data, Samples) else None
-        return None if X is None or on_host(X) else X
-
-    @cached_property
-    def _is_partition(self) -> bool:
-        return is_partition(self.splits, self.data.n_samples)
-
-    def prepare(self, candidate: int) -> None:
-        if not self._is_partition or candidate in self._moments:
-            return
-        self._moments.clear()
-        labels, features = labels_of(self.splits, self.data.n_samples), self.features[candidate]
-        parts = features.fold_moments(self.data, labels, self.n_folds, self.response_grams)
-        self._moments[candidate] = list(zip(merge_others(parts), parts, strict=True))
-
-    def problem(self, fold: int, candidate: int, min_alpha: float) -> tuple[Spectral, HeldOut]:
-        if self._is_partition:
-            self.prepare(candidate)
-            train, test = self._moments[candidate][fold]
+    def problem(fold: int, candidate: int, min_alpha: float) -> tuple[Spectral, HeldOut]:
+        if partition:
+            train, test = moments(candidate)[fold]
         else:
-            assert isinstance(self.data, Samples)
-            of, grams = self.features[candidate].moments_of, self.response_grams
-            train, test = (of(self.data, index, grams) for index in self.splits[fold])
-        problem = spectral_from_moments(self._centred(train))
-        return problem, HeldOut.from_moments(problem, test)
+            of = features[candidate].moments_of
+            train, test = (of(data, index, response_grams) for index in splits[fold])
+        found = spectral_from_moments(centred(train))
+        return found, HeldOut.from_moments(found, test)
 
-    def full_problem(self, candidate: int, min_alpha: float) -> tuple[Spectral, float]:
-        total = self.features[candidate].moments(self.data, self.response_grams)
-        return spectral_from_moments(self._centred(total)), total.weight
+    def full_problem(candidate: int, min_alpha: float) -> tuple[Spectral, float]:
+        total = features[candidate].moments(data, response_grams)
+        return spectral_from_moments(centred(total)), total.weight
 
-    def default_alphas(self) -> np.ndarray:
-        return _default_alphas(self)
-
-    def residuals(
-        self, fold: int, candidate: int, fit: Fit
-    ) -> FoldResiduals | MomentResiduals:
-        if isinstance(self.data, Stream):
-            self.prepare(candidate)
-            return MomentResiduals(fit, self._moments[candidate][fold][1])
-        data, test, features = self.data, self.splits[fold][1], self.features[candidate]
-        X, hat = take(data.X, test), fit.hat
+    def residuals(fold: int, candidate: int, fit: Fit) -> FoldResiduals | MomentResiduals:
+        if not in_memory:
+            return MomentResiduals(fit, moments(candidate)[fold][1])
+        test, map_, hat = splits[fold][1], features[candidate], fit.hat
         assert hat is not None
-        K = features.kernel(X, self.points)
-        phi, xp = K @ (features.Q / features.s), namespace_of(K)
-        norms = features.kernel.diagonal(X) - xp.sum(phi * phi, axis=1)
-        centred = phi - hat["mean"]
-        norms = xp.clip(norms, 0.0, None) + xp.sum(centred * centred, axis=1)
+        X = take(data.X, test)
+        phi, xp = map_.kernel(X, points) @ (map_.Q / map_.s), namespace_of(X)
+        norms = map_.kernel.diagonal(X) - xp.sum(phi * phi, axis=1)
+        about = phi - hat["mean"]
+        norms = xp.clip(norms, 0.0, None) + xp.sum(about * about, axis=1)
         factor = std_factor(hat, phi, norms)
         return FoldResiduals.of(fit, phi, factor, residual_outputs(data.Y), data.w, test)
 
-    def _centred(self, moments: Moments) -> Moments:
-        return moments.centred(self.fit_intercept, centre_inputs=self.center_kernel)
+    def refit(candidate: int, options: KernelOptions, mask: np.ndarray | None) -> Fit:
+        total = features[candidate].moments(data, response_grams)
+        return fit_landmarks(features[candidate], total, options, mask, y_unit)
+
+    return Folds(
+        n_folds=len(splits),
+        shape=(points.shape[0], *data.output_shape),
+        max_input_rank=min(points.shape[0], _max_input_rank(data, splits)),
+        problem=problem,
+        full_problem=full_problem,
+        residuals=residuals,
+        default_alphas=lambda: _default_alphas(data, specs, fit_intercept and center_kernel),
+        refit=refit,
+        prepare=(lambda candidate: moments(candidate)) if partition else (lambda candidate: None),
+        n_candidates=len(specs),
+        y_unit=y_unit,
+        device=None if not in_memory or on_host(data.X) else data.X,
+    )
 
 
 def _max_input_rank(data: Samples | Stream, splits: Sequence[Split]) -> int:
@@ -245,6 +192,8 @@ def _max_input_rank(data: Samples | Stream, splits: Sequence[Split]) -> int:
     return min(largest, math.prod(data.output_shape))
 
 
-def _default_alphas(folds: KernelFolds | LandmarkFolds) -> np.ndarray:
-    center, some = folds.fit_intercept and folds.center_kernel, some_samples(folds.data)
-    return kernel_alphas([mean_eigenvalue(s, *some, center=center) for s in folds.specs])
+def _default_alphas(
+    data: Samples | Stream, specs: Sequence[KernelSpec], center: bool
+) -> np.ndarray:
+    some = some_samples(data)
+    return kernel_alphas([mean_eigenvalue(spec, *some, center=center) for spec in specs])

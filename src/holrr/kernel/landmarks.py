@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..core.finite import check_finite
+from ..core.checks import check_finite
 from ..core.namespace import Array, namespace_of, row_blocks, to_device_of, to_numpy
 from ..core.spectral import Whitened
 from ..core.warn import warn

@@ -27,7 +27,7 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dlange, dpocon, dpotrf, dpstrf
 
 from ..core.approximate import Whole, leading_pairs
-from ..core.finite import check_finite
+from ..core.checks import check_finite
 from ..core.leverage import Hat, column_products
 from ..core.namespace import (
     NUMPY_LIMIT,

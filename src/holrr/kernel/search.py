@@ -2,58 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.finite import check_finite
-from ..core.fit import Fit
+from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
+from ..core.checks import check_finite
 from ..core.namespace import Array
-from ..core.structures import FullRank, MatrixRank, MultilinearRank, Structure
-from ..core.threads import few_threads_for
 from ..data.validation import Samples, validate
 from ..linear.estimators import MULTILINEAR_CONSTRAINTS
 from ..model_selection.criteria import criterion_results
-from ..model_selection.folds import Problems
+from ..model_selection.folds import split
 from ..model_selection.grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
-from ..model_selection.intervals import calibrate
 from ..model_selection.linear import (
     SEARCH_CONSTRAINTS,
     Search,
-    calibrated_noise,
     check_search,
-    rank_attribute,
     resolve_ranks,
     resolve_selection,
     search_attributes,
-    search_work,
     shared_parameters,
 )
 from ..model_selection.pruning import pruned_surface
-from ..model_selection.search import (
-    Choice,
-    SearchOptions,
-    choose,
-    cross_validate,
-    fold_residuals,
-    results_of,
-    select,
-    single_choice,
-)
-from ..model_selection.splits import split
+from ..model_selection.search import Choice, SearchOptions, run_search
 from .candidates import KernelSpec, check_kernels, some_samples
 from .estimators import KERNEL_CONSTRAINTS, KernelHOLRR, KernelLRR, KernelRLS
-from .fit import KernelOptions, fit_landmarks, fit_samples
-from .folds import KernelFolds, LandmarkFolds
+from .fit import KernelOptions
+from .folds import kernel_folds, landmark_folds
 from .landmarks import choose_landmarks
 
 __all__ = ["KernelHOLRRCV", "KernelLRRCV", "KernelRLSCV"]
-
-# Estimated number of penalties that a search tries.
-_N_PENALTIES = 13
 
 
 class KernelSearch(Search):
@@ -107,41 +88,33 @@ class KernelSearch(Search):
         options = self._options()
         check_search(options, data.n_samples)
         self._grid((data.n_samples, *data.output_shape))  # raises for bad ranks
-        folds = self._folds(data, groups)
-        problems, calibration, key = Problems(folds), None, "mean_mse"
-        with few_threads_for(_N_PENALTIES * search_work(folds)):
-            if options.criterion == "cv":
-                surface = cross_validate(problems, options)
-                results = results_of(surface, folds.shape, options)
-                choice = choose(problems, surface, results, options)
-            else:
-                key, results = options.criterion, criterion_results(folds, options)
-                index = select(results, options.selection, folds.n_folds, key)
-                choice = single_choice(index, results, options, key)
-            fit, fitted = self._refit(folds, choice)
-            if options.criterion == "cv":
-                residuals = fold_residuals(problems, choice, results["alphas"].min(), options)
-                calibration = calibrate(residuals, folds.shape[1:])
-        results["kernels"] = list(folds.specs)
-        attributes = search_attributes(choice, results, key, folds.y_unit)
-        model = self._model(folds, choice)._assign_fit(fit, names, **fitted)
-        if calibration is not None:
-            model._noise = calibrated_noise(calibration, fit, folds, None)
-            attributes["_intervals"] = calibration.quantiles
-        rank = choice.rank
-        if choice.stack is not None:
-            rank = tuple(i + 1 for i in choice.index[2:])
-        return self._assign(
-            fit,
-            names,
-            best_estimator_=model,
-            rank_=rank_attribute(model, rank),
-            kernels_=list(folds.specs),
-            kernel_params_=dict(folds.specs[choice.candidate]),
-            gamma_=folds.specs[choice.candidate].get("gamma"),
-            landmarks_=folds.points if isinstance(folds, LandmarkFolds) else None,
-            **{**attributes, "_noise": vars(model).get("_noise")},
-        )
+        if isinstance(data, Samples):
+            data = data.scaled(inputs=False)
+            check_finite(data.Y, "y")
+        splits = split(data, self.cv, groups) if self.criterion == "cv" else []
+        specs, points = self._candidates(data), None
+        details = {
+            "fit_intercept": self.fit_intercept,
+            "center_kernel": self.center_kernel,
+            "response_grams": self.subspaces == "response",
+        }
+        if self._uses_landmarks:
+            kernel, given = specs[0]["kernel"], self.landmarks
+            points = choose_landmarks(data, kernel, self.n_components, given, self.random_state)
+            folds = landmark_folds(data, splits, specs, points, **details)
+        else:
+            folds = kernel_folds(data, splits, specs, **details)
+        found = run_search(folds, options, self._fit_options)
+        chosen = specs[found.choice.candidate]
+        model = self._model(found.choice, chosen, points)
+        kept = {"inputs": data.X} if points is None else {"features": model._draw_features(data)}
+        model._assign_fit(found.fit, names, **kept)
+        found.results["kernels"] = specs
+        attributes = search_attributes(found, model, folds.y_unit)
+        attributes["n_iter_"] = vars(model).get("n_iter_")
+        self._assign(found.fit, names, kernels_=specs, landmarks_=points, **attributes)
+        self.kernel_params_, self.gamma_ = dict(chosen), chosen.get("gamma")
+        return self
 
     # ------------------------------------------------------------ steps
 
@@ -152,6 +125,7 @@ class KernelSearch(Search):
             structure=self._structure,
             alphas=check_penalties(self.alphas, "alphas"),
             criterion=self.criterion,
+            criteria=criterion_results,
             selection=resolve_selection(self),
             subspaces=self.subspaces,
             max_bytes=self.max_bytes,
@@ -162,55 +136,32 @@ class KernelSearch(Search):
             named_candidates=True,
         )
 
-    def _folds(self, data: Any, groups: Any) -> KernelFolds | LandmarkFolds:
-        if isinstance(data, Samples):
-            data = data.scaled(inputs=False)
-            check_finite(data.Y, "y")
-        splits = split(data, self.cv, groups) if self.criterion == "cv" else []
+    def _candidates(self, data: Any) -> list[KernelSpec]:
+        """The kernels to try."""
         names = ("kernel", "degree", "coef0", "kernel_params")
         default: KernelSpec = {name: getattr(self, name) for name in names}
-        specs = check_kernels(self.kernels, default, self.gammas, *some_samples(data))
-        options = {
-            "fit_intercept": self.fit_intercept,
-            "center_kernel": self.center_kernel,
-            "response_grams": self.subspaces == "response",
-        }
-        if not self._uses_landmarks:
-            return KernelFolds(data, splits, specs, **options)
-        kernel, given = specs[0]["kernel"], self.landmarks
-        points = choose_landmarks(data, kernel, self.n_components, given, self.random_state)
-        return LandmarkFolds(data, splits, specs, points, **options)
+        return check_kernels(self.kernels, default, self.gammas, *some_samples(data))
 
-    def _refit(
-        self, folds: KernelFolds | LandmarkFolds, choice: Choice
-    ) -> tuple[Fit, dict[str, Any]]:
-        """Fit the choice to all the data; also what the estimator keeps of them."""
-        options = KernelOptions(
+    def _fit_options(self, choice: Choice) -> KernelOptions:
+        """The options of the fit of a choice to all the data."""
+        return KernelOptions(
             structure=self._structure(choice.rank),
             alpha=choice.alpha,
             fit_intercept=self.fit_intercept,
             center_kernel=self.center_kernel,
             solver=self.solver,
         )
-        if isinstance(folds, KernelFolds):
-            fit = fit_samples(folds.data, folds.kernels[choice.candidate], options, choice.mask)
-            return fit, {"inputs": folds.data.X}
-        features = folds.features[choice.candidate]
-        moments = features.moments(folds.data, folds.response_grams)
-        fit = fit_landmarks(features, moments, options, choice.mask, folds.y_unit)
-        return fit, {"features": features}
 
-    def _model(self, folds: KernelFolds | LandmarkFolds, choice: Choice) -> Any:
+    def _model(self, choice: Choice, chosen: KernelSpec, points: Array | None) -> Any:
         """The unfitted estimator that was chosen."""
         shared = shared_parameters(self, self._estimator)
         for name in ("n_components", "random_state"):
             shared.pop(name)
-        if isinstance(folds, LandmarkFolds):
-            shared["landmarks"] = folds.points
+        if points is not None:
+            shared["landmarks"] = points
         if choice.rank:
-            rank = choice.rank if self._estimator is KernelHOLRR else choice.rank[0]
-            shared["rank"] = rank
-        chosen = folds.specs[choice.candidate]
+            is_tuple = self._estimator is KernelHOLRR
+            shared["rank"] = choice.rank if is_tuple else choice.rank[0]
         return self._estimator(alpha=choice.alpha, **{**shared, **chosen})
 
     @property
@@ -219,7 +170,7 @@ class KernelSearch(Search):
 
     # ------------------------------------------------------------ predictions
 
-    def _feature_blocks(self, X: Array) -> Iterator[tuple[Array, Array]]:
+    def _feature_blocks(self, X: Array) -> Iterable[tuple[Array, Array]]:
         return self.best_estimator_._feature_blocks(X)
 
     def _std_factor(self, X: Array, F: Array) -> Array:

@@ -11,15 +11,14 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 
 from ..base import TensorRegressor
+from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.fit import Fit
 from ..core.namespace import to_numpy
 from ..core.spectral import SOLVERS
-from ..core.structures import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.threads import few_threads_for
 from ..core.warn import warn
 from ..data.arrays import ignores_missing
-from ..data.labels import Names
-from ..data.validation import Samples, names_of_moments, validate
+from ..data.validation import Names, Samples, names_of_moments, validate
 from ..missing.fit import check_same_missing, has_missing, without_missing_slices
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
@@ -103,9 +102,9 @@ class LinearRegressor(TensorRegressor):
         """
         warn_renamed(self)
         data, names = validate(self, X, y, sample_weight)
-        if isinstance(data, Stream):
-            refuse_output_weight(self.output_weight, "data that are read in blocks")
-        weights = output_weights(self.output_weight, data.output_shape, names.labels)
+        weights = None
+        if self.output_weight is not None:
+            weights = output_weights(self.output_weight, data, names.labels)
         fit, n_dropped = fit_data(data, self._options(), weights)
         return self._assign_fit(fit, names, n_dropped if isinstance(data, Samples) else None)
 

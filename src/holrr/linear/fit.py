@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.finite import BadEntryError
-from ..core.fit import Fit, scaled_alpha, solve
+from ..core.approximate import Structure
+from ..core.checks import BadEntryError
+from ..core.fit import Fit, fit_approximation, scaled_alpha
 from ..core.output_weights import check_output_weight, scale_outputs
 from ..core.spectral import check_moments, whiten_arrays, whiten_moments
-from ..core.structures import Structure
 from ..core.threads import few_threads_for
 from ..data.labels import Labels
 from ..data.unlabel import unlabel_output_weight
@@ -77,60 +77,51 @@ def fit_data(
     n_dropped : int
         Number of samples without any observed output, where missing outputs are ignored.
     """
-    structure, n_dropped = options.structure, 0
     if isinstance(data, Stream):
-        problem = whiten_stream(
-            data,
-            options.alpha,
-            solver=options.solver,
-            fit_intercept=options.fit_intercept,
-            response_grams=structure.needs_response_grams,
-        )
-        intercept = options.fit_intercept
-        with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
-            fit = solve(problem, structure, data.n_features, fit_intercept=intercept, mask=mask)
-        return fit.rescaled(1.0, 1.0), 0
-    given = weighted(data, weights)
-    if options.ignore_missing:
-        if has_missing(given):
-            some, n_dropped = drop_unobserved(given)
-            if has_missing(some):
-                intercept, alpha = options.fit_intercept, options.alpha
-                try:
-                    fit = fit_missing(
-                        some, structure, alpha, fit_intercept=intercept, mask=mask, pilot=pilot
-                    )
-                except BadEntryError:
-                    check_no_infinity(given)  # its position among all samples
-                    raise
-                return fit.unweighted(weights), n_dropped
-            given = some
-    return _fit_samples(given, options, mask).unweighted(weights).to_device_of(data.X), n_dropped
-
-
-def _fit_samples(data: Samples, options: LinearOptions, mask: np.ndarray | None) -> Fit:
-    """Fit a model to complete samples in memory."""
-    structure = options.structure
-    with few_threads_for(data.work):
-        data = data.to_host_if_small().scaled()
+        return _fit_stream(data, options, mask), 0
+    given, n_dropped = data if weights is None else weighted(data, weights), 0
+    if options.ignore_missing and has_missing(given):
+        some, n_dropped = drop_unobserved(given)
+        if has_missing(some):
+            try:
+                fit = fit_missing(
+                    some, options.structure, options.alpha, options.fit_intercept, mask, pilot
+                )
+            except BadEntryError:
+                check_no_infinity(given)  # its position among all samples
+                raise
+            return (fit if weights is None else fit.unweighted(weights)), n_dropped
+        given = some
+    with few_threads_for(given.work):
+        scaled = (given if type(given.X) is np.ndarray else given.to_host_if_small()).scaled()
         problem = whiten_arrays(
-            data.X,
-            data.Y,
-            data.w,
-            scaled_alpha(options.alpha, data.x_unit),
+            scaled.X,
+            scaled.Y,
+            scaled.w,
+            scaled_alpha(options.alpha, scaled.x_unit),
             solver=options.solver,
             fit_intercept=options.fit_intercept,
-            response_grams=structure.needs_response_grams,
+            response_grams=options.structure.needs_response_grams,
         )
-        with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
-            fit = solve(
-                problem,
-                structure,
-                data.n_features,
-                fit_intercept=options.fit_intercept,
-                mask=mask,
-            )
-    return fit.rescaled(data.x_unit, data.y_unit)
+        found = options.structure.approximate(problem, scaled.X.shape[1], mask)
+        fit = fit_approximation(problem, found, options.fit_intercept)
+    fit = fit.rescaled(scaled.x_unit, scaled.y_unit)
+    if weights is not None:
+        fit = fit.unweighted(weights)
+    return (fit if type(fit.intercept) is type(data.X) else fit.to_device_of(data.X)), n_dropped
+
+
+def _fit_stream(data: Stream, options: LinearOptions, mask: np.ndarray | None) -> Fit:
+    """Fit a model to data that are read in blocks."""
+    problem = whiten_stream(
+        data,
+        options.alpha,
+        solver=options.solver,
+        fit_intercept=options.fit_intercept,
+        response_grams=options.structure.needs_response_grams,
+    )
+    found = options.structure.approximate(problem, data.n_features, mask)
+    return fit_approximation(problem, found, options.fit_intercept).rescaled(1.0, 1.0)
 
 
 def fit_moments(moments: Moments, options: LinearOptions, mask: np.ndarray | None = None) -> Fit:
@@ -148,10 +139,8 @@ def fit_moments(moments: Moments, options: LinearOptions, mask: np.ndarray | Non
     with few_threads_for(moments.n_features * math.prod(moments.Sxy.shape)):
         centred = moments.centred(options.fit_intercept)
         problem = whiten_moments(centred, options.alpha, solver=options.solver)
-        fit = solve(
-            problem, structure, moments.n_features, fit_intercept=options.fit_intercept, mask=mask
-        )
-    return fit.rescaled(1.0, 1.0)
+        found = structure.approximate(problem, moments.n_features, mask)
+        return fit_approximation(problem, found, options.fit_intercept).rescaled(1.0, 1.0)
 
 
 def check_linear_moments(moments: Moments, structure: Structure, solver: str) -> None:
@@ -168,21 +157,21 @@ def check_linear_moments(moments: Moments, structure: Structure, solver: str) ->
 
 
 def output_weights(
-    output_weight: Any, shape: Sequence[int], labels: Labels | None
-) -> tuple[np.ndarray, ...] | None:
-    """Weights of outputs as one vector of mean one for each mode, or None.
+    output_weight: Any, data: Samples | Stream, labels: Labels | None
+) -> tuple[np.ndarray, ...]:
+    """Weights of outputs as one vector of mean one for each mode.
 
     A common factor of error and penalty has no effect.
     """
-    if output_weight is None:
-        return None
+    if isinstance(data, Stream):
+        refuse_output_weight(output_weight, "data that are read in blocks")
     given = unlabel_output_weight(output_weight, labels)
-    return tuple(v / v.mean() for v in check_output_weight(given, shape))
+    return tuple(v / v.mean() for v in check_output_weight(given, data.output_shape))
 
 
-def weighted(data: Samples, weights: Sequence[np.ndarray] | None) -> Samples:
+def weighted(data: Samples, weights: Sequence[np.ndarray]) -> Samples:
     """Samples with outputs times the roots of their weights."""
-    return data if weights is None else replace(data, Y=scale_outputs(data.Y, weights))
+    return replace(data, Y=scale_outputs(data.Y, weights))
 
 
 def refuse_output_weight(output_weight: Any, what: str) -> None:

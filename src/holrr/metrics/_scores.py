@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from ..core.finite import check_finite
+from ..core.checks import check_finite
 from ..core.namespace import row_blocks, to_numpy
 from ..data.arrays import (
     check_kind,

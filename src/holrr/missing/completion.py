@@ -32,11 +32,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.approximate import Approximation
+from ..core.approximate import Approximation, FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.namespace import cholesky, solve_triangular
 from ..core.spectral import Spectral, Whitened, whiten_arrays
-from ..core.structures import FullRank, MatrixRank, MultilinearRank, Structure
-from ..core.tucker import Tucker
+from ..core.tensor import Tucker
 from .observed import Observed
 
 __all__ = ["Completion", "complete", "complete_ridge", "complete_structure"]

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..core.finite import BadEntryError, check_finite
-from ..core.fit import Fit, fit_approximation, lift, scaled_alpha, solve
+from ..core.approximate import MultilinearRank, Structure
+from ..core.checks import BadEntryError, check_finite
+from ..core.fit import Fit, fit_approximation, lift, scaled_alpha
 from ..core.namespace import is_numpy_array, namespace_of, row_blocks
 from ..core.spectral import Whitened
-from ..core.structures import MultilinearRank, Structure
 from ..core.warn import warn
 from ..data.validation import Samples
 from .completion import Completion, complete_structure
@@ -69,8 +69,7 @@ def fit_missing(
     data: Samples,
     structure: Structure,
     alpha: float,
-    *,
-    fit_intercept: bool,
+    fit_intercept: bool = True,
     mask: np.ndarray | None = None,
     pilot: tuple[Structure, float] | None = None,
 ) -> Fit:
@@ -106,10 +105,11 @@ def fit_missing(
             f"the rank.",
             ConvergenceWarning,
         )
-    fit = fit_approximation(found.problem, found.found, fit_intercept=fit_intercept)
+    fit = fit_approximation(found.problem, found.found, fit_intercept)
     if mask is not None:
         problem = found.imputed().at(scaled_alpha(alpha, data.x_unit))
-        masked = solve(problem, structure, data.n_features, fit_intercept=fit_intercept, mask=mask)
+        mixed = structure.approximate(problem, data.n_features, mask)
+        masked = fit_approximation(problem, mixed, fit_intercept)
         fit = replace(masked, lower_bound=math.nan, rss_root=fit.rss_root, weight=fit.weight)
     return replace(fit, n_iter=found.n_iter).rescaled(data.x_unit, data.y_unit)
 

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse
 
-from ..core.finite import check_finite
+from ..core.checks import check_finite
 from ..core.namespace import row_blocks
 from ..core.spectral import Inputs, Spectral
 

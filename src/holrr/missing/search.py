@@ -19,21 +19,24 @@ from typing import Any
 
 import numpy as np
 
+from ..core.approximate import Structure
 from ..core.fit import Fit, lift, scaled_alpha
 from ..core.spectral import Spectral, Whitened
-from ..core.structures import Structure
-from ..core.tucker import Tucker
+from ..core.tensor import Tucker
 from ..data.validation import Samples
-from ..model_selection.folds import Problems, input_trace, sample_residuals
+from ..linear.fit import LinearOptions, fit_data
+from ..model_selection.folds import Folds, Problems, Split, input_trace, sample_residuals
 from ..model_selection.grid import RankGrid, default_alphas, warn_at_edge, widened
-from ..model_selection.intervals import FoldResiduals
+from ..model_selection.intervals import FoldResiduals, calibrate
 from ..model_selection.search import (
     Choice,
+    Found,
     SearchOptions,
     Surface,
     choose,
     compute_surface,
     default_penalties,
+    fold_residuals,
     n_parallel,
     over_folds,
     plan_ranks,
@@ -42,7 +45,6 @@ from ..model_selection.search import (
     select,
     single_choice,
 )
-from ..model_selection.splits import Split
 from ..model_selection.stack import Stack
 from ..model_selection.surface import HeldOut
 from ..progress import Progress, progress
@@ -50,7 +52,7 @@ from .completion import Completion, complete_ridge, complete_structure
 from .fit import drop_unobserved
 from .observed import Observed, SampleBasis
 
-__all__ = ["ImputedFolds", "MissingSearch", "search_missing"]
+__all__ = ["ImputedSamples", "mean_over", "search_missing"]
 
 Index = tuple[int, ...]
 
@@ -87,8 +89,8 @@ class ObservedHeldOut(HeldOut):
 
 
 @dataclass(frozen=True, eq=False)
-class ImputedFolds:
-    """Folds of samples in memory whose missing outputs are imputed.
+class ImputedSamples:
+    """Samples in memory whose missing outputs are imputed, in every fold by another model.
 
     Parameters
     ----------
@@ -97,7 +99,7 @@ class ImputedFolds:
     splits : list of index pairs
     fit_intercept : bool
     imputations : tuple of Imputation
-        One for each fold; mean imputation by default.
+        One for each fold.
     """
 
     data: Samples
@@ -105,38 +107,33 @@ class ImputedFolds:
     fit_intercept: bool = True
     imputations: tuple[Imputation, ...] = ()
 
-    n_candidates = 1
-    device = None
+    def folds(self) -> Folds:
+        """The folds of the imputed outputs, with held-out errors over observed entries."""
+        data, splits = self.data, self.splits
+        largest = max(train.size for train, _ in splits)
+        return Folds(
+            n_folds=len(splits),
+            shape=(data.n_features, *data.output_shape),
+            max_input_rank=min(data.n_features, largest),
+            problem=self._problem,
+            full_problem=_refuse_criteria,
+            residuals=self._residuals,
+            default_alphas=lambda: default_alphas(*input_trace(data, self.fit_intercept)),
+            refit=lambda candidate, options, mask: fit_data(data, options, mask=mask)[0],
+            x_unit=data.x_unit,
+            y_unit=data.y_unit,
+        )
 
-    def __post_init__(self) -> None:
-        if not self.imputations:
-            found = tuple(self._impute_means(fold) for fold in range(self.n_folds))
-            object.__setattr__(self, "imputations", found)
+    def with_means(self) -> ImputedSamples:
+        """The same with mean imputation."""
+        found = []
+        for fold in range(len(self.splits)):
+            problem = self.observed(fold).spectral()
+            mean = np.nan_to_num(problem.mean_y, nan=0.0)
+            found.append(_imputation(problem, _constant(mean)))
+        return replace(self, imputations=tuple(found))
 
-    @property
-    def n_folds(self) -> int:
-        return len(self.splits)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.data.n_features, *self.data.output_shape)
-
-    @property
-    def max_input_rank(self) -> int:
-        return min(self.data.n_features, max(train.size for train, _ in self.splits))
-
-    @property
-    def x_unit(self) -> float:
-        return self.data.x_unit
-
-    @property
-    def y_unit(self) -> float:
-        return self.data.y_unit
-
-    def prepare(self, candidate: int) -> None:
-        """Nothing is shared by the folds."""
-
-    def problem(
+    def _problem(
         self, fold: int, candidate: int, min_alpha: float
     ) -> tuple[Spectral, ObservedHeldOut]:
         found, test = self.imputations[fold], self.data.rows(self.splits[fold][1])
@@ -151,16 +148,7 @@ class ImputedFolds:
             )
         return found.problem, ObservedHeldOut(held.C, held.B, held.yy, held.weight, size)
 
-    def full_problem(self, candidate: int, min_alpha: float) -> tuple[Spectral, float]:
-        raise ValueError(
-            "Information criteria need complete outputs, and entries of y are missing; use "
-            "criterion='cv'."
-        )
-
-    def default_alphas(self) -> np.ndarray:
-        return default_alphas(*input_trace(self.data, self.fit_intercept))
-
-    def residuals(self, fold: int, candidate: int, fit: Fit) -> FoldResiduals:
+    def _residuals(self, fold: int, candidate: int, fit: Fit) -> FoldResiduals:
         never = self.imputations[fold].never
         fit = replace(fit, intercept=np.where(never, np.nan, fit.intercept))
         return sample_residuals(self.data, self.splits[fold][1], fit)
@@ -180,11 +168,6 @@ class ImputedFolds:
         Xc, seen, w = self._held_out(test, imputation)
         return mean_over(seen, np.square(test.Y - imputation.predict(Xc)), w)
 
-    def _impute_means(self, fold: int) -> Imputation:
-        problem = self.observed(fold).spectral()
-        mean = np.nan_to_num(problem.mean_y, nan=0.0)
-        return _imputation(problem, lambda Xc: np.broadcast_to(mean, (len(Xc), *mean.shape)))
-
     def _held_out(
         self, test: Samples, found: Imputation
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -192,6 +175,17 @@ class ImputedFolds:
         w = np.ones(test.n_samples) if test.w is None else test.w
         Xc = test.X.astype(np.float64, copy=False) - found.problem.mean_x
         return Xc, ~(np.isnan(test.Y) | found.never), w
+
+
+def _refuse_criteria(candidate: int, min_alpha: float) -> Any:
+    raise ValueError(
+        "Information criteria need complete outputs, and entries of y are missing; use "
+        "criterion='cv'."
+    )
+
+
+def _constant(mean: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda Xc: np.broadcast_to(mean, (len(Xc), *mean.shape))
 
 
 def _imputation(problem: Spectral, predict: Callable[[np.ndarray], np.ndarray]) -> Imputation:
@@ -225,27 +219,6 @@ def mean_over(seen: np.ndarray, A: np.ndarray, w: np.ndarray) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class MissingSearch:
-    """What a search with missing outputs finds.
-
-    Parameters
-    ----------
-    problems : Problems
-        Of the folds with the outputs that the choice imputes.
-    results : dict
-        As `results_of` returns them, with ``fitted_index`` and ``fitted_mse``.
-    choice : Choice
-    pilot : pair of Structure and float, or None
-        Structure and penalty of the model that imputes missing entries for a mixture of ranks.
-    """
-
-    problems: Problems
-    results: dict[str, Any]
-    choice: Choice
-    pilot: tuple[Structure, float] | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class _Visit:
     """One model, fitted to the observed entries of every fold."""
 
@@ -253,10 +226,23 @@ class _Visit:
     imputations: tuple[Imputation, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The choice, with the outputs that it imputes and the results of the search."""
+
+    imputed: ImputedSamples
+    results: dict[str, Any]
+    choice: Choice
+    pilot: tuple[Structure, float] | None = None
+
+
 def search_missing(
-    data: Samples, splits: Sequence[Split], options: SearchOptions
-) -> MissingSearch:
-    """Choose penalty and rank by held-out error over observed entries.
+    data: Samples,
+    splits: Sequence[Split],
+    options: SearchOptions,
+    fit_options: Callable[[Choice], LinearOptions],
+) -> Found:
+    """Choose penalty and rank by held-out error over observed entries, and fit the choice.
 
     Parameters
     ----------
@@ -264,42 +250,57 @@ def search_missing(
         Scaled, of NumPy arrays, with NaN for missing outputs.
     splits : list of index pairs
     options : SearchOptions
+    fit_options : callable
+        From a choice to the options of its fit.
     """
-    folds = ImputedFolds(data, splits, options.fit_intercept)
     if options.criterion != "cv":
-        folds.full_problem(0, 0.0)  # an error
-    given = options.alphas
-    alphas = default_penalties(folds) if given is None else given
-    grid = plan_ranks(folds, options, alphas.size)
+        _refuse_criteria(0, 0.0)
+    if options.subspaces == "response":
+        raise ValueError(
+            "subspaces='response' needs complete outputs, and entries of y are missing; use "
+            "subspaces='fitted'."
+        )
+    start = ImputedSamples(data, splits, options.fit_intercept).with_means()
+    folds = start.folds()
+    alphas = default_penalties(folds) if options.alphas is None else options.alphas
+    grid, room = plan_ranks(folds, options, alphas.size)
     with progress(options.name, options.verbose) as bar:
-        if not grid.caps:
-            return _search_ridge(folds, alphas, grid, options, bar)
-
-        def compute(more: np.ndarray) -> Surface:
-            return compute_surface(Problems(folds), more, grid, options, bar)
-
-        surface = compute(alphas) if given is not None else widened(compute, alphas)[0]
-        return _search_ranks(folds, surface.supported(), grid, options, bar)
+        search = _search_ranks if grid.caps else _search_ridge
+        chosen = search(start, folds, alphas, grid, options, bar, room)
+    choice, problems = chosen.choice, Problems(chosen.imputed.folds())
+    fit, n_dropped = fit_data(data, fit_options(choice), mask=choice.mask, pilot=chosen.pilot)
+    residuals = fold_residuals(problems, choice, chosen.results["alphas"].min(), options)
+    return Found(
+        choice,
+        chosen.results,
+        fit,
+        calibrate(residuals, data.output_shape),
+        n_dropped=n_dropped,
+        pilot=chosen.pilot,
+    )
 
 
 def _search_ridge(
-    folds: ImputedFolds,
+    start: ImputedSamples,
+    folds: Folds,
     alphas: np.ndarray,
     grid: RankGrid,
     options: SearchOptions,
     bar: Progress,
-) -> MissingSearch:
+    room: int,
+) -> _Chosen:
     """Ridge regression: exact errors for every penalty."""
-    nulls = [held.yy / held.size for _, held in (folds.problem(k, 0, 0.0) for k in _range(folds))]
+    numbers = range(folds.n_folds)
+    nulls = [held.yy / held.size for _, held in (folds.problem(k, 0, 0.0) for k in numbers)]
 
     def compute(more: np.ndarray) -> Surface:
         scaled = scaled_penalties(more, folds)
         bar.expect(folds.n_folds * more.size)
 
         def run(fold: int) -> list[float]:
-            observed, errors = folds.observed(fold), []
+            observed, errors = start.observed(fold), []
             for alpha in scaled:
-                errors.append(folds.error(fold, _predictions_of(complete_ridge(observed, alpha))))
+                errors.append(start.error(fold, _predictions_of(complete_ridge(observed, alpha))))
                 bar.tick()
             return errors
 
@@ -309,24 +310,34 @@ def _search_ridge(
     if options.alphas is not None:
         surface = compute(alphas)
     else:
-        surface, alphas = widened(compute, alphas)
+        surface, alphas = widened(compute, alphas, room=room)
     warn_at_edge(surface, alphas, "alphas")
     results = results_of(surface.supported(), folds.shape, options)
     choice = single_choice(select(results, options.selection, folds.n_folds), results, options)
     alpha = scaled_alpha(choice.alpha, folds.x_unit)
-    found = tuple(_imputed_by(complete_ridge(folds.observed(k), alpha)) for k in _range(folds))
-    return MissingSearch(Problems(replace(folds, imputations=found)), results, choice)
+    found = tuple(_imputed_by(complete_ridge(start.observed(k), alpha)) for k in numbers)
+    return _Chosen(replace(start, imputations=found), results, choice)
 
 
 def _search_ranks(
-    folds: ImputedFolds,
-    surface: Surface,
+    start: ImputedSamples,
+    folds: Folds,
+    alphas: np.ndarray,
     grid: RankGrid,
     options: SearchOptions,
     bar: Progress,
-) -> MissingSearch:
+    room: int,
+) -> _Chosen:
     """Impute, choose and impute again; the surface of the last imputation, exact at the choice."""
-    shape, null_mse, visited = folds.shape, surface.null_mse, {}
+    shape, visited = folds.shape, {}
+
+    def compute(more: np.ndarray) -> Surface:
+        return compute_surface(Problems(folds), more, grid, options, bar)
+
+    if options.alphas is not None:
+        surface = compute(alphas).supported()
+    else:
+        surface = widened(compute, alphas, room=room)[0].supported()
 
     def choose_index(found: Surface) -> Index:
         return select(results_of(found, shape, options), options.selection, folds.n_folds)
@@ -338,23 +349,23 @@ def _search_ranks(
         bar.expect(folds.n_folds)
 
         def run(fold: int) -> tuple[float, Imputation]:
-            found = complete_structure(folds.observed(fold), alpha, structure, shape[0])
+            found = complete_structure(start.observed(fold), alpha, structure, shape[0])
             imputation = _imputed_by(found)
             bar.tick()
-            return folds.error(fold, imputation), imputation
+            return start.error(fold, imputation), imputation
 
         done = over_folds(folds.n_folds, run, n_parallel(folds, options.n_jobs))
         errors, imputations = zip(*done, strict=True)
         return _Visit(np.array(errors), imputations)
 
-    def surface_of(index: Index) -> tuple[ImputedFolds, Surface]:
-        imputed = replace(folds, imputations=visited[index].imputations)
-        found = compute_surface(Problems(imputed), surface.alphas, grid, options, bar)
-        return imputed, found.supported()
+    def surface_of(index: Index) -> tuple[ImputedSamples, Surface]:
+        imputed = replace(start, imputations=visited[index].imputations)
+        problems = Problems(imputed.folds())
+        return imputed, compute_surface(problems, surface.alphas, grid, options, bar).supported()
 
     last = choose_index(surface)
     choice: Index | None = None
-    imputed, found = folds, surface
+    imputed, found = start, surface
     while last not in visited and len(visited) < _ROUNDS:
         visited[last] = visit(last)
         choice = last
@@ -366,37 +377,35 @@ def _search_ranks(
     assert best is not None
     if best != choice:
         imputed, found = surface_of(best)
-    fold_mse = found.fold_mse
-    fold_mse[(slice(None), 0, *best)] = visited[best].errors
+    found.fold_mse[(slice(None), 0, *best)] = visited[best].errors
     # The error of ridge regression is not that of outputs which another model has imputed.
-    found = replace(found, fold_mse=fold_mse, null_mse=null_mse, ridge_mse=math.nan)
+    found = replace(found, null_mse=surface.null_mse, ridge_mse=math.nan)
     warn_at_edge(found, found.alphas, "alphas")
     results = results_of(found, shape, options)
     results["fitted_index"] = np.array(list(visited))
     results["fitted_mse"] = np.array([v.errors.mean() for v in visited.values()])
-    problems, single = Problems(imputed), single_choice(best, results, options)
+    single = single_choice(best, results, options)
     if not options.stacks:
-        return MissingSearch(problems, results, single)
-    stacked = choose(problems, found, results, options)
+        return _Chosen(imputed, results, single)
+    stacked = choose(Problems(imputed.folds()), found, results, options)
     stack = _exact_stack(imputed, stacked, options)
     if stack is None or not stack.cross_fitted_mse < visited[best].errors.mean():
-        return MissingSearch(problems, results, single)
+        return _Chosen(imputed, results, single)
     mixed = replace(stacked, index=best, error=stack.cross_fitted_mse, stack=stack)
-    pilot = options.structure(single.rank), single.alpha
-    return MissingSearch(problems, results, mixed, pilot)
+    return _Chosen(imputed, results, mixed, (options.structure(single.rank), single.alpha))
 
 
-def _exact_stack(folds: ImputedFolds, choice: Choice, options: SearchOptions) -> Stack | None:
+def _exact_stack(imputed: ImputedSamples, choice: Choice, options: SearchOptions) -> Stack | None:
     """The stack with its error over observed entries, in place of that over imputed ones."""
-    stack, alpha, errors = choice.stack, scaled_alpha(choice.alpha, folds.x_unit), []
+    stack, data, errors = choice.stack, imputed.data, []
     if stack is None:
         return None
-    for fold, imputation in enumerate(folds.imputations):
-        problem = imputation.problem.at(alpha)
-        structure = options.structure(stack.mask.shape)
-        found = structure.approximate(problem, folds.shape[0], rotate=True).masked(stack.mask)
+    structure = options.structure(stack.mask.shape)
+    for fold, imputation in enumerate(imputed.imputations):
+        problem = imputation.problem.at(scaled_alpha(choice.alpha, data.x_unit))
+        found = structure.approximate(problem, data.n_features, stack.mask)
         mixed = replace(imputation, predict=_predictor(problem, found.tucker))
-        errors.append(folds.error(fold, mixed))
+        errors.append(imputed.error(fold, mixed))
     shift = float(np.mean(errors)) - stack.mse
     return replace(
         stack,
@@ -405,7 +414,3 @@ def _exact_stack(folds: ImputedFolds, choice: Choice, options: SearchOptions) ->
         path_mse=stack.path_mse + shift,
         path_cross_fitted_mse=stack.path_cross_fitted_mse + shift,
     )
-
-
-def _range(folds: ImputedFolds) -> range:
-    return range(folds.n_folds)

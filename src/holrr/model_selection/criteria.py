@@ -67,7 +67,7 @@ def criterion_results(folds: Any, options: SearchOptions) -> dict[str, Any]:
     """
     alphas = default_penalties(folds) if options.alphas is None else options.alphas
     scaled = scaled_penalties(alphas, folds)
-    grid = plan_ranks(folds, options, alphas.size)
+    grid, _ = plan_ranks(folds, options, alphas.size)
     mse = np.empty((folds.n_candidates, len(alphas), *grid.caps))
     df = np.empty_like(mse)
     n, supported, key = 1.0, 1, options.criterion

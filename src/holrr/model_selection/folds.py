@@ -1,26 +1,27 @@
-"""Folds: the training problem and the held-out data of each fold, for every family of models.
+"""Folds: how the samples are split, and what a search needs of each part.
 
 A search needs little of the data: for each fold and candidate the training problem with the held-out
-data in its coordinates, the residuals of a fit to a fold, and the fit of the chosen model to all the
-data. A family of models is cross-validated by a record with these methods (`Folds`); this module has
-those of linear models, from samples (`SampleFolds`) and from moments alone (`MomentFolds`).
+data in its coordinates, the residuals of a fit to a fold, and penalties scaled to the data. Every family
+of models is cross-validated by building one record of such functions (`Folds`). This module has those
+of linear models, from samples (`sample_folds`) and from moments alone (`moment_folds`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cache
+from typing import Any
 
 import numpy as np
+from sklearn import model_selection as splitters
 
-from ..core.finite import check_finite
+from ..core.checks import check_finite
 from ..core.fit import Fit
 from ..core.leverage import std_factor
-from ..core.moments import merge_others
+from ..core.moments import CentredMoments, merge_others
 from ..core.namespace import Array, eigenvalues, namespace_of, on_host, to_numpy
 from ..core.spectral import (
     Spectral,
@@ -33,65 +34,70 @@ from ..data.arrays import as_slice, take
 from ..data.validation import Samples
 from ..linear.fit import LinearOptions, fit_data, fit_moments
 from ..streaming.moments import Moments
+from ..streaming.stream import Stream
 from .grid import default_alphas
 from .intervals import FoldResiduals, MomentResiduals, residual_outputs
-from .splits import Split, is_partition
 from .surface import HeldOut
 
-__all__ = ["Folds", "MomentFolds", "Problems", "SampleFolds", "check_fold_moments", "input_trace"]
-__all__ += ["sample_residuals"]
+__all__ = ["Folds", "Problems", "Split", "check_fold_moments", "check_splits", "gather_folds"]
+__all__ += ["input_trace", "is_partition", "labels_of", "moment_folds", "partition_of"]
+__all__ += ["pieces_of", "sample_folds", "sample_residuals", "split"]
 
 _BLOCK = 2**26  # bytes of scattered outputs that are copied together
 _KEPT = 2**28  # bytes of the outputs of problems that are kept
 
 
-class Folds(Protocol):
+@dataclass(frozen=True, eq=False)
+class Folds:
     """What a search needs of the data.
 
     Candidates are what is tried apart from penalties and ranks: the kernels of a kernel search, for
     instance. Penalties are in the units of the scaled data.
+
+    Parameters
+    ----------
+    n_folds : int
+    shape : tuple of int
+        Shape of the coefficients, input mode first.
+    max_input_rank : int
+        No fold supports more input directions than this.
+    problem : callable
+        ``problem(fold, candidate, min_alpha)`` gives the training problem and the held-out data,
+        for penalties of at least `min_alpha`.
+    full_problem : callable
+        ``full_problem(candidate, min_alpha)`` gives the problem of all the data, and the sum of
+        their weights.
+    residuals : callable
+        ``residuals(fold, candidate, fit)`` gives the residuals of a fit to the training part.
+    default_alphas : callable
+        Gives penalties scaled to the data, in equal ratios.
+    refit : callable
+        ``refit(candidate, options, mask)`` fits a model to all the data.
+    total : callable or None
+        Gives the moments of all the data, where the folds have moments.
+    prepare : callable
+        ``prepare(candidate)`` computes what the folds share, before they run in threads.
+    n_candidates : int
+    x_unit, y_unit : float
+        Powers of two that inputs and outputs were divided by.
+    device : array or None
+        An array of the data, where they lie on an accelerator.
     """
 
-    @property
-    def n_folds(self) -> int: ...
-
-    @property
-    def n_candidates(self) -> int: ...
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the coefficients, input mode first."""
-
-    @property
-    def max_input_rank(self) -> int:
-        """No fold supports more input directions than this."""
-
-    @property
-    def x_unit(self) -> float:
-        """Power of two that the inputs were divided by."""
-
-    @property
-    def y_unit(self) -> float:
-        """Power of two that the outputs were divided by."""
-
-    @property
-    def device(self) -> Array | None:
-        """An array of the data, where they lie on an accelerator."""
-
-    def prepare(self, candidate: int) -> None:
-        """Compute what the folds of a candidate share, before they are processed in threads."""
-
-    def problem(self, fold: int, candidate: int, min_alpha: float) -> tuple[Spectral, HeldOut]:
-        """Training problem and held-out data, for penalties of at least `min_alpha`."""
-
-    def full_problem(self, candidate: int, min_alpha: float) -> tuple[Spectral, float]:
-        """The problem of all the data, and the sum of their weights."""
-
-    def default_alphas(self) -> np.ndarray:
-        """Penalties scaled to the data, in equal ratios."""
-
-    def residuals(self, fold: int, candidate: int, fit: Fit) -> FoldResiduals | MomentResiduals:
-        """The residuals of a fit to the training part of a fold."""
+    n_folds: int
+    shape: tuple[int, ...]
+    max_input_rank: int
+    problem: Callable[[int, int, float], tuple[Spectral, Any]]
+    full_problem: Callable[[int, float], tuple[Spectral, float]]
+    residuals: Callable[[int, int, Fit], FoldResiduals | MomentResiduals]
+    default_alphas: Callable[[], np.ndarray]
+    refit: Callable[[int, Any, np.ndarray | None], Fit]
+    total: Callable[[], CentredMoments] | None = None
+    prepare: Callable[[int], object] = lambda candidate: None
+    n_candidates: int = 1
+    x_unit: float = 1.0
+    y_unit: float = 1.0
+    device: Array | None = None
 
 
 class Problems:
@@ -123,90 +129,223 @@ class Problems:
         return 8 * n * math.prod(self.folds.shape) <= _KEPT
 
 
-# ---------------------------------------------------------------- moments
+# ---------------------------------------------------------------- folds of linear models
 
 
-@dataclass(frozen=True, eq=False)
-class MomentFolds:
+def moment_folds(
+    parts: Sequence[CentredMoments],
+    splits: Sequence[Split] | None = None,
+    *,
+    fit_intercept: bool = True,
+) -> Folds:
     """Folds of which only the moments of parts, of disjoint samples, are known.
 
     Parameters
     ----------
     parts : list of Moments
-    splits : list of index pairs, or None
+    splits : list of index pairs, optional
         The parts to train on and to test on; by default each part is tested once, with all others
         to train on.
     fit_intercept : bool
     """
 
-    parts: Sequence[Moments]
-    splits: Sequence[Split] | None = None
-    fit_intercept: bool = True
+    @cache
+    def training() -> list[CentredMoments]:
+        if splits is None:
+            return merge_others(parts)
+        return [_merged(parts, train) for train, _ in splits]
 
-    n_candidates = 1
-    x_unit = y_unit = 1.0
+    @cache
+    def total() -> CentredMoments:
+        return parts[0].merge(*parts[1:])
 
-    @property
-    def n_folds(self) -> int:
-        return len(self.parts if self.splits is None else self.splits)
+    def held_out(fold: int) -> CentredMoments:
+        return parts[fold] if splits is None else _merged(parts, splits[fold][1])
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.parts[0].n_features, *self.parts[0].output_shape)
+    def problem(fold: int, candidate: int, min_alpha: float) -> tuple[Spectral, HeldOut]:
+        found = spectral_from_moments(training()[fold].centred(fit_intercept))
+        return found, HeldOut.from_moments(found, held_out(fold))
 
-    @property
-    def max_input_rank(self) -> int:
-        n = np.array([part.n_samples for part in self.parts])
-        n_train = n.sum() - n if self.splits is None else [n[t].sum() for t, _ in self.splits]
-        return min(self.shape[0], int(max(n_train)))
+    def full_problem(candidate: int, min_alpha: float) -> tuple[Spectral, float]:
+        return spectral_from_moments(total().centred(fit_intercept)), total().weight
 
-    @property
-    def device(self) -> Array | None:
-        Sxx = self.parts[0].Sxx
-        return None if on_host(Sxx) else Sxx
-
-    @cached_property
-    def training(self) -> list[Moments]:
-        """Training moments of each fold."""
-        if self.splits is None:
-            return merge_others(self.parts)
-        return [self._merged(train) for train, _ in self.splits]
-
-    def prepare(self, candidate: int) -> None:
-        _ = self.training
-
-    @cached_property
-    def total(self) -> Moments:
-        """Moments of all folds together."""
-        return self.parts[0].merge(*self.parts[1:])
-
-    def held_out(self, fold: int) -> Moments:
-        """Test moments of a fold."""
-        return self.parts[fold] if self.splits is None else self._merged(self.splits[fold][1])
-
-    def _merged(self, index: np.ndarray) -> Moments:
-        first, *rest = (self.parts[i] for i in index)
-        return first.merge(*rest)
-
-    def problem(self, fold: int, candidate: int, min_alpha: float) -> tuple[Spectral, HeldOut]:
-        problem = spectral_from_moments(self.training[fold].centred(self.fit_intercept))
-        return problem, HeldOut.from_moments(problem, self.held_out(fold))
-
-    def full_problem(self, candidate: int, min_alpha: float) -> tuple[Spectral, float]:
-        centred = self.total.centred(self.fit_intercept)
-        return spectral_from_moments(centred), self.total.weight
-
-    def default_alphas(self) -> np.ndarray:
-        m = self.total.centred(self.fit_intercept)
+    def alphas() -> np.ndarray:
+        m = total().centred(fit_intercept)
         trace = float(namespace_of(m.Sxx).linalg.trace(m.Sxx))
-        return default_alphas(trace, min(m.n_samples, self.shape[0]))
+        return default_alphas(trace, min(m.n_samples, m.n_features))
 
-    def residuals(self, fold: int, candidate: int, fit: Fit) -> MomentResiduals:
-        return MomentResiduals(fit, self.held_out(fold))
+    n, first = np.array([part.n_samples for part in parts]), parts[0]
+    n_train = n.sum() - n if splits is None else [n[train].sum() for train, _ in splits]
+    return Folds(
+        n_folds=len(n_train),
+        shape=(first.n_features, *first.output_shape),
+        max_input_rank=min(first.n_features, int(max(n_train))),
+        problem=problem,
+        full_problem=full_problem,
+        residuals=lambda fold, candidate, fit: MomentResiduals(fit, held_out(fold)),
+        default_alphas=alphas,
+        refit=lambda candidate, options, mask: fit_moments(total(), options, mask),
+        total=total,
+        prepare=lambda candidate: training(),
+        device=None if on_host(first.Sxx) else first.Sxx,
+    )
 
-    def refit(self, options: LinearOptions, mask: np.ndarray | None = None) -> Fit:
-        """Fit a model to all the data."""
-        return fit_moments(self.total, options, mask)
+
+def _merged(parts: Sequence[CentredMoments], index: np.ndarray) -> CentredMoments:
+    first, *rest = (parts[i] for i in index)
+    return first.merge(*rest)
+
+
+def sample_folds(
+    data: Samples,
+    splits: Sequence[Split],
+    *,
+    fit_intercept: bool = True,
+    response_grams: bool = False,
+    solver: str = "auto",
+    max_bytes: float = math.inf,
+) -> Folds:
+    """Folds of samples in memory.
+
+    Where the folds partition the data, each fold's moments are gathered once and the training
+    moments are merged from those of the other folds, never found by subtraction; other splits are
+    gathered one by one. Training sets with fewer samples than features, and those whose ``X'X``
+    would lose too many digits, are decomposed themselves.
+
+    Parameters
+    ----------
+    data : Samples
+        Scaled; complete.
+    splits : list of index pairs
+        Empty where only the problem of all the data is needed.
+    fit_intercept, response_grams : bool
+    solver : {"auto", "cholesky", "eigh", "svd"}
+    max_bytes : float
+        If the moments of all folds would take more, they are not held at the same time.
+    """
+    n_features, is_auto = data.n_features, solver == "auto"
+    options = {
+        "solver": "eigh" if solver == "cholesky" else solver,
+        "fit_intercept": fit_intercept,
+        "response_grams": response_grams,
+    }
+    dtype = "float32" if data.X.dtype == namespace_of(data.X).float32 else "float64"
+
+    def is_wide(n_samples: int) -> bool:
+        """Whether the samples themselves are decomposed rather than ``X'X``."""
+        return solver == "svd" or (is_auto and n_samples < n_features)
+
+    def keeps(s: Array, alpha: float) -> bool:
+        """Whether half of the digits survive the squared condition number (as in a single fit)."""
+        return not is_auto or keeps_digits(s, alpha, n_features, dtype)
+
+    @cache
+    def merged() -> Folds | None:
+        """The folds by their moments, where they are a partition and these fit in memory."""
+        # Moments of the folds, of what precedes each of them and of their complements.
+        held = 3 * len(splits) * 8 * n_features * math.prod(data.output_shape)
+        tall = any(not is_wide(train.size) for train, _ in splits)
+        if not (tall and held <= max_bytes and is_partition(splits, data.n_samples)):
+            return None
+        parts = []
+        with _located(data):
+            for _, test in splits:
+                parts.append(_moments_of(data, test, response_grams))
+        return moment_folds(parts, fit_intercept=fit_intercept)
+
+    def problem(fold: int, candidate: int, min_alpha: float) -> tuple[Spectral, HeldOut]:
+        train, test = splits[fold]
+        with _located(data):
+            if not is_wide(train.size):
+                by_moments = merged()
+                if by_moments is not None:
+                    found, held = by_moments.problem(fold, candidate, min_alpha)
+                else:
+                    moments = _moments_of(data, train, response_grams)
+                    found = spectral_from_moments(moments.centred(fit_intercept))
+                    held = HeldOut.from_moments(found, _moments_of(data, test, response_grams))
+                if keeps(found.s, min_alpha):
+                    return found, held
+            seen, unseen = data.rows(train), data.rows(test)
+            found = spectral_from_arrays(seen.X, seen.Y, seen.w, min_alpha=min_alpha, **options)
+            xp = namespace_of(unseen.X)
+            F = (xp.astype(unseen.X, xp.float64, copy=False) - found.mean_x) @ found.basis
+            return found, HeldOut.from_features(F, unseen.Y, found.mean_y, unseen.w)
+
+    def full_problem(candidate: int, min_alpha: float) -> tuple[Spectral, float]:
+        found = spectral_from_samples(data.X, data.Y, data.w, min_alpha=min_alpha, **options)
+        return found, data.weight
+
+    def refit(candidate: int, chosen: LinearOptions, mask: np.ndarray | None) -> Fit:
+        by_moments = merged()
+        if by_moments is not None and data.x_unit == data.y_unit == 1.0:
+            total = by_moments.total()
+            lam = eigenvalues(total.centred(fit_intercept).Sxx)
+            if keeps(np.sqrt(np.maximum(lam, 0.0)), chosen.alpha):
+                return fit_moments(total, chosen, mask)
+        return fit_data(data, chosen, mask=mask)[0]
+
+    def prepare(candidate: int) -> None:
+        by_moments = merged()
+        if by_moments is not None:
+            by_moments.prepare(candidate)
+
+    largest = max((train.size for train, _ in splits), default=data.n_samples)
+    return Folds(
+        n_folds=len(splits),
+        shape=(n_features, *data.output_shape),
+        max_input_rank=min(n_features, largest),
+        problem=problem,
+        full_problem=full_problem,
+        residuals=lambda fold, candidate, fit: sample_residuals(data, splits[fold][1], fit),
+        default_alphas=lambda: default_alphas(*input_trace(data, fit_intercept)),
+        refit=refit,
+        prepare=prepare,
+        x_unit=data.x_unit,
+        y_unit=data.y_unit,
+        device=None if on_host(data.X) else data.X,
+    )
+
+
+@contextmanager
+def _located(data: Samples) -> Iterator[None]:
+    """Errors give the position of a bad entry in all the data, not in a fold of them."""
+    try:
+        yield
+    except ValueError:
+        check_finite(data.Y, "y")
+        raise
+
+
+def _moments_of(data: Samples, index: np.ndarray, response_grams: bool) -> CentredMoments:
+    """Moments of some samples; scattered ones are copied a block at a time."""
+    if data.w is not None:  # samples without weight do not count, and a block of them has no mean
+        index = index[to_numpy(data.w)[index] > 0]
+    # Merging costs as much as some samples do: blocks have more samples than features.
+    step = max(_BLOCK // (8 * math.prod(data.output_shape)), 4 * data.n_features, 64)
+    step = index.size if isinstance(as_slice(index), slice) else step
+    found = []
+    for start in range(0, index.size, step):
+        some = data.rows(index[start : start + step])
+        found.append(CentredMoments.from_checked(some.X, some.Y, some.w, response_grams))
+    return found[0].merge(*found[1:])
+
+
+def sample_residuals(data: Samples, rows: np.ndarray, fit: Fit) -> FoldResiduals:
+    """Residuals of a linear fit at some of the samples."""
+    X, Y = take(data.X, rows), residual_outputs(data.Y)
+    assert fit.hat is not None
+    return FoldResiduals.of(fit, X, std_factor(fit.hat, X), Y, data.w, rows)
+
+
+def input_trace(data: Samples, fit_intercept: bool) -> tuple[float, int]:
+    """``sum w ||x - mean||^2``, the trace of ``X'X``, and over how many directions it is spread."""
+    xp = namespace_of(data.X)
+    X = xp.astype(data.X, xp.float64, copy=False)
+    w = xp.ones_like(X[:, 0]) if data.w is None else data.w
+    if fit_intercept:
+        X = X - (w @ X) / xp.sum(w)
+    return float(xp.sum(w @ (X * X))), min(X.shape)
 
 
 def check_fold_moments(moments: Any, response_grams: bool) -> list[Moments]:
@@ -233,191 +372,176 @@ def check_fold_moments(moments: Any, response_grams: bool) -> list[Moments]:
     return parts
 
 
-# ---------------------------------------------------------------- samples
+# ---------------------------------------------------------------- splits
+
+Split = tuple[np.ndarray, np.ndarray]
+# Splitters that count the samples and look at nothing of them.
+_COUNTING = (splitters.KFold, splitters.RepeatedKFold, splitters.ShuffleSplit)
 
 
-@dataclass(frozen=True, eq=False)
-class SampleFolds:
-    """Folds of samples in memory.
+def split(data: Samples | Stream, cv: Any, groups: Any = None) -> list[Split]:
+    """Training and test indices of each fold; those of a stream are a partition, since it is read once."""
+    if isinstance(data, Stream):
+        return partition_of(data, cv, groups)
+    return check_splits(cv, data.X, data.Y, groups, data.w)
 
-    Where the folds partition the data, each fold's moments are gathered once and the training
-    moments are merged from those of the other folds, never found by subtraction; other splits are
-    gathered one by one. Training sets with fewer samples than features, and those whose ``X'X``
-    would lose too many digits, are decomposed themselves.
+
+def check_splits(
+    cv: Any, X: Array, Y: Array, groups: Any = None, sample_weight: Array | None = None
+) -> list[Split]:
+    """Pairs of training and test indices, each side with samples of positive weight."""
+    n = X.shape[0]
+    if groups is not None and np.shape(groups) != (n,):
+        raise ValueError(
+            f"groups must have one entry for each of the {n} samples; got {np.shape(groups)}."
+        )
+    # What is on an accelerator need not come over to be counted.
+    splitter = splitters.check_cv(cv)
+    far = not on_host(Y) and type(splitter) in _COUNTING
+    pairs = list(splitter.split(X, None if far else to_numpy(Y), groups))
+    if not pairs:
+        raise ValueError(f"cv must give at least one split; cv={cv!r} gave none.")
+    w = None if sample_weight is None else to_numpy(sample_weight)
+    return [
+        (_check_side(train, k, "training", n, w), _check_side(test, k, "test", n, w))
+        for k, (train, test) in enumerate(pairs)
+    ]
+
+
+def _check_side(index: Any, k: int, side: str, n: int, w: np.ndarray | None) -> np.ndarray:
+    index = np.asarray(index)
+    if index.dtype == bool:
+        if index.shape != (n,):
+            raise ValueError(
+                f"the {side} mask of split {k} of cv has shape {index.shape}; expected {(n,)}."
+            )
+        index = np.flatnonzero(index)
+    if index.size == 0:
+        raise ValueError(
+            f"the {side} side of split {k} of cv is empty; it needs a sample at least."
+        )
+    if index.ndim != 1 or not np.issubdtype(index.dtype, np.integer):
+        raise ValueError(
+            f"the {side} side of split {k} of cv must be a 1-d array of integers or a mask; got "
+            f"dtype {index.dtype} and shape {index.shape}."
+        )
+    if index.min() < -n or index.max() >= n:
+        bad = index[(index < -n) | (index >= n)][0]
+        raise ValueError(
+            f"the {side} side of split {k} of cv holds {bad}, but there are {n} samples."
+        )
+    if w is not None and not w[index].any():
+        raise ValueError(
+            f"the {side} side of split {k} of cv has zero sample_weight throughout; it needs a "
+            f"sample of positive weight."
+        )
+    return index % n
+
+
+def is_partition(splits: Sequence[Split], n_samples: int) -> bool:
+    """Whether each sample is tested once and each training set is what its test set leaves."""
+    tested = np.zeros(n_samples, dtype=int)
+    for train, test in splits:
+        tested[test] += 1
+        used = np.zeros(n_samples, dtype=bool)
+        used[train] = used[test] = True
+        if train.size + test.size != n_samples or not used.all():
+            return False
+    return bool((tested == 1).all())
+
+
+def gather_folds(
+    stream: Stream, cv: Any, groups: Any = None, response_grams: bool = False
+) -> tuple[list[Moments], list[Split] | None]:
+    """Moments of the folds of data beyond memory, from one pass over them.
+
+    Returns
+    -------
+    parts : list of Moments
+        Of the folds; where these are no partition, of the pieces that the splits cut the data into.
+    splits : list of index pairs, or None
+        The pieces to train on and to test on, where these are not the other folds and the fold.
+    """
+    splits, n = _splits_of(stream, cv, groups), stream.n_samples
+    if is_partition(splits, n):
+        return stream.fold_moments(labels_of(splits, n), len(splits), response_grams), None
+    labels, cut = pieces_of(splits, n, stream.weights)
+    n_pieces, d = int(labels.max()) + 1, stream.n_features
+    held = 8 * (n_pieces + 2 * len(splits)) * d * (d + math.prod(stream.output_shape))
+    if held > max(stream.max_bytes, 2**26):
+        raise ValueError(
+            f"cv={cv!r} cuts the data into {n_pieces} pieces, and the moments of all of them and "
+            f"of {len(splits)} splits would take {held / 2**20:.3g} MiB; the memory budget is "
+            f"{stream.max_bytes / 2**20:.3g} MiB. Take fewer splits, or KFold or GroupKFold."
+        )
+    return stream.fold_moments(labels, n_pieces, response_grams), cut
+
+
+def pieces_of(
+    splits: Sequence[Split], n_samples: int, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, list[Split]]:
+    """The pieces that the borders of splits cut the data into: each is on one side of every split.
+
+    Expanding windows and shuffled splits are sums of such pieces, so one pass over the data gives
+    the moments of all their sides.
 
     Parameters
     ----------
-    data : Samples
-        Scaled; complete.
     splits : list of index pairs
-        Empty where only the problem of all the data is needed.
-    fit_intercept, response_grams : bool
-    solver : {"auto", "cholesky", "eigh", "svd"}
-    max_bytes : float
-        If the moments of all folds would take more, they are not held at the same time.
+    n_samples : int
+    weights : array of shape (n_samples,), optional
+
+    Returns
+    -------
+    labels : array of shape (n_samples,)
+        The piece of each sample; -1 for those without weight.
+    splits : list of index pairs
+        The same splits in pieces.
+
+    Examples
+    --------
+    >>> windows = [(np.arange(2), np.arange(2, 4)), (np.arange(4), np.arange(4, 6))]
+    >>> labels, cut = pieces_of(windows, 6)
+    >>> labels.tolist(), [tuple(side.tolist() for side in split) for split in cut]
+    ([1, 1, 2, 2, 0, 0], [([1], [2]), ([1, 2], [0])])
     """
-
-    data: Samples
-    splits: Sequence[Split]
-    fit_intercept: bool = True
-    response_grams: bool = False
-    solver: str = "auto"
-    max_bytes: float = math.inf
-
-    n_candidates = 1
-
-    @property
-    def n_folds(self) -> int:
-        return len(self.splits)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.data.n_features, *self.data.output_shape)
-
-    @property
-    def max_input_rank(self) -> int:
-        largest = max((train.size for train, _ in self.splits), default=self.data.n_samples)
-        return min(self.data.n_features, largest)
-
-    @property
-    def x_unit(self) -> float:
-        return self.data.x_unit
-
-    @property
-    def y_unit(self) -> float:
-        return self.data.y_unit
-
-    @property
-    def device(self) -> Array | None:
-        return None if on_host(self.data.X) else self.data.X
-
-    @cached_property
-    def merged(self) -> MomentFolds | None:
-        """The moments of all folds, where they are a partition and fit in memory."""
-        if not self._can_merge():
-            return None
-        with self._located():
-            parts = [self._moments(test) for _, test in self.splits]
-        return MomentFolds(parts, fit_intercept=self.fit_intercept)
-
-    def prepare(self, candidate: int) -> None:
-        if self.merged is not None:
-            self.merged.prepare(candidate)
-
-    def problem(self, fold: int, candidate: int, min_alpha: float) -> tuple[Spectral, HeldOut]:
-        train, test = self.splits[fold]
-        with self._located():
-            if not self._is_wide(train.size):
-                if self.merged is not None:
-                    problem, held_out = self.merged.problem(fold, candidate, min_alpha)
-                else:
-                    moments = self._moments(train).centred(self.fit_intercept)
-                    problem = spectral_from_moments(moments)
-                    held_out = HeldOut.from_moments(problem, self._moments(test))
-                if self._keeps_digits(problem.s, min_alpha):
-                    return problem, held_out
-            return self._problem_of_samples(train, test, min_alpha)
-
-    def full_problem(self, candidate: int, min_alpha: float) -> tuple[Spectral, float]:
-        data, options = self.data, self._options(min_alpha)
-        return spectral_from_samples(data.X, data.Y, data.w, **options), data.weight
-
-    def default_alphas(self) -> np.ndarray:
-        return default_alphas(*input_trace(self.data, self.fit_intercept))
-
-    def residuals(self, fold: int, candidate: int, fit: Fit) -> FoldResiduals:
-        return sample_residuals(self.data, self.splits[fold][1], fit)
-
-    def refit(
-        self,
-        options: LinearOptions,
-        mask: np.ndarray | None = None,
-        weights: Sequence[np.ndarray] | None = None,
-    ) -> Fit:
-        """Fit a model to all the data, in the units of the user's data."""
-        data = self.data
-        if self.merged is not None and data.x_unit == data.y_unit == 1.0:
-            total = self.merged.total
-            lam = eigenvalues(total.centred(self.fit_intercept).Sxx)
-            if self._keeps_digits(np.sqrt(np.maximum(lam, 0.0)), options.alpha):
-                return fit_moments(total, options, mask).unweighted(weights)
-        return fit_data(data, options, mask=mask)[0].unweighted(weights)
-
-    # ------------------------------------------------------------ helpers
-
-    @contextmanager
-    def _located(self) -> Iterator[None]:
-        """Errors give the position of a bad entry in all the data, not in a fold of them."""
-        try:
-            yield
-        except ValueError:
-            check_finite(self.data.Y, "y")
-            raise
-
-    def _can_merge(self) -> bool:
-        data = self.data
-        # Moments of the folds, of what precedes each of them and of their complements.
-        held = 3 * len(self.splits) * 8 * data.n_features * math.prod(data.output_shape)
-        tall = any(not self._is_wide(train.size) for train, _ in self.splits)
-        return tall and held <= self.max_bytes and is_partition(self.splits, data.n_samples)
-
-    def _is_wide(self, n_samples: int) -> bool:
-        """Whether the samples themselves are decomposed rather than ``X'X``."""
-        wide = n_samples < self.data.n_features
-        return self.solver == "svd" or (self.solver == "auto" and wide)
-
-    def _keeps_digits(self, s: Array, alpha: float) -> bool:
-        """Whether half of the digits survive the squared condition number (as in a single fit)."""
-        if self.solver != "auto":
-            return True
-        X = self.data.X
-        dtype = "float32" if X.dtype == namespace_of(X).float32 else "float64"
-        return keeps_digits(s, alpha, X.shape[1], dtype)
-
-    def _moments(self, index: np.ndarray) -> Moments:
-        """Moments of some samples; scattered ones are copied a block at a time."""
-        data = self.data
-        if data.w is not None:  # samples without weight do not count, and a block of them has no mean
-            index = index[to_numpy(data.w)[index] > 0]
-        # Merging costs as much as some samples do: blocks have more samples than features.
-        step = max(_BLOCK // (8 * math.prod(data.output_shape)), 4 * data.n_features, 64)
-        step = index.size if isinstance(as_slice(index), slice) else step
-        found = []
-        for start in range(0, index.size, step):
-            some = data.rows(index[start : start + step])
-            found.append(Moments.from_checked(some.X, some.Y, some.w, self.response_grams))
-        return found[0].merge(*found[1:])
-
-    def _problem_of_samples(
-        self, train: np.ndarray, test: np.ndarray, min_alpha: float
-    ) -> tuple[Spectral, HeldOut]:
-        seen, held = self.data.rows(train), self.data.rows(test)
-        problem = spectral_from_arrays(seen.X, seen.Y, seen.w, **self._options(min_alpha))
-        xp = namespace_of(held.X)
-        F = (xp.astype(held.X, xp.float64, copy=False) - problem.mean_x) @ problem.basis
-        return problem, HeldOut.from_features(F, held.Y, problem.mean_y, held.w)
-
-    def _options(self, min_alpha: float) -> dict[str, Any]:
-        return {
-            "min_alpha": min_alpha,
-            "solver": "eigh" if self.solver == "cholesky" else self.solver,
-            "fit_intercept": self.fit_intercept,
-            "response_grams": self.response_grams,
-        }
+    sides = np.zeros((n_samples, len(splits)), dtype=np.int8)
+    for k, split in enumerate(splits):
+        for code, index in zip((1, 2), split, strict=True):
+            if np.unique(index).size < index.size:
+                raise ValueError(
+                    f"split {k} of cv holds a sample twice, which data beyond memory cannot; give "
+                    f"it a weight instead."
+                )
+            sides[index, k] += code
+    used = np.arange(n_samples) if weights is None else np.flatnonzero(weights > 0)
+    found, inverse = np.unique(sides[used], axis=0, return_inverse=True)
+    labels = np.full(n_samples, -1, dtype=np.intp)
+    labels[used] = inverse.reshape(-1)
+    return labels, [
+        (np.flatnonzero(column % 2 == 1), np.flatnonzero(column >= 2)) for column in found.T
+    ]
 
 
-def sample_residuals(data: Samples, rows: np.ndarray, fit: Fit) -> FoldResiduals:
-    """Residuals of a linear fit at some of the samples."""
-    X, Y = take(data.X, rows), residual_outputs(data.Y)
-    assert fit.hat is not None
-    return FoldResiduals.of(fit, X, std_factor(fit.hat, X), Y, data.w, rows)
+def _splits_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
+    samples = np.empty((stream.n_samples, 0))  # splitters ask for the number of samples only
+    return check_splits(cv, samples, samples, groups, stream.weights)
 
 
-def input_trace(data: Samples, fit_intercept: bool) -> tuple[float, int]:
-    """``sum w ||x - mean||^2``, the trace of ``X'X``, and over how many directions it is spread."""
-    xp = namespace_of(data.X)
-    X = xp.astype(data.X, xp.float64, copy=False)
-    w = xp.ones_like(X[:, 0]) if data.w is None else data.w
-    if fit_intercept:
-        X = X - (w @ X) / xp.sum(w)
-    return float(xp.sum(w @ (X * X))), min(X.shape)
+def partition_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
+    """The splits of data beyond memory, which are read once."""
+    splits = _splits_of(stream, cv, groups)
+    if not is_partition(splits, stream.n_samples):
+        raise ValueError(
+            f"data beyond memory are read once, so cv must test every sample once and train on all "
+            f"others, as KFold and GroupKFold do; cv={cv!r} does not."
+        )
+    return splits
+
+
+def labels_of(splits: Sequence[Split], n_samples: int) -> np.ndarray:
+    """For each sample the number of the split that tests it."""
+    labels = np.empty(n_samples, dtype=np.intp)
+    for fold, (_, test) in enumerate(splits):
+        labels[test] = fold
+    return labels

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from ..core.structures import check_rank
+from ..core.approximate import check_rank
 from ..core.warn import warn
 
 __all__ = ["RankGrid", "candidate_ranks", "check_penalties", "default_alphas", "falling_edge"]

@@ -377,9 +377,7 @@ def to_array_of(factor: np.ndarray, std: Any) -> Any:
     return factor.astype(std.dtype) if is_dask(std) else asarray_like(factor, std, dtype=std.dtype)
 
 
-def interval_factor(
-    kept: dict[str, Any], coverage: float, kind: str, noise: Any
-) -> np.ndarray:
+def interval_factor(kept: dict[str, Any], coverage: float, kind: str, noise: Any) -> np.ndarray:
     """Half-width of intervals in standard deviations, for all outputs or for each of them.
 
     Parameters

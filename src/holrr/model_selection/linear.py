@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -13,17 +12,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import TensorRegressor, scalar_if_0d
-from ..core.finite import check_finite
-from ..core.fit import Fit
+from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
+from ..core.checks import check_finite
 from ..core.namespace import asarray_like
 from ..core.output_weights import product_of
-from ..core.structures import FullRank, MatrixRank, MultilinearRank, Structure
-from ..core.threads import few_threads_for
 from ..core.warn import warn
-from ..data.arrays import ignores_missing
-from ..data.labels import Names
+from ..data.arrays import ignores_missing, is_dask
 from ..data.relabel import relabel
-from ..data.validation import Samples, names_of_moments, validate, validate_inputs
+from ..data.validation import Names, Samples, names_of_moments, validate, validate_inputs
 from ..linear.estimators import (
     HOLRR,
     LINEAR_CONSTRAINTS,
@@ -40,26 +36,15 @@ from ..linear.fit import (
     weighted,
 )
 from ..missing.fit import check_no_infinity, has_missing
-from ..missing.search import MissingSearch, mean_over, search_missing
+from ..missing.search import mean_over, search_missing
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
 from .criteria import CRITERIA, criterion_results
-from .folds import MomentFolds, Problems, SampleFolds, check_fold_moments
+from .folds import Folds, check_fold_moments, gather_folds, moment_folds, sample_folds, split
 from .grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
-from .intervals import Calibration, calibrate, interval_factor, to_array_of
+from .intervals import interval_factor, to_array_of
 from .pruning import pruned_surface
-from .search import (
-    Choice,
-    SearchOptions,
-    choose,
-    cross_validate,
-    fold_residuals,
-    in_units,
-    results_of,
-    select,
-    single_choice,
-)
-from .splits import gather_folds, split
+from .search import Choice, Found, SearchOptions, in_units, run_search
 
 __all__ = ["HOLRRCV", "LRRCV", "RLSCV", "Search", "search_attributes"]
 
@@ -73,8 +58,6 @@ SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
-# Estimated number of penalties that a search tries.
-_N_PENALTIES = 13
 
 
 class Search(TensorRegressor):
@@ -117,7 +100,13 @@ class Search(TensorRegressor):
                 "version. Fit again, with criterion='cv'."
             )
         factor = interval_factor(kept, coverage, kind, self.noise_)
-        mean, std = self._predict_with_std(validate_inputs(self, X))
+        self._check_noise()
+        checked = validate_inputs(self, X)
+        if is_dask(checked):
+            shape = np.shape(self.intercept_)
+            mean, std = (self._lazily(checked, m, shape) for m in ("_predict_array", "_std_array"))
+        else:
+            mean, std = self._evaluate(checked, return_std=True)
         width = std * to_array_of(factor, std)
         return relabel(self.labels_, X, mean - width), relabel(self.labels_, X, mean + width)
 
@@ -141,28 +130,54 @@ class Search(TensorRegressor):
 
 
 def search_attributes(
-    choice: Choice, results: dict[str, Any], key: str, y_unit: float
+    found: Found, model: Any, y_unit: float, weights: Sequence[np.ndarray] | None = None
 ) -> dict[str, Any]:
-    """The fitted attributes of a search that describe its choice."""
-    sign = -1.0
-    error = choice.error * (y_unit * y_unit if key.endswith("_mse") or key == "gcv" else 1.0)
-    found = {
-        "cv_results_": in_units(results, y_unit),
+    """The fitted attributes of a search that describe its choice.
+
+    Parameters
+    ----------
+    found : Found
+    model : estimator
+        The chosen model, fitted to all the data; its noise becomes that of held-out residuals.
+    y_unit : float
+        What the outputs were divided by.
+    weights : sequence of p arrays of shape (d_i,), optional
+        Weights of the outputs.
+    """
+    choice, results, squares = found.choice, found.results, y_unit * y_unit
+    is_square = found.key.endswith("_mse") or found.key == "gcv"
+    results = in_units(results, y_unit)
+    attributes: dict[str, Any] = {
+        "cv_results_": results,
         "best_index_": choice.index,
-        "best_score_": sign * error,
+        "best_score_": -choice.error * (squares if is_square else 1.0),
+        "best_estimator_": model,
         "alphas_": results["alphas"],
         "alpha_": choice.alpha,
     }
+    rank = choice.rank
     if choice.stack is not None:
-        stack, squares = choice.stack, y_unit * y_unit
-        found |= {
+        stack, n = choice.stack, results["n_parameters"].ndim
+        rank = tuple(i + 1 for i in choice.index[len(choice.index) - n :])
+        attributes |= {
             "stack_ranks_": list(stack.blocks),
             "stack_weights_": stack.weights,
             "stack_mse_": float(stack.mse) * squares,
             "stack_gap_": float(stack.gap) * squares,
         }
-        found["cv_results_"]["stack_path_mse"] = stack.path_cross_fitted_mse * squares
-    return found
+        results["stack_path_mse"] = stack.path_cross_fitted_mse * squares
+    if rank:
+        attributes["rank_"] = rank if isinstance(model.rank_, tuple) else rank[0]
+    if found.calibration is not None:
+        noise = y_unit * found.calibration.noise
+        if weights is not None:
+            v = product_of(weights)
+            noise = np.where(v > 0, noise / np.sqrt(np.where(v > 0, v, 1.0)), np.nan)
+        core = model.tucker_.core
+        model._noise = scalar_if_0d(asarray_like(noise, core, dtype=core.dtype))
+        attributes["_intervals"] = found.calibration.quantiles
+    attributes["_noise"] = vars(model).get("_noise")
+    return attributes
 
 
 class LinearSearch(Search):
@@ -225,24 +240,33 @@ class LinearSearch(Search):
         self._grid((data.n_features, *data.output_shape))  # raises for bad ranks
         if isinstance(data, Stream):
             refuse_output_weight(self.output_weight, "data that are read in blocks")
-            return self._fit_folds(self._stream_folds(data, groups), names, options)
-        weights = output_weights(self.output_weight, data.output_shape, names.labels)
-        data = weighted(data, weights)
+            folds = self._stream_folds(data, groups)
+            return self._assign_search(run_search(folds, options, self._fit_options), names)
+        weights = None
+        if self.output_weight is not None:
+            weights = output_weights(self.output_weight, data, names.labels)
+            data = weighted(data, weights)
+        data = data.scaled()
         splits = split(data, self.cv, groups) if self.criterion == "cv" else []
         if ignores_missing(self) and has_missing(data):
             check_no_infinity(data)
-            return self._fit_missing(data.scaled(), splits, names, options, weights)
-        if data.w is not None:  # samples without weight are not read later
-            check_finite(data.Y, "y")
-        folds = SampleFolds(
-            data.scaled(),
-            splits,
-            fit_intercept=self.fit_intercept,
-            response_grams=self.subspaces == "response",
-            solver=self.solver,
-            max_bytes=self.max_bytes,
-        )
-        return self._fit_folds(folds, names, options, weights)
+            found = search_missing(data, splits, options, self._fit_options)
+        else:
+            if data.w is not None:  # samples without weight are not read later
+                check_finite(data.Y, "y")
+            folds = sample_folds(
+                data,
+                splits,
+                fit_intercept=self.fit_intercept,
+                response_grams=self.subspaces == "response",
+                solver=self.solver,
+                max_bytes=self.max_bytes,
+            )
+            found = run_search(folds, options, self._fit_options)
+        error = None
+        if weights is not None and self.criterion == "cv":
+            error = unweighted_error(data, splits, self._fit_options(found.choice), found, weights)
+        return self._assign_search(found, names, data, weights, error)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_fold_moments(self, moments: Sequence[Moments]) -> Any:
@@ -272,10 +296,11 @@ class LinearSearch(Search):
         True
         """
         refuse_output_weight(self.output_weight, "moments")
-        folds = self._moment_folds(moments)
-        options = self._options()
-        check_search(options, folds.total.n_samples)
-        return self._fit_folds(folds, names_of_moments(self, folds.total), options)
+        folds, options = self._moment_folds(moments), self._options()
+        total = folds.total()
+        check_search(options, total.n_samples)
+        found = run_search(folds, options, self._fit_options)
+        return self._assign_search(found, names_of_moments(self, total))
 
     @classmethod
     def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
@@ -291,6 +316,7 @@ class LinearSearch(Search):
             structure=self._structure,
             alphas=check_penalties(self.alphas, "alphas"),
             criterion=self.criterion,
+            criteria=criterion_results,
             selection=resolve_selection(self),
             subspaces=self.subspaces,
             max_bytes=self.max_bytes,
@@ -300,86 +326,24 @@ class LinearSearch(Search):
             fit_intercept=self.fit_intercept,
         )
 
-    def _moment_folds(self, moments: Sequence[Moments], splits: Any = None) -> MomentFolds:
+    def _moment_folds(self, moments: Sequence[Moments], splits: Any = None) -> Folds:
         if self.solver == "svd":
             raise ValueError(
                 "solver='svd' factorises the samples themselves, which moments do not hold; use "
                 "solver='auto' or 'eigh' with moments."
             )
         parts = check_fold_moments(moments, self.subspaces == "response")
-        return MomentFolds(parts, splits, fit_intercept=self.fit_intercept)
+        return moment_folds(parts, splits, fit_intercept=self.fit_intercept)
 
-    def _stream_folds(self, data: Stream, groups: Any) -> MomentFolds:
+    def _stream_folds(self, data: Stream, groups: Any) -> Folds:
         """The moments of all folds from one pass over the data."""
         grams = self.subspaces == "response"
         if self.criterion == "cv":
             return self._moment_folds(*gather_folds(data, self.cv, groups, grams))
         return self._moment_folds(data.halves(grams))
 
-    def _fit_folds(
-        self,
-        folds: Any,
-        names: Names,
-        options: SearchOptions,
-        weights: Sequence[np.ndarray] | None = None,
-    ) -> Any:
-        """Error surface, choice or stack, refit to all the data, calibration of intervals."""
-        problems, calibration, key = Problems(folds), None, "mean_mse"
-        with few_threads_for(_N_PENALTIES * search_work(folds)):
-            if options.criterion == "cv":
-                surface = cross_validate(problems, options)
-                results = results_of(surface, folds.shape, options)
-                choice = choose(problems, surface, results, options)
-            else:
-                key, results = options.criterion, criterion_results(folds, options)
-                index = select(results, options.selection, folds.n_folds, key)
-                choice = single_choice(index, results, options, key)
-            fit = self._refit(folds, choice, weights)
-            if options.criterion == "cv":
-                residuals = fold_residuals(problems, choice, results["alphas"].min(), options)
-                calibration = calibrate(residuals, folds.shape[1:])
-        attributes = search_attributes(choice, results, key, folds.y_unit)
-        if weights is not None and options.criterion == "cv":
-            error = unweighted_error(folds, self._linear_options(choice), choice.mask, weights)
-            attributes["cv_results_"]["unweighted_mse"] = error
-        return self._assign_search(fit, names, choice, calibration, attributes, folds, weights)
-
-    def _fit_missing(
-        self,
-        data: Samples,
-        splits: Any,
-        names: Names,
-        options: SearchOptions,
-        weights: Sequence[np.ndarray] | None,
-    ) -> Any:
-        """The same steps with missing outputs."""
-        if self.subspaces == "response":
-            raise ValueError(
-                "subspaces='response' needs complete outputs, and entries of y are missing; use "
-                "subspaces='fitted'."
-            )
-        found = search_missing(data, splits, options)
-        choice, folds, results = found.choice, found.problems.folds, found.results
-        linear = self._linear_options(choice)
-        fit, n_dropped = fit_data(data, linear, mask=choice.mask, pilot=found.pilot)
-        residuals = fold_residuals(found.problems, choice, results["alphas"].min(), options)
-        calibration = calibrate(residuals, folds.shape[1:])
-        attributes = search_attributes(choice, results, "mean_mse", folds.y_unit)
-        if weights is not None:
-            error = unweighted_error(folds, linear, choice.mask, weights, found)
-            attributes["cv_results_"]["unweighted_mse"] = error
-        fit = fit.unweighted(weights)
-        attributes["n_dropped_"] = n_dropped
-        return self._assign_search(fit, names, choice, calibration, attributes, folds, weights)
-
-    def _refit(self, folds: Any, choice: Choice, weights: Sequence[np.ndarray] | None) -> Fit:
-        """Fit the choice to all the data."""
-        options = self._linear_options(choice)
-        if isinstance(folds, MomentFolds):
-            return folds.refit(options, choice.mask)
-        return folds.refit(options, choice.mask, weights)
-
-    def _linear_options(self, choice: Choice) -> LinearOptions:
+    def _fit_options(self, choice: Choice) -> LinearOptions:
+        """The options of the fit of a choice to all the data."""
         return LinearOptions(
             structure=self._structure(choice.rank),
             alpha=choice.alpha,
@@ -390,34 +354,23 @@ class LinearSearch(Search):
 
     def _assign_search(
         self,
-        fit: Fit,
+        found: Found,
         names: Names,
-        choice: Choice,
-        calibration: Calibration | None,
-        attributes: dict[str, Any],
-        folds: Any,
-        weights: Sequence[np.ndarray] | None,
+        data: Samples | None = None,
+        weights: Sequence[np.ndarray] | None = None,
+        unweighted_mse: float | None = None,
     ) -> Any:
         """Assign all fitted attributes, those of the chosen model among them."""
-        noise = None if calibration is None else calibrated_noise(calibration, fit, folds, weights)
-        n_dropped = attributes.get("n_dropped_", 0 if ignores_missing(self) else None)
-        model = self._model(choice)._assign_fit(fit, names, n_dropped)
-        if noise is not None:
-            model._noise = noise
-        attributes["n_dropped_"] = vars(model).get("n_dropped_")
-        rank = choice.rank if choice.stack is None else self._best_rank(attributes)
-        attributes["rank_"] = rank_attribute(model, rank)
-        attributes["n_iter_"] = vars(model).get("n_iter_")
-        attributes["_intervals"] = None if calibration is None else calibration.quantiles
-        noise = vars(model).get("_noise")
-        return self._assign(fit, names, best_estimator_=model, **{**attributes, "_noise": noise})
-
-    @staticmethod
-    def _best_rank(attributes: dict[str, Any]) -> tuple[int, ...]:
-        """The best single rank of a stack."""
-        index = attributes["best_index_"]
-        n = attributes["cv_results_"]["n_parameters"].ndim
-        return tuple(i + 1 for i in index[len(index) - n :])
+        y_unit = 1.0 if data is None else data.y_unit
+        fit = found.fit if weights is None else found.fit.unweighted(weights)
+        n_dropped = found.n_dropped if ignores_missing(self) and data is not None else None
+        model = self._model(found.choice)._assign_fit(fit, names, n_dropped)
+        attributes = search_attributes(found, model, y_unit, weights)
+        if unweighted_mse is not None:
+            attributes["cv_results_"]["unweighted_mse"] = unweighted_mse
+        for name in ("n_iter_", "n_dropped_"):
+            attributes[name] = vars(model).get(name)
+        return self._assign(fit, names, **attributes)
 
 
 class RLSCV(LinearSearch):
@@ -891,43 +844,17 @@ def resolve_ranks(estimator: Any) -> tuple[Any, Any]:
     return None, ranks
 
 
-def search_work(folds: Any) -> float:
-    """Estimated multiply-adds of one penalty."""
-    r, D = folds.max_input_rank, math.prod(folds.shape[1:])
-    return max(folds.n_folds, 1) * folds.n_candidates * 2 * r * D * (r + sum(folds.shape[1:]))
-
-
-def calibrated_noise(
-    calibration: Calibration, fit: Fit, folds: Any, weights: Sequence[np.ndarray] | None
-) -> Any:
-    """Noise of each output from held-out residuals, in the units and the type of the data."""
-    noise = folds.y_unit * calibration.noise
-    if weights is not None:
-        v = product_of(weights)
-        noise = np.where(v > 0, noise / np.sqrt(np.where(v > 0, v, 1.0)), np.nan)
-    core = fit.tucker.core
-    return scalar_if_0d(asarray_like(noise, core, dtype=core.dtype))
-
-
-def rank_attribute(model: Any, rank: tuple[int, ...]) -> Any:
-    """`rank_` of a search: a tuple, an int for matrices, None for ridge regression."""
-    if not rank:
-        return None
-    return rank if isinstance(model.rank_, tuple) else rank[0]
-
-
 def unweighted_error(
-    folds: Any,
+    data: Samples,
+    splits: Sequence[Any],
     options: LinearOptions,
-    mask: np.ndarray | None,
+    found: Found,
     weights: Sequence[np.ndarray],
-    found: MissingSearch | None = None,
 ) -> float:
     """Held-out error with all outputs alike, of a model that was fitted to weighted outputs."""
-    v, errors, data = product_of(weights), [], folds.data
-    pilot = None if found is None else found.pilot
-    for train, test in folds.splits:
-        fit, _ = fit_data(data.rows(train), options, mask=mask, pilot=pilot)
+    v, errors, mask = product_of(weights), [], found.choice.mask
+    for train, test in splits:
+        fit, _ = fit_data(data.rows(train), options, mask=mask, pilot=found.pilot)
         held = data.rows(test)
         predicted = fit.tucker.map_input(held.X * data.x_unit) + fit.intercept
         predicted = predicted / data.y_unit

@@ -219,9 +219,7 @@ class _Visits:
         self.min_alpha = math.inf
         # Where all ranks of a fit are candidates, ridge regression is one of them.
         full = all(cap >= d for cap, d in zip(grid.caps[1:], self.folds.shape[1:], strict=True))
-        self.has_ridge = (
-            full and grid.caps[0] >= self.folds.max_input_rank and grid.listed is None
-        )
+        self.has_ridge = full and grid.caps[0] >= self.folds.max_input_rank and grid.listed is None
 
     def _over_folds(self, run: Callable[[int], Any]) -> list[Any]:
         return over_folds(self.folds.n_folds, run, self.n_jobs)
@@ -318,7 +316,10 @@ class _Visits:
         return self.visited[key]
 
     def _visit(self, candidate: int, alpha: float, n_supported: int, stack: bool) -> Visit:
-        grid, scaled = self.grid.within_input_rank(n_supported), scaled_alpha(alpha, self.folds.x_unit)
+        grid, scaled = (
+            self.grid.within_input_rank(n_supported),
+            scaled_alpha(alpha, self.folds.x_unit),
+        )
         self.folds.prepare(candidate)
 
         def run(fold: int) -> tuple[np.ndarray, FoldTerms | None]:
@@ -432,11 +433,14 @@ class _Visits:
     ) -> Surface:
         """The surfaces of the places that were visited; NaN for the others."""
         grid = self.grid.within_input_rank(found.n_supported)
+        mask = grid.mask()
         fold_mse = np.full((self.folds.n_folds, *found.least.shape, *grid.caps), np.nan)
         for place in np.ndindex(found.least.shape):
             visit = self.visited.get((place[0], float(found.alphas[place[1]])))
             if visit is not None:
                 fold_mse[(slice(None), *place)] = visit.fold_mse
+        if mask is not None:
+            fold_mse[..., ~mask] = np.nan
         return Surface(
             fold_mse,
             found.alphas,
@@ -446,7 +450,7 @@ class _Visits:
             found.ridge_mse,
             screened,
             stacks,
-        ).masked(grid.mask())
+        )
 
 
 def _stack_error(visit: Visit) -> float:

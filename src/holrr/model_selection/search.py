@@ -1,8 +1,4 @@
-"""The steps of a search: error surface, choice or stack, calibration.
-
-    surface = cross_validate(problems, options)           # held-out errors of all candidates
-    choice = choose(problems, surface, options)           # one of them, or a mixture of ranks
-    residuals = fold_residuals(problems, choice, options) # of the choice, for prediction intervals
+"""A search, step by step: error surface, choice or stack, refit, calibration (`run_search`).
 
 Each step is a function from records to a record. The families of models differ by their folds
 (`folds.Folds`) and by the structure of their coefficients (`SearchOptions`).
@@ -13,29 +9,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
-from ..core.fit import scaled_alpha, solve
+from ..core.approximate import Structure
+from ..core.fit import Fit, fit_approximation, scaled_alpha
 from ..core.namespace import Array, asarray_like, device_of, is_numpy_array, namespace_of, to_numpy
-from ..core.structures import Structure
-from ..core.threads import limit_threads, n_threads_for
+from ..core.threads import few_threads_for, limit_threads, n_threads_for
 from ..progress import Progress, progress
-from .folds import Problems
+from .folds import Folds, Problems
 from .grid import RankGrid, parameter_counts, warn_at_edge, widened
+from .intervals import Calibration, calibrate
 from .stack import MAX_BLOCKS, FoldTerms, Stack, best_stack, stack_ranks
 from .surface import HeldOut, RankPath, error_surface, prepare_paths, rank_path
 
-__all__ = ["Choice", "SearchOptions", "Surface", "best_index", "choose", "cross_validate"]
+__all__ = ["Choice", "Found", "SearchOptions", "Surface", "best_index", "choose", "cross_validate"]
 __all__ += ["check_some_finite", "default_penalties", "fold_residuals", "in_units", "n_parallel"]
-__all__ += ["over_folds", "plan_ranks", "results_of", "scaled_penalties", "select"]
-__all__ += ["single_choice", "std_over_folds"]
+__all__ += ["over_folds", "plan_ranks", "results_of", "run_search", "scaled_penalties", "select"]
+__all__ += ["search_work", "single_choice", "std_over_folds"]
 
 Index = tuple[int, ...]
+
+# Estimated number of penalties that a search tries.
+_N_PENALTIES = 13
 
 SELECTIONS = ("stack", "min", "1se")
 
@@ -56,6 +56,8 @@ class SearchOptions:
         Penalties in the units of the user's data; None for those scaled to the data.
     criterion, selection, subspaces, max_bytes, n_jobs, verbose, fit_intercept
         As in `HOLRRCV`; the selection is resolved ("stack" only where it is possible).
+    criteria : callable or None
+        Computes the results of an information criterion, see `criteria.criterion_results`.
     prune : callable or None
         Computes only the surfaces that can contain the choice, see `pruning.pruned_surface`.
     named_candidates : bool
@@ -67,6 +69,7 @@ class SearchOptions:
     structure: Callable[[Index], Structure]
     alphas: np.ndarray | None = None
     criterion: str = "cv"
+    criteria: Callable[..., dict[str, Any]] | None = None
     selection: Any = "stack"
     subspaces: str = "fitted"
     max_bytes: float = 2**30
@@ -80,6 +83,69 @@ class SearchOptions:
     def stacks(self) -> bool:
         """Whether a mixture of ranks is chosen."""
         return isinstance(self.selection, str) and self.selection == "stack"
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The result of a search.
+
+    Parameters
+    ----------
+    choice : Choice
+    results : dict
+        As `cv_results_`, in the units of the scaled data.
+    fit : Fit
+        Of the choice to all the data, in the units of the user's data.
+    calibration : Calibration or None
+        Of prediction intervals, where there are folds.
+    key : str
+        Which of the results was minimised.
+    n_dropped : int
+        Number of samples without any observed output.
+    pilot : pair of Structure and float, or None
+        Structure and penalty of the model that imputes missing entries for a mixture of ranks.
+    """
+
+    choice: Choice
+    results: dict[str, Any]
+    fit: Fit
+    calibration: Calibration | None
+    key: str = "mean_mse"
+    n_dropped: int = 0
+    pilot: tuple[Structure, float] | None = None
+
+
+def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choice], Any]) -> Found:
+    """Choose by cross-validation or a criterion, and fit the choice to all the data.
+
+    Parameters
+    ----------
+    folds : Folds
+    options : SearchOptions
+    fit_options : callable
+        From a choice to the options of its fit.
+    """
+    problems = Problems(folds)
+    with few_threads_for(_N_PENALTIES * search_work(folds)):
+        folds.prepare(0)
+        if options.criterion != "cv":
+            key, results = options.criterion, options.criteria(folds, options)
+            index = select(results, options.selection, folds.n_folds, key)
+            choice = single_choice(index, results, options, key)
+            fit = folds.refit(choice.candidate, fit_options(choice), None)
+            return Found(choice, results, fit, None, key)
+        surface = cross_validate(problems, options)
+        results = results_of(surface, folds.shape, options)
+        choice = choose(problems, surface, results, options)
+        fit = folds.refit(choice.candidate, fit_options(choice), choice.mask)
+        residuals = fold_residuals(problems, choice, results["alphas"].min(), options)
+        return Found(choice, results, fit, calibrate(residuals, folds.shape[1:]))
+
+
+def search_work(folds: Folds) -> float:
+    """Estimated multiply-adds of one penalty."""
+    r, D = folds.max_input_rank, math.prod(folds.shape[1:])
+    return max(folds.n_folds, 1) * folds.n_candidates * 2 * r * D * (r + sum(folds.shape[1:]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +181,6 @@ class Surface:
     screened_mse: np.ndarray | None = None
     stacks: dict[Index, Stack] | None = None
 
-    @property
-    def n_folds(self) -> int:
-        return self.fold_mse.shape[0]
-
     @cached_property
     def device_mean(self) -> Array:
         """Mean over the folds, where the errors are."""
@@ -150,10 +212,8 @@ class Surface:
         place = int(np.nanargmin(to_numpy(mean[best, :])))
         return least, to_numpy(xp.reshape(folds, (folds.shape[0], -1))[:, place])
 
-    def masked(self, mask: np.ndarray | None) -> Surface:
+    def masked(self, mask: np.ndarray) -> Surface:
         """With NaN for the ranks that are not candidates."""
-        if mask is None:
-            return self
         errors = self.fold_mse
         if is_numpy_array(errors):
             errors[..., ~mask] = np.nan
@@ -170,8 +230,8 @@ class Surface:
         mask = grid.mask()
         if mask is None and grid.caps == self.grid.caps:
             return self
-        cut = self.fold_mse[:, :, :, : grid.caps[0], ...]
-        return replace(self, fold_mse=cut, grid=grid).masked(mask)
+        found = replace(self, fold_mse=self.fold_mse[:, :, :, : grid.caps[0], ...], grid=grid)
+        return found if mask is None else found.masked(mask)
 
 
 def _least_of_rows(A: Array) -> np.ndarray:
@@ -197,8 +257,7 @@ def cross_validate(problems: Problems, options: SearchOptions) -> Surface:
     """
     folds, given = problems.folds, options.alphas
     alphas = default_penalties(folds) if given is None else given
-    grid = plan_ranks(folds, options, alphas.size)
-    room = _room(folds, options, grid, alphas.size)
+    grid, room = plan_ranks(folds, options, alphas.size)
     with progress(options.name, options.verbose) as bar:
         # An accelerator computes all surfaces faster than it is asked which are needed.
         if options.prune is not None and not callable(options.selection) and folds.device is None:
@@ -206,10 +265,9 @@ def cross_validate(problems: Problems, options: SearchOptions) -> Surface:
             if surface is not None:
                 return surface
         lowest = float(scaled_penalties(alphas, folds).min())
-
-        def compute(more: np.ndarray) -> Surface:
-            return compute_surface(problems, more, grid, options, bar, lowest)
-
+        compute = partial(
+            compute_surface, problems, grid=grid, options=options, bar=bar, min_alpha=lowest
+        )
         if given is not None:
             surface = compute(alphas)
         else:
@@ -272,14 +330,15 @@ def compute_surface(
         ridge.append(np.mean(errors, axis=0))
     ridge_mse = float(np.min(ridge)) if caps else math.nan
     found = Surface(fold_mse, alphas, grid, float(np.mean(nulls)), supported, ridge_mse)
-    return found.masked(_reachable(grid, supported))
+    return found if grid.listed is None else found.masked(_reachable(grid, supported))
 
 
-def _reachable(grid: RankGrid, n_supported: int) -> np.ndarray | None:
+def _reachable(grid: RankGrid, n_supported: int) -> np.ndarray:
     """Listed ranks, and those that stand for listed ranks beyond what the folds support."""
     mask, least = grid.mask(), grid.within_input_rank(n_supported).mask()
-    if mask is not None and least is not None:
-        mask[: len(least)] |= least
+    assert mask is not None
+    assert least is not None
+    mask[: len(least)] |= least
     return mask
 
 
@@ -299,27 +358,16 @@ def scaled_penalties(alphas: np.ndarray, folds: Any) -> np.ndarray:
     return np.array([scaled_alpha(a, folds.x_unit) for a in alphas])
 
 
-def plan_ranks(folds: Any, options: SearchOptions, n_alphas: int) -> RankGrid:
-    """The ranks to try, as many as fit in memory."""
-    n_surfaces = n_alphas * _surfaces_kept(folds, options) + _stack_arrays(folds, options)
+def plan_ranks(folds: Any, options: SearchOptions, n_alphas: int) -> tuple[RankGrid, int]:
+    """The ranks to try, as many as fit in memory, and how many more penalties fit beside them."""
+    # Arrays of the size of a surface that the results hold for each penalty, and arrays of the size
+    # of a core that a stack needs: terms, products, sums.
+    kept = folds.n_candidates * (folds.n_folds + 2 if options.criterion == "cv" else 3)
+    stack = 2 * folds.n_folds + MAX_BLOCKS + 4 if options.stacks else 0
     grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
-    return grid.within_budget(n_surfaces, options.max_bytes)
-
-
-def _room(folds: Any, options: SearchOptions, grid: RankGrid, n_alphas: int) -> int:
-    """How many more penalties fit in memory."""
-    n = options.max_bytes // (8 * math.prod(grid.caps)) - _stack_arrays(folds, options)
-    return int(n // _surfaces_kept(folds, options)) - n_alphas
-
-
-def _surfaces_kept(folds: Any, options: SearchOptions) -> int:
-    """Number of arrays of the size of the surface, for each penalty, that the results hold."""
-    return folds.n_candidates * (folds.n_folds + 2 if options.criterion == "cv" else 3)
-
-
-def _stack_arrays(folds: Any, options: SearchOptions) -> int:
-    """Number of arrays of the size of a core that a stack needs: terms, products, sums."""
-    return 2 * folds.n_folds + MAX_BLOCKS + 4 if options.stacks else 0
+    grid = grid.within_budget(n_alphas * kept + stack, options.max_bytes)
+    n_surfaces = options.max_bytes // (8 * math.prod(grid.caps)) - stack
+    return grid, int(n_surfaces // kept) - n_alphas
 
 
 def over_folds(n_folds: int, run: Callable[[int], Any], n_jobs: int) -> list[Any]:
@@ -335,9 +383,7 @@ def n_parallel(folds: Any, n_jobs: int | None) -> int:
     if n_jobs is not None or effective_n_jobs(None) > 1 or folds.device is not None:
         n = effective_n_jobs(n_jobs)
     else:
-        r, D = folds.max_input_rank, math.prod(folds.shape[1:])
-        work = folds.n_folds * folds.n_candidates * 2 * r * D * (r + sum(folds.shape[1:]))
-        n = n_threads_for(work)
+        n = n_threads_for(search_work(folds))
     return max(1, min(n, folds.n_folds))
 
 
@@ -455,10 +501,9 @@ def choose(
         As `results_of` returns them.
     options : SearchOptions
     """
-    index = select(results, options.selection, surface.n_folds)
-    single = single_choice(index, results, options)
+    index = select(results, options.selection, problems.folds.n_folds)
     if not (options.stacks and surface.grid.caps):
-        return single
+        return single_choice(index, results, options)
     place, stack = _find_stack(problems, surface, results, options)
     return Choice(
         index=index,
@@ -619,9 +664,8 @@ def fold_residuals(
         mask = None if choice.stack is None else choice.stack.fold_masks[fold]
         structure = options.structure(choice.rank if mask is None else mask.shape)
         problem = problems(fold, choice.candidate, lowest)[0].at(alpha)
-        fit = solve(
-            problem, structure, folds.shape[0], fit_intercept=options.fit_intercept, mask=mask
-        )
+        found = structure.approximate(problem, folds.shape[0], mask)
+        fit = fit_approximation(problem, found, options.fit_intercept)
         return folds.residuals(fold, choice.candidate, fit)
 
     return over_folds(folds.n_folds, run, n_parallel(folds, options.n_jobs))

@@ -30,7 +30,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..core.approximate import hosvd, safe_scale
-from ..core.finite import check_finite
+from ..core.checks import check_finite
 from ..core.moments import CentredMoments
 from ..core.namespace import (
     Array,
@@ -255,22 +255,24 @@ def error_surface(
         for _ in alphas:
             tick()
         return surface
-    path.prepare(alphas)
-    for some in path.together(alphas):
+    groups = [slice(a, a + 1) for a in range(len(alphas))]
+    if not on_host(path.T):
+        path.prepare(alphas)
+        groups = path.together(alphas)
+    for some in groups:
+        block = path.terms(*alphas[some]).errors(path.yy)
         # Rounding leaves errors of nearly exact fits a little below zero.
-        block = _mean_errors(path.terms(*alphas[some]).errors(path.yy), held_out.size)
-        surface[some, ...] = extended(to_numpy(block) if is_numpy_array(surface) else block, ranks)
+        if is_numpy_array(block):
+            np.maximum(block, 0.0, out=block)
+            np.divide(block, held_out.size, out=block)
+        else:
+            block = namespace_of(block).clip(block, 0.0, None) / held_out.size
+        if tuple(block.shape[block.ndim - len(ranks) :]) != ranks:
+            block = extended(block, ranks)
+        surface[some, ...] = to_numpy(block) if is_numpy_array(surface) else block
         for _ in alphas[some]:
             tick()
     return surface
-
-
-def _mean_errors(block: Array, size: float) -> Array:
-    """Sums of squares as means, none below zero, in place where that is possible."""
-    if not is_numpy_array(block):
-        return namespace_of(block).clip(block, 0.0, None) / size
-    np.maximum(block, 0.0, out=block)
-    return np.divide(block, size, out=block)
 
 
 def rank_path(

@@ -26,8 +26,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..core.namespace import Array, namespace_of, squared_norm
-from ..core.tensor import mode_product, multi_mode_product, unfold
-from ..core.tucker import Tucker
+from ..core.tensor import Tucker, mode_product, multi_mode_product, unfold
 from .shrink import shrink, spectral_norm
 from .trace_norm_problem import (
     HISTORY,

@@ -34,8 +34,7 @@ from ..core.namespace import (
     svd,
     symmetrise,
 )
-from ..core.tensor import fold, multi_mode_product, unfold
-from ..core.tucker import Tucker
+from ..core.tensor import Tucker, fold, multi_mode_product, unfold
 from .scaled import ScaledProblem
 
 __all__ = ["Descent", "alternate", "balance", "core_step", "factor_step", "objective"]

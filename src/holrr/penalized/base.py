@@ -15,10 +15,9 @@ from ..core.spectral import (
     spectral_from_moments,
     spectral_from_samples,
 )
+from ..core.tensor import Tucker
 from ..core.threads import few_threads_for
-from ..core.tucker import Tucker
-from ..data.labels import Names
-from ..data.validation import Samples, validate
+from ..data.validation import Names, Samples, validate
 from ..linear.estimators import add_batch, check_batch, check_moments_argument
 from ..streaming.moments import Moments
 from ..streaming.problems import spectral_from_stream
@@ -38,9 +37,7 @@ class PenalizedRegressor(TensorRegressor):
     fit_intercept: bool
 
     @abstractmethod
-    def _solve(
-        self, problem: Spectral, x_unit: float, y_unit: float
-    ) -> tuple[Fit, dict[str, Any]]:
+    def _solve(self, problem: Spectral, x_unit: float, y_unit: float) -> tuple[Fit, dict[str, Any]]:
         """Solve a problem of scaled data: the fit, and further attributes, in the user's units."""
 
     def _check_shape(self, n_features: int, output_shape: tuple[int, ...]) -> None:

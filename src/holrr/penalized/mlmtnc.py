@@ -11,11 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..core.approximate import Approximation, hosvd
+from ..core.approximate import Approximation, check_rank, hosvd
 from ..core.fit import Fit
 from ..core.spectral import Spectral
-from ..core.structures import check_rank
-from ..core.tucker import Tucker
+from ..core.tensor import Tucker
 from ..core.warn import warn
 from ..linear.estimators import DATA_CONSTRAINTS
 from ..progress import status_line
@@ -155,9 +154,7 @@ class MLMTNC(PenalizedRegressor):
     def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
         check_rank(self.rank, (n_features, *output_shape))
 
-    def _solve(
-        self, problem: Spectral, x_unit: float, y_unit: float
-    ) -> tuple[Fit, dict[str, Any]]:
+    def _solve(self, problem: Spectral, x_unit: float, y_unit: float) -> tuple[Fit, dict[str, Any]]:
         data = ScaledProblem.of(problem)
         spectral = start_of(data, self.rank, problem.basis.shape[0])
         beta = scaled_beta(float(self.beta), x_unit, y_unit, data.T.ndim)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.namespace import Array, namespace_of, squared_norm
 from ..core.spectral import Spectral
-from ..core.tucker import Tucker
+from ..core.tensor import Tucker
 
 __all__ = ["ScaledProblem", "lift_spectral"]
 

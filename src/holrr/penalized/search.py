@@ -11,18 +11,24 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..core.finite import check_finite
+from ..core.approximate import check_rank
+from ..core.checks import check_finite
 from ..core.fit import scaled_alpha
 from ..core.namespace import namespace_of, squared_norm
 from ..core.spectral import Spectral
-from ..core.structures import check_rank
-from ..core.tensor import mode_product, multi_mode_product
+from ..core.tensor import Tucker, mode_product, multi_mode_product
 from ..core.threads import few_threads_for
-from ..core.tucker import Tucker
 from ..core.warn import warn
-from ..data.labels import Names
-from ..data.validation import names_of_moments, validate
-from ..model_selection.folds import MomentFolds, Problems, SampleFolds, check_fold_moments
+from ..data.validation import Names, Samples, names_of_moments, validate
+from ..model_selection.folds import (
+    Folds,
+    Problems,
+    check_fold_moments,
+    gather_folds,
+    moment_folds,
+    sample_folds,
+    split,
+)
 from ..model_selection.grid import (
     RankGrid,
     candidate_ranks,
@@ -32,7 +38,7 @@ from ..model_selection.grid import (
     warn_at_edge,
     widened,
 )
-from ..model_selection.linear import SEARCH_CONSTRAINTS, Search, search_work, shared_parameters
+from ..model_selection.linear import SEARCH_CONSTRAINTS, Search, shared_parameters
 from ..model_selection.search import (
     SearchOptions,
     Surface,
@@ -41,9 +47,9 @@ from ..model_selection.search import (
     in_units,
     n_parallel,
     over_folds,
+    search_work,
     std_over_folds,
 )
-from ..model_selection.splits import gather_folds, split
 from ..model_selection.surface import HeldOut, rank_path
 from ..progress import Progress, progress
 from ..streaming.moments import Moments
@@ -138,17 +144,15 @@ class PenalizedSearch(Search):
         self._check(data.n_features, data.output_shape)
         if isinstance(data, Stream):
             parts, splits = gather_folds(data, self.cv, groups)
-            folds = MomentFolds(
-                check_fold_moments(parts, False), splits, fit_intercept=self.fit_intercept
-            )
+            parts = check_fold_moments(parts, False)
+            folds = moment_folds(parts, splits, fit_intercept=self.fit_intercept)
             return self._fit_folds(folds, names)
         splits = split(data, self.cv, groups)
         if data.w is not None:  # samples without weight are not read later
             check_finite(data.Y, "y")
-        folds = SampleFolds(
-            data.scaled(), splits, fit_intercept=self.fit_intercept, max_bytes=2**30
-        )
-        return self._fit_folds(folds, names)
+        data = data.scaled()
+        folds = sample_folds(data, splits, fit_intercept=self.fit_intercept, max_bytes=2**30)
+        return self._fit_folds(folds, names, data)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_fold_moments(self, moments: Sequence[Moments]) -> Any:
@@ -164,10 +168,10 @@ class PenalizedSearch(Search):
         self
         """
         parts = check_fold_moments(moments, False)
-        folds = MomentFolds(parts, fit_intercept=self.fit_intercept)
+        folds = moment_folds(parts, fit_intercept=self.fit_intercept)
         self._given_penalties()
         self._check(folds.shape[0], folds.shape[1:])
-        return self._fit_folds(folds, names_of_moments(self, folds.total))
+        return self._fit_folds(folds, names_of_moments(self, folds.total()))
 
     @classmethod
     def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
@@ -178,7 +182,7 @@ class PenalizedSearch(Search):
         given = getattr(self, self._penalties)
         return check_penalties(given, self._penalties, zero=self._zero_allowed)
 
-    def _fit_folds(self, folds: Any, names: Names) -> Any:
+    def _fit_folds(self, folds: Folds, names: Names, data: Samples | None = None) -> Any:
         """Errors of all penalties, choice, refit to all the data."""
         problems, given = Problems(folds), self._given_penalties()
         with few_threads_for(13 * search_work(folds)):
@@ -198,10 +202,11 @@ class PenalizedSearch(Search):
             mean = surface.mean_mse
             index = tuple(int(i) for i in np.unravel_index(np.nanargmin(mean), mean.shape))
             model = self._model(candidates[index[0]], float(penalties[index[1]]))
-            if isinstance(folds, MomentFolds):
-                model._fit_moments(folds.total, names, keep=False)
+            if data is None:
+                assert folds.total is not None
+                model._fit_moments(folds.total(), names, keep=False)
             else:
-                model._fit_data(folds.data, names)
+                model._fit_data(data, names)
         named = len(candidates) > 1 or candidates[0] is not None
         axis = slice(None) if named else 0
         results = {

@@ -157,9 +157,7 @@ class TraceNormRegression(PenalizedRegressor):
     def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
         check_mode_weights(self.mode_weights, 1 + len(output_shape))
 
-    def _solve(
-        self, problem: Spectral, x_unit: float, y_unit: float
-    ) -> tuple[Fit, dict[str, Any]]:
+    def _solve(self, problem: Spectral, x_unit: float, y_unit: float) -> tuple[Fit, dict[str, Any]]:
         scaled = penalized_problem(problem, scaled_alpha(self.alpha, x_unit), self.mode_weights)
         data = scaled.data
         # Units of the solver: singular values and products are at most one.

@@ -19,8 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from ..core.namespace import Array, device_of, namespace_of, squared_norm
-from ..core.tensor import mode_product, multi_mode_product
-from ..core.tucker import Tucker
+from ..core.tensor import Tucker, mode_product, multi_mode_product
 from .scaled import ScaledProblem
 from .shrink import nuclear_norm, spectral_norm
 

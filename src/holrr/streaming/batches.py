@@ -14,8 +14,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..core.namespace import is_array, to_numpy
-from ..data.labels import Labels, Names, check_features, features_of
+from ..data.labels import Labels, check_features, features_of
 from ..data.unlabel import unlabel
+from ..data.validation import Names
 from ..io import check_writable, load_moments, save
 from ..progress import progress as progress_bar
 from .moments import Moments

@@ -129,7 +129,7 @@ def map_lazily(
     most = max(1, max_bytes // (32 * max(1, math.prod(shape))))
     X = known_chunks(X, "X")
     samples = tuple(n for whole in X.chunks[0] for n in pieces(whole, most))
-    dtype = np.dtype(model._dtype_name())
+    dtype = np.dtype(str(model.tucker_.core.dtype).removeprefix("torch."))
     return da.map_blocks(
         _map_chunk,
         X.rechunk((samples, -1)),

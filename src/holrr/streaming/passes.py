@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.finite import BadEntryError, check_finite
+from ..core.checks import BadEntryError, check_finite
 from ..core.moments import ResponseSums, sum_responses
 from ..data.arrays import (
     as_slice,
