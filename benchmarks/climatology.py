@@ -145,7 +145,7 @@ def one_block(series, month, train, test, k: int, names, stack: bool) -> dict:
     truth = series[future][tested]
     found = {(name, ""): truth - m[month[future[tested]]] for name, m in means.items()}
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="the best penalty")
+        warnings.filterwarnings("ignore", message="The best penalty")
         for name in names:
             kernel = name in KERNEL_INPUTS
             X = (KERNEL_INPUTS if kernel else INPUTS)[name](known)

@@ -21,6 +21,7 @@ import time
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -30,7 +31,7 @@ from threadpoolctl import threadpool_limits
 
 from holrr import HOLRRCV, LRRCV, RLSCV, KernelHOLRRCV, KernelRLSCV
 from holrr.datasets import make_tensor_regression
-from holrr.model_selection.surface_search import SurfaceSearchCV
+from holrr.model_selection import search as steps
 from real_data import METEO, outer_folds, write_section
 from real_data_tasks import TASKS, available, set_meteo_folder
 
@@ -126,13 +127,20 @@ def real_table(names: tuple[str, ...], rows: str, quick: bool, jobs: int) -> str
 
 def cost_table(quick: bool) -> str:
     """Seconds of searches, and the share that intervals add, on one thread."""
-    spent, find = [0.0], SurfaceSearchCV._set_intervals
+    spent = [0.0]
 
-    def timed(self, *args):
-        start = time.perf_counter()
-        find(self, *args)
-        spent[0] = time.perf_counter() - start
+    def timed(step):
+        def run(*args):
+            start = time.perf_counter()
+            found = step(*args)
+            spent[0] += time.perf_counter() - start
+            return found
 
+        return run
+
+    patch = mock.patch.multiple(
+        steps, fold_residuals=timed(steps.fold_residuals), calibrate=timed(steps.calibrate)
+    )
     alphas = np.logspace(-1, 5, 13)
     cases = [
         ("HOLRRCV", HOLRRCV(alphas), 2000, 50, (20, 20, 20)),
@@ -144,23 +152,21 @@ def cost_table(quick: bool) -> str:
     ]
     lines = ["| search | samples | outputs | search, s | intervals / search |"]
     lines += ["|:--|--:|:-:|--:|--:|"]
-    SurfaceSearchCV._set_intervals = timed
     for name, model, n, d0, shape in cases[2:] if quick else cases:
         X, Y = make_tensor_regression(
             n, n_features=d0, output_shape=shape, rank=(3,) * (len(shape) + 1), random_state=0
         )
         ratios, times = [], []
-        with threadpool_limits(1), warnings.catch_warnings():
+        with patch, threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for _ in range(3):
-                start = time.perf_counter()
+                spent[0], start = 0.0, time.perf_counter()
                 model.fit(X, Y)
                 times.append(time.perf_counter() - start - spent[0])
                 ratios.append(spent[0] / times[-1])
         size = "x".join(map(str, shape))
         lines.append(f"| {name} | {n} | {size} | {min(times):.2f} | {np.median(ratios):.2f} |")
         print(lines[-1], flush=True)
-    SurfaceSearchCV._set_intervals = find
     return "\n".join(lines)
 
 

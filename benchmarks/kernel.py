@@ -157,7 +157,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="smaller searches, fewer repeats")
     args = parser.parse_args()
-    warnings.filterwarnings("ignore", message="the best penalty")
+    warnings.filterwarnings("ignore", message="The best penalty")
     with threadpool_limits(limits=args.threads):
         single_fits(3000, (10, 10, 10), 3 if args.quick else args.repeats)
         for n, shape in [(1000, (10, 10)), *([] if args.quick else [(2000, (5, 16, 5))])]:

@@ -115,14 +115,6 @@ def score_times(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> list[f
     return medians([lambda: model.score(X, Y), peer], repeats)
 
 
-def partial_fit_times(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> list[float]:
-    """One more row, and one more row with the solution."""
-    X, Y, model = data(n, d0, shape)
-    model.partial_fit(X, Y)
-    one = lambda: model.partial_fit(X[:1], Y[:1])  # noqa: E731
-    return medians([one, lambda: one().tucker_], repeats)
-
-
 def rows(quick: bool = False, repeats: int = 15) -> Iterator[Row]:
     few = 100 if quick else 1
     for pause, when in ((PAUSE, "0.05 s after Ridge"), (REST, "0.2 s after Ridge")):
@@ -133,10 +125,6 @@ def rows(quick: bool = False, repeats: int = 15) -> Iterator[Row]:
     size = (100_000 // few, 20, (20, 40))
     name = f"score / (predict + r2_score), {label(*size)}"
     yield name, *score_times(*size, max(1, repeats // 5)), 0.8
-    for n, d0, shape in LARGE:
-        size = (max(d0, n // 10 // few), d0, shape)
-        name = f"partial_fit of one row / with the solution, {d0} -> {'x'.join(map(str, shape))}"
-        yield name, *partial_fit_times(*size, 3 * repeats), 1.0
 
 
 def main() -> None:

@@ -225,8 +225,8 @@ def main() -> None:
     parser.add_argument("--stacking", action="store_true")
     parser.add_argument("--meteo", help="folder of the Met Office files, for --stacking")
     args = parser.parse_args()
-    warnings.filterwarnings("ignore", message="the best penalty")
-    warnings.filterwarnings("ignore", message="the error surfaces")  # ranks are capped
+    warnings.filterwarnings("ignore", message="The best penalty")
+    warnings.filterwarnings("ignore", message="The error surfaces")  # ranks are capped
     with threadpool_limits(args.threads):
         if args.stacking:
             stacking(3 if args.quick else 20, args.meteo)

@@ -110,7 +110,7 @@ def one_fold(task: Task, X, Y, train, test, stack: bool, step: int) -> dict[str,
     found = {"mean": {"rmse": error(mean), "seconds": 0.0, "least": False, "largest": False}}
     searches = methods(len(train), task.rows, kernels, stack, step)
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="the best penalty")
+        warnings.filterwarnings("ignore", message="The best penalty")
         for name, search in searches.items():
             flat = name == "scikit-learn"
             start = time.perf_counter()

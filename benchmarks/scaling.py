@@ -74,7 +74,7 @@ def measure(axis: str, n: int, d0: int, shape: tuple[int, ...], repeats: int) ->
 
 
 def measure_all(quick: bool, repeats: int) -> Iterator[dict]:
-    warnings.filterwarnings("ignore", message="the best penalty")
+    warnings.filterwarnings("ignore", message="The best penalty")
     with threadpool_limits(1):
         for axis, sizes in SWEEPS.items():
             for size in sizes[:3] if quick else sizes:

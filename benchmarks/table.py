@@ -31,7 +31,7 @@ def cpu_rows(quick: bool, repeats: int, threads: int) -> Iterator[Row]:
     import linear
     import model_selection
 
-    warnings.filterwarnings("ignore", message="the best penalty")
+    warnings.filterwarnings("ignore", message="The best penalty")
     with threadpool_limits(threads):
         yield from linear.rows(quick, repeats)
         yield from kernel.rows(quick, max(1, repeats // 3))

@@ -17,7 +17,7 @@ from docs.public import INSIDE_METHODS, is_documented, public_names
 DOCS = Path(__file__).resolve().parent
 SOURCE = DOCS.parent / "src"
 PUBLIC = public_names()
-ROOT_PAGES = ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+ROOT_PAGES = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 UNLINKED = (nodes.reference, nodes.title)
 
 project, author = "holrr", "The holrr developers"
@@ -105,11 +105,12 @@ def copy_mathjax(app: Any) -> None:
 
 
 def take_from_root(app: Any, page: str, source: list[str]) -> None:
-    """Pages from the root of the project, the changelog say, with links as they are here."""
+    """Pages from the root of the project, the changelog for instance, with links as in docs/."""
     name = f"{page.upper()}.md"
     if name in ROOT_PAGES:
         app.env.note_dependency(DOCS.parent / name)
         text = (DOCS.parent / name).read_text("utf-8").replace("](docs/", "](")
+        text = text.replace("](src/", "](../src/")
         source[0] = re.sub(r"]\((\w+\.md)\)", lambda m: m[0].lower(), text)
 
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import holrr
 
-# The mathematics, for readers of it: on pages of its own, and free to change between versions.
-INSIDE = ["core"]
+# Packages without public names: they have pages of their own, and may change between versions.
+INSIDE = ["core", "missing"]
 # Steps of the mathematics that a public class inherits from there.
-INSIDE_METHODS = {"Moments": ["about", "about_zero", "at_hand", "centred", "from_checked"]}
+INSIDE_METHODS = {
+    "Moments": ["about", "about_zero", "centred", "from_checked", "to_host_if_small"],
+}
 
 
 def public_names() -> list[str]:
@@ -36,7 +38,7 @@ def resolve(name: str) -> Any:
 def is_documented(name: str, value: Any) -> bool:
     """Whether an attribute of a public class is our own: not scikit-learn's, nor a mere refusal."""
     home = getattr(getattr(value, "fget", value), "__module__", None) or ""
-    refuses = getattr(getattr(value, "fget", None), "__name__", "") == "_no_intervals"
+    refuses = name == "predict_interval" and isinstance(value, property)
     return not (refuses or home.startswith("sklearn") or re.fullmatch(r"set_\w+_request", name))
 
 

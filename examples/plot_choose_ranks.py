@@ -60,7 +60,7 @@ for n in sizes:
     sets = [np.random.default_rng(seed).permutation(500)[:n] for seed in range(3)]
     ridge = [np.linalg.norm(RLSCV(alphas).fit(X[s], Y[s]).predict(X) - truth) for s in sets]
     for choice, share in shares.items():
-        fits = [HOLRRCV(alphas, ranks=5, selection=choice).fit(X[s], Y[s]) for s in sets]
+        fits = [HOLRRCV(alphas, max_rank=5, selection=choice).fit(X[s], Y[s]) for s in sets]
         errors = [np.linalg.norm(fit.predict(X) - truth) for fit in fits]
         share.append(np.divide(errors, ridge))
 

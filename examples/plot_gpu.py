@@ -51,7 +51,7 @@ def to_numpy(A):
 
 models = {
     "HOLRR": (HOLRR(rank=4), 4000),
-    "HOLRRCV": (HOLRRCV(ranks=8, cv=3), 4000),
+    "HOLRRCV": (HOLRRCV(max_rank=8, cv=3), 4000),
     "KernelHOLRR": (KernelHOLRR(rank=4, alpha=1.0, kernel="rbf"), 1000),
 }
 seconds = {"NumPy": [], f"torch, {device}" if torch is not None else "NumPy again": []}

@@ -3,8 +3,7 @@ A map with holes: clouds, and a sea without stations
 ====================================================
 
 Satellites see the ground where no cloud is, and some cells are never seen at all. With
-``missing="fill"`` the fit counts what was observed, and nothing else; the predictions fill the
-holes.
+``missing="ignore"`` the fit uses the observed cells only, and the predictions are complete maps.
 """
 
 # %%
@@ -44,8 +43,8 @@ print(f"clouds hide {np.isnan(seen[:, ~sea]).mean():.0%} of the land")
 
 from holrr import HOLRRCV, RLSCV
 
-model = HOLRRCV(missing="fill").fit(drivers, maps)
-ridge = RLSCV(missing="fill").fit(drivers, maps)
+model = HOLRRCV(missing="ignore").fit(drivers, maps)
+ridge = RLSCV(missing="ignore").fit(drivers, maps)
 print(f"ranks {model.rank_}")
 for name, found in {"HOLRR": model, "ridge": ridge}.items():
     error = (found.predict(drivers).to_numpy() - truth)[:, ~sea]

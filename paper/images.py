@@ -145,8 +145,8 @@ def _models(config: Config, task: str, shape: tuple[int, ...]):
     caps = tuple(min(d, 40) for d in shape)
     chosen: dict[str, Any] = {"selection": "min", "fit_intercept": False}
     yield "RLS-CV", None, RLSCV(**chosen)
-    yield "LRR-CV", None, LRRCV(ranks=caps[0], **chosen)
-    yield "HOLRR-CV", None, HOLRRCV(ranks=caps, **chosen)
+    yield "LRR-CV", None, LRRCV(max_rank=caps[0], **chosen)
+    yield "HOLRR-CV", None, HOLRRCV(max_rank=caps, **chosen)
 
 
 def _in_words(ranks: int | Sequence[int]) -> str:

@@ -121,6 +121,6 @@ def _run_unit(experiment: Experiment, config: Any, unit: Unit) -> tuple[Unit, Ta
     # processes, and two methods are timed on equal terms.
     with threadpool_limits(1), warnings.catch_warnings():
         # Grids end somewhere, and iterations too: part of the settings here, and no news.
-        warnings.filterwarnings("ignore", message="the best penalty")
+        warnings.filterwarnings("ignore", message="The best penalty")
         warnings.filterwarnings("ignore", category=ConvergenceWarning)
         return unit, experiment.run_unit(config, unit)

@@ -23,11 +23,21 @@ settings.register_profile(
 settings.load_profile("holrr")
 
 
+def pytest_configure(config):
+    text = "rows(*names): of the registry, only the rows for which all these attributes are true"
+    config.addinivalue_line("markers", text)
+
+
 def pytest_generate_tests(metafunc):
-    """A test with the argument ``row`` runs for every estimator that is not exempt from it."""
+    """A test with the argument ``row`` runs for every estimator that is not exempt from it.
+
+    With ``@pytest.mark.rows("batches")`` it runs for the rows whose attribute `batches` is true.
+    """
     if "row" in metafunc.fixturenames:
         name = metafunc.function.__name__
-        metafunc.parametrize("row", [_param(row, name) for row in ROWS])
+        wanted = [a for mark in metafunc.definition.iter_markers("rows") for a in mark.args]
+        rows = [row for row in ROWS if all(getattr(row, a) for a in wanted)]
+        metafunc.parametrize("row", [_param(row, name) for row in rows])
 
 
 def _param(row, name):
@@ -37,7 +47,7 @@ def _param(row, name):
 
 @dataclass(frozen=True)
 class Library:
-    """An array library: how NumPy arrays get there and back."""
+    """An array library: how NumPy arrays are converted to it and back."""
 
     name: str
     xp: Any
@@ -63,12 +73,12 @@ def _strict():
 def _strict_device():
     """A device whose arrays mix with no others and cannot be read by NumPy: like a GPU."""
     xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
-    there, here = xp.Device("device1"), xp.Device("CPU_DEVICE")
+    device, host = xp.Device("device1"), xp.Device("CPU_DEVICE")
     return Library(
         "array_api_strict on device1",
         xp,
-        lambda a: xp.asarray(a, device=there),
-        lambda a: np.asarray(a.to_device(here)),
+        lambda a: xp.asarray(a, device=device),
+        lambda a: np.asarray(a.to_device(host)),
     )
 
 
@@ -77,13 +87,13 @@ def _torch():
     return Library("torch", torch, lambda a: torch.asarray(a.copy()), lambda a: a.numpy())
 
 
-def _torch_elsewhere(monkeypatch):
-    """The same, taken for that of a GPU: what is written for accelerators sees torch's own ways."""
-    library = replace(_torch(), name="torch elsewhere")
+def _torch_as_device(monkeypatch):
+    """The same, treated as a GPU: the code for accelerators runs with the functions of torch."""
+    library = replace(_torch(), name="torch as device")
     for name, module in list(sys.modules.items()):
         if name.startswith("holrr") and hasattr(module, "on_host"):
-            far = lambda a: not isinstance(a, library.xp.Tensor)  # noqa: E731
-            monkeypatch.setattr(module, "on_host", far)
+            on_host = lambda a: not isinstance(a, library.xp.Tensor)  # noqa: E731
+            monkeypatch.setattr(module, "on_host", on_host)
     return library
 
 
@@ -92,16 +102,31 @@ LIBRARIES = {
     "array_api_strict": _strict,
     "array_api_strict_device1": _strict_device,
     "torch": _torch,
-    "torch_elsewhere": _torch_elsewhere,
+    "torch_as_device": _torch_as_device,
 }
+ON_DEVICE = ["array_api_strict_device1", "torch_as_device"]
+
+
+def _library(name, monkeypatch) -> Library:
+    """A library; small problems, as those of tests are, are solved on its device."""
+    monkeypatch.setattr("holrr.core.namespace.HOST_ENTRIES", 0)
+    make = LIBRARIES[name]
+    return make(monkeypatch) if make is _torch_as_device else make()
 
 
 @pytest.fixture(params=LIBRARIES)
 def xp(request, monkeypatch) -> Library:
-    """Each array library in turn; skipped where it is not installed.
+    """Each array library in turn; skipped where it is not installed."""
+    return _library(request.param, monkeypatch)
 
-    Small problems, as those of tests are, go the way of large ones on an accelerator.
-    """
-    monkeypatch.setattr("holrr.core.namespace.HOST_ENTRIES", 0)
-    make = LIBRARIES[request.param]
-    return make(monkeypatch) if make is _torch_elsewhere else make()
+
+@pytest.fixture(params=[name for name in LIBRARIES if name != "numpy"])
+def other_xp(request, monkeypatch) -> Library:
+    """Each array library but NumPy."""
+    return _library(request.param, monkeypatch)
+
+
+@pytest.fixture(params=ON_DEVICE)
+def device_xp(request, monkeypatch) -> Library:
+    """Each array library whose arrays are treated as those of an accelerator."""
+    return _library(request.param, monkeypatch)

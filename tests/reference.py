@@ -1,8 +1,8 @@
 """Naive implementations to test against: dense algebra, Kronecker products, loops over samples.
 
 Each is written from the formulas of the paper (Rabusseau and Kadri, arXiv:1602.06863), with its
-slips mended, and shares no code with the package. Data are taken as they are: centre
-them first (`centre`) to compare with a fit that has an intercept.
+errors corrected, and shares no code with the package. Data are not centred: centre them first
+(`centre`) to compare with a fit that has an intercept.
 """
 
 from __future__ import annotations
@@ -118,11 +118,26 @@ def lower_bound(X, Y, alpha, rank):
     return r + max(tail_energy(Z, i, R) for i, R in enumerate(rank))
 
 
+def ridge_std(X, Y, new, alpha, *, w=None, fit_intercept=True):
+    """Noise of each output and standard deviations of new observations, from dense formulas."""
+    w = np.ones(len(X)) if w is None else w
+    n = w.sum()
+    mx = w @ X / n if fit_intercept else np.zeros(X.shape[1])
+    my = np.tensordot(w, Y, 1) / n if fit_intercept else np.zeros(Y.shape[1:])
+    Xc, Yc = X - mx, Y - my
+    S = np.linalg.pinv(Xc.T @ (w[:, None] * Xc) + alpha * np.eye(X.shape[1]))
+    residual = Yc - np.tensordot(Xc @ S @ (Xc.T * w), Yc, 1)
+    df = np.trace(S @ Xc.T @ (w[:, None] * Xc)) + fit_intercept
+    noise = np.sqrt(np.tensordot(w, residual**2, 1) / (n - df))
+    h = np.einsum("ij,jk,ik->i", new - mx, S, new - mx)
+    return noise, np.multiply.outer(np.sqrt(1 + fit_intercept / n + h), noise)
+
+
 # ---------------------------------------------------------------- the paper's results
 
 
 def theorem_1_core(X, Y, factors, alpha):
-    """The best core for given factors: least squares on the Kronecker design, nothing clever."""
+    """The best core for given factors: least squares on the Kronecker design."""
     Xa, Ya = augment(X, Y, alpha)
     design = kronecker(Xa @ factors[0], *factors[1:])
     core = np.linalg.lstsq(design, Ya.ravel(), rcond=None)[0]
@@ -130,7 +145,7 @@ def theorem_1_core(X, Y, factors, alpha):
 
 
 def theorem_1_formula(X, Y, factors, alpha):
-    """The best core as Theorem 1 has it, in terms of X and Y."""
+    """The best core by the formula of Theorem 1, in terms of X and Y."""
     U0 = factors[0]
     A = U0.T @ (X.T @ X + alpha * np.eye(X.shape[1])) @ U0
     core = mode_product(Y, np.linalg.solve(A, U0.T @ X.T), 0)

@@ -1,13 +1,14 @@
-"""Every public estimator, once or more: a row buys all the shared checks.
+"""Every public estimator, once or more, with parameters for the tests that all of them share.
 
 These are in test_common.py, test_state.py, test_blocks.py, test_arrays.py and test_bad_input.py;
 tests/fuzz draws from the rows, too.
 
-To add an estimator, add a row: a test fails where a public one has none. A test that takes the
-argument ``row`` runs for every row. What an estimator can do is asked of the estimator itself
-(`Row.batches`, ...); what cannot be asked is a field. Where a shared check cannot hold, name the
-check and the reason in ``exempt``; scikit-learn's own checks go into ``failing_checks`` in the
-same way.
+To add an estimator, add a row: a test fails where a public one has none. A test with the argument
+``row`` runs for every row, and with the mark ``rows`` for those that have the named attributes.
+Tests of code that all estimators share, such as the validation of data, run for the rows that
+represent a family (`Row.representative`). What an estimator can do follows from the estimator
+(`Row.batches`, ...) where possible, and is a field otherwise. Where a shared check cannot hold,
+name the check and the reason in ``exempt``, or in ``failing_checks`` for those of scikit-learn.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class Row:
     streams: bool = True
     # Shifted inputs are the same problem, with another intercept.
     shifts: bool = True
-    # How near two ways to the same fit come, relative to the largest entry.
+    # Represents its family in tests of code that all estimators share.
+    representative: bool = False
+    # How much two computations of the same fit may differ, relative to the largest entry.
     tol: float = 1e-9
     # Name of a shared check -> why it cannot hold.
     exempt: Mapping[str, str] = field(default_factory=dict)
@@ -93,6 +96,30 @@ class Row:
         """Chooses among candidates."""
         return "cv" in self.params
 
+    @property
+    def has_noise(self) -> bool:
+        """Estimates the noise of each output."""
+        return not type(self.estimator).__name__.startswith(("TraceNorm", "MLMT"))
+
+    @property
+    def has_intervals(self) -> bool:
+        """Has prediction intervals."""
+        return self.has_noise and self.searches and self.params["criterion"] == "cv"
+
+    @property
+    def has_folds(self) -> bool:
+        """Cross-validates."""
+        return self.searches and self.params.get("criterion", "cv") == "cv"
+
+    @property
+    def has_intercept(self) -> bool:
+        return self.params["fit_intercept"]
+
+    @property
+    def runs_in_parallel(self) -> bool:
+        """Has the parameter `n_jobs`."""
+        return "n_jobs" in self.params
+
     def pinned(self, X: np.ndarray, labels: np.ndarray | None = None) -> dict[str, Any]:
         """Parameters by which folds and landmarks do not depend on the order of the samples."""
         found: dict[str, Any] = {}
@@ -120,13 +147,13 @@ class Row:
         return found
 
     def near(self, found: Any, expected: Any, factor: float = 1.0) -> None:
-        """Assert that two arrays are the same but for rounding and the tolerance of the solver."""
+        """Assert that two arrays are equal up to rounding and the tolerance of the solver."""
         expected, tol = np.asarray(expected), factor * self.tol
         atol = 0.1 * tol * np.abs(expected).max(initial=0.0)
         assert_allclose(found, expected, rtol=tol, atol=atol)
 
     def same_fit(self, found: Any, expected: Any, X: np.ndarray, factor: float = 1.0) -> None:
-        """Assert that two models of the same data are the same, with all that they say."""
+        """Assert that two models of the same data are equal, with all their attributes."""
         other = X[::-1] * 1.1 + 0.2
         for inputs in (X, other):
             self.near(found.predict(inputs), expected.predict(inputs), factor)
@@ -153,7 +180,7 @@ def certificate(model: Any) -> dict[str, float]:
 def same_certificate(
     found: Any, expected: Any, tol: float, scale: float = 1.0, floor: float = 0.0
 ) -> None:
-    """Assert that objective and bound are the same, but for the factor `scale`."""
+    """Assert that objective and bound are equal up to the factor `scale`."""
     found, expected = certificate(found), certificate(expected)
     assert found.keys() == expected.keys()
     for name in expected:
@@ -162,20 +189,20 @@ def same_certificate(
 
 
 ONE_SAMPLE = "one sample cannot be divided into folds"
-SEARCH = {"test_one_sample_is_predicted_by_itself": ONE_SAMPLE}
+SEARCH = {"test_single_sample_is_predicted_by_itself": ONE_SAMPLE}
 ALPHAS = [0.1, 1.0, 10.0]
 GRID = {"alphas": ALPHAS, "cv": 3}
 SEED = {"random_state": 0}
 SCORES = {
     "check_sample_weight_equivalence_on_dense_data": "its input scores are the kernel values with "
-    "all samples; test_integer_weights_are_repeated_rows sees to the predictions"
+    "all samples; test_integer_weights_equal_repeated_samples compares the predictions"
 }
 
 ROWS = [
     Row(RLS()),
     Row(RLS(alpha=0, fit_intercept=False)),
     Row(LRR(rank=2, alpha=0.5)),
-    Row(HOLRR(rank=2, alpha=0.5)),
+    Row(HOLRR(rank=2, alpha=0.5), representative=True),
     Row(HOLRR(rank=2, alpha=0.5, subspaces="response")),
     Row(HOLRR(rank=2, alpha=0.5, refine=True)),
     Row(RLSCV(**GRID), exempt=SEARCH),
@@ -186,10 +213,10 @@ ROWS = [
         HOLRRCV(**GRID, selection="1se", subspaces="response"),
         exempt={
             **SEARCH,
-            "test_fewer_samples_than_features": "three folds of two samples tell little apart",
+            "test_fewer_samples_than_features": "three folds of two samples are too few",
         },
     ),
-    Row(HOLRRCV(**GRID), ridge=False, exempt=SEARCH),
+    Row(HOLRRCV(**GRID), ridge=False, exempt=SEARCH, representative=True),
     Row(
         KernelRLS(kernel="rbf", gamma=0.1, alpha=0.1, **SEED),
         linear=False,
@@ -202,7 +229,7 @@ ROWS = [
         streams=False,
         shifts=False,
     ),
-    Row(KernelHOLRR(rank=2, alpha=0.5, **SEED), streams=False),
+    Row(KernelHOLRR(rank=2, alpha=0.5, **SEED), streams=False, representative=True),
     Row(
         KernelHOLRR(rank=2, kernel="rbf", gamma=0.1, alpha=0.1, solver="eigh", refine=True, **SEED),
         linear=False,
@@ -216,6 +243,7 @@ ROWS = [
     Row(
         KernelHOLRR(rank=2, kernel="rbf", gamma=0.1, alpha=0.1, n_components=20, **SEED),
         linear=False,
+        representative=True,
     ),
     Row(
         KernelRLSCV(**GRID, gammas=[0.1, 1.0], **SEED),
@@ -226,7 +254,11 @@ ROWS = [
     ),
     Row(KernelLRRCV(**GRID, gammas=[0.1], **SEED), linear=False, streams=False, exempt=SEARCH),
     Row(
-        KernelHOLRRCV(**GRID, gammas=[0.1, 1.0], **SEED), linear=False, streams=False, exempt=SEARCH
+        KernelHOLRRCV(**GRID, gammas=[0.1, 1.0], **SEED),
+        linear=False,
+        streams=False,
+        exempt=SEARCH,
+        representative=True,
     ),
     Row(
         KernelHOLRRCV(**GRID, gammas=[0.1], n_components=20, **SEED),
@@ -236,13 +268,14 @@ ROWS = [
             "check_sample_weight_equivalence_on_dense_data": "others are drawn of repeated samples"
         },
     ),
-    Row(TraceNormRegression(penalty=1.0, tol=1e-8), ridge=False, tol=1e-7),
+    Row(TraceNormRegression(penalty=1.0, tol=1e-8), ridge=False, tol=1e-7, representative=True),
     Row(MLMTNC(rank=2, beta=0.1, tol=1e-10, random_state=0), ridge=False, tol=1e-7),
     Row(
         TraceNormRegressionCV(penalties=[1.0, 10.0], cv=2, tol=1e-8),
         ridge=False,
         tol=1e-7,
         exempt=SEARCH,
+        representative=True,
     ),
     Row(
         MLMTNCCV(ranks=[2], betas=[0.1, 1.0], cv=2, tol=1e-10, random_state=0),
@@ -258,7 +291,7 @@ PUBLIC = [
     if isinstance(cls, type) and issubclass(cls, BaseEstimator)
 ]
 
-# Another value for every parameter; a tuple of them where not all estimators take the first.
+# Another value for every parameter, or several where not all estimators take the first.
 ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "alpha": (0.03,),
     "alphas": ([0.5, 5.0],),
@@ -279,7 +312,8 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "landmarks": (np.random.default_rng(7).normal(size=(6, 5)),),
     "max_bytes": (2**20,),
     "max_iter": (2,),
-    "missing": ("fill",),
+    "max_rank": (1,),
+    "missing": ("ignore",),
     "mode_weights": ((1.0, 0.5, 2.0),),
     "n_components": (5, None),
     "n_init": (2,),
@@ -289,19 +323,19 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "penalty": (4.0,),
     "random_state": (3,),
     "rank": (1,),
-    "ranks": ([1], 1),
+    "ranks": ([(1, 1, 1)], [1]),
     "refine": (True, False),
     "search": ("exhaustive", "pruned"),
-    "selection": ("min", "1se", "stack"),
+    "selection": ("min", "1se", "auto"),
     "solver": ("svd", "cholesky", "eigh"),
     "subspaces": ("response", "fitted"),
     "tol": (1e-2,),
 }
 
-# Parameters that change no attribute of the fit but themselves, or are meant to remember.
+# Parameters without another value.
 WITHOUT_ALTERNATIVE = {
-    "output_shape": "it wants flat outputs; test_labels.py has them",
-    "sample_dim": "it names a dimension, which arrays do not have; test_labels.py has them",
+    "output_shape": "it needs flat outputs; test_labels.py has them",
+    "sample_dim": "it names a dimension, which arrays do not have; test_labels.py tests it",
     "verbose": "it only prints",
-    "warm_start": "it is there to go on from the last fit",
+    "warm_start": "it starts from the last fit on purpose",
 }

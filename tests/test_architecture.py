@@ -1,14 +1,16 @@
-"""Which packages import which, read from the source itself."""
+"""Which packages import which, and where ARCHITECTURE.md links to, read from the source itself."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src" / "holrr"
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "holrr"
 FILES = sorted(SOURCE.rglob("*.py"))
 # The build reads the version from a module of its own; everybody may.
 FOR_EVERYBODY = {"holrr._version"}
@@ -61,12 +63,12 @@ IMPORTS = {module: imported(module, path) for module, path in MODULES.items()}
 
 
 def test_imports_are_seen_wherever_they_are(tmp_path):
-    """The walk itself: lazy, relative and absolute ones, but none for types only."""
+    """Imports inside functions, relative and absolute ones, but none for types only."""
     path = tmp_path / "some.py"
     path.write_text(
         "from typing import TYPE_CHECKING\n"
         "import holrr.io._files\n"
-        "if TYPE_CHECKING:\n    from .linear import _rls\n"
+        "if TYPE_CHECKING:\n    from .linear import estimators\n"
         "def f():\n    from ..data import arrays\n    from .tensor import unfold\n"
     )
     expected = {"holrr.io._files", "holrr.data", "holrr.data.arrays", "holrr.core.tensor"}
@@ -75,14 +77,26 @@ def test_imports_are_seen_wherever_they_are(tmp_path):
 
 def test_every_module_was_read():
     assert len(MODULES) > 50
-    assert IMPORTS["holrr.core.tucker"] >= {"holrr.core.namespace"}
-    assert package_of("holrr.core") == package_of("holrr.core.tucker") == "holrr.core"
+    assert IMPORTS["holrr.core.tensor"] >= {"holrr.core.namespace"}
+    assert package_of("holrr.core") == package_of("holrr.core.tensor") == "holrr.core"
     assert package_of("holrr.base") == package_of("holrr") == "holrr"
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if package_of(m) == "holrr.core"])
 def test_the_core_imports_nothing_but_itself(module):
     assert {m for m in IMPORTS[module] if package_of(m) != "holrr.core"} == set()
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if package_of(m) == "holrr.io"])
+def test_io_imports_only_the_core(module):
+    """So data, streaming and estimators can import it without a cycle."""
+    others = {package_of(other) for other in IMPORTS[module] - FOR_EVERYBODY}
+    assert others <= {"holrr.core", "holrr.io"}
+
+
+def test_data_does_not_import_io():
+    modules = [module for module in MODULES if package_of(module) == "holrr.data"]
+    assert {o for m in modules for o in IMPORTS[m] if package_of(o) == "holrr.io"} == set()
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -94,3 +108,58 @@ def test_no_package_imports_a_private_module_of_another(module):
         and any(part.startswith("_") for part in other.split("."))
     }
     assert private == set()
+
+
+# ---------------------------------------------------------------- ARCHITECTURE.md
+
+LINK = re.compile(r"\[`?([^\]`]+)`?\]\((src/holrr/[\w/]+\.py)(?:#L(\d+))?\)")
+
+
+def definitions(path: Path) -> dict[str, range]:
+    """The lines of functions, classes and methods, by `name`, `Class.name` and `module.name`."""
+    found: dict[str, range] = {}
+
+    def visit(node: ast.AST, outer: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+                lines = range(child.lineno, (child.end_lineno or child.lineno) + 1)
+                for name in (child.name, f"{outer}{child.name}", f"{path.stem}.{child.name}"):
+                    found.setdefault(name, lines)
+                if isinstance(child, ast.ClassDef):
+                    visit(child, f"{child.name}.")
+
+    visit(ast.parse(path.read_text(encoding="utf-8")), "")
+    return found
+
+
+def broken_links(text: str, root: Path) -> list[str]:
+    """Links to files that do not define the name shown, at that line if one is given."""
+    broken = []
+    for name, file, line in LINK.findall(text):
+        path = root / file
+        found = definitions(path).get(name.removesuffix("()")) if path.is_file() else None
+        if found is None or (line and int(line) not in found):
+            broken.append(f"[{name}]({file}{'#L' * bool(line)}{line})")
+    return broken
+
+
+def test_broken_links_are_found(tmp_path):
+    (tmp_path / "src" / "holrr").mkdir(parents=True)
+    (tmp_path / "src" / "holrr" / "a.py").write_text("class A:\n    def f(self):\n        pass\n")
+    good = (
+        "[`A`](src/holrr/a.py) [`A.f`](src/holrr/a.py#L2) [a.f](src/holrr/a.py) [`f()`](docs/x.md)"
+    )
+    assert broken_links(good, tmp_path) == []
+    bad = "[`g`](src/holrr/a.py) [`A`](src/holrr/b.py) [`f`](src/holrr/a.py#L1)"
+    assert len(broken_links(bad, tmp_path)) == 3
+
+
+def test_the_links_of_the_map_lead_to_definitions():
+    page = ROOT / "ARCHITECTURE.md"
+    if not page.exists():
+        pytest.skip("there is no ARCHITECTURE.md")
+    text = page.read_text(encoding="utf-8")
+    assert len(LINK.findall(text)) >= 10
+    assert broken_links(text, ROOT) == []
+    files = re.findall(r"\]\(([^)#]+)", text)
+    assert [file for file in files if "://" not in file and not (ROOT / file).exists()] == []

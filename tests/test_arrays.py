@@ -1,4 +1,4 @@
-"""Every estimator takes arrays of every library, type and layout, and answers in kind."""
+"""Every estimator fits arrays of every library, type and layout, and predicts in the same."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from holrr import Moments
 from problems import assert_same_state, on_disk, toy
 from registry import certificate, same_certificate
 
-pytestmark = pytest.mark.filterwarnings("ignore:the best penalty", "ignore:n_components")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:n_components")
 
 
 def same_noise(row, xp, model, expected):
-    """Where it is known, it lies where the coefficients do."""
+    """Assert that the noise, where it is estimated, is equal and on the device of the fit."""
     if hasattr(expected, "noise_"):
         assert xp.owns(model.noise_)
         row.near(xp.to_numpy(model.noise_), expected.noise_, 10)
 
 
-def test_other_array_libraries_give_the_same_fit(row, xp):
-    X, Y = toy(shape=(3, 4, 2))
+def test_other_array_libraries_give_the_same_fit(row, other_xp):
+    X, Y, xp = *toy(shape=(3, 4, 2)), other_xp
     expected = row.make().fit(X, Y)
     model = row.make().fit(xp.asarray(X), xp.asarray(Y))
     predicted = model.predict(xp.asarray(X))
@@ -43,12 +43,12 @@ def test_other_array_libraries_give_the_same_fit(row, xp):
 
 
 @pytest.mark.parametrize("limit", [100, 2**17])
-def test_what_an_accelerator_would_wait_for_is_solved_on_the_host(row, xp, limit, monkeypatch):
-    """The moments there, or all of it; what is fitted lies where the data are."""
-    if xp.name in ("numpy", "torch", "array_api_strict"):
-        pytest.skip("this library is on the host")
+def test_small_problems_of_an_accelerator_are_solved_on_the_host(
+    row, device_xp, limit, monkeypatch
+):
+    """From the moments on, or all of the problem; the fit is on the device of the data."""
     monkeypatch.setattr("holrr.core.namespace.HOST_ENTRIES", limit)
-    X, Y = toy()
+    X, Y, xp = *toy(), device_xp
     model = row.make().fit(xp.asarray(X), xp.asarray(Y))
     assert xp.owns(model.core_)
     assert xp.owns(model.intercept_)
@@ -58,7 +58,8 @@ def test_what_an_accelerator_would_wait_for_is_solved_on_the_host(row, xp, limit
 
 
 @pytest.mark.parametrize("kind", ["weighted", "scalar targets", "wide", "ill-conditioned"])
-def test_other_array_libraries_take_every_path(row, xp, kind):
+def test_other_array_libraries_fit_every_kind_of_data(row, other_xp, kind):
+    xp = other_xp
     X, Y = toy(
         n=6 if kind == "wide" else 40,
         d0=9 if kind == "wide" else 5,
@@ -68,7 +69,7 @@ def test_other_array_libraries_take_every_path(row, xp, kind):
     params = {}
     if kind == "ill-conditioned":
         if not row.ridge or "kernel" in row.params:
-            pytest.skip("products of the inputs have lost what this is about")
+            pytest.skip("products of the inputs lose the small directions")
         X = X * 10.0 ** -np.arange(0, 10, 2)
         params = {"alpha": 0.0} if "alpha" in row.estimator.get_params() else {}
     model = row.make(**params).fit(
@@ -80,10 +81,9 @@ def test_other_array_libraries_take_every_path(row, xp, kind):
     assert_allclose(xp.to_numpy(predicted), expected, rtol=1e-6, atol=1e-7)
 
 
-def test_other_array_libraries_fit_in_batches(row, xp):
-    if not row.batches:
-        pytest.skip("no partial_fit")
-    X, Y = toy()
+@pytest.mark.rows("batches")
+def test_other_array_libraries_fit_in_batches(row, other_xp):
+    X, Y, xp = *toy(), other_xp
     model = row.make(**row.pinned(X))
     for a, b in pairwise([0, 11, 30, 40]):
         model.partial_fit(xp.asarray(X[a:b]), xp.asarray(Y[a:b]))
@@ -98,20 +98,20 @@ def test_other_array_libraries_fit_in_batches(row, xp):
         row.near(xp.to_numpy(predicted), row.make(**row.pinned(X)).fit(X, Y).predict(X))
 
 
-def test_prediction_lives_where_the_inputs_live(row, xp):
+def test_predictions_are_on_the_device_of_the_inputs(row, other_xp):
     """Also where the model was fitted in another library."""
-    X, Y = toy()
-    here = row.make().fit(X, Y)
-    predicted = here.predict(xp.asarray(X))
+    X, Y, xp = *toy(), other_xp
+    model = row.make().fit(X, Y)
+    predicted = model.predict(xp.asarray(X))
     assert xp.owns(predicted)
-    expected = here.predict(X)
+    expected = model.predict(X)
     assert_allclose(
         xp.to_numpy(predicted), expected, rtol=1e-12, atol=1e-14 * np.abs(expected).max()
     )
-    there = row.make().fit(xp.asarray(X), xp.asarray(Y))
-    predicted = there.predict(X)
+    other = row.make().fit(xp.asarray(X), xp.asarray(Y))
+    predicted = other.predict(X)
     assert isinstance(predicted, np.ndarray)
-    row.near(predicted, here.predict(X))
+    row.near(predicted, expected)
 
 
 def test_float32_stays_float32(row, xp):
@@ -129,23 +129,27 @@ def test_float32_stays_float32(row, xp):
     assert_allclose(xp.to_numpy(predicted), expected, rtol=1e-3, atol=1e-4 * np.abs(Y).max())
 
 
-def test_float32_partial_fit_stays_float32(row):
-    if not row.batches:
-        pytest.skip("no partial_fit")
+@pytest.mark.rows("batches")
+def test_partial_fit_of_float32_stays_float32(row):
     X, Y = (a.astype(np.float32) for a in toy())
     model = row.make().partial_fit(X[:20], Y[:20]).partial_fit(X[20:], Y[20:])
     coef = model.coef_ if row.linear else model.dual_coef_
     assert model.predict(X).dtype == coef.dtype == np.float32
 
 
-def test_mixed_float_types_are_computed_in_the_wider(row):
+# ---------------------------------------------------------------- validation, which all share
+
+
+@pytest.mark.rows("representative")
+def test_mixed_float_types_are_computed_in_double_precision(row):
     X, Y = toy()
     assert row.make().fit(X.astype(np.float32), Y).tucker_.core.dtype == np.float64
     assert row.make().fit(X, Y.astype(np.float32)).tucker_.core.dtype == np.float64
 
 
+@pytest.mark.rows("representative")
 @pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint16, np.bool_, np.float16])
-def test_integers_and_booleans_count_as_numbers(row, dtype):
+def test_integers_and_booleans_are_converted_to_floats(row, dtype):
     rng = np.random.default_rng(0)
     X, Y = rng.integers(0, 9, (30, 4)).astype(dtype), rng.integers(0, 9, (30, 2, 3)).astype(dtype)
     model = row.make().fit(X, Y)
@@ -182,6 +186,7 @@ def bigendian(a):
     return a.astype(">f8")
 
 
+@pytest.mark.rows("representative")
 @pytest.mark.parametrize("layout", [fortran, strided, reversed_, moved, readonly, bigendian])
 def test_memory_layout_does_not_matter(row, layout):
     X, Y = toy(shape=(3, 4, 2))
@@ -190,7 +195,7 @@ def test_memory_layout_does_not_matter(row, layout):
     row.near(other.predict(layout(X)), model.predict(X), 0.1)
 
 
-def test_memory_maps_can_be_fitted(row, tmp_path):
+def test_small_memory_maps_are_fitted_as_arrays(row, tmp_path):
     X, Y = toy()
     Xm, Ym = on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", Y)
     model = row.make().fit(Xm, Ym)
@@ -198,15 +203,17 @@ def test_memory_maps_can_be_fitted(row, tmp_path):
     assert type(model.predict(Xm)) is np.ndarray
 
 
-def test_lists_are_arrays(row):
+@pytest.mark.rows("representative")
+def test_lists_are_converted_to_arrays(row):
     X, Y = toy()
     model = row.make().fit(X.tolist(), Y.tolist())
     assert_same_state(model, row.make().fit(X, Y))
     assert_allclose(model.predict(X.tolist()), model.predict(X), rtol=1e-12)
 
 
+@pytest.mark.rows("representative")
 @pytest.mark.parametrize("where", ["X", "Y"])
-def test_masks_that_mask_nothing_do_not_matter(row, where):
+def test_masks_without_masked_entries_do_not_matter(row, where):
     X, Y = toy()
     data = {"X": X, "Y": Y}
     data[where] = np.ma.masked_array(data[where], mask=np.zeros(data[where].shape, dtype=bool))
@@ -216,6 +223,7 @@ def test_masks_that_mask_nothing_do_not_matter(row, where):
     assert model.score(data["X"], data["Y"]) == model.score(X, Y)
 
 
+@pytest.mark.rows("representative")
 def test_column_names_are_kept_and_compared(row):
     pd = pytest.importorskip("pandas")
     X, Y = toy(shape=(3,))
@@ -238,7 +246,8 @@ def test_column_names_are_kept_and_compared(row):
             batch.partial_fit(frame[list("edcba")], Y)
 
 
-def test_torch_gradients_are_left_behind(row):
+@pytest.mark.rows("representative")
+def test_gradients_of_torch_are_detached(row):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     X, Y = (torch.asarray(a) for a in toy())
     X.requires_grad_()
@@ -247,8 +256,9 @@ def test_torch_gradients_are_left_behind(row):
     assert not model.predict(X).requires_grad
 
 
-def test_tables_may_have_rows_of_any_label(row):
-    """As long as those of X and y are the same; arrays have none to compare."""
+@pytest.mark.rows("representative")
+def test_rows_of_tables_may_have_any_labels_that_agree(row):
+    """The labels of X, y and weights are compared; arrays have none."""
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     X, Y = toy(shape=(3,))
     index = pd.date_range("2020-01-01", periods=40)
@@ -258,7 +268,5 @@ def test_tables_may_have_rows_of_any_label(row):
         row.same_fit(row.make().fit(inputs, outputs), expected, X)
     weights = pd.Series(np.ones(40), index=index[::-1])
     for inputs, outputs in ((frames[0], Y), (X, frames[1])):
-        with pytest.raises(
-            ValueError, match=r"rows of \w and sample_weight carry different labels"
-        ):
+        with pytest.raises(ValueError, match=r"rows of \w and sample_weight"):
             row.make().fit(inputs, outputs, weights)

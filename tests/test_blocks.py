@@ -1,4 +1,4 @@
-"""Every estimator that reads data in blocks fits and scores as if they were in memory."""
+"""Fits and scores of data that are read in blocks equal those of data in memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from holrr.streaming import memory_budget
 from problems import on_disk, toy
 
-pytestmark = pytest.mark.filterwarnings("ignore:the best penalty", "ignore:n_components")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:n_components")
 
 SMALL = 2**12  # bytes: many blocks of the toy data
-
-
-def in_blocks(row):
-    if not row.streams:
-        pytest.skip("needs all samples at hand")
 
 
 def chunked(*arrays):
@@ -25,13 +20,13 @@ def chunked(*arrays):
 
 
 def weights(n):
-    """A third of the samples without any."""
+    """Weights of which a third are zero."""
     return np.random.default_rng(1).uniform(0.5, 2.0, n) * (np.arange(n) % 3 > 0)
 
 
+@pytest.mark.rows("streams")
 @pytest.mark.parametrize("weighted", [False, True])
-def test_fits_from_disk_are_those_from_memory(row, weighted, tmp_path):
-    in_blocks(row)
+def test_fits_of_data_on_disk_equal_those_in_memory(row, weighted, tmp_path):
     X, Y = toy(n=200)
     w = weights(200) if weighted else None
     params = row.pinned(X)
@@ -40,9 +35,9 @@ def test_fits_from_disk_are_those_from_memory(row, weighted, tmp_path):
     row.same_fit(found, row.make(**params).fit(X, Y, w), X)
 
 
+@pytest.mark.rows("streams")
 @pytest.mark.parametrize("weighted", [False, True])
-def test_fits_of_dask_arrays_are_those_from_memory(row, weighted):
-    in_blocks(row)
+def test_fits_of_dask_arrays_equal_those_in_memory(row, weighted):
     X, Y = toy(n=200)
     w = weights(200) if weighted else None
     params = row.pinned(X)
@@ -50,8 +45,9 @@ def test_fits_of_dask_arrays_are_those_from_memory(row, weighted):
     row.same_fit(found, row.make(**params).fit(X, Y, w), X)
 
 
+@pytest.mark.rows("representative")
 @pytest.mark.parametrize("kind", ["usual", "constant output", "one sample"])
-def test_scores_in_blocks_are_those_from_memory(row, kind, tmp_path):
+def test_scores_in_blocks_equal_those_in_memory(row, kind, tmp_path):
     X, Y = toy(n=200)
     model = row.make().fit(X, Y)
     if kind == "constant output":
@@ -66,8 +62,8 @@ def test_scores_in_blocks_are_those_from_memory(row, kind, tmp_path):
     assert_allclose([from_disk, from_dask], [expected] * 2, rtol=1e-9)
 
 
-def test_names_of_the_features_are_kept_beside_outputs_on_disk(row, tmp_path):
-    in_blocks(row)
+@pytest.mark.rows("representative", "streams")
+def test_feature_names_are_kept_beside_outputs_on_disk(row, tmp_path):
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     X, Y = toy(n=200)
     frame = pd.DataFrame(X, columns=list("abcde"))

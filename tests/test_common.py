@@ -1,4 +1,4 @@
-"""What every estimator of the registry does: each test runs for each row."""
+"""Properties of every estimator: each test runs for the rows of the registry."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import reference
 from holrr import Moments, Tucker
 from holrr.core.namespace import FULL_SPECTRUM_LIMIT, HOST_LIMIT, NUMPY_LIMIT
-from problems import batchings, toy
+from problems import assert_same_state, batchings, toy
 from registry import PUBLIC, ROWS, certificate, same_certificate
 
-pytestmark = pytest.mark.filterwarnings("ignore:the best penalty", "ignore:n_components")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:n_components")
 
 SHAPES = [(), (1,), (3,), (1, 1), (3, 4), (4, 1, 2), (2, 3, 2, 2)]
 
@@ -36,8 +36,8 @@ def test_every_public_estimator_has_a_row():
     assert len({row.id for row in ROWS}) == len(ROWS)
 
 
-def test_exemptions_name_checks_that_are_there():
-    """An exemption from a test that has been renamed exempts from nothing."""
+def test_exemptions_name_existing_checks():
+    """A test that is renamed needs its exemptions renamed, too."""
     files = [path.read_text() for path in Path(__file__).parent.rglob("test_*.py")]
     there = set(re.findall(r"^def (test_\w+)\(.*\brow\b", "\n".join(files), re.M))
     for row in ROWS:
@@ -66,7 +66,7 @@ for row in ROWS:
 
 
 def test_scikit_learn_array_api_checks():
-    """scikit-learn skips these unless scipy was told of the array API before its import."""
+    """scikit-learn skips these unless SCIPY_ARRAY_API is set before the import of scipy."""
     done = subprocess.run(
         [sys.executable, "-c", ARRAY_API_CHECKS],
         env={**os.environ, "SCIPY_ARRAY_API": "1"},
@@ -80,55 +80,42 @@ def test_scikit_learn_array_api_checks():
     assert done.stdout.split() == ["checked"] * len(ROWS)
 
 
-def linear(row):
-    if not row.linear:
-        pytest.skip("not linear in the inputs")
-
-
 # ---------------------------------------------------------------- shapes and attributes
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_prediction_has_the_shape_of_y_for_every_order(row, shape):
+def test_prediction_has_the_shape_of_y_and_is_the_dense_linear_map(row, shape):
     X, Y = toy(shape=shape)
     model = row.make().fit(X, Y)
     assert model.predict(X[:7]).shape == (7, *shape)
     assert model.predict(X[:1]).shape == (1, *shape)
-    if row.linear:
-        assert model.coef_.shape == (X.shape[1], *shape)
     assert np.shape(model.intercept_) == shape
     assert model.n_features_in_ == X.shape[1]
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_prediction_is_the_dense_linear_map(row, shape):
-    linear(row)
-    X, Y = toy(shape=shape)
-    model = row.make().fit(X, Y)
-    dense = np.tensordot(X, model.coef_, axes=1) + model.intercept_
-    assert_allclose(model.predict(X), dense, rtol=1e-12, atol=1e-12 * np.abs(Y).max())
+    if row.linear:
+        assert model.coef_.shape == (X.shape[1], *shape)
+        dense = np.tensordot(X, model.coef_, axes=1) + model.intercept_
+        assert_allclose(model.predict(X), dense, rtol=1e-12, atol=1e-12 * np.abs(Y).max())
 
 
 @pytest.mark.parametrize("n", [1, 400])
-def test_prediction_never_builds_the_dense_coefficients(row, n, monkeypatch):
+def test_prediction_never_forms_the_dense_coefficients(row, n, monkeypatch):
     X, Y = toy(shape=(3, 4, 2))
     model = row.make().fit(X, Y)
     expected = np.resize(model.predict(X), (n, 3, 4, 2))
-    monkeypatch.setattr(Tucker, "to_dense", lambda self: pytest.fail("built the dense tensor"))
+    monkeypatch.setattr(Tucker, "to_dense", lambda self: pytest.fail("the dense tensor was formed"))
     assert_allclose(model.predict(np.resize(X, (n, 5))), expected, rtol=1e-10)
     model.fit(X, Y).score(X, Y)
 
 
-def test_vector_targets_agree_with_one_column(row):
+def test_scalar_targets_equal_a_single_column(row):
     X, y = toy(shape=())
     one, column = row.make().fit(X, y), row.make().fit(X, y[:, None])
     assert_allclose(one.predict(X), column.predict(X)[:, 0], rtol=max(1e-12, 1e-3 * row.tol))
     assert one.predict(X).shape == y.shape
 
 
-def test_objective_is_the_brute_force_objective(row):
-    if not (row.linear and row.ridge):
-        pytest.skip("another objective, which the tests of its own family compute")
+@pytest.mark.rows("linear", "ridge")
+def test_objective_is_that_of_a_sum_over_samples(row):
     X, Y = toy()
     w = np.random.default_rng(1).uniform(0.1, 3, len(X))
     for weights in (None, w):
@@ -141,7 +128,7 @@ def test_objective_is_the_brute_force_objective(row):
 
 def test_score_is_the_pooled_r2_of_the_flattened_outputs(row):
     X, Y = toy()
-    Y *= np.geomspace(1e-3, 1e3, Y[0].size).reshape(Y.shape[1:])  # of which some hardly vary
+    Y *= np.geomspace(1e-3, 1e3, Y[0].size).reshape(Y.shape[1:])  # some hardly vary
     w = np.random.default_rng(1).uniform(size=len(X))
     w[::4] = 0
     model = row.make().fit(X[:30], Y[:30])
@@ -161,7 +148,7 @@ def test_score_is_the_pooled_r2_of_the_flattened_outputs(row):
 
 
 def labels(n):
-    """A fold for each sample, that goes with it where the samples are moved."""
+    """The fold of each sample, which is permuted with the samples."""
     return np.arange(n) % 3
 
 
@@ -174,7 +161,7 @@ def test_order_of_the_samples_does_not_matter(row):
 
 
 @pytest.mark.parametrize("mode", [1, 2, 3])
-def test_rotation_of_an_output_mode_rotates_the_prediction(row, mode):
+def test_rotation_of_an_output_mode_rotates_predictions(row, mode):
     X, Y = toy(shape=(3, 4, 2))
     Q = reference.random_orthonormal(np.random.default_rng(1), Y.shape[mode], Y.shape[mode])
     model = row.make().fit(X, Y)
@@ -183,22 +170,22 @@ def test_rotation_of_an_output_mode_rotates_the_prediction(row, mode):
     same_certificate(rotated, model, row.tol)
 
 
-def test_rotation_of_the_inputs_leaves_the_prediction(row):
-    """Linear models and all kernels of the registry know the inputs by their products only."""
+def test_rotation_of_inputs_leaves_predictions_unchanged(row):
+    """Linear models and the kernels of the registry depend on products of the inputs only."""
     X, Y = toy()
     Q = reference.random_orthonormal(np.random.default_rng(1), X.shape[1], X.shape[1])
     model, rotated = row.make().fit(X, Y), row.make().fit(X @ Q, Y)
     row.near(rotated.predict(X @ Q), model.predict(X))
 
 
-def test_permutation_of_output_modes_permutes_the_prediction(row):
+def test_permutation_of_output_modes_permutes_predictions(row):
     X, Y = toy(shape=(3, 4, 2))
     model, moved = row.make().fit(X, Y), row.make().fit(X, Y.transpose(0, 3, 1, 2))
     row.near(moved.predict(X), model.predict(X).transpose(0, 3, 1, 2), max(1.0, 1e-7 / row.tol))
 
 
 @pytest.mark.parametrize("scale", [-2.5, 1e-3, 1e4, 1e-170, 1e160])
-def test_scale_of_the_outputs_scales_the_prediction(row, scale):
+def test_scaled_outputs_have_scaled_predictions(row, scale):
     X, Y = toy()
     model, scaled = row.make().fit(X, Y), row.make(**row.scaled(scale, (5, 3, 4))).fit(X, scale * Y)
     row.near(scaled.predict(X), scale * model.predict(X))
@@ -206,14 +193,13 @@ def test_scale_of_the_outputs_scales_the_prediction(row, scale):
         same_certificate(scaled, model, row.tol, scale=scale * scale)
 
 
-def test_shift_of_the_data_moves_only_the_intercept(row):
-    if not row.estimator.fit_intercept:
-        pytest.skip("without intercept a shift is another problem")
+@pytest.mark.rows("has_intercept")
+def test_shift_of_the_data_changes_only_the_intercept(row):
     X, Y = toy()
     model, moved = row.make().fit(X, Y), row.make().fit(X, Y - 30.0)
     row.near(moved.predict(X), model.predict(X) - 30.0)
-    if not row.shifts:
-        pytest.skip("a kernel that knows where zero is")
+    if not row.shifts:  # some kernels depend on the origin
+        return
     shifted = row.make().fit(X + 100.0, Y - 30.0)
     if row.linear:
         row.near(shifted.coef_, model.coef_, 10)
@@ -223,10 +209,10 @@ def test_shift_of_the_data_moves_only_the_intercept(row):
 LIMITS = (FULL_SPECTRUM_LIMIT, HOST_LIMIT, NUMPY_LIMIT)
 
 
-@pytest.mark.parametrize("size", [n for limit in LIMITS for n in (limit, limit + 1)])
+@pytest.mark.parametrize("size", [limit + 1 for limit in LIMITS])
 @pytest.mark.parametrize("where", ["features", "outputs"])
-def test_sizes_beyond_internal_limits_change_nothing_else(row, where, size):
-    """The same problem turned: whatever is done otherwise from some size on must be the same."""
+def test_sizes_above_internal_limits_give_equal_fits(row, where, size):
+    """The rotated problem, and the moments, of sizes for which other methods are used."""
     d0, shape = (size, (2,)) if where == "features" else (3, (size,))
     X, Y = toy(n=50, d0=d0, shape=shape, noise=0.1)
     rng = np.random.default_rng(1)
@@ -234,10 +220,10 @@ def test_sizes_beyond_internal_limits_change_nothing_else(row, where, size):
     widths = {"gamma": 0.5 / size, "gammas": [0.5 / size]}
     params = {name: value for name, value in widths.items() if name in row.params}
     model = row.make(**params).fit(X, Y)
-    turned = row.make(**params).fit(X @ Q, reference.mode_product(Y, R, 1))
+    rotated = row.make(**params).fit(X @ Q, reference.mode_product(Y, R, 1))
     expected = reference.mode_product(model.predict(X), R, 1)
-    row.near(turned.predict(X @ Q), expected, max(1.0, 1e-7 / row.tol))
-    same_certificate(turned, model, max(1e-7, row.tol), floor=1e-12 * (Y**2).sum())
+    row.near(rotated.predict(X @ Q), expected, max(1.0, 1e-7 / row.tol))
+    same_certificate(rotated, model, max(1e-7, row.tol), floor=1e-12 * (Y**2).sum())
     if row.takes_moments:
         moments = Moments.from_arrays(X, Y, response_grams=True)
         row.near(row.make().fit_moments(moments).predict(X), model.predict(X), 1e-6 / row.tol)
@@ -246,7 +232,7 @@ def test_sizes_beyond_internal_limits_change_nothing_else(row, where, size):
 # ---------------------------------------------------------------- weights
 
 
-def test_integer_weights_are_repeated_rows(row):
+def test_integer_weights_equal_repeated_samples(row):
     X, Y = toy()
     w = np.random.default_rng(1).integers(0, 4, len(X))
     weighted = row.make(**row.pinned(X, labels(40))).fit(X, Y, w)
@@ -254,24 +240,24 @@ def test_integer_weights_are_repeated_rows(row):
     row.same_fit(weighted, repeated, X)
 
 
-def test_unit_weights_are_no_weights(row):
+def test_unit_weights_equal_no_weights(row):
     X, Y = toy()
     plain = row.make().fit(X, Y)
     for ones in (np.ones(len(X)), [1] * len(X), 1.0):
         row.same_fit(row.make().fit(X, Y, sample_weight=ones), plain, X, 0.1)
 
 
-def test_samples_of_weight_zero_are_ignored(row):
+def test_samples_of_weight_zero_have_no_influence(row):
     X, Y = toy()
     w = np.r_[np.zeros(10), np.random.default_rng(1).uniform(0.5, 2, 30)]
     wild = np.r_[1e3 * np.ones((10, *Y.shape[1:])), Y[10:]]
     folds = [{"cv": PredefinedSplit(labels(40)[k:])} if row.searches else {} for k in (0, 10)]
-    weighted = row.make(**folds[0]).fit(X, wild, w)  # landmarks are drawn alike, too
+    weighted = row.make(**folds[0]).fit(X, wild, w)  # the same landmarks are drawn
     without = row.make(**folds[1]).fit(X[10:], Y[10:], w[10:])
     row.same_fit(weighted, without, X, 10)
 
 
-def test_weights_work_with_fewer_samples_than_features(row):
+def test_integer_weights_with_fewer_samples_than_features(row):
     X, Y = toy(n=6, d0=9)
     w = np.array([1, 2, 0, 3, 1, 2])
     weighted = row.make(**row.pinned(X, labels(6))).fit(X, Y, w)
@@ -282,20 +268,10 @@ def test_weights_work_with_fewer_samples_than_features(row):
 # ---------------------------------------------------------------- batches
 
 
-def incremental(row):
-    if not row.batches:
-        pytest.skip("no partial_fit")
-
-
-def from_moments(row):
-    if not row.takes_moments:
-        pytest.skip("no fit_moments")
-
-
+@pytest.mark.rows("batches")
 @given(slices=batchings(40), weighted=st.booleans(), shape=st.sampled_from([(), (3,), (3, 4)]))
 @settings(max_examples=12)
-def test_partial_fit_over_any_batching_is_fit(row, slices, weighted, shape):
-    incremental(row)
+def test_partial_fit_over_any_batches_equals_fit(row, slices, weighted, shape):
     X, Y = toy(shape=shape)
     w = np.random.default_rng(1).uniform(size=40) if weighted else None
     whole, parts = row.make(**row.pinned(X)).fit(X, Y, w), row.make(**row.pinned(X))
@@ -304,10 +280,10 @@ def test_partial_fit_over_any_batching_is_fit(row, slices, weighted, shape):
     row.same_fit(parts, whole, X, 0.1)
 
 
+@pytest.mark.rows("takes_moments")
 @given(slices=batchings(40), weighted=st.booleans(), seed=st.integers(0, 999))
 @settings(max_examples=12)
-def test_merged_moments_in_any_order_give_the_fit(row, slices, weighted, seed):
-    from_moments(row)
+def test_moments_merged_in_any_order_give_the_fit(row, slices, weighted, seed):
     X, Y = toy()
     rng = np.random.default_rng(seed)
     w = rng.uniform(size=40) if weighted else None
@@ -320,9 +296,8 @@ def test_merged_moments_in_any_order_give_the_fit(row, slices, weighted, seed):
     row.same_fit(row.make().fit_moments(merged), row.make().fit(X, Y, w), X, 0.1)
 
 
-def test_moments_of_the_folds_give_the_search(row):
-    if not row.takes_fold_moments or row.params.get("criterion", "cv") != "cv":
-        pytest.skip("no fit_fold_moments, or no folds")
+@pytest.mark.rows("takes_fold_moments", "has_folds")
+def test_moments_of_folds_give_the_search(row):
     X, Y = toy()
     expected = row.make().fit(X, Y)
     parts = [
@@ -335,23 +310,23 @@ def test_moments_of_the_folds_give_the_search(row):
     row.same_fit(found, expected, X)
 
 
-def test_partial_fit_goes_on_from_fit_moments(row):
-    from_moments(row)
+@pytest.mark.rows("takes_moments")
+def test_partial_fit_continues_from_fit_moments(row):
     X, Y = toy()
     model = row.make().fit_moments(Moments.from_arrays(X[:9], Y[:9], response_grams=True))
     row.same_fit(model.partial_fit(X[9:], Y[9:]), row.make().fit(X, Y), X, 0.1)
 
 
+@pytest.mark.rows("batches")
 def test_fit_after_partial_fit_starts_anew(row):
-    incremental(row)
     X, Y = toy()
     model = row.make().partial_fit(X[:9], Y[:9]).fit(X[9:], Y[9:])
     row.same_fit(model, row.make().fit(X[9:], Y[9:]), X, 0.1)
 
 
-def test_partial_fit_after_fit_says_that_it_starts_anew(row):
-    """fit keeps no moments to go on from; forgetting its data must not pass in silence."""
-    incremental(row)
+@pytest.mark.rows("batches")
+def test_partial_fit_after_fit_starts_anew_with_a_warning(row):
+    """`fit` keeps no moments of its data."""
     X, Y = toy()
     model = row.make().fit(X[:9], Y[:9])
     with pytest.warns(UserWarning, match="partial_fit starts anew"):
@@ -359,7 +334,31 @@ def test_partial_fit_after_fit_says_that_it_starts_anew(row):
     row.same_fit(model, row.make().fit(X[9:], Y[9:]), X, 0.1)
 
 
-# ---------------------------------------------------------------- scikit-learn's machinery
+@pytest.mark.rows("batches")
+def test_partial_fit_solves_at_once_from_its_moments(row):
+    X, Y = toy()
+    model = row.make(**row.pinned(X))
+    for rows in (slice(0, 8), slice(8, 40)):
+        model.partial_fit(X[rows], Y[rows])
+        assert {"tucker_", "intercept_", "moments_"} <= set(vars(model))
+        assert model.moments_.n_samples == rows.stop
+    if row.takes_moments:
+        assert_same_state(row.make().fit_moments(model.moments_), model)
+
+
+@pytest.mark.rows("batches")
+def test_parameters_changed_after_a_batch_have_no_effect_before_the_next(row):
+    X, Y = toy()
+    model = row.make(**row.pinned(X)).partial_fit(X, Y)
+    expected = model.predict(X)
+    name = next(name for name in ("penalty", "beta", "alpha") if name in row.params)
+    model.set_params(**{name: {"alpha": 50.0, "penalty": 9.0, "beta": 3.0}[name]})
+    assert_allclose(model.predict(X), expected, rtol=0)
+    again = model.partial_fit(X[:1], Y[:1]).predict(X)
+    assert np.abs(again - expected).max() > 1e-3
+
+
+# ---------------------------------------------------------------- tools of scikit-learn
 
 
 def test_pipeline_with_scaled_inputs(row):
@@ -377,7 +376,7 @@ def test_cross_validation_with_tensor_outputs(row):
 
 @pytest.mark.parametrize("parameter", ["alpha", "rank"])
 def test_grid_search_with_tensor_outputs(row, parameter):
-    if parameter not in row.estimator.get_params():
+    if parameter not in row.params:
         pytest.skip(f"no parameter {parameter}")
     X, Y = toy(noise=0.01)
     grid = {"alpha": [1e-2, 1e4], "rank": [1, 2]}[parameter]
@@ -394,28 +393,26 @@ def test_grid_search_with_tensor_outputs(row, parameter):
 
 
 @pytest.mark.parametrize("shape", [(), (1, 1), (3, 4)], ids=str)
-def test_one_sample_is_predicted_by_itself(row, shape):
+def test_single_sample_is_predicted_by_itself(row, shape):
     X, Y = toy(n=1, shape=shape)
     model = row.make().fit(X, Y)
     assert np.isfinite(model.predict(X)).all()
-    if row.estimator.fit_intercept:
+    if row.has_intercept:
         for inputs in (X, X + 5):
             assert_allclose(model.predict(inputs), Y, rtol=1e-12)
     assert np.isfinite(list(certificate(model).values())).all()
 
 
-def test_one_feature(row):
+def test_single_feature(row):
     X, Y = toy(d0=1)
     model = row.make().fit(X, Y)
     assert model.predict(X).shape == Y.shape
-    assert model.score(X, Y) > 0.1 or not row.estimator.fit_intercept
+    assert model.score(X, Y) > 0.1 or not row.has_intercept
 
 
-@pytest.mark.parametrize("value", [0.0, 0.1, 1e6 + 0.1])
-@pytest.mark.parametrize("n", [4, 40])
+@pytest.mark.rows("has_intercept")
+@pytest.mark.parametrize(("value", "n"), [(0.0, 40), (0.1, 4), (1e6 + 0.1, 40)])
 def test_constant_inputs_predict_the_mean(row, value, n):
-    if not row.estimator.fit_intercept:
-        pytest.skip("without intercept a constant input is one")
     _, Y = toy(n=n)
     X = np.full((n, 5), value)
     model = row.make().fit(X, Y)
@@ -430,7 +427,7 @@ def test_constant_outputs_are_predicted(row, value):
     Y = np.full_like(Y, value)
     model = row.make().fit(X, Y)
     assert np.isfinite(model.predict(3 * X)).all()
-    if row.estimator.fit_intercept:
+    if row.has_intercept:
         assert_allclose(model.predict(X), Y, rtol=1e-12)
         assert certificate(model).get("objective_", 0.0) <= 1e-20 * max(1.0, value**2)
 
@@ -440,15 +437,14 @@ def test_constant_feature_and_constant_output_entry(row):
     X[:, 2], Y[:, 1, 2] = 3.0, -7.0
     model = row.make().fit(X, Y)
     assert np.isfinite(model.predict(X)).all()
-    if row.estimator.fit_intercept and row.linear:
+    if row.has_intercept and row.linear:
         assert_allclose(model.coef_[2], 0, atol=1e-10)
-        X[:, 2] = 1e3  # an input that never varied has no say
+        X[:, 2] = 1e3  # an input that never varied has no influence
         assert np.abs(model.predict(X)).max() < 10 * np.abs(Y).max()
 
 
+@pytest.mark.rows("has_intercept")
 def test_constant_slice_of_the_outputs_is_predicted(row):
-    if not row.estimator.fit_intercept:
-        pytest.skip("without intercept there is nothing that predicts a constant")
     X, Y = toy()
     Y[:, 1] = -7.0
     row.near(row.make().fit(X, Y).predict(X)[:, 1], Y[:, 1])

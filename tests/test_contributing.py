@@ -1,4 +1,4 @@
-"""The estimator that CONTRIBUTING shows is one: it passes what every estimator passes."""
+"""The estimator that CONTRIBUTING shows passes the checks of every estimator."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from holrr import LRR, Moments
+from holrr import LRR, KernelLRR, Moments
 from problems import toy
 
 GUIDE = Path(__file__).parents[1] / "CONTRIBUTING.md"
 
 
+(CODE,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
+
+
 @pytest.fixture
 def estimator(monkeypatch):
-    (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.S)
     module = types.ModuleType("contributed")
     monkeypatch.setitem(sys.modules, "contributed", module)  # where pickles look for it
-    exec(code, vars(module))
+    exec(CODE, vars(module))
     return module.EnergyRegressor
+
+
+def test_it_is_short():
+    assert len(CODE.splitlines()) <= 40
 
 
 def test_it_passes_the_checks_of_scikit_learn(estimator):
@@ -54,3 +60,14 @@ def test_it_has_what_all_linear_estimators_have(estimator, tmp_path):
     assert model.lower_bound_ <= model.objective_
     with pytest.raises(ValueError, match="'share' parameter"):
         estimator(share=2.0).fit(X, Y)
+
+
+def test_its_structure_works_for_kernels(estimator):
+    class Kernel(KernelLRR):
+        def _structure(self):
+            return estimator(self.rank)._structure()
+
+    X, Y = toy(noise=5.0)
+    found, expected = Kernel(0.99).fit(X, Y), KernelLRR(0.99).fit(X, Y)
+    assert found.tucker_.rank[0] == expected.rank_
+    assert_allclose(found.predict(X), expected.predict(X))

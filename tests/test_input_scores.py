@@ -1,4 +1,4 @@
-"""Input scores: predictions follow from them, they keep names, and pipelines take them."""
+"""Input scores and feature importances."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holrr import HOLRR, HOLRRCV, RLS, KernelHOLRR, KernelRLS
 from problems import toy
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:the best penalty",
+    "ignore:The best penalty",
     "ignore:n_components",
     "ignore::sklearn.exceptions.ConvergenceWarning",
 )
@@ -56,8 +56,8 @@ def kernel_values(model, X):
     return pairwise_kernels(X, fit.X_fit_, metric=fit.kernel, filter_params=True, **params)
 
 
-def test_directions_that_carry_nothing_have_scores_of_zero():
-    """Rank 2 for one output: which the second direction is, rounding says."""
+def test_directions_without_coefficients_have_scores_of_zero():
+    """With rank 2 for one output the second direction is arbitrary."""
     X, Y = toy(shape=())
     scores = HOLRR(rank=2).fit(X, Y).transform(X)
     assert np.ptp(scores[:, 0]) > 0
@@ -65,7 +65,7 @@ def test_directions_that_carry_nothing_have_scores_of_zero():
     assert_array_equal(HOLRR(rank=2).fit(X, 0 * Y).transform(X), 0)
 
 
-def test_scores_come_from_the_door():
+def test_inputs_of_scores_are_validated():
     X, Y = toy()
     model = HOLRR(rank=2).fit(X, Y)
     with pytest.raises(ValueError, match="4 features"):
@@ -101,7 +101,7 @@ def test_scores_of_dask_arrays_are_lazy(model):
 
 
 @pytest.mark.parametrize("model", [HOLRR(rank=2), HOLRRCV(cv=3)], ids=str)
-def test_scores_keep_the_names_of_the_samples(model, tmp_path):
+def test_scores_keep_the_labels_of_the_samples(model, tmp_path):
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     X, Y = toy()
     table = pd.DataFrame(X, columns=list("abcde"), index=[f"rat {i}" for i in range(40)])
@@ -127,19 +127,18 @@ def test_scores_of_data_arrays_are_data_arrays():
 
 
 def test_scores_in_a_pipeline():
-    """Of as many scores as there are directions, least squares makes the unpenalised fit."""
+    """Least squares on the scores is the best linear map from them to the outputs."""
     X, Y = toy()
     pipe = make_pipeline(HOLRR(rank=2, alpha=0), LinearRegression()).fit(X, Y.reshape(40, -1))
     assert pipe[-1].n_features_in_ == 2
     assert pipe.score(X, Y.reshape(40, -1)) > 0.8
-    # For outputs in full, the best map from these scores is that of low-rank regression.
     scores = np.c_[np.ones(40), HOLRR(rank=2, alpha=0).fit(X, Y.reshape(40, -1)).transform(X)]
     assert_allclose(
         pipe.predict(X), scores @ np.linalg.lstsq(scores, Y.reshape(40, -1), rcond=None)[0]
     )
 
 
-def test_importance_is_the_norm_of_the_coefficients(row):
+def test_feature_importance_is_the_norm_of_the_coefficients(row):
     X, Y = toy()
     model = row.make().fit(X, Y)
     if not row.linear:
@@ -149,10 +148,10 @@ def test_importance_is_the_norm_of_the_coefficients(row):
     assert_allclose(model.feature_importances_, expected, rtol=1e-12)
 
 
-def test_importance_passes_over_outputs_that_were_never_observed():
+def test_importance_leaves_out_outputs_that_were_never_observed():
     X, Y = toy()
     Y[:, 1, 2] = np.nan
-    model = RLS(missing="fill").fit(X, Y)
+    model = RLS(missing="ignore").fit(X, Y)
     assert np.isnan(model.coef_).any()
     assert_allclose(model.feature_importances_**2, np.nansum(model.coef_**2, axis=(1, 2)))
     assert not hasattr(KernelRLS(kernel="rbf").fit(X, Y[..., 0]), "feature_importances_")

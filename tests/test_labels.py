@@ -1,4 +1,4 @@
-"""Names in, names out: of xarray's objects, of tables and of flat outputs, on every estimator."""
+"""Labels of xarray objects, tables and flat outputs are kept by every estimator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ xr = pytest.importorskip("xarray", reason="xarray is not installed")
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:the best penalty",
+    "ignore:The best penalty",
     "ignore:n_components",
     "ignore::sklearn.exceptions.ConvergenceWarning",
     "ignore:The kernel is not positive",
@@ -31,7 +31,7 @@ SHAPE = (3, 4)
 
 
 def maps(n=40, d0=(2, 3), shape=SHAPE):
-    """Inputs and outputs with names on everything."""
+    """Inputs and outputs with names of all dimensions and coordinates."""
     X, Y = toy(n=n, d0=d0[0] * d0[1], shape=shape)
     time = pd.date_range("1999-12-01", periods=n, freq="MS")
     x = xr.DataArray(
@@ -74,7 +74,7 @@ def tables(n=40):
 # ---------------------------------------------------------------- xarray, every estimator
 
 
-def test_labels_change_no_number_and_come_back(row):
+def test_predictions_have_the_labels_of_the_fit_and_the_numbers_of_arrays(row):
     x, y = maps()
     model = row.make().fit(x, y)
     plain = row.make().fit(matrix(x), y.to_numpy())
@@ -91,7 +91,7 @@ def test_labels_change_no_number_and_come_back(row):
     assert model.score(x, y) == plain.score(matrix(x), y.to_numpy())
 
 
-def test_transposed_objects_are_put_in_order_by_name(row):
+def test_transposed_objects_are_ordered_by_name(row):
     x, y = maps()
     model = row.make().fit(x, y)
     turned = row.make(sample_dim="time").fit(
@@ -105,7 +105,7 @@ def test_transposed_objects_are_put_in_order_by_name(row):
     assert model.score(x, y.transpose("month", "station", "time")) == model.score(x, y)
 
 
-def test_labels_survive_files_and_pickle(row, tmp_path):
+def test_files_and_pickle_keep_labels(row, tmp_path):
     x, y = maps()
     model = row.make().fit(x, y)
     model.save(tmp_path / "model.holrr")
@@ -114,14 +114,14 @@ def test_labels_survive_files_and_pickle(row, tmp_path):
         xr.testing.assert_identical(again.predict(x), model.predict(x))
 
 
-def test_refit_forgets_labels(row):
+def test_another_fit_replaces_labels(row):
     x, y = maps()
     plain = row.make().fit(matrix(x), y.to_numpy())
     assert_same_state(row.make().fit(x, y).fit(matrix(x), y.to_numpy()), plain)
     assert isinstance(plain.predict(x.to_numpy().reshape(len(x), -1)), np.ndarray)
 
 
-def test_shifted_time_is_an_error_that_shows_it_and_changes_nothing(row):
+def test_shifted_samples_are_refused_and_do_not_change_the_model(row):
     x, y = maps()
     model = row.make().fit(x, y)
     before = pickle.dumps(model)
@@ -133,7 +133,7 @@ def test_shifted_time_is_an_error_that_shows_it_and_changes_nothing(row):
     assert pickle.dumps(model) == before
 
 
-def test_flat_outputs_are_those_of_the_tensor(row):
+def test_flat_outputs_equal_those_of_the_tensor(row):
     X, Y = toy()
     flat, tensor = row.make(output_shape=SHAPE).fit(X, Y.reshape(40, -1)), row.make().fit(X, Y)
     assert_array_equal(flat.predict(X), tensor.predict(X).reshape(40, -1))
@@ -141,7 +141,7 @@ def test_flat_outputs_are_those_of_the_tensor(row):
     assert np.shape(flat.intercept_) == SHAPE
 
 
-def test_flat_outputs_survive_files(row, tmp_path):
+def test_files_keep_flat_outputs(row, tmp_path):
     X, Y = toy()
     model = row.make(output_shape=SHAPE).fit(X, Y.reshape(40, -1))
     model.save(tmp_path / "model.holrr")
@@ -156,7 +156,7 @@ def test_flat_outputs_of_another_size_are_refused(row):
             row.make(output_shape=SHAPE).fit(X, y)
 
 
-def test_a_table_with_levels_is_a_tensor(row):
+def test_a_table_with_column_levels_is_a_tensor(row):
     x, y = tables()
     model = row.make().fit(x, y)
     plain = row.make().fit(x.to_numpy(), y.to_numpy().reshape(-1, *SHAPE))
@@ -168,7 +168,7 @@ def test_a_table_with_levels_is_a_tensor(row):
     assert_array_equal(mode_coordinates(model, 2), [1, 2, 4, 8])
 
 
-def test_what_a_model_has_found_as_a_dataset(row):
+def test_a_model_becomes_a_labelled_dataset(row):
     x, y = maps()
     model = row.make().fit(x, y)
     found = model.to_xarray()
@@ -192,7 +192,7 @@ def test_what_a_model_has_found_as_a_dataset(row):
 # ---------------------------------------------------------------- datasets, Dask, batches
 
 
-def test_variables_of_a_dataset_are_a_mode_and_come_back():
+def test_variables_of_a_dataset_are_a_mode():
     x, y = maps()
     inputs = xr.Dataset({"sst": x, "index": x[:, 0, 0].drop_vars(["lat", "lon"])})
     outputs = xr.Dataset({"mean": y, "spread": 2 * y.rename(None)}, attrs={"source": "tests"})
@@ -212,7 +212,7 @@ def test_variables_of_a_dataset_are_a_mode_and_come_back():
 
 
 @pytest.mark.parametrize("estimator", [HOLRR(rank=2), HOLRRCV(cv=3), RLSCV(cv=3)])
-def test_dask_stays_lazy_and_equals_memory(estimator):
+def test_labelled_dask_arrays_stay_lazy_and_equal_those_in_memory(estimator):
     dask = pytest.importorskip("dask.array", reason="dask is not installed")
     x, y = maps(n=60)
     lazy = x.chunk({"time": 25, "lat": 1}), y.chunk({"time": 20, "station": 2})
@@ -225,7 +225,7 @@ def test_dask_stays_lazy_and_equals_memory(estimator):
     assert_allclose(model.score(*lazy), estimator.score(x, y))
 
 
-def test_batches_keep_the_labels_and_refuse_others():
+def test_batches_keep_labels_and_refuse_others():
     x, y = maps()
     model = HOLRR(rank=2).partial_fit(x[:20], y[:20]).partial_fit(x[20:], y[20:])
     assert_allclose(model.predict(x), HOLRR(rank=2).fit(x, y).predict(x))
@@ -236,7 +236,7 @@ def test_batches_keep_the_labels_and_refuse_others():
         model.partial_fit(x, y.rename(station="site"))
 
 
-def test_moments_are_those_of_the_numbers():
+def test_moments_of_labelled_data_equal_those_of_arrays():
     x, y = maps()
     found = Moments.from_arrays(x, y.transpose("month", "time", "station"))
     turned = y.transpose("time", "month", "station").to_numpy()
@@ -244,7 +244,7 @@ def test_moments_are_those_of_the_numbers():
 
 
 @pytest.mark.parametrize("kind", ["npy", "hdf5", "zarr"])
-def test_flat_outputs_on_disk(kind, tmp_path):
+def test_flat_outputs_on_disk_equal_those_in_memory(kind, tmp_path):
     X, Y = toy(n=200, d0=3)
     flat = Y.reshape(200, -1)
     if kind == "npy":
@@ -263,10 +263,10 @@ def test_flat_outputs_on_disk(kind, tmp_path):
             assert_allclose(model.score(X, y), expected.score(X, flat))
 
 
-# ---------------------------------------------------------------- what must not be paired
+# ---------------------------------------------------------------- labels that differ
 
 
-def test_differences_are_named():
+def test_errors_name_the_labels_that_differ():
     x, y = maps()
     model = RLS().fit(x, y)
     with pytest.raises(ValueError, match=r"At position 0 X has 'lat=51.0,lon=0' and the fit had"):
@@ -285,7 +285,7 @@ def test_differences_are_named():
     assert model.predict(x.rename(time="start")).dims[0] == "start"
 
 
-def test_the_sample_dimension_must_be_clear():
+def test_the_sample_dimension_must_be_unique():
     x, y = maps()
     with pytest.raises(ValueError, match="sample_dim='t' is no dimension of X"):
         RLS(sample_dim="t").fit(x, y)
@@ -297,7 +297,7 @@ def test_the_sample_dimension_must_be_clear():
     assert RLS(sample_dim="time").fit(x, both.drop_vars("lat")).coef_.shape == (6, 3, 4)
 
 
-def test_rows_of_different_libraries_are_compared():
+def test_labels_of_samples_of_different_libraries_must_agree():
     x, y = maps()
     frame = pd.DataFrame(matrix(x), index=x.time.to_index())
     assert RLS().fit(frame, y).predict(frame[:5]).time[0] == y.time[0]
@@ -314,13 +314,13 @@ def test_rows_of_different_libraries_are_compared():
         RLSCV(cv=3).fit(x, y, groups=groups)
 
 
-def test_weights_of_xarray_count():
+def test_weights_may_be_xarray_objects():
     x, y = maps()
     w = xr.DataArray(np.arange(40.0), dims="time", coords={"time": y.time})
     assert_array_equal(RLS().fit(x, y, w).coef_, RLS().fit(x, y, w.to_numpy()).coef_)
 
 
-def test_columns_that_differ_are_named():
+def test_errors_name_the_columns_that_differ():
     x, y = tables()
     model = RLS().fit(x, y)
     with pytest.raises(ValueError, match=r"At position 0 X has 'e' and the fit had 'a'"):
@@ -333,12 +333,12 @@ def test_columns_that_differ_are_named():
         RLS().fit(x, y.iloc[:, [0, 0, 1]])
 
 
-def test_incomplete_levels_are_missing_entries_or_an_error():
+def test_incomplete_column_levels_are_missing_outputs_or_an_error():
     x, y = tables()
     part = y.drop(columns=[("lung", 2)])
     with pytest.raises(ValueError, match=r"not all combinations.*1 are missing.*\('lung', '2'\)"):
         HOLRR(rank=2).fit(x, part)
-    model = HOLRR(rank=2, missing="fill").fit(x, part)
+    model = HOLRR(rank=2, missing="ignore").fit(x, part)
     found = model.predict(x)
     pd.testing.assert_index_equal(found.columns, part.columns)
     assert not found.isna().any(axis=None)
@@ -347,7 +347,7 @@ def test_incomplete_levels_are_missing_entries_or_an_error():
     assert 0.5 < model.score(x, part) < 1
 
 
-def test_shuffled_columns_come_back_in_their_order():
+def test_predictions_have_the_order_of_shuffled_columns():
     x, y = tables()
     mixed = y.iloc[:, np.random.default_rng(0).permutation(12)]
     found = RLS(alpha=1e-3).fit(x, mixed).predict(x)
@@ -369,7 +369,7 @@ def test_plain_tables_and_polars_keep_their_columns():
     assert_allclose(found.to_numpy(), RLS().fit(x, y).predict(x))
 
 
-def test_a_table_of_inputs_with_levels_has_names():
+def test_inputs_with_column_levels_have_names():
     x, y = tables()
     inputs = x.set_axis(pd.MultiIndex.from_product([["u"], list("abcde")]), axis=1)
     model = RLS().fit(inputs, y)
@@ -378,7 +378,7 @@ def test_a_table_of_inputs_with_levels_has_names():
         model.predict(inputs[inputs.columns[::-1]])
 
 
-def test_an_index_with_levels_comes_back():
+def test_predictions_keep_a_coordinate_with_levels():
     x, y = maps()
     stacked = y.stack(place=("station", "month"))
     found = RLS().fit(x, stacked).predict(x)
@@ -386,7 +386,7 @@ def test_an_index_with_levels_comes_back():
     assert_allclose(found.unstack("place"), RLS().fit(x, y).predict(x))
 
 
-def test_text_and_dates_are_no_numbers():
+def test_labelled_text_is_refused():
     x, y = maps()
     with pytest.raises(ValueError, match=r"y \('temperature'\) must hold real numbers"):
         RLS().fit(x, y.astype(str))
@@ -415,8 +415,8 @@ model.save(sys.argv[1])
 """
 
 
-def test_a_netcdf_round_trip_with_a_process_without_xarray(tmp_path):
-    """Fit from a file, lazily; save, load and predict elsewhere; labels are the same."""
+def test_a_process_without_xarray_predicts_with_a_model_from_netcdf(tmp_path):
+    """The model is fitted lazily from a file, and its own file keeps the labels."""
     pytest.importorskip("dask", reason="dask is not installed")
     x, y = maps(n=60)
     xr.Dataset({"sst": x, "t2m": y.drop_vars("year")}).to_netcdf(
@@ -441,7 +441,7 @@ def test_a_netcdf_round_trip_with_a_process_without_xarray(tmp_path):
         assert written["t2m"].attrs["units"] == "K"
 
 
-def test_kernels_and_other_libraries_take_labels_too():
+def test_kernels_keep_labels_and_predict_arrays_of_other_libraries():
     x, y = maps()
     kernel = KernelHOLRR(rank=2, kernel="rbf", gamma=0.1).fit(x, y)
     assert kernel.predict(x).dims == y.dims
@@ -451,7 +451,7 @@ def test_kernels_and_other_libraries_take_labels_too():
         assert isinstance(kernel.predict(torch.asarray(matrix(x))), torch.Tensor)
 
 
-def test_modes_are_named_by_hand(tmp_path):
+def test_name_modes_names_the_output_modes(tmp_path):
     X, Y = toy()
     model = HOLRRCV(cv=3).fit(X, Y).name_modes(tissue=["liver", "lung", "skin"], day=None)
     assert mode_names(model) == ("feature", "tissue", "day")
@@ -467,10 +467,23 @@ def test_modes_are_named_by_hand(tmp_path):
         model.name_modes(tissue=None)
 
 
-def test_predictions_that_are_not_computed_are_no_table():
+def test_lazy_predictions_are_dask_arrays_where_y_was_a_table():
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     dask = pytest.importorskip("dask.array", reason="dask is not installed")
     X, Y = toy(shape=(3,))
     model = HOLRR(2).fit(X, pd.DataFrame(Y, columns=list("abc")))
     assert isinstance(model.predict(X), pd.DataFrame)
     assert isinstance(model.predict(dask.from_array(X)), dask.Array)
+
+
+@pytest.mark.parametrize("model", [HOLRR(rank=2), HOLRRCV(cv=3), KernelHOLRR(rank=2)], ids=repr)
+def test_models_of_other_libraries_become_datasets(xp, model):
+    X, Y = toy()
+    expected = model.fit(X, Y).to_xarray()
+    found = model.fit(xp.asarray(X), xp.asarray(Y)).to_xarray()
+    assert set(found) == set(expected)
+    for name in found:
+        assert type(found[name].to_numpy()) is np.ndarray
+        assert found[name].dims == expected[name].dims
+    assert_allclose(found.coef, expected.coef, rtol=1e-8, atol=1e-10)
+    assert_allclose(found.intercept, expected.intercept, rtol=1e-8)

@@ -9,7 +9,8 @@ import pytest
 from docs.pictures import DRAWN, GUIDES, run_guide
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
+PAGES += sorted((ROOT / "docs").glob("*.md"))
 
 
 def run(page, which=slice(None)):

@@ -1,4 +1,4 @@
-"""scikit-learn's tools around tensor models: with `output_shape` outputs are flat, as they want."""
+"""scikit-learn's tools work with tensor models, whose outputs are flat with `output_shape`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from holrr import HOLRR, HOLRRCV, LRR, RLS, KernelHOLRR
 from problems import toy
 
-pytestmark = pytest.mark.filterwarnings("ignore:the best penalty", "ignore:The groups parameter")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:The groups parameter")
 
 SHAPE = (3, 4)
 FLAT = {"output_shape": SHAPE}
@@ -44,7 +44,7 @@ over_linear = pytest.mark.parametrize("model", LINEAR, ids=lambda m: type(m).__n
 
 
 def data(n=60):
-    """Flat outputs, all of them positive, as some scorers want them."""
+    """Flat outputs, all of them positive, as some scorers need them."""
     X, Y = toy(n=n, shape=SHAPE)
     return X, (Y + 60).reshape(n, -1)
 
@@ -56,7 +56,7 @@ def tensor(model):
 
 # ---------------------------------------------------------------- scores
 
-# What scikit-learn's scorers cannot do, for its own Ridge no more than here.
+# Scorers that do not apply, neither here nor to scikit-learn's own Ridge.
 FOR_CLASSES = """accuracy average_precision balanced_accuracy d2_brier_score d2_log_loss_score f1
 f1_macro f1_micro f1_samples f1_weighted jaccard jaccard_macro jaccard_micro jaccard_samples
 jaccard_weighted matthews_corrcoef neg_brier_score neg_log_loss neg_negative_likelihood_ratio
@@ -80,14 +80,14 @@ def test_scorers_that_cannot_apply_fail_for_ridge_too(name):
             get_scorer(name)(model.fit(X, Y), X, Y)
 
 
-def test_most_scorers_of_regression_apply():
+def test_most_regression_scorers_apply():
     assert {"r2", "explained_variance", "neg_mean_squared_log_error"} <= set(CAN)
     assert len(CAN) >= 10
     assert all(name in get_scorer_names() for name in FOR_ONE_OUTPUT)
 
 
 @over_models
-def test_cross_validation_with_every_scorer(model):
+def test_every_scorer_cross_validates_flat_outputs(model):
     X, Y = data()
     folds = KFold(4)
     found = cross_validate(model, X, Y, scoring=CAN, cv=folds, error_score="raise")
@@ -103,7 +103,7 @@ def test_cross_validation_with_every_scorer(model):
 
 
 @over_models
-def test_without_a_scorer_the_score_is_that_of_the_tensor(model):
+def test_the_score_without_a_scorer_is_that_of_the_tensor(model):
     X, Y = data()
     flat = cross_validate(model, X, Y, cv=3)["test_score"]
     folded = cross_validate(tensor(model), X, Y.reshape(60, *SHAPE), cv=3)["test_score"]
@@ -114,17 +114,17 @@ def test_without_a_scorer_the_score_is_that_of_the_tensor(model):
 
 @over_models
 @pytest.mark.parametrize("splitter", [GroupKFold(3), TimeSeriesSplit(3)], ids=str)
-def test_groups_and_time(model, splitter):
+def test_splitters_by_groups_and_time_apply(model, splitter):
     X, Y = data()
     scores = cross_validate(model, X, Y, cv=splitter, groups=np.arange(60) % 6)["test_score"]
     assert np.all(scores > 0.5)
 
 
-# ---------------------------------------------------------------- around a model
+# ---------------------------------------------------------------- meta-estimators
 
 
 @over_models
-def test_transformed_targets(model):
+def test_targets_can_be_transformed(model):
     X, Y = data()
     logs = TransformedTargetRegressor(model, func=np.log, inverse_func=np.exp).fit(X, Y)
     expected = np.exp(clone(model).fit(X, np.log(Y)).predict(X))
@@ -135,7 +135,7 @@ def test_transformed_targets(model):
 
 
 @over_models
-def test_bagging(model):
+def test_models_can_be_bagged(model):
     X, Y = data()
     bag = BaggingRegressor(model, n_estimators=4, oob_score=False, random_state=0).fit(X, Y)
     expected = np.mean([m.predict(X) for m in bag.estimators_], axis=0)
@@ -149,8 +149,8 @@ def test_bagging(model):
 
 @pytest.mark.parametrize("Vote", [VotingRegressor, StackingRegressor])
 @over_models
-def test_votes_are_on_one_output_in_scikit_learn(model, Vote):
-    """They refuse more of them, for Ridge as for a tensor model; of one they take both."""
+def test_voting_and_stacking_need_one_output(model, Vote):
+    """They refuse several outputs, of Ridge as of a tensor model."""
     X, Y = data()
     model = tensor(model)
     vote = Vote([("ridge", Ridge()), ("model", model)]).fit(X, Y[:, 0])
@@ -164,7 +164,7 @@ def test_votes_are_on_one_output_in_scikit_learn(model, Vote):
 
 
 @over_models
-def test_searches_and_pipelines(model):
+def test_searches_over_pipelines_apply(model):
     X, Y = data()
     pipe = make_pipeline(StandardScaler(), model)
     step = f"{type(model).__name__.lower()}__"
@@ -188,7 +188,7 @@ def test_searches_and_pipelines(model):
 
 
 @over_models
-def test_learning_and_validation_curves(model):
+def test_learning_and_validation_curves_apply(model):
     X, Y = data(n=120)
     sizes, train, test = learning_curve(model, X, Y, train_sizes=[0.2, 1.0], cv=3)
     assert list(sizes) == [16, 80]
@@ -232,17 +232,17 @@ def test_recursive_elimination_finds_the_inputs_that_count(model):
 
 
 @over_linear
-def test_recursive_elimination_of_tensors_is_told_what_counts(model):
-    """Without `output_shape` coefficients are tensors, of which scikit-learn reads none."""
+def test_recursive_elimination_refuses_coefficients_that_are_tensors(model):
+    """Without `output_shape` coefficients are tensors, which scikit-learn does not read."""
     X, Y, drivers = informative()
     model, Y = clone(model).set_params(output_shape=None), Y.reshape(len(Y), *FLAT["output_shape"])
     importance = model.fit(X, Y).feature_importances_
     assert_array_equal(np.sort(np.argsort(importance)[-3:]), drivers)
-    with pytest.raises(ValueError, match="dim 3"):  # not silently the wrong way round
+    with pytest.raises(ValueError, match="dim 3"):  # and does not use the wrong axis
         RFE(model, n_features_to_select=3).fit(X, Y)
 
 
-def test_flat_coefficients_are_as_in_scikit_learn():
+def test_flat_coefficients_equal_those_of_scikit_learn():
     X, Y, _ = informative()
     model = RLS(alpha=1.0, **FLAT).fit(X, Y)
     ridge = Ridge(alpha=1.0).fit(X, Y)
@@ -250,8 +250,8 @@ def test_flat_coefficients_are_as_in_scikit_learn():
     assert_allclose(model.predict(X), X @ model.coef_.T + model.intercept_.reshape(-1))
 
 
-def test_recursive_elimination_of_a_kernel_by_permutation():
-    """A model that is not linear in the inputs has no coefficients of them."""
+def test_recursive_elimination_uses_permutation_importance_of_a_kernel():
+    """A model that is not linear in the inputs has no coefficients."""
     X, Y, drivers = informative()
     model = KernelHOLRR(rank=3, kernel="rbf", gamma=0.02, alpha=0.1, **FLAT)
 
@@ -269,7 +269,7 @@ def test_recursive_elimination_of_a_kernel_by_permutation():
 # ---------------------------------------------------------------- names
 
 
-def test_tables_in_pipelines():
+def test_pipelines_keep_the_names_of_tables():
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     X, Y = data()
     x = pd.DataFrame(X, columns=list("abcde"), index=pd.date_range("2000", periods=60))
@@ -286,7 +286,7 @@ def test_tables_in_pipelines():
     assert logs.fit(x, y).predict(x).shape == (60, 12)
 
 
-def test_data_arrays_in_searches():
+def test_searches_keep_the_labels_of_xarray_objects():
     xr = pytest.importorskip("xarray", reason="xarray is not installed")
     X, Y = data()
     time = np.datetime64("2000-01-01") + np.arange(60)

@@ -1,4 +1,4 @@
-"""What an estimator remembers: its last fit, and nothing else; with pickle and files, the same."""
+"""State of estimators: refits, errors, copies, files and threads."""
 
 from __future__ import annotations
 
@@ -15,14 +15,24 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from holrr import io
-from holrr.base import TensorRegressor
+import holrr
+from holrr import (
+    HOLRR,
+    LRR,
+    MLMTNC,
+    RLS,
+    KernelHOLRR,
+    Moments,
+    TraceNormRegression,
+    io,
+)
+from holrr.core.fit import Fit
 from holrr.streaming import memory_budget
 from problems import assert_same_state, on_disk, toy
 from registry import ALTERNATIVES, PUBLIC, ROWS, WITHOUT_ALTERNATIVE
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:the best penalty",
+    "ignore:The best penalty",
     "ignore:n_components",
     "ignore::sklearn.exceptions.ConvergenceWarning",
 )
@@ -31,13 +41,13 @@ pytestmark = pytest.mark.filterwarnings(
 # ---------------------------------------------------------------- refits
 
 
-def test_refit_forgets_the_last_fit(row):
+def test_refit_is_independent_of_the_last_fit(row):
     X, Y = toy()
     other = toy(n=20, d0=3, shape=(2, 2, 2))
     assert_same_state(row.make().fit(*other).fit(X, Y), row.make().fit(X, Y))
 
 
-def test_refit_forgets_names_and_batches(row):
+def test_refit_is_independent_of_names_and_batches(row):
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     X, Y = toy()
     named = row.make().fit(pd.DataFrame(X, columns=list("abcde")), Y)
@@ -48,7 +58,7 @@ def test_refit_forgets_names_and_batches(row):
 
 
 def alternatives(row):
-    """One or more other values for each parameter of a row, but for those named as without."""
+    """Other values for each parameter of a row, apart from those without alternative."""
     for name, value in row.params.items():
         if name not in WITHOUT_ALTERNATIVE:
             for other in ALTERNATIVES[name]:
@@ -56,12 +66,12 @@ def alternatives(row):
                     yield name, other
 
 
-def settled(row, **params):
-    """A fitted estimator with these parameters; None where they are refused."""
+def fitted_with(row, **params):
+    """A fitted estimator with these parameters; None where they are not valid."""
     X, Y = toy()
     try:
         return row.make(**params).fit(X, Y)
-    except ValueError:
+    except (TypeError, ValueError):
         return None
 
 
@@ -74,12 +84,12 @@ OTHER = [
 
 @pytest.mark.filterwarnings("ignore:The kernel is not positive")
 @pytest.mark.parametrize(("owner", "name", "other"), OTHER)
-def test_refit_after_set_params_is_a_fresh_fit(owner, name, other):
-    """No attribute is left of the fit before, whichever of the two came first."""
+def test_refit_after_set_params_equals_a_fresh_fit(owner, name, other):
+    """No attribute of the earlier fit is left, whichever of the two is earlier."""
     X, Y = toy()
-    fresh = settled(owner, **{name: other})
+    fresh = fitted_with(owner, **{name: other})
     if fresh is None:
-        pytest.skip("this estimator does not take this value")
+        pytest.skip("this value is not valid")
     usual = owner.make().fit(X, Y)
     changed = pickle.loads(pickle.dumps(usual)).set_params(**{name: other})
     assert_same_state(changed.fit(X, Y), fresh)
@@ -87,46 +97,51 @@ def test_refit_after_set_params_is_a_fresh_fit(owner, name, other):
     assert_same_state(back.fit(X, Y), usual)
 
 
-# Parameters that a search and its models have, but for those of which the models get the outcome.
+def model_of(search):
+    """The class of the models that a search chooses from."""
+    return getattr(holrr, type(search).__name__.removesuffix("CV"))
+
+
+# Parameters that a search and its models have; the landmarks of a search are given to its models.
 SHARED = [
     p
     for p in OTHER
-    if hasattr(p.values[0].estimator, "_plain")
-    and p.values[1] in p.values[0].estimator._plain().get_params()
-    and p.values[1] not in ("n_components", "random_state")
+    if p.values[0].searches
+    and p.values[1] in model_of(p.values[0].estimator)._get_param_names()
+    and p.values[1] not in ("n_components", "random_state", "verbose")
 ]
 
 
 @pytest.mark.parametrize(("owner", "name", "other"), SHARED)
-def test_the_chosen_model_has_the_parameters_that_it_shares_with_the_search(owner, name, other):
-    search = settled(owner, **{name: other})
+def test_chosen_model_has_the_parameters_that_it_shares_with_the_search(owner, name, other):
+    search = fitted_with(owner, **{name: other})
     if search is None:
-        pytest.skip("this estimator does not take this value")
+        pytest.skip("this value is not valid")
     assert joblib.hash(search.best_estimator_.get_params()[name]) == joblib.hash(other)
 
 
 @pytest.mark.parametrize("cls", PUBLIC)
 def test_every_parameter_has_another_value_that_can_be_fitted(cls):
-    """So that none is left out above."""
+    """So that the tests above cover every parameter."""
     rows = [row for row in ROWS if type(row.estimator) is cls]
-    there = {n for row in rows for n, other in alternatives(row) if settled(row, **{n: other})}
-    assert there == set(rows[0].params) - set(WITHOUT_ALTERNATIVE)
+    found = {n for row in rows for n, other in alternatives(row) if fitted_with(row, **{n: other})}
+    assert found == set(rows[0].params) - set(WITHOUT_ALTERNATIVE)
 
 
 @pytest.mark.filterwarnings("ignore:The kernel is not positive")
 @pytest.mark.parametrize(("owner", "name", "other"), [p for p in OTHER if p.values[0].batches])
-def test_batches_after_set_params_are_those_of_the_new_parameters(owner, name, other):
-    """Or the change is refused: two models are never mixed."""
+def test_batches_after_set_params_use_the_new_parameters_or_raise(owner, name, other):
+
     X, Y = toy()
     pinned = owner.pinned(X) if name not in ("landmarks", "n_components") else {}
     params = {**pinned, name: other}
     fresh = owner.make(**params)
-    if not hasattr(fresh, "partial_fit") or settled(owner, **params) is None:
-        pytest.skip("this estimator does not take this value in batches")
+    if not hasattr(fresh, "partial_fit") or fitted_with(owner, **params) is None:
+        pytest.skip("this value is not valid with batches")
     if name == "solver" and other == "svd":
-        pytest.skip("svd wants the samples")
+        pytest.skip("svd needs the samples")
     if name == "output_weight":
-        pytest.skip("moments have sums over all outputs, which cannot be weighted")
+        pytest.skip("output weights need samples in memory")
     fresh.partial_fit(X[:25], Y[:25]).partial_fit(X[25:], Y[25:])
     changed = owner.make(**pinned).partial_fit(X[:25], Y[:25]).set_params(**params)
     try:
@@ -142,7 +157,7 @@ def test_fit_is_deterministic(row):
     assert_same_state(row.make().fit(X, Y), row.make().fit(X, Y))
 
 
-def test_fit_leaves_data_and_parameters_alone(row):
+def test_fit_does_not_change_data_and_parameters(row):
     X, Y = toy()
     w = np.ones(len(X))
     before = joblib.hash([X, Y, w])
@@ -169,7 +184,7 @@ def test_clone_pickle_and_set_params(row):
     assert_same_state(fresh.set_params(**model.get_params()).fit(X, Y), model)
 
 
-def test_files_bring_the_model_back_and_it_goes_on(row, tmp_path):
+def test_models_from_files_predict_and_continue(row, tmp_path):
     X, Y = toy()
     model = row.make().fit(X, Y)
     io.save(model, tmp_path / "model.holrr")
@@ -183,10 +198,10 @@ def test_files_bring_the_model_back_and_it_goes_on(row, tmp_path):
         assert_array_equal(loaded.predict(X), model.partial_fit(X[20:], Y[20:]).predict(X))
 
 
-# ---------------------------------------------------------------- not fitted
+# ---------------------------------------------------------------- unfitted estimators
 
 
-def test_unfitted_estimators_say_so(row, tmp_path):
+def test_unfitted_estimators_raise(row):
     X, Y = toy()
     uses = [
         lambda m: m.predict(X),
@@ -199,8 +214,8 @@ def test_unfitted_estimators_say_so(row, tmp_path):
             use(row.make())
 
 
-def test_unfitted_estimators_say_so_whatever_the_data_are(row, tmp_path):
-    """Before anything is read."""
+@pytest.mark.rows("representative")
+def test_unfitted_estimators_raise_before_data_are_read(row, tmp_path):
     X, Y = toy()
     with memory_budget(64), pytest.raises(NotFittedError):
         row.make().score(on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", Y))
@@ -215,14 +230,14 @@ def test_unfitted_estimators_say_so_whatever_the_data_are(row, tmp_path):
 
 
 def threads():
-    """Those of the BLAS libraries that have threads, one number for the whole process."""
+    """Numbers of threads of the BLAS libraries that have threads."""
     blas = [lib for lib in threadpool_info() if lib["user_api"] == "blas"]
     blas = [lib for lib in blas if lib.get("threading_layer") != "disabled"]
     return sorted((lib["filepath"], lib["num_threads"]) for lib in blas)
 
 
 def set_threads(limits):
-    """Set by a thread that ends, since who sets them first may be the only one who can."""
+    """Set the numbers in a thread that ends, so that other threads can set them later."""
     setter = threading.Thread(target=lambda: threadpool_limits(limits))
     setter.start()
     setter.join()
@@ -230,7 +245,7 @@ def set_threads(limits):
 
 @pytest.fixture
 def many_threads():
-    """Three threads for every library, whatever the environment says: a limit would show."""
+    """Three threads for every library, whatever the environment."""
     before = dict(threads())
     set_threads(3)
     found = threads()
@@ -240,13 +255,14 @@ def many_threads():
 
 
 def quietly(call):
+    """Call without warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         call()
 
 
 def uses_of_threads(row, folder):
-    """Fits that may limit the threads of others: of arrays, of two folds at a time, in blocks."""
+    """Fits that limit threads: of arrays, of two folds at a time, of data read in blocks."""
     X, Y = toy(n=200, shape=(2,))
     yield lambda: row.make().fit(X[:30], Y[:30])
     if "n_jobs" in row.params:
@@ -261,13 +277,15 @@ def uses_of_threads(row, folder):
         yield in_blocks
 
 
-def test_threads_are_as_before_after_a_fit(row, many_threads, tmp_path):
+@pytest.mark.rows("representative")
+def test_number_of_threads_is_restored_after_a_fit(row, many_threads, tmp_path):
     for use in uses_of_threads(row, tmp_path):
         quietly(use)
         assert threads() == many_threads
 
 
-def test_threads_are_as_before_after_an_exception(row, many_threads, tmp_path):
+@pytest.mark.rows("representative")
+def test_number_of_threads_is_restored_after_an_exception(row, many_threads, tmp_path):
     X, Y = toy(n=200, shape=(2,))
     Y[150] = np.nan
     with pytest.raises(ValueError):
@@ -279,7 +297,7 @@ def test_threads_are_as_before_after_an_exception(row, many_threads, tmp_path):
 
 
 class Gate:
-    """Outputs on disk that are there when `ready` is set; `asked` says that somebody waits."""
+    """Outputs on disk that can be read when `ready` is set; `asked` is set by the first read."""
 
     __module__ = "h5py"  # by which arrays on disk are known
     chunks = None
@@ -294,10 +312,9 @@ class Gate:
         return self.A[key]
 
 
-def test_threads_are_as_before_after_two_fits_at_a_time(row, many_threads):
-    """The first comes first and goes first: the second must not bring its limits back."""
-    if not row.streams:
-        pytest.skip("reads nothing from disk")
+@pytest.mark.rows("representative", "streams")
+def test_number_of_threads_is_restored_after_two_fits_at_a_time(row, many_threads):
+    """The first fit begins and ends first: the second does not restore its limit."""
     X, Y = toy(n=200, shape=(2,))
     gates = Gate(Y), Gate(Y)
 
@@ -317,9 +334,8 @@ def test_threads_are_as_before_after_two_fits_at_a_time(row, many_threads):
     assert threads() == many_threads
 
 
-def test_threads_are_as_before_after_two_searches_at_a_time(row, many_threads):
-    if "n_jobs" not in row.params:
-        pytest.skip("one job only")
+@pytest.mark.rows("representative", "runs_in_parallel")
+def test_number_of_threads_is_restored_after_two_searches_at_a_time(row, many_threads):
     X, Y = toy(n=30, shape=(2,))
     start = threading.Barrier(2)
 
@@ -334,16 +350,76 @@ def test_threads_are_as_before_after_two_searches_at_a_time(row, many_threads):
     assert threads() == many_threads
 
 
-def test_an_interrupted_fit_leaves_the_estimator_as_it_was(row, monkeypatch):
-    """Whatever stops it: what was fitted before is there, whole."""
+# ---------------------------------------------------------------- errors in a fit
+
+
+def calls_of(row, X, Y):
+    """Ways to fit the model to data."""
+    yield lambda m: m.fit(X, Y)
+    if row.batches:
+        yield lambda m: m.partial_fit(X, Y)
+    if row.takes_moments:
+        moments = Moments.from_arrays(X, Y, response_grams=True)
+        yield lambda m: m.fit_moments(moments)
+    if row.takes_fold_moments and row.has_folds:
+        folds = [Moments.from_arrays(X[k::2], Y[k::2], response_grams=True) for k in range(2)]
+        yield lambda m: m.fit_fold_moments(folds)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_errors_of_the_solver_leave_the_estimator_as_it_was(row, error, monkeypatch):
+    """Attributes are assigned after everything is computed, by every way to fit."""
     X, Y = toy()
-    model = row.make().fit(X, Y)
+    fitted = row.make().fit(X, Y)
+    models = [row.make(), fitted]
+    if row.batches:
+        models.append(row.make(**row.pinned(X)).partial_fit(X, Y))
+
+    def fail(*args, **kwargs):
+        raise error("the solver has failed")
+
+    monkeypatch.setattr(Fit, "rescaled", fail)
+    for call in calls_of(row, X[:30], Y[:30]):
+        for model in models:
+            before = dict(vars(model))
+            with pytest.raises(error, match="the solver has failed"):
+                quietly(lambda call=call, model=model: call(model))
+            assert vars(model) == before
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (HOLRR((2, 9, 2)), r"rank\[1\].*got 9"),
+        (HOLRR((2, 2)), "rank must have 3 entries"),
+        (HOLRR(solver="svd"), "solver='svd'"),
+        (HOLRR(output_weight=[None, np.ones(4)]), "output_weight"),
+        (LRR(rank=0), "rank"),
+        (MLMTNC((2, 9, 2)), r"rank\[1\].*got 9"),
+        (TraceNormRegression(mode_weights=(1.0, 1.0)), "mode_weights must have 3 entries"),
+        (KernelHOLRR((2, 9, 2), n_components=5), r"rank\[1\].*got 9"),
+        (RLS(alpha=0, solver="cholesky"), "positive definite"),
+    ],
+    ids=str,
+)
+def test_partial_fit_raises_at_once_and_leaves_the_estimator_as_it_was(model, message):
+    X, Y = toy()
+    X[:, 1] = X[:, 0]
+    model = clone(model)
     before = dict(vars(model))
-
-    def interrupt(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(TensorRegressor, "_set_coefficients", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X[:30], Y[:30])
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(X, Y)
     assert vars(model) == before
+
+
+def test_partial_fit_continues_after_an_error_of_the_solver():
+    """More samples make the normal equations positive definite."""
+    X, Y = toy()
+    model = RLS(alpha=0.0).partial_fit(X[:2], Y[:2]).set_params(solver="cholesky")
+    moments = model.moments_
+    with pytest.raises(ValueError, match="positive definite"):
+        model.partial_fit(X[2:4], Y[2:4])
+    assert model.moments_ is moments
+    model.partial_fit(X[2:], Y[2:])
+    expected = RLS(alpha=0.0, solver="cholesky").fit(X, Y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-9)

@@ -129,5 +129,5 @@ def test_a_type_checker_sees_the_types_of_the_installed_library(clean, tmp_path)
     (tmp_path / "use.py").write_text(USE, encoding="utf-8")
     words = ("-m", "mypy", "--python-executable", clean, "--cache-dir", tmp_path, "use.py")
     told = python(sys.executable, *words, cwd=tmp_path)
-    assert 'Revealed type is "holrr.data.moments.Moments"' in told
+    assert 'Revealed type is "holrr.streaming.moments.Moments"' in told
     assert 'Revealed type is "str"' in told.replace("builtins.", "")

@@ -53,7 +53,7 @@ def draw(config: Config, task: str) -> Any:
 def _shown(config: Config, image: str, task: str) -> list[Reconstruction]:
     """The same for every format and theme."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="the best penalty")
+        warnings.filterwarnings("ignore", message="The best penalty")
         return reconstruct(config, image, task)
 
 

@@ -5,6 +5,7 @@
 HOLRR(alpha=0.5, rank=3)
 """
 
+from . import metrics as metrics
 from ._version import __version__
 from .core.tensor import Tucker
 from .inference import standard_errors

@@ -1,4 +1,4 @@
-"""The base class of all estimators: predictions, scores, coefficients and files of a fitted model."""
+"""The base class of all estimators: predictions, scores, coefficients and files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .io import save
 __all__ = ["TensorRegressor", "scalar_if_0d"]
 
 # Private fitted attributes; the names of the public ones end with an underscore.
-_PRIVATE = ("_hat", "_noise", "_intervals", "_features")
+_PRIVATE = ("_hat", "_noise", "_intervals", "_features", "_warm")
 
 
 class TensorRegressor(
@@ -77,7 +77,7 @@ class TensorRegressor(
             **names.attributes(),
             **attributes,
         }
-        state = vars(self)
+        state = self.__dict__
         for name in [n for n in state if n.endswith("_") or n in _PRIVATE]:
             del state[name]
         state.update({name: value for name, value in fitted.items() if value is not None})
@@ -147,9 +147,9 @@ class TensorRegressor(
     def feature_importances_(self) -> Array:
         """Norm of the coefficients of each input over all outputs, of shape (n_features,).
 
-        Use it as ``RFE(model, importance_getter="feature_importances_")``: the first axis of `coef_`
-        is the input mode here, while scikit-learn's tools expect it last. Scale inputs that have
-        different units first. Available when `coef_` is.
+        Use it as ``RFE(model, importance_getter="feature_importances_")``: the first axis of
+        `coef_` is the input mode here, while scikit-learn's tools expect it last. Scale inputs that
+        have different units first. Available when `coef_` is.
         """
         check_is_fitted(self)
         coef = self._dense_coef()
@@ -248,7 +248,10 @@ class TensorRegressor(
     def _check_noise(self) -> None:
         if "_noise" in vars(self):
             return
-        why = "this estimator has no formula for it: use a ridge or low-rank estimator."
+        why = (
+            "this estimator has no formula for it, or comes from a file of an older version: use a "
+            "ridge or low-rank estimator, or fit again."
+        )
         if "_hat" in vars(self):
             why = (
                 "the moments of the fit come from an older version, without the sums of squares of "
@@ -336,8 +339,8 @@ class TensorRegressor(
     def predict_interval(self) -> Any:
         """Prediction intervals, which only searches have."""
         raise AttributeError(
-            f"{type(self).__name__} has no predict_interval, which needs the held-out residuals of a "
-            f"search over ridge or low-rank models: use HOLRRCV, LRRCV, RLSCV or their kernel "
+            f"{type(self).__name__} has no predict_interval, which needs the held-out residuals of "
+            f"a search over ridge or low-rank models: use HOLRRCV, LRRCV, RLSCV or their kernel "
             f"versions. predict(X, return_std=True) gives standard deviations of a single fit."
         )
 

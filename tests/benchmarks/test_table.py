@@ -16,7 +16,6 @@ CPU = [
     ("HOLRR.fit / X'Y", 6),
     ("predict of one row / Ridge", 1),
     ("score / (predict + r2_score)", 1),
-    ("partial_fit of one row", 3),
     ("KernelHOLRR.fit / KernelRidge", 1),
     ("KernelHOLRRCV / KernelRLSCV", 2),
     ("HOLRRCV / RLSCV", 1),
@@ -24,7 +23,7 @@ CPU = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.filterwarnings("ignore:The best penalty")
 def test_every_row_can_be_measured(capsys):
     table.main(["--quick", "--repeats", "1", "--threads", "1"])
     head, _, names, rule, *rows = capsys.readouterr().out.splitlines()

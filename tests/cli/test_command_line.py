@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import holrr
-from holrr.core.tucker import n_parameters
+from holrr.core.tensor import n_parameters
 from holrr.datasets import make_tensor_regression
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default"}
@@ -88,7 +88,7 @@ def test_a_wrong_command_line_is_one_line_and_exit_code_2(capfd, words, told):
 # ---------------------------------------------------------------- fit, info, predict
 
 
-@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.filterwarnings("ignore:The best penalty")
 def test_fit_info_and_predict_agree_with_the_library(folder, tmp_path):
     X, Y = np.load(folder / "X.npy"), np.load(folder / "Y.npy")
     fitted = call("fit", folder / "X.npy", folder / "Y.npy", "-o", tmp_path / "m.holrr")

@@ -421,39 +421,45 @@ def test_without_the_package_for_a_format_the_message_names_it(folder, capfd, mo
 
 @pytest.mark.parametrize("mark", ["", "NA", "nan", "-"])
 @pytest.mark.parametrize("one", [True, False])
-def test_blank_outputs_are_missing_where_they_are_to_be_filled(folder, capfd, mark, one):
+def test_blank_outputs_are_missing_with_missing_ignore(folder, capfd, mark, one):
     table = a_table()
     table.iloc[[3, 7], 4] = np.nan
     table.to_csv("all.csv", na_rep=mark)
     table[list("uv")].to_csv("Y.csv", index=False, na_rep=mark)
     words = ["all.csv", "--inputs", "a:d", "--outputs", "u,v"] if one else ["X.csv", "Y.csv"]
     fit = ["fit", *words, *FIT, "--model", "rls"]
-    assert main([*fit, "--missing", "fill"]) == 0
+    assert main([*fit, "--missing", "ignore"]) == 0
     inputs, outputs = table[list("abcd")], table[list("uv")]
-    model = holrr.RLS(alpha=1, missing="fill").fit(inputs, outputs)
+    model = holrr.RLS(alpha=1, missing="ignore").fit(inputs, outputs)
     np.testing.assert_allclose(predicted("X.csv"), model.predict(inputs), rtol=1e-10)
     assert main(["score", "m", *words]) == 0
     assert f"{model.score(inputs, outputs):.3f}"[:4] in capfd.readouterr().out
     error = fails(capfd, 3, *fit)
-    assert "line 5" in error or "--missing fill" in error
+    assert "line 5" in error or "--missing ignore" in error
 
 
-def test_a_fit_to_holes_has_no_certificate_to_show(folder, capfd):
+def test_a_fit_with_missing_outputs_shows_no_certificate(folder, capfd):
     table = a_table()
     table.iloc[[3, 7], 4] = np.nan
     table[list("uv")].to_csv("Y.csv", index=False)
-    assert main(["fit", "X.csv", "Y.csv", *FIT, "--rank", "1", "--missing", "fill"]) == 0
+    assert main(["fit", "X.csv", "Y.csv", *FIT, "--rank", "1", "--missing", "ignore"]) == 0
     assert "certificate" not in capfd.readouterr().out
+
+
+def test_the_old_name_of_missing_ignore_works_with_a_note(folder, capfd):
+    assert main(["fit", "X.csv", "Y.csv", *FIT, "--missing", "fill"]) == 0
+    assert "--missing fill is now called --missing ignore" in capfd.readouterr().err
+    assert holrr.load("m").missing == "ignore"
 
 
 def test_blank_inputs_stay_an_error(folder, capfd):
     table = a_table()
     table.iloc[3, 0] = np.nan
     table[list("abcd")].to_csv("x.csv", index=False)
-    words = ["fit", "x.csv", "Y.csv", *FIT, "--missing", "fill"]
+    words = ["fit", "x.csv", "Y.csv", *FIT, "--missing", "ignore"]
     assert "line 5, column 1 (a): the cell is blank" in fails(capfd, 3, *words)
 
 
-def test_models_without_holes_say_so(folder, capfd):
-    words = ["fit", "X.csv", "Y.csv", "--model", "kernel-rls", "-o", "m", "--missing", "fill"]
+def test_models_that_cannot_ignore_missing_outputs_are_refused(folder, capfd):
+    words = ["fit", "X.csv", "Y.csv", "--model", "kernel-rls", "-o", "m", "--missing", "ignore"]
     assert "kernel-rls cannot; holrr, lrr, rls can" in fails(capfd, 2, *words)

@@ -1,4 +1,4 @@
-"""Truncated HOSVD and HOOI against full singular value decompositions."""
+"""Approximations of low rank against full singular value decompositions, and structures."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import reference
-from holrr.core.approximate import hooi, hosvd
-from problems import low_rank_tensor
+from holrr.core import approximate
+from holrr.core.approximate import (
+    FullRank,
+    MatrixRank,
+    MultilinearRank,
+    hooi,
+    hosvd,
+)
+from holrr.core.namespace import to_numpy
+from holrr.core.spectral import whiten_arrays
+from problems import low_rank_tensor, toy
 
 
 @st.composite
@@ -57,7 +66,7 @@ def test_tails_and_spectra_certify_the_error(case):
 
 
 @given(approximations())
-def test_hooi_goes_on_from_the_hosvd_and_never_gets_worse(case):
+def test_hooi_starts_from_the_hosvd_and_never_gets_worse(case):
     Z, rank = case
     start = hosvd(Z, rank)
     errors = [start.error]
@@ -73,7 +82,7 @@ def test_hooi_goes_on_from_the_hosvd_and_never_gets_worse(case):
     assert found.tails == start.tails
 
 
-def test_modes_that_are_not_projected_stay():
+def test_modes_that_are_not_projected_are_left_as_they_are():
     Z = np.random.default_rng(0).normal(size=(4, 5, 6))
     found = hosvd(Z, (2, 5, 6), modes=(0,))
     assert found.tucker.rank == (2, 5, 6)
@@ -83,8 +92,7 @@ def test_modes_that_are_not_projected_stay():
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e140])
-def test_energies_do_not_overflow_the_subspaces(scale):
-    """Squares may vanish; the subspaces must not."""
+def test_subspaces_do_not_depend_on_the_scale(scale):
     Z = np.random.default_rng(0).normal(size=(4, 5, 6))
     plain, scaled = hosvd(Z, (2, 2, 2)), hosvd(Z * scale, (2, 2, 2))
     assert_allclose(scaled.tucker.to_dense() / scale, plain.tucker.to_dense(), atol=1e-8)
@@ -105,15 +113,14 @@ def assert_is_hosvd(Z, rank):
 
 @pytest.mark.parametrize("shape", [(150, 4), (4, 150), (150, 2, 3), (90, 80)], ids=str)
 @pytest.mark.parametrize("R", [1, 4, 30])
-def test_large_modes_of_low_rank_and_of_full(shape, R):
+def test_large_modes_of_low_and_of_full_rank(shape, R):
     rng = np.random.default_rng(0)
     rank = [min(R, d) for d in shape]
     assert_is_hosvd(rng.normal(size=shape), rank)
     assert_is_hosvd(low_rank_tensor(rng, shape, [2] * len(shape)), rank)
 
 
-def test_signs_do_not_depend_on_rounding():
-    """The same subspace from data that differ in the last digits has the same basis."""
+def test_signs_of_bases_do_not_depend_on_rounding():
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(4, 5, 6))
     moved = Z * (1 + 1e-13 * rng.normal(size=Z.shape))
@@ -132,11 +139,132 @@ def test_approximation_in_every_library(xp):
     assert_allclose(refined.error, hooi(Z, here).error, rtol=1e-10)
 
 
-def test_long_modes_that_are_kept_are_rotated_on_request():
-    """A mask multiplies singular directions, of long modes too; nobody else asks for these."""
+def test_long_modes_of_full_rank_are_rotated_for_masks_only():
+    """A mask multiplies singular directions; other fits leave long modes as they are."""
     Z = np.random.default_rng(0).normal(size=(70, 65))
     assert hosvd(Z, Z.shape).tucker.leading == ()
     found = hosvd(Z, Z.shape, rotate=True).tucker
     assert found.leading == (0, 1)
     s = np.linalg.svd(Z, compute_uv=False)
     assert_allclose(np.linalg.norm(found.core, axis=0), s, rtol=1e-8)
+
+
+# ---------------------------------------------------------------- leading eigenpairs
+
+
+def matrix(n, spectrum, scale=1.0):
+    """A positive semidefinite matrix and its eigenvalues: those given, then small ones."""
+    Q = np.linalg.qr(np.random.default_rng(1).normal(size=(n, n)))[0]
+    lam = np.concatenate([spectrum, 1e-3 * np.linspace(1, 0, n - len(spectrum))])
+    return scale * ((Q * lam) @ Q.T), scale * lam
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "scale"),
+    [
+        (511, 4, 1.0),  # below 512 rows, and above an eighth of them, matrices are decomposed
+        (512, 1, 1.0),
+        (512, 4, 1e-250),
+        (600, 4, 1e250),
+        (600, 68, 1.0),
+    ],
+)
+def test_leading_pairs_equal_those_of_a_decomposition(xp, n, k, scale):
+    A, expected = matrix(n, [3.0, 2.0, 2.0, 1.0], scale)
+    lam, U = approximate.leading_pairs(xp.asarray(A), k)
+    assert isinstance(lam, np.ndarray)
+    assert xp.owns(U)
+    U = xp.to_numpy(U)
+    assert U.shape == (n, k)
+    assert len(lam) >= k
+    assert_allclose(lam[:k], expected[:k], rtol=1e-9, atol=1e-12 * scale)
+    assert_allclose(U.T @ U, np.eye(k), atol=1e-12)
+    assert_allclose(A / scale @ U, U * lam[:k] / scale, atol=1e-13)
+    assert (U[np.abs(U).argmax(0), range(k)] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("spectrum", "iterated"),
+    [
+        ([3.0, 2.0, 1.5, 1.0], True),
+        ([3 - i / 150 for i in range(300)], False),
+        ([], False),
+        ([0.0], False),
+    ],
+)
+def test_spectrum_without_a_gap_is_decomposed_in_full(spectrum, iterated, monkeypatch):
+    """On an accelerator; on the host all matrices are decomposed."""
+    xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+    calls, original = [], approximate.eigh_top
+    monkeypatch.setattr(approximate, "eigh_top", lambda A, k: calls.append(k) or original(A, k))
+    A = matrix(600, spectrum)[0] if spectrum != [0.0] else np.zeros((600, 600))
+    lam, U = approximate.leading_pairs(xp.asarray(A, device=xp.Device("device1")), 4)
+    assert calls == ([] if iterated else [4])
+    U = to_numpy(U)
+    assert_allclose(lam[:4], np.linalg.eigvalsh(A)[::-1][:4], atol=1e-12)
+    assert_allclose(A @ U, U * lam[:4], atol=1e-12)
+
+
+# ---------------------------------------------------------------- structures
+
+
+def problem(**options):
+    return whiten_arrays(*toy(), None, 0.5, **options)
+
+
+def test_full_rank_is_the_tensor_itself():
+    white = problem()
+    found = FullRank().approximate(white, 5)
+    assert_allclose(found.tucker.to_dense(), white.Z, atol=1e-12)
+    assert found.error == found.lower_bound == 0.0
+    assert FullRank().check(5, (3, 4)) == ()
+
+
+@pytest.mark.parametrize("rank", [1, 2, 0.9, None])
+def test_matrix_rank_is_the_truncated_singular_value_decomposition(rank):
+    white = problem()
+    found = MatrixRank(rank).approximate(white, 5)
+    U, s, V = np.linalg.svd(white.Z.reshape(5, -1), full_matrices=False)
+    R = found.tucker.rank[0]
+    assert_allclose(found.tucker.to_dense().reshape(5, -1), (U[:, :R] * s[:R]) @ V[:R], atol=1e-10)
+    assert_allclose(found.error, np.sum(s[R:] ** 2), atol=1e-10 * np.sum(s**2))
+    assert MatrixRank(4, max_directions=3).check(5, (3, 4)) == (3,)
+
+
+@pytest.mark.parametrize("subspaces", ["fitted", "response"])
+@pytest.mark.parametrize("refine", [False, True])
+def test_multilinear_rank_is_the_hosvd_refined_on_request(subspaces, refine):
+    white = problem(response_grams=True)
+    structure = MultilinearRank((2, 2, 3), subspaces, refine, max_iter=4, tol=0.0)
+    found = structure.approximate(white, 5)
+    assert structure.needs_response_grams == (subspaces == "response")
+    assert found.tucker.rank == (2, 2, 3)
+    assert found.n_iter <= 4 * refine
+    lost = np.sum((white.Z - found.tucker.to_dense()) ** 2)
+    assert_allclose(found.error, lost, rtol=1e-9)
+    if refine:
+        plain = MultilinearRank((2, 2, 3), subspaces).approximate(white, 5)
+        assert found.error <= plain.error
+    elif subspaces == "fitted":
+        assert_allclose(found.error, hosvd(white.Z, (2, 2, 3)).error, rtol=1e-12)
+
+
+def test_number_of_leading_directions_that_a_structure_reads():
+    assert FullRank().n_leading(9, (3, 4)) is None
+    assert MatrixRank(2).n_leading(9, (3, 4)) == 2
+    assert MatrixRank(0.5).n_leading(9, (3, 4)) is None
+    assert MultilinearRank((2, 3, 4)).n_leading(9, (3, 4)) == 2
+    assert MultilinearRank((2, 3, 4), refine=True).n_leading(9, (3, 4)) is None
+
+
+def test_mask_multiplies_the_core_and_scales_the_degrees_of_freedom():
+    white = problem()
+    plain = MultilinearRank((2, 3, 2)).approximate(white, 5)
+    mask = np.random.default_rng(0).uniform(size=(2, 3, 2))
+    found = MultilinearRank((2, 3, 2)).approximate(white, 5, mask)
+    assert_allclose(found.tucker.core, plain.tucker.core * mask, atol=1e-12)
+    lost = np.sum((white.Z - found.tucker.to_dense()) ** 2)
+    assert_allclose(found.error, lost, rtol=1e-9)
+    assert found.share == pytest.approx(mask.mean())
+    assert plain.share == 1.0
+    assert plain.masked(None) is plain

@@ -1,4 +1,4 @@
-"""Moments against sums over samples; merging in any order; shifts of the centre; bad input."""
+"""Moments against sums over samples; merging in any order; shifts of the centre; errors."""
 
 import math
 import pickle
@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import reference
 from holrr import HOLRR, Moments
-from holrr.core import responses
+from holrr.core import moments as core_moments
 from problems import assert_same_state, batchings, problems, toy
 
 
@@ -57,7 +57,7 @@ def test_merged_batches_are_the_moments_of_all_samples(problem, weighted, data):
     expected = reference.moments(X, Y, w)
     assert_moments_equal(parts[0].merge(*parts[1:]), expected)
     tree = parts
-    while len(tree) > 1:  # pairwise, as a cluster would
+    while len(tree) > 1:  # pairwise, as on a cluster
         tree = [sum(tree[i + 1 : i + 2], tree[i]) for i in range(0, len(tree), 2)]
     assert_moments_equal(tree[0], expected)
 
@@ -98,7 +98,7 @@ def test_moments_do_not_depend_on_the_size_of_blocks():
 def test_large_means_do_not_cancel(offset):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(500, 4)), rng.normal(size=(500, 3, 2))
-    # The data as they are after the offset has cost them digits are the truth here.
+    # Rounding by the offset changes the data: the reference has the rounded data.
     Xo, Yo = X + offset, Y + offset
     m = Moments.from_arrays(Xo, Yo, response_grams=True)
     exact = reference.moments(Xo - offset, Yo - offset)
@@ -112,8 +112,8 @@ def test_large_means_do_not_cancel(offset):
     assert_allclose(merged.Sxx, exact["Sxx"], rtol=1e-7, atol=1e-7 * 500)
 
 
-def test_a_trend_that_hides_the_mean_from_the_first_rows_does_not_cancel():
-    """Rows that start at zero and end far away: the first ones say nothing of the mean."""
+def test_step_after_the_first_rows_does_not_cancel():
+    """The mean of the first rows is far from that of all."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(4000, 3)), rng.normal(size=(4000, 6))
     Y[100:] += 1e7
@@ -123,8 +123,8 @@ def test_a_trend_that_hides_the_mean_from_the_first_rows_does_not_cancel():
     assert_allclose(m.Sxy, (X - X.mean(0)).T @ Yc, atol=1e-8 * np.linalg.norm(Yc))
 
 
-def test_samples_of_hardly_any_weight_do_not_hide_a_large_mean():
-    """What is taken off before squaring is the mean of samples that count."""
+def test_centre_is_that_of_samples_with_weight():
+    """A large mean does not cancel where the first samples have hardly any weight."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(500, 4)), rng.normal(size=(500, 3, 2)) + 1e8
     Y[:100] = rng.normal(size=(100, 3, 2))
@@ -136,7 +136,7 @@ def test_samples_of_hardly_any_weight_do_not_hide_a_large_mean():
     assert_allclose(m.Sxy, exact["Sxy"], atol=1e-6 * w.sum())
 
 
-def test_batches_of_one_sample_each():
+def test_moments_of_single_samples_merge():
     X, Y = toy(n=12)
     parts = [
         Moments.from_arrays(X[i : i + 1], Y[i : i + 1], response_grams=True) for i in range(12)
@@ -145,7 +145,7 @@ def test_batches_of_one_sample_each():
     assert_moments_equal(parts[0].merge(*parts[1:]), reference.moments(X, Y))
 
 
-def test_merging_leaves_the_parts_alone():
+def test_merging_does_not_change_the_parts():
     X, Y = toy()
     a, b = Moments.from_arrays(X[:9], Y[:9]), Moments.from_arrays(X[9:], Y[9:])
     before = pickle.dumps((a, b))
@@ -155,12 +155,12 @@ def test_merging_leaves_the_parts_alone():
     assert pickle.dumps((a, b)) == before
 
 
-def test_moments_travel_by_pickle():
+def test_pickled_moments_give_the_same_fit():
     X, Y = toy()
     m = Moments.from_arrays(X, Y, response_grams=True)
-    travelled = pickle.loads(pickle.dumps(m))
+    copied = pickle.loads(pickle.dumps(m))
     assert_allclose(
-        HOLRR(rank=2).fit_moments(travelled).coef_, HOLRR(rank=2).fit_moments(m).coef_, rtol=0
+        HOLRR(rank=2).fit_moments(copied).coef_, HOLRR(rank=2).fit_moments(m).coef_, rtol=0
     )
 
 
@@ -184,7 +184,7 @@ def test_merging_float32_and_float64_gives_float64():
     assert (small + small).dtype == "float32"
 
 
-def test_moments_that_do_not_belong_together_are_refused():
+def test_merging_moments_of_other_shapes_raises():
     X, Y = toy()
     m = Moments.from_arrays(X, Y)
     with pytest.raises(ValueError, match=r"4 features.*5|5 features.*4"):
@@ -199,7 +199,7 @@ def test_moments_that_do_not_belong_together_are_refused():
         m.merge(3)
 
 
-def test_estimators_refuse_what_are_no_moments_or_too_few():
+def test_fit_moments_with_other_objects_or_without_response_grams_raises():
     X, Y = toy()
     with pytest.raises(TypeError, match="Moments"):
         HOLRR().fit_moments((X, Y))
@@ -213,7 +213,7 @@ def test_estimators_refuse_what_are_no_moments_or_too_few():
     assert not hasattr(model, "moments_")
 
 
-def test_bad_arrays_are_refused():
+def test_bad_arrays_raise():
     X, Y = toy()
     with pytest.raises(ValueError, match=r"NaN"):
         Moments.from_arrays(np.where(X == X[3, 2], np.nan, X), Y)
@@ -225,7 +225,7 @@ def test_bad_arrays_are_refused():
         Moments.from_arrays(X, Y, -np.ones(len(X)))
 
 
-def test_finite_data_whose_squares_overflow_are_not_called_nan():
+def test_finite_data_with_overflowing_squares_do_not_raise():
     X, Y = toy()
     m = Moments.from_arrays(X, Y * 1e200)
     assert m.syy == math.inf or m.syy > 0
@@ -257,8 +257,8 @@ def test_moments_in_every_library(xp):
         )
 
 
-def test_later_batches_and_moments_without_names():
-    """Batches are added to Gram matrices that are there, and moments have no names of features."""
+def test_batches_are_added_to_response_grams_of_earlier_moments():
+    """Moments without names leave no names of an earlier fit."""
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     X, Y = toy()
     model = HOLRR(2).fit(pd.DataFrame(X, columns=list("abcde")), Y)
@@ -269,8 +269,8 @@ def test_later_batches_and_moments_without_names():
 
 
 @pytest.mark.parametrize("n", [100, 8192, 8193, 20000])
-def test_single_precision_on_an_accelerator_adds_up_in_double(xp, n):
-    """Products of some thousand rows at a time, on both sides of their number."""
+def test_single_precision_is_summed_in_double_in_every_library(xp, n):
+    """Below and above the number of rows whose products are summed in single precision."""
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(n, 3)) + 5).astype(np.float32)
     Y = (rng.normal(size=(n, 2, 2)) - 3).astype(np.float32)
@@ -282,9 +282,9 @@ def test_single_precision_on_an_accelerator_adds_up_in_double(xp, n):
         assert_allclose(value, wanted, rtol=1e-5, atol=1e-6 * n)
 
 
-def test_products_of_float32_are_added_up_in_float64():
+def test_products_of_float32_are_summed_in_float64():
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from holrr.core.responses import _product
+    from holrr.core.moments import _product
 
     B, Y = torch.randn(20000, 3), torch.randn(20000, 4)
     found = _product(B.T, Y)
@@ -295,7 +295,7 @@ def test_products_of_float32_are_added_up_in_float64():
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_moments_by_several_threads_are_those_by_one(monkeypatch, dtype, offset, weighted):
+def test_moments_by_several_threads_equal_those_by_one(monkeypatch, dtype, offset, weighted):
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(6000, 3)) + offset).astype(dtype)
     Y = (np.tensordot(X - offset, rng.normal(size=(3, 2, 4)), 1) + offset).astype(dtype)
@@ -303,15 +303,15 @@ def test_moments_by_several_threads_are_those_by_one(monkeypatch, dtype, offset,
     tol = 1e-12 if dtype == "f8" else 2e-4
     for grams in (False, True):
         alone = Moments.from_arrays(X, Y, w, response_grams=grams)
-        monkeypatch.setattr(responses, "n_threads_for", lambda work: 3)
+        monkeypatch.setattr(core_moments, "n_threads_for", lambda work: 3)
         found, again = (Moments.from_arrays(X, Y, w, response_grams=grams) for _ in range(2))
         monkeypatch.undo()
         assert_moments_equal(found, as_dict(alone), tol, grams)
-        assert_same_state(found, again)  # whichever thread was the quickest
+        assert_same_state(found, again)  # whichever thread was fastest
 
 
-def test_several_threads_say_where_an_output_is_bad(monkeypatch):
-    monkeypatch.setattr(responses, "n_threads_for", lambda work: 3)
+def test_bad_output_is_located_with_several_threads(monkeypatch):
+    monkeypatch.setattr(core_moments, "n_threads_for", lambda work: 3)
     X, Y = toy(600)
     Y[417, 2, 1] = np.nan
     with pytest.raises(ValueError, match=r"y contains NaN at index \(417, 2, 1\)"):
@@ -319,8 +319,8 @@ def test_several_threads_say_where_an_output_is_bad(monkeypatch):
 
 
 @pytest.mark.parametrize("order", ["any", "sorted", "periodic"])
-def test_the_centre_of_many_rows_costs_no_digits(order):
-    """It is the mean of one row out of some, which may all be on one side of the others."""
+def test_centre_from_some_rows_loses_no_digits(order):
+    """The centre is the mean of every sixteenth row, which may be far from that of all."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(8192, 4)) + 1e3
     if order == "sorted":
@@ -339,7 +339,7 @@ def test_the_centre_of_many_rows_costs_no_digits(order):
 
 @pytest.mark.parametrize("shape", [(), (4,), (3, 2)])
 @pytest.mark.parametrize("w", [None, 0.3])
-def test_one_sample_is_its_own_mean(xp, shape, w):
+def test_moments_of_one_sample(xp, shape, w):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(1, 3)), rng.normal(size=(1, *shape))
     weights = None if w is None else np.array([w])
@@ -355,9 +355,59 @@ def test_one_sample_is_its_own_mean(xp, shape, w):
         Moments.from_arrays(xp.asarray(X), xp.asarray(Y))
 
 
-def test_one_sample_is_kept_as_it_was():
+def test_moments_of_one_sample_are_a_copy():
     X, Y = np.ones((1, 2)), np.ones((1, 3))
     m = Moments.from_arrays(X, Y)
     X[:], Y[:] = 7, 8
     assert_allclose(m.mean_x, 1)
     assert_allclose(m.mean_y, 1)
+
+
+# ---------------------------------------------------------------- names
+
+
+@pytest.fixture
+def tables():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, Y = toy(shape=(3,))
+    return pd.DataFrame(X, columns=list("abcde")), pd.DataFrame(Y, columns=list("uvw"))
+
+
+def test_moments_keep_names_and_fits_have_them(tables):
+    X, Y = tables
+    moments = Moments.from_arrays(X[:20], Y[:20]) + Moments.from_arrays(X[20:], Y[20:])
+    assert list(moments.feature_names) == list("abcde")
+    found, expected = HOLRR(2).fit_moments(moments), HOLRR(2).fit(X, Y)
+    assert list(found.feature_names_in_) == list("abcde")
+    assert list(found.predict(X).columns) == list("uvw")
+    assert_allclose(found.predict(X), expected.predict(X), atol=1e-10)
+    batches = HOLRR(2).partial_fit(X[:20], Y[:20]).partial_fit(X[20:], Y[20:])
+    assert list(batches.moments_.feature_names) == list("abcde")
+    assert list(batches.predict(X).columns) == list("uvw")
+
+
+def test_names_are_kept_beside_moments_without_names(tables):
+    X, Y = tables
+    named, plain = Moments.from_arrays(X, Y), Moments.from_arrays(X.to_numpy(), Y.to_numpy())
+    for moments in (named + plain, plain + named, plain.merge(plain, named)):
+        assert list(moments.feature_names) == list("abcde")
+        assert moments.labels is named.labels
+    with pytest.raises(ValueError, match="different features"):
+        plain.merge(named, Moments.from_arrays(X[list("bacde")], Y))
+
+
+def test_merging_moments_of_other_names_raises(tables):
+    X, Y = tables
+    moments = Moments.from_arrays(X, Y)
+    with pytest.raises(ValueError, match=r"different features.*position 0.*'a'.*'e'"):
+        moments + Moments.from_arrays(X[list("edcba")], Y)
+    with pytest.raises(ValueError, match=r"different outputs.*position 1.*'v'.*'w'"):
+        moments + Moments.from_arrays(X, Y[list("uwv")])
+
+
+def test_sum_of_a_list_of_moments():
+    X, Y = toy()
+    parts = [Moments.from_arrays(X[k::4], Y[k::4], response_grams=True) for k in range(4)]
+    assert_moments_equal(sum(parts), reference.moments(X, Y))
+    with pytest.raises(TypeError):
+        1 + parts[0]

@@ -1,4 +1,4 @@
-"""Factorisations in every library, and that no library is imported but the user's own."""
+"""Factorisations in every array library; no library is imported but the user's own."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_thin_svd(xp, shape):
     assert_allclose((Q * s) @ P.T, A, atol=1e-12)
 
 
-def test_arrays_there_and_back(xp):
+def test_arrays_are_converted_both_ways(xp):
     A = np.random.default_rng(0).normal(size=(3, 4))
     there = ns.asarray_like(A, xp.asarray(np.zeros(1)))
     assert xp.owns(there)
@@ -125,7 +125,7 @@ print(*[root(v) for m in ours for v in vars(m).values() if root(v) in {UNWANTED!
 
 
 def test_fitting_numpy_arrays_imports_nothing_else():
-    """No other library is loaded by us, and none is held by a module of ours."""
+    """The package loads no other library, and none of its modules holds one."""
     done = subprocess.run(
         [sys.executable, "-c", FIT_NUMPY], capture_output=True, text=True, timeout=120, check=False
     )
@@ -133,9 +133,9 @@ def test_fitting_numpy_arrays_imports_nothing_else():
     assert done.stdout.split() == []
 
 
-def test_only_one_module_names_other_libraries():
+def test_only_the_namespace_module_names_other_libraries():
     root = Path(holrr.__file__).parent
-    guilty = [
+    found = [
         path.relative_to(root).as_posix()
         for folder in ("core", "linear")
         for path in (root / folder).rglob("*.py")
@@ -144,11 +144,11 @@ def test_only_one_module_names_other_libraries():
         or "is_torch" in line
         or "is_cupy" in line
     ]
-    assert set(guilty) <= {"core/namespace.py"}
+    assert set(found) <= {"core/namespace.py"}
 
 
 def test_only_matrices_that_are_not_positive_definite_have_no_cholesky_factor(monkeypatch):
-    """An accelerator that is out of memory says nothing about the matrix."""
+    """Other errors of an accelerator, of its memory for instance, are raised."""
     xp = pytest.importorskip("array_api_strict")
     device = xp.Device("device1")
     assert ns.cholesky(xp.asarray(-np.eye(2), device=device)) == (None, 0.0)
@@ -163,7 +163,7 @@ def test_only_matrices_that_are_not_positive_definite_have_no_cholesky_factor(mo
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("n", [1, 5, 512, 513, 1024, 1500])
-def test_mean_and_scatter_on_both_sides_of_their_blocks(xp, n, dtype):
+def test_mean_and_scatter_below_and_above_the_block_size(xp, n, dtype):
     A = np.random.default_rng(n).normal([0.0, 10.0, -300.0], size=(n, 3))
     A = A.astype(dtype)
     mean, scatter = (xp.to_numpy(a) for a in ns.mean_and_scatter(xp.asarray(A)))
@@ -178,7 +178,7 @@ def test_mean_and_scatter_on_both_sides_of_their_blocks(xp, n, dtype):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool"])
 @pytest.mark.parametrize("large", [0, 2**22])
-def test_an_array_of_an_accelerator_is_copied_whatever_its_size(monkeypatch, dtype, large):
+def test_arrays_of_an_accelerator_of_any_size_are_copied_to_the_host(monkeypatch, dtype, large):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     a = torch.arange(24).reshape(2, 3, 4).to(getattr(torch, dtype)).movedim(0, 2)
     monkeypatch.setattr(ns, "on_host", lambda a: False)
@@ -189,8 +189,8 @@ def test_an_array_of_an_accelerator_is_copied_whatever_its_size(monkeypatch, dty
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_many_equal_eigenvalues_are_no_obstacle(seed):
-    """The quick driver of LAPACK gives up on a third of these."""
+def test_many_equal_eigenvalues_are_decomposed(seed):
+    """The faster driver of LAPACK fails for a third of these."""
     n, lam = 300, np.full(300, 5.8e-11)
     lam[:5] = [8.8e4, 6.9e4, 3.9e4, 9.2e3, 97.0]
     V = np.linalg.qr(np.random.default_rng(seed).normal(size=(n, n)))[0]
@@ -202,14 +202,14 @@ def test_many_equal_eigenvalues_are_no_obstacle(seed):
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-def test_a_number_is_added_to_the_diagonal_in_any_library(xp, transposed):
+def test_add_to_diagonal_in_every_library(xp, transposed):
     A = np.random.default_rng(0).normal(size=(4, 4))
     there = xp.asarray(A.copy())
     found = ns.add_to_diagonal(there.T if transposed else there, 0.5)
     assert_allclose(ns.to_numpy(found), (A.T if transposed else A) + 0.5 * np.eye(4))
 
 
-def test_arrays_that_are_read_backwards_reach_every_library(xp):
+def test_arrays_with_negative_strides_are_converted(xp):
     A = np.arange(12.0).reshape(3, 4)
     for view in (A[::-1], A[:, ::-1], A[1:, ::-2], np.asarray(2.0)):
         assert_allclose(ns.to_numpy(ns.asarray_like(view, xp.asarray(A))), view)

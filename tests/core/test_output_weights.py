@@ -1,4 +1,4 @@
-"""Weights of outputs against the objective with a weight for every entry."""
+"""Output weights against the objective with a weight for every entry."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from holrr.core.approximate import hooi, hosvd
-from holrr.core.holes import Observed, SampleBasis
-from holrr.core.missing import complete, low_multilinear_rank
+from holrr.core.approximate import MultilinearRank, hooi, hosvd
 from holrr.core.output_weights import check_output_weight, scale_outputs, unscale
-from holrr.core.samples import whiten_arrays
-from holrr.core.tucker import Tucker
-from problems import toy, with_holes
+from holrr.core.spectral import whiten_arrays
+from holrr.core.tensor import Tucker
+from holrr.missing.completion import complete
+from holrr.missing.observed import Observed, SampleBasis
+from problems import toy, with_missing
 
 WEIGHTS = (np.array([0.2, 1.0, 3.0]), np.array([1.0, 0.5, 0.1, 2.0]))
 
@@ -41,8 +41,8 @@ def objective(X, Y, W, b, v, alpha=1.0):
 
 
 @pytest.mark.parametrize("modes", [None, (0,)])
-def test_no_change_of_the_coefficients_within_their_rank_is_better(modes):
-    """Small random steps along the set of low rank, from the weighted fit: the objective grows."""
+def test_weighted_fit_is_a_local_minimum_among_tensors_of_its_rank(modes):
+    """Small random steps of core and factors from the weighted fit increase the objective."""
     X, Y = toy(noise=1.0)
     v = reduce(np.multiply.outer, WEIGHTS)
     coef, b = fit(X, Y, (2, 2, 2), WEIGHTS, modes=modes)
@@ -59,7 +59,7 @@ def test_no_change_of_the_coefficients_within_their_rank_is_better(modes):
         assert objective(X, Y, moved, mean, v) >= best * (1 - 1e-9)
 
 
-def test_ridge_regression_stays_as_it_is():
+def test_output_weights_do_not_change_ridge_regression():
     X, Y = toy()
     coef, b = fit(X, Y, (5, 3, 4), WEIGHTS, modes=())
     plain, c = fit(X, Y, (5, 3, 4), modes=())
@@ -67,7 +67,7 @@ def test_ridge_regression_stays_as_it_is():
     assert_allclose(b, c, atol=1e-10)
 
 
-def test_integer_weights_are_repeated_outputs():
+def test_integer_output_weights_equal_repeated_outputs():
     X, Y = toy(noise=1.0)
     counts = np.array([1, 3, 2])
     coef, b = fit(X, Y, (2, 2, 2), (counts.astype(float), np.ones(4)))
@@ -78,7 +78,7 @@ def test_integer_weights_are_repeated_outputs():
 
 
 @pytest.mark.parametrize("modes", [None, (0,), ()])
-def test_an_output_of_weight_zero_influences_nothing_and_has_no_prediction(modes):
+def test_outputs_of_weight_zero_have_no_influence_and_no_prediction(modes):
     X, Y = toy(noise=1.0)
     weights = (np.array([1.0, 0.0, 2.0]), WEIGHTS[1])
     Y[3, 1, 2], Y[:, 1, 0] = np.inf, np.nan
@@ -89,13 +89,12 @@ def test_an_output_of_weight_zero_influences_nothing_and_has_no_prediction(modes
     assert_allclose(b[[0, 2]], c, atol=1e-7)
 
 
-def test_holes_stay_holes():
+def test_weighted_objective_counts_observed_entries_only():
     X, Y = toy(noise=1.0)
-    Y = with_holes(Y, 0.3)
+    Y = with_missing(Y, 0.3)
     samples = SampleBasis.from_arrays(X, None, 1.0)
-    found = complete(
-        Observed(samples, scale_outputs(Y, WEIGHTS)), 1.0, low_multilinear_rank((2, 2, 2))
-    )
+    update = MultilinearRank((2, 2, 2)).update
+    found = complete(Observed(samples, scale_outputs(Y, WEIGHTS)), 1.0, update)
     V = found.found.tucker
     coef = Tucker(V.core, (found.problem.lift(V.factors[0]), *V.factors[1:]))
     b = found.problem.mean_y - coef.map_input(found.problem.mean_x[None])[0]
@@ -105,10 +104,10 @@ def test_holes_stay_holes():
     assert_allclose(value, found.objective, rtol=1e-10)
 
 
-# ---------------------------------------------------------------- what a user may write
+# ---------------------------------------------------------------- weights as a user writes them
 
 
-def test_an_array_that_factorises_is_its_vectors():
+def test_array_of_output_weights_is_factorised():
     v = reduce(np.multiply.outer, WEIGHTS)
     for array in (v, v.astype(np.float32)):
         found = check_output_weight(array, (3, 4))
@@ -118,7 +117,7 @@ def test_an_array_that_factorises_is_its_vectors():
     assert_allclose(reduce(np.multiply.outer, check_output_weight(v, (3, 4, 2))), v, rtol=1e-12)
 
 
-def test_one_mode_needs_no_list():
+def test_single_output_mode_needs_no_list():
     for given in ([1, 2, 3], (1, 2, 3), np.array([1, 2, 3]), [[1, 2, 3]], [np.array([1, 2, 3])]):
         (found,) = check_output_weight(given, (3,))
         assert found.tolist() == [1, 2, 3]
@@ -138,11 +137,11 @@ def test_one_mode_needs_no_list():
         ([1.0], (), "needs outputs with at least one mode"),
     ],
 )
-def test_what_is_wrong_is_named(given, shape, message):
+def test_bad_output_weights_raise(given, shape, message):
     with pytest.raises(ValueError, match=message):
         check_output_weight(given, shape)
 
 
-def test_words_are_no_weights():
+def test_output_weights_that_are_text_raise():
     with pytest.raises(TypeError, match=r"output_weight\[0\] must hold numbers"):
         check_output_weight([["a", "b", "c"], None], (3, 4))

@@ -1,4 +1,4 @@
-"""Whitened problems: the reduction holds for every way of building them."""
+"""Whitened problems: the reduction to an approximation holds for every way to build them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from numpy.testing import assert_allclose
 
 import reference
 from holrr import Moments
-from holrr.core.samples import spectral_from_arrays, spectral_from_samples, whiten_arrays
-from holrr.core.spectral import keeps_digits, spectral_from_moments, whiten_moments
+from holrr.core.spectral import (
+    keeps_digits,
+    spectral_from_arrays,
+    spectral_from_moments,
+    spectral_from_samples,
+    whiten_arrays,
+    whiten_moments,
+)
 from problems import problems, toy
 
 
 def builds(problem, w=None):
-    """The same problem through every door that is open to it."""
+    """The same problem, built in every possible way."""
     X, Y, alpha, icpt = problem.X, problem.Y, problem.alpha, problem.fit_intercept
     m = Moments.from_arrays(X, Y, w)
     yield whiten_arrays(X, Y, w, alpha, fit_intercept=icpt)
@@ -29,8 +35,8 @@ def builds(problem, w=None):
 
 
 @given(problems(), st.booleans())
-def test_the_reduction_holds_however_the_problem_was_built(problem, weighted):
-    """``objective(lift(V)) = residual + ||V - Z||^2``, and Z has the reference's energies."""
+def test_reduction_holds_for_every_way_to_build_the_problem(problem, weighted):
+    """``objective(lift(V)) = residual + ||V - Z||^2``, and Z has the norm of the reference."""
     w = np.random.default_rng(0).uniform(0.2, 2, len(problem.X)) if weighted else None
     X, Y = reference.centre(problem.X, problem.Y, problem.fit_intercept, w)[:2]
     if weighted:
@@ -51,7 +57,7 @@ def test_the_reduction_holds_however_the_problem_was_built(problem, weighted):
 
 
 @given(problems(alphas=(0.0,), degenerate=False), st.lists(st.floats(1e-3, 1e3), max_size=4))
-def test_one_decomposition_serves_all_penalties(problem, alphas):
+def test_one_decomposition_gives_the_problems_of_all_penalties(problem, alphas):
     X, Y, icpt = problem.X, problem.Y, problem.fit_intercept
     spectral = spectral_from_arrays(X, Y, fit_intercept=icpt)
     for alpha in [0.0, *alphas]:
@@ -75,7 +81,7 @@ def test_directions_without_variance_are_dropped():
     assert spectral_from_moments(Moments.from_arrays(X, Y)).s.shape == (3,)
 
 
-def test_no_inputs_at_all_explain_nothing():
+def test_constant_inputs_explain_nothing():
     X, Y = toy()
     X[:] = 7.0
     for alpha in (0.0, 1.0):
@@ -99,8 +105,8 @@ def test_whitening_in_every_library(xp):
         assert_allclose(W, expected.lift(expected.Z.reshape(len(expected.Z), -1)), rtol=1e-8)
 
 
-def test_a_direction_that_was_dropped_has_no_digits():
-    """As one that is there and small: nobody knows how small it was."""
+def test_dropped_directions_need_a_penalty_to_keep_digits():
+    """How small a dropped direction was is not known."""
     assert keeps_digits(np.array([1.0, 0.5, 0.1]), 0.0, 3, "float64")
     assert not keeps_digits(np.array([1.0, 0.5]), 0.0, 3, "float64")
     assert keeps_digits(np.array([1.0, 0.5]), 1e-3, 3, "float64")

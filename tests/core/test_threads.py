@@ -1,4 +1,4 @@
-"""Limits on the threads of the linear algebra: they overlap, and leave nothing behind."""
+"""Limits on the threads of the linear algebra: they overlap, and end with their contexts."""
 
 import sys
 import threading
@@ -20,29 +20,29 @@ from holrr.core.threads import (
     n_threads_for,
     sum_in_threads,
 )
-from holrr.data.running import Running
-from holrr.model_selection import sweep
+from holrr.model_selection import search
 from holrr.streaming import memory_budget
+from holrr.streaming.passes import RunningMoments
 
 
 def counts():
-    """Those of libraries that have threads: some solvers bring one that was built without."""
+    """The threads of each BLAS that was built with threads."""
     blas = [lib for lib in threadpool_info() if lib["user_api"] == "blas"]
     return [lib["num_threads"] for lib in blas if lib.get("threading_layer") != "disabled"]
 
 
 @pytest.fixture(autouse=True)
 def three_threads():
-    """Several threads, whatever the machine and its settings are."""
+    """Three threads, whatever the machine and its settings are."""
     with threadpool_limits(3, "blas"):
         for library in ThreadpoolController().select(user_api="blas").lib_controllers:
-            if hasattr(library, "clear_controlling_thread"):  # or no other thread could set it
+            if hasattr(library, "clear_controlling_thread"):  # so that other threads can set it
                 library.clear_controlling_thread(force=True)
         assert set(counts()) == {3}
         yield
 
 
-def test_limit_holds_within_and_goes_with_the_context():
+def test_limit_ends_with_its_context():
     with limit_threads(2):
         assert set(counts()) == {2}
         with limit_threads(1):
@@ -53,41 +53,41 @@ def test_limit_holds_within_and_goes_with_the_context():
     assert set(counts()) == {3}
 
 
-def test_limit_goes_with_an_exception():
+def test_limit_ends_with_an_exception():
     with pytest.raises(ZeroDivisionError), limit_threads(1):
         1 / 0  # noqa: B018
     assert set(counts()) == {3}
 
 
-def test_whoever_leaves_last_restores_what_was_before_the_first():
-    """The first one leaves while the second is inside, each in its own thread, both alive."""
-    inside, first_left, found = threading.Barrier(2), threading.Event(), {}
+def test_end_of_the_last_limit_restores_the_original_number():
+    """The first limit ends while the second is in force, each in its own thread."""
+    meeting, first_ended, found = threading.Barrier(2), threading.Event(), {}
 
     def first():
         with limit_threads(2):
-            inside.wait()
-            inside.wait()
+            meeting.wait()
+            meeting.wait()
         found["after the first"] = set(counts())
-        first_left.set()
-        inside.wait()
+        first_ended.set()
+        meeting.wait()
 
     def second():
-        inside.wait()
+        meeting.wait()
         with limit_threads(1):
-            inside.wait()
-            first_left.wait()
+            meeting.wait()
+            first_ended.wait()
         found["after the second"] = set(counts())
-        inside.wait()
+        meeting.wait()
 
     with ThreadPoolExecutor(2) as pool:
         for job in [pool.submit(first), pool.submit(second)]:
             job.result(30)
     assert found == {"after the first": {1}, "after the second": {3}}
-    with threadpool_limits(2, "blas"):  # nobody else is locked out either
+    with threadpool_limits(2, "blas"):  # others can still set the number
         assert set(counts()) == {2}
 
 
-def test_limit_holds_although_another_thread_has_set_the_number():
+def test_limit_holds_where_another_thread_has_set_the_number():
     with threadpool_limits(2, "blas"), ThreadPoolExecutor(1) as pool:
 
         def within():
@@ -98,7 +98,7 @@ def test_limit_holds_although_another_thread_has_set_the_number():
         assert set(counts()) == {2}
 
 
-def test_many_overlapping_limits_leave_the_counts_as_they_were():
+def test_many_overlapping_limits_restore_the_original_number():
     def work(seed):
         rng = np.random.default_rng(seed)
         for n in rng.integers(1, 4, size=200):
@@ -109,8 +109,8 @@ def test_many_overlapping_limits_leave_the_counts_as_they_were():
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
     assert set(counts()) == {3}
-    assert not threads._of_process.in_force
-    assert not threads._of_process.before
+    assert not threads._limits
+    assert not threads._original
 
 
 def test_libraries_that_are_loaded_later_are_limited_too(monkeypatch):
@@ -120,7 +120,7 @@ def test_libraries_that_are_loaded_later_are_limited_too(monkeypatch):
     late.set_num_threads = late.set_to.append
     found = []
     controller = SimpleNamespace(select=lambda user_api: SimpleNamespace(lib_controllers=found))
-    monkeypatch.setattr(threads, "_libraries", threads._Libraries())
+    monkeypatch.setattr(threads, "_known", (0, []))
     monkeypatch.setattr(threads, "ThreadpoolController", lambda: controller)
     with limit_threads(1):
         pass
@@ -131,27 +131,27 @@ def test_libraries_that_are_loaded_later_are_limited_too(monkeypatch):
     assert late.set_to == [2, 8]
 
 
-def test_a_library_without_threads_does_not_take_those_of_others(monkeypatch):
+def test_library_without_threads_does_not_count(monkeypatch):
     more = {"threading_layer": "disabled", "internal_api": "openblas", "num_threads": 1}
     alone = SimpleNamespace(filepath="alone.so", set_num_threads=lambda n: None, **more)
     found = [*ThreadpoolController().select(user_api="blas").lib_controllers, alone]
     controller = SimpleNamespace(select=lambda user_api: SimpleNamespace(lib_controllers=found))
-    monkeypatch.setattr(threads, "_libraries", threads._Libraries())
+    monkeypatch.setattr(threads, "_known", (0, []))
     monkeypatch.setattr(threads, "ThreadpoolController", lambda: controller)
     assert n_threads_for(1e12) == 3
 
 
-def test_small_work_is_done_by_one_thread():
+def test_small_work_has_one_thread():
     with few_threads_for(1e5):
         assert set(counts()) == {1}
     with few_threads_for(1e14):
         assert set(counts()) == {3}
 
 
-def test_small_work_within_small_work_is_limited_once(monkeypatch):
+def test_nested_small_work_is_limited_once(monkeypatch):
     entered = []
-    enter = limit_threads.__enter__
-    monkeypatch.setattr(limit_threads, "__enter__", lambda self: (entered.append(1), enter(self)))
+    counted = lambda *args, **kwargs: (entered.append(1), limit_threads(*args, **kwargs))[1]  # noqa: E731
+    monkeypatch.setattr(threads, "limit_threads", counted)
     with few_threads_for(1e5):
         with few_threads_for(1e5):
             assert set(counts()) == {1}
@@ -159,10 +159,15 @@ def test_small_work_within_small_work_is_limited_once(monkeypatch):
     assert (len(entered), set(counts())) == (1, {3})
 
 
-def test_passes_have_the_threads_of_the_linear_algebra():
+def test_tiny_work_is_not_limited():
+    with few_threads_for(100):
+        assert set(counts()) == {3}
+
+
+def test_passes_use_as_many_threads_as_the_linear_algebra():
     assert n_threads_for(1e5) == 1
     assert n_threads_for(1e12) == 3
-    with few_threads_for(1e8):  # whose threads wait for each other
+    with few_threads_for(1e8):
         assert n_threads_for(1e8) == 3
         with limit_threads(2):
             assert n_threads_for(1e12) == 2
@@ -171,7 +176,7 @@ def test_passes_have_the_threads_of_the_linear_algebra():
         assert n_threads_for(1e12) == 1
 
 
-def test_threads_of_a_pass_have_one_of_the_linear_algebra_each():
+def test_each_thread_of_a_pass_has_one_thread_of_the_linear_algebra():
     seen, together = [], threading.Barrier(3)
 
     def look(i):
@@ -190,7 +195,7 @@ def test_threads_of_a_pass_have_one_of_the_linear_algebra_each():
 
 
 @pytest.mark.parametrize("bad", [0, 10])
-def test_an_error_in_a_thread_of_a_pass_is_raised(bad):
+def test_errors_in_threads_of_a_pass_are_raised(bad):
     def fail(i):
         if i == bad:
             raise ZeroDivisionError
@@ -226,31 +231,31 @@ def run_search(X, Y, tmp_path):
     HOLRRCV(alphas=[1e-2, 1, 1e5], cv=4, n_jobs=2).fit(X, Y)
 
 
-@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.filterwarnings("ignore:The best penalty")
 @pytest.mark.parametrize("fit", [run_disk, run_dask, run_search])
-def test_fits_that_overlap_leave_the_thread_counts_as_they_were(fit, tmp_path, monkeypatch):
-    """The second begins while the first is at work and ends after it; one as well as the other."""
-    first_works, second_works, first_done = (threading.Event() for _ in range(3))
+def test_fits_that_overlap_restore_the_original_number(fit, tmp_path, monkeypatch):
+    """The second fit begins while the first is under way, and ends after it."""
+    first_started, second_started, first_done = (threading.Event() for _ in range(3))
 
     def gate(is_second):
-        (second_works if is_second else first_works).set()
-        (first_done if is_second else second_works).wait(30)
+        (second_started if is_second else first_started).set()
+        (first_done if is_second else second_started).wait(30)
 
-    def watched_surface(problem, *args, **kwargs):
+    def watched_path(problem, *args, **kwargs):
         gate(problem.mean_x[0] > 50)
-        return surface(problem, *args, **kwargs)
+        return path(problem, *args, **kwargs)
 
     def watched_add(self, X, *args):
         gate(X[0, 0] > 50)
         return add(self, X, *args)
 
-    surface, add = sweep.error_surface, Running.add
-    monkeypatch.setattr(sweep, "error_surface", watched_surface)
-    monkeypatch.setattr(Running, "add", watched_add)
+    path, add = search.rank_path, RunningMoments.add
+    monkeypatch.setattr(search, "rank_path", watched_path)
+    monkeypatch.setattr(RunningMoments, "add", watched_add)
     X, Y = problem(0)
     with ThreadPoolExecutor(2) as pool:
         one = pool.submit(fit, X, Y, tmp_path)
-        assert first_works.wait(30)
+        assert first_started.wait(30)
         other = pool.submit(fit, X + 100, Y, tmp_path)
         one.result(30)
         first_done.set()
@@ -258,7 +263,7 @@ def test_fits_that_overlap_leave_the_thread_counts_as_they_were(fit, tmp_path, m
         assert set(counts()) == {3}
 
 
-def test_fit_that_fails_leaves_the_thread_counts_as_they_were(tmp_path):
+def test_fit_that_fails_restores_the_original_number(tmp_path):
     X, Y = problem(0)
     Y[333, 1, 1] = np.nan
     with memory_budget(4000):
@@ -268,7 +273,7 @@ def test_fit_that_fails_leaves_the_thread_counts_as_they_were(tmp_path):
     del caught
 
 
-def test_items_are_mapped_in_their_order_with_one_thread_of_the_blas_in_each():
+def test_items_are_mapped_in_order_with_one_thread_of_the_linear_algebra_each():
     seen = set()
 
     def look(item):
@@ -286,7 +291,7 @@ def test_items_are_mapped_in_their_order_with_one_thread_of_the_blas_in_each():
     assert map_in_threads(look, []) == []
 
 
-def test_an_error_in_one_of_the_threads_is_raised_and_the_limit_goes():
+def test_errors_in_map_in_threads_are_raised_and_end_the_limit():
     with pytest.raises(ZeroDivisionError):
         map_in_threads(lambda item: 1 / item, [1, 0, 2])
     assert set(counts()) == {3}

@@ -1,4 +1,4 @@
-"""The code of the guides runs as it stands."""
+"""The code of the guides runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 GUIDES = [("streaming.md", 4), ("file_format.md", 2), ("missing.md", 3), ("intervals.md", 2)]
 
 
-@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.filterwarnings("ignore:The best penalty")
 @pytest.mark.parametrize(("guide", "n_blocks"), GUIDES)
 def test_the_code_of_the_guide_runs(guide, n_blocks, tmp_path, monkeypatch):
     pytest.importorskip("dask.array", reason="dask is not installed")

@@ -1,4 +1,4 @@
-"""Inputs in units of their own spread."""
+"""Standardised inputs."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,8 @@ from sklearn.preprocessing import StandardScaler
 
 import holrr
 from holrr.data import Standardizer
+from holrr.io._container import VERSION
+from holrr.io._encode import Decoder
 
 
 def inputs(n=30, seed=0):
@@ -14,20 +16,20 @@ def inputs(n=30, seed=0):
     return rng.normal(size=(n, 3)) * [1.0, 1e3, 1e-5] + [0.0, 1e6, 3.0]
 
 
-def test_arrays_as_scikit_learn_has_it():
+def test_arrays_are_scaled_as_by_scikit_learn():
     X = inputs()
     np.testing.assert_allclose(Standardizer().fit_transform(X), StandardScaler().fit_transform(X))
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e150, 1e300])
-def test_any_scale(scale):
+def test_the_scale_of_the_inputs_does_not_change_the_result(scale):
     X = inputs() - inputs().mean(0)
     expected = Standardizer().fit_transform(X)
     np.testing.assert_allclose(Standardizer().fit_transform(scale * X), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1e9, -1e-200])
-def test_a_constant_is_left_in_its_units(constant):
+def test_constant_inputs_are_centred_and_not_scaled(constant):
     X = inputs()
     X[:, 1] = constant
     found = Standardizer().fit(X)
@@ -36,7 +38,7 @@ def test_a_constant_is_left_in_its_units(constant):
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_xarray_keeps_its_names_and_stays_lazy(chunked):
+def test_xarray_objects_keep_their_names_and_stay_lazy(chunked):
     xr = pytest.importorskip("xarray", reason="xarray is not installed")
     pytest.importorskip("dask", reason="dask is not installed")
     X = xr.DataArray(
@@ -59,7 +61,7 @@ def test_xarray_keeps_its_names_and_stays_lazy(chunked):
     assert bool(found.chunks) == chunked
 
 
-def test_bad_entries_are_found_where_they_are():
+def test_errors_give_the_index_of_a_bad_entry():
     X = inputs()
     X[4, 2] = np.nan
     with pytest.raises(ValueError, match=r"NaN at index \(4, 2\)"):
@@ -85,7 +87,5 @@ def test_pipelines_with_foreign_steps_are_not_saved(tmp_path):
 
 @pytest.mark.parametrize("items", [[], [1], [{"$": "list", "items": ["a", 1]}]])
 def test_a_file_with_a_pipeline_of_other_things_is_refused(items):
-    from holrr.io._encode import Decoder
-
     with pytest.raises((ValueError, TypeError)):
-        Decoder({}).decode({"$": "pipeline", "items": items})
+        Decoder({}, VERSION).decode({"$": "pipeline", "items": items})

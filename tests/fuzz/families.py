@@ -1,7 +1,7 @@
-"""Families of random cases: each is a function of a generator that raises where something is wrong.
+"""Families of random cases: functions of a random generator that raise where something is wrong.
 
-A case compares two ways to the same answer (another scale, source, layout, turn, a naive loop), or
-asks for a clear refusal. All estimators come from the registry.
+A case compares two computations of the same result (another scale, source, memory layout, rotation,
+or a naive loop), or checks that bad data are refused. The estimators come from the registry.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from registry import ROWS, Row, n_factors
 
 FAMILIES: dict[str, Callable[[np.random.Generator], None]] = {}
 
-# Sizes from which on something is done otherwise, and their neighbours.
+# Sizes at which another algorithm is used, and their neighbours.
 LIMITS = [n + d for n in (64, 128, 256) for d in (-1, 0, 1)]
 
 
@@ -60,7 +60,7 @@ def a_problem(rng, n=None, d0=None, shape=None) -> tuple[np.ndarray, np.ndarray]
 
 
 def some_weights(rng, n: int) -> np.ndarray:
-    """Not all positive, and no fold of three without any."""
+    """Weights of which some are zero; each of three folds has positive ones."""
     w = rng.uniform(0.2, 3.0, n) * (rng.uniform(size=n) < 0.7)
     w[:9] = np.maximum(w[:9], 0.5)
     return w
@@ -71,7 +71,7 @@ def folds_of(row: Row, X: np.ndarray) -> dict[str, Any]:
 
 
 def close(row: Row, found: Any, expected: Any, tol: float = 1e-6) -> None:
-    """Predictions are the same, relative to the largest; those of iterative rows more roughly."""
+    """Assert that predictions are equal relative to the largest, up to the solver's tolerance."""
     tol = max(tol, 1e3 * row.tol)
     expected = np.asarray(expected)
     assert np.isfinite(found).all()
@@ -181,7 +181,7 @@ def layouts(rng) -> None:
 
 @family
 def sizes(rng) -> None:
-    """Turned inputs and outputs give turned predictions, on both sides of every limit."""
+    """Rotated inputs and outputs give rotated predictions, on both sides of every size limit."""
     row = a_row(rng)
     size, small = int(rng.choice(LIMITS)), int(rng.integers(2, 5))
     d0, shape = [(size, (small,)), (small, (size,)), (small, (2, size))][rng.integers(3)]
@@ -198,7 +198,7 @@ def sizes(rng) -> None:
 
 @family
 def weights(rng) -> None:
-    """Repeated samples are weights, and samples without weight are not there, however wild."""
+    """Integer weights equal repeated samples, and samples without weight have no effect."""
     row, (X, Y) = a_row(rng), a_problem(rng)
     w = rng.integers(0, 4, len(X))
     w[:9] = np.maximum(w[:9], 1)
@@ -259,7 +259,7 @@ def from_moments(row, X, Y, w, params, folder) -> Any:
 
 @family
 def sources(rng) -> None:
-    """Disk, Dask, batches and moments give what memory gives."""
+    """Data on disk, of Dask, in batches and as moments give the fit in memory."""
     row = a_row(rng, lambda row: row.streams)
     X, Y = a_problem(rng, n=int(rng.integers(60, 150)), d0=int(rng.choice([1, 3, 7, 20, 64, 65])))
     w = some_weights(rng, len(X))
@@ -276,7 +276,7 @@ def sources(rng) -> None:
 
 @family
 def badly_scaled_features(rng) -> None:
-    """Without a penalty the units of the features do not matter, wherever the data come from."""
+    """Without a penalty the predictions do not depend on the units of the features."""
     X, Y = a_problem(rng, n=80, d0=4)
     row = next(
         row for row in ROWS if row.params == holrr.RLS(alpha=0, fit_intercept=False).get_params()
@@ -313,7 +313,7 @@ def degrees(shape, rank) -> int:
 
 @family
 def selections(rng) -> None:
-    """Errors of all candidates and the choice among them, as a loop of fits has them."""
+    """Errors of all candidates, and the choice among them, equal those of a loop of fits."""
     n, d0 = int(rng.integers(14, 26)), int(rng.integers(1, 4))
     shape = tuple(int(d) for d in rng.integers(1, 4, size=rng.integers(1, 3)))
     X, Y = a_problem(rng, n, d0, shape)
@@ -348,7 +348,7 @@ def selections(rng) -> None:
 
 @family
 def criteria(rng) -> None:
-    """Information criteria from the training errors of separate fits, and the best of them."""
+    """Information criteria follow from training errors, and the best candidate is chosen."""
     n, d0 = int(rng.integers(14, 26)), int(rng.integers(1, 4))
     X, Y = a_problem(rng, n, d0)
     w = some_weights(rng, n) if rng.uniform() < 0.5 else None
@@ -378,12 +378,12 @@ def criteria(rng) -> None:
     assert_allclose(found[criterion][model.best_index_], value, rtol=1e-6)
 
 
-# ---------------------------------------------------------------- what must be refused
+# ---------------------------------------------------------------- bad data, files and commands
 
 
 @family
 def bad_entries(rng) -> None:
-    """NaN or infinity anywhere is refused by its place, and a fitted model stays as it was."""
+    """NaN or infinity is refused with its index, and a fitted model does not change."""
     row, (X, Y) = a_row(rng), a_problem(rng)
     model = fit(row, X, Y)
     before = model.predict(X)
@@ -401,12 +401,12 @@ def bad_entries(rng) -> None:
         assert where in str(error)  # noqa: PT017
         assert str(at) in str(error), (str(at), str(error))  # noqa: PT017
     else:
-        raise AssertionError(f"{row.id} took {A[at]} at {at} of {where}")
+        raise AssertionError(f"{row.id} accepted {A[at]} at {at} of {where}")
     np.testing.assert_array_equal(model.predict(X), before)
 
 
 def damaged(rng, content: bytes) -> bytes:
-    """Some bytes changed, cut off, left out, doubled or put in."""
+    """The content with some bytes changed, cut off, removed, repeated or inserted."""
     a, b = sorted(int(i) for i in rng.integers(0, len(content) + 1, size=2))
     b = min(b, a + 64)
     kind = rng.integers(6)
@@ -427,7 +427,7 @@ def damaged(rng, content: bytes) -> bytes:
 
 @family
 def damaged_files(rng) -> None:
-    """A ValueError, or the very same model: never another one, never another exception."""
+    """A damaged file raises ValueError, or loads as the same model."""
     row, (X, Y) = a_row(rng), a_problem(rng)
     model = fit(row, X, Y)
     with tempfile.TemporaryDirectory() as folder:
@@ -463,7 +463,7 @@ KINDS = ["holrr", "lrr", "rls", "kernel-holrr", "kernel-lrr", "kernel-rls", "tra
 
 
 def run(*words: str) -> tuple[int, str]:
-    """Exit code and complaints of a command line."""
+    """Exit code and messages of a command line."""
     said = streams.StringIO()
     with (
         contextlib.redirect_stderr(said),
@@ -477,7 +477,7 @@ def run(*words: str) -> tuple[int, str]:
 
 @family
 def command_lines(rng) -> None:
-    """Any words: success and a model that predicts, or one line that says why not."""
+    """Any words give a model that predicts, or one line that explains the error."""
     X, Y = a_problem(rng, n=24)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -502,7 +502,7 @@ def command_lines(rng) -> None:
 
 @family
 def foreign_tables(rng) -> None:
-    """Text files with gaps, headers and odd numbers: all rows are read, or a line says why not."""
+    """Of text files with odd cells all rows are read, or a line explains the error."""
     X, Y = a_problem(rng, n=20, d0=int(rng.integers(2, 6)), shape=(3,))
     rows = [",".join(f"{v:.17g}" for v in row) for row in X]
     at = int(rng.integers(len(rows)))
@@ -529,6 +529,6 @@ def foreign_tables(rng) -> None:
             "predict", str(place / "m"), str(place / "X.csv"), "-o", str(place / "P.npy")
         )
         assert "Traceback" not in said
-        if code == 0:  # only a first line that is all words may be taken for a header
+        if code == 0:  # only the first line may be taken for a header
             assert at == 0
             assert len(np.load(place / "P.npy")) == len(X), f"a row with {bad!r} was left out"

@@ -1,56 +1,68 @@
-"""The fuzzer: every family of random cases for some seconds, with seeds that can be run again.
+"""A fixed number of seeded cases of every family; `tests/fuzz/run.py` runs more of them.
 
-About a minute in all by default. Longer, or one case again::
-
-    HOLRR_FUZZ_SECONDS=600 python -m pytest tests/fuzz -n 0 -s
-    HOLRR_FUZZ_CASE=sources:17 python -m pytest tests/fuzz -n 0
+The environment variable ``HOLRR_FUZZ_CASES`` changes the number of cases of all families together,
+and ``HOLRR_FUZZ_SEED`` the seed.
 """
 
 from __future__ import annotations
 
 import os
-import time
+import subprocess
+import sys
+from pathlib import Path
 
-import numpy as np
 import pytest
-from families import FAMILIES
+from cases import FAMILIES, failure_of, generator, numbers_of_cases
 
-SECONDS = float(os.environ.get("HOLRR_FUZZ_SECONDS", "60"))
-CASE = os.environ.get("HOLRR_FUZZ_CASE", "")
-# Failures of a family that are told; more of them are hardly news.
-ENOUGH = 8
-
-
-def seed_of(name: str, case: int) -> np.random.Generator:
-    return np.random.default_rng([case, *name.encode()])
-
-
-def what_fails(name: str, case: int) -> str | None:
-    """One line on the case; None where all is well."""
-    try:
-        FAMILIES[name](seed_of(name, case))
-    except Exception as error:
-        words = " ".join(str(error).split())
-        return f"HOLRR_FUZZ_CASE={name}:{case}  {type(error).__name__}: {words[:300]}"
-    return None
+CASES = int(os.environ.get("HOLRR_FUZZ_CASES", "250"))
+SEED = int(os.environ.get("HOLRR_FUZZ_SEED", "0"))
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_random_cases(name, capsys, record_property):
-    """A bounded time, so a machine that is slow or busy sees fewer cases, but the same ones."""
-    wanted, _, case = CASE.partition(":")
-    if wanted:
-        if wanted != name:
-            pytest.skip("another case is asked for")
-        FAMILIES[name](seed_of(name, int(case)))
-        return
-    end, count, failures = time.monotonic() + SECONDS / len(FAMILIES), 0, []
-    while time.monotonic() < end and len(failures) < ENOUGH:
-        told = what_fails(name, count)
-        failures += [told] if told else []
-        count += 1
-    record_property("cases", count)
-    with capsys.disabled():
-        print(f"\n{name}: {count} cases, {len(failures)} failures")
-    assert count > 0
-    assert not failures, "\n".join(failures)
+def test_random_cases(name, record_property):
+    numbers = range(numbers_of_cases(CASES)[name])
+    failures = [said for case in numbers if (said := failure_of(name, case, SEED)) is not None]
+    record_property("cases", len(numbers))
+    assert not failures, f"{len(failures)} of {len(numbers)} cases fail:\n" + "\n".join(failures)
+
+
+def test_cases_are_reproducible_and_differ():
+    draws = [
+        generator("sources", *case).integers(2**60) for case in [(0, 0), (0, 0), (1, 0), (0, 1)]
+    ]
+    assert draws[0] == draws[1]
+    assert len(set(draws)) == 3
+    assert generator("sizes", 0, 0).integers(2**60) != draws[0]
+
+
+def test_the_number_of_cases_is_divided_among_the_families():
+    for total in (1, len(FAMILIES), 250, 20_000):
+        counts = numbers_of_cases(total).values()
+        assert sum(counts) == total
+        assert max(counts) - min(counts) <= 1
+
+
+def test_a_failure_says_how_to_repeat_the_case(monkeypatch):
+    def broken(rng):
+        raise ValueError(f"some\nreason {rng.integers(10) >= 0}")
+
+    monkeypatch.setitem(FAMILIES, "broken", broken)
+    said = failure_of("broken", 17, 3)
+    assert said.startswith("python tests/fuzz/run.py --family broken --case 17 --seed 3")
+    assert said.endswith("ValueError: some reason True")
+    monkeypatch.setitem(FAMILIES, "broken", lambda rng: None)
+    assert failure_of("broken", 17, 3) is None
+
+
+def test_the_command_line_prints_how_many_cases_ran():
+    words = [sys.executable, str(Path(__file__).with_name("run.py")), "--cases", "6", "--seed", "1"]
+    done = subprocess.run(
+        [*words, "--family", "criteria", "--family", "bad_entries"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "criteria: 3 cases, 0 failures" in done.stdout
+    assert done.stdout.splitlines()[-1] == "6 cases, 0 failures"

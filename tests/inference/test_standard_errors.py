@@ -29,7 +29,7 @@ from holrr.inference import Estimate
 from holrr.streaming import memory_budget
 from problems import on_disk, toy
 
-pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
 
 def rms(A):
@@ -50,10 +50,10 @@ def naive(model, X, Y, labels, w=None, what=lambda fit: fit.coef_):
     return np.sqrt(variance), full - estimate
 
 
-# ---------------------------------------------------------------- how good they are
+# ---------------------------------------------------------------- accuracy
 
 
-def test_those_of_ridge_regression_are_the_closed_form():
+def test_standard_errors_of_ridge_regression_equal_the_closed_form():
     X, Y = toy(600, 5, (4, 6), noise=2.0)
     Xc, alpha = X - X.mean(0), 5.0
     S = Xc.T @ Xc
@@ -68,7 +68,7 @@ def test_those_of_ridge_regression_are_the_closed_form():
     assert rms(one) == pytest.approx(rms(closed), rel=0.1)
 
 
-def test_those_of_holrr_are_those_of_500_bootstrap_refits():
+def test_standard_errors_of_holrr_equal_those_of_500_bootstrap_refits():
     X, Y = toy(300, 5, (4, 3), noise=2.0)
     model = HOLRR(rank=(2, 2, 2), alpha=1.0)
     rng = np.random.default_rng(0)
@@ -85,7 +85,7 @@ def test_those_of_holrr_are_those_of_500_bootstrap_refits():
         assert np.median(np.abs(estimate.std_error / bootstrap - 1)) < 0.15
 
 
-def test_those_of_a_stack_are_its_spread_over_new_noise():
+def test_standard_errors_of_a_stack_equal_its_spread_over_new_noise():
     X, Y = toy(150, 5, (4, 3), noise=0.0)
     rng = np.random.default_rng(1)
     noisy = [Y + 2.0 * rng.normal(size=Y.shape) for _ in range(40)]
@@ -98,7 +98,7 @@ def test_those_of_a_stack_are_its_spread_over_new_noise():
     assert rms(some) == pytest.approx(spread, rel=0.2)
 
 
-def test_few_entries_are_called_significant_falsely():
+def test_the_false_discovery_rate_is_controlled():
     rng = np.random.default_rng(0)
     X, false, found = rng.normal(size=(300, 6)), 0.0, 0
     W = np.zeros((6, 5, 4))
@@ -112,12 +112,12 @@ def test_few_entries_are_called_significant_falsely():
     assert found > 0.9
 
 
-# ---------------------------------------------------------------- what they are
+# ---------------------------------------------------------------- definition
 
 
 @pytest.mark.parametrize("K", [2, 7, 40])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_they_are_the_jackknife_of_naive_refits(K, weighted):
+def test_standard_errors_equal_the_jackknife_of_naive_refits(K, weighted):
     X, Y = toy()
     w = np.random.default_rng(0).uniform(0.5, 2.0, size=len(X)) if weighted else None
     labels = np.repeat(np.arange(K), [len(part) for part in np.array_split(X, K)])
@@ -135,14 +135,14 @@ def test_they_are_the_jackknife_of_naive_refits(K, weighted):
     assert found.coef.df == K - 1
 
 
-def test_equal_groups_have_the_usual_factor():
+def test_equal_groups_have_the_usual_factor_of_the_jackknife():
     X, Y = toy(40)
     fits = [RLS().fit(np.delete(X, i, 0), np.delete(Y, i, 0)).coef_ for i in range(40)]
     usual = np.sqrt(39 / 40 * np.sum((fits - np.mean(fits, axis=0)) ** 2, axis=0))
     assert_allclose(standard_errors(RLS(), X, Y, n_groups=99).coef.std_error, usual, rtol=1e-8)
 
 
-def test_weights_are_repetitions_and_weights_of_zero_are_absences():
+def test_integer_weights_equal_repeated_samples_and_zero_weights_absent_ones():
     X, Y = toy(30)
     w = np.tile([0, 1, 2], 10)
     groups = np.repeat(np.arange(6), 5)
@@ -153,8 +153,8 @@ def test_weights_are_repetitions_and_weights_of_zero_are_absences():
     assert_allclose(a.coef.std_error, b.coef.std_error, rtol=1e-8)
 
 
-def test_rows_that_depend_on_each_other_are_left_out_together():
-    """Every sample five times: only the groups know that it says nothing new."""
+def test_groups_of_dependent_samples_are_left_out_together():
+    """Every sample occurs five times; groups tell that it adds no information."""
     X, Y = toy(60)
     i = np.tile(np.arange(60), 5)
     once = standard_errors(RLS(), X, Y, n_groups=60).coef.std_error
@@ -167,7 +167,7 @@ def test_rows_that_depend_on_each_other_are_left_out_together():
     assert_allclose(few.weights, 30)
 
 
-def test_data_of_all_kinds_have_the_same(tmp_path):
+def test_data_of_all_kinds_have_the_same_standard_errors(tmp_path):
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     X, Y = toy(60)
     expected = standard_errors(HOLRR(rank=2), X, Y, n_groups=6).coef.std_error
@@ -189,7 +189,7 @@ def test_data_of_all_kinds_have_the_same(tmp_path):
         assert_allclose(found.coef.std_error, expected, rtol=1e-8)
 
 
-def test_arrays_of_other_libraries():
+def test_arrays_of_other_libraries_have_the_same_standard_errors():
     xp = pytest.importorskip("array_api_strict")
     X, Y = toy()
     found = standard_errors(LRR(2), xp.asarray(X), xp.asarray(Y), predict_at=xp.asarray(X[:2]))
@@ -199,7 +199,7 @@ def test_arrays_of_other_libraries():
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (3, 2, 2)])
-def test_outputs_of_any_order(shape):
+def test_outputs_of_any_order_have_standard_errors(shape):
     X, Y = toy(shape=shape)
     found = standard_errors(RLS(), X, Y, predict_at=X[:2])
     assert found.coef.std_error.shape == (5, *shape)
@@ -208,7 +208,7 @@ def test_outputs_of_any_order(shape):
 
 
 @pytest.mark.parametrize(("x", "y"), [(1.0, 1e200), (1e-150, 1.0), (1e100, 1e-150)])
-def test_data_of_any_scale(x, y):
+def test_the_scale_of_the_data_scales_the_standard_errors(x, y):
     X, Y = toy()
     expected = standard_errors(RLS(0.0), X, Y)
     found = standard_errors(RLS(0.0), X * x, Y * y)
@@ -217,7 +217,7 @@ def test_data_of_any_scale(x, y):
 
 
 @pytest.mark.filterwarnings("error")
-def test_inputs_that_depend_on_each_other_are_fitted_as_by_fit():
+def test_collinear_inputs_are_fitted_as_by_fit():
     X, Y = toy()
     X[:, 1] = X[:, 0]
     found = standard_errors(RLS(0.0), X, Y, n_groups=8)
@@ -229,7 +229,7 @@ def test_inputs_that_depend_on_each_other_are_fitted_as_by_fit():
 
 
 def test_factors_do_not_depend_on_signs_and_rotations():
-    """Two equal directions: each leave-out turns them as it likes, the subspace stays."""
+    """Of two equal directions each leave-out finds another rotation of the same subspace."""
     rng = np.random.default_rng(0)
     X = np.linalg.qr(rng.normal(size=(200, 4)))[0]
     X -= X.mean(0)
@@ -254,7 +254,7 @@ def test_modes_that_are_not_reduced_have_no_factors():
     assert standard_errors(RLS(), X, Y).factors == (None,) * 3
 
 
-def test_a_rank_that_changes_is_seen():
+def test_rank_stability_is_the_share_of_leave_outs_with_the_same_rank():
     X, Y = toy(noise=6.0)
     found = standard_errors(HOLRR(rank=0.9), X, Y, n_groups=20)
     assert 0 < found.rank_stability < 1
@@ -268,7 +268,7 @@ def test_a_rank_that_changes_is_seen():
 
 
 @pytest.mark.parametrize("model", [TraceNormRegression(3.0), MLMTNC(2, 1.0)], ids=str)
-def test_penalised_models(model):
+def test_penalised_models_equal_the_jackknife_of_naive_refits(model):
     X, Y = toy()
     found = standard_errors(model, X, Y, n_groups=8)
     labels = np.repeat(np.arange(8), 5)
@@ -278,21 +278,22 @@ def test_penalised_models(model):
     )
 
 
-def test_coefficients_that_vanish_have_empty_factors():
+def test_coefficients_that_vanish_have_no_standard_errors():
     X, Y = toy()
     found = standard_errors(TraceNormRegression(1e6), X, Y, n_groups=4)
     assert rms(found.coef.std_error) == 0
     assert not found.coef.significant().any()
 
 
-def test_fits_that_need_the_samples(tmp_path):
+def test_fits_that_need_samples_equal_the_jackknife_of_naive_refits():
+    """With missing outputs, weights of outputs, `solver="svd"`, or fewer samples than features."""
     X, Y = toy(30)
-    holes = Y.copy()
-    holes[::7, 0, 1] = np.nan
+    partial = Y.copy()
+    partial[::7, 0, 1] = np.nan
     labels = np.repeat(np.arange(6), 5)
     area = [None, np.array([1.0, 2.0, 3.0, 4.0])]
     for model, y in (
-        (HOLRR(2, missing="fill"), holes),
+        (HOLRR(2, missing="ignore"), partial),
         (HOLRR(2, output_weight=area), Y),
         (RLS(solver="svd"), Y),
     ):
@@ -306,7 +307,7 @@ def test_fits_that_need_the_samples(tmp_path):
     )
 
 
-def test_exact_kernels_have_those_of_predictions():
+def test_exact_kernels_have_standard_errors_of_predictions():
     X, Y = toy(30)
     model, labels = KernelRLS(kernel="rbf").fit(X, Y), np.repeat(np.arange(6), 5)
     found = standard_errors(model, X, Y, n_groups=6, predict_at=X[:4])
@@ -318,9 +319,9 @@ def test_exact_kernels_have_those_of_predictions():
     assert_allclose(linear, standard_errors(RLS(), X, Y, n_groups=6).coef.std_error, rtol=1e-5)
 
 
-def test_landmarks_stay_where_they_are(tmp_path):
+def test_landmarks_do_not_change(tmp_path):
     X, Y = toy(60)
-    model = KernelRLS(kernel="rbf", n_components=8).fit(X, Y)  # drawn by chance, once
+    model = KernelRLS(kernel="rbf", n_components=8).fit(X, Y)  # drawn at random, once
     still = KernelRLS(kernel="rbf", landmarks=model.X_fit_)
     labels = np.repeat(np.arange(6), 10)
     expected = naive(still, X, Y, labels, None, lambda fit: fit.predict(X[:4]))[0]
@@ -335,7 +336,7 @@ def test_landmarks_stay_where_they_are(tmp_path):
 # ---------------------------------------------------------------- searches
 
 
-def test_a_search_keeps_its_choice_and_says_how_stable_it_is():
+def test_a_search_keeps_its_choice_and_is_run_again_without_each_group():
     X, Y = toy(60, noise=1.0)
     search = HOLRRCV([0.1, 1.0, 10.0], selection="min").fit(X, Y)
     found = standard_errors(search, X, Y, n_groups=10)
@@ -369,6 +370,7 @@ def test_a_stack_is_fitted_again_as_a_stack(search):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
 @pytest.mark.parametrize(
     "search",
     [
@@ -376,15 +378,15 @@ def test_a_stack_is_fitted_again_as_a_stack(search):
         HOLRRCV(cv=KFold(3, shuffle=True, random_state=0)),
         HOLRRCV(cv=GroupKFold(3), selection="min"),
         TraceNormRegressionCV(cv=3),
-        KernelHOLRRCV([1.0], cv=3, ranks=2),
-        KernelHOLRRCV([1.0], cv=3, ranks=2, n_components=10),
-        HOLRRCV([1.0], cv=3, missing="fill"),
+        KernelHOLRRCV([1.0], cv=3, max_rank=2),
+        KernelHOLRRCV([1.0], cv=3, max_rank=2, n_components=10),
+        HOLRRCV([1.0], cv=3, missing="ignore"),
     ],
     ids=str,
 )
-def test_searches_of_all_kinds(search):
+def test_searches_of_all_kinds_have_standard_errors(search):
     X, Y = toy(36)
-    if getattr(search, "missing", "") == "fill":
+    if getattr(search, "missing", "") == "ignore":
         Y[3:5, 1, 1] = np.nan
     groups = np.repeat(np.arange(12), 3)
     search.fit(X, Y, groups=groups)
@@ -394,10 +396,10 @@ def test_searches_of_all_kinds(search):
     assert_allclose(found.predictions.value, search.predict(X[:2]), rtol=1e-6)
 
 
-# ---------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------- names, errors and warnings
 
 
-def test_names_of_columns_are_compared():
+def test_names_of_columns_must_agree():
     pd = pytest.importorskip("pandas")
     X, Y = toy()
     table = pd.DataFrame(X, columns=list("abcde"))
@@ -416,7 +418,7 @@ def test_names_of_columns_are_compared():
     assert_allclose(flat.coef.std_error, expected.coef.std_error, rtol=1e-8)
 
 
-def test_refusals():
+def test_bad_arguments_are_named():
     X, Y = toy()
     with pytest.raises(TypeError, match="estimator of holrr; got KFold"):
         standard_errors(KFold(), X, Y)
@@ -451,7 +453,7 @@ def test_refusals():
         standard_errors(HOLRRCV([1.0]).fit(X, Y), parts)
 
 
-def test_another_model_than_that_of_the_data_is_pointed_out():
+def test_a_model_of_other_data_is_warned_of():
     X, Y = toy()
     model = RLS().fit(X, Y)
     with pytest.warns(UserWarning, match="differ from those of a fit to these data"):
@@ -464,7 +466,7 @@ def test_another_model_than_that_of_the_data_is_pointed_out():
     assert vars(model) == before
 
 
-def test_estimates():
+def test_estimates_have_intervals_and_significance():
     one = Estimate(np.array([2.0, 0.0, np.nan, 0.0]), np.array([1.0, 0.0, 1.0, 2.0]), None, df=9)
     assert_allclose(one.z(), [2, 0, np.nan, 0])
     assert_allclose(one.interval(0.9)[0][0], 2 - 1.8331129, rtol=1e-6)
@@ -477,7 +479,7 @@ def test_estimates():
 
 
 @pytest.mark.parametrize("cls", [HOLRR, HOLRRCV, KernelRLSCV])
-def test_flat_outputs_have_those_of_the_tensor(cls):
+def test_flat_outputs_have_the_standard_errors_of_the_tensor(cls):
     X, Y = toy(n=60)
     params = {} if cls is HOLRR else {"cv": 3, "alphas": [1.0, 2.0]}
     found = [
@@ -488,17 +490,44 @@ def test_flat_outputs_have_those_of_the_tensor(cls):
     assert found[0].ranks == found[1].ranks
 
 
-def test_a_search_that_would_fill_holes_and_finds_none():
+def test_complete_outputs_have_the_same_standard_errors_with_missing_ignored():
     X, Y = toy(n=60)
-    model = HOLRRCV(cv=3, missing="fill").fit(X, Y)
+    model = HOLRRCV(cv=3, missing="ignore").fit(X, Y)
     found = standard_errors(model, X, Y, n_groups=4, stability=False)
     usual = standard_errors(HOLRRCV(cv=3).fit(X, Y), X, Y, n_groups=4, stability=False)
     assert_allclose(found.coef.std_error, usual.coef.std_error)
 
 
 @pytest.mark.parametrize("dtype", [float, object])
-def test_a_missing_label_is_no_group(dtype):
+def test_groups_with_missing_labels_are_refused(dtype):
     X, Y = toy(20)
     groups = np.array([np.nan, *np.arange(19) % 4], dtype=dtype)
     with pytest.raises(ValueError, match="contains NaN"):
         standard_errors(RLS(), X, Y, groups=groups)
+
+
+def test_names_that_moments_carry_are_kept_and_compared():
+    pd = pytest.importorskip("pandas")
+    X, Y = toy()
+    table = pd.DataFrame(X, columns=list("abcde"))
+    parts = [Moments.from_arrays(table[i : i + 10], Y[i : i + 10]) for i in range(0, 40, 10)]
+    found = standard_errors(HOLRR(rank=2), parts, predict_at=table[:2])
+    assert list(found.model.feature_names_in_) == list("abcde")
+    assert found.predictions.std_error.shape == (2, 3, 4)
+    with pytest.raises(ValueError, match="feature names"):
+        standard_errors(HOLRR(rank=2), parts, predict_at=table[list("edcba")][:2])
+    other = Moments.from_arrays(table.rename(columns={"a": "z"})[:10], Y[:10])
+    with pytest.raises(ValueError, match=r"(?s)different features.*'a'.*'z'"):
+        standard_errors(HOLRR(rank=2), [*parts, other])
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "eigh", "svd"])
+def test_solvers_of_a_search_have_the_same_standard_errors(solver):
+    X, Y = toy(60, noise=1.0)
+    found, expected = (
+        standard_errors(HOLRRCV([0.1, 1.0, 10.0], solver=name, cv=3).fit(X, Y), X, Y, n_groups=4)
+        for name in (solver, "auto")
+    )
+    assert_allclose(found.coef.std_error, expected.coef.std_error, rtol=1e-6)
+    if solver != "svd":  # which is run again on folds of the samples, not of the groups
+        assert found.ranks == expected.ranks

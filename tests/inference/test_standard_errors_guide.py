@@ -1,4 +1,4 @@
-"""The code of the guide runs as it stands, and its pictures are there."""
+"""The code of the guide runs, and its pictures exist."""
 
 from __future__ import annotations
 

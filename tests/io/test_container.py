@@ -1,4 +1,4 @@
-"""Files that are damaged, cut off, foreign, hostile or too new are refused, and said to be so."""
+"""Files that are damaged, cut off, foreign, hostile or too new are refused with a reason."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from headers import rewrite
 
 from holrr import HOLRR, RLS, Moments
 from holrr.io import _atomic, load, save, write_atomically
@@ -35,22 +36,6 @@ def path(tmp_path, model):
     return tmp_path / "model"
 
 
-def rewrite(path, arrays=None, **changes):
-    """The same file with another header and other arrays (as bytes), all checksums made to fit."""
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    header = json.loads(members.pop("header.json"))
-    for name, data in (arrays or {}).items():
-        members[f"{name}.npy"] = data
-        header["sha256"][name] = hashlib.sha256(data).hexdigest()
-    header.update(changes)
-    text = json.dumps(header).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in {**members, "header.json": text}.items():
-            archive.writestr(name, data)
-        archive.comment = hashlib.sha256(text).hexdigest().encode()
-
-
 def npy(text: str, data: bytes = b"") -> bytes:
     """An array of NumPy's format whose header is any text at all."""
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + data
@@ -67,7 +52,7 @@ def test_numpy_opens_the_file_without_pickle(path):
         assert header["version"] == VERSION
 
 
-def test_no_flipped_byte_goes_unnoticed(path, model):
+def test_flipped_bits_are_detected(path, model):
     whole = path.read_bytes()
     rng = np.random.default_rng(0)
     refused = 0
@@ -108,7 +93,7 @@ def test_other_npz_files_are_refused(tmp_path):
 
 def test_a_newer_version_asks_for_an_update(path):
     rewrite(path, version=VERSION + 1, holrr="99.0")
-    with pytest.raises(ValueError, match=r"version 3 .* holrr 99\.0, so update holrr"):
+    with pytest.raises(ValueError, match=rf"version {VERSION + 1} .* holrr 99\.0, so update holrr"):
         load(path)
 
 
@@ -118,12 +103,12 @@ def test_another_format_is_refused(path):
         load(path)
 
 
-def test_a_missing_file_is_just_that(tmp_path):
+def test_a_missing_file_is_an_error_of_its_own_kind(tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "none")
 
 
-def test_models_are_no_moments(path):
+def test_a_model_does_not_load_as_moments(path):
     with pytest.raises(ValueError, match="holds a HOLRR, not moments"):
         Moments.load(path)
 
@@ -154,7 +139,7 @@ def test_a_file_cannot_name_foreign_classes_or_kinds(path, tree, tmp_path, monke
     assert not (tmp_path / "owned").exists()
 
 
-def test_pickled_arrays_inside_are_not_unpickled(tmp_path):
+def test_pickled_arrays_are_not_unpickled(tmp_path):
     class Owned:
         def __reduce__(self):
             return (os.mkdir, (str(tmp_path / "owned"),))
@@ -194,7 +179,7 @@ def inside(tree):
 
 
 @pytest.mark.parametrize("value", [[1], None, np.ones(2), "model", HOLRR], ids=str)
-def test_nothing_else_is_saved(value, tmp_path):
+def test_objects_of_other_kinds_are_not_saved(value, tmp_path):
     with pytest.raises(TypeError, match="save takes an estimator"):
         save(value, tmp_path / "file")
     assert not list(tmp_path.iterdir())
@@ -205,7 +190,7 @@ def test_a_tucker_tensor_is_saved_and_loaded(model, tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "file").to_dense(), model.coef_)
 
 
-# ---------------------------------------------------------------- files that claim to be vast
+# ---------------------------------------------------------------- files that declare large sizes
 
 
 def assert_refused_in_little_memory(path):
@@ -237,7 +222,7 @@ def assert_refused_in_little_memory(path):
     ],
     ids=range(13),
 )
-def test_an_array_is_no_larger_than_its_bytes(path, array):
+def test_an_array_cannot_be_larger_than_its_bytes(path, array):
     rewrite(path, arrays={"0": array})
     assert_refused_in_little_memory(path)
 
@@ -256,7 +241,7 @@ MASKED = {"$": "masked", "data": {"$": "array", "name": "data"}, "fill_value": 0
     ],
     ids=range(5),
 )
-def test_an_object_is_no_larger_than_its_text(path, tree):
+def test_an_object_cannot_be_larger_than_its_text(path, tree):
     def saved(array):
         buffer = io.BytesIO()
         np.save(buffer, array)
@@ -268,7 +253,7 @@ def test_an_object_is_no_larger_than_its_text(path, tree):
 
 
 @pytest.mark.parametrize("text", [b"[" * 10**5, b'{"a":' * 10**5, b"1" * 10**5, b"\xff" * 9])
-def test_a_header_that_is_no_json_of_ours_is_refused(path, text):
+def test_a_header_that_is_not_valid_json_is_refused(path, text):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("header.json", text)
         archive.comment = hashlib.sha256(text).hexdigest().encode()
@@ -276,13 +261,13 @@ def test_a_header_that_is_no_json_of_ours_is_refused(path, text):
 
 
 @pytest.mark.parametrize("sums", [5, ["0"], {"0": 1}, {"../0": "a"}, None, "0"], ids=str)
-def test_checksums_that_are_none_are_refused(path, sums):
+def test_malformed_checksums_are_refused(path, sums):
     rewrite(path, sha256=sums)
     assert_refused_in_little_memory(path)
 
 
 def test_members_that_share_their_bytes_are_refused(path):
-    """Each array holds the next one: their sizes add up to the square of the file's."""
+    """Each array contains the next one: their sizes add up to the square of the file size."""
     rewrite(path, object={"$": "list", "items": []}, sha256={})
     content, starts = b"", []
     for number in reversed(range(50)):
@@ -310,7 +295,7 @@ def test_members_that_share_their_bytes_are_refused(path):
         archive.comment = hashlib.sha256(text).hexdigest().encode()
     # Newer Pythons refuse such a file themselves.
     with zipfile.ZipFile(forged) as archive, contextlib.suppress(zipfile.BadZipFile):
-        assert archive.read("3.npy") == starts[3][1], "the file is not as the test wants it"
+        assert archive.read("3.npy") == starts[3][1], "the forged file cannot be read"
     path.write_bytes(forged.getvalue())
     with pytest.raises(ValueError, match="overlaps"):
         load(path)
@@ -351,7 +336,7 @@ def test_a_new_file_has_the_usual_permissions_and_a_link_stays_one(tmp_path):
 
 
 @pytest.mark.parametrize("before", [0o600, 0o666, 0o640])
-def test_an_old_file_leaves_its_permissions_to_the_new_one(before, tmp_path):
+def test_a_new_file_inherits_the_permissions_of_the_old_one(before, tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "file").chmod(before)
     (tmp_path / "link").symlink_to("file")
@@ -360,7 +345,7 @@ def test_an_old_file_leaves_its_permissions_to_the_new_one(before, tmp_path):
         assert mode(tmp_path / "file") == before
 
 
-def test_the_file_is_private_from_the_beginning(tmp_path, monkeypatch):
+def test_a_private_file_is_private_while_it_is_written(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     (tmp_path / "file").chmod(0o600)
     modes = []
@@ -370,7 +355,7 @@ def test_the_file_is_private_from_the_beginning(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root may give files away")
-def test_an_old_file_leaves_its_owner_to_the_new_one(tmp_path):
+def test_a_new_file_inherits_the_owner_of_the_old_one(tmp_path):
     (tmp_path / "file").touch()
     os.chown(tmp_path / "file", 12345, 23456)
     save(RLS(), tmp_path / "file")
@@ -379,7 +364,7 @@ def test_an_old_file_leaves_its_owner_to_the_new_one(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names on this system")
-def test_what_is_not_a_regular_file_is_not_replaced(tmp_path):
+def test_only_regular_files_are_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
     (tmp_path / "loop").symlink_to("loop")
@@ -403,7 +388,7 @@ def test_a_read_only_file_is_not_replaced(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a" * 255, "ü" * 127])
-def test_the_longest_names_will_do(name, tmp_path):
+def test_files_may_have_the_longest_names(name, tmp_path):
     save(RLS(), tmp_path / name)
     assert isinstance(load(tmp_path / name), RLS)
     assert [p.name for p in tmp_path.iterdir()] == [name]

@@ -1,4 +1,4 @@
-"""A writer killed at random moments: the old file or the new one is there, whole."""
+"""A writer that is killed at any moment leaves the old file or the new one, complete."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def kill_after(writer, line, seconds):
 
 
 @pytest.mark.parametrize("kind", ["model", "moments"])
-def test_a_killed_writer_leaves_the_old_or_the_new_file_whole(kind, writer, tmp_path):
+def test_a_killed_writer_leaves_the_old_or_the_new_file_complete(kind, writer, tmp_path):
     rng = np.random.default_rng(0)
     path, newest, interrupted = tmp_path / "file", 0, 0
     for _ in range(TRIALS):
@@ -55,7 +55,7 @@ def test_a_killed_writer_leaves_the_old_or_the_new_file_whole(kind, writer, tmp_
         interrupted += len(leftovers)
         for leftover in leftovers:
             leftover.unlink()
-        if newest > 0 or path.exists():  # a save that returned is there to stay
+        if newest > 0 or path.exists():  # a save that returned is permanent
             found = number_of(load(path))
             assert found in (newest, newest + 1)
             newest = found

@@ -1,4 +1,4 @@
-"""Every estimator survives the way to a file and back, and joblib and pickle as ever."""
+"""Every estimator is the same after a file, and after joblib and pickle."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
 
 from holrr import HOLRR, LRR, RLS, KernelRLS, Moments, Tucker
 from holrr.io import load, save
+from holrr.io._container import VERSION
 from holrr.io._encode import Decoder, Encoder
 from problems import assert_same_state
 from registry import PUBLIC
+
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
 
 def data(n=30, d0=4, shape=(3, 2), seed=0):
@@ -27,7 +30,7 @@ def round_trip(value, tmp_path):
     return load(tmp_path / "file")
 
 
-def test_every_estimator_comes_back_as_it_was(row, tmp_path):
+def test_every_estimator_is_the_same_after_a_file(row, tmp_path):
     X, Y = data()
     model = row.make().fit(X, Y)
     model.save(tmp_path / "model")
@@ -36,7 +39,7 @@ def test_every_estimator_comes_back_as_it_was(row, tmp_path):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
-def test_every_estimator_survives_pickle_and_joblib(row, tmp_path):
+def test_every_estimator_is_the_same_after_pickle_and_joblib(row, tmp_path):
     X, Y = data()
     model = row.make().fit(X, Y)
     assert_same_state(model, pickle.loads(pickle.dumps(model)))
@@ -46,7 +49,7 @@ def test_every_estimator_survives_pickle_and_joblib(row, tmp_path):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("cls", PUBLIC)
-def test_every_public_class_comes_back_as_it_was(cls, tmp_path):
+def test_every_public_class_is_the_same_after_a_file(cls, tmp_path):
     X, Y = data(n=24, d0=2, shape=(2, 2))
     for model in (cls(), cls().fit(X, Y)):
         model.save(tmp_path / "model")
@@ -54,20 +57,20 @@ def test_every_public_class_comes_back_as_it_was(cls, tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "model").predict(X), model.predict(X))
 
 
-def test_a_function_as_kernel_is_refused_by_name(tmp_path):
+def test_a_function_as_kernel_cannot_be_saved(tmp_path):
     model = KernelRLS(kernel=lambda x, y: x @ y)
     with pytest.raises(TypeError, match=r"KernelRLS\.kernel cannot be saved: it is the function"):
         model.save(tmp_path / "model")
 
 
-def test_a_model_that_is_not_fitted_is_its_parameters(tmp_path):
+def test_an_unfitted_model_keeps_its_parameters(tmp_path):
     model = HOLRR(rank=(2, None, 0.5), alpha=np.float64(0.1))
     again = round_trip(model, tmp_path)
     assert repr(again) == repr(model)
     assert_same_state(model, again)
 
 
-def test_a_loaded_model_goes_on_with_partial_fit(tmp_path):
+def test_a_loaded_model_continues_with_partial_fit(tmp_path):
     X, Y = data(40)
     both = HOLRR(rank=2).partial_fit(X[:20], Y[:20]).partial_fit(X[20:], Y[20:])
     resumed = round_trip(HOLRR(rank=2).partial_fit(X[:20], Y[:20]), tmp_path)
@@ -75,7 +78,7 @@ def test_a_loaded_model_goes_on_with_partial_fit(tmp_path):
 
 
 @pytest.mark.parametrize("subspaces", ["fitted", "response"])
-def test_a_loaded_model_goes_on_with_arrays_of_any_library(xp, subspaces, tmp_path):
+def test_a_loaded_model_continues_with_arrays_of_any_library(xp, subspaces, tmp_path):
     X, Y = data(40)
     both = HOLRR(2, subspaces=subspaces).partial_fit(X, Y)
     resumed = round_trip(HOLRR(2, subspaces=subspaces).partial_fit(X[:20], Y[:20]), tmp_path)
@@ -93,7 +96,7 @@ def test_scalar_targets_and_every_dtype_keep_their_types(shape, dtype, tmp_path)
     assert_same_state(model, round_trip(model, tmp_path))
 
 
-def test_feature_names_are_kept(tmp_path):
+def test_files_keep_feature_names(tmp_path):
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     X, Y = data()
     frame = pd.DataFrame(X, columns=["a", "b", "c", "ü"])
@@ -104,7 +107,7 @@ def test_feature_names_are_kept(tmp_path):
         again.predict(frame[["b", "a", "c", "ü"]])
 
 
-def test_arrays_of_other_libraries_come_back_as_numpy(xp, tmp_path):
+def test_arrays_of_other_libraries_load_as_numpy_arrays(xp, tmp_path):
     X, Y = data()
     model = HOLRR(rank=2).fit(xp.asarray(X), xp.asarray(Y))
     again = round_trip(model, tmp_path)
@@ -114,14 +117,31 @@ def test_arrays_of_other_libraries_come_back_as_numpy(xp, tmp_path):
 
 
 @pytest.mark.parametrize("grams", [False, True])
-def test_moments_come_back_to_the_last_bit(grams, tmp_path):
+def test_moments_are_the_same_after_a_file(grams, tmp_path):
     moments = Moments.from_arrays(*data(), response_grams=grams)
     moments.save(tmp_path / "moments")
     assert_same_state(moments, Moments.load(tmp_path / "moments"))
     assert_same_state(moments, load(tmp_path / "moments"))
 
 
-def test_values_of_all_kinds_come_back_as_they_were(tmp_path):
+def test_files_keep_the_names_of_moments(tmp_path):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, Y = data(shape=(3,))
+    frame, outputs = pd.DataFrame(X, columns=list("abcü")), pd.DataFrame(Y, columns=list("uvw"))
+    moments = Moments.from_arrays(frame, outputs)
+    moments.save(tmp_path / "moments")
+    again = Moments.load(tmp_path / "moments")
+    assert_same_state(moments, again)
+    assert list(again.feature_names) == list("abcü")
+    model = RLS().fit_moments(again)
+    assert list(model.predict(frame).columns) == list("uvw")
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[list("bacü")])
+    with pytest.raises(ValueError, match=r"different features.*'a'.*'b'"):
+        again + Moments.from_arrays(frame[list("bacü")], outputs)
+
+
+def test_values_of_all_kinds_are_the_same_after_encoding(tmp_path):
     masked = np.ma.MaskedArray([1.0, 2.0], mask=[True, False])
     values = [
         None,
@@ -152,7 +172,7 @@ def test_values_of_all_kinds_come_back_as_they_were(tmp_path):
     ]
     encoder = Encoder()
     tree = encoder.encode(values, "values")
-    assert_same_state(values, Decoder(encoder.arrays).decode(tree))
+    assert_same_state(values, Decoder(encoder.arrays, VERSION).decode(tree))
 
 
 def test_an_array_that_is_used_twice_is_stored_once():
@@ -163,7 +183,7 @@ def test_an_array_that_is_used_twice_is_stored_once():
 
 
 class Foreign(HOLRR):
-    """Somebody's subclass: not one of this library's own classes."""
+    """A subclass that is not a class of this library."""
 
 
 @pytest.mark.parametrize(
@@ -176,7 +196,7 @@ class Foreign(HOLRR):
         (lambda: RLS(alpha=np.random.default_rng(0)), "Generator"),
     ],
 )
-def test_what_has_no_safe_form_is_named_and_no_file_is_left(value, message, tmp_path):
+def test_values_without_a_safe_form_are_named_and_the_old_file_is_kept(value, message, tmp_path):
     save(RLS(), tmp_path / "file")
     before = (tmp_path / "file").read_bytes()
     with pytest.raises(TypeError, match=message):
@@ -185,7 +205,7 @@ def test_what_has_no_safe_form_is_named_and_no_file_is_left(value, message, tmp_
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_clone_of_a_loaded_model_is_a_clone_of_the_model(tmp_path):
+def test_a_clone_of_a_loaded_model_equals_a_clone_of_the_model(tmp_path):
     model = HOLRR(rank=2, refine=True).fit(*data())
     assert_same_state(clone(model), clone(round_trip(model, tmp_path)))
 
@@ -201,7 +221,7 @@ def test_a_clone_of_a_loaded_model_is_a_clone_of_the_model(tmp_path):
     ],
     ids=lambda part: next(iter(part)),
 )
-def test_parts_that_do_not_fit_together_are_refused(part, tmp_path):
+def test_inconsistent_coefficients_are_refused(part, tmp_path):
     model = HOLRR(2).fit(*data())
     vars(model).update(part)
     with pytest.raises(ValueError, match="cannot read"):

@@ -1,4 +1,4 @@
-"""Naive kernel regression to test against: explicit features, the paper's lines as they are."""
+"""Naive kernel regression to test against: explicit features, and Algorithm 2 of the paper."""
 
 from __future__ import annotations
 

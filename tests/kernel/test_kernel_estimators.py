@@ -1,4 +1,4 @@
-"""Kernel estimators against KernelRidge, the linear family, the paper's lines and feature maps."""
+"""Kernel estimators against KernelRidge, linear models, Algorithm 2 and explicit features."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def flat(Y):
     return Y.reshape(len(Y), -1)
 
 
-# ---------------------------------------------------------------- equal to what is known
+# ---------------------------------------------------------------- references
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -54,7 +54,7 @@ def test_full_rank_without_intercept_is_kernel_ridge(params, weighted, solver):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("n", [40, 7])
-def test_linear_kernel_is_the_linear_family(n, fit_intercept, weighted, solver):
+def test_linear_kernel_equals_the_linear_estimators(n, fit_intercept, weighted, solver):
     X, Y = toy(n=n)
     w = weights(n) if weighted else None
     shared = {"alpha": 0.3, "fit_intercept": fit_intercept}
@@ -78,7 +78,7 @@ def test_linear_kernel_is_the_linear_family(n, fit_intercept, weighted, solver):
 
 @pytest.mark.parametrize("rank", [(1, 1, 1), (2, 2, 3), (4, 3, 2), (3, 3, 4)])
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
-def test_response_subspaces_are_algorithm_2_line_by_line(kernel, rank):
+def test_response_subspaces_are_algorithm_2(kernel, rank):
     X, Y = toy(n=25)
     model = KernelHOLRR(rank, 0.4, kernel=kernel, subspaces="response", fit_intercept=False)
     model.fit(X, Y)
@@ -90,7 +90,7 @@ def test_response_subspaces_are_algorithm_2_line_by_line(kernel, rank):
     assert_allclose(model.predict(new), np.tensordot(k_new, expected, 1), rtol=1e-7, atol=1e-8)
 
 
-def test_proposition_2_eigenvectors_of_the_gram_form_map_to_the_feature_form():
+def test_proposition_2_maps_eigenvectors_of_the_gram_form_to_the_feature_form():
     X, Y = toy(n=12, d0=2)
     Phi = polynomial_features(X, degree=2)
     K, Y0, gamma = Phi @ Phi.T, reference.unfold(Y, 0), 0.7
@@ -108,7 +108,7 @@ def test_proposition_2_eigenvectors_of_the_gram_form_map_to_the_feature_form():
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_polynomial_kernel_is_the_linear_family_on_explicit_features(
+def test_polynomial_kernel_equals_linear_estimators_on_explicit_features(
     weighted, fit_intercept, solver
 ):
     X, Y = toy(n=30, d0=2)
@@ -143,7 +143,7 @@ def test_objective_is_within_p_plus_1_of_the_optimum_in_feature_space(rank, alph
         assert_allclose(model.lower_bound_, reference.lower_bound(Phi, Y, alpha, rank), rtol=1e-8)
         rng = np.random.default_rng(0)
         others = [reference.random_feasible(Phi, Y, alpha, rank, rng) for _ in range(20)]
-        # The paper's own algorithm is a point of the set, too, and alternating steps go below it.
+        # Alternating least squares improve on Algorithm 2.
         refined = KernelHOLRR(rank, alpha, subspaces=subspaces, refine=True, **fit).fit(X, Y)
         best = min(refined.objective_, *(reference.objective(Phi, Y, V, alpha) for V in others))
         assert model.objective_ <= 3 * best * (1 + 1e-9)
@@ -180,7 +180,7 @@ def test_outputs_of_every_order(shape, solver):
         assert_allclose(model.predict(X), dense, rtol=1e-9, atol=1e-10)
 
 
-def test_both_factorisations_agree_at_every_rank():
+def test_cholesky_and_eigh_agree_at_every_rank():
     X, Y = toy(n=60, shape=(3, 4))
     for rank in [(1, 1, 1), (2, 3, 4), (5, 2, 2), (12, 3, 4), None, (0.9, 0.9, 0.9)]:
         fits = [
@@ -195,13 +195,13 @@ def test_both_factorisations_agree_at_every_rank():
             assert_allclose(a[:k], b[:k], rtol=1e-7, atol=1e-9)
 
 
-def test_input_rank_goes_no_further_than_the_outputs():
+def test_input_rank_is_at_most_the_number_of_outputs():
     X, Y = toy(shape=(2, 3))
     for solver in SOLVERS:
         assert KernelHOLRR(kernel="rbf", solver=solver).fit(X, Y).rank_ == (6, 2, 3)
         assert KernelHOLRR((39, 1, 1), kernel="rbf", solver=solver).fit(X, Y).rank_[0] == 6
         assert KernelLRR(30, kernel="rbf", solver=solver).fit(X, Y).rank_ == 6
-    # More outputs than samples: the samples are the limit.
+    # With more outputs than samples it is at most the number of samples.
     X, Y = toy(n=5, shape=(3, 4))
     assert KernelHOLRR(kernel="rbf", fit_intercept=False).fit(X, Y).rank_ == (5, 3, 4)
     assert KernelHOLRR(kernel="rbf").fit(X, Y).rank_ == (4, 3, 4)
@@ -210,7 +210,7 @@ def test_input_rank_goes_no_further_than_the_outputs():
 # ---------------------------------------------------------------- kernels
 
 
-def test_callable_and_precomputed_kernels_are_the_named_one():
+def test_callable_and_precomputed_kernels_equal_the_named_kernel():
     X, Y = toy()
     new = X[:6] + 0.1
     expected = KernelHOLRR(2, kernel="rbf", gamma=0.2).fit(X, Y)
@@ -227,53 +227,58 @@ def test_callable_and_precomputed_kernels_are_the_named_one():
     assert_allclose(K, rbf_kernel(X, gamma=0.2), rtol=0, atol=0)
 
 
-def test_coefficients_of_the_inputs_exist_for_the_linear_kernel_only():
+def test_coef_is_available_for_the_linear_kernel_only():
     X, Y = toy()
-    with pytest.raises(AttributeError, match="kernel='linear'"):
-        _ = KernelRLS(kernel="rbf").fit(X, Y).coef_
+    models = [KernelRLS(kernel="rbf").fit(X, Y)]
+    models.append(KernelHOLRR(2, kernel="rbf", landmarks=X[:6]).partial_fit(X, Y))
+    for model in models:
+        with pytest.raises(AttributeError, match=r"coef_.*kernel='linear'"):
+            _ = model.coef_
+        with pytest.raises(AttributeError, match="no attribute 'other_'"):
+            _ = model.other_
     assert KernelRLS().fit(X, Y).coef_.shape == (5, 3, 4)
 
 
-def test_the_model_does_not_change_with_the_arrays_it_was_fitted_to():
+def test_model_does_not_change_with_the_arrays_of_its_fit():
     X, Y = toy()
     model = KernelRLS(kernel="rbf").fit(X, Y)
     before = model.predict(X)
-    there = X.copy()
+    copy = X.copy()
     X += 100
-    assert_allclose(model.predict(there), before, rtol=0, atol=0)
+    assert_allclose(model.predict(copy), before, rtol=0, atol=0)
 
 
-def test_predictions_in_blocks_are_the_predictions(monkeypatch):
+def test_predictions_do_not_depend_on_the_block_size(monkeypatch):
     X, Y = toy(n=200)
     model = KernelHOLRR(2, kernel="rbf").fit(X, Y)
     whole = model.predict(X)
-    monkeypatch.setattr("holrr.kernel.base._BLOCK", 64 * 8 * 200)
+    monkeypatch.setattr("holrr.kernel.estimators._BLOCK", 64 * 8 * 200)
     assert_allclose(model.predict(X), whole, rtol=1e-13)
 
 
-def test_offsets_of_the_inputs_do_not_move_the_predictions_of_centred_kernels():
+def test_offsets_of_inputs_do_not_change_predictions_of_centred_kernels():
     X, Y = toy()
     for alpha in (1.0, 1e-3):
         near, far = KernelRLS(alpha).fit(X, Y), KernelRLS(alpha).fit(X + 1e4, Y)
         assert_allclose(far.predict(X + 1e4), near.predict(X), rtol=1e-5, atol=1e-5)
 
 
-def test_spread_does_not_count_samples_without_weight():
+def test_std_does_not_count_samples_without_weight():
     X, Y = toy()
     w = np.tile([0.0, 1.0], 20)
     model = KernelHOLRR(rank=2, gamma=0.1)
-    all_of_them = model.fit(X, Y, sample_weight=w).predict(X, return_std=True)[1]
-    assert_allclose(all_of_them, model.fit(X[1::2], Y[1::2]).predict(X, return_std=True)[1])
+    weighted = model.fit(X, Y, sample_weight=w).predict(X, return_std=True)[1]
+    assert_allclose(weighted, model.fit(X[1::2], Y[1::2]).predict(X, return_std=True)[1])
 
 
-def test_chi2_has_its_own_default_of_gamma():
+def test_chi2_has_its_own_default_gamma():
     X, Y = toy()
     X = np.abs(X)
     expected = KernelRLS(kernel="chi2", gamma=1.0).fit(X, Y).predict(X)
     assert_allclose(KernelRLS(kernel="chi2").fit(X, Y).predict(X), expected)
 
 
-def test_callables_are_given_their_parameters_even_if_none():
+def test_callable_kernels_get_parameters_that_are_none():
     X, Y = toy()
     product = lambda x, z, scale: x @ z / (scale or 1.0)  # noqa: E731
     model = KernelRLS(kernel=product, kernel_params={"scale": None}).fit(X, Y)

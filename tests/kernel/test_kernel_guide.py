@@ -1,4 +1,4 @@
-"""The code of the guide runs and says the truth."""
+"""The code of the guide to kernels."""
 
 import re
 from pathlib import Path
@@ -8,8 +8,8 @@ import pytest
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "kernels.md"
 
 
-@pytest.mark.filterwarnings("ignore:the best penalty")
-def test_the_code_of_the_kernel_guide_runs_and_its_comments_are_true():
+@pytest.mark.filterwarnings("ignore:The best penalty")
+def test_code_of_the_kernel_guide_runs_and_its_comments_are_right():
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
     assert len(blocks) == 5
     names, checked = {}, 0

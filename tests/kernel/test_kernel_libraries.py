@@ -1,4 +1,4 @@
-"""Kernels and options beyond the registry, with arrays of every library."""
+"""Kernels with arrays of every library."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from holrr.kernel import (
 )
 from problems import toy
 
-# ---------------------------------------------------------------- array libraries
 
-
+@pytest.mark.filterwarnings("ignore:The kernel is not positive")
 @pytest.mark.parametrize("solver", ["auto", "eigh"])
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "polynomial", "sigmoid"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_other_array_libraries_give_the_same_fit(xp, kernel, solver, weighted):
-    X, Y = toy()
+def test_kernels_in_every_array_library(other_xp, kernel, solver, weighted):
+    X, Y, xp = *toy(), other_xp
     if kernel == "sigmoid":
         X = 0.1 * X
     w = np.random.default_rng(1).uniform(size=40) if weighted else None
     wx = None if w is None else xp.asarray(w)
-    # Of a sigmoid kernel small eigenvalues may be of either sign.
+    # Small eigenvalues of a sigmoid kernel can have either sign.
     alpha, near = (1.0, 1e-5) if kernel == "sigmoid" else (0.3, 1e-8)
     params = {"kernel": kernel, "solver": solver, "alpha": alpha}
     for estimator in (KernelRLS(), KernelLRR(2), KernelHOLRR(2, subspaces="response")):
@@ -38,8 +37,8 @@ def test_other_array_libraries_give_the_same_fit(xp, kernel, solver, weighted):
         assert_allclose(model.predict(X), expected, rtol=near, atol=near)
 
 
-def test_other_array_libraries_take_gram_matrices_and_landmarks(xp):
-    X, Y = toy()
+def test_gram_matrices_and_landmarks_in_every_array_library(other_xp):
+    X, Y, xp = *toy(), other_xp
     K = X @ X.T + 1
     expected = KernelHOLRR(2, kernel="precomputed").fit(K, Y).predict(K)
     model = KernelHOLRR(2, kernel="precomputed").fit(xp.asarray(K), xp.asarray(Y))
@@ -52,18 +51,13 @@ def test_other_array_libraries_take_gram_matrices_and_landmarks(xp):
     assert_allclose(xp.to_numpy(predicted), expected, rtol=1e-7)
 
 
-def test_kernels_of_numpy_only_say_so(xp):
-    if xp.name == "numpy":
-        pytest.skip("all kernels are there for NumPy")
+def test_kernels_of_numpy_only_raise_for_other_libraries(other_xp):
     X, Y = toy()
-    with pytest.raises(ValueError, match="kernel='laplacian' is computed for NumPy arrays only"):
-        KernelRLS(kernel="laplacian").fit(xp.asarray(X), xp.asarray(Y))
+    with pytest.raises(ValueError, match=r"kernel='laplacian'.*NumPy"):
+        KernelRLS(kernel="laplacian").fit(other_xp.asarray(X), other_xp.asarray(Y))
 
 
-# ---------------------------------------------------------------- files
-
-
-def test_distances_that_overflow_are_refused_by_every_library(xp):
+def test_distances_that_overflow_raise_in_every_library(xp):
     X, Y = toy()
-    with pytest.raises(ValueError, match=r"kernel='rbf' contains NaN or infinity"):
+    with pytest.raises(ValueError, match=r"kernel='rbf'.*infinity"):
         KernelRLS(kernel="rbf", gamma=1e-3).fit(xp.asarray(1e200 * X), xp.asarray(Y))

@@ -1,4 +1,4 @@
-"""Ranks and penalties chosen by scikit-learn's own machinery, with tensor outputs."""
+"""Ranks and penalties chosen by tools of scikit-learn, with tensor outputs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_grid_search_over_rank_and_alpha_finds_the_true_rank():
     assert search.score(X, Y) > 0.9
 
 
-def test_parameters_of_a_pipeline_step():
+def test_grid_search_over_parameters_of_a_pipeline_step():
     X, Y = data()
     pipe = make_pipeline(StandardScaler(), HOLRR(rank=(2, 2, 3)))
     search = GridSearchCV(pipe, {"holrr__alpha": [0.1, 1e4]}, cv=3).fit(X * 10.0, Y)
@@ -37,7 +37,7 @@ def test_parameters_of_a_pipeline_step():
     assert cross_val_score(pipe, X, Y, cv=3).min() > 0.8
 
 
-def test_a_rank_that_one_fold_cannot_take_names_itself():
+def test_rank_above_the_number_of_features_raises_in_grid_search():
     X, Y = data()
     search = GridSearchCV(HOLRR(), {"rank": [(7, 1, 1)]}, cv=3, error_score="raise")
     with pytest.raises(ValueError, match=r"rank\[0\]"):

@@ -1,4 +1,4 @@
-"""HOLRR: the paper's Algorithm 1, recovery, refinement."""
+"""HOLRR: Algorithm 1 of the paper, recovery, refinement, large modes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from problems import low_rank_tensor, problems, toy
 
 
 @given(problems(alphas=(1e-2, 0.5, 30.0), min_samples=3, degenerate=False))
-def test_response_subspaces_are_algorithm_1_to_the_letter(problem):
+def test_response_subspaces_are_algorithm_1(problem):
     model = HOLRR(
         problem.rank, problem.alpha, subspaces="response", fit_intercept=problem.fit_intercept
     ).fit(problem.X, problem.Y)
@@ -41,7 +41,7 @@ def test_algorithm_1_on_weighted_data(rank, weighted):
 @pytest.mark.parametrize("n", [60, 8])
 @pytest.mark.parametrize("flavour", ["fitted", "response", "refined"])
 def test_low_rank_data_without_noise_are_recovered(shape, n, flavour):
-    """Exactly, also from as many samples as features (and none left for an intercept)."""
+    """Exactly, also from as many samples as features, without an intercept then."""
     rng = np.random.default_rng(0)
     full = (8, *shape)
     rank = tuple(min(2, d) for d in full) if shape else (1,)
@@ -61,8 +61,8 @@ def test_low_rank_data_without_noise_are_recovered(shape, n, flavour):
     assert model.rank_ == rank
 
 
-def test_strong_noise_in_few_output_directions_spares_the_fitted_subspaces():
-    """Noise that no input explains draws the response subspaces to itself, and only them."""
+def test_strong_noise_in_few_outputs_does_not_disturb_fitted_subspaces():
+    """Response subspaces follow noise that no input explains; fitted ones do not."""
     rng = np.random.default_rng(0)
     W = low_rank_tensor(rng, (6, 8, 8), (1, 1, 1))
     W *= 3 / np.linalg.norm(W)
@@ -93,7 +93,7 @@ def test_holrr_beats_lrr_beats_rls_on_few_samples():
 
 
 @given(problems(min_order=1))
-def test_refinement_never_raises_the_objective(problem):
+def test_refinement_never_increases_the_objective(problem):
     def fit(**params):
         model = HOLRR(problem.rank, problem.alpha, fit_intercept=problem.fit_intercept, **params)
         return model.fit(problem.X, problem.Y)
@@ -111,7 +111,7 @@ def hard_problem():
     return rng.normal(size=(60, 6)), rng.normal(size=(60, 5, 6, 4))
 
 
-def test_refinement_finds_a_stationary_point_as_good_as_random_starts_do():
+def test_refinement_is_stationary_and_as_good_as_random_starts():
     X, Y = hard_problem()
     rank = (2, 2, 2, 2)
     plain = HOLRR(rank).fit(X, Y)
@@ -128,7 +128,7 @@ def test_refinement_finds_a_stationary_point_as_good_as_random_starts_do():
     ]
     assert refined.lower_bound_ <= min(starts)
     assert refined.objective_ <= np.median(starts) * (1 + 1e-9)
-    # Stationary: another round changes nothing.
+    # Another round changes nothing.
     again = HOLRR(rank, refine=True, tol=0, max_iter=1001).fit(X, Y)
     assert_allclose(again.objective_, refined.objective_, rtol=1e-9)
 
@@ -165,7 +165,7 @@ def test_refinement_stops_where_the_gain_is_below_the_tolerance():
 @pytest.mark.parametrize("rank", [1, 3, 20])
 @pytest.mark.parametrize("subspaces", ["fitted", "response"])
 def test_modes_too_large_for_full_spectra(shape, rank, subspaces):
-    """Partial eigenproblems and those of the shorter side give the same as dense algebra."""
+    """Partial eigenproblems, and those of the shorter side, agree with dense algebra."""
     X, Y = toy(n=60, d0=4, shape=shape, noise=5.0)
     model = HOLRR(rank, subspaces=subspaces).fit(X, Y)
     ranks = tuple(min(rank, d) for d in (4, *shape))

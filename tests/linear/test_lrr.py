@@ -13,13 +13,13 @@ from problems import low_rank_tensor, problems, toy
 
 
 @given(problems(alphas=(1e-3, 0.5, 30.0)))
-def test_the_papers_closed_form(problem):
+def test_objective_is_that_of_the_closed_form_of_the_paper(problem):
     R = problem.rank[0]
     model = LRR(R, problem.alpha, fit_intercept=problem.fit_intercept)
     model.fit(problem.X, problem.Y)
     X, Y = reference.centre(problem.X, problem.Y, problem.fit_intercept)[:2]
     W = reference.lrr_closed_form(X, Y, R, problem.alpha)
-    # Compared by what they attain: with equal singular values there are many minimisers.
+    # With equal singular values there are many minimisers, of the same objective.
     expected = reference.objective(X, Y, W, problem.alpha)
     attained = reference.objective(X, Y, model.coef_, problem.alpha)
     tol = 1e-9 * (1 + np.sum(problem.Y**2))
@@ -29,7 +29,7 @@ def test_the_papers_closed_form(problem):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 20.0])
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_coefficients_of_the_closed_form(rank, alpha):
+def test_coefficients_are_those_of_the_closed_form(rank, alpha):
     X, Y = toy()
     model = LRR(rank, alpha).fit(X, Y)
     Xc, Yc = reference.centre(X, Y)[:2]
@@ -38,7 +38,7 @@ def test_coefficients_of_the_closed_form(rank, alpha):
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.5, 20.0])
 @pytest.mark.parametrize("rank", [1, 2])
-def test_alternating_minimisation_ends_at_the_same_minimum(rank, alpha):
+def test_alternating_minimisation_reaches_the_same_minimum(rank, alpha):
     X, Y = toy(noise=1.0)
     Xc, Yc = reference.centre(X, Y)[:2]
     model = LRR(rank, alpha).fit(X, Y)
@@ -49,7 +49,7 @@ def test_alternating_minimisation_ends_at_the_same_minimum(rank, alpha):
 
 @given(problems())
 @settings(max_examples=25)
-def test_the_fit_is_certified_exact(problem):
+def test_lower_bound_is_the_minimum(problem):
     model = LRR(problem.rank[0], problem.alpha, fit_intercept=problem.fit_intercept)
     model.fit(problem.X, problem.Y)
     tol = 1e-9 * (1 + np.sum(problem.Y**2))
@@ -68,7 +68,7 @@ def test_low_rank_data_without_noise_are_recovered():
     assert_allclose(model.intercept_, 5, atol=1e-10)
 
 
-def test_output_modes_are_left_alone():
+def test_output_modes_are_not_reduced():
     rng = np.random.default_rng(0)
     W = low_rank_tensor(rng, (6, 4, 5), (2, 4, 5))
     X = rng.normal(size=(50, 6))
@@ -87,7 +87,7 @@ def test_rank_of_lrr():
     assert LRR(rank=np.int64(2)).fit(X, Y).rank_ == 2
 
 
-def test_share_of_energy_is_the_smallest_rank_that_holds_it():
+def test_share_of_energy_gives_the_smallest_rank_with_that_share():
     X, Y = toy(noise=2.0)
     Xc, Yc = reference.centre(X, Y)[:2]
     _, Z, _ = reference.whiten(Xc, Yc, 1.0)
@@ -98,7 +98,7 @@ def test_share_of_energy_is_the_smallest_rank_that_holds_it():
 
 
 @pytest.mark.parametrize("rank", [0, -1, 1.0, 2.5, "a", (2, 2), True], ids=repr)
-def test_bad_ranks_are_refused(rank):
+def test_bad_ranks_raise(rank):
     X, Y = toy()
     with pytest.raises((ValueError, TypeError), match="rank"):
         LRR(rank=rank).fit(X, Y)

@@ -1,4 +1,4 @@
-"""No temporary of the size of Y: fits and predictions are measured."""
+"""Memory of fits and predictions: no temporary array has the size of y."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_fit_makes_no_temporary_of_the_size_of_y(data, case):
+def test_fit_needs_no_temporary_of_the_size_of_y(data, case):
     model, change = CASES[case]
     X, Y = data
     if case == "offset":
@@ -56,13 +56,13 @@ def test_fit_makes_no_temporary_of_the_size_of_y(data, case):
     assert peak(lambda: model.fit(*arrays)) < bound * arrays[1].nbytes
 
 
-def test_partial_fit_makes_no_temporary_of_the_size_of_y(data):
+def test_partial_fit_needs_no_temporary_of_the_size_of_y(data):
     X, Y = data
     model = HOLRR(3).partial_fit(X[:50], Y[:50])
     assert peak(lambda: model.partial_fit(X, Y)) < 0.2 * Y.nbytes
 
 
-def test_a_share_of_a_long_mode_needs_no_square_matrix_of_it():
+def test_share_of_a_long_mode_needs_no_square_matrix():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(30, 4)), rng.normal(size=(30, 4000, 2))
     model = HOLRR(0.9)
@@ -70,14 +70,14 @@ def test_a_share_of_a_long_mode_needs_no_square_matrix_of_it():
     assert model.rank_[1] <= 8
 
 
-def test_prediction_takes_little_more_than_its_result(data):
+def test_prediction_needs_little_more_memory_than_its_result(data):
     X, Y = data
     for model in (HOLRR(3), LRR(3), RLS()):
         model.fit(X, Y)
         assert peak(lambda m=model: m.predict(X)) < 1.2 * Y.nbytes
 
 
-def test_a_fitted_model_holds_core_and_factors_only(data):
+def test_fitted_model_holds_core_and_factors_only(data):
     """The pickle of a model of low rank is far smaller than its dense coefficients."""
     import pickle
 

@@ -1,8 +1,9 @@
-"""Large offsets, extreme units, single precision: the digits that the data have survive."""
+"""Large offsets, extreme units and single precision: fits lose no digits that the data have."""
 
 from __future__ import annotations
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import reference
 from holrr import HOLRR, HOLRRCV, LRR, RLS, KernelRLS, TraceNormRegression
 from problems import toy
 
+SCALES = [*product([1e-150, 1e150], [1e-150, 1e150]), (1e-60, 1.0), (1.0, 1e60), (1e60, 1e-60)]
 MODELS = [RLS(0.5), LRR(2, 0.5), HOLRR(2, 0.5), HOLRR(2, 0.5, subspaces="response")]
 
 
@@ -21,7 +23,7 @@ MODELS = [RLS(0.5), LRR(2, 0.5), HOLRR(2, 0.5), HOLRR(2, 0.5, subspaces="respons
 @pytest.mark.parametrize(("dx", "dy"), [(0.0, 1e8), (1e6, 0.0), (1e6, 1e8), (-1e6, 3e7)])
 def test_offsets_far_larger_than_the_data(model, method, dx, dy):
     X, Y = toy(n=6 if method == "wide" else 300, d0=9 if method == "wide" else 5, offset=0.0)
-    # Offsets cost the data themselves digits: what is left of them is the truth.
+    # Rounding by the offsets changes the data: the reference has the rounded data.
     Xo, Yo = X + dx, Y + dy
     X, Y = Xo - dx, Yo - dy
     expected = model.fit(X, Y)
@@ -37,8 +39,8 @@ def test_offsets_far_larger_than_the_data(model, method, dx, dy):
 
 @pytest.mark.parametrize("model", [*MODELS, HOLRRCV([0.5], criterion="bic")], ids=repr)
 @pytest.mark.parametrize("n_unweighted", [30, 99])
-def test_samples_without_weight_do_not_hide_an_offset(model, n_unweighted):
-    """A rough mean that they have a say in is no protection against cancelling digits."""
+def test_offsets_of_samples_with_weight_do_not_cancel(model, n_unweighted):
+    """The centre must be that of samples with weight."""
     X, Y = toy(n=300)
     Y, w = Y + 1e8, np.r_[np.zeros(n_unweighted), np.ones(300 - n_unweighted)]
     expected = clone(model).fit(X[w > 0], Y[w > 0])
@@ -54,9 +56,8 @@ def test_samples_without_weight_do_not_hide_an_offset(model, n_unweighted):
 
 
 @pytest.mark.parametrize("model", [LRR(2, 0), HOLRR(2, 0), HOLRR(2, 0, refine=True)], ids=repr)
-@pytest.mark.parametrize("scale_x", [1e-150, 1e-60, 1.0, 1e60, 1e150])
-@pytest.mark.parametrize("scale_y", [1e-150, 1e-60, 1.0, 1e60, 1e150])
-def test_units_of_any_size(model, scale_x, scale_y):
+@pytest.mark.parametrize(("scale_x", "scale_y"), SCALES)
+def test_predictions_do_not_depend_on_the_units(model, scale_x, scale_y):
     X, Y = toy()
     predicted, rank = model.fit(X, Y).predict(X), model.rank_
     model.fit(X * scale_x, Y * scale_y)
@@ -66,8 +67,8 @@ def test_units_of_any_size(model, scale_x, scale_y):
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-70, 1e70, 1e150])
-def test_energies_are_those_of_the_data(scale):
-    """Whatever the data were divided by on the way."""
+def test_squares_are_in_the_units_of_the_data(scale):
+
     X, Y = toy()
     plain, scaled = HOLRR(2, 0).fit(X, Y), HOLRR(2, 0).fit(X / scale, Y * scale)
     for name in ("energy_", "objective_", "lower_bound_"):
@@ -77,7 +78,7 @@ def test_energies_are_those_of_the_data(scale):
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-60, 1e60, 1e150])
-def test_units_of_any_size_in_batches(scale):
+def test_predictions_of_batches_do_not_depend_on_the_units(scale):
     X, Y = toy()
     model = HOLRR(2, 0).partial_fit(X[:20] * scale, Y[:20] * scale)
     model.partial_fit(X[20:] * scale, Y[20:] * scale)
@@ -85,7 +86,7 @@ def test_units_of_any_size_in_batches(scale):
 
 
 @pytest.mark.parametrize("alpha", [1e-300, 1e-20, 1e20, 1e300])
-def test_penalties_of_any_size(alpha):
+def test_penalties_of_any_size_give_finite_fits(alpha):
     X, Y = toy()
     for model in (RLS(alpha), LRR(2, alpha), HOLRR(2, alpha), HOLRR(2, alpha, solver="eigh")):
         model.fit(X, Y)
@@ -97,8 +98,8 @@ def test_penalties_of_any_size(alpha):
         assert_allclose(RLS(alpha).fit(X, Y).coef_, RLS(0).fit(X, Y).coef_, rtol=1e-9)
 
 
-def test_single_precision_keeps_its_digits_over_many_samples():
-    """Sums of 200 000 float32 products, with a mean that would swamp them."""
+def test_single_precision_of_many_samples_is_summed_in_double():
+    """Sums of 200 000 products, with a mean far larger than the variance."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200_000, 4)).astype(np.float32) + np.float32(20)
     W = rng.normal(size=(4, 3, 2))
@@ -113,8 +114,8 @@ def test_single_precision_keeps_its_digits_over_many_samples():
 
 @pytest.mark.parametrize("scale_x", [1e-25, 1.0, 1e25])
 @pytest.mark.parametrize("scale_y", [1e-25, 1.0, 1e18, 1e25])
-def test_single_precision_of_any_size(scale_x, scale_y):
-    """Squares that float32 cannot hold, and float64 can."""
+def test_single_precision_with_squares_beyond_its_range(scale_x, scale_y):
+
     X, Y = toy()
     expected = HOLRR(2, 0).fit(X, Y)
     Xs, Ys = (X * scale_x).astype(np.float32), (Y * scale_y).astype(np.float32)
@@ -142,14 +143,14 @@ def test_coefficients_below_single_precision_are_kept_in_double(model):
     assert_allclose(1e20 * model.fit(Xs, Ys).predict(Xs), expected, atol=1e-3)
 
 
-def test_coefficients_beyond_all_numbers_are_refused():
+def test_coefficients_that_overflow_raise_in_fit():
     X, Y = toy()
-    with pytest.raises(ValueError, match="coefficients overflow: scale X or y"):
+    with pytest.raises(ValueError, match="coefficients overflow"):
         RLS(0).fit(1e-160 * X, 1e160 * Y)
 
 
-def test_inputs_whose_squares_overflow_say_so_in_batches():
-    """Moments hold squares; inputs that have none are refused by name, not by LAPACK."""
+def test_inputs_with_overflowing_squares_raise_in_batches():
+    """Moments hold squares; `fit` divides the inputs by a power of two first."""
     X, Y = toy()
     with pytest.raises(ValueError, match=r"X.*overflow"):
         HOLRR(2, 0).partial_fit(X * 1e200, Y)
@@ -157,8 +158,8 @@ def test_inputs_whose_squares_overflow_say_so_in_batches():
     assert_allclose(HOLRR(2, 0).fit(X * 1e200, Y).predict(X * 1e200), expected, rtol=1e-8)
 
 
-def test_objective_of_a_near_perfect_fit():
-    """The objective is the difference of two energies: right up to the rounding of the larger."""
+def test_objective_of_a_nearly_exact_fit():
+    """The objective is a difference of two squares, exact up to the rounding of the larger."""
     rng = np.random.default_rng(0)
     X, W = rng.normal(size=(200, 5)), rng.normal(size=(5, 3, 4))
     Y = np.tensordot(X, W, axes=1) + 1e-6 * rng.normal(size=(200, 3, 4))
@@ -173,8 +174,8 @@ def test_objective_of_a_near_perfect_fit():
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e6 + 0.1])
 @pytest.mark.parametrize("solver", ["auto", "eigh", "svd"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_features_that_never_vary_get_no_coefficient(n, value, solver, weighted):
-    """Rounding of the mean must not look like variance, with no penalty to hide it."""
+def test_constant_features_have_coefficients_of_zero(n, value, solver, weighted):
+    """Rounding of the mean is not taken for variance, without a penalty."""
     X, Y = toy(n=n, d0=8)
     X[:, 3] = value
     w = np.random.default_rng(1).uniform(0.1, 2, n) if weighted else None
@@ -182,12 +183,12 @@ def test_features_that_never_vary_get_no_coefficient(n, value, solver, weighted)
     assert_allclose(model.coef_[3], 0, atol=1e-9 * np.abs(model.coef_).max())
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("n", [6, 9, 200])
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
 @pytest.mark.parametrize("solver", ["auto", "eigh", "svd"])
-def test_dependent_features_far_from_zero(solver, offset, n, seed):
-    """The rounding of inputs with a large mean must not pass for a direction of its own."""
+def test_dependent_features_with_a_large_mean(solver, offset, n, seed):
+    """Rounding of inputs with a large mean is not taken for a direction."""
     rng = np.random.default_rng(seed)
     X, Y = rng.normal(size=(n, 5)) + offset, rng.normal(size=(n, 3, 2))
     X[:, 4] = 3 * X[:, 0]
@@ -200,8 +201,8 @@ def test_dependent_features_far_from_zero(solver, offset, n, seed):
 
 
 @pytest.mark.parametrize("solver", ["auto", "svd"])
-def test_heavy_weights_do_not_make_directions_of_rounding(solver):
-    """Equal weights change nothing without a penalty, however large they and the means are."""
+def test_large_weights_do_not_turn_rounding_into_directions(solver):
+    """Equal weights have no effect without a penalty."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(9, 5)) + 1e6, rng.normal(size=(9, 3, 2))
     X[:, 4] = 3 * X[:, 0]
@@ -212,8 +213,8 @@ def test_heavy_weights_do_not_make_directions_of_rounding(solver):
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("make", [RLS, lambda a: TraceNormRegression(1.0, alpha=a)])
-def test_directions_that_squares_have_lost_are_told(make, scale):
-    """Unless the penalty hides them: relative to the inputs, whose units are the user's."""
+def test_directions_lost_in_squares_warn(make, scale):
+    """Unless the penalty, relative to the size of the inputs, makes them irrelevant."""
     X, Y = toy()
     X[:, 4] = 3 * X[:, 0]
     size = scale**2 * np.linalg.norm(X - X.mean(0), 2) ** 2
@@ -226,7 +227,7 @@ def test_directions_that_squares_have_lost_are_told(make, scale):
 
 
 @pytest.mark.filterwarnings("error")
-def test_directions_that_are_only_small_or_never_were_there_are_not_lost():
+def test_small_directions_and_few_samples_do_not_warn():
     X, Y = toy()
     RLS(0).partial_fit(X * [1.0, 1e-3, 1e-6, 1e3, 1e6], Y).predict(X)
     few = RLS(0).partial_fit(X[:5], Y[:5])  # about their mean they span four directions
@@ -234,8 +235,8 @@ def test_directions_that_are_only_small_or_never_were_there_are_not_lost():
 
 
 @pytest.mark.parametrize("solver", ["auto", "svd"])
-def test_a_feature_of_small_scale_beside_one_far_from_zero(solver):
-    """What is rounding for the one is signal for the other."""
+def test_feature_of_small_scale_beside_one_with_a_large_mean(solver):
+    """Rounding is judged for each feature."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 3)) * [1.0, 1.0, 1e-8] + [1e6, 0.0, 0.0]
     Y = np.tensordot(X - X.mean(0), rng.normal(size=(3, 2, 2)) * [[[1]], [[1]], [[1e8]]], axes=1)

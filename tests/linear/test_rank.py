@@ -1,4 +1,4 @@
-"""What a rank may be, what it means, and what is said of one that cannot be."""
+"""Ranks as a user writes them, the ranks of fits, and errors."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_rank_that_is_used(rank, used):
     assert all(type(R) is int for R in model.rank_)
 
 
-def test_rank_above_the_product_of_the_others_stays():
-    """(6, 1, 2) has mode-0 rank at most 2, yet is a legitimate bound."""
+def test_rank_above_the_product_of_the_others_is_kept():
+    """(6, 1, 2) has mode-0 rank at most 2, and is a valid bound."""
     X, Y = data()
     model = HOLRR((6, 1, 2)).fit(X, Y)
     assert model.rank_ == (6, 1, 2)
@@ -50,7 +50,7 @@ def test_rank_above_the_product_of_the_others_stays():
     assert HOLRR((1, 3, 5)).fit(X, Y).rank_ == (1, 3, 5)
 
 
-def test_scalar_and_vector_targets_have_ranks_too():
+def test_scalar_and_vector_targets_have_ranks():
     X, y = toy(d0=6, shape=())
     for rank in (None, 1, 4, (1,), (3,), (0.5,)):
         model = HOLRR(rank).fit(X, y)
@@ -62,7 +62,7 @@ def test_scalar_and_vector_targets_have_ranks_too():
 
 @pytest.mark.parametrize("mode", [0, 1, 2])
 @pytest.mark.parametrize("share", [1e-9, 0.3, 0.8, 0.95, 0.9999])
-def test_share_is_the_smallest_rank_that_holds_it(mode, share):
+def test_share_gives_the_smallest_rank_with_that_share(mode, share):
     X, Y = data()
     rank = [None, None, None]
     rank[mode] = share
@@ -86,7 +86,7 @@ def test_shares_find_the_true_rank():
 
 
 @pytest.mark.parametrize("cls", [HOLRR, KernelHOLRR, MLMTNC])
-def test_a_single_share_is_that_share_of_every_mode(cls):
+def test_single_share_holds_for_every_mode(cls):
     X, Y = data()
     one, each = cls(rank=0.9).fit(X, Y), cls(rank=(0.9,) * 3).fit(X, Y)
     assert one.rank_ == each.rank_ < (6, 3, 5)
@@ -96,7 +96,7 @@ def test_a_single_share_is_that_share_of_every_mode(cls):
             cls(rank=rank).fit(X, Y)
 
 
-def test_a_share_is_a_candidate_of_mlmtnc():
+def test_share_as_a_candidate_of_mlmtnc():
     X, Y = data()
     found = MLMTNCCV(ranks=[0.9, 2], betas=[0.1], cv=2).fit(X, Y)
     assert found.ranks_ == [0.9, 2]
@@ -111,14 +111,14 @@ def test_shares_with_response_subspaces_are_shares_of_z():
 @pytest.mark.parametrize("alpha", [0.0, 1e-6, 1.0])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("fit", ["fit", "partial_fit"])
-def test_input_rank_that_the_data_cannot_support_is_lowered(alpha, fit_intercept, fit):
+def test_input_rank_above_that_of_the_data_is_lowered(alpha, fit_intercept, fit):
     X, Y = data()
     options = {"alpha": alpha, "fit_intercept": fit_intercept}
 
     def used(X, Y, rank):
         return getattr(HOLRR(rank, **options), fit)(X, Y).rank_
 
-    few = 4 - fit_intercept  # the mean takes one direction
+    few = 4 - fit_intercept  # centring removes one direction
     assert used(X[:4], Y[:4], None) == (few, 3, 5)
     assert used(X[:4], Y[:4], (6, 2, 2)) == (few, 2, 2)
     assert used(X[:4], Y[:4], (2, 2, 2)) == (2, 2, 2)
@@ -128,14 +128,14 @@ def test_input_rank_that_the_data_cannot_support_is_lowered(alpha, fit_intercept
     assert used(X, Y, 99) == (4, 3, 5)
 
 
-def test_input_rank_that_only_the_outputs_do_not_need_stays():
-    """Inputs of full rank, outputs that are explained by one direction of them."""
+def test_input_rank_above_that_of_the_outputs_is_kept():
+    """Inputs of full rank, and outputs that depend on one direction of them."""
     X, _ = data()
     model = HOLRR((4, 3, 5), alpha=0).fit(X, np.tensordot(X[:, :1], np.ones((1, 3, 5)), axes=1))
     assert model.rank_ == (4, 3, 5)
 
 
-def test_constant_data_leave_a_rank_of_one():
+def test_constant_data_have_rank_one():
     X, Y = data()
     assert HOLRR().fit(np.ones_like(X), Y).rank_ == (1, 3, 5)
     assert HOLRR((0.9, 0.9, 0.9)).fit(X, np.ones_like(Y)).rank_ == (1, 1, 1)
@@ -171,7 +171,7 @@ def test_constant_data_leave_a_rank_of_one():
     ],
     ids=str,
 )
-def test_ranks_that_cannot_be_are_refused(rank, error, message):
+def test_bad_ranks_raise_and_leave_the_fit(rank, error, message):
     X, Y = data()
     model = HOLRR(2).fit(X, Y)
     before = model.predict(X)

@@ -1,6 +1,8 @@
-"""RLS: ridge regression for tensor outputs, and how its problem is solved."""
+"""RLS: ridge regression for tensor outputs, and its solvers."""
 
 from __future__ import annotations
+
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,9 +14,11 @@ import reference
 from holrr import RLS, Moments
 from problems import problems, toy
 
+SCALES = [*product([1e-150, 1e150], [1e-150, 1e150]), (1e-30, 1.0), (1.0, 1e30), (1e30, 1e-30)]
+
 
 @given(problems(alphas=(1e-3, 0.5, 30.0)))
-def test_ridge_regression_of_the_flattened_outputs(problem):
+def test_rls_is_ridge_regression_of_the_flattened_outputs(problem):
     model = RLS(problem.alpha, fit_intercept=problem.fit_intercept).fit(problem.X, problem.Y)
     ridge = Ridge(problem.alpha, fit_intercept=problem.fit_intercept, solver="svd")
     ridge.fit(problem.X, problem.Y.reshape(len(problem.Y), -1))
@@ -24,7 +28,7 @@ def test_ridge_regression_of_the_flattened_outputs(problem):
 
 @given(problems(alphas=(0.0,)))
 def test_no_penalty_gives_the_solution_of_least_norm(problem):
-    """Also where inputs are deficient or samples are few: what the pseudo-inverse gives."""
+    """Also with deficient inputs or few samples, as the pseudo-inverse gives it."""
     model = RLS(0.0, fit_intercept=problem.fit_intercept).fit(problem.X, problem.Y)
     X, Y, mx, my = reference.centre(problem.X, problem.Y, problem.fit_intercept)
     W = np.tensordot(np.linalg.pinv(X, rcond=1e-10), Y, axes=1)
@@ -33,11 +37,11 @@ def test_no_penalty_gives_the_solution_of_least_norm(problem):
     assert_allclose(model.intercept_, my - np.tensordot(mx, W, axes=1), rtol=1e-6, atol=tol)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("offset", [0.0, 10.0, 1e3])
 @pytest.mark.parametrize("solver", ["auto", "eigh", "svd", "partial_fit"])
-def test_duplicate_features_share_the_coefficient(solver, offset, seed):
-    """Rounding noise of a deficient Gram matrix is not taken for signal."""
+def test_duplicate_features_have_equal_coefficients(solver, offset, seed):
+    """Rounding of a singular Gram matrix is not taken for a direction."""
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(2000, 12))
     X, Y = np.hstack([A, A]) + offset, A @ rng.normal(size=(12, 6)) + rng.normal(size=(2000, 6))
@@ -49,7 +53,7 @@ def test_duplicate_features_share_the_coefficient(solver, offset, seed):
     assert_allclose(model.coef_, np.vstack([expected, expected]) / 2, atol=1e-8 * (1 + offset))
 
 
-def test_solver_choice_can_be_read():
+def test_solver_attribute_is_the_solver_that_was_used():
     X, Y = toy(n=100)
     assert RLS().fit(X, Y).solver_ == "eigh"
     assert RLS().fit(*toy(n=400, d0=300)).solver_ == "cholesky"
@@ -59,10 +63,10 @@ def test_solver_choice_can_be_read():
     assert RLS(alpha=0).fit(wide, Yw).solver_ == "svd"
     assert RLS(alpha=1e3).fit(wide, Yw).solver_ == "eigh"
     assert RLS(alpha=1e3).fit(wide * 1e9, Yw).solver_ == "svd"
-    sick = X * 10.0 ** -np.arange(0, 15, 3)
-    assert RLS(alpha=0).fit(sick, Y).solver_ == "svd"
-    assert RLS(alpha=1).fit(sick, Y).solver_ == "eigh"
-    assert RLS(alpha=0).fit_moments(Moments.from_arrays(sick, Y)).solver_ == "eigh"
+    ill_conditioned = X * 10.0 ** -np.arange(0, 15, 3)
+    assert RLS(alpha=0).fit(ill_conditioned, Y).solver_ == "svd"
+    assert RLS(alpha=1).fit(ill_conditioned, Y).solver_ == "eigh"
+    assert RLS(alpha=0).fit_moments(Moments.from_arrays(ill_conditioned, Y)).solver_ == "eigh"
 
 
 @pytest.mark.parametrize("n", [3, 5, 6, 100])
@@ -82,7 +86,7 @@ def test_solvers_agree(n, alpha, weighted, fit_intercept):
         assert_allclose(model.objective_, models[0].objective_, rtol=1e-9, atol=1e-9)
 
 
-def test_cholesky_says_why_it_cannot():
+def test_cholesky_of_a_singular_matrix_raises():
     X, Y = toy()
     X[:, 1] = X[:, 0]
     with pytest.raises(ValueError, match=r"cholesky.*alpha"):
@@ -112,11 +116,10 @@ def test_ill_conditioned_inputs_predict_as_lstsq_does(shape, exponent, fit_inter
     assert np.linalg.norm(model.predict(fresh) - expected) / np.linalg.norm(expected) < 1e-6
 
 
-@pytest.mark.parametrize("scale_x", [1e-150, 1e-30, 1.0, 1e30, 1e150])
-@pytest.mark.parametrize("scale_y", [1e-150, 1e-30, 1.0, 1e30, 1e150])
+@pytest.mark.parametrize(("scale_x", "scale_y"), SCALES)
 @pytest.mark.parametrize("solver", ["auto", "svd"])
-def test_units_of_any_size(scale_x, scale_y, solver):
-    """The fit is the same whatever units the data come in, as long as squares are numbers."""
+def test_predictions_do_not_depend_on_the_units(scale_x, scale_y, solver):
+    """The objective is in the units of the data, as far as squares are normal numbers."""
     X, Y = toy()
     plain = RLS(alpha=0, solver=solver).fit(X, Y)
     model = RLS(alpha=0, solver=solver).fit(X * scale_x, Y * scale_y)

@@ -1,4 +1,4 @@
-"""The paper's theorems, and the sharper bound, as properties of fits to problems of any shape."""
+"""The theorems of the paper, and the sharper bound, for problems of any shape."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def centred(problem):
 
 
 def slack(problem):
-    """Room for rounding: relative to the energy of the outputs."""
+    """A tolerance for rounding, relative to the sum of squares of the outputs."""
     return EPS * (np.sum(problem.Y**2) + np.finfo(float).tiny)
 
 
 @given(problems(), flavours)
-def test_objective_is_the_brute_force_objective(problem, flavour):
+def test_objective_is_that_of_a_sum_over_samples(problem, flavour):
     model = fit(problem, **flavour)
     by_hand = reference.objective(
         problem.X, problem.Y, model.coef_, problem.alpha, model.intercept_
@@ -67,7 +67,7 @@ def test_theorem_1_the_core_is_optimal_for_the_subspaces(problem, flavour):
 
 @given(problems(alphas=(0.5, 30.0), degenerate=False), st.integers(0, 999))
 def test_theorem_1_formula_is_the_least_squares_core(problem, seed):
-    """For any orthonormal factors: the references agree with one another."""
+    """For any orthonormal factors the two references agree."""
     X, Y = centred(problem)
     rng = np.random.default_rng(seed)
     shape = (X.shape[1], *Y.shape[1:])
@@ -80,7 +80,7 @@ def test_theorem_1_formula_is_the_least_squares_core(problem, seed):
 
 @given(problems(), st.data())
 def test_proposition_1_one_constrained_mode_is_solved_exactly(problem, data):
-    """With full ranks but one, the spectral subspace is the best of all."""
+    """With full ranks of all modes but one the spectral subspace is optimal."""
     mode = data.draw(st.integers(0, problem.p))
     shape = (problem.X.shape[1], *problem.Y.shape[1:])
     rank = [d if i != mode else R for i, (d, R) in enumerate(zip(shape, problem.rank, strict=True))]
@@ -99,7 +99,7 @@ def test_proposition_1_one_constrained_mode_is_solved_exactly(problem, data):
 
 @given(problems(min_order=1), st.data())
 def test_proposition_1_response_subspaces_are_best_for_the_outputs(problem, data):
-    """Each output factor of the paper's variant keeps the most energy of Y along its mode."""
+    """Each output factor of the variant of the paper is optimal for Y along its mode."""
     mode = data.draw(st.integers(1, problem.p))
     model = fit(problem, subspaces="response")
     _, Y = centred(problem)
@@ -131,7 +131,7 @@ def test_lower_bound_is_the_formula_and_below_the_objective(problem, flavour):
 
 @given(problems(), flavours)
 def test_theorem_2_within_p_plus_1_of_every_feasible_tensor(problem, flavour):
-    """Against random tensors of the rank and those that alternating least squares find."""
+    """Against random tensors of the rank, and those of alternating least squares."""
     model = fit(problem, **flavour)
     X, Y = centred(problem)
     found = feasible(problem, X, Y)
@@ -153,7 +153,7 @@ def feasible(problem, X, Y):
 
 @given(problems(min_order=1))
 def test_theorem_2_as_the_paper_proves_it(problem):
-    """The response subspaces lose no more than the sum of what each projection loses alone."""
+    """The error of the response subspaces is at most the sum of the errors of each projection."""
     model = fit(problem, subspaces="response")
     X, Y = centred(problem)
     _, Z, r = reference.whiten(X, Y, problem.alpha)

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 
 from holrr import HOLRR, RLS
 from holrr.metrics import r2, rmse, scorers, skill
-from problems import on_disk, toy, with_holes
+from problems import on_disk, toy, with_missing
 
 AVERAGES = {"pooled": "variance_weighted", "uniform": "uniform_average", None: "raw_values"}
 SHAPES = [(), (1,), (5,), (3, 4), (2, 3, 2)]
@@ -87,7 +87,7 @@ def test_missing_entries_are_passed_over_in_all_forecasts(average):
     """Whichever misses them, and those of outputs that none has but once."""
     Y, P, w = forecast()
     other = Y + 1
-    gaps = [with_holes(A, 0.2, seed=k) for k, A in enumerate((Y, P, other))]
+    gaps = [with_missing(A, 0.2, seed=k) for k, A in enumerate((Y, P, other))]
     seen = ~np.isnan(sum(gaps))
     error, reference = (np.where(seen, np.square(Y - F), 0) for F in (P, other))
     error, reference = (np.tensordot(w, A, 1) for A in (error, reference))
@@ -237,10 +237,10 @@ def test_scorers_serve_scikit_learn(name):
     assert_allclose(found["test_score"], by_hand)
 
 
-def test_all_scorers_at_once_with_holes_and_other_estimators():
+def test_all_scorers_at_once_with_missing_and_other_estimators():
     X, Y = toy(n=90)
-    holes = with_holes(Y, 0.2)
-    found = cross_validate(RLS(missing="fill"), X, holes, scoring=scorers, error_score="raise")
+    holes = with_missing(Y, 0.2)
+    found = cross_validate(RLS(missing="ignore"), X, holes, scoring=scorers, error_score="raise")
     assert {f"test_{name}" for name in scorers} <= set(found)
     assert min(found["test_r2_pooled"]) > 0.9
     search = GridSearchCV(Ridge(), {"alpha": [0.1, 1e6]}, scoring=scorers["neg_rmse"])
@@ -287,10 +287,8 @@ def test_outputs_that_hardly_vary_spoil_the_average_and_not_the_score():
     assert search.best_score_ > 0.9
 
 
-def test_the_package_is_there_when_it_is_asked_for():
-    """And not before: the command line begins with an import of the library."""
-    code = "import sys, holrr; assert 'sklearn' not in sys.modules; "
-    code += "print(holrr.metrics.r2([1, 2], [1, 2]))"
+def test_importing_the_library_imports_its_metrics():
+    code = "import holrr; print(holrr.metrics.r2([1, 2], [1, 2]))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "1.0"
 

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from holrr import HOLRR, HOLRRCV, RLS
 from holrr.metrics import r2, skill, skill_map
 from holrr.streaming import memory_budget
-from problems import on_disk, toy, with_holes
+from problems import on_disk, toy, with_missing
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -38,7 +38,7 @@ def halves(shape=(3, 4), n=80):
     [HOLRR(rank=2), HOLRRCV([0.1, 1.0], cv=2), make_pipeline(StandardScaler(), RLS())],
     ids=["model", "search", "pipeline"],
 )
-@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.filterwarnings("ignore:The best penalty")
 def test_the_map_is_the_skill_of_each_output(model):
     train, (X, Y) = halves()
     model.fit(*train)
@@ -49,11 +49,11 @@ def test_the_map_is_the_skill_of_each_output(model):
     assert_allclose(skill_map(model, X, Y, climatology, sample_weight=w), expected)
 
 
-def test_data_on_disk_and_of_dask_with_holes(tmp_path, monkeypatch):
+def test_data_on_disk_and_of_dask_with_missing(tmp_path, monkeypatch):
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     train, (X, Y) = halves(n=400)
-    Y = with_holes(Y, 0.1)
-    model = RLS(missing="fill").fit(*train)
+    Y = with_missing(Y, 0.1)
+    model = RLS(missing="ignore").fit(*train)
     expected = skill_map(model, X, Y, train[1].mean(axis=0))
     monkeypatch.setattr("holrr.metrics._scores._BLOCK", 1)
     data = on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", Y)
@@ -182,7 +182,7 @@ def test_what_cannot_be_drawn_is_named(options, message):
         SkillMapDisplay(**options).plot()
 
 
-@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.filterwarnings("ignore:The best penalty")
 def test_the_rank_surface_shows_what_its_error_compares_with():
     (X, Y), _ = halves()
     model = HOLRRCV([0.1, 1.0], cv=2).fit(X, Y)

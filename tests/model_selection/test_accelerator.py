@@ -1,6 +1,7 @@
 """Searches of data on an accelerator.
 
-For which array-api-strict's other devices stand in, and torch on the host as if it were elsewhere.
+The other devices of array-api-strict stand in for it, and torch on the host, which the library is
+told to take for an accelerator.
 """
 
 import gc
@@ -13,11 +14,11 @@ import pytest
 from holrr import HOLRRCV, LRRCV, RLSCV, KernelHOLRRCV, Moments
 from holrr.core import namespace
 from holrr.core.namespace import to_numpy
-from holrr.data.samples import open_data
+from holrr.data.validation import open_data
 from holrr.model_selection import folds, surface
-from holrr.model_selection.linear_folds import ArrayFolds
-from holrr.model_selection.splits import check_splits
-from holrr.model_selection.sweep import Sweep
+from holrr.model_selection.folds import check_splits, sample_folds
+from holrr.model_selection.grid import RankGrid
+from holrr.model_selection.search import Surface, std_over_folds
 
 SURFACES = ("mean_mse", "std_mse", "fold_mse")
 SEARCHES = {
@@ -35,7 +36,7 @@ SEARCHES = {
 
 @pytest.fixture(params=["array_api_strict", "torch"])
 def there(request, monkeypatch):
-    """The function that brings arrays of NumPy to the accelerator."""
+    """The function that copies NumPy arrays to the accelerator."""
     xp = pytest.importorskip(request.param, reason=f"{request.param} is not installed")
     if request.param == "array_api_strict":
         return lambda *arrays: [xp.asarray(A, device=xp.Device("device1")) for A in arrays]
@@ -57,19 +58,19 @@ def assert_same(here, far, X, there):
     np.testing.assert_allclose(to_numpy(far.predict(*there(X))), here.predict(X), rtol=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.filterwarnings("ignore:The best penalty")
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize(
     ("n", "d0", "shape"), [(40, 6, (4, 3)), (40, 6, ()), (30, 50, (5, 3)), (40, 5, (3, 2, 2))]
 )
-def test_a_search_there_finds_what_one_here_does(make_data, search, n, d0, shape, there):
+def test_a_search_on_an_accelerator_equals_one_on_the_host(make_data, search, n, d0, shape, there):
     X, Y = make_data(n=n, d0=d0, shape=shape, seed=3)
     make, options = SEARCHES[search]
     assert_same(make(**options).fit(X, Y), make(**options).fit(*there(X, Y)), X, there)
 
 
 @pytest.mark.parametrize("listed", [[(2, 2, 1), (3, 1, 2)], [(6, 4, 3), (1, 1, 1)]])
-def test_ranks_that_are_no_candidates_are_nan(make_data, listed, there):
+def test_ranks_that_are_not_candidates_are_nan(make_data, listed, there):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=3)
     here, far = HOLRRCV(ranks=listed).fit(X, Y), HOLRRCV(ranks=listed).fit(*there(X, Y))
     assert_same(here, far, X, there)
@@ -77,15 +78,15 @@ def test_ranks_that_are_no_candidates_are_nan(make_data, listed, there):
         assert np.isnan(far.cv_results_[name]).any()
 
 
-def test_folds_of_other_ranks_are_mixed_as_well(make_data, there):
-    """Of the padded arrays of a fold that supports fewer ranks, what is beyond them is zero."""
+def test_a_stack_mixes_folds_that_support_different_ranks(make_data, there):
+    """The arrays of a fold that supports fewer ranks are padded with zeros."""
     X, Y = make_data(n=14, d0=8, shape=(4, 3), seed=5)
     splits = [(np.arange(5), np.arange(5, 14)), (np.arange(4, 14), np.arange(4))]
     here, far = (HOLRRCV(cv=splits).fit(*data) for data in ((X, Y), there(X, Y)))
     assert_same(here, far, X, there)
 
 
-def test_moments_of_folds_may_lie_there(make_data, there):
+def test_moments_of_folds_may_lie_on_an_accelerator(make_data, there):
     X, Y = make_data(n=60, d0=4, shape=(3, 2), seed=2)
     both = [
         HOLRRCV().fit_fold_moments([Moments.from_arrays(*part) for part in parts])
@@ -98,8 +99,10 @@ def test_moments_of_folds_may_lie_there(make_data, there):
 
 
 @pytest.mark.parametrize(("rows", "together"), [(3, 2**29), (256, 1), (256, 5000), (3, 1)])
-def test_however_many_penalties_are_taken_together(make_data, monkeypatch, rows, together, there):
-    """Modes on both sides of what the host decomposes, penalties one by one, by twos and all."""
+def test_errors_do_not_depend_on_how_many_penalties_are_computed_together(
+    make_data, monkeypatch, rows, together, there
+):
+    """Some modes are decomposed on the host; penalties are computed singly, in pairs, or all."""
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
     here = HOLRRCV().fit(X, Y)
     monkeypatch.setattr(surface, "_HOST_ROWS", rows)
@@ -107,10 +110,10 @@ def test_however_many_penalties_are_taken_together(make_data, monkeypatch, rows,
     assert_same(here, HOLRRCV().fit(*there(X, Y)), X, there)
 
 
-def test_penalties_are_taken_together_within_a_budget(make_data, monkeypatch, there):
+def test_penalties_are_computed_together_within_a_budget(make_data, monkeypatch, there):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
-    parts = ArrayFolds(open_data(*there(X, Y)), check_splits(4, X, Y))
-    path = surface.rank_path(*parts.problem(0), (6, 4, 3), "fitted")
+    parts = sample_folds(open_data(*there(X, Y))[0], check_splits(4, X, Y))
+    path = surface.rank_path(*parts.problem(0, 0, 0.1), (6, 4, 3), "fitted")
     alphas = [0.1, 1.0, 10.0]
     assert [s.stop - s.start for s in path.together(alphas)] == [1, 1, 1]  # no bases yet
     path.prepare(alphas)
@@ -119,10 +122,10 @@ def test_penalties_are_taken_together_within_a_budget(make_data, monkeypatch, th
     assert [s.stop - s.start for s in path.together(alphas)] == [2, 1]
 
 
-def test_a_path_is_kept_for_as_long_as_its_data(make_data, there):
+def test_a_path_is_kept_for_as_long_as_its_held_out_data(make_data, there):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
-    parts = ArrayFolds(open_data(*there(X, Y)), check_splits(4, X, Y))
-    problem, held_out = parts.problem(0)
+    parts = sample_folds(open_data(*there(X, Y))[0], check_splits(4, X, Y))
+    problem, held_out = parts.problem(0, 0, 0.1)
     path = surface.rank_path(problem, held_out, (6, 4, 3), "fitted")
     assert surface.rank_path(problem, held_out, (6, 4, 3), "fitted") is path
     assert surface.rank_path(problem, held_out, (6, 4, 2), "fitted") is not path
@@ -133,13 +136,13 @@ def test_a_path_is_kept_for_as_long_as_its_data(make_data, there):
     assert len(surface._PATHS) == n - 1
 
 
-def test_errors_there_are_brought_when_they_are_asked_for(make_data, there):
+def test_results_are_a_dict_of_numpy_arrays(make_data, there):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
     far = HOLRRCV(alphas=[0.1, 1.0]).fit(*there(X, Y))
-    seen = dict.__getitem__(far.cv_results_, "fold_mse")
-    assert not isinstance(seen, np.ndarray)
+    assert type(far.cv_results_) is dict
+    for value in far.cv_results_.values():
+        assert isinstance(value, (np.ndarray, float))
     copy = pickle.loads(pickle.dumps(far))
-    assert type(copy.cv_results_) is dict
     np.testing.assert_array_equal(copy.cv_results_["fold_mse"], far.cv_results_["fold_mse"])
     np.testing.assert_allclose(
         far.cv_results_["std_mse"], far.cv_results_["fold_mse"].std(axis=0), rtol=1e-10
@@ -147,23 +150,28 @@ def test_errors_there_are_brought_when_they_are_asked_for(make_data, there):
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-150, 1e150])
-def test_statistics_of_errors_there(scale, there):
+def test_statistics_of_a_surface_on_an_accelerator(scale, there):
+    """Two candidates, three penalties and ranks of which one is not a candidate."""
     rng = np.random.default_rng(0)
-    fold_mse = scale * rng.uniform(1, 2, size=(4, 3, 5, 2))
-    fold_mse[:, :, 3, 1] = np.nan
-    here, far = Sweep(fold_mse, 1.0, 2), Sweep(*there(fold_mse), 1.0, 2)
+    fold_mse = scale * rng.uniform(1, 2, size=(4, 2, 3, 5, 2))
+    fold_mse[..., 3, 1] = np.nan
+    alphas, grid = np.array([0.1, 1.0, 10.0]), RankGrid((5, 2))
+    here, far = (Surface(A, alphas, grid, 1.0, 2) for A in (fold_mse, *there(fold_mse)))
     with np.errstate(over="ignore", under="ignore"):
-        np.testing.assert_allclose(far.std_mse, here.std_mse, rtol=1e-12)
-        np.testing.assert_allclose(here.std_mse[0, 0], scale * (fold_mse / scale).std(axis=0)[0, 0])
-    for axis in (0, 1):
-        for ours, theirs in zip(here.profile(axis), far.profile(axis), strict=True):
-            np.testing.assert_allclose(theirs, ours, rtol=1e-14)
-    both = far.joined(far, 0, before=False)
-    np.testing.assert_array_equal(both.mean_mse, np.concatenate([here.mean_mse] * 2))
+        expected = std_over_folds(fold_mse, here.device_mean)
+        np.testing.assert_allclose(
+            std_over_folds(far.fold_mse, far.device_mean), expected, rtol=1e-12
+        )
+        np.testing.assert_allclose(expected[0, 0], scale * (fold_mse / scale).std(axis=0)[0, 0])
+    for ours, theirs in zip(here.profile(), far.profile(), strict=True):
+        np.testing.assert_allclose(theirs, ours, rtol=1e-14)
+    both = far.joined(far, before=False)
+    np.testing.assert_array_equal(both.mean_mse, np.concatenate([here.mean_mse] * 2, axis=1))
+    np.testing.assert_array_equal(both.alphas, [*alphas, *alphas])
 
 
 @pytest.mark.parametrize(("room", "n_calls"), [(2**28, 1), (5 * 8 * 6 * 12, 1), (0, 5)])
-def test_the_bases_of_all_folds_are_found_together_where_there_is_room(
+def test_the_bases_of_all_folds_are_computed_together_where_memory_allows(
     make_data, monkeypatch, room, n_calls, there
 ):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)

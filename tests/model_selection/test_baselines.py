@@ -1,4 +1,4 @@
-"""What the error of a choice compares with: that of the mean and that of ridge regression."""
+"""The errors that a search is compared with: of the mean and of ridge regression."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from numpy.testing import assert_allclose
 from sklearn.model_selection import KFold
 
 from holrr import HOLRRCV, LRRCV, RLS, RLSCV, KernelHOLRRCV, KernelRLSCV, Moments, load
-from holrr.model_selection.penalties import default_alphas
+from holrr.model_selection.grid import default_alphas
 from holrr.penalized import MLMTNCCV, TraceNormRegressionCV
-from problems import toy, with_holes
+from problems import toy, with_missing
 
-pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 ALPHAS = [0.1, 1.0, 10.0]
 
 
@@ -42,14 +42,14 @@ def noisy():
     "search",
     [
         RLSCV(ALPHAS, cv=3),
-        LRRCV(ALPHAS, cv=3, ranks=2),
-        HOLRRCV(ALPHAS, cv=3, ranks=2),
+        LRRCV(ALPHAS, cv=3, max_rank=2),
+        HOLRRCV(ALPHAS, cv=3, max_rank=2),
         HOLRRCV(ALPHAS, cv=3, selection="1se", subspaces="response"),
     ],
     ids=str,
 )
-def test_the_errors_of_the_mean_and_of_ridge_are_the_brute_force_ones(search, scale):
-    """Also with ranks below the full one, whose surface does not hold ridge regression."""
+def test_errors_of_the_mean_and_of_ridge_regression_equal_brute_force(search, scale):
+    """Also with capped ranks, whose surface does not contain ridge regression."""
     X, Y = noisy()
     search.fit(X, scale * Y)
     expected = brute_force(X, Y, mean), min(brute_force(X, Y, ridge(a)) for a in ALPHAS)
@@ -57,21 +57,21 @@ def test_the_errors_of_the_mean_and_of_ridge_are_the_brute_force_ones(search, sc
     assert_allclose(found, expected, rtol=1e-9)
 
 
-def test_a_widened_grid_of_penalties_counts_whole():
+def test_the_error_of_ridge_regression_is_the_least_of_the_widened_grid():
     X, Y = toy()
-    X[:, 0], Y = 1e-2 * X[:, 0], np.multiply.outer(X[:, 0], Y[0])  # the smaller, the better
+    X[:, 0], Y = 1e-2 * X[:, 0], np.multiply.outer(X[:, 0], Y[0])  # the smallest penalty is best
     Y += 0.1 * np.random.default_rng(0).normal(size=Y.shape)
-    search = HOLRRCV(cv=3, ranks=2).fit(X, Y)
+    search = HOLRRCV(cv=3, max_rank=2).fit(X, Y)
     assert search.alphas_.size > 13
     expected = min(brute_force(X, Y, ridge(a)) for a in search.alphas_)
     assert_allclose(search.ridge_mse_, expected, rtol=1e-9)
 
 
-def test_kernels_compare_with_kernel_ridge_over_all_kernels():
+def test_kernel_searches_are_compared_with_kernel_ridge_over_all_kernels():
     X, Y = noisy()
     grid = {"alphas": ALPHAS, "cv": 3, "kernel": "rbf", "gammas": [0.01, 1.0]}
     ridge = KernelRLSCV(**grid).fit(X, Y)
-    search = KernelHOLRRCV(**grid, ranks=2).fit(X, Y)
+    search = KernelHOLRRCV(**grid, max_rank=2).fit(X, Y)
     assert ridge.ridge_mse_ == -ridge.best_score_
     assert_allclose(search.ridge_mse_, ridge.ridge_mse_, rtol=1e-9)
     assert_allclose(search.null_mse_, brute_force(X, Y, mean), rtol=1e-9)
@@ -82,7 +82,7 @@ def test_kernels_compare_with_kernel_ridge_over_all_kernels():
     [TraceNormRegressionCV([1.0, 10.0], cv=3), MLMTNCCV([2], [1.0], cv=3, random_state=0)],
     ids=["trace norm", "MLMT-NC"],
 )
-def test_penalised_models_compare_with_ridge_on_its_own_grid(search):
+def test_penalised_models_are_compared_with_ridge_on_its_own_grid(search):
     X, Y = noisy()
     search.fit(X, Y)
     grid = default_alphas(np.square(X - X.mean(axis=0)).sum(), X.shape[1])
@@ -90,27 +90,27 @@ def test_penalised_models_compare_with_ridge_on_its_own_grid(search):
     assert_allclose(search.null_mse_, brute_force(X, Y, mean), rtol=1e-9)
 
 
-def test_moments_know_the_same_errors_and_files_keep_them(tmp_path):
+def test_moments_give_the_same_errors_and_files_keep_them(tmp_path):
     X, Y = noisy()
     folds = [Moments.from_arrays(X[test], Y[test]) for _, test in KFold(3).split(X)]
-    search = HOLRRCV.from_fold_moments(folds, alphas=ALPHAS, ranks=2)
-    expected = HOLRRCV(ALPHAS, cv=3, ranks=2).fit(X, Y)
+    search = HOLRRCV.from_fold_moments(folds, alphas=ALPHAS, max_rank=2)
+    expected = HOLRRCV(ALPHAS, cv=3, max_rank=2).fit(X, Y)
     search.save(tmp_path / "model.holrr")
     for found in (search, load(tmp_path / "model.holrr")):
         assert_allclose(found.ridge_mse_, expected.ridge_mse_, rtol=1e-9)
         assert_allclose(found.null_mse_, expected.null_mse_, rtol=1e-9)
 
 
-def test_what_a_search_does_not_know_is_no_attribute():
+def test_errors_that_a_search_does_not_compute_are_not_attributes():
     X, Y = noisy()
-    holes = with_holes(Y, 0.2)
+    partial = with_missing(Y, 0.2)
     by_criterion = LRRCV(ALPHAS, criterion="bic").fit(X, Y)
-    with_ranks = HOLRRCV(ALPHAS, cv=3, ranks=2, missing="fill").fit(X, holes)
+    with_ranks = HOLRRCV(ALPHAS, cv=3, max_rank=2, missing="ignore").fit(X, partial)
     for name in ("null_mse_", "ridge_mse_"):
         assert not hasattr(by_criterion, name)
         assert not hasattr(HOLRRCV(), name)
     assert hasattr(with_ranks, "null_mse_")
-    with pytest.raises(AttributeError, match=r"ridge_mse_.*complete outputs"):
+    with pytest.raises(AttributeError, match=r"ridge_mse_.*missing outputs"):
         with_ranks.ridge_mse_  # noqa: B018
-    alone = RLSCV(ALPHAS, cv=3, missing="fill").fit(X, holes)
+    alone = RLSCV(ALPHAS, cv=3, missing="ignore").fit(X, partial)
     assert alone.ridge_mse_ == -alone.best_score_

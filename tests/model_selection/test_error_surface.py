@@ -16,13 +16,12 @@ from sklearn.model_selection import (
 
 from holrr import LRR, RLS, Moments
 from holrr.core.namespace import to_numpy
-from holrr.data.samples import ingest
+from holrr.data.validation import open_data
 from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
-from holrr.model_selection.linear_folds import ArrayFolds
-from holrr.model_selection.splits import check_splits
+from holrr.model_selection.folds import check_splits, sample_folds
 from holrr.model_selection.surface import rank_path
 
-pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
 ALPHAS = [0.0, 3.0]
 SPLITTERS = {
@@ -50,7 +49,7 @@ def assert_brute_force(X, Y, cv, groups=None, weights=None, alphas=ALPHAS, **par
 
 @pytest.mark.parametrize("subspaces", ["fitted", "response"])
 @pytest.mark.parametrize("name", SPLITTERS)
-def test_surface_is_brute_force_for_every_splitter(make_data, name, subspaces):
+def test_surface_equals_brute_force_for_every_splitter(make_data, name, subspaces):
     X, Y = make_data()
     groups = np.repeat(np.arange(5), 6) if "Group" in name else None
     assert_brute_force(X, Y, SPLITTERS[name], groups, subspaces=subspaces, alphas=[0.3, 20.0])
@@ -60,7 +59,7 @@ def test_surface_is_brute_force_for_every_splitter(make_data, name, subspaces):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("subspaces", ["fitted", "response"])
 @pytest.mark.parametrize(("n", "d0"), [(24, 3), (7, 9)], ids=["primal", "dual"])
-def test_surface_is_brute_force(make_data, n, d0, subspaces, fit_intercept, weighted):
+def test_surface_equals_brute_force(make_data, n, d0, subspaces, fit_intercept, weighted):
     X, Y = make_data(n, d0, (2, 2))
     weights = np.random.default_rng(3).uniform(0.1, 3, size=n) if weighted else None
     parameters = {"subspaces": subspaces, "fit_intercept": fit_intercept}
@@ -81,7 +80,7 @@ def test_surface_is_brute_force(make_data, n, d0, subspaces, fit_intercept, weig
     ],
 )
 @pytest.mark.parametrize("subspaces", ["fitted", "response"])
-def test_surface_is_brute_force_for_outputs_of_every_order(make_data, shape, ranks, subspaces):
+def test_surface_equals_brute_force_for_outputs_of_every_order(make_data, shape, ranks, subspaces):
     """Up to the ranks that coefficients can have; subspaces of the outputs can be larger."""
     X, Y = make_data(shape=shape)
     model = assert_brute_force(X, Y, KFold(3), subspaces=subspaces)
@@ -91,10 +90,12 @@ def test_surface_is_brute_force_for_outputs_of_every_order(make_data, shape, ran
 
 @pytest.mark.parametrize("selection", ["stack", "min", "1se"])
 @pytest.mark.parametrize("shape", [(), (9,), (2, 9)])
-def test_ranks_above_the_product_of_the_others_change_nothing(make_data, shape, selection):
+def test_ranks_above_the_product_of_the_others_do_not_change_the_choice(
+    make_data, shape, selection
+):
     X, Y = make_data(shape=shape, noise=3.0)
     given = {"cv": KFold(3), "selection": selection}
-    every = HOLRRCV(ALPHAS, (3, *shape), **given).fit(X, Y)
+    every = HOLRRCV(ALPHAS, max_rank=(3, *shape), **given).fit(X, Y)
     model = HOLRRCV(ALPHAS, **given).fit(X, Y)
     assert (model.rank_, model.alpha_) == (every.rank_, every.alpha_)
     np.testing.assert_array_equal(model.predict(X), every.predict(X))
@@ -104,7 +105,7 @@ def test_ranks_above_the_product_of_the_others_change_nothing(make_data, shape, 
     )
 
 
-def test_surface_is_brute_force_where_folds_support_different_input_ranks(make_data):
+def test_surface_equals_brute_force_where_folds_support_different_input_ranks(make_data):
     X, Y = make_data(n=16, d0=8, shape=(2, 4))
     model = assert_brute_force(X, Y, TimeSeriesSplit(3), alphas=[3.0])
     errors = model.cv_results_["fold_mse"]
@@ -113,33 +114,39 @@ def test_surface_is_brute_force_where_folds_support_different_input_ranks(make_d
     assert np.ptp(errors[0, :, 2:], axis=1).max() == 0
 
 
-def test_surface_is_brute_force_with_constant_and_repeated_columns(make_data):
+def test_surface_equals_brute_force_with_constant_and_repeated_columns(make_data):
     X, Y = make_data(d0=5)
     X[:, 1], X[:, 2] = X[:, 0], 7.0
     model = assert_brute_force(X, Y, KFold(3))
     assert model.cv_results_["mean_mse"].shape[1] == 3
 
 
-def test_surface_is_brute_force_with_collinear_inputs_and_no_penalty(make_data):
+def test_surface_equals_brute_force_with_collinear_inputs_and_no_penalty(make_data):
     """X'X would lose too many digits here: the folds are decomposed themselves."""
     X, Y = make_data(d0=4)
     X[:, 1] = X[:, 0] + 1e-6 * X[:, 1]
     assert_brute_force(X, Y, KFold(3), alphas=[0.0, 1e-9])
 
 
-def test_surface_is_brute_force_for_leave_one_out(make_data):
+def test_surface_equals_brute_force_for_leave_one_out(make_data):
     X, Y = make_data(n=8, d0=2, shape=(2, 2))
     assert_brute_force(X, Y, LeaveOneOut())
 
 
-@pytest.mark.parametrize("solver", ["eigh", "svd"])
-def test_solvers_agree(make_data, solver):
-    X, Y = make_data()
-    a, b = HOLRRCV(ALPHAS, solver=solver).fit(X, Y), HOLRRCV(ALPHAS).fit(X, Y)
+@pytest.mark.parametrize("solver", ["cholesky", "eigh", "svd"])
+@pytest.mark.parametrize("Model", [RLSCV, LRRCV, HOLRRCV])
+@pytest.mark.parametrize(("n", "d0"), [(30, 3), (9, 12)], ids=["primal", "dual"])
+def test_solvers_agree(make_data, Model, solver, n, d0):
+    """The folds use an eigendecomposition in place of "cholesky"; the final fit does not."""
+    X, Y = make_data(n, d0)
+    a, b = Model(ALPHAS[1:], solver=solver).fit(X, Y), Model(ALPHAS[1:]).fit(X, Y)
     np.testing.assert_allclose(a.cv_results_["fold_mse"], b.cv_results_["fold_mse"], rtol=1e-9)
+    np.testing.assert_allclose(a.predict(X), b.predict(X), rtol=1e-8)
+    assert a.best_index_ == b.best_index_
+    assert a.solver_ == a.best_estimator_.solver_ == solver
 
 
-def test_lrr_and_rls_are_slices_at_full_rank(make_data):
+def test_errors_of_lrr_and_rls_are_slices_of_the_surface_at_full_rank(make_data):
     X, Y = make_data(d0=4, shape=(3, 2, 2))
     surface = HOLRRCV(ALPHAS).fit(X, Y).cv_results_
     lrr, rls = LRRCV(ALPHAS).fit(X, Y).cv_results_, RLSCV(ALPHAS).fit(X, Y).cv_results_
@@ -151,7 +158,7 @@ def test_lrr_and_rls_are_slices_at_full_rank(make_data):
 
 
 @pytest.mark.parametrize(("n", "d0"), [(24, 4), (9, 12), (20, 15)])
-def test_lrr_and_rls_surfaces_are_brute_force(make_data, n, d0):
+def test_surfaces_of_lrr_and_rls_equal_brute_force(make_data, n, d0):
     X, Y = make_data(n, d0, (2, 2))
     alphas, w = [0.3, 20.0], np.ones(n)
     lrr, rls = LRRCV(alphas, cv=3).fit(X, Y), RLSCV(alphas, cv=3).fit(X, Y)
@@ -166,7 +173,7 @@ def test_lrr_and_rls_surfaces_are_brute_force(make_data, n, d0):
                 assert found == pytest.approx(error, rel=1e-9)
 
 
-def test_integer_weights_are_repeated_samples_with_the_same_folds(make_data):
+def test_integer_weights_equal_repeated_samples_in_the_same_folds(make_data):
     X, Y = make_data()
     w = np.random.default_rng(0).integers(1, 4, size=len(X))
     fold = np.arange(len(X)) % 3
@@ -179,7 +186,7 @@ def test_integer_weights_are_repeated_samples_with_the_same_folds(make_data):
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("subspaces", ["fitted", "response"])
-def test_fold_moments_give_the_same_as_the_data(make_data, subspaces, fit_intercept):
+def test_moments_of_the_folds_give_the_same_search_as_the_data(make_data, subspaces, fit_intercept):
     X, Y = make_data()
     parameters = {"alphas": ALPHAS, "subspaces": subspaces, "fit_intercept": fit_intercept}
     parts = [
@@ -193,7 +200,7 @@ def test_fold_moments_give_the_same_as_the_data(make_data, subspaces, fit_interc
     np.testing.assert_allclose(a.predict(X), b.predict(X), rtol=1e-9)
 
 
-def test_means_that_dwarf_the_spread_cost_no_digits(make_data):
+def test_large_means_do_not_change_the_errors(make_data):
     X, Y = make_data()
     a = HOLRRCV(ALPHAS[1:]).fit(X, Y).cv_results_["fold_mse"]
     b = HOLRRCV(ALPHAS[1:]).fit(X + 1e6, Y - 1e6).cv_results_["fold_mse"]
@@ -201,7 +208,7 @@ def test_means_that_dwarf_the_spread_cost_no_digits(make_data):
 
 
 @pytest.mark.parametrize("scale", [1e-140, 1e-60, 1e60, 1e140])
-def test_scale_of_the_outputs_only_scales_the_errors(make_data, scale):
+def test_scale_of_the_outputs_scales_the_errors(make_data, scale):
     X, Y = make_data()
     a, b = HOLRRCV(ALPHAS).fit(X, Y), HOLRRCV(ALPHAS).fit(X, Y * scale)
     expected = a.cv_results_["mean_mse"] * scale**2
@@ -210,8 +217,8 @@ def test_scale_of_the_outputs_only_scales_the_errors(make_data, scale):
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
-def test_scale_of_the_inputs_costs_no_digits(scale):
-    """Whether squares keep enough of them is asked of penalty and inputs in the same units."""
+def test_scale_of_the_inputs_does_not_change_the_errors(scale):
+    """Penalty and inputs are compared in the same units to decide what is decomposed."""
     rng = np.random.default_rng(0)
     Q, P = (np.linalg.qr(rng.normal(size=(n, 4)))[0] for n in (40, 4))
     X = (Q * np.logspace(0, -9, 4)) @ P.T
@@ -223,10 +230,10 @@ def test_scale_of_the_inputs_costs_no_digits(scale):
     ]
     a, b = (model.cv_results_["mean_mse"] for model in models)
     np.testing.assert_allclose(a, b, rtol=1e-3)
-    assert ((models[0].predict(X) - Y) ** 2).mean() < 0.1  # nor does the final fit lose them
+    assert ((models[0].predict(X) - Y) ** 2).mean() < 0.1  # also of the final fit
 
 
-def test_float32_data_are_validated_in_double_precision(make_data):
+def test_errors_of_float32_data_are_computed_in_double_precision(make_data):
     X, Y = (a.astype(np.float32) for a in make_data())
     a = HOLRRCV(ALPHAS[1:]).fit(X, Y)
     b = HOLRRCV(ALPHAS[1:]).fit(X.astype(float), Y.astype(float))
@@ -236,13 +243,13 @@ def test_float32_data_are_validated_in_double_precision(make_data):
 
 
 @pytest.mark.parametrize("n_jobs", [2, -1])
-def test_threads_change_nothing(make_data, n_jobs):
+def test_errors_do_not_depend_on_the_number_of_threads(make_data, n_jobs):
     X, Y = make_data()
     a, b = HOLRRCV(ALPHAS, n_jobs=n_jobs).fit(X, Y), HOLRRCV(ALPHAS).fit(X, Y)
     np.testing.assert_allclose(a.cv_results_["fold_mse"], b.cv_results_["fold_mse"], rtol=1e-12)
 
 
-def test_arrays_of_every_library(make_data, xp):
+def test_arrays_of_every_library_have_the_same_surface(make_data, xp):
     X, Y = make_data()
     model = HOLRRCV(ALPHAS).fit(xp.asarray(X), xp.asarray(Y))
     expected = HOLRRCV(ALPHAS).fit(X, Y)
@@ -254,7 +261,7 @@ def test_arrays_of_every_library(make_data, xp):
 
 
 @pytest.mark.parametrize("Model", [RLSCV, LRRCV, HOLRRCV])
-def test_dual_problems_of_every_library(make_data, xp, Model):
+def test_dual_problems_of_every_library_have_the_same_surface(make_data, xp, Model):
     X, Y = make_data(n=9, d0=12)
     parameters = {"alphas": ALPHAS[1:], "cv": KFold(3, shuffle=True, random_state=0)}
     weights = np.linspace(1, 2, 9)
@@ -264,14 +271,16 @@ def test_dual_problems_of_every_library(make_data, xp, Model):
 
 
 @pytest.mark.parametrize("subspaces", ["fitted", "response"])
-@pytest.mark.parametrize("shape", [(5, 4, 3), (7,), (150, 2)])  # long modes one by one
-def test_an_accelerator_finds_the_bases_of_all_penalties_at_once(make_data, shape, subspaces):
+@pytest.mark.parametrize(
+    "shape", [(5, 4, 3), (7,), (150, 2)]
+)  # long modes are decomposed one by one
+def test_an_accelerator_computes_the_bases_of_all_penalties_at_once(make_data, shape, subspaces):
     xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
     X, Y = make_data(n=40, d0=6, shape=shape, seed=1)
     there = [xp.asarray(A, device=xp.Device("device1")) for A in (X, Y)]
     splits, alphas = check_splits(4, X, Y), [0.0, 0.1, 30.0]
     problems = [
-        ArrayFolds(ingest(HOLRRCV(), *data, None), splits, response_grams=True).problem(0)
+        sample_folds(open_data(*data)[0], splits, response_grams=True).problem(0, 0, 0.0)
         for data in ((X, Y), there)
     ]
     here, far = (rank_path(*problem, (6, *shape), subspaces) for problem in problems)

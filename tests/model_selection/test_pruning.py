@@ -1,19 +1,19 @@
-"""Pruned searches: the same choice as an exhaustive one, for a part of the work."""
+"""A pruned search makes the same choice as an exhaustive one, and computes less."""
 
 import numpy as np
 import pytest
 
-from holrr.data.samples import ingest
+from holrr.data.validation import Samples
 from holrr.datasets import make_tensor_regression
 from holrr.kernel import KernelHOLRRCV
-from holrr.model_selection import HOLRRCV, pruning, screen
-from holrr.model_selection.linear_folds import ArrayFolds
-from holrr.model_selection.screen import Screen
-from holrr.model_selection.splits import check_splits
+from holrr.model_selection import HOLRRCV, pruning
+from holrr.model_selection.folds import check_splits, sample_folds
+from holrr.model_selection.grid import RankGrid
+from holrr.model_selection.pruning import Screen, is_worthwhile
 from holrr.model_selection.surface import rank_path
 from holrr.plotting import RankSurfaceDisplay
 
-pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
 # samples, features, outputs: wide and tall, with long modes and short ones, p = 1, 2, 3.
 SHAPES = [
@@ -28,9 +28,9 @@ KERNELS = {"gammas": [0.003, 0.01, 0.03]}
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Prune problems that are small enough for tests, with screens that are as coarse."""
+    """Prune problems that are small enough for tests, with screens of as few directions."""
     monkeypatch.setattr(pruning, "_MANY", 20)
-    monkeypatch.setattr(screen, "N_DIRECTIONS", 20)
+    monkeypatch.setattr(pruning, "N_DIRECTIONS", 20)
 
 
 def make(n, d0, shape, seed=0, snr=1.0):
@@ -51,14 +51,14 @@ def assert_same_choice(full, pruned):
     for name in ("best_score_", "null_mse_", "ridge_mse_", "noise_"):
         np.testing.assert_allclose(getattr(pruned, name), getattr(full, name), rtol=1e-10)
     np.testing.assert_allclose(pruned.coef_, full.coef_, atol=1e-10 * np.abs(full.coef_).max())
-    if hasattr(full, "stack_place_"):
-        assert pruned.stack_place_ == full.stack_place_
+    assert hasattr(pruned, "stack_ranks_") == hasattr(full, "stack_ranks_")
+    if hasattr(full, "stack_ranks_"):
         assert pruned.stack_ranks_ == full.stack_ranks_
         np.testing.assert_allclose(pruned.stack_weights_, full.stack_weights_, atol=1e-10)
 
 
 def computed(model):
-    """Which places have a surface."""
+    """Which pairs of candidate and penalty have a surface."""
     mean = model.cv_results_["mean_mse"]
     n = mean.ndim - model.cv_results_["n_parameters"].ndim
     return np.isfinite(mean).any(axis=tuple(range(n, mean.ndim)))
@@ -66,7 +66,7 @@ def computed(model):
 
 @pytest.mark.parametrize("selection", ["stack", "min", "1se"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_same_is_chosen_as_by_an_exhaustive_search(shape, selection):
+def test_a_pruned_search_makes_the_choice_of_an_exhaustive_one(shape, selection):
     X, Y = make(*shape)
     full, pruned = both(lambda s: HOLRRCV(selection=selection, search=s), X, Y)
     assert_same_choice(full, pruned)
@@ -76,7 +76,7 @@ def test_the_same_is_chosen_as_by_an_exhaustive_search(shape, selection):
 
 @pytest.mark.parametrize("selection", ["stack", "min", "1se"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_same_kernel_is_chosen(shape, selection):
+def test_a_pruned_search_chooses_the_same_kernel(shape, selection):
     X, Y = make(*shape, seed=1)
     full, pruned = both(lambda s: KernelHOLRRCV(selection=selection, search=s, **KERNELS), X, Y)
     coef, other = full.dual_coef_, pruned.dual_coef_
@@ -88,7 +88,7 @@ def test_the_same_kernel_is_chosen(shape, selection):
 
 
 @pytest.mark.parametrize("seed", [55, 281])
-def test_a_kernel_whose_stack_gains_far_more_than_others_is_found(seed):
+def test_a_pruned_search_finds_a_kernel_whose_stack_is_much_better_than_its_best_rank(seed):
     X, Y = make_tensor_regression(
         40, n_features=20, output_shape=(3, 2, 4), rank=2, snr=600, random_state=seed
     )
@@ -96,14 +96,15 @@ def test_a_kernel_whose_stack_gains_far_more_than_others_is_found(seed):
     kernels = {"gammas": [0.3, 0.003], "ranks": ranks, "cv": 3}
     X = X * np.logspace(0, -3, 20)
     full, pruned = both(lambda s: KernelHOLRRCV(search=s, **kernels), X, Y)
-    assert full.stack_place_[0] != full.best_index_[0]
-    assert pruned.stack_place_ == full.stack_place_
+    assert full.gamma_ != full.kernels_[full.best_index_[0]]["gamma"]
+    assert (pruned.gamma_, pruned.alpha_) == (full.gamma_, full.alpha_)
+    assert pruned.stack_ranks_ == full.stack_ranks_
     np.testing.assert_allclose(pruned.best_score_, full.best_score_, rtol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("snr", [0.1, 10.0])
-def test_the_same_is_chosen_whatever_the_noise(seed, snr):
+def test_the_choice_is_the_same_whatever_the_noise(seed, snr):
     X, Y = make(60, 40, (6, 7), seed=seed, snr=snr)
     assert_same_choice(*both(lambda s: HOLRRCV(search=s), X, Y))
 
@@ -114,14 +115,14 @@ def test_the_same_is_chosen_whatever_the_noise(seed, snr):
         {"subspaces": "response"},
         {"fit_intercept": False},
         {"refine": True},
-        {"ranks": (None, 3, 4)},
+        {"max_rank": (None, 3, 4)},
         {"ranks": [(1, 1, 1), (3, 3, 3), (35, 6, 7)]},
         {"alphas": [1.0, 1e-3, 10.0, 1e3, 0.0]},  # in no order
         {"cv": 2},
         {"n_jobs": 2},
     ],
 )
-def test_the_same_is_chosen_with_other_parameters(parameters):
+def test_the_choice_is_the_same_with_other_parameters(parameters):
     X, Y = make(70, 35, (6, 7), seed=2)
     assert_same_choice(*both(lambda s: HOLRRCV(search=s, **parameters), X, Y))
 
@@ -135,61 +136,58 @@ def test_the_same_is_chosen_with_other_parameters(parameters):
         (70, [(30, 30), (33, 35)]),
     ],
 )
-def test_the_same_is_chosen_of_listed_ranks(n, ranks, selection):
+def test_the_choice_is_the_same_among_listed_ranks(n, ranks, selection):
     X, Y = make(n, 40, (37,), seed=5)
     make_model = lambda s: HOLRRCV(ranks=ranks, selection=selection, search=s)  # noqa: E731
     assert_same_choice(*both(make_model, X, Y))
 
 
-def test_the_same_is_chosen_with_weights():
+def test_the_choice_is_the_same_with_weights():
     X, Y = make(70, 35, (6, 7), seed=3)
     w = np.random.default_rng(0).uniform(0, 2, 70)
     w[::7] = 0
     assert_same_choice(*both(lambda s: HOLRRCV(search=s), X, Y, w))
 
 
-def test_the_same_is_chosen_where_the_grid_is_widened():
+def test_the_choice_is_the_same_where_the_grid_is_widened():
     X, Y = make(70, 35, (6, 7), seed=4, snr=1e4)
     full, pruned = both(lambda s: HOLRRCV(search=s, selection="min"), X, Y)
     assert full.alphas_.size > 13
     assert_same_choice(full, pruned)
 
 
-def test_small_penalties_are_looked_at_although_the_error_rises_on_the_way_to_them():
+def test_small_penalties_are_tried_although_larger_ones_have_a_local_minimum():
     X, Y = make(72, 54, (88,), seed=840, snr=2.7)
     X, Y = X * np.logspace(0, -2, 54), np.tanh(Y / Y.std())
     full, pruned = both(lambda s: HOLRRCV(search=s), X, Y)
     least = full.cv_results_["mean_mse"].min(axis=(1, 2))
-    assert ((least[1:-1] > least[:-2]) & (least[1:-1] > least[2:])).any()  # two valleys
+    assert ((least[1:-1] > least[:-2]) & (least[1:-1] > least[2:])).any()  # two minima
     assert_same_choice(full, pruned)
 
 
-def test_outputs_without_signal_and_of_huge_scale():
+def test_the_choice_is_the_same_for_large_outputs_without_signal():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(60, 35)), rng.normal(size=(60, 6, 7)) * 1e160
     assert_same_choice(*both(lambda s: HOLRRCV(search=s), X, Y))
 
 
-# ---------------------------------------------------------------- what is said of the rest
+# ---------------------------------------------------------------- results
 
 
 def test_surfaces_are_those_of_the_exhaustive_search_and_nan_elsewhere():
     X, Y = make(120, 50, (20, 4), seed=5)
     full, pruned = both(lambda s: HOLRRCV(search=s, selection="min"), X, Y)
-    mean, found = pruned.cv_results_["mean_mse"], computed(pruned)
-    best = pruned.rank_
-    caps = (13, *(min(max(2 * R, 16), d) for R, d in zip(best, (50, 20, 4), strict=True)))
-    assert mean.shape == pruned.cv_results_["std_mse"].shape == caps
-    part = tuple(map(slice, caps))
-    for name in ("mean_mse", "std_mse"):
-        ours, theirs = pruned.cv_results_[name], full.cv_results_[name][part]
+    found = computed(pruned)
+    for name in ("mean_mse", "std_mse", "fold_mse"):
+        ours, theirs = pruned.cv_results_[name], full.cv_results_[name]
+        assert ours.shape == theirs.shape
         seen = np.isfinite(ours)
-        assert seen.any(axis=(1, 2, 3)).tolist() == found.tolist()
+        np.testing.assert_array_equal(seen, np.broadcast_to(found[:, None, None, None], ours.shape))
         np.testing.assert_allclose(ours[seen], theirs[seen], rtol=1e-9)
     np.testing.assert_array_equal(
-        pruned.cv_results_["n_parameters"], full.cv_results_["n_parameters"][part[1:]]
+        pruned.cv_results_["n_parameters"], full.cv_results_["n_parameters"]
     )
-    # The screen knows the least error of the places near the best one.
+    # The screen estimates the least errors of the penalties near the best one.
     least = full.cv_results_["mean_mse"].min(axis=(1, 2, 3))
     screened = pruned.cv_results_["screened_mse"]
     assert screened.shape == (13,)
@@ -197,7 +195,7 @@ def test_surfaces_are_those_of_the_exhaustive_search_and_nan_elsewhere():
     np.testing.assert_allclose(screened[near], least[near], rtol=5e-3)
 
 
-def test_the_display_draws_what_was_computed():
+def test_the_display_draws_the_surfaces_that_were_computed():
     X, Y = make(70, 35, (6, 7), seed=2)
     display = RankSurfaceDisplay.from_estimator(HOLRRCV().fit(X, Y))
     assert np.isnan(display.surface).any()
@@ -214,12 +212,30 @@ def test_small_problems_and_callables_are_searched_exhaustively(monkeypatch):
 
 def test_a_screen_of_all_directions_is_exact(make_data):
     X, Y = make_data(n=40, d0=6, shape=(5, 4), seed=1)
-    folds = ArrayFolds(ingest(HOLRRCV(), X, Y, None), check_splits(4, X, Y))
-    folds.prepare()
-    path = rank_path(*folds.problem(0), (6, 5, 4), "fitted")
+    folds = sample_folds(Samples(X, Y), check_splits(4, X, Y))
+    path = rank_path(*folds.problem(0, 0, 0.1), (6, 5, 4), "fitted")
     for alpha in (0.1, 3.0):
         errors = Screen(path, [1.0]).terms(alpha).errors(path.yy)
         np.testing.assert_allclose(errors, path.terms(alpha).errors(path.yy), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("shape", "caps", "listed", "n_penalties", "expected"),
+    [
+        ((30, 40), (30, 40), None, 13, True),
+        ((30, 40), (30, 40), None, 3, False),  # few penalties
+        ((30,), (1,), None, 13, False),  # scalar outputs
+        ((30, 40), (30,), None, 13, False),  # matrix ranks
+        ((10, 40), (10, 40), None, 13, False),  # few directions
+        ((30, 10), (30, 10), None, 13, False),
+        ((30, 40), (15, 40), ((15, 40),), 13, True),
+        ((30, 40), (25, 40), ((25, 40),), 13, False),  # listed beyond the screen
+    ],
+)
+def test_pruning_is_worthwhile_for_large_problems(shape, caps, listed, n_penalties, expected):
+    X, Y = np.ones((50, shape[0])), np.ones((50, *shape[1:]))
+    folds = sample_folds(Samples(X, Y), check_splits(5, X, Y))
+    assert is_worthwhile(folds, RankGrid(caps, listed), n_penalties) == expected
 
 
 def test_bad_search_is_refused():

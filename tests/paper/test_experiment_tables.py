@@ -157,7 +157,7 @@ def test_climatology_is_the_mean_of_the_known_months(windows):
     np.testing.assert_allclose(climatology(windows)[7], expected)
 
 
-@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.filterwarnings("ignore:The best penalty")
 @pytest.mark.parametrize("group", METHODS)
 def test_every_group_of_methods_predicts_the_season(windows, group):
     truth = windows.Y[windows.test]
@@ -167,7 +167,7 @@ def test_every_group_of_methods_predicts_the_season(windows, group):
         assert (forecast.at_edge is None) == (group == "climatology")
 
 
-@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.filterwarnings("ignore:The best penalty")
 def test_protocol_fits_to_the_training_windows_alone(windows):
     """By hand: the least validation error of all penalties and ranks, no refit."""
     train, valid, test = windows.train, windows.valid, windows.test
@@ -185,7 +185,7 @@ def test_protocol_fits_to_the_training_windows_alone(windows):
     np.testing.assert_allclose(found.predicted, best[1], atol=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.filterwarnings("ignore:The best penalty")
 def test_a_search_that_ends_on_an_edge_of_its_grid_is_seen(windows):
     """By the penalty, from above and from below, or by the width of the kernel."""
     search = RLSCV([1e-3, 1e2, 1e7])

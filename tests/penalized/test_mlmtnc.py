@@ -1,4 +1,4 @@
-"""MLMT-NC: exact steps, a falling objective, and what it reduces to."""
+"""MLMT-NC: exact steps, a decreasing objective, and special cases."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import reference
 from holrr import RLS, Moments, Tucker
-from holrr.core.samples import spectral_from_samples
+from holrr.core.spectral import spectral_from_samples
 from holrr.penalized import MLMTNC, TraceNormRegression
-from holrr.penalized._alternating import (
+from holrr.penalized.alternating import (
     alternate,
     balance,
     core_step,
@@ -21,7 +21,7 @@ from holrr.penalized._alternating import (
     penalty,
     random_start,
 )
-from holrr.penalized._spectral import ScaledProblem
+from holrr.penalized.scaled import ScaledProblem
 from problems import toy
 
 
@@ -54,8 +54,8 @@ SHAPES = [(), (3,), (3, 4), (2, 3, 2)]
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("n", [40, 4])
 @pytest.mark.parametrize("beta", [1e-3, 0.1, 10.0])
-def test_each_step_is_the_exact_minimiser_of_its_block(shape, n, beta):
-    """Central differences of the objective vanish, in every entry, and no step away lowers it."""
+def test_each_step_minimises_over_its_block(shape, n, beta):
+    """Central differences of the objective vanish in every entry, and steps increase it."""
     problem = scaled(n=n, shape=shape)
     V = start(problem)
     for k in range(1 + V.core.ndim):
@@ -63,9 +63,9 @@ def test_each_step_is_the_exact_minimiser_of_its_block(shape, n, beta):
         V = core_step(problem, V, beta) if k == 0 else factor_step(problem, V, beta, k - 1)
         value = objective(problem, V, beta)
         assert value <= before
-        for place in np.ndindex(blocks(V)[k].shape):
+        for index in np.ndindex(blocks(V)[k].shape):
             h = np.zeros(blocks(V)[k].shape)
-            h[place] = 1e-3
+            h[index] = 1e-3
             up = objective(problem, with_block(V, k, blocks(V)[k] + h), beta)
             down = objective(problem, with_block(V, k, blocks(V)[k] - h), beta)
             # The objective is quadratic in a block: the differences are exact up to rounding.
@@ -83,7 +83,7 @@ def test_balancing_keeps_the_tensor_and_lowers_the_penalty(shape):
     assert_allclose(norms, norms[0], rtol=1e-12)
 
 
-def test_balancing_leaves_no_better_change_of_basis():
+def test_balanced_tensors_have_no_better_basis():
     """At a fixed point no invertible change of one mode's basis lowers the penalty."""
     V = start(scaled(), rank=3)
     for _ in range(200):
@@ -99,8 +99,8 @@ def test_balancing_leaves_no_better_change_of_basis():
         assert penalty(changed) > penalty(V)
 
 
-def test_balancing_saves_rounds():
-    """What six balanced rounds reach, sixty without balancing do not."""
+def test_balancing_reduces_the_number_of_rounds():
+    """Six balanced rounds reach a lower objective than sixty without balancing."""
     problem = scaled(n=100, d0=6, shape=(5, 6))
     V = start(problem, rank=3)
     balanced = alternate(problem, V, 0.1, max_iter=6, tol=0.0).objective
@@ -134,7 +134,7 @@ def test_objective_never_increases(init, beta, n):
 
 
 def test_solution_is_stationary_in_all_blocks():
-    """Differences of the naive objective in the data's own coordinates, intercept included."""
+    """Differences of the naive objective vanish in every entry."""
     X, Y = toy(shape=(3, 4))
     model = MLMTNC((2, 3, 2), 2.0, tol=1e-15, max_iter=5000).fit(X, Y)
     value = mlmtnc_objective(X, Y, model.core_, model.factors_, 2.0, model.intercept_)
@@ -142,18 +142,18 @@ def test_solution_is_stationary_in_all_blocks():
     Xc, Yc = X - X.mean(axis=0), Y - Y.mean(axis=0)
     all_blocks = [model.core_, *model.factors_]
     for k, block in enumerate(all_blocks):
-        for place in np.ndindex(block.shape):
+        for index in np.ndindex(block.shape):
             values = []
             for step in (1e-4, -1e-4):
                 moved = [b.copy() for b in all_blocks]
-                moved[k][place] += step
+                moved[k][index] += step
                 values.append(mlmtnc_objective(Xc, Yc, moved[0], moved[1:], 2.0))
             assert abs(values[0] - values[1]) / 2e-4 <= 1e-3 * value
 
 
 @pytest.mark.parametrize("init", ["holrr", "random"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_full_ranks_and_no_penalty_reach_least_squares(init, shape):
+def test_full_ranks_with_a_tiny_penalty_give_least_squares(init, shape):
     X, Y = toy(shape=shape)
     model = MLMTNC(None, 1e-8, init=init, random_state=0, tol=1e-12).fit(X, Y)
     expected = RLS(0).fit(X, Y)
@@ -161,7 +161,7 @@ def test_full_ranks_and_no_penalty_reach_least_squares(init, shape):
     assert_allclose(model.coef_, expected.coef_, atol=1e-4)
 
 
-def test_random_starts_find_what_holrr_starts_from():
+def test_random_starts_and_holrr_reach_the_same_objective():
     X, Y = toy(n=100, d0=6, shape=(4, 5), rank=2, noise=0.5)
     model = MLMTNC(2, 0.5).fit(X, Y)
     random = MLMTNC(2, 0.5, init="random", n_init=3, random_state=0).fit(X, Y)
@@ -178,11 +178,11 @@ def test_best_of_several_starts_is_kept():
     assert both.objective_ <= MLMTNC(2, 5.0).fit(X, Y).objective_
 
 
-# ---------------------------------------------------------------- what it reduces to
+# ---------------------------------------------------------------- special cases
 
 
 def test_scalar_targets_are_the_group_lasso():
-    """2 ||w|| is the least ||A||^2 + ||g||^2 with A g = w: the trace norm with penalty beta."""
+    """The minimum of ||A||^2 + ||g||^2 with A g = w is 2 ||w||."""
     X, y = toy(shape=())
     model = MLMTNC(1, 3.0, tol=1e-14).fit(X, y)
     convex = TraceNormRegression(3.0, tol=1e-12).fit(X, y)
@@ -191,7 +191,7 @@ def test_scalar_targets_are_the_group_lasso():
 
 
 def test_matrix_penalty_is_a_schatten_norm():
-    """min ||A||^2 + ||G||^2 + ||B||^2 with A G B' = W is three times sum sigma^(2/3)."""
+    """The minimum of ||A||^2 + ||G||^2 + ||B||^2 with A G B' = W is 3 sum sigma^(2/3)."""
     X, Y = toy(shape=(4,))
     model = MLMTNC(None, 2.0, tol=1e-14).fit(X, Y)
     squares = np.sum(model.core_**2) + sum(np.sum(A**2) for A in model.factors_)
@@ -199,7 +199,7 @@ def test_matrix_penalty_is_a_schatten_norm():
     assert_allclose(squares, 3 * np.sum(sigma ** (2 / 3)), rtol=1e-4)
 
 
-def test_modes_of_size_one_change_nothing():
+def test_modes_of_size_one_have_no_effect():
     X, Y = toy(shape=(3, 4))
     expected = MLMTNC(2, 1.0).fit(X, Y)
     model = MLMTNC(2, 1.0).fit(X, Y[:, None, :, None, :])
@@ -211,9 +211,9 @@ def test_modes_of_size_one_change_nothing():
 # ---------------------------------------------------------------- the estimator
 
 
-def test_ranks_are_at_most_those_asked_for_and_supported():
+def test_ranks_are_at_most_those_of_parameters_and_data():
     X, Y = toy(n=4, d0=6, shape=(3, 4))
-    assert MLMTNC((5, 2, 3), 0.1).fit(X, Y).rank_ == (3, 2, 3)  # centred: three directions
+    assert MLMTNC((5, 2, 3), 0.1).fit(X, Y).rank_ == (3, 2, 3)  # three directions after centring
     X, Y = toy(shape=(3, 4))
     assert MLMTNC((1, 2, 3), 0.1).fit(X, Y).rank_ == (1, 2, 2)
     assert MLMTNC((0.5, None, 2), 0.1).fit(X, Y).rank_[2] == 2
@@ -227,8 +227,8 @@ def test_large_penalty_gives_zero():
 
 
 @pytest.mark.parametrize(("scale_x", "scale_y"), [(1.0, 1e-170), (1.0, 1e-300), (1e160, 1e-300)])
-def test_penalty_beyond_all_measure_gives_zero(scale_x, scale_y):
-    """What is infinite in the units of the fit is not no penalty."""
+def test_penalty_that_overflows_in_scaled_units_gives_zero(scale_x, scale_y):
+
     X, Y = toy()
     model = MLMTNC(2, 1.0).fit(scale_x * X, scale_y * Y)
     assert_allclose(model.coef_ * scale_x / scale_y, 0.0, atol=1e-8)
@@ -245,7 +245,7 @@ def test_moments_and_batches_give_the_same_fit():
 
 
 def test_units_of_the_data_do_not_matter():
-    """With Y in other units the coefficients change by c and the penalty weight by c^(2 - 2/4)."""
+    """With Y times c the coefficients change by c and the penalty by c^(2 - 2/4)."""
     X, Y = toy()
     expected = MLMTNC(2, 1.0).fit(X, Y)
     for c in (1e-60, 1e-3, 1e3, 1e60):
@@ -266,9 +266,9 @@ def test_constant_data_have_zero_coefficients():
         assert np.isfinite(model.objective_)
 
 
-def test_stopping_early_is_told_with_the_remedy():
+def test_fits_that_do_not_converge_warn():
     X, Y = toy()
-    with pytest.warns(ConvergenceWarning, match=r"max_iter=1 .*Increase max_iter or tol"):
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=1 .*Increase max_iter"):
         model = MLMTNC(2, 1.0, max_iter=1, tol=0.0).fit(X, Y)
     assert model.n_iter_ == 1
 
@@ -295,7 +295,7 @@ def test_other_array_libraries_give_the_same_fit(xp):
         ({"tol": -1.0}, ValueError, "tol"),
     ],
 )
-def test_bad_parameters_are_named_and_leave_the_estimator_as_it_was(params, error, message):
+def test_bad_parameters_raise_and_leave_the_estimator_as_it_was(params, error, message):
     X, Y = toy()
     model = MLMTNC(2).fit(X, Y)
     before = dict(vars(model.set_params(**params)))
@@ -311,6 +311,6 @@ def test_progress_is_shown_on_request(capsys):
 
 def test_descent_reports_every_round():
     problem, seen = scaled(), []
-    found = alternate(problem, start(problem), 0.1, report=lambda *look: seen.append(look))
+    found = alternate(problem, start(problem), 0.1, report=lambda *state: seen.append(state))
     assert [n for n, _ in seen] == list(range(1, len(found.objectives)))
     assert_array_equal([value for _, value in seen], found.objectives[1:])

@@ -1,4 +1,4 @@
-"""The code of the guide runs, and what its comments say is true."""
+"""The code of the guide to penalised models."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "trace_norm_and_mlmtnc.md"
 
 
-def test_the_code_of_the_guide_runs(capsys):
+def test_code_of_the_penalised_guide_runs(capsys):
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
     assert len(blocks) == 3
     names = {}

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import reference
-from holrr.penalized._shrink import nuclear_norm, shrink, spectral_norm
+from holrr.penalized.shrink import nuclear_norm, shrink, spectral_norm
 
 
 def naive(A, mode, t):
@@ -20,7 +20,7 @@ def naive(A, mode, t):
     "shape", [(4,), (5, 3), (3, 5), (4, 3, 2), (9, 2, 2), (2, 3, 2, 2)], ids=str
 )
 @pytest.mark.parametrize("share", [1e-12, 1e-7, 1e-3, 0.5, 0.999, 1.5])
-def test_each_singular_value_is_lowered(shape, share):
+def test_singular_values_are_lowered_by_the_threshold(shape, share):
     A = np.random.default_rng(0).normal(size=shape)
     for mode in range(len(shape)):
         t = share * np.linalg.norm(reference.unfold(A, mode), 2)
@@ -32,8 +32,8 @@ def test_each_singular_value_is_lowered(shape, share):
         assert_allclose(reference.unfold(Z, mode), U @ U.T @ reference.unfold(Z, mode), atol=1e-9)
 
 
-def test_small_thresholds_tell_small_singular_values_apart():
-    """Below what a Gram matrix resolves: singular values of 1e-9 and 1e-10 of the largest."""
+def test_small_thresholds_separate_small_singular_values():
+    """Singular values of 1e-9 and 1e-10 of the largest, which a Gram matrix does not resolve."""
     rng = np.random.default_rng(0)
     U, V = reference.random_orthonormal(rng, 3, 3), reference.random_orthonormal(rng, 8, 3)
     A = ((U * [1.0, 1e-9, 1e-10]) @ V.T).reshape(3, 4, 2)

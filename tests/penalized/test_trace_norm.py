@@ -1,4 +1,4 @@
-"""TraceNormRegression: the minimum, its certificate, and what it reduces to."""
+"""TraceNormRegression: the minimum, its certificate, and special cases."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 import reference
 from holrr import RLS, Moments
-from holrr.core.samples import spectral_from_samples
+from holrr.core.spectral import spectral_from_samples
 from holrr.penalized import TraceNormRegression
-from holrr.penalized._admm import trace_norm
-from holrr.penalized._spectral import ScaledProblem
-from holrr.penalized._trace_norm_problem import Penalized
-from problems import toy
+from holrr.penalized.admm import trace_norm
+from holrr.penalized.scaled import ScaledProblem
+from holrr.penalized.trace_norm_problem import Penalized
+from problems import assert_same_state, toy
 
 
 def tight(penalty, **params):
@@ -40,7 +40,7 @@ def tight(penalty, **params):
     ],
     ids=["vector", "matrix", "tensor", "ridge", "weights", "wide", "mode of size one"],
 )
-def test_minimum_is_that_of_an_interior_point_method(n, d0, shape, params):
+def test_minimum_equals_that_of_an_interior_point_method(n, d0, shape, params):
     X, Y = toy(n=n, d0=d0, shape=shape, offset=0.0)
     penalty = 0.2 * TraceNormRegression(1e9, **params).fit(X, Y).penalty_max_
     model = tight(penalty, fit_intercept=False, **params).fit(X, Y)
@@ -82,7 +82,7 @@ def test_optimality_conditions_hold_at_the_solution():
         assert_allclose(np.sum(M * W), penalty * w * nuclear(W, mode), rtol=1e-5)
 
 
-def test_certificate_holds_however_early_the_solver_stops():
+def test_certificate_holds_when_the_solver_stops_early():
     X, Y = toy(n=8, d0=6, shape=(3, 4))
     minimum = tight(1.0).fit(X, Y).objective_
     for max_iter in (1, 2, 5, 10, 20):
@@ -93,7 +93,7 @@ def test_certificate_holds_however_early_the_solver_stops():
         assert model.n_iter_ == max_iter
 
 
-def test_history_closes_the_gap():
+def test_history_has_a_decreasing_gap():
     X, Y = toy(n=8, d0=6, shape=(3, 4))
     model = tight(1.0).fit(X, Y)
     history = model.history_
@@ -111,7 +111,7 @@ def test_history_closes_the_gap():
 
 @pytest.mark.parametrize("shape", [(), (4,), (3, 4), (2, 3, 2)], ids=str)
 @pytest.mark.parametrize("factor", [1.0, 1.5, 1e6])
-def test_coefficients_are_exactly_zero_from_penalty_max_on(shape, factor):
+def test_coefficients_are_exactly_zero_above_penalty_max(shape, factor):
     X, Y = toy(shape=shape)
     largest = TraceNormRegression(1.0).fit(X, Y).penalty_max_
     model = TraceNormRegression(factor * largest).fit(X, Y)
@@ -123,15 +123,15 @@ def test_coefficients_are_exactly_zero_from_penalty_max_on(shape, factor):
 
 
 @pytest.mark.parametrize("shape", [(), (4,)], ids=str)
-def test_penalty_max_of_vectors_and_matrices_is_the_least(shape):
+def test_penalty_max_of_vectors_and_matrices_is_tight(shape):
     X, Y = toy(shape=shape)
     largest = TraceNormRegression(1.0).fit(X, Y).penalty_max_
     model = tight(0.999 * largest).fit(X, Y)
     assert np.abs(model.coef_).max() > 0
 
 
-def test_zero_is_found_exactly_below_penalty_max_too():
-    """For tensors penalty_max is an upper bound: somewhat below, the solver itself finds zero."""
+def test_zero_solutions_below_penalty_max_are_exact():
+    """For tensors penalty_max is an upper bound; the solver finds zero somewhat below it."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(40, 4)), rng.normal(size=(40, 4, 4))
     largest = TraceNormRegression(1.0).fit(X, Y).penalty_max_
@@ -144,7 +144,7 @@ def test_zero_is_found_exactly_below_penalty_max_too():
 @pytest.mark.parametrize("alpha", [0.0, 0.7])
 @pytest.mark.parametrize(("n", "d0"), [(30, 5), (4, 7)])
 @pytest.mark.parametrize("off", [{"penalty": 0.0}, {"mode_weights": (0, 0, 0)}], ids=str)
-def test_without_penalty_the_fit_is_regularised_least_squares(alpha, n, d0, off):
+def test_fit_without_penalty_is_ridge_regression(alpha, n, d0, off):
     X, Y = toy(n=n, d0=d0)
     model = TraceNormRegression(**{"penalty": 1.0, "alpha": alpha, **off}).fit(X, Y)
     expected = RLS(alpha).fit(X, Y)
@@ -159,7 +159,7 @@ def test_small_penalties_approach_least_squares():
     assert_allclose(model.coef_, RLS(0).fit(X, Y).coef_, atol=1e-8)
 
 
-def test_ranks_fall_with_the_penalty():
+def test_ranks_decrease_with_the_penalty():
     X, Y = toy(n=200, d0=6, shape=(5, 4), rank=2, noise=0.5)
     largest = TraceNormRegression(1.0).fit(X, Y).penalty_max_
     ranks = [TraceNormRegression(f * largest).fit(X, Y).rank_ for f in (1e-4, 0.1, 0.3, 1.0)]
@@ -183,7 +183,7 @@ def threshold_singular_values(M, t):
     return (U * np.maximum(s - t, 0)) @ Vt
 
 
-def test_matrix_with_orthonormal_inputs_is_thresholded_once_for_both_modes():
+def test_matrix_with_orthonormal_inputs_is_thresholded_with_the_sum_of_weights():
     X, Y = orthonormal_inputs(30, 5), toy(n=30, shape=(4,))[1]
     model = tight(0.3, fit_intercept=False, mode_weights=(1.0, 2.0)).fit(X, Y)
     assert_allclose(model.coef_, threshold_singular_values(X.T @ Y, 0.9), atol=1e-5)
@@ -237,7 +237,7 @@ def test_moments_and_batches_give_the_same_fit():
         assert_allclose(model.objective_, expected.objective_, rtol=1e-10)
 
 
-def test_ill_conditioned_inputs_are_decomposed_themselves():
+def test_ill_conditioned_inputs_are_solved_by_svd():
     X, Y = toy()
     X = np.column_stack([X, X[:, 0] + 1e-9 * np.random.default_rng(1).normal(size=len(X))])
     model = TraceNormRegression(1.0).fit(X, Y)
@@ -245,7 +245,7 @@ def test_ill_conditioned_inputs_are_decomposed_themselves():
     assert TraceNormRegression(1.0).fit(*toy()).solver_ == "eigh"
 
 
-def test_weights_are_repeated_samples():
+def test_integer_weights_equal_repeated_samples_of_trace_norm():
     X, Y = toy()
     w = np.random.default_rng(1).integers(0, 4, len(X))
     weighted = TraceNormRegression(2.0).fit(X, Y, w)
@@ -254,7 +254,7 @@ def test_weights_are_repeated_samples():
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (3, 1, 4)])
-def test_warm_start_goes_on_from_the_last_fit(shape):
+def test_warm_start_continues_from_the_last_fit(shape):
     X, Y = toy(n=8, d0=6, shape=shape)
     cold = TraceNormRegression(0.3, tol=1e-8, max_iter=5000).fit(X, Y)
     model = TraceNormRegression(0.3, tol=1e-8, max_iter=5000, warm_start=True).fit(X, Y)
@@ -268,7 +268,7 @@ def test_warm_start_goes_on_from_the_last_fit(shape):
     assert_allclose(again.objective_, fresh.objective_, rtol=1e-7)
 
 
-def test_warm_start_starts_anew_for_data_of_another_shape():
+def test_warm_start_is_ignored_for_data_of_another_shape():
     model = TraceNormRegression(2.0, warm_start=True).fit(*toy(shape=(3, 4)))
     X, Y = toy(shape=(4, 3), seed=1)
     expected = TraceNormRegression(2.0).fit(X, Y)
@@ -276,6 +276,18 @@ def test_warm_start_starts_anew_for_data_of_another_shape():
     model.set_params(mode_weights=(1, 0, 1)).fit(X, Y)
     expected.set_params(mode_weights=(1, 0, 1)).fit(X, Y)
     assert_allclose(model.coef_, expected.coef_, atol=1e-12)
+
+
+def test_warm_start_of_partial_fit_and_its_end():
+    """A fit without warm start keeps nothing of the solver's state."""
+    X, Y = toy()
+    model = TraceNormRegression(1.0, warm_start=True, tol=1e-10).partial_fit(X, Y)
+    n_iter = model.n_iter_
+    assert model.partial_fit(X, Y).n_iter_ < n_iter
+    assert "_warm" in vars(model)
+    model.set_params(warm_start=False).partial_fit(X, Y)
+    assert "_warm" not in vars(model)
+    assert_same_state(model.fit(X, Y), TraceNormRegression(1.0, tol=1e-10).fit(X, Y))
 
 
 def test_constant_data_have_zero_coefficients():
@@ -315,7 +327,7 @@ def test_other_array_libraries_give_the_same_fit(xp):
         ({"verbose": "loud"}, "verbose"),
     ],
 )
-def test_bad_parameters_are_named_and_leave_the_estimator_as_it_was(params, message):
+def test_bad_parameters_raise_and_leave_the_estimator_as_it_was(params, message):
     X, Y = toy()
     model = TraceNormRegression().fit(X, Y)
     before = dict(vars(model.set_params(**params)))

@@ -93,7 +93,7 @@ def test_north_is_up_and_what_was_never_observed_is_no_colour():
     X, Y = toy()
     Y[:, 0, 1] = np.nan
     Y = xr.DataArray(Y, dims=("day", "lat", "lon"), coords={"lat": [60, 0, -60]})
-    found = standard_errors(RLS(missing="fill"), X, Y, n_groups=5)
+    found = standard_errors(RLS(missing="ignore"), X, Y, n_groups=5)
     ax = CoefficientDisplay(found).plot(select={0: 1}).ax_
     assert ax.yaxis_inverted()
     assert np.isnan(np.ma.filled(ax.collections[0].get_array(), np.nan)[0, 1])

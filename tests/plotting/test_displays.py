@@ -17,7 +17,7 @@ from holrr.model_selection import HOLRRCV, LRRCV, RLSCV  # noqa: E402
 from holrr.plotting import RankSurfaceDisplay, SpectrumDisplay  # noqa: E402
 from problems import toy  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
 ALPHAS = [0.1, 1.0, 10.0]
 

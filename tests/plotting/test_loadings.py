@@ -16,7 +16,7 @@ from holrr.plotting import LoadingsDisplay, RankSurfaceDisplay, SpectrumDisplay 
 from problems import toy  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:the best penalty",
+    "ignore:The best penalty",
     "ignore:n_components",
     "ignore::sklearn.exceptions.ConvergenceWarning",
 )
@@ -201,7 +201,7 @@ def test_the_names_with_the_largest_loadings_are_shown_of_many():
 def test_entries_that_were_never_observed_are_left_out():
     X, Y = toy()
     Y[:, 1] = np.nan
-    model = RLS(missing="fill").fit(X, Y)
+    model = RLS(missing="ignore").fit(X, Y)
     assert_array_equal(np.isnan(draw(model, mode=1).loadings[0][:, 0]), [False, True, False])
     both = draw(model, mode=(2, 1)).loadings[0][..., 0]
     assert_array_equal(np.isnan(both), np.isnan(Y[0]).T)

@@ -50,7 +50,7 @@ def data(kind):
 def drawn(kind):
     """Each display of a model, by name."""
     x, y = data(kind)
-    model = HOLRRCV(ranks=3).fit(x, y)
+    model = HOLRRCV(max_rank=3).fit(x, y)
     yield "loadings", LoadingsDisplay.from_estimator(model)
     yield "skill", SkillMapDisplay.from_estimator(model, x, y)
     yield "coefficients", CoefficientDisplay.from_estimator(model, x, y)

@@ -13,7 +13,8 @@ from ..data.unlabel import unlabel
 from ._errors import EXIT_USAGE, CommandError
 
 __all__ = ["KINDS", "check_choices", "make_estimator", "parse_alphas", "parse_coverage"]
-__all__ += ["parse_header", "parse_rank", "parse_sep", "parse_shape", "takes", "wants_search"]
+__all__ += ["parse_header", "parse_missing", "parse_rank", "parse_sep", "parse_shape", "takes"]
+__all__ += ["wants_search"]
 
 
 # Names in `holrr` of the models that can be asked for; with CV each is its cross-validated form.
@@ -91,9 +92,9 @@ def check_choices(options: argparse.Namespace) -> None:
         raise CommandError(f"the model {model} has no kernel", EXIT_USAGE)
     if options.cv is not None and options.cv < 2:
         raise CommandError(f"--cv must be at least 2; got {options.cv}", EXIT_USAGE)
-    if options.missing == "fill" and not takes(model, "missing"):
+    if options.missing == "ignore" and not takes(model, "missing"):
         able = ", ".join(name for name in KINDS if takes(name, "missing"))
-        raise CommandError(f"--missing fill: {model} cannot; {able} can", EXIT_USAGE)
+        raise CommandError(f"--missing ignore: {model} cannot; {able} can", EXIT_USAGE)
     if options.groups is not None and options.time_series:
         raise CommandError("--groups does not go with --time-series", EXIT_USAGE)
     several = options.alpha is not None and len(options.alpha) > 1
@@ -166,6 +167,13 @@ def parse_header(text: str) -> list[int]:
     """Numbers of lines with names, of the inputs and of the outputs."""
     what = "a number of lines with names"
     return [_number(part, what, int, lambda v: 0 <= v <= 5) for part in text.split(",")]
+
+
+def parse_missing(text: str) -> str:
+    """How missing outputs are treated; "fill" is the old name of "ignore"."""
+    if text == "fill":
+        print("holrr: note: --missing fill is now called --missing ignore", file=sys.stderr)
+    return "ignore" if text == "fill" else text
 
 
 def parse_sep(text: str) -> str:

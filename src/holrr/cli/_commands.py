@@ -106,8 +106,8 @@ def _add_fitting(add: Callable[..., Any]) -> None:
     add("--no-intercept", action="store_true", help="fit no intercept")
     standardize = "divide every input by its standard deviation; the model keeps it in mind"
     add("--standardize", action="store_true", help=standardize)
-    holes = "fill: blank cells and NaN in Y are missing outputs, and the fit goes by the others"
-    add("--missing", choices=("raise", "fill"), help=holes)
+    missing = "ignore: blank cells and NaN in Y are missing outputs, which the fit leaves out"
+    add("--missing", type=choices.parse_missing, choices=("raise", "ignore"), help=missing)
     shape = "shape of one sample of Y, for formats that hold only matrices"
     add("--output-shape", type=choices.parse_shape, metavar="D1,D2", help=shape)
 
@@ -154,7 +154,7 @@ def _fit(options: argparse.Namespace) -> None:
     Y = Y.values if isinstance(Y, Plain) else Y
     options.sample_dim = sample_dimension(options.sample_dim, X, Y, None)
     kernel = choices.takes(options.model, "kernel")
-    if kernel or options.time_series or options.missing == "fill":
+    if kernel or options.time_series or options.missing == "ignore":
         X, Y = in_memory(X), in_memory(Y)
     estimator, scale = choices.make_estimator(options, X, Y), Standardizer(options.sample_dim)
     search = {"groups": groups} if choices.wants_search(options) else {}

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.arrays import comes_from
+from ..data.arrays import comes_from, ignores_missing
 from ..data.labels import row_index
 from ._errors import EXIT_USAGE, CommandError
 from ._files import Place, reading
@@ -73,7 +73,7 @@ def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any,
         _check_apart(inputs, outputs)
     X = _taken(options.X, source, _in_order(source, inputs, model, options.X))
     if isinstance(other, Table):
-        other.holes = "fill" in (getattr(options, "missing", None), getattr(model, "missing", None))
+        other.allow_missing = ignores_missing(options) or ignores_missing(model)
     Y = _complete(_taken(options.Y or options.X, other, outputs))
     return *_labelled_alike(X, Y, options.sample_dim), groups
 

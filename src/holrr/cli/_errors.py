@@ -45,7 +45,7 @@ def one_line(error: BaseException) -> str:
     """The message of an exception without line breaks; its type where it says nothing."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    text = " ".join(str(error).split()).replace('missing="fill"', "--missing fill")
+    text = " ".join(str(error).split()).replace('missing="ignore"', "--missing ignore")
     if not text:
         return type(error).__name__
     known = isinstance(error, (CommandError, ValueError, TypeError, OSError, ImportError))

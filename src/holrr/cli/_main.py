@@ -13,7 +13,7 @@ from .._version import __version__
 from ._commands import add_commands
 from ._errors import EXIT_OK, EXIT_USAGE, exit_code_of, one_line
 
-__all__ = ["run"]
+__all__ = ["main"]
 
 OVERVIEW = """\
 usage: holrr COMMAND [options]
@@ -46,8 +46,32 @@ exit codes
 """
 
 
-def run(arguments: Sequence[str] | None) -> int:
-    """Run the command line, see `main`."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after ``holrr``; those of the process by default.
+
+    Returns
+    -------
+    int
+        Exit code, see ``holrr --help``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.cli import main
+    >>> from holrr.datasets import make_tensor_regression
+    >>> X, Y = make_tensor_regression(60, 4, (3, 2), rank=2, snr=1, random_state=0)
+    >>> np.savez("data.npz", X=X, Y=Y)
+    >>> main(["fit", "data.npz:X", "data.npz:Y", "-o", "model.holrr"])
+    model          HOLRR
+    ...
+    saved to model.holrr
+    0
+    """
     parser = _parser()
     try:
         options = parser.parse_args(arguments)

@@ -96,7 +96,7 @@ def _folds(cv: Any) -> str:
 def _certificate(model: Any) -> list[tuple[str, str]]:
     objective = getattr(model, "objective_", None)
     bound = getattr(model, "lower_bound_", None)
-    if objective is None or not bound or math.isnan(bound):  # outputs with holes have none
+    if objective is None or not bound or math.isnan(bound):  # fits with missing outputs have none
         return []
     return [("certificate", f"objective at most {objective / bound:.4f} times the minimum")]
 

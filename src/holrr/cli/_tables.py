@@ -37,8 +37,8 @@ class Table:
     columns: list[Hashable]
     named: bool = True
     has_labels: bool = False
-    # Whether blank cells are missing numbers, and no mistakes.
-    holes: bool = False
+    # Whether blank cells are missing numbers; if not, they are an error.
+    allow_missing: bool = False
     pick: Callable[..., Any]
     labels: Callable[..., np.ndarray]
 

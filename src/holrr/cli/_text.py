@@ -117,7 +117,7 @@ class TextTable(Table):
                 comments=None,
                 quotechar='"',
                 usecols=where,
-                converters=_or_nan if self.holes else None,
+                converters=_or_nan if self.allow_missing else None,
             )
         except ValueError as error:
             # NumPy counts rows from zero; an editor counts lines from one.

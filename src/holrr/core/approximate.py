@@ -1,8 +1,9 @@
-"""Structures of coefficients, and approximations of the whitened tensor Z by tensors that have them.
+"""Structures of coefficients, and approximations of the whitened tensor Z that have them.
 
-A structure (full rank, low matrix rank, low multilinear rank) is a record with the rank that the user
-asked for and one operation: it approximates the whitened tensor `Z` of a problem by a tensor `V` of
-that rank. Linear models, kernels, searches and fits with missing outputs all use the same records.
+A structure (full rank, low matrix rank, low multilinear rank) is a record with the rank that the
+user asked for and one operation: it approximates the whitened tensor `Z` of a problem by a tensor
+`V` of that rank. Linear models, kernels, searches and fits with missing outputs all use the same
+records.
 
 `hosvd` projects every mode onto its leading singular vectors: optimal for one mode (Eckart and
 Young), within a factor of p + 1 of the optimum for p + 1 modes. `hooi` goes on from there by
@@ -26,7 +27,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -543,7 +544,7 @@ class MultilinearRank:
         options = {"output_bases": bases, "rotate": mask is not None, **problem.known()}
         found = hosvd(problem.Z, rank, **options)
         if self.refine:
-            rounds = {"max_iter": self.max_iter, "tol": self.tol}
+            rounds: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
             found = hooi(problem.Z, found, residual=problem.residual, **rounds)
         return found.masked(mask)
 
@@ -556,7 +557,26 @@ class MultilinearRank:
         return hooi(problem.Z, start, max_iter=1)
 
 
-Structure = FullRank | MatrixRank | MultilinearRank
+class Structure(Protocol):
+    """The constraint on coefficients, as a record that can approximate Z.
+
+    `FullRank`, `MatrixRank` and `MultilinearRank` are structures; CONTRIBUTING shows another one.
+    """
+
+    @property
+    def needs_response_grams(self) -> bool:
+        """Whether the Gram matrices of the raw outputs are needed."""
+
+    def check(self, n_inputs: int, output_shape: Sequence[int]) -> tuple[RankSpec, ...]:
+        """The rank of each mode that is reduced, checked; input mode first."""
+
+    def n_leading(self, n_inputs: int, output_shape: Sequence[int]) -> int | None:
+        """Number of input directions of Z that `approximate` reads; None for all."""
+
+    def approximate(
+        self, problem: Whitened, n_inputs: int, mask: np.ndarray | None = None
+    ) -> Approximation:
+        """A tensor of this structure near Z, its core multiplied by a mask if there is one."""
 
 
 # ---------------------------------------------------------------- ranks as a user writes them

@@ -13,8 +13,8 @@ __all__ = ["BadEntryError", "check_finite", "unit_of"]
 
 _ABOUT_OTHERS = "Drop these samples or impute the values first."
 _ABOUT_MISSING = (
-    "If such entries are missing outputs, RLS, LRR, HOLRR and their searches fit the other entries of "
-    'data in memory with missing="ignore". Otherwise drop these samples or impute the values first.'
+    "If such entries are missing outputs, RLS, LRR, HOLRR and their searches fit the other entries "
+    'of data in memory with missing="ignore". Otherwise drop these samples or impute the values.'
 )
 
 
@@ -52,8 +52,8 @@ class BadEntryError(ValueError):
 
     def __str__(self) -> str:
         return (
-            f"{self.prefix}{self.name} contains {self.what} at index {self.index} (the first one, in "
-            f"sample {self.index[0]}); every entry must be finite. {self.hint}"
+            f"{self.prefix}{self.name} contains {self.what} at index {self.index} (the first one, "
+            f"in sample {self.index[0]}); every entry must be finite. {self.hint}"
         )
 
     def moved(self, rows: slice | np.ndarray, box: Sequence[slice] = ()) -> BadEntryError:

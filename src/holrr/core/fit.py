@@ -1,8 +1,8 @@
 """From an approximation in whitened coordinates to a fitted model.
 
-`solve` approximates, `lift` maps coefficients back, `fit_approximation` collects everything that is
-known of the fit, and the methods of `Fit` undo what was done to the data before: weights of outputs (`unweighted`) and units
-(`rescaled`).
+`lift` maps coefficients back, `fit_approximation` collects everything that is known of the fit, and
+the methods of `Fit` undo what was done to the data before: weights of outputs (`unweighted`) and
+units (`rescaled`).
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Fit:
         )
 
     def to_device_of(self, like: Array) -> Fit:
-        """Coefficients and intercept on the device of `like`: small problems are solved elsewhere."""
+        """Coefficients and intercept on the device of `like`."""
         return replace(
             self,
             tucker=self.tucker.to_device_of(like),
@@ -187,5 +187,6 @@ def _dtype_for(dtype: Any, coef: Tucker, intercept: Array) -> Any:
         if not bool(xp.any(xp.stack(lost))):  # one question, since an accelerator is waited for
             return wide
     raise ValueError(
-        "y is so large, and X or the penalty so small, that the coefficients overflow: scale X or y."
+        "The coefficients overflow, since y is very large, or X or the penalty very small: scale X "
+        "or y."
     )

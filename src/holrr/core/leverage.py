@@ -1,13 +1,13 @@
 """Noise and leverage of a ridge fit.
 
-The hat matrix ``H = X (X'X + alpha I)^-1 X'`` maps outputs to fitted values. Its trace is the number
-of degrees of freedom. With the leverage ``h(x) = (x - mx)' (X'X + alpha I)^-1 (x - mx)`` a new
-observation of output j has the standard deviation
+The hat matrix ``H = X (X'X + alpha I)^-1 X'`` maps outputs to fitted values. Its trace is the
+number of degrees of freedom. With the leverage ``h(x) = (x - mx)' (X'X + alpha I)^-1 (x - mx)`` a
+new observation of output j has the standard deviation
 
     sigma_j sqrt(1 + 1/n + h(x))
 
-about its prediction. For a kernel, ``h(x) = (k(x, x) - k_x' (K + alpha I)^-1 k_x) / alpha``. A fit of
-lower rank has fewer degrees of freedom and less leverage: both are multiplied by its number of
+about its prediction. For a kernel, ``h(x) = (k(x, x) - k_x' (K + alpha I)^-1 k_x) / alpha``. A fit
+of lower rank has fewer degrees of freedom and less leverage: both are multiplied by its number of
 parameters over that of the ridge fit.
 """
 

@@ -50,7 +50,8 @@ __all__ += ["weighted_mean"]
 M = TypeVar("M", bound="CentredMoments")
 # From how many rows on the centre is the mean of one out of how many.
 _CENTRE_ROWS, _CENTRE_STEP = 4096, 16
-# Bytes of a block that has to be copied (centred inputs, shifted outputs): small compared with the data.
+# Bytes of a block that has to be copied (centred inputs, shifted outputs): small compared with the
+# data.
 _HOST_BLOCK, _DEVICE_BLOCK = 2**22, 2**30
 # Fewest rows, for each column of the basis, that a thread is started for: it has its own sums.
 _ROWS_OF_A_THREAD = 16
@@ -289,8 +290,8 @@ def _to_device_of(m: M, like: Array) -> M:
 def _centre(X: Array, w: Array | None, weight: float) -> Array:
     """What to subtract before squaring: the mean of the rows, or, of many, of every sixteenth.
 
-    The correction for the difference is at worst sixteen times the squares about the mean: about one
-    digit.
+    The correction for the difference is at worst sixteen times the squares about the mean: about
+    one digit.
     """
     if w is not None or X.shape[0] < _CENTRE_ROWS or not is_numpy_array(X) or X.dtype != np.float64:
         return weighted_mean(X, w, weight)

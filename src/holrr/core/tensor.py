@@ -4,8 +4,8 @@ The mode-n unfolding puts mode n along the rows and the other modes, in their or
 quickest, along the columns. No formula of the library depends on the order of the columns.
 
 A whitened tensor Z that is larger than memory is a memory map. The Gram matrices, mode products and
-norms that the approximations need of it are sums over chunks along some mode (`chunks`). A tensor in
-memory is one chunk, so that one formula serves both.
+norms that the approximations need of it are sums over chunks along some mode (`chunks`). A tensor
+in memory is one chunk, so that one formula serves both.
 """
 
 from __future__ import annotations
@@ -227,6 +227,8 @@ class Tucker:
     ((1, 1), array([[1. , 0.5]]))
     >>> T.astype(np.float32).to_device_of(np.ones(1)).core.dtype
     dtype('float32')
+    >>> T.expanded().shape  # the output factors only
+    (1, 2)
     """
 
     core: Array

@@ -1,9 +1,9 @@
 """Limits on the threads of the linear algebra (BLAS), and sums and maps in threads of our own.
 
-The number of BLAS threads belongs to the whole process. A context that puts back the number it found
-is wrong where two of them overlap in different threads: the second puts back what the first had set.
-So `limit_threads` counts the limits in force, under a lock: the smallest holds, and the original
-numbers return when the last limit ends.
+The number of BLAS threads belongs to the whole process. A context that puts back the number it
+found is wrong where two of them overlap in different threads: the second puts back what the first
+had set. So `limit_threads` counts the limits in force, under a lock: the smallest holds, and the
+original numbers return when the last limit ends.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from threadpoolctl import ThreadpoolController
 __all__ = ["add_lists", "few_threads_for", "limit_threads", "map_in_threads", "n_threads_for"]
 __all__ += ["sum_in_threads"]
 
-# Multiply-adds up to which a single BLAS thread is used. Fits of 5e7, 5e8 and 2e9 on two cores, with
-# one thread and with two: 13, 25, 74 and 24, 190, 1400 ms beside some other work, 17, 170, 500 and
-# 230, 810, 3000 ms beside two busy loops. Above it two idle cores save half of the time.
+# Multiply-adds up to which a single BLAS thread is used. Fits of 5e7, 5e8 and 2e9 on two cores,
+# with one thread and with two: 13, 25, 74 and 24, 190, 1400 ms beside some other work, 17, 170, 500
+# and 230, 810, 3000 ms beside two busy loops. Above it two idle cores save half of the time.
 SMALL_WORK = 4e8
 # Below, the linear algebra uses one thread by itself, and a limit takes longer than the work.
 TINY_WORK = 8192
@@ -140,7 +140,7 @@ def add_lists(lists: Iterable[list[Any]]) -> list[Any]:
 
 
 def map_in_threads(f: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """Results of `f` for each item, by as many threads as the BLAS has, with one BLAS thread each."""
+    """Results of `f` for each item, by as many threads as the BLAS has."""
     n = min(n_threads_for(math.inf), len(items))
     with limit_threads(1):
         if n <= 1:

@@ -1,4 +1,4 @@
-"""The door: whatever a user has becomes checked arrays, or a source that is read in blocks."""
+"""Validation and labels of data, and scaling that keeps labels."""
 
 from .labels import Grid, Labels
 from .scaling import Standardizer

@@ -242,7 +242,8 @@ def features_of(X: Any, inputs: Sequence[Grid] = ()) -> tuple[int, np.ndarray | 
         return len(names), np.array(names, dtype=object)
     scratch = BaseEstimator()
     validate_data(scratch, _table_of(X), skip_check_array=True, reset=True)
-    return scratch.n_features_in_, getattr(scratch, "feature_names_in_", None)
+    # What is no matrix has no number of features; the checks of the data raise for it later.
+    return getattr(scratch, "n_features_in_", 0), getattr(scratch, "feature_names_in_", None)
 
 
 def check_features(estimator: BaseEstimator, X: Any, inputs: Sequence[Grid] = ()) -> None:

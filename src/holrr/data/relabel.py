@@ -132,7 +132,9 @@ def to_xarray(model: Any) -> Any:
     coords = {**coords, **outputs.coords}
     inputs = _input_axes(model, labels, names, coords)
     taken = {*names, *coords, *inputs.dims, *inputs.coords}
-    found = {free("intercept", taken): (names[1:], to_numpy(np.asarray(model.intercept_)))}
+    b = model.intercept_
+    intercept = np.asarray(b) if isinstance(b, float) else to_numpy(b)
+    found = {free("intercept", taken): (names[1:], intercept)}
     if hasattr(model, "coef_"):
         values = to_numpy(model._dense_coef()).reshape(inputs.shape + outputs.shape)
         found[free("coef", taken)] = (inputs.dims + names[1:], values)
@@ -142,7 +144,7 @@ def to_xarray(model: Any) -> Any:
     if hasattr(model, "dual_coef_"):
         inputs = Grid((free("kernel_center", taken),), model.tucker_.shape[:1])
     for k, factor in enumerate(model.factors_):
-        grid = Grid(names[k : k + 1], (len(factor),)) if k else inputs
+        grid = Grid(names[k : k + 1], (factor.shape[0],)) if k else inputs
         values = to_numpy(factor).reshape(*grid.shape, -1)
         found[free(f"factor_{names[k]}", taken)] = ((*grid.dims, ranks[k]), values)
     if hasattr(model, "cv_results_"):

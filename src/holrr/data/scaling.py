@@ -71,7 +71,7 @@ class Standardizer(TransformerMixin, BaseEstimator):
             return self
         checked = check_inputs(X)
         self.n_features_in_, names = features_of(X)
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = names
         self.scaling_ = {

@@ -1,7 +1,7 @@
 """Labelled objects as arrays: the labels of xarray, pandas and polars objects become `Labels`.
 
-`unlabel` takes inputs and outputs of a fit or a score apart into arrays and labels; `relabel` is the
-way back.
+`unlabel` takes inputs and outputs of a fit or a score apart into arrays and labels; `relabel` is
+the way back.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Validation: whatever a user passes becomes checked samples in memory, or a stream of blocks.
 
-Every `fit`, `partial_fit`, `predict` and `score` begins here, and only here is data judged. Nothing is
-written to the estimator: names and labels come back as a record, which `fit` assigns at its end.
+Every `fit`, `partial_fit`, `predict` and `score` begins here, and only here is data judged. Nothing
+is written to the estimator: names and labels come back as a record, which `fit` assigns at its end.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ def validate(
     stream : bool
         Whether data on disk or of Dask may be read in blocks; if not, they are read whole.
     """
-    arrays = [A for A in (X, y, sample_weight, groups) if A is not None]
-    plain = {type(A) for A in arrays} == {np.ndarray} and X.ndim == 2
+    others = [A for A in (y, sample_weight, groups) if A is not None]
+    plain = {type(A) for A in (X, *others)} == {np.ndarray} and X.ndim == 2
     if plain and first and getattr(estimator, "output_shape", None) is None:
         # NumPy arrays carry no labels and are in memory.
         return _samples(Unlabelled(X, y, sample_weight, None, ())), Names(X.shape[1])

@@ -13,8 +13,9 @@ _RENAMED = {
     "_fitted_features": "_features",
 }
 # Fitted attributes that a search has from its final model.
-_OF_MODEL = ("tucker_", "intercept_", "solver_", "objective_", "lower_bound_", "energy_")
-_OF_MODEL += ("spectra_", "n_iter_", "n_dropped_", "_hat", "_noise", "rank_", "labels_")
+_OF_MODEL = ["tucker_", "intercept_", "solver_", "objective_", "lower_bound_", "energy_"]
+_OF_MODEL += ["spectra_", "n_iter_", "n_dropped_", "_hat", "_noise", "rank_", "labels_"]
+_OF_MODEL += ["history_", "penalty_max_"]
 # Parameters of the final model that a search has as fitted attributes.
 _CHOSEN = {"alpha": "alpha_", "penalty": "penalty_", "beta": "beta_"}
 

@@ -1,4 +1,4 @@
-"""The kernels that a search tries: those the user lists, with widths scaled to the data by default."""
+"""The kernels that a search tries, with widths scaled to the data by default."""
 
 from __future__ import annotations
 

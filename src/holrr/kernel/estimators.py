@@ -139,6 +139,15 @@ class KernelRegressor(TensorRegressor):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> from holrr import KernelRLS
+        >>> from holrr.datasets import make_tensor_regression
+        >>> X, Y = make_tensor_regression(60, 4, (3, 2), rank=2, snr=1, random_state=0)
+        >>> model = KernelRLS(n_components=9, random_state=0).partial_fit(X[:30], Y[:30])
+        >>> model.partial_fit(X[30:], Y[30:]).moments_.n_samples
+        60
         """
         data, names, seen = check_batch(self, X, y, sample_weight)
         options = self._options()
@@ -167,7 +176,7 @@ class KernelRegressor(TensorRegressor):
         features: Landmarks | None = None,
         moments: Moments | None = None,
     ) -> Any:
-        """Assign the attributes of a fit: exact with the inputs, or with the features of landmarks."""
+        """Assign the attributes of a fit, exact (with inputs) or with landmarks (features)."""
         structure, attributes = self._structure(), {}
         if isinstance(structure, MultilinearRank):
             attributes = {"rank_": fit.tucker.rank, "n_iter_": fit.n_iter}
@@ -253,8 +262,8 @@ class KernelRegressor(TensorRegressor):
         points, given = to_numpy(self.X_fit_), self.landmarks
         if given is not None and not np.array_equal(to_numpy(check_inputs(given)), points):
             raise ValueError(
-                "partial_fit cannot continue with other landmarks than those of the batches before. "
-                "Set them back, or start anew with fit or a clone."
+                "partial_fit cannot continue with other landmarks than those of the batches "
+                "before. Set them back, or start anew with fit or a clone."
             )
         return self._landmarks()
 
@@ -294,8 +303,8 @@ class KernelRLS(KernelRegressor):
         Whether the features are centred, too, where an intercept is fitted. Only then is the
         intercept optimal, and only then does the linear kernel give what `RLS` does.
     solver : {"auto", "cholesky", "eigh"}, default="auto"
-        "cholesky" factorises ``K + alpha I``, "eigh" decomposes `K`. "auto" uses "cholesky" unless `K` is
-        ill-conditioned.
+        "cholesky" factorises ``K + alpha I``, "eigh" decomposes `K`. "auto" uses "cholesky" unless
+        `K` is ill-conditioned.
     n_components : int, default=None
         Number of landmarks of the Nystroem approximation, which are drawn from the samples. Memory
         and time then grow no faster than the number of samples, and `partial_fit` takes more of

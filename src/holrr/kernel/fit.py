@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.approximate import FullRank, Structure
+from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.fit import Fit, fit_approximation
 from ..core.leverage import std_factor
 from ..core.namespace import Array, namespace_of, to_device_of
@@ -44,9 +44,9 @@ class KernelOptions:
 
 def limited(structure: Structure, output_shape: tuple[int, ...]) -> Structure:
     """The structure with at most as many input directions as outputs: more add nothing."""
-    if isinstance(structure, FullRank):
-        return structure
-    return replace(structure, max_directions=math.prod(output_shape))
+    if isinstance(structure, (MatrixRank, MultilinearRank)):
+        return replace(structure, max_directions=math.prod(output_shape))
+    return structure
 
 
 def fit_samples(
@@ -85,7 +85,8 @@ def fit_samples(
         with few_threads_for(n * math.prod(problem.Z.shape)):
             found = structure.approximate(problem, n, mask)
             fit = fit_approximation(problem, found, options.fit_intercept)
-    if kernel.name == "precomputed":  # k(x, x) of other samples is not known
+    if kernel.name == "precomputed" and fit.hat is not None:
+        # k(x, x) of other samples is not known: the largest one of the training samples is used.
         xp = namespace_of(X)
         fit = replace(fit, hat={**fit.hat, "diagonal": float(xp.max(xp.linalg.diagonal(X)))})
     return fit.rescaled(1.0, data.y_unit)
@@ -135,10 +136,8 @@ def kernel_std_factor(
     features : Landmarks or None
     """
     xp = namespace_of(K)
-    if "diagonal" in hat:
-        norms = xp.full_like(K[:, 0], hat["diagonal"])
-    else:
-        norms = kernel.diagonal(X)
+    known = hat.get("diagonal")
+    norms = kernel.diagonal(X) if known is None else xp.full_like(K[:, 0], known)
     if features is not None:
         phi = K @ to_device_of(features.Q / features.s, K)
         lacking = xp.clip(norms - xp.sum(phi * phi, axis=1), 0.0, None)

@@ -127,8 +127,8 @@ def landmark_folds(
     """
     features = [Landmarks.of(kernel_function(spec), points) for spec in specs]
     partition = is_partition(splits, data.n_samples)
-    in_memory = isinstance(data, Samples)
-    y_unit = data.y_unit if in_memory else 1.0
+    samples = data if isinstance(data, Samples) else None
+    y_unit = 1.0 if samples is None else samples.y_unit
 
     @lru_cache(maxsize=1)  # of one kernel at a time
     def moments(candidate: int) -> list[tuple[Moments, Moments]]:
@@ -144,8 +144,9 @@ def landmark_folds(
         if partition:
             train, test = moments(candidate)[fold]
         else:
+            assert samples is not None
             of = features[candidate].moments_of
-            train, test = (of(data, index, response_grams) for index in splits[fold])
+            train, test = (of(samples, index, response_grams) for index in splits[fold])
         found = spectral_from_moments(centred(train))
         return found, HeldOut.from_moments(found, test)
 
@@ -154,17 +155,18 @@ def landmark_folds(
         return spectral_from_moments(centred(total)), total.weight
 
     def residuals(fold: int, candidate: int, fit: Fit) -> FoldResiduals | MomentResiduals:
-        if not in_memory:
+        if samples is None:
             return MomentResiduals(fit, moments(candidate)[fold][1])
         test, map_, hat = splits[fold][1], features[candidate], fit.hat
         assert hat is not None
-        X = take(data.X, test)
+        X = take(samples.X, test)
         phi, xp = map_.kernel(X, points) @ (map_.Q / map_.s), namespace_of(X)
         norms = map_.kernel.diagonal(X) - xp.sum(phi * phi, axis=1)
         about = phi - hat["mean"]
         norms = xp.clip(norms, 0.0, None) + xp.sum(about * about, axis=1)
         factor = std_factor(hat, phi, norms)
-        return FoldResiduals.of(fit, phi, factor, residual_outputs(data.Y), data.w, test)
+        Y = residual_outputs(samples.Y)
+        return FoldResiduals.of(fit, phi, factor, Y, samples.w, test)
 
     def refit(candidate: int, options: KernelOptions, mask: np.ndarray | None) -> Fit:
         total = features[candidate].moments(data, response_grams)
@@ -182,7 +184,7 @@ def landmark_folds(
         prepare=(lambda candidate: moments(candidate)) if partition else (lambda candidate: None),
         n_candidates=len(specs),
         y_unit=y_unit,
-        device=None if not in_memory or on_host(data.X) else data.X,
+        device=None if samples is None or on_host(samples.X) else samples.X,
     )
 
 

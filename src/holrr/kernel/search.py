@@ -25,6 +25,7 @@ from ..model_selection.linear import (
     resolve_selection,
     search_attributes,
     shared_parameters,
+    warn_of_caps,
 )
 from ..model_selection.pruning import pruned_surface
 from ..model_selection.search import Choice, SearchOptions, run_search
@@ -103,12 +104,15 @@ class KernelSearch(Search):
             points = choose_landmarks(data, kernel, self.n_components, given, self.random_state)
             folds = landmark_folds(data, splits, specs, points, **details)
         else:
+            assert isinstance(data, Samples)
             folds = kernel_folds(data, splits, specs, **details)
         found = run_search(folds, options, self._fit_options)
         chosen = specs[found.choice.candidate]
         model = self._model(found.choice, chosen, points)
-        kept = {"inputs": data.X} if points is None else {"features": model._draw_features(data)}
-        model._assign_fit(found.fit, names, **kept)
+        if isinstance(data, Samples) and points is None:
+            model._assign_fit(found.fit, names, inputs=data.X)
+        else:
+            model._assign_fit(found.fit, names, features=model._draw_features(data))
         found.results["kernels"] = specs
         attributes = search_attributes(found, model, folds.y_unit)
         attributes["n_iter_"] = vars(model).get("n_iter_")
@@ -119,6 +123,7 @@ class KernelSearch(Search):
     # ------------------------------------------------------------ steps
 
     def _options(self) -> SearchOptions:
+        warn_of_caps(self)
         return SearchOptions(
             name=type(self).__name__,
             grid=self._grid,

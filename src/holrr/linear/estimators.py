@@ -1,4 +1,4 @@
-"""Estimators that are linear in the inputs: ridge, low-rank and higher-order low-rank regression."""
+"""Linear estimators: ridge, low-rank and higher-order low-rank regression."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ class LinearRegressor(TensorRegressor):
         ----------
         X : array of shape (n_samples, n_features)
             NumPy, or any library that follows the array API standard (torch, cupy, ...); the fit is
-            computed where the arrays are. Memory maps, HDF5 and Zarr arrays are read in blocks, Dask
-            arrays are reduced on the active scheduler (see docs/streaming.md).
+            computed where the arrays are. Memory maps, HDF5 and Zarr arrays are read in blocks,
+            Dask arrays are reduced on the active scheduler (see docs/streaming.md).
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0; p = 0 are scalar targets.
         sample_weight : array of shape (n_samples,), optional
@@ -138,11 +138,13 @@ class LinearRegressor(TensorRegressor):
         warn_renamed(self)
         refuse_output_weight(self.output_weight, "moments")
         data, names, seen = check_batch(self, X, y, sample_weight)
-        options, never = self._options(), np.False_
+        options, never = self._options(), np.zeros((), dtype=bool)
         if options.ignore_missing and isinstance(data, Samples) and has_missing(data):
             data, never = without_missing_slices(options.structure, data)
         if seen is not None:
-            check_same_missing(never, np.isnan(to_numpy(np.asarray(self.intercept_))))
+            before = self.intercept_
+            before = before if isinstance(before, float) else to_numpy(before)
+            check_same_missing(never, np.isnan(before))
         moments = add_batch(data, seen, names, options.structure.needs_response_grams)
         fit = fit_moments(moments, options)
         if np.any(never):
@@ -179,7 +181,7 @@ class LinearRegressor(TensorRegressor):
         self, fit: Fit, names: Names, n_dropped: int | None = None, moments: Moments | None = None
     ) -> Any:
         """Assign the attributes of a fit; ranks and rounds by the kind of structure."""
-        structure, attributes = self._structure(), {}
+        structure, attributes = self._structure(), dict[str, Any]()
         ignores = ignores_missing(self) and n_dropped is not None
         if isinstance(structure, MultilinearRank):
             attributes["rank_"] = fit.tucker.rank
@@ -213,7 +215,8 @@ class RLS(LinearRegressor):
         Whether NaN and masked entries of y are an error or are left out of the objective. See
         docs/missing.md.
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        As in `HOLRR`. The outputs of ridge regression are independent, so only zeros have an effect.
+        As in `HOLRR`. The outputs of ridge regression are independent, so only zeros have an
+        effect.
     output_shape, sample_dim
         As in `HOLRR`.
 
@@ -494,15 +497,15 @@ class HOLRR(LinearRegressor):
         )
 
 
-# ---------------------------------------------------------------- shared by linear and penalised models
+# ---------------------------------------------------------------- shared with other estimators
 
 
 def warn_renamed(estimator: Any) -> None:
     """Warn where a parameter has the value of an older version."""
     if getattr(estimator, "missing", "raise") == "fill":
         warn(
-            'missing="fill" is now called missing="ignore", since the fit leaves missing entries out; '
-            "the old name will be removed in version 1.0.",
+            'missing="fill" is now called missing="ignore", since the fit leaves missing entries '
+            "out; the old name will be removed in version 1.0.",
             FutureWarning,
         )
 

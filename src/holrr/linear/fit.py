@@ -1,7 +1,7 @@
 """Linear fits: from samples, streams or moments to a `Fit`.
 
 The way is the same for all structures: whiten the data (`core.spectral`), approximate the whitened
-tensor and map it back (`core.fit.solve`), and undo weights and units.
+tensor (`core.approximate`), map it back (`core.fit`), and undo weights and units.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from ..core.approximate import Structure
 from ..core.checks import BadEntryError
 from ..core.fit import Fit, fit_approximation, scaled_alpha
+from ..core.moments import CentredMoments
 from ..core.output_weights import check_output_weight, scale_outputs
 from ..core.spectral import check_moments, whiten_arrays, whiten_moments
 from ..core.threads import few_threads_for
@@ -23,7 +24,6 @@ from ..data.labels import Labels
 from ..data.unlabel import unlabel_output_weight
 from ..data.validation import Samples
 from ..missing.fit import check_no_infinity, drop_unobserved, fit_missing, has_missing
-from ..streaming.moments import Moments
 from ..streaming.problems import whiten_stream
 from ..streaming.stream import Stream
 
@@ -103,8 +103,9 @@ def fit_data(
             fit_intercept=options.fit_intercept,
             response_grams=options.structure.needs_response_grams,
         )
-        found = options.structure.approximate(problem, scaled.X.shape[1], mask)
-        fit = fit_approximation(problem, found, options.fit_intercept)
+        with few_threads_for(given.n_features**2 * math.prod(given.output_shape)):
+            found = options.structure.approximate(problem, scaled.X.shape[1], mask)
+            fit = fit_approximation(problem, found, options.fit_intercept)
     fit = fit.rescaled(scaled.x_unit, scaled.y_unit)
     if weights is not None:
         fit = fit.unweighted(weights)
@@ -120,16 +121,19 @@ def _fit_stream(data: Stream, options: LinearOptions, mask: np.ndarray | None) -
         fit_intercept=options.fit_intercept,
         response_grams=options.structure.needs_response_grams,
     )
-    found = options.structure.approximate(problem, data.n_features, mask)
-    return fit_approximation(problem, found, options.fit_intercept).rescaled(1.0, 1.0)
+    with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
+        found = options.structure.approximate(problem, data.n_features, mask)
+        return fit_approximation(problem, found, options.fit_intercept).rescaled(1.0, 1.0)
 
 
-def fit_moments(moments: Moments, options: LinearOptions, mask: np.ndarray | None = None) -> Fit:
+def fit_moments(
+    moments: CentredMoments, options: LinearOptions, mask: np.ndarray | None = None
+) -> Fit:
     """Fit a model to moments.
 
     Parameters
     ----------
-    moments : Moments
+    moments : CentredMoments
     options : LinearOptions
     mask : array of shape (R0, ...), optional
         Multiplies the core: a mixture of the fits of many ranks.
@@ -143,7 +147,7 @@ def fit_moments(moments: Moments, options: LinearOptions, mask: np.ndarray | Non
         return fit_approximation(problem, found, options.fit_intercept).rescaled(1.0, 1.0)
 
 
-def check_linear_moments(moments: Moments, structure: Structure, solver: str) -> None:
+def check_linear_moments(moments: CentredMoments, structure: Structure, solver: str) -> None:
     """Raise where moments lack what a fit needs, or parameters do not suit them."""
     if structure.needs_response_grams and moments.response_grams is None:
         raise ValueError(

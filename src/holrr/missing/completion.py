@@ -4,12 +4,12 @@ The objective counts observed entries only,
 
     f(W, b) = sum over observed w (y - b - <x, W>)^2 + alpha ||W||^2 .
 
-Imputing the missing entries by the predictions of a fit gives the objective of complete outputs, which
-lies above `f` and touches it at that fit (majorisation). So imputing and refitting in turn never
-increases `f` where the refit does not increase the objective that it is given: exact approximations
-do not, nor do alternating least squares that start from the current bases (`complete`). The plain
-iteration is slow where much is missing. It is extrapolated (Anderson), and an extrapolation that
-would increase `f` is replaced by the plain step.
+Imputing the missing entries by the predictions of a fit gives the objective of complete outputs,
+which lies above `f` and touches it at that fit (majorisation). So imputing and refitting in turn
+never increases `f` where the refit does not increase the objective that it is given: exact
+approximations do not, nor do alternating least squares that start from the current bases
+(`complete`). The plain iteration is slow where much is missing. It is extrapolated (Anderson), and
+an extrapolation that would increase `f` is replaced by the plain step.
 
 Ridge regression has no constraint that couples its outputs, and its solution is direct: one problem
 for each pattern of missing entries (`complete_ridge`).
@@ -41,7 +41,7 @@ from .observed import Observed
 __all__ = ["Completion", "complete", "complete_ridge", "complete_structure"]
 
 # Rounds, and when they end, of low-rank regression with missing outputs.
-_MATRIX_ROUNDS = {"max_iter": 500, "tol": 1e-7}
+_MATRIX_ROUNDS: dict[str, Any] = {"max_iter": 500, "tol": 1e-7}
 
 # Rounds that an extrapolation looks back on.
 _MEMORY = 4
@@ -106,22 +106,23 @@ def complete_structure(
     """
     if isinstance(structure, FullRank):
         return complete_ridge(observed, alpha)
-    if isinstance(structure, MultilinearRank) and structure.subspaces == "response":
-        raise ValueError(
-            "subspaces='response' needs complete outputs, and entries of y are missing; use "
-            "subspaces='fitted'."
-        )
+    if not isinstance(structure, (MatrixRank, MultilinearRank)):
+        raise TypeError(f"{type(structure).__name__} cannot be fitted to missing outputs.")
     rank, r = structure.check(n_features, observed.shape), observed.samples.s.size
     if isinstance(structure, MatrixRank):
         full, rounds = [min(r, math.prod(observed.shape))], _MATRIX_ROUNDS
     else:
+        if structure.subspaces == "response":
+            raise ValueError(
+                "subspaces='response' needs complete outputs, and entries of y are missing; use "
+                "subspaces='fitted'."
+            )
         full = [r, *observed.shape]
         rounds = {"max_iter": structure.max_iter, "tol": structure.tol}
+        structure = replace(structure, refine=False)
     is_full = all(not isinstance(R, float) and R >= d for R, d in zip(rank, full, strict=True))
     if is_full or any(isinstance(R, float) for R in rank):
         ridge = complete_ridge(observed, alpha)
-        if isinstance(structure, MultilinearRank):
-            structure = replace(structure, refine=False)
         found = structure.approximate(ridge.problem, n_features)
         if is_full:
             return replace(ridge, found=found)
@@ -264,12 +265,12 @@ class _Rounds:
 
 @np.errstate(over="ignore")  # of the norm, which is infinite then
 def complete_ridge(observed: Observed, alpha: float) -> Completion:
-    """Ridge regression with missing outputs: exact, one problem for each pattern of missing entries.
+    """Ridge regression with missing outputs: one problem for each pattern of missing entries.
 
     In the coordinates of `SampleBasis` the normal equations of an output are the identity less the
     Gram matrix of the samples that it lacks, so that a pattern costs as many operations as it has
-    missing entries times k^2. Where these equations would lose digits (few observed samples and a small
-    penalty), the observed samples are factorised themselves.
+    missing entries times k^2. Where these equations would lose digits (few observed samples and a
+    small penalty), the observed samples are factorised themselves.
 
     Parameters
     ----------
@@ -314,7 +315,7 @@ def _patterns(missing: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def _ridge(rounds: _Rounds, missing: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    """Coordinates `C`, of shape (k, n_outputs), of the outputs that share a pattern of missing entries."""
+    """Coordinates `C`, (k, n_outputs), of outputs that share a pattern of missing entries."""
     samples, observed, alpha = rounds.observed.samples, rounds.observed, rounds.alpha
     r, k = samples.s.size, samples.Q.shape[1]
     g = np.ones(k)  # scales the equations to the identity where nothing is missing

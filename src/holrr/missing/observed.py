@@ -164,7 +164,7 @@ class Observed:
             yield rows, place[: rows.stop - rows.start]
 
     def _find_means(self) -> tuple[np.ndarray, np.ndarray]:
-        """Find missing entries, the mean of each output over observed ones, and outputs without any."""
+        """Find missing entries, means over observed ones, and outputs without any of these."""
         n, root = len(self.Y), self.samples.root
         w = np.full(n, 1 / n) if root is None else root[:, 0] ** 2 / self.samples.weight
         sums, weights = np.zeros((2, self.Y.shape[1]))
@@ -203,7 +203,7 @@ class Observed:
         return largest if largest > 0 else 1.0
 
     def mean(self, row: np.ndarray) -> np.ndarray:
-        """Mean of the imputed outputs, (d1, ..., dp), from its row of products; NaN if never observed.
+        """Mean of the imputed outputs, (d1, ..., dp), from their products; NaN if never observed.
 
         Parameters
         ----------

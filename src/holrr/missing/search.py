@@ -1,11 +1,11 @@
 """Cross-validation with missing outputs: held-out errors over observed entries.
 
 The fits of all ranks keep leading blocks of one core only where the outputs are complete. So the
-surface is that of imputed outputs, and it is computed in rounds. At first missing entries are imputed
-by means. Then the model that is best on the surface is fitted to the observed entries of every fold and
-imputes the missing ones, and the next surface is that of these outputs. Such a fit comes with its exact
-held-out error. When a choice recurs, or after a few rounds, the fitted model of least exact error is
-taken.
+surface is that of imputed outputs, and it is computed in rounds. At first missing entries are
+imputed by means. Then the model that is best on the surface is fitted to the observed entries of
+every fold and imputes the missing ones, and the next surface is that of these outputs. Such a fit
+comes with its exact held-out error. When a choice recurs, or after a few rounds, the fitted model
+of least exact error is taken.
 
 Ridge regression needs no rounds: its errors are exact for every penalty.
 """
@@ -23,6 +23,7 @@ from ..core.approximate import Structure
 from ..core.fit import Fit, lift, scaled_alpha
 from ..core.spectral import Spectral, Whitened
 from ..core.tensor import Tucker
+from ..core.threads import few_threads_for
 from ..data.validation import Samples
 from ..linear.fit import LinearOptions, fit_data
 from ..model_selection.folds import Folds, Problems, Split, input_trace, sample_residuals
@@ -42,6 +43,7 @@ from ..model_selection.search import (
     plan_ranks,
     results_of,
     scaled_penalties,
+    search_work,
     select,
     single_choice,
 )
@@ -264,12 +266,13 @@ def search_missing(
     folds = start.folds()
     alphas = default_penalties(folds) if options.alphas is None else options.alphas
     grid, room = plan_ranks(folds, options, alphas.size)
-    with progress(options.name, options.verbose) as bar:
-        search = _search_ranks if grid.caps else _search_ridge
-        chosen = search(start, folds, alphas, grid, options, bar, room)
-    choice, problems = chosen.choice, Problems(chosen.imputed.folds())
-    fit, n_dropped = fit_data(data, fit_options(choice), mask=choice.mask, pilot=chosen.pilot)
-    residuals = fold_residuals(problems, choice, chosen.results["alphas"].min(), options)
+    with few_threads_for(alphas.size * search_work(folds)):
+        with progress(options.name, options.verbose) as bar:
+            search = _search_ranks if grid.caps else _search_ridge
+            chosen = search(start, folds, alphas, grid, options, bar, room)
+        choice, problems = chosen.choice, Problems(chosen.imputed.folds())
+        fit, n_dropped = fit_data(data, fit_options(choice), mask=choice.mask, pilot=chosen.pilot)
+        residuals = fold_residuals(problems, choice, chosen.results["alphas"].min(), options)
     return Found(
         choice,
         chosen.results,
@@ -329,7 +332,8 @@ def _search_ranks(
     room: int,
 ) -> _Chosen:
     """Impute, choose and impute again; the surface of the last imputation, exact at the choice."""
-    shape, visited = folds.shape, {}
+    shape = folds.shape
+    visited: dict[Index, _Visit] = {}
 
     def compute(more: np.ndarray) -> Surface:
         return compute_surface(Problems(folds), more, grid, options, bar)

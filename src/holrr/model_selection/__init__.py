@@ -1,4 +1,4 @@
-"""Cross-validated penalties and ranks: the held-out error of every candidate, for the cost of a few fits."""
+"""Cross-validated penalties and ranks, for the cost of a few fits."""
 
 from .linear import HOLRRCV, LRRCV, RLSCV
 

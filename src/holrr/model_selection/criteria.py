@@ -87,7 +87,7 @@ def criterion_results(folds: Any, options: SearchOptions) -> dict[str, Any]:
         values += 2 * n * math.log(folds.y_unit)
     cut = (slice(None), slice(None), *((slice(supported),) if grid.caps else ()))
     grid, axis = grid.within_input_rank(supported), slice(None) if options.named_candidates else 0
-    results = {key: values, "train_mse": mse, "degrees_of_freedom": df}
+    results: dict[str, Any] = {key: values, "train_mse": mse, "degrees_of_freedom": df}
     for name, surface in results.items():
         if (mask := grid.mask()) is not None:
             surface[cut][..., ~mask] = np.nan

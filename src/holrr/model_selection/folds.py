@@ -1,9 +1,10 @@
 """Folds: how the samples are split, and what a search needs of each part.
 
-A search needs little of the data: for each fold and candidate the training problem with the held-out
-data in its coordinates, the residuals of a fit to a fold, and penalties scaled to the data. Every family
-of models is cross-validated by building one record of such functions (`Folds`). This module has those
-of linear models, from samples (`sample_folds`) and from moments alone (`moment_folds`).
+A search needs little of the data: for each fold and candidate the training problem with the
+held-out data in its coordinates, the residuals of a fit to a fold, and penalties scaled to the
+data. Every family of models is cross-validated by building one record of such functions (`Folds`).
+This module has those of linear models, from samples (`sample_folds`) and from moments alone
+(`moment_folds`).
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ class Folds:
         Gives penalties scaled to the data, in equal ratios.
     refit : callable
         ``refit(candidate, options, mask)`` fits a model to all the data.
-    total : callable or None
-        Gives the moments of all the data, where the folds have moments.
+    total : callable
+        Gives the moments of all the data, or None where the folds have no moments.
     prepare : callable
         ``prepare(candidate)`` computes what the folds share, before they run in threads.
     n_candidates : int
@@ -92,7 +93,7 @@ class Folds:
     residuals: Callable[[int, int, Fit], FoldResiduals | MomentResiduals]
     default_alphas: Callable[[], np.ndarray]
     refit: Callable[[int, Any, np.ndarray | None], Fit]
-    total: Callable[[], CentredMoments] | None = None
+    total: Callable[[], CentredMoments | None] = lambda: None
     prepare: Callable[[int], object] = lambda candidate: None
     n_candidates: int = 1
     x_unit: float = 1.0
@@ -224,7 +225,7 @@ def sample_folds(
         If the moments of all folds would take more, they are not held at the same time.
     """
     n_features, is_auto = data.n_features, solver == "auto"
-    options = {
+    options: dict[str, Any] = {
         "solver": "eigh" if solver == "cholesky" else solver,
         "fit_intercept": fit_intercept,
         "response_grams": response_grams,
@@ -278,8 +279,8 @@ def sample_folds(
 
     def refit(candidate: int, chosen: LinearOptions, mask: np.ndarray | None) -> Fit:
         by_moments = merged()
-        if by_moments is not None and data.x_unit == data.y_unit == 1.0:
-            total = by_moments.total()
+        total = None if by_moments is None else by_moments.total()
+        if total is not None and data.x_unit == data.y_unit == 1.0:
             lam = eigenvalues(total.centred(fit_intercept).Sxx)
             if keeps(np.sqrt(np.maximum(lam, 0.0)), chosen.alpha):
                 return fit_moments(total, chosen, mask)
@@ -380,7 +381,7 @@ _COUNTING = (splitters.KFold, splitters.RepeatedKFold, splitters.ShuffleSplit)
 
 
 def split(data: Samples | Stream, cv: Any, groups: Any = None) -> list[Split]:
-    """Training and test indices of each fold; those of a stream are a partition, since it is read once."""
+    """Training and test indices of each fold; of a stream, which is read once, a partition."""
     if isinstance(data, Stream):
         return partition_of(data, cv, groups)
     return check_splits(cv, data.X, data.Y, groups, data.w)

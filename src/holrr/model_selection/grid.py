@@ -1,4 +1,4 @@
-"""Grids of candidates: ranks, with a memory budget, and penalties, scaled to the data and widened."""
+"""Grids of candidates: ranks within a memory budget, and penalties scaled to the data."""
 
 from __future__ import annotations
 
@@ -223,7 +223,8 @@ def default_alphas(trace: float, n_directions: int) -> np.ndarray:
 class _Profiled(Protocol):
     """Errors along a grid of penalties; see `search.Surface` and `pruning.Screened`."""
 
-    null_mse: float
+    @property
+    def null_mse(self) -> float: ...
 
     def profile(self) -> tuple[np.ndarray, np.ndarray]: ...
 
@@ -310,6 +311,6 @@ def warn_at_edge(
     side = "largest" if penalties[edge] == penalties.max() else "smallest"
     warn(
         f"The best penalty, {penalties[edge]:.6g}, is the {side} of the grid, which ranges from "
-        f"{penalties.min():.6g} to {penalties.max():.6g}, and the error still decreases there. Widen "
-        f"`{name}`."
+        f"{penalties.min():.6g} to {penalties.max():.6g}, and the error still decreases there. "
+        f"Widen `{name}`."
     )

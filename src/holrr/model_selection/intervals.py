@@ -1,12 +1,12 @@
 """Prediction intervals from the held-out residuals of a search (cross-conformal prediction).
 
-Each training fold has a fit of the chosen model, and held-out samples that this fit has not seen. A
-residual over the factor ``sqrt(1 + 1/n + h(x))`` of its sample (`core.leverage`) is a score. Quantiles
-of the scores, times that factor of a new sample, give intervals with the coverage asked for, whatever
-the distribution of the noise, as far as samples and folds are exchangeable. They are computed for each
-output entry ("entry"), for all entries pooled, in units of each entry's noise ("pooled"), and from the
-largest score of each sample ("simultaneous"). Where only moments are known, the scores are taken as
-normal.
+Each training fold has a fit of the chosen model, and held-out samples that this fit has not seen.
+A residual over the factor ``sqrt(1 + 1/n + h(x))`` of its sample (`core.leverage`) is a score.
+Quantiles of the scores, times that factor of a new sample, give intervals with the coverage asked
+for, whatever the distribution of the noise, as far as samples and folds are exchangeable. They are
+computed for each output entry ("entry"), for all entries pooled, in units of each entry's noise
+("pooled"), and from the largest score of each sample ("simultaneous"). Where only moments are
+known, the scores are taken as normal.
 
 References
 ----------
@@ -157,11 +157,12 @@ def calibrate(
     shape : sequence of int
         ``(d1, ..., dp)``.
     """
-    if isinstance(folds[0], MomentResiduals):
-        n = sum(fold.held_out.n_samples for fold in folds)  # type: ignore[union-attr]
-        noise = held_out_noise(folds)  # type: ignore[arg-type]
-        return None if noise is None else Calibration(noise, {"levels": None, "df": n})
-    noise, kept = held_out_scores(folds)  # type: ignore[arg-type]
+    moments = [fold for fold in folds if isinstance(fold, MomentResiduals)]
+    if moments:
+        noise = held_out_noise(moments)
+        df = sum(fold.held_out.n_samples for fold in moments)
+        return None if noise is None else Calibration(noise, {"levels": None, "df": df})
+    noise, kept = held_out_scores([fold for fold in folds if isinstance(fold, FoldResiduals)])
     for name in ("entry", "n_entry"):
         if np.ndim(kept[name]):
             kept[name] = kept[name].reshape(kept[name].shape[:-1] + tuple(shape))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -186,7 +186,10 @@ class LinearSearch(Search):
     A subclass names its parameters, the grid of ranks and the structure of a rank.
     """
 
-    _parameter_constraints: dict = {**LINEAR_CONSTRAINTS, **SEARCH_CONSTRAINTS}
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        **LINEAR_CONSTRAINTS,
+        **SEARCH_CONSTRAINTS,
+    }
 
     alphas: Any
     cv: Any
@@ -298,6 +301,7 @@ class LinearSearch(Search):
         refuse_output_weight(self.output_weight, "moments")
         folds, options = self._moment_folds(moments), self._options()
         total = folds.total()
+        assert total is not None
         check_search(options, total.n_samples)
         found = run_search(folds, options, self._fit_options)
         return self._assign_search(found, names_of_moments(self, total))
@@ -310,6 +314,7 @@ class LinearSearch(Search):
     # ------------------------------------------------------------ steps
 
     def _options(self) -> SearchOptions:
+        warn_of_caps(self)
         return SearchOptions(
             name=type(self).__name__,
             grid=self._grid,
@@ -820,7 +825,7 @@ def resolve_selection(estimator: Any) -> Any:
 
 
 def resolve_ranks(estimator: Any) -> tuple[Any, Any]:
-    """``max_rank`` and ``ranks``, with a warning where `ranks` holds caps, as it did before."""
+    """``max_rank`` and ``ranks``, of which one is None; `ranks` may hold caps, as it did before."""
     max_rank, ranks = estimator.max_rank, estimator.ranks
     if ranks is None:
         return max_rank, None
@@ -828,20 +833,29 @@ def resolve_ranks(estimator: Any) -> tuple[Any, Any]:
         raise ValueError(
             f"Set either max_rank or ranks; got max_rank={max_rank!r} and ranks={ranks!r}."
         )
-    matrix = "subspaces" not in estimator._get_param_names()
-    try:
-        items = None if isinstance(ranks, Integral) else list(ranks)
-    except TypeError:
-        return None, ranks
-    is_flat = items is not None and all(R is None or np.ndim(R) == 0 for R in items) and items
-    if items is None or (is_flat and not matrix):
+    return (ranks, None) if _holds_caps(estimator) else (None, ranks)
+
+
+def _holds_caps(estimator: Any) -> bool:
+    """Whether `ranks` is an int or, for multilinear ranks, one tuple: the largest ranks to try."""
+    ranks = getattr(estimator, "ranks", None)
+    if isinstance(ranks, Integral):
+        return True
+    if "subspaces" not in estimator._get_param_names() or not isinstance(ranks, Iterable):
+        return False
+    items = list(ranks)
+    return bool(items) and all(R is None or isinstance(R, Real) for R in items)
+
+
+def warn_of_caps(estimator: Any) -> None:
+    """Warn where `ranks` holds caps, as it did before."""
+    if _holds_caps(estimator):
+        ranks = estimator.ranks
         warn(
             f"ranks={ranks!r} as a cap is now called max_rank={ranks!r}; `ranks` will be a list of "
             f"candidates only from version 1.0 on.",
             FutureWarning,
         )
-        return ranks, None
-    return None, ranks
 
 
 def unweighted_error(
@@ -865,7 +879,7 @@ def unweighted_error(
     return float(np.mean(errors)) * data.y_unit * data.y_unit
 
 
-def shared_parameters(search: Any, model: type) -> dict[str, Any]:
+def shared_parameters(search: Any, model: Any) -> dict[str, Any]:
     """The parameters of a search that its model has, too."""
     names = set(model._get_param_names()) - {"rank", "alpha", "verbose"}
     return {k: v for k, v in search.get_params(deep=False).items() if k in names}

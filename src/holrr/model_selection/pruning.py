@@ -1,19 +1,20 @@
 """Pruned searches: which penalties (and kernels) need an error surface.
 
 The errors at all places, pairs of candidate and penalty, are first estimated by a screen. With the
-singular value decomposition ``Z = U0 diag(sigma) V'`` of a training problem, the fit of input rank R is
-the ridge fit projected onto the leading R columns of `V`. These change little with the penalty. So the
-leading ones at two penalties, the smallest and that of the best ridge fit, are computed once, and for
-every other penalty the best directions within their span (Rayleigh and Ritz):
+singular value decomposition ``Z = U0 diag(sigma) V'`` of a training problem, the fit of input rank
+R is the ridge fit projected onto the leading R columns of `V`. These change little with the
+penalty. So the leading ones at two penalties, the smallest and that of the best ridge fit, are
+computed once, and for every other penalty the best directions within their span (Rayleigh and
+Ritz):
 
     Z Q = W diag(sigma) P' ,    V = Q P        with ``Q`` of shape (D, m).
 
-That is an eigenproblem of size m instead of one of the size of the inputs, and a core of m rows; the
-bases of the output modes are exact.
+That is an eigenproblem of size m instead of one of the size of the inputs, and a core of m rows;
+the bases of the output modes are exact.
 
-Then places are visited, the most promising first: the exact surface over all ranks and, for a stack,
-the exact stack. Each visit also shows the error of the screen. The search ends when no other place is
-screened within some multiples of that error of the best one found.
+Then places are visited, the most promising first: the exact surface over all ranks and, for a
+stack, the exact stack. Each visit also shows the error of the screen. The search ends when no other
+place is screened within some multiples of that error of the best one found.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ N_DIRECTIONS = 64
 # Screens of penalties beyond that of the best ridge fit end with two in a row that increase and are
 # above the least error of their candidate by this share.
 _RISE = 0.02
-# A place is visited unless its screened error is above the best by so many times the largest error of
-# the screen, or by this share of the best at least: of single ranks, and of stacks, which the screen
-# estimates less well. Ten times the share hold until two places were visited.
+# A place is visited unless its screened error is above the best by so many times the largest error
+# of the screen, or by this share of the best at least: of single ranks, and of stacks, which the
+# screen estimates less well. Ten times the share hold until two places were visited.
 _DISTANCES, _SHARE, _STACK_SHARE = 8.0, 1e-5, 1e-4
 # Only the first penalty of a candidate is tried for a stack where its best single rank is above the
 # best stack by this share, and by this multiple of the gain of that stack.

@@ -129,6 +129,7 @@ def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choi
     with few_threads_for(_N_PENALTIES * search_work(folds)):
         folds.prepare(0)
         if options.criterion != "cv":
+            assert options.criteria is not None
             key, results = options.criterion, options.criteria(folds, options)
             index = select(results, options.selection, folds.n_folds, key)
             choice = single_choice(index, results, options, key)
@@ -306,7 +307,8 @@ def compute_surface(
         xp = namespace_of(folds.device)
         fold_mse = xp.empty(shape, dtype=xp.float64, device=device_of(folds.device))
     bar.expect(folds.n_folds * folds.n_candidates * alphas.size)
-    nulls, supported, ridge = [], 1, []
+    nulls: list[float] = []
+    supported, ridge = 1, []
 
     def run(fold: int) -> tuple[float, int, np.ndarray]:
         problem, held_out = problems(fold, candidate, min_alpha)
@@ -394,10 +396,10 @@ def results_of(surface: Surface, shape: Sequence[int], options: SearchOptions) -
     """The error surface as `cv_results_`, in the units of the scaled data."""
     axis = slice(None) if options.named_candidates else 0
     fold_mse = surface.fold_mse[:, axis, ...]
-    results = {
+    results: dict[str, Any] = {
         "mean_mse": surface.mean_mse[axis],
         "std_mse": std_over_folds(fold_mse, surface.device_mean[axis, ...]),
-        "fold_mse": fold_mse,
+        "fold_mse": to_numpy(fold_mse),
         "null_mse": surface.null_mse,
         "alphas": surface.alphas,
     }

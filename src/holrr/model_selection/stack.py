@@ -1,4 +1,4 @@
-"""Stacking: the best mixture of the fits of all ranks, computed from the terms of the error surface.
+"""Stacking: the best mixture of the fits of all ranks, from the terms of the error surface.
 
 The fits of all ranks at one penalty are leading blocks of one core. So a mixture of them is a mask
 `m` on that core, and its held-out error is convex in `m`. With the terms of `RankPath`,

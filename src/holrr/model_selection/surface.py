@@ -8,9 +8,9 @@ sums. With ``A`` the map from the core's input mode to predictions, ``G = A'A`` 
     inc = S * (diag(G) S + 2 tril(G, -1) S - 2 H)        (elementwise *, mode 0 along the rows)
     squared error of all ranks = ||Yv||^2 + cumulative sum of inc along every axis.
 
-The problem may be primal, dual or that of a kernel. To cross-validate a new kind of model, build for
-each fold the `Spectral` problem of its training part and the `HeldOut` data in the coordinates of
-that problem, from moments or from features, and call `error_surface`. All penalties share the
+The problem may be primal, dual or that of a kernel. To cross-validate a new kind of model, build
+for each fold the `Spectral` problem of its training part and the `HeldOut` data in the coordinates
+of that problem, from moments or from features, and call `error_surface`. All penalties share the
 products with the data: a penalty is a scaling of rows.
 
 Where there are more input directions than outputs, nothing of the size of the inputs has to be
@@ -50,8 +50,8 @@ from ..core.spectral import Spectral
 from ..core.tensor import fold, gram, mode_product, unfold
 from ..core.threads import map_in_threads
 
-__all__ = ["HeldOut", "HeldOutSamples", "RankPath", "Terms", "cumulative_sum", "error_surface"]
-__all__ += ["extended", "prepare_paths", "rank_path", "rotated"]
+__all__ = ["HeldOut", "HeldOutSamples", "OutputSidePath", "RankPath", "Terms", "cumulative_sum"]
+__all__ += ["error_surface", "extended", "prepare_paths", "rank_path", "rotated"]
 
 # Bytes of held-out outputs that are centred together.
 _BLOCK = 2**26
@@ -496,7 +496,7 @@ def _rest(shape: Sequence[int], mode: int) -> int:
     return math.prod(shape[:mode]) * math.prod(shape[mode + 1 :])
 
 
-# ---------------------------------------------------------------- fewer outputs than input directions
+# ---------------------------------------------------------------- few outputs
 
 
 class OutputSidePath(RankPath):

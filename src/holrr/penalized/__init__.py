@@ -1,4 +1,4 @@
-"""Estimators that penalise the ranks or factors of the coefficients instead of bounding the ranks."""
+"""Estimators that penalise the ranks or factors of the coefficients."""
 
 from .mlmtnc import MLMTNC
 from .search import MLMTNCCV, TraceNormRegressionCV

@@ -101,6 +101,15 @@ class PenalizedRegressor(TensorRegressor):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> from holrr import TraceNormRegression
+        >>> from holrr.datasets import make_tensor_regression
+        >>> X, Y = make_tensor_regression(60, 4, (3, 2), rank=2, snr=1, random_state=0)
+        >>> model = TraceNormRegression(1.0).partial_fit(X[:30], Y[:30])
+        >>> model.partial_fit(X[30:], Y[30:]).moments_.n_samples
+        60
         """
         data, names, seen = check_batch(self, X, y, sample_weight)
         return self._fit_moments(add_batch(data, seen, names, False), names)
@@ -116,6 +125,15 @@ class PenalizedRegressor(TensorRegressor):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> from holrr import Moments, TraceNormRegression
+        >>> from holrr.datasets import make_tensor_regression
+        >>> X, Y = make_tensor_regression(60, 4, (3, 2), rank=2, snr=1, random_state=0)
+        >>> parts = [Moments.from_arrays(X[k::2], Y[k::2]) for k in range(2)]
+        >>> TraceNormRegression(1.0).fit_moments(sum(parts)).coef_.shape
+        (4, 3, 2)
         """
         return self._fit_moments(moments, check_moments_argument(self, moments))
 

@@ -165,10 +165,12 @@ class MLMTNC(PenalizedRegressor):
         bound = (data.rest + spectral.lower_bound) * data.unit_t * data.unit_t
         n_iter = len(found.objectives) - 1
         fit = penalized_fit(found.tucker, problem, found.objective, bound, n_iter)
+        with np.errstate(over="ignore"):  # squares that overflow are infinite
+            history = np.asarray(found.objectives) * y_unit * y_unit
         return fit.rescaled(x_unit, y_unit), {
             "rank_": found.tucker.rank,
             "n_iter_": n_iter,
-            "history_": np.asarray(found.objectives) * y_unit * y_unit,
+            "history_": history,
         }
 
     def _descend(

@@ -11,7 +11,8 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..core.approximate import check_rank
+from ..base import TensorRegressor
+from ..core.approximate import MultilinearRank, check_rank
 from ..core.checks import check_finite
 from ..core.fit import scaled_alpha
 from ..core.namespace import namespace_of, squared_norm
@@ -91,6 +92,9 @@ class PenalizedSearch(Search):
     n_jobs: int | None
     verbose: Any
 
+    # There is no leverage of penalised coefficients, and so no intervals.
+    predict_interval: Any = TensorRegressor.predict_interval
+
     def _candidates(self, folds: Any) -> list[Any]:
         """What is tried apart from penalties."""
         return [None]
@@ -166,12 +170,25 @@ class PenalizedSearch(Search):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> from holrr import Moments, TraceNormRegressionCV
+        >>> from holrr.datasets import make_tensor_regression
+        >>> X, Y = make_tensor_regression(60, 4, (3, 2), rank=2, snr=1, random_state=0)
+        >>> folds = [Moments.from_arrays(X[k::3], Y[k::3]) for k in range(3)]
+        >>> model = TraceNormRegressionCV(penalties=[1, 10, 100]).fit_fold_moments(folds)
+        >>> again = TraceNormRegressionCV.from_fold_moments(folds, penalties=[1, 10, 100])
+        >>> model.penalty_ == again.penalty_
+        True
         """
         parts = check_fold_moments(moments, False)
         folds = moment_folds(parts, fit_intercept=self.fit_intercept)
         self._given_penalties()
         self._check(folds.shape[0], folds.shape[1:])
-        return self._fit_folds(folds, names_of_moments(self, folds.total()))
+        total = folds.total()
+        assert total is not None
+        return self._fit_folds(folds, names_of_moments(self, total))
 
     @classmethod
     def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
@@ -203,8 +220,8 @@ class PenalizedSearch(Search):
             index = tuple(int(i) for i in np.unravel_index(np.nanargmin(mean), mean.shape))
             model = self._model(candidates[index[0]], float(penalties[index[1]]))
             if data is None:
-                assert folds.total is not None
-                model._fit_moments(folds.total(), names, keep=False)
+                total: Any = folds.total()
+                model._fit_moments(total, names, keep=False)
             else:
                 model._fit_data(data, names)
         named = len(candidates) > 1 or candidates[0] is not None
@@ -218,7 +235,7 @@ class PenalizedSearch(Search):
             self._penalties: penalties,
         }
         if named:
-            results["ranks"] = candidates
+            results["ranks"] = [rank for rank, _ in candidates]
         results = in_units(results, folds.y_unit)
         index = index if named else index[1:]
         fitted = {name: v for name, v in vars(model).items() if name not in model.get_params()}
@@ -231,8 +248,8 @@ class PenalizedSearch(Search):
             self._chosen: float(getattr(model, self._chosen.rstrip("_"))),
         }
         if named:
-            fitted["ranks_"] = candidates
-        state = vars(self)
+            fitted["ranks_"] = results["ranks"]
+        state = self.__dict__
         for name in [n for n in state if n.endswith("_")]:
             del state[name]
         state.update({name: v for name, v in fitted.items() if name != "moments_"})
@@ -512,18 +529,18 @@ class MLMTNCCV(PenalizedSearch):
             _check_ranks(self.ranks, (n_features, *output_shape))
 
     def _candidates(self, folds: Any) -> list[Any]:
+        """Ranks, each with the seed of its random starts."""
         # One seed for all candidates and the final fit: a generator would not repeat itself.
         seed = self.random_state
         if not isinstance(seed, Integral):
             seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
-        self._seed = seed
         given = None if self.ranks is None else _check_ranks(self.ranks, folds.shape)
-        return given or [_holrr_rank(folds, self.n_jobs)]
+        return [(rank, seed) for rank in given or [_holrr_rank(folds, self.n_jobs)]]
 
     def _default_penalties(self, folds: Any, candidates: list[Any]) -> np.ndarray:
         data = ScaledProblem.of(folds.full_problem(0, 0.0)[0])
         one = scaled_beta(1.0, folds.x_unit, folds.y_unit, data.T.ndim)
-        return _default_betas(data, candidates[-1], folds.shape[0]) / one
+        return _default_betas(data, candidates[-1][0], folds.shape[0]) / one
 
     def _fold_errors(
         self,
@@ -534,9 +551,9 @@ class MLMTNCCV(PenalizedSearch):
         held_out: HeldOut,
     ) -> tuple[np.ndarray, list[str]]:
         data, complaints = ScaledProblem.of(problem), []
-        model = self._model(None, 1.0)
+        model = self._model(candidates[0], 1.0)
         errors = np.empty((len(candidates), penalties.size))
-        for i, rank in enumerate(candidates):
+        for i, (rank, _) in enumerate(candidates):
             spectral = start_of(data, rank, problem.basis.shape[0])
             for k, value in enumerate(penalties):
                 beta = scaled_beta(float(value), folds.x_unit, folds.y_unit, data.T.ndim)
@@ -547,8 +564,9 @@ class MLMTNCCV(PenalizedSearch):
         return errors, complaints
 
     def _model(self, candidate: Any, penalty: float) -> MLMTNC:
-        shared = shared_parameters(self, MLMTNC) | {"random_state": self._seed}
-        return MLMTNC(rank=candidate, beta=penalty, **shared)
+        rank, seed = candidate
+        shared = shared_parameters(self, MLMTNC) | {"random_state": seed}
+        return MLMTNC(rank=rank, beta=penalty, **shared)
 
 
 def _check_ranks(ranks: Any, shape: tuple[int, ...]) -> list[Any]:
@@ -572,7 +590,7 @@ def _holrr_rank(folds: Any, n_jobs: int | None) -> tuple[int, ...]:
     grid = RankGrid(folds.shape).within_others(folds.shape)
     grid = grid.within_input_rank(folds.max_input_rank)
     grid = grid.within_budget(folds.n_folds * len(alphas), _SURFACE_BYTES)
-    options = SearchOptions("", lambda shape: grid, lambda rank: None, n_jobs=n_jobs)
+    options = SearchOptions("", lambda shape: grid, MultilinearRank, n_jobs=n_jobs)
     found = compute_surface(
         Problems(folds), alphas * folds.x_unit * folds.x_unit, grid, options, Progress()
     )

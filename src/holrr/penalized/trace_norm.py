@@ -179,8 +179,9 @@ class TraceNormRegression(PenalizedRegressor):
         bound = min(found.lower_bound, found.objective) * squares
         fit = penalized_fit(tucker, problem, found.objective * squares, bound, found.n_iter)
         history = {name: np.asarray(values) for name, values in found.history.items()}
-        for name in ("objective", "lower_bound"):
-            history[name] = history[name] * squares * y_unit * y_unit
+        with np.errstate(over="ignore"):  # squares that overflow are infinite
+            for name in ("objective", "lower_bound"):
+                history[name] = history[name] * squares * y_unit * y_unit
         history["rho"] = history["rho"] * here[0]
         warm = None
         if self.warm_start and found.state is not None:

@@ -95,7 +95,7 @@ class _Pass:
         data = unlabel(None, X, Y, w, known=known)
         if self.seen == 0:
             names = Names(*features_of(data.X, data.inputs), data.labels)
-            vars(self.names).update(names.attributes())
+            self.names.__dict__.update(names.attributes())
         else:
             check_features(self.names, data.X, data.inputs)
         return data.X, data.y, data.sample_weight

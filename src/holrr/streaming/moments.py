@@ -151,9 +151,13 @@ class Moments(CentredMoments):
         others : Moments
             Of data with the same features and outputs.
         """
+        total = self
         for other in others:
-            _check_same_names(self, other)
-        return super().merge(*others)
+            _check_same_names(total, other)
+            merged = CentredMoments.merge(total, other)
+            kept = {name: _either(total, other, name) for name in ("feature_names", "labels")}
+            total = replace(merged, **kept)
+        return total
 
     def __add__(self, other: object) -> Self:
         return self.merge(other) if isinstance(other, CentredMoments) else NotImplemented
@@ -191,18 +195,24 @@ class Moments(CentredMoments):
         return load_moments(path)[0]
 
 
+def _either(a: Any, b: Any, name: str) -> Any:
+    """An attribute of `a`, or of `b` where `a` has none."""
+    found = getattr(a, name)
+    return getattr(b, name, None) if found is None else found
+
+
 def _check_same_names(a: Moments, b: Any) -> None:
     """Raise where moments of differently named features or outputs are merged."""
-    names = a.feature_names, getattr(b, "feature_names", None)
-    if all(n is not None for n in names) and not same(list(names[0]), list(names[1])):
+    names, found = a.feature_names, getattr(b, "feature_names", None)
+    if names is not None and found is not None and not same(list(names), list(found)):
         raise ValueError(
-            f"Moments of different features cannot be merged: {_first_difference(*names)}. Put the "
-            f"columns of X in the same order first."
+            f"Moments of different features cannot be merged: {_first_difference(names, found)}. "
+            f"Put the columns of X in the same order first."
         )
     labels = a.labels, getattr(b, "labels", None)
-    if any(found is None or found.outside is None for found in labels):
+    mine, others = (None if found is None else found.outside for found in labels)
+    if mine is None or others is None:
         return
-    mine, others = (found.outside for found in labels)  # type: ignore[union-attr]
     if (mine.dims, mine.shape) != (others.dims, others.shape):
         return  # the shapes tell, or the names of modes were made up
     for k, dim in enumerate(mine.dims):
@@ -218,4 +228,5 @@ def _first_difference(a: Any, b: Any) -> str:
     if len(a) != len(b):
         return f"there are {len(a)} and {len(b)} names"
     k = next(i for i, pair in enumerate(zip(a, b, strict=True)) if not same(*pair))
-    return f"at position {k} one has {a[k]!r} and the other {b[k]!r}"
+    one, other = (str(v) if isinstance(v, str) else v for v in (a[k], b[k]))  # not NumPy's own
+    return f"at position {k} one has {one!r} and the other {other!r}"

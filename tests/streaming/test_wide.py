@@ -1,4 +1,4 @@
-"""Outputs so wide that X'Y does not fit: the fit by parts, with Z in a file, is the same fit."""
+"""Fits with X'Y beyond the memory budget: computed part by part, with Z on disk."""
 
 from __future__ import annotations
 
@@ -8,20 +8,27 @@ import numpy as np
 import pytest
 
 from holrr import HOLRR, LRR, RLS
-from holrr.core import slabs as slabs_module
+from holrr.core import tensor
 from holrr.core.approximate import hooi, hosvd
-from holrr.core.slabs import cut_mode, energy, is_in_file, slabs
-from holrr.core.tensor import gram, multi_mode_product
-from holrr.data.wide import whiten_source
-from holrr.streaming import memory_budget, open_source
+from holrr.core.tensor import (
+    chunk_mode,
+    chunks,
+    gram,
+    is_memory_mapped,
+    multi_mode_product,
+    sum_of_squares,
+)
+from holrr.streaming import memory_budget
+from holrr.streaming.problems import whiten_stream
+from holrr.streaming.stream import open_stream
 from problems import toy
 
 TINY = 2**11
 
 
 @pytest.fixture
-def tiny_slabs(monkeypatch):
-    monkeypatch.setattr(slabs_module, "SLAB", 512)
+def tiny_chunks(monkeypatch):
+    monkeypatch.setattr(tensor, "CHUNK_BYTES", 512)
 
 
 def on_disk(folder, A):
@@ -40,24 +47,24 @@ ESTIMATORS = [
 ]
 
 
-@pytest.mark.usefixtures("tiny_slabs")
+@pytest.mark.usefixtures("tiny_chunks")
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 @pytest.mark.parametrize("shape", [(70,), (9, 11), (5, 4, 6), (2, 1, 60)])
-def test_a_fit_by_parts_of_the_outputs_is_the_fit(estimator, shape, tmp_path):
+def test_a_fit_by_parts_of_the_outputs_equals_the_fit_in_memory(estimator, shape, tmp_path):
     X, Y = toy(n=60, d0=4, shape=shape)
     expected = estimator.fit(X, Y)
     coef, objective, bound = expected.coef_, expected.objective_, expected.lower_bound_
     with memory_budget(TINY):
         disk = on_disk(tmp_path, Y)
-        assert open_source(X, disk).is_wide
+        assert open_stream(X, disk).is_wide
         found = estimator.fit(X, disk)
     np.testing.assert_allclose(found.coef_, coef, rtol=1e-9, atol=1e-9)
     assert found.objective_ == pytest.approx(objective, rel=1e-9)
     assert found.lower_bound_ == pytest.approx(bound, rel=1e-9)
 
 
-@pytest.mark.usefixtures("tiny_slabs")
-def test_the_type_is_that_of_inputs_and_outputs_together(tmp_path):
+@pytest.mark.usefixtures("tiny_chunks")
+def test_the_type_of_the_coefficients_is_the_wider_of_inputs_and_outputs(tmp_path):
     X, Y = toy(n=60, d0=4, shape=(9, 11))
     X = X.astype(np.float32)
     with memory_budget(TINY):
@@ -65,8 +72,8 @@ def test_the_type_is_that_of_inputs_and_outputs_together(tmp_path):
     assert found.coef_.dtype == HOLRR(rank=2).fit(X, Y).coef_.dtype == np.float64
 
 
-@pytest.mark.usefixtures("tiny_slabs")
-def test_dependent_inputs_and_shares_of_energy(tmp_path):
+@pytest.mark.usefixtures("tiny_chunks")
+def test_collinear_inputs_and_ranks_by_energy_are_fitted_by_parts(tmp_path):
     X, Y = toy(n=60, d0=4, shape=(9, 11))
     X = np.hstack([X, X[:, :2]])
     model = HOLRR(rank=(0.99, 0.9, 3), alpha=0)
@@ -78,17 +85,17 @@ def test_dependent_inputs_and_shares_of_energy(tmp_path):
     np.testing.assert_allclose(found.coef_, coef, rtol=1e-8, atol=1e-8)
 
 
-def test_the_tensor_of_a_wide_problem_is_in_a_file_that_has_no_name(tmp_path):
+def test_the_tensor_of_a_wide_problem_is_in_a_temporary_file(tmp_path):
     X, Y = toy(n=60, d0=4, shape=(9, 11))
     with memory_budget(TINY):
-        problem = whiten_source(open_source(X, on_disk(tmp_path, Y)), 1.0)
+        problem = whiten_stream(open_stream(X, on_disk(tmp_path, Y)), 1.0)
     assert isinstance(problem.Z, np.memmap)
     assert problem.norm == pytest.approx(float((np.asarray(problem.Z) ** 2).sum()))
     assert [p.name for p in tmp_path.iterdir()] == ["array.npy"]
 
 
-def test_memory_stays_far_below_the_size_of_the_coefficients(tmp_path, monkeypatch):
-    monkeypatch.setattr(slabs_module, "SLAB", 2**18)
+def test_a_fit_by_parts_takes_less_memory_than_the_coefficients(tmp_path, monkeypatch):
+    monkeypatch.setattr(tensor, "CHUNK_BYTES", 2**18)
     rng = np.random.default_rng(0)
     X, d0, shape, budget = rng.normal(size=(60, 40)), 40, (200, 150), 2**21
     Y = np.lib.format.open_memmap(tmp_path / "Y.npy", "w+", shape=(60, *shape))  # 14 MB
@@ -106,20 +113,20 @@ def test_memory_stays_far_below_the_size_of_the_coefficients(tmp_path, monkeypat
     )
 
 
-# ---------------------------------------------------------------- slabs
+# ---------------------------------------------------------------- tensors on disk
 
 
-@pytest.mark.usefixtures("tiny_slabs")
+@pytest.mark.usefixtures("tiny_chunks")
 @pytest.mark.parametrize("shape", [(300,), (7, 60), (60, 7), (4, 5, 30), (30, 2, 3, 4)])
-def test_operations_on_a_tensor_in_a_file_are_those_in_memory(shape, tmp_path):
+def test_operations_on_a_tensor_on_disk_equal_those_in_memory(shape, tmp_path):
     T = np.random.default_rng(0).normal(size=shape)
     F = on_disk(tmp_path, T)
-    assert is_in_file(F)
-    assert not is_in_file(T)
-    assert energy(F) == pytest.approx(energy(T), rel=1e-12)
+    assert is_memory_mapped(F)
+    assert not is_memory_mapped(T)
+    assert sum_of_squares(F) == pytest.approx(sum_of_squares(T), rel=1e-12)
     for mode in range(len(shape)):
         np.testing.assert_allclose(gram(F, mode), gram(T, mode), rtol=1e-10, atol=1e-12)
-        pieces = [slab for _, slab in slabs(F, mode)]
+        pieces = [chunk for _, chunk in chunks(F, mode)]
         assert not any(isinstance(piece, np.memmap) for piece in pieces)
         np.testing.assert_array_equal(np.concatenate(pieces, axis=mode), T)
     U = [np.random.default_rng(i).normal(size=(d, 2)) for i, d in enumerate(shape)]
@@ -140,8 +147,8 @@ def test_operations_on_a_tensor_in_a_file_are_those_in_memory(shape, tmp_path):
         )
 
 
-@pytest.mark.usefixtures("tiny_slabs")
-def test_the_approximations_of_a_tensor_in_a_file_are_those_in_memory(tmp_path):
+@pytest.mark.usefixtures("tiny_chunks")
+def test_approximations_of_a_tensor_on_disk_equal_those_in_memory(tmp_path):
     T = np.random.default_rng(0).normal(size=(6, 200, 3))
     F = on_disk(tmp_path, T)
     for rank in [(2, 3, 2), (6, 200, 3), (0.5, 0.5, 0.5)]:
@@ -152,9 +159,9 @@ def test_the_approximations_of_a_tensor_in_a_file_are_those_in_memory(tmp_path):
     np.testing.assert_allclose(a.tucker.to_dense(), b.tucker.to_dense(), atol=1e-8)
 
 
-@pytest.mark.usefixtures("tiny_slabs")
-def test_slices_are_small_where_a_mode_allows_it(tmp_path):
+@pytest.mark.usefixtures("tiny_chunks")
+def test_chunks_are_cut_along_the_longest_mode(tmp_path):
     F = on_disk(tmp_path, np.ones((2, 3, 100)))
-    assert cut_mode(F) == 2
-    assert cut_mode(F, avoid=2) == 1
-    assert cut_mode(np.ones((3, 2))) == 0
+    assert chunk_mode(F) == 2
+    assert chunk_mode(F, avoid=2) == 1
+    assert chunk_mode(np.ones((3, 2))) == 0

@@ -1,4 +1,4 @@
-"""The cross-validated estimators: what they choose, keep, warn of and refuse."""
+"""Cross-validated linear estimators: choice, final model, warnings and errors."""
 
 import pickle
 import sys
@@ -11,12 +11,23 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSpli
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from holrr import HOLRR, LRR, MLMTNCCV, RLS, KernelRLSCV, Moments, TraceNormRegressionCV
+from holrr import (
+    HOLRR,
+    LRR,
+    MLMTNCCV,
+    RLS,
+    KernelHOLRRCV,
+    KernelLRRCV,
+    KernelRLSCV,
+    Moments,
+    TraceNormRegressionCV,
+)
+from holrr.core.moments import CentredMoments
 from holrr.datasets import make_tensor_regression
 from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
 
 ALPHAS = [0.1, 1.0, 10.0, 100.0]
-quiet = pytest.mark.filterwarnings("ignore:the best penalty")
+quiet = pytest.mark.filterwarnings("ignore:The best penalty")
 
 
 # ---------------------------------------------------------------- the choice
@@ -33,20 +44,20 @@ def low_rank_data(seed, n=80, shape=(6, 5, 6), R=3):
 
 @quiet
 @pytest.mark.parametrize("parameters", [{"selection": "1se"}, {"criterion": "bic"}])
-def test_true_ranks_are_found_in_spite_of_noise(parameters):
+def test_searches_find_the_true_ranks_of_noisy_data(parameters):
     for seed in range(15):
         assert HOLRRCV(**parameters).fit(*low_rank_data(seed)).rank_ == (3, 3, 3)
 
 
 @quiet
-def test_least_error_finds_the_true_ranks_or_a_little_more():
+def test_the_least_error_finds_the_true_ranks_or_slightly_larger_ones():
     ranks = [HOLRRCV().fit(*low_rank_data(seed)).rank_ for seed in range(15)]
     assert all(min(rank) >= 3 for rank in ranks)
     assert ranks.count((3, 3, 3)) >= 10
 
 
 @quiet
-def test_final_model_is_the_chosen_one_fitted_to_all_data(make_data):
+def test_the_final_model_is_the_chosen_one_fitted_to_all_data(make_data):
     X, Y = make_data()
     for model, final in [
         (RLSCV(ALPHAS), RLS()),
@@ -67,11 +78,43 @@ def test_final_model_is_the_chosen_one_fitted_to_all_data(make_data):
         assert model.score(X, Y) == pytest.approx(final.score(X, Y))
         assert model.tucker_ is model.best_estimator_.tucker_
         assert model.n_parameters_ == final.n_parameters_
+        assert model.solver_ == model.best_estimator_.solver_
+        assert getattr(model, "n_iter_", None) == getattr(final, "n_iter_", None)
         assert not hasattr(model.best_estimator_, "moments_")
 
 
 @quiet
-def test_results_and_choice_belong_together(make_data):
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("parameters", [{"refine": True}, {"missing": "ignore"}], ids=str)
+@pytest.mark.parametrize("limits", [{"max_iter": 1}, {"tol": 0.5}, {"max_iter": 30}], ids=str)
+def test_max_iter_and_tol_are_those_of_the_final_fit(make_data, parameters, limits):
+    X, Y = make_data(noise=3.0)
+    if "missing" in parameters:
+        Y[::3, 0, 1] = np.nan
+    given = {**parameters, **limits}
+    model = HOLRRCV(ALPHAS, selection="min", **given).fit(X, Y)
+    final = HOLRR(model.rank_, model.alpha_, **given).fit(X, Y)
+    assert model.best_estimator_.get_params() == final.get_params()
+    assert model.n_iter_ == model.best_estimator_.n_iter_ == final.n_iter_
+    np.testing.assert_allclose(model.predict(X), final.predict(X), rtol=1e-9)
+
+
+@quiet
+@pytest.mark.parametrize("solver", ["cholesky", "eigh"])
+@pytest.mark.parametrize("make", [KernelRLSCV, KernelLRRCV, KernelHOLRRCV])
+def test_solvers_of_kernel_searches_agree(make_data, make, solver):
+    X, Y = make_data(noise=3.0)
+    given = {"alphas": ALPHAS, "gammas": [0.01, 0.1], "cv": 3}
+    found, expected = make(solver=solver, **given).fit(X, Y), make(**given).fit(X, Y)
+    assert found.best_index_ == expected.best_index_
+    assert found.solver_ == found.best_estimator_.solver_ == solver
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=1e-7, atol=1e-8)
+    with pytest.raises(ValueError, match="'solver' parameter"):
+        make(solver="svd", **given).fit(X, Y)
+
+
+@quiet
+def test_the_choice_is_the_best_entry_of_the_surface(make_data):
     X, Y = make_data()
     model = HOLRRCV(ALPHAS, selection="min").fit(X, Y)
     surface = model.cv_results_["mean_mse"]
@@ -86,7 +129,7 @@ def test_results_and_choice_belong_together(make_data):
 
 
 @quiet
-def test_order_of_the_penalties_is_the_users(make_data):
+def test_penalties_keep_the_order_in_which_they_are_given(make_data):
     X, Y = make_data()
     a, b = HOLRRCV(ALPHAS).fit(X, Y), HOLRRCV(ALPHAS[::-1]).fit(X, Y)
     np.testing.assert_allclose(a.cv_results_["mean_mse"], b.cv_results_["mean_mse"][::-1])
@@ -111,10 +154,10 @@ def test_default_penalties_scale_with_the_inputs_and_the_weights(make_data):
 
 
 @quiet
-def test_caps_and_lists_are_parts_of_the_surface_of_all_ranks(make_data):
+def test_capped_and_listed_ranks_have_the_errors_of_the_full_surface(make_data):
     X, Y = make_data(d0=4, shape=(3, 2))
     everything = HOLRRCV(ALPHAS).fit(X, Y).cv_results_["fold_mse"]
-    capped = HOLRRCV(ALPHAS, ranks=(3, 2, None)).fit(X, Y).cv_results_["fold_mse"]
+    capped = HOLRRCV(ALPHAS, max_rank=(3, 2, None)).fit(X, Y).cv_results_["fold_mse"]
     np.testing.assert_allclose(capped, everything[:, :, :3, :2, :2], rtol=1e-9)
     listed = HOLRRCV(ALPHAS, ranks=[(1, 1, 1), (3, 1, 2), (2, 3, 1)]).fit(X, Y)
     errors = listed.cv_results_["fold_mse"]
@@ -124,14 +167,14 @@ def test_caps_and_lists_are_parts_of_the_surface_of_all_ranks(make_data):
         at = (..., *(R - 1 for R in rank))
         np.testing.assert_allclose(errors[at], everything[at], rtol=1e-9)
     assert listed.rank_ in [(1, 1, 1), (3, 1, 2), (2, 3, 1)]
-    assert HOLRRCV(ALPHAS, ranks=2).fit(X, Y).cv_results_["mean_mse"].shape == (4, 2, 2, 2)
+    assert HOLRRCV(ALPHAS, max_rank=2).fit(X, Y).cv_results_["mean_mse"].shape == (4, 2, 2, 2)
 
 
 @quiet
-def test_caps_and_lists_of_lrr(make_data):
+def test_capped_and_listed_ranks_of_lrr_have_the_errors_of_the_full_surface(make_data):
     X, Y = make_data(d0=4)
     everything = LRRCV(ALPHAS).fit(X, Y).cv_results_["mean_mse"]
-    capped = LRRCV(ALPHAS, ranks=2).fit(X, Y).cv_results_["mean_mse"]
+    capped = LRRCV(ALPHAS, max_rank=2).fit(X, Y).cv_results_["mean_mse"]
     np.testing.assert_allclose(capped, everything[:, :2])
     listed = LRRCV(ALPHAS, ranks=[3, 1]).fit(X, Y).cv_results_["mean_mse"]
     np.testing.assert_allclose(listed[:, [0, 2]], everything[:, [0, 2]])
@@ -139,7 +182,7 @@ def test_caps_and_lists_of_lrr(make_data):
 
 
 @quiet
-def test_listed_input_ranks_beyond_the_data_are_what_the_data_support(make_data):
+def test_listed_input_ranks_are_lowered_to_what_the_data_support(make_data):
     X, Y = make_data(n=9, d0=12)
     model = HOLRRCV(ALPHAS, ranks=[(12, 1, 1), (2, 1, 1)], cv=3).fit(X, Y)
     assert model.cv_results_["mean_mse"].shape[1] == 5
@@ -156,7 +199,7 @@ def test_ties_go_to_the_smallest_model():
 
 
 @quiet
-def test_exact_fits_choose_the_true_rank_in_spite_of_rounding():
+def test_exact_fits_choose_the_true_rank_despite_rounding():
     X, Y = make_tensor_regression(
         60, n_features=5, output_shape=(4, 5), rank=(3, 2, 3), noise=0.0, random_state=0
     )
@@ -170,7 +213,7 @@ def test_exact_fits_choose_the_true_rank_in_spite_of_rounding():
     ("alphas", "edge", "noise"),
     [([0.01, 0.1, 1.0], "largest", 5.0), ([1e2, 1e3, 1e4], "smallest", 0.1)],
 )
-def test_penalty_at_the_edge_of_the_grid_is_told(make_data, alphas, edge, noise):
+def test_a_search_warns_of_a_penalty_at_the_edge_of_the_grid(make_data, alphas, edge, noise):
     X, Y = make_data(noise=noise)
     with pytest.warns(UserWarning, match=f"is the {edge} of the grid") as caught:
         RLSCV(alphas).fit(X, Y)
@@ -179,7 +222,7 @@ def test_penalty_at_the_edge_of_the_grid_is_told(make_data, alphas, edge, noise)
 
 @pytest.mark.parametrize("make", [RLSCV, HOLRRCV, TraceNormRegressionCV, MLMTNCCV, KernelRLSCV])
 def test_the_default_grid_is_widened_as_long_as_its_edge_is_best(make):
-    """Without a word where that ends. Inputs that say nothing ask for ever larger penalties."""
+    """There is no warning where it ends. Unrelated inputs need ever larger penalties."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(30, 3)), rng.normal(size=(30, 2, 2))
     with warnings.catch_warnings():
@@ -193,8 +236,9 @@ def test_the_default_grid_is_widened_as_long_as_its_edge_is_best(make):
     np.testing.assert_allclose(np.diff(np.log(grid), n=2), 0, atol=1e-9)
 
 
-def test_widening_goes_on_where_less_is_better():
-    """Twelve directions of ever smaller variance and no noise: the least penalty is best."""
+@quiet
+def test_the_default_grid_is_widened_towards_small_penalties():
+    """Twelve directions of decreasing variance: the smallest penalty is best."""
     rng = np.random.default_rng(1)
     sizes = np.logspace(0, -3, 12)
     X = rng.normal(size=(60, 12)) * sizes
@@ -208,7 +252,7 @@ def test_widening_goes_on_where_less_is_better():
 
 @quiet
 @pytest.mark.parametrize("steps", [3, 4])
-def test_widening_goes_no_further_than_the_memory(steps):
+def test_the_default_grid_is_widened_only_within_the_memory_budget(steps):
     rng = np.random.default_rng(1)
     sizes = np.logspace(0, -3, 12)
     X = rng.normal(size=(60, 12)) * sizes
@@ -223,7 +267,7 @@ def test_widening_goes_no_further_than_the_memory(steps):
 
 
 @pytest.mark.parametrize("alphas", [[1.0], [1.0, 2.0], [0.0, 1e6, 1e7]])
-def test_no_warning_where_nothing_lies_beyond_the_edge(make_data, alphas):
+def test_a_search_does_not_warn_where_the_grid_cannot_be_widened(make_data, alphas):
     X, Y = make_data(noise=0.01)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -243,9 +287,9 @@ def test_ranks_are_capped_where_the_surfaces_exceed_the_budget(make_data):
         np.testing.assert_allclose(
             model.cv_results_[key], everything[key][..., :2, :2, :2], rtol=1e-9
         )
-    with pytest.raises(ValueError, match="no room for any"):
+    with pytest.raises(ValueError, match=r"max_bytes.*candidate"):
         HOLRRCV(ALPHAS, max_bytes=10).fit(X, Y)
-    with pytest.raises(ValueError, match="no room for any"):
+    with pytest.raises(ValueError, match=r"max_bytes.*candidate"):
         HOLRRCV(ALPHAS, ranks=[(4, 1, 1)], max_bytes=budget // 4, selection="min").fit(X, Y)
 
 
@@ -259,15 +303,15 @@ def test_ranks_are_capped_where_the_surfaces_exceed_the_budget(make_data):
         ({"alphas": [1, -1]}, "alphas must be finite and at least 0; got -1"),
         ({"alphas": [1, np.nan]}, "alphas must be finite"),
         ({"alphas": [1, np.inf]}, "alphas must be finite"),
-        ({"alphas": [2, 1, 2]}, "alphas must differ.*2.0 comes twice"),
+        ({"alphas": [2, 1, 2]}, "alphas must be distinct; 2.0 occurs twice"),
         ({"alphas": [[1, 2]]}, r"got \[\[1, 2\]\]"),
-        ({"ranks": (9, 1, 1)}, "size 3; got 9"),
-        ({"ranks": (0, 1, 1)}, "got 0"),
-        ({"ranks": (1, 1)}, "must have 3 entries"),
+        ({"max_rank": (9, 1, 1)}, "size 3; got 9"),
+        ({"max_rank": (0, 1, 1)}, "got 0"),
+        ({"max_rank": (1, 1)}, "must have 3 entries"),
         ({"ranks": []}, "empty list"),
         ({"ranks": [(1, 1, 1), (1, 9, 1)]}, "got 9"),
-        ({"ranks": (0.5, 1, 1)}, "whole numbers"),
-        ({"ranks": 0}, "at least 1"),
+        ({"max_rank": (0.5, 1, 1)}, "whole numbers"),
+        ({"max_rank": 0}, "at least 1"),
         ({"cv": 31}, "n_splits=31"),
         ({"cv": 1}, "cv"),
         ({"cv": [(np.arange(30), [])]}, "test side of split 0 of cv is empty"),
@@ -278,7 +322,7 @@ def test_ranks_are_capped_where_the_surfaces_exceed_the_budget(make_data):
         ({"selection": "best"}, "selection"),
         ({"criterion": "dic"}, "criterion"),
         ({"selection": "1se", "criterion": "bic"}, "1se.*needs folds"),
-        ({"selection": "1se", "cv": ShuffleSplit(1, random_state=0)}, "two folds at least"),
+        ({"selection": "1se", "cv": ShuffleSplit(1, random_state=0)}, "at least two folds"),
         ({"selection": lambda results: (0, 99, 0, 0)}, "must return an int or a tuple"),
         ({"selection": lambda results: None}, "must return an int or a tuple"),
         ({"selection": lambda results: 10**9}, "must return an int or a tuple"),
@@ -286,7 +330,7 @@ def test_ranks_are_capped_where_the_surfaces_exceed_the_budget(make_data):
     ],
 )
 @quiet
-def test_bad_parameters_are_named_and_leave_the_estimator_as_it_was(make_data, parameters, message):
+def test_bad_parameters_are_named_and_do_not_change_the_estimator(make_data, parameters, message):
     X, Y = make_data()
     model = HOLRRCV(ALPHAS).fit(X, Y)
     model.set_params(**parameters)
@@ -302,13 +346,13 @@ def test_bad_parameters_are_found_before_the_outputs_are_read(make_data, monkeyp
     def read(*args, **kwargs):
         raise AssertionError("the outputs were read")
 
-    monkeypatch.setattr(Moments, "from_checked", read)
-    for parameters in ({"alphas": [-1]}, {"ranks": (9, 1, 1)}, {"cv": 99}):
-        with pytest.raises(ValueError, match=r"alphas|ranks|n_splits"):
+    monkeypatch.setattr(CentredMoments, "from_checked", read)
+    for parameters in ({"alphas": [-1]}, {"max_rank": (9, 1, 1)}, {"cv": 99}):
+        with pytest.raises(ValueError, match=r"alphas|max_rank|n_splits"):
             HOLRRCV(**parameters).fit(X, Y)
 
 
-def test_groups_and_weights_must_fit_the_samples(make_data):
+def test_groups_and_weights_must_have_one_entry_for_each_sample(make_data):
     X, Y = make_data()
     with pytest.raises(ValueError, match="groups must have one entry for each of the 30"):
         HOLRRCV(ALPHAS).fit(X, Y, groups=[0, 1])
@@ -324,14 +368,14 @@ def test_groups_and_weights_must_fit_the_samples(make_data):
 
 @pytest.mark.parametrize("d0", [3, 40], ids=["primal", "dual"])
 @pytest.mark.parametrize("cv", [5, ShuffleSplit(3, random_state=0)], ids=["KFold", "ShuffleSplit"])
-def test_missing_outputs_are_named_by_their_place_in_all_the_data(make_data, d0, cv):
+def test_errors_about_missing_outputs_give_their_index_in_all_the_data(make_data, d0, cv):
     X, Y = make_data(d0=d0)
     Y[17, 0, 0] = np.nan
     with pytest.raises(ValueError, match="y contains NaN at index \\(17, 0, 0\\)"):
         HOLRRCV(ALPHAS, cv=cv).fit(X, Y)
 
 
-def test_missing_outputs_of_samples_without_weight_are_refused_as_in_a_fit(make_data):
+def test_missing_outputs_of_samples_without_weight_are_refused(make_data):
     X, Y = make_data()
     w = np.ones(X.shape[0])
     Y[4, 0, 0], w[4] = np.nan, 0.0
@@ -339,7 +383,7 @@ def test_missing_outputs_of_samples_without_weight_are_refused_as_in_a_fit(make_
         HOLRRCV(ALPHAS, cv=3).fit(X, Y, w)
 
 
-def test_fold_moments_must_belong_together(make_data):
+def test_moments_of_folds_must_have_the_same_shapes(make_data):
     X, Y = make_data()
     a, b = Moments.from_arrays(X[:15], Y[:15]), Moments.from_arrays(X[15:], Y[15:])
     model = HOLRRCV(ALPHAS)
@@ -355,7 +399,7 @@ def test_fold_moments_must_belong_together(make_data):
         HOLRRCV(solver="svd").fit_fold_moments([a, b])
 
 
-# ---------------------------------------------------------------- good citizens
+# ---------------------------------------------------------------- scikit-learn and progress
 
 
 @quiet
@@ -372,22 +416,22 @@ def test_clone_pickle_pipeline_and_nested_cross_validation(make_data):
 
 
 @quiet
-def test_data_are_read_once_where_the_folds_partition_them(make_data, monkeypatch):
+def test_samples_are_read_once_where_the_folds_are_a_partition(make_data, monkeypatch):
     X, Y = make_data()
     read = []
-    original = Moments.from_checked.__func__
+    original = CentredMoments.from_checked.__func__
 
     def counting(cls, X, *args, **kwargs):
         read.append(len(X))
         return original(cls, X, *args, **kwargs)
 
-    monkeypatch.setattr(Moments, "from_checked", classmethod(counting))
+    monkeypatch.setattr(CentredMoments, "from_checked", classmethod(counting))
     HOLRRCV(ALPHAS, cv=KFold(4, shuffle=True, random_state=0)).fit(X, Y)
     assert sum(read) == len(X)
 
 
 @quiet
-def test_progress_bar_is_drawn_on_request(make_data, capsys, monkeypatch):
+def test_verbose_draws_a_progress_bar(make_data, capsys, monkeypatch):
     pytest.importorskip("rich")
     X, Y = make_data()
     HOLRRCV(ALPHAS, verbose=True).fit(X, Y)
@@ -395,6 +439,6 @@ def test_progress_bar_is_drawn_on_request(make_data, capsys, monkeypatch):
     HOLRRCV(ALPHAS).fit(X, Y)
     assert capsys.readouterr().err == ""
 
-    monkeypatch.setitem(sys.modules, "rich.console", None)  # as if there were none
+    monkeypatch.setitem(sys.modules, "rich.console", None)  # as if rich were not installed
     with pytest.raises(ImportError, match=r"pip install holrr\[progress\]"):
         HOLRRCV(ALPHAS, verbose=True).fit(X, Y)

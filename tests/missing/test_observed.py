@@ -1,4 +1,4 @@
-"""The one reading of outputs with holes, against sums over entries."""
+"""Outputs with missing entries in a basis of the samples, against sums over entries."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from holrr.core.holes import Observed, SampleBasis, has_observation
-from problems import problems, toy, with_holes
+from holrr.missing.observed import Observed, SampleBasis, has_observation
+from problems import problems, toy, with_missing
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("share", [0.02, 0.4])  # gathered, and predicted in full
-def test_spread_sums_over_the_holes(share, weighted):
+@pytest.mark.parametrize("share", [0.02, 0.4])  # one by one, and all entries of a block
+def test_missing_products_sum_over_missing_entries(share, weighted):
     X, Y = toy(n=150, shape=(5, 4))
-    Y = with_holes(Y, share)
+    Y = with_missing(Y, share)
     rng = np.random.default_rng(1)
     w = rng.uniform(0.5, 2, 150) if weighted else None
     samples = SampleBasis.from_arrays(X, w, 1.0)
@@ -26,13 +26,13 @@ def test_spread_sums_over_the_holes(share, weighted):
     for n, j in np.argwhere(np.isnan(flat)):
         expected[:, j] += samples.B[n] * (samples.E[n] @ U @ K[:, j])
     assert (observed._rows is None) == (share > 0.1)
-    assert_allclose(observed.spread(U, K), expected, atol=1e-12)
+    assert_allclose(observed.missing_products(U, K), expected, atol=1e-12)
 
 
 @given(problems(min_order=1), st.booleans())
-def test_products_and_means_are_those_of_the_observed_entries(problem, weighted):
+def test_products_and_means_are_those_of_observed_entries(problem, weighted):
     n = len(problem.X)
-    Y = with_holes(problem.Y, 0.4, problem.seed)
+    Y = with_missing(problem.Y, 0.4, problem.seed)
     rng = np.random.default_rng(problem.seed)
     w = rng.uniform(0.5, 2, n) if weighted else None
     samples = SampleBasis.from_arrays(problem.X, w, 1.0, fit_intercept=problem.fit_intercept)
@@ -54,7 +54,7 @@ def test_products_and_means_are_those_of_the_observed_entries(problem, weighted)
 
 
 @given(problems(min_samples=2))
-def test_the_basis_is_orthonormal_and_spans_the_inputs(problem):
+def test_basis_is_orthonormal_and_spans_the_inputs(problem):
     samples = SampleBasis.from_arrays(
         problem.X, None, problem.alpha, fit_intercept=problem.fit_intercept
     )
@@ -68,9 +68,9 @@ def test_the_basis_is_orthonormal_and_spans_the_inputs(problem):
 
 
 @pytest.mark.parametrize("scale", [1e-180, 1e180])
-def test_squares_that_are_no_ordinary_numbers_are_scaled(scale):
+def test_outputs_are_scaled_where_squares_overflow_or_vanish(scale):
     X, Y = toy()
-    Y = with_holes(Y, 0.3)
+    Y = with_missing(Y, 0.3)
     samples = SampleBasis.from_arrays(X, None, 1.0)
     one, other = Observed(samples, Y), Observed(samples, Y * scale)
     assert one.scale == 1.0
@@ -78,9 +78,9 @@ def test_squares_that_are_no_ordinary_numbers_are_scaled(scale):
     assert_allclose(other.A * (other.scale / scale), one.A, atol=1e-10)
 
 
-def test_infinity_is_named_and_nothing_observed_is_an_error():
+def test_infinity_and_outputs_without_observation_raise():
     X, Y = toy()
-    Y = with_holes(Y, 0.3)
+    Y = with_missing(Y, 0.3)
     Y[7, 1, 2] = np.inf
     samples = SampleBasis.from_arrays(X, None, 1.0)
     with pytest.raises(ValueError, match=r"y contains infinity at index \(7, 1, 2\)"):

@@ -1,4 +1,4 @@
-"""What must hold for every way in which data beyond memory come: on disk and as Dask arrays."""
+"""Behaviour that streams of all kinds share: data on disk and Dask arrays."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold
 
 from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, Moments, TraceNormRegression
-from holrr.core.moments import _CentredInputs
+from holrr.core.moments import CentredMoments
 from holrr.metrics import r2
 from holrr.penalized import TraceNormRegressionCV
-from holrr.streaming import memory_budget, open_source
+from holrr.streaming import memory_budget
+from holrr.streaming.stream import for_workers, open_stream
 from problems import toy
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -58,8 +59,8 @@ def _threads():
 @WAYS
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("met", [False, True])
-def test_constant_outputs_count_as_in_memory(way, weighted, met, tmp_path):
-    """0.1 has no exact mean of its own: rounding must not make a spread of a constant."""
+def test_scores_of_constant_outputs_equal_those_in_memory(way, weighted, met, tmp_path):
+    """The mean of 0.1 is rounded, which must not give a constant output a variance."""
     X, Y = toy(n=137, d0=3, shape=(4,))
     Y[:, 1] = 0.1
     w = np.random.default_rng(0).uniform(size=137) if weighted else None
@@ -75,7 +76,7 @@ def test_constant_outputs_count_as_in_memory(way, weighted, met, tmp_path):
     assert r2(Y, P, sample_weight=w, average="uniform") == pytest.approx(each.mean(), rel=1e-12)
     with memory_budget(SMALL):
         assert model.score(*way(tmp_path, X, Y), w) == pytest.approx(expected, rel=1e-12)
-        found = open_source(*way(tmp_path, X, Y), w).errors(model).r2("uniform")
+        found = open_stream(*way(tmp_path, X, Y), w).errors(model).r2("uniform")
         assert found == pytest.approx(each.mean(), rel=1e-12)
 
 
@@ -90,14 +91,14 @@ def test_a_single_sample_has_no_score(way, tmp_path):
 
 
 @WAYS
-def test_score_before_fit_says_not_fitted(way, tmp_path):
+def test_score_before_fit_raises_not_fitted(way, tmp_path):
     X, Y = toy(n=60, d0=3, shape=(2,))
     for model in (RLS(), HOLRRCV(), TraceNormRegression()):
         with memory_budget(SMALL // 8), pytest.raises(NotFittedError):
             model.score(*way(tmp_path, X, Y))
 
 
-# ---------------------------------------------------------------- positions
+# ---------------------------------------------------------------- errors about bad entries
 
 
 @WAYS
@@ -108,7 +109,10 @@ def test_score_before_fit_says_not_fitted(way, tmp_path):
     ids=["fit", "shuffled folds"],
 )
 @pytest.mark.parametrize("budget", [SMALL, 256], ids=["usual", "wide"])
-def test_the_place_of_a_bad_entry_is_that_in_all_the_data(way, which, estimator, budget, tmp_path):
+@pytest.mark.filterwarnings("ignore:.*moments hold")
+def test_errors_give_the_index_of_a_bad_entry_in_all_the_data(
+    way, which, estimator, budget, tmp_path
+):
     X, Y = toy(n=200, d0=4, shape=(5, 6))
     if which == "X":
         X[123, 2] = np.nan
@@ -126,7 +130,7 @@ def test_the_place_of_a_bad_entry_is_that_in_all_the_data(way, which, estimator,
                 model.score(*data)
 
 
-# ---------------------------------------------------------------- inputs at hand
+# ---------------------------------------------------------------- inputs that are decomposed
 
 
 def ill_conditioned(n, d0, shape, condition=1e9):
@@ -141,7 +145,7 @@ def ill_conditioned(n, d0, shape, condition=1e9):
 @pytest.mark.parametrize("budget", [2**15, 2**11], ids=["usual", "wide"])
 @pytest.mark.parametrize("inputs", ["in memory", "on disk"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_ill_conditioned_inputs_keep_their_digits(budget, inputs, weighted, tmp_path):
+def test_ill_conditioned_inputs_are_decomposed_themselves(budget, inputs, weighted, tmp_path):
     X, Y, W = ill_conditioned(120, 5, (6, 7))
     w = np.random.default_rng(1).uniform(0.5, 2, size=120) if weighted else None
     for fit_intercept in (False, True):
@@ -155,7 +159,7 @@ def test_ill_conditioned_inputs_keep_their_digits(budget, inputs, weighted, tmp_
 
 
 @pytest.mark.filterwarnings("ignore:The trace norm solver stopped")
-def test_the_penalised_estimators_decompose_the_inputs_too(tmp_path):
+def test_penalised_estimators_decompose_ill_conditioned_inputs(tmp_path):
     X, Y, _ = ill_conditioned(120, 5, (6,))
     expected = TraceNormRegression(penalty=1e-8, max_iter=50).fit(X, Y)
     with memory_budget(2**12):
@@ -167,7 +171,9 @@ def test_the_penalised_estimators_decompose_the_inputs_too(tmp_path):
 @WAYS
 @pytest.mark.parametrize("estimator", [RLS(alpha=0), RLS(solver="svd"), LRR(2), HOLRR(2)], ids=repr)
 @pytest.mark.parametrize("budget", [2**14, 2**10], ids=["usual", "wide"])
-def test_more_features_than_samples(way, estimator, budget, tmp_path):
+def test_fits_with_more_features_than_samples_equal_those_in_memory(
+    way, estimator, budget, tmp_path
+):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(40, 90)), rng.normal(size=(40, 6, 5))
     w = rng.uniform(size=40)
@@ -179,8 +185,8 @@ def test_more_features_than_samples(way, estimator, budget, tmp_path):
 
 
 @pytest.mark.parametrize("subspaces", ["fitted", "response"])
-def test_the_memory_of_wide_inputs_is_that_of_the_inputs(subspaces, tmp_path):
-    """X'X, which would take 32 MB, is never formed."""
+def test_fits_with_many_features_take_the_memory_of_the_inputs(subspaces, tmp_path):
+    """X'X, which would take 32 MB, is not formed."""
     rng = np.random.default_rng(0)
     X, Y = on_disk(tmp_path, X=rng.normal(size=(60, 2000)), Y=rng.normal(size=(60, 5, 4)))
     tracemalloc.start()
@@ -193,22 +199,22 @@ def test_the_memory_of_wide_inputs_is_that_of_the_inputs(subspaces, tmp_path):
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-10)
 
 
-@pytest.mark.filterwarnings("ignore:the moments hold")
-def test_few_matrices_as_large_as_the_moments_are_there_at_a_time(tmp_path):
-    """Of a long X with many features: those of a block, of the sum and of the merge of both."""
+@pytest.mark.filterwarnings("ignore:.*moments hold")
+def test_a_pass_holds_few_matrices_of_the_size_of_the_moments(tmp_path):
+    """Those of a block, of the sum so far, and of the merge of both."""
     rng = np.random.default_rng(0)
     d0 = 400
     X, Y = on_disk(tmp_path, X=rng.normal(size=(1200, d0)), Y=rng.normal(size=(1200, 2)))
     tracemalloc.start()
     with memory_budget(2**18):
-        open_source(X, Y).moments()
+        open_stream(X, Y).moments()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 5.5 * 8 * d0**2
 
 
 @WAYS
-def test_squares_beyond_the_budget_are_warned_of(way, tmp_path):
+def test_moments_beyond_the_memory_budget_are_warned_of(way, tmp_path):
     rng = np.random.default_rng(0)
     data = way(tmp_path, rng.normal(size=(90, 40)), rng.normal(size=(90, 2)))
     with (
@@ -220,25 +226,26 @@ def test_squares_beyond_the_budget_are_warned_of(way, tmp_path):
         warnings.simplefilter("error")
         RLS().fit(*data)
     with memory_budget(8 * 40**2), pytest.warns(UserWarning, match="3 matrices X'X"):
-        open_source(*data).fold_moments(np.arange(90) % 3, 3)
+        open_stream(*data).fold_moments(np.arange(90) % 3, 3)
 
 
 @WAYS
-def test_the_squares_of_the_inputs_are_summed_once_for_all_parts(way, tmp_path, monkeypatch):
+def test_the_moments_of_the_inputs_are_gathered_once_for_all_parts(way, tmp_path, monkeypatch):
     X, Y = toy(n=90, d0=4, shape=(9, 8))
     rows = []
-    step = _CentredInputs.__call__
+    original = CentredMoments.from_checked.__func__
 
-    def counted(self, part, out):
-        rows.append(part.stop - part.start)
-        return step(self, part, out)
+    def counted(cls, X, *args):
+        rows.append(len(X))
+        return original(cls, X, *args)
 
-    monkeypatch.setattr(_CentredInputs, "__call__", counted)
+    monkeypatch.setattr(CentredMoments, "from_checked", classmethod(counted))
     with memory_budget(2**10):
-        source = open_source(*way(tmp_path, X, Y))
-        parts = list(source.output_blocks(4 * 10))
+        stream = open_stream(*way(tmp_path, X, Y))
+        parts = list(stream.output_blocks(4 * 10))
     assert len(parts) > 4
     assert sum(rows) == 90
+    monkeypatch.undo()
     expected = Moments.from_arrays(X, Y)
     for box, part in parts:
         np.testing.assert_allclose(part.Sxx, expected.Sxx, rtol=1e-12)
@@ -249,7 +256,7 @@ def test_the_squares_of_the_inputs_are_summed_once_for_all_parts(way, tmp_path, 
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="no list of open files")
-def test_files_are_closed_without_the_help_of_the_collector(tmp_path):
+def test_files_are_closed_without_garbage_collection(tmp_path):
     X, Y = toy(n=100, d0=3, shape=(6,))
     data = on_disk(tmp_path, X=X, Y=Y)
     bad = Y.copy()
@@ -265,36 +272,36 @@ def test_files_are_closed_without_the_help_of_the_collector(tmp_path):
                 model.score(*data)
                 with pytest.raises(ValueError, match="NaN") as caught:
                     model.fit(data[0], bad)
-                errors.append(caught)  # with all that was there when it was raised
+                errors.append(caught)  # with its traceback, which refers to the data
         assert len(os.listdir("/proc/self/fd")) <= before
     finally:
         gc.enable()
 
 
-def test_the_budget_holds_in_the_threads_of_a_pool(tmp_path):
+def test_the_memory_budget_holds_in_the_threads_of_a_pool(tmp_path):
     X, Y = toy(n=100, d0=3, shape=(6,))
     (Y,) = on_disk(tmp_path, Y=Y)
 
     def own(budget):
         with memory_budget(budget):
-            return open_source(X, Y).max_bytes
+            return open_stream(X, Y).max_bytes
 
     with ThreadPoolExecutor(2) as pool:
         with memory_budget(SMALL // 4):
-            assert pool.submit(lambda: open_source(X, Y).max_bytes).result() == SMALL // 4
+            assert pool.submit(lambda: open_stream(X, Y).max_bytes).result() == SMALL // 4
             with memory_budget(2**29):  # as large as the default
                 pass
-            assert pool.submit(lambda: open_source(X, Y).max_bytes).result() == SMALL // 4
+            assert pool.submit(lambda: open_stream(X, Y).max_bytes).result() == SMALL // 4
             assert list(pool.map(own, [100, 200, 300])) == [100, 200, 300]
-            assert open_source(X, Y).max_bytes == SMALL // 4
-        assert pool.submit(open_source, X, Y).result() is None
+            assert open_stream(X, Y).max_bytes == SMALL // 4
+        assert pool.submit(open_stream, X, Y).result() is None
 
 
-def test_a_budget_without_limit_reads_all(tmp_path):
+def test_an_infinite_memory_budget_reads_all_data(tmp_path):
     X, Y = toy(n=100, d0=3, shape=(6,))
     (disk,) = on_disk(tmp_path, Y=Y)
     with memory_budget(np.inf):
-        assert open_source(X, disk) is None
+        assert open_stream(X, disk) is None
         found = RLS().fit(da.from_array(X, chunks=(20, 3)), disk)
     np.testing.assert_allclose(found.coef_, RLS().fit(X, Y).coef_, rtol=1e-9)
     for bad in (0, -1, np.nan, "much"):
@@ -306,9 +313,9 @@ def test_a_budget_without_limit_reads_all(tmp_path):
 
 
 @WAYS
-@pytest.mark.filterwarnings("ignore:the best penalty")
+@pytest.mark.filterwarnings("ignore:The best penalty")
 @pytest.mark.parametrize("criterion", ["gcv", "bic"])
-def test_a_criterion_does_not_mind_a_half_without_weight(way, criterion, tmp_path):
+def test_a_search_by_a_criterion_needs_two_samples_of_positive_weight(way, criterion, tmp_path):
     X, Y = toy(n=100, d0=3, shape=(4,))
     w = np.r_[np.zeros(60), np.random.default_rng(0).uniform(size=40)]
     make = lambda: RLSCV(alphas=[0.01, 1.0, 1000.0], criterion=criterion)  # noqa: E731
@@ -320,7 +327,7 @@ def test_a_criterion_does_not_mind_a_half_without_weight(way, criterion, tmp_pat
 
 
 @WAYS
-def test_weights_beyond_all_measure_are_named(way, tmp_path):
+def test_weights_whose_sum_overflows_are_refused(way, tmp_path):
     X, Y = toy(n=100, d0=3, shape=(4,))
     with memory_budget(SMALL // 8):
         for data in [(X, Y), way(tmp_path, X, Y)]:
@@ -328,7 +335,7 @@ def test_weights_beyond_all_measure_are_named(way, tmp_path):
                 RLS().fit(*data, np.full(100, 1e308))
 
 
-def test_values_of_samples_without_weight_are_checked_in_every_block(tmp_path):
+def test_outputs_of_samples_without_weight_are_checked(tmp_path):
     X, Y = toy(n=100, d0=3, shape=(4,))
     Y[20, 1] = np.nan
     w = np.r_[np.zeros(60), np.ones(40)]
@@ -351,7 +358,7 @@ def test_empty_chunks_are_left_out():
     np.testing.assert_allclose(found.predict(inputs).compute(), found.predict(X))
 
 
-def test_tables_of_dask_are_read_as_arrays():
+def test_dask_tables_are_read_as_arrays():
     dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     X, Y = toy(n=60, d0=3, shape=(4,))
@@ -361,10 +368,10 @@ def test_tables_of_dask_are_read_as_arrays():
     np.testing.assert_allclose(found.predict(tables[0]).compute(), found.predict(X))
 
 
-# ---------------------------------------------------------------- kinds of entries
+# ---------------------------------------------------------------- types of entries
 
 
-NO_NUMBERS = {
+NOT_NUMBERS = {
     "dates": np.arange(240).astype("datetime64[D]"),
     "spans": np.arange(240).astype("timedelta64[s]"),
     "digits": np.arange(240).astype("U4"),
@@ -373,12 +380,12 @@ NO_NUMBERS = {
 
 
 @WAYS
-@pytest.mark.parametrize("kind", NO_NUMBERS)
+@pytest.mark.parametrize("kind", NOT_NUMBERS)
 @pytest.mark.parametrize("which", ["X", "y"])
 @pytest.mark.parametrize("budget", [2**8, 2**20], ids=["in blocks", "read whole"])
-def test_what_is_no_number_is_refused(way, kind, which, budget, tmp_path):
+def test_entries_that_are_not_numbers_are_refused(way, kind, which, budget, tmp_path):
     X, Y = toy(n=60, d0=4, shape=(4,))
-    bad = NO_NUMBERS[kind].reshape(60, 4)
+    bad = NOT_NUMBERS[kind].reshape(60, 4)
     with memory_budget(budget):
         data = way(tmp_path, bad, Y) if which == "X" else way(tmp_path, X, bad)
         with pytest.raises((TypeError, ValueError), match=rf"\b{which}\b"):
@@ -404,7 +411,7 @@ def test_masked_entries_of_dask_arrays_are_refused():
 # ---------------------------------------------------------------- names
 
 
-@pytest.mark.filterwarnings("ignore:the best")
+@pytest.mark.filterwarnings("ignore:The best")
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -417,7 +424,7 @@ def test_masked_entries_of_dask_arrays_are_refused():
     ],
     ids=repr,
 )
-def test_the_names_of_a_table_are_kept_where_the_outputs_are_on_disk(estimator, tmp_path):
+def test_names_of_a_table_are_kept_where_the_outputs_are_on_disk(estimator, tmp_path):
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     X, Y = toy(n=60, d0=3, shape=(4,))
     table, (disk,) = pd.DataFrame(X, columns=["a", "b", "c"]), on_disk(tmp_path, Y=Y)
@@ -428,3 +435,18 @@ def test_the_names_of_a_table_are_kept_where_the_outputs_are_on_disk(estimator, 
         assert model.score(table, disk) == pytest.approx(model.score(table, Y))
         with pytest.raises(ValueError, match="feature names"):
             model.score(table[["c", "b", "a"]], disk)
+
+
+def test_workers_get_a_model_without_names_and_moments():
+    """Predictions for blocks without labels need neither, and workers should not copy them."""
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, Y = toy(n=60, d0=3, shape=(4,))
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = RLS().partial_fit(table, Y)
+    light = for_workers(model)
+    assert not {"moments_", "feature_names_in_", "labels_"} & vars(light).keys()
+    assert {"moments_", "feature_names_in_"} <= vars(model).keys()
+    np.testing.assert_array_equal(light.predict(X), model.predict(table))
+    search = RLSCV(alphas=[0.1, 1.0]).fit(table, Y)
+    assert type(for_workers(search)) is RLS
+    np.testing.assert_array_equal(for_workers(search).predict(X), search.predict(table))

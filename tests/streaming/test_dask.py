@@ -18,16 +18,16 @@ dask = pytest.importorskip("dask", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
 import dask.array as da  # noqa: E402
 
-from holrr.data import dask as our_dask  # noqa: E402
-from holrr.data import source as our_source  # noqa: E402
-from holrr.data.chunks import join_small  # noqa: E402
+from holrr.streaming import dask as dask_stream  # noqa: E402
+from holrr.streaming import stream as streams  # noqa: E402
+from holrr.streaming.dask import join_small  # noqa: E402
 
 ALPHAS = [0.0, 0.1, 1000.0]
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two worker processes; what is computed while it is up, is computed there."""
+    """Two worker processes, which compute as long as the fixture lives."""
     with (
         distributed.LocalCluster(
             n_workers=2,
@@ -50,13 +50,13 @@ def chunked(X, Y, x=(50, 4), y=(50, 5, 3)):
     return da.from_array(X, chunks=x), da.from_array(Y, chunks=y)
 
 
-# ---------------------------------------------------------------- on the cluster
+# ---------------------------------------------------------------- clusters
 
 
 @pytest.mark.parametrize(
     "chunks", [((50, 4), (50, 5, 3)), ((70, 2), (41, 2, 3))], ids=["aligned", "unaligned"]
 )
-def test_the_fit_on_a_cluster_is_the_fit_in_memory(cluster, chunks, data):
+def test_a_fit_on_a_cluster_equals_the_fit_in_memory(cluster, chunks, data):
     X, Y = data
     model = HOLRR(rank=2)
     expected = model.fit(X, Y).coef_
@@ -64,7 +64,7 @@ def test_the_fit_on_a_cluster_is_the_fit_in_memory(cluster, chunks, data):
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
-def test_cross_validation_on_a_cluster_is_that_in_memory(cluster, data):
+def test_a_search_on_a_cluster_equals_that_in_memory(cluster, data):
     X, Y = data
     expected = HOLRRCV(alphas=ALPHAS, cv=3).fit(X, Y)
     found = HOLRRCV(alphas=ALPHAS, cv=3).fit(*chunked(X, Y, (70, 2), (41, 5, 3)))
@@ -75,7 +75,7 @@ def test_cross_validation_on_a_cluster_is_that_in_memory(cluster, data):
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-10, atol=1e-10)
 
 
-def test_predictions_on_a_cluster_are_those_in_memory(cluster, data):
+def test_predictions_on_a_cluster_equal_those_in_memory(cluster, data):
     X, Y = data
     model = HOLRR(rank=2).fit(X, Y)
     found = model.predict(chunked(X, Y, x=(70, 3))[0])
@@ -84,7 +84,7 @@ def test_predictions_on_a_cluster_are_those_in_memory(cluster, data):
     np.testing.assert_allclose(found.compute(), model.predict(X), rtol=1e-10)
 
 
-def test_a_bad_value_in_one_chunk_is_reported_from_the_cluster(cluster, data):
+def test_errors_about_bad_entries_come_from_the_cluster(cluster, data):
     X, Y = (a.copy() for a in data)
     Y[123, 2, 1] = np.nan
     model = HOLRR(rank=1).fit(*data)
@@ -94,7 +94,7 @@ def test_a_bad_value_in_one_chunk_is_reported_from_the_cluster(cluster, data):
     np.testing.assert_array_equal(model.coef_, before)
 
 
-def test_a_worker_killed_in_the_middle_of_the_pass_changes_nothing(cluster, data, tmp_path):
+def test_a_killed_worker_does_not_change_the_fit(cluster, data, tmp_path):
     X, Y = data
     folder = str(tmp_path)
 
@@ -123,12 +123,13 @@ def test_a_worker_killed_in_the_middle_of_the_pass_changes_nothing(cluster, data
     thread.join(timeout=60)
     assert not thread.is_alive()
     assert not errors
-    assert at_the_kill < 20 < len(os.listdir(folder))  # in the middle; what was lost, done again
+    # It was killed during the pass, and the chunks that were lost are read again.
+    assert at_the_kill < 20 < len(os.listdir(folder))
     np.testing.assert_allclose(model.coef_, HOLRR(rank=2).fit(X, Y).coef_, rtol=1e-10, atol=1e-10)
     cluster.wait_for_workers(2, timeout=30)
 
 
-# ---------------------------------------------------------------- on threads
+# ---------------------------------------------------------------- threads
 
 
 @pytest.fixture
@@ -151,7 +152,7 @@ def threads():
 )
 @pytest.mark.parametrize("budget", [2**29, 2**12], ids=["usual", "wide"])
 @pytest.mark.parametrize("y_chunks", [(300, 5, 3), (41, 2, 2), (2, 5, 3)], ids=str)
-def test_every_chunking_gives_the_fit_in_memory(estimator, budget, y_chunks, data):
+def test_fits_of_all_chunkings_equal_the_fit_in_memory(estimator, budget, y_chunks, data):
     X, Y = data
     expected = estimator.fit(X, Y).coef_
     with memory_budget(budget):
@@ -162,7 +163,7 @@ def test_every_chunking_gives_the_fit_in_memory(estimator, budget, y_chunks, dat
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("shape", [(), (7,), (2, 3, 2)])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
-def test_outputs_of_every_order_and_type(shape, dtype):
+def test_outputs_of_every_order_and_type_are_fitted_and_predicted(shape, dtype):
     X, Y = toy(n=90, d0=3, shape=shape)
     Y = (10 * Y).astype(dtype)
     expected = RLS().fit(X, Y)
@@ -174,7 +175,7 @@ def test_outputs_of_every_order_and_type(shape, dtype):
 
 
 @pytest.mark.usefixtures("threads")
-def test_one_of_the_two_may_be_in_memory(data):
+def test_inputs_or_outputs_may_be_in_memory(data):
     X, Y = data
     expected = RLS().fit(X, Y).coef_
     dX, dY = chunked(X, Y, (70, 3), (41, 2, 2))
@@ -184,7 +185,7 @@ def test_one_of_the_two_may_be_in_memory(data):
 
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("lazy", [False, True])
-def test_weights_are_those_of_the_samples_also_where_a_chunk_has_none(lazy, data):
+def test_weights_belong_to_their_samples_also_where_a_chunk_has_no_weight(lazy, data):
     X, Y = data
     w = np.random.default_rng(0).uniform(size=300)
     w[90:200] = 0
@@ -200,7 +201,7 @@ def test_weights_are_those_of_the_samples_also_where_a_chunk_has_none(lazy, data
 
 
 @pytest.mark.usefixtures("threads")
-def test_nothing_as_large_as_the_data_comes_back(data, monkeypatch):
+def test_a_pass_returns_only_moments(data, monkeypatch):
     X, Y = toy(n=4000, d0=4, shape=(5, 3))
     sizes = []
     compute = dask.compute
@@ -213,14 +214,14 @@ def test_nothing_as_large_as_the_data_comes_back(data, monkeypatch):
                 sizes.append(m.Sxx.nbytes + m.Sxy.nbytes + m.mean_x.nbytes + m.mean_y.nbytes)
         return found
 
-    monkeypatch.setattr(our_dask.dask, "compute", counted)
+    monkeypatch.setattr(dask_stream.dask, "compute", counted)
     HOLRRCV(alphas=ALPHAS, cv=3).fit(*chunked(X, Y, (500, 4), (500, 5, 3)))
     assert len(sizes) == 3
     assert sum(sizes) < Y.nbytes / 100
 
 
 @pytest.mark.usefixtures("threads")
-def test_data_are_read_once_for_all_folds(data):
+def test_chunks_are_read_once_for_all_folds(data):
     X, Y = data
     reads = []
 
@@ -234,35 +235,35 @@ def test_data_are_read_once_for_all_folds(data):
 
 
 @pytest.mark.usefixtures("threads")
-def test_linear_algebra_leaves_the_cores_to_the_tasks(data, monkeypatch):
+def test_tasks_use_one_blas_thread_each(data, monkeypatch):
     from threadpoolctl import threadpool_info
 
     seen = []
-    of_chunk = our_source.moments_of_block
+    of_chunk = streams.moments_of_block
 
     def watched(*args, **options):
         seen.extend(p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas")
         return of_chunk(*args, **options)
 
-    monkeypatch.setattr(our_source, "moments_of_block", watched)
+    monkeypatch.setattr(streams, "moments_of_block", watched)
     RLS().fit(*chunked(*data))
     assert set(seen) == {1}
 
 
-def test_prediction_is_lazy_and_its_chunks_are_small(data):
+def test_predictions_are_lazy_and_their_chunks_are_small(data):
     X, Y = data
     model = RLS().fit(X, Y)
     touched = []
     lazy = da.from_array(X, chunks=(100, 4)).map_blocks(
         lambda block: touched.append(1) or block, meta=np.empty((0, 0))
     )
-    found = our_dask.map_lazily(model, lazy, "_predict_array", (5, 3), max_bytes=32 * 15 * 30)
+    found = dask_stream.map_lazily(model, lazy, "_predict_array", (5, 3), max_bytes=32 * 15 * 30)
     assert not touched
     assert max(found.chunks[0]) == 30
     np.testing.assert_allclose(found.compute(scheduler="sync"), model.predict(X))
 
 
-def test_all_families_predict_dask_arrays(data):
+def test_all_families_of_models_predict_dask_arrays(data):
     X, Y = data
     for model in (KernelRLS(kernel="rbf"), RLSCV(alphas=ALPHAS), TraceNormRegression()):
         model.fit(X, Y)
@@ -274,7 +275,7 @@ def test_all_families_predict_dask_arrays(data):
 
 
 @pytest.mark.usefixtures("threads")
-def test_bad_inputs_are_reported_with_their_chunk(data):
+def test_errors_about_bad_entries_name_their_chunk(data):
     X, Y = (a.copy() for a in data)
     X[222, 1] = np.inf
     with pytest.raises(ValueError, match=r"to 249: X contains infinity at index \(222, 1"):
@@ -294,12 +295,12 @@ def test_bad_inputs_are_reported_with_their_chunk(data):
         (lambda X, Y: (X, Y[:, :0]), "empty mode"),
     ],
 )
-def test_shapes_and_types_are_checked_before_the_pass(change, message, data):
+def test_shapes_and_types_of_dask_arrays_are_checked_before_the_pass(change, message, data):
     with pytest.raises((ValueError, TypeError), match=message):
         RLS().fit(*change(*chunked(*data)))
 
 
-def test_the_wrong_number_of_features_is_noticed_at_once(data):
+def test_a_wrong_number_of_features_is_refused_before_the_computation(data):
     model = RLS().fit(*data)
     with pytest.raises(ValueError, match="3 features"):
         model.predict(da.ones((10, 3), chunks=5))
@@ -318,10 +319,10 @@ def test_small_chunks_are_joined_with_their_neighbours():
 
 def test_parts_of_wide_outputs_are_computed_one_at_a_time(monkeypatch):
     X, Y = toy(n=60, d0=4, shape=(8, 6))
-    source, compute, sizes = our_source.open_source(X, da.from_array(Y)), our_dask._compute, []
+    stream, compute, sizes = streams.open_stream(X, da.from_array(Y)), dask_stream._compute, []
     monkeypatch.setattr(
-        our_dask, "_compute", lambda trees, n: sizes.append(len(trees)) or compute(trees, n)
+        dask_stream, "_compute", lambda trees, n: sizes.append(len(trees)) or compute(trees, n)
     )
-    boxes = [box for box, _ in source.responses(X, max_entries=4 * 12)]
+    boxes = [box for box, _ in stream.responses(X, max_entries=4 * 12)]
     assert len(boxes) >= 4
     assert sizes == [1] * len(boxes)

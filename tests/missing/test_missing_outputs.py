@@ -1,4 +1,4 @@
-"""Outputs with holes, and with weights of their own, through the public estimators."""
+"""Missing outputs and weights of outputs in the public estimators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.metrics import r2_score
 
 from holrr import HOLRR, LRR, RLS, load
 from holrr.metrics import r2
-from problems import assert_same_state, low_rank_tensor, toy, with_holes
+from problems import assert_same_state, low_rank_tensor, toy, with_missing
 
 MODELS = [RLS(), LRR(rank=2), HOLRR(rank=2), HOLRR(rank=(2, None, 2)), HOLRR(rank=0.9)]
 
@@ -29,12 +29,12 @@ def blocked(Y):
 
 
 def never(Y):
-    Y = with_holes(Y, 0.2)
+    Y = with_missing(Y, 0.2)
     Y[:, 2, 1] = Y[:, 0, 3] = np.nan
     return Y
 
 
-PATTERNS = {"random": lambda Y: with_holes(Y, 0.3), "blocked": blocked, "never": never}
+PATTERNS = {"random": lambda Y: with_missing(Y, 0.3), "blocked": blocked, "never": never}
 
 
 # ---------------------------------------------------------------- ridge regression
@@ -43,12 +43,14 @@ PATTERNS = {"random": lambda Y: with_holes(Y, 0.3), "blocked": blocked, "never":
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_ridge_is_that_of_each_output_on_its_observed_rows(pattern, weighted, fit_intercept):
+def test_ridge_equals_ridge_of_each_output_on_its_observed_samples(
+    pattern, weighted, fit_intercept
+):
     X, Y = toy(60)
     Y = PATTERNS[pattern](Y)
     w = np.random.default_rng(1).uniform(0, 2, 60) if weighted else np.ones(60)
     w[3] = 0.0 if weighted else 1.0
-    model = RLS(alpha=0.7, fit_intercept=fit_intercept, missing="fill")
+    model = RLS(alpha=0.7, fit_intercept=fit_intercept, missing="ignore")
     model.fit(X, Y, w if weighted else None)
     for j in np.ndindex(3, 4):
         seen = ~np.isnan(Y[(slice(None), *j)])
@@ -64,50 +66,50 @@ def test_ridge_is_that_of_each_output_on_its_observed_rows(pattern, weighted, fi
     assert pattern == "never" or np.isfinite(model.coef_).all()
 
 
-def test_full_rank_is_ridge_regression():
+def test_full_rank_with_missing_outputs_is_ridge_regression():
     X, Y = toy(60)
-    Y = with_holes(Y, 0.3)
-    ridge = RLS(alpha=0.7, missing="fill").fit(X, Y)
+    Y = with_missing(Y, 0.3)
+    ridge = RLS(alpha=0.7, missing="ignore").fit(X, Y)
     for model in (LRR(alpha=0.7), HOLRR(alpha=0.7), HOLRR(rank=5, alpha=0.7)):
-        model = clone(model).set_params(missing="fill").fit(X, Y)
+        model = clone(model).set_params(missing="ignore").fit(X, Y)
         assert_allclose(model.coef_, ridge.coef_, atol=1e-9)
         assert_allclose(model.lower_bound_, ridge.objective_)
 
 
-# ---------------------------------------------------------------- what is complete
+# ---------------------------------------------------------------- complete outputs
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_nothing_missing_is_the_same_to_the_last_bit(model):
+def test_complete_outputs_give_bitwise_the_same_fit(model):
     X, Y = toy()
     plain = clone(model).fit(X, Y)
-    fill = clone(model).set_params(missing="fill").fit(X, Y)
-    assert_array_equal(fill.coef_, plain.coef_)
-    assert_array_equal(fill.intercept_, plain.intercept_)
-    assert fill.objective_ == plain.objective_
-    assert fill.score(X, Y) == plain.score(X, Y)
-    assert fill.n_dropped_ == 0
-    assert fill.n_iter_ == 1
+    ignoring = clone(model).set_params(missing="ignore").fit(X, Y)
+    assert_array_equal(ignoring.coef_, plain.coef_)
+    assert_array_equal(ignoring.intercept_, plain.intercept_)
+    assert ignoring.objective_ == plain.objective_
+    assert ignoring.score(X, Y) == plain.score(X, Y)
+    assert ignoring.n_dropped_ == 0
+    assert ignoring.n_iter_ == 1
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_samples_without_any_output_are_dropped(model):
+def test_samples_without_observed_outputs_are_dropped(model):
     X, Y = toy()
     short = clone(model).fit(np.delete(X, [4, 9], axis=0), np.delete(Y, [4, 9], axis=0))
     Y[[4, 9]] = np.nan
-    found = clone(model).set_params(missing="fill").fit(X, Y)
+    found = clone(model).set_params(missing="ignore").fit(X, Y)
     assert found.n_dropped_ == 2
     assert_array_equal(found.coef_, short.coef_)
-    holes = clone(model).set_params(missing="fill").fit(X, with_holes(Y, 0.2))
-    assert holes.n_dropped_ == 2
-    assert np.isfinite(holes.predict(X)).all()
+    some = clone(model).set_params(missing="ignore").fit(X, with_missing(Y, 0.2))
+    assert some.n_dropped_ == 2
+    assert np.isfinite(some.predict(X)).all()
 
 
-def test_scalar_targets():
+def test_missing_scalar_targets_are_dropped():
     X, y = toy(shape=())
     y[[3, 7]] = np.nan
     seen = ~np.isnan(y)
-    found = RLS(missing="fill").fit(X, y)
+    found = RLS(missing="ignore").fit(X, y)
     assert_array_equal(found.coef_, RLS().fit(X[seen], y[seen]).coef_)
     assert found.score(X, y) == RLS().fit(X[seen], y[seen]).score(X[seen], y[seen])
 
@@ -115,45 +117,45 @@ def test_scalar_targets():
 # ---------------------------------------------------------------- statistics
 
 
-def test_noiseless_outputs_are_recovered_from_half_of_them():
+def test_noiseless_outputs_are_recovered_from_half_of_their_entries():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 8))
     F = np.tensordot(X, low_rank_tensor(rng, (8, 7, 6, 5), (3, 3, 2, 2)), 1) + 2
     F /= F.std()
-    Y = with_holes(F, 0.5)
-    found = HOLRR(rank=(3, 3, 2, 2), alpha=0, missing="fill").fit(X, Y)
+    Y = with_missing(F, 0.5)
+    found = HOLRR(rank=(3, 3, 2, 2), alpha=0, missing="ignore").fit(X, Y)
     assert_allclose(found.predict(X), F, atol=1e-6)
-    assert_allclose(LRR(rank=3, alpha=0, missing="fill").fit(X, Y).predict(X), F, atol=1e-6)
+    assert_allclose(LRR(rank=3, alpha=0, missing="ignore").fit(X, Y).predict(X), F, atol=1e-6)
 
 
-def test_noisy_outputs_cost_no_more_than_the_missing_numbers_do():
-    """30 percent fewer numbers alone cost a factor of 1 / sqrt(0.7) = 1.2."""
+def test_error_with_noise_grows_no_more_than_the_number_of_entries_falls():
+    """With 30 percent fewer entries alone the error grows by a factor of 1 / sqrt(0.7) = 1.2."""
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(150, 10))
         F = np.tensordot(X, low_rank_tensor(rng, (10, 10, 10, 10), (3, 3, 2, 2)), 1)
         F /= F.std()
         Y = F + rng.normal(size=F.shape)
-        holes = with_holes(Y, 0.3, seed)
+        missing = with_missing(Y, 0.3, seed)
 
         def error(model, Y, X=X, F=F):
             return np.sqrt(np.mean((model.fit(X, Y).predict(X) - F) ** 2))
 
-        found = error(HOLRR((3, 3, 2, 2), alpha=0.1, missing="fill"), holes)
-        means = np.where(np.isnan(holes), np.nanmean(holes, axis=0), holes)
+        found = error(HOLRR((3, 3, 2, 2), alpha=0.1, missing="ignore"), missing)
+        means = np.where(np.isnan(missing), np.nanmean(missing, axis=0), missing)
         assert found < 1.3 * error(HOLRR((3, 3, 2, 2), alpha=0.1), Y)
         assert found < 0.5 * error(HOLRR((3, 3, 2, 2), alpha=0.1), means)
-        assert found < 0.5 * error(RLS(alpha=0.1, missing="fill"), holes)
+        assert found < 0.5 * error(RLS(alpha=0.1, missing="ignore"), missing)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_an_integer_weight_is_a_repeated_sample(model):
+def test_integer_weights_equal_repeated_samples_with_missing_outputs(model):
     X, Y = toy()
-    Y = with_holes(Y, 0.3)
+    Y = with_missing(Y, 0.3)
     w = np.random.default_rng(0).integers(0, 3, len(X))
     if getattr(model, "max_iter", None):
         model = clone(model).set_params(tol=1e-14, max_iter=2000)
-    model = clone(model).set_params(missing="fill")
+    model = clone(model).set_params(missing="ignore")
     once = clone(model).fit(X, Y, w)
     again = clone(model).fit(np.repeat(X, w, axis=0), np.repeat(Y, w, axis=0))
     assert_allclose(once.predict(X), again.predict(X), atol=2e-3)
@@ -161,10 +163,10 @@ def test_an_integer_weight_is_a_repeated_sample(model):
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_large_and_small_units_change_nothing(model):
+def test_units_of_outputs_with_missing_entries_do_not_matter(model):
     X, Y = toy()
-    Y = with_holes(Y, 0.3)
-    model = clone(model).set_params(missing="fill")
+    Y = with_missing(Y, 0.3)
+    model = clone(model).set_params(missing="ignore")
     expected = clone(model).fit(X, Y).predict(X)
     for unit in (2.0**-600, 2.0**600):
         assert_allclose(clone(model).fit(X, Y * unit).predict(X) / unit, expected, rtol=1e-9)
@@ -174,24 +176,24 @@ def test_large_and_small_units_change_nothing(model):
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_masked_entries_are_missing_whatever_is_behind_the_mask(model):
+def test_masked_entries_are_missing_whatever_their_value(model):
     X, Y = toy()
     Y = np.round(10 * Y)
-    holes = with_holes(Y, 0.3)
-    masked = np.ma.masked_array(Y.astype(int), mask=np.isnan(holes))
+    missing = with_missing(Y, 0.3)
+    masked = np.ma.masked_array(Y.astype(int), mask=np.isnan(missing))
     assert (np.ma.getdata(masked) == Y).all()
-    model = clone(model).set_params(missing="fill")
+    model = clone(model).set_params(missing="ignore")
     found = clone(model).fit(X, masked)
-    assert_array_equal(found.coef_, clone(model).fit(X, holes).coef_)
-    assert found.score(X, masked) == found.score(X, holes)
+    assert_array_equal(found.coef_, clone(model).fit(X, missing).coef_)
+    assert found.score(X, masked) == found.score(X, missing)
 
 
-def test_scores_pass_over_missing_entries():
+def test_scores_leave_out_missing_entries():
     X, Y = toy()
     Y = never(Y)
     Y[:, 0, 0], Y[1, 0, 0] = np.nan, 1.0  # one entry has no R2
     w = np.random.default_rng(0).uniform(size=len(X))
-    model = HOLRR(2, missing="fill").fit(X, Y)
+    model = HOLRR(2, missing="ignore").fit(X, Y)
     P, each, spread = model.predict(X), [], []
     for i, j in np.ndindex(3, 4):
         seen = ~np.isnan(Y[:, i, j])
@@ -210,22 +212,22 @@ def test_scores_pass_over_missing_entries():
     assert_allclose(r2(complete, P, average="uniform"), r2_score(*flat), rtol=1e-12)
 
 
-def test_scores_of_data_on_disk_pass_over_missing_entries(tmp_path):
+def test_scores_of_data_on_disk_leave_out_missing_entries(tmp_path):
     from holrr.streaming import memory_budget
     from problems import on_disk
 
     X, Y = toy(200)
-    Y = with_holes(Y, 0.3)
-    model = RLS(missing="fill").fit(X, Y)
+    Y = with_missing(Y, 0.3)
+    model = RLS(missing="ignore").fit(X, Y)
     with memory_budget(20_000):
         found = model.score(on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", Y))
     assert_allclose(found, model.score(X, Y), rtol=1e-12)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_files_clones_and_pickles(model, tmp_path):
+def test_files_clones_and_pickles_keep_fits_to_missing_outputs(model, tmp_path):
     X, Y = toy()
-    model = clone(model).set_params(missing="fill", output_weight=[[1.0, 2.0, 0.5], None])
+    model = clone(model).set_params(missing="ignore", output_weight=[[1.0, 2.0, 0.5], None])
     fitted = clone(model).fit(X, never(Y))
     fitted.save(tmp_path / "model.holrr")
     assert_same_state(load(tmp_path / "model.holrr"), fitted)
@@ -233,36 +235,36 @@ def test_files_clones_and_pickles(model, tmp_path):
     assert clone(fitted).get_params() == model.get_params()
 
 
-# ---------------------------------------------------------------- refusals
+# ---------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_a_stray_nan_is_an_error_that_names_the_parameter(model):
+def test_nan_raises_an_error_that_names_the_parameter_missing(model):
     X, Y = toy()
     Y[7, 1, 2] = np.nan
     for y in (Y, np.ma.masked_invalid(Y)):
         for fit in (clone(model).fit, clone(model).partial_fit):
-            with pytest.raises(ValueError, match=r'at index \(7, 1, 2\).*missing="fill" fits'):
+            with pytest.raises(ValueError, match=r'at index \(7, 1, 2\).*missing="ignore"'):
                 fit(X, y)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_infinity_stays_an_error(model):
+def test_infinity_raises_with_missing_ignore(model):
     X, Y = toy()
     Y[7, 1, 2], Y[3, 0, 0] = np.inf, np.nan
     Y[1] = np.nan  # dropped, which moves no index
     with pytest.raises(ValueError, match=r"y contains infinity at index \(7, 1, 2\)") as error:
-        clone(model).set_params(missing="fill").fit(X, Y)
+        clone(model).set_params(missing="ignore").fit(X, Y)
     assert "missing" not in str(error.value)
     X[2, 1] = np.nan
     with pytest.raises(ValueError, match=r"X contains NaN at index \(2, 1\)") as error:
-        clone(model).set_params(missing="fill").fit(X, toy()[1])
+        clone(model).set_params(missing="ignore").fit(X, toy()[1])
     assert "missing" not in str(error.value)
 
 
-def test_nothing_observed_and_nothing_with_weight():
+def test_no_observed_entry_and_no_weight_raise():
     X, Y = toy()
-    model = HOLRR(missing="fill")
+    model = HOLRR(missing="ignore")
     with pytest.raises(ValueError, match="no observed entry"):
         model.fit(X, np.full_like(Y, np.nan))
     Y[:20] = np.nan
@@ -271,20 +273,20 @@ def test_nothing_observed_and_nothing_with_weight():
     assert not hasattr(model, "tucker_")
 
 
-def test_batches_moments_and_disk_say_what_to_do(tmp_path):
+def test_batches_and_data_on_disk_with_missing_outputs_raise(tmp_path):
     from holrr.streaming import memory_budget
     from problems import on_disk
 
     X, Y = toy(200)
-    holes, model = with_holes(Y, 0.2), HOLRR(2, missing="fill")
-    with pytest.raises(ValueError, match="needs all samples in memory"):
-        model.partial_fit(X, holes)
+    missing, model = with_missing(Y, 0.2), HOLRR(2, missing="ignore")
+    with pytest.raises(ValueError, match=r"y contains NaN.*data in memory"):
+        model.partial_fit(X, missing)
     one = Y.copy()
-    one[3], one[5, 0, 1] = np.nan, np.nan  # a sample that is dropped, and a hole
+    one[3], one[5, 0, 1] = np.nan, np.nan  # a sample that is dropped, and a missing entry
     with pytest.raises(ValueError, match=r"NaN at index \(5, 0, 1\)"):
         model.partial_fit(X, one)
-    with memory_budget(20_000), pytest.raises(ValueError, match="needs all samples in memory"):
-        model.fit(on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", holes))
+    with memory_budget(20_000), pytest.raises(ValueError, match=r"y contains NaN.*data in memory"):
+        model.fit(on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", missing))
     weighted = HOLRR(2, output_weight=[[1, 2, 3], None])
     with pytest.raises(ValueError, match="output_weight needs samples in memory"):
         weighted.partial_fit(X, Y)
@@ -293,46 +295,58 @@ def test_batches_moments_and_disk_say_what_to_do(tmp_path):
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_batches_may_lack_the_same_outputs(model):
+def test_batches_may_all_lack_the_same_outputs(model):
     X, Y = toy(60)
     rest = np.delete(Y, 7, axis=0)[:, :, [0, 1, 3]]
     alone = clone(model).fit(np.delete(X, 7, axis=0), rest)
     Y[:, :, 2] = Y[7] = np.nan
-    model = clone(model).set_params(missing="fill")
+    model = clone(model).set_params(missing="ignore")
     batched = clone(model).partial_fit(X[:30], Y[:30]).partial_fit(X[30:], Y[30:])
     assert np.isnan(batched.predict(X)[:, :, 2]).all()
     assert_allclose(batched.predict(X)[:, :, [0, 1, 3]], alone.predict(X), atol=1e-8)
     assert_allclose(batched.objective_, alone.objective_, rtol=1e-8)
     before = vars(batched).copy()
     for other in (toy(30)[1], np.where(np.arange(4) == 3, np.nan, toy(30)[1])):
-        with pytest.raises(ValueError, match="must have no entry of the same outputs"):
+        with pytest.raises(ValueError, match="must lack the same outputs"):
             batched.partial_fit(X[:30], other)
     assert vars(batched) == before
 
 
-def test_batches_of_a_low_multilinear_rank_lack_whole_slices():
+def test_batches_of_low_multilinear_rank_may_lack_whole_slices_only():
     X, Y = toy(60)
     Y[:, 1, 2] = np.nan
     with pytest.raises(ValueError, match=r"no entry of output \(1, 2\).*whole slices only"):
-        HOLRR(2, missing="fill").partial_fit(X, Y)
+        HOLRR(2, missing="ignore").partial_fit(X, Y)
 
 
-def test_other_array_libraries_and_subspaces_are_refused_with_holes():
+def test_other_libraries_and_response_subspaces_with_missing_outputs_raise():
     X, Y = toy()
-    holes = with_holes(Y, 0.2)
+    missing = with_missing(Y, 0.2)
     with pytest.raises(ValueError, match="subspaces='response'"):
-        HOLRR(2, subspaces="response", missing="fill").fit(X, holes)
+        HOLRR(2, subspaces="response", missing="ignore").fit(X, missing)
     torch = pytest.importorskip("torch", reason="torch is not installed")
     with pytest.raises(TypeError, match="needs NumPy arrays"):
-        RLS(missing="fill").fit(torch.asarray(X), torch.asarray(holes))
-    model = RLS(missing="fill").fit(torch.asarray(X), torch.asarray(Y))
+        RLS(missing="ignore").fit(torch.asarray(X), torch.asarray(missing))
+    model = RLS(missing="ignore").fit(torch.asarray(X), torch.asarray(Y))
     assert_allclose(model.coef_.numpy(), RLS().fit(X, Y).coef_, atol=1e-12)
 
 
-def test_too_few_rounds_are_told():
+def test_too_few_rounds_warn():
     X, Y = toy()
-    with pytest.warns(ConvergenceWarning, match="not converged in 2 rounds.*max_iter"):
-        HOLRR(2, max_iter=2, missing="fill").fit(X, with_holes(Y, 0.4))
+    with pytest.warns(ConvergenceWarning, match="not converge in 2 rounds.*max_iter"):
+        HOLRR(2, max_iter=2, missing="ignore").fit(X, with_missing(Y, 0.4))
+
+
+@pytest.mark.parametrize("use", ["fit", "partial_fit"])
+def test_missing_fill_warns_and_works_as_ignore(use):
+    X, Y = toy()
+    Y[:, :, 2] = np.nan
+    found, expected = (RLS(missing=missing) for missing in ("fill", "ignore"))
+    with pytest.warns(FutureWarning, match='missing="ignore"'):
+        getattr(found, use)(X, Y)
+    getattr(expected, use)(X, Y)
+    assert_array_equal(found.predict(X), expected.predict(X))
+    assert found.score(X, Y) == expected.score(X, Y)
 
 
 # ---------------------------------------------------------------- weights of outputs
@@ -342,11 +356,11 @@ WEIGHTS = [np.array([1.0, 4.0, 0.25]), np.array([2.0, 1.0, 0.5, 3.0])]
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.parametrize("share", [0.0, 0.3])
-def test_weights_of_outputs_are_a_scaling(model, share):
+def test_output_weights_equal_scaled_outputs(model, share):
     X, Y = toy()
-    Y = with_holes(Y, share)
+    Y = with_missing(Y, share)
     root = np.sqrt(np.multiply.outer(*WEIGHTS))
-    model = clone(model).set_params(missing="fill")
+    model = clone(model).set_params(missing="ignore")
     scaled = clone(model).fit(X, Y * root)
     for given in (WEIGHTS, np.multiply.outer(*WEIGHTS), 7 * np.multiply.outer(*WEIGHTS)):
         found = clone(model).set_params(output_weight=given).fit(X, Y)
@@ -357,12 +371,12 @@ def test_weights_of_outputs_are_a_scaling(model, share):
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_outputs_without_weight_influence_nothing(model):
+def test_outputs_without_weight_have_no_influence(model):
     X, Y = toy()
     weights = [None, [1.0, 0.0, 2.0, 1.0]]
     model = clone(model).set_params(output_weight=weights)
     found = clone(model).fit(X, Y)
-    Y[:, :, 1] = np.nan  # even if nothing may be missing
+    Y[:, :, 1] = np.nan  # although missing outputs are an error
     again = clone(model).fit(X, Y)
     assert_array_equal(found.predict(X), again.predict(X))
     assert np.isnan(found.predict(X)[:, :, 1]).all()
@@ -375,7 +389,7 @@ def test_outputs_without_weight_influence_nothing(model):
         assert_allclose(found.score(X, toy()[1]), alone.score(X, Y[:, :, rest]))
 
 
-def test_weights_that_are_no_product_are_refused():
+def test_output_weights_that_are_no_product_raise():
     X, Y = toy()
     with pytest.raises(ValueError, match="must be a product over the output modes"):
         HOLRR(2, output_weight=np.arange(1.0, 13).reshape(3, 4)).fit(X, Y)

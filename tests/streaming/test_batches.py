@@ -1,4 +1,4 @@
-"""Moments of a stream: any batches, the same answer; a pass that crashed goes on where it was."""
+"""Moments of a stream of batches, with checkpoints from which an interrupted pass continues."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_batches_give_the_moments_of_all_samples(grams, weighted, data):
             np.testing.assert_allclose(G, H, rtol=1e-10)
 
 
-def test_the_model_of_a_stream_is_that_of_the_arrays(data):
+def test_the_model_of_a_stream_equals_that_of_the_arrays(data):
     found = HOLRR(rank=2).fit_moments(Moments.from_batches(batches_of(*data)))
     np.testing.assert_allclose(found.coef_, HOLRR(rank=2).fit(*data).coef_, rtol=1e-10)
 
@@ -63,9 +63,7 @@ def test_the_model_of_a_stream_is_that_of_the_arrays(data):
 @pytest.mark.parametrize("stop", range(len(CUTS) - 1))
 @pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize("as_list", [False, True])
-def test_a_pass_that_was_interrupted_goes_on_to_the_same_answer(
-    stop, every, as_list, data, tmp_path
-):
+def test_an_interrupted_pass_continues_to_the_same_moments(stop, every, as_list, data, tmp_path):
     path, whole = tmp_path / "moments", Moments.from_batches(batches_of(*data))
 
     def broken():
@@ -94,7 +92,7 @@ def test_a_finished_pass_is_not_repeated(data, tmp_path):
     first = Moments.from_batches(batches, checkpoint=tmp_path / "moments")
     batches.reads = 0
     assert_equal(Moments.from_batches(batches, checkpoint=tmp_path / "moments"), first)
-    assert batches.reads == 2  # the first and the last, to see that they are the same batches
+    assert batches.reads == 2  # the first and the last, which are compared with the checkpoint
 
 
 def test_new_batches_are_added_to_those_of_the_checkpoint(data, tmp_path):
@@ -114,7 +112,7 @@ def test_checkpoints_of_several_machines_are_merged(data, tmp_path):
     np.testing.assert_allclose(both.Sxy, Moments.from_arrays(*data).Sxy, rtol=1e-10)
 
 
-def test_other_data_than_those_of_the_checkpoint_are_refused(data, tmp_path):
+def test_batches_other_than_those_of_the_checkpoint_are_refused(data, tmp_path):
     path, batches = tmp_path / "moments", list(batches_of(*data))
     Moments.from_batches(batches, checkpoint=path)
     with pytest.raises(ValueError, match="belongs to other data"):
@@ -145,7 +143,7 @@ def test_other_inputs_outputs_or_weights_are_refused(as_list, which, number, dat
         Moments.from_batches(again, checkpoint=tmp_path / "moments")
 
 
-def test_a_stream_is_compared_in_the_middle_too(data, tmp_path):
+def test_all_batches_of_a_stream_are_compared_with_the_checkpoint(data, tmp_path):
     batches = list(batches_of(*data))
     Moments.from_batches(batches[:5], checkpoint=tmp_path / "moments")
     batches[2] = (batches[2][0], batches[2][1] + 1)
@@ -155,7 +153,7 @@ def test_a_stream_is_compared_in_the_middle_too(data, tmp_path):
 
 @pytest.mark.parametrize("as_list", [False, True])
 def test_batches_of_other_sizes_are_refused(as_list, tmp_path):
-    """The same samples cut elsewhere would be counted twice or never."""
+    """Some of the same samples would be counted twice, or not at all."""
     X, Y = toy(n=120, d0=3, shape=(2,))
     cut = lambda ends: [(X[a:b], Y[a:b]) for a, b in pairwise(ends)]  # noqa: E731
     Moments.from_batches(cut([0, 30, 60, 90]), checkpoint=tmp_path / "moments")
@@ -164,23 +162,23 @@ def test_batches_of_other_sizes_are_refused(as_list, tmp_path):
         Moments.from_batches(again if as_list else iter(again), checkpoint=tmp_path / "moments")
 
 
-def test_weights_that_were_not_there_before_are_refused(data, tmp_path):
+def test_new_weights_are_refused(data, tmp_path):
     Moments.from_batches(list(batches_of(*data)), checkpoint=tmp_path / "moments")
     with pytest.raises(ValueError, match="belongs to other data"):
         Moments.from_batches(batches_of(*data, np.ones(100)), checkpoint=tmp_path / "moments")
 
 
-def test_tables_of_objects_resume(data, tmp_path):
+def test_a_pass_over_tables_of_objects_continues(data, tmp_path):
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     X, Y = data
-    # New objects for each pass: it is their values that count.
+    # New objects for each pass, since their values are compared.
     make = lambda: [(pd.DataFrame(x).astype(object), y) for x, y in batches_of(X, Y)]  # noqa: E731
     Moments.from_batches(make()[:5], checkpoint=tmp_path / "moments")
     found = Moments.from_batches(make(), checkpoint=tmp_path / "moments")
     assert_equal(found, Moments.from_batches(make()))
 
 
-def test_a_pass_that_a_bad_batch_ended_goes_on_when_it_is_mended(data, tmp_path):
+def test_a_pass_continues_after_a_bad_batch_was_corrected(data, tmp_path):
     batches = list(batches_of(*data))
     bad = batches[3][0], np.full_like(batches[3][1], np.nan)
     with pytest.raises(ValueError, match="in batch 3: y contains NaN"):
@@ -215,7 +213,7 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_pass(path, da
         ([(np.ones((2, 1)), np.ones(2), np.zeros(2))], "positive weight"),
     ],
 )
-def test_bad_batches_are_named(batches, message, tmp_path):
+def test_errors_about_bad_batches_give_their_number(batches, message, tmp_path):
     with pytest.raises((ValueError, TypeError), match=message):
         Moments.from_batches(batches, checkpoint=tmp_path / "moments")
 
@@ -225,7 +223,7 @@ def test_checkpoint_every_is_checked(data):
         Moments.from_batches(batches_of(*data), checkpoint_every=0)
 
 
-def test_progress_is_shown_on_request(data, capsys):
+def test_progress_draws_a_bar(data, capsys):
     pytest.importorskip("rich", reason="rich is not installed")
     Moments.from_batches(list(batches_of(*data)), progress=True)
     assert "100%" in capsys.readouterr().err
@@ -233,7 +231,7 @@ def test_progress_is_shown_on_request(data, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_batches_of_other_libraries_resume_from_a_file(xp, data, tmp_path):
+def test_batches_of_other_libraries_continue_from_a_checkpoint(xp, data, tmp_path):
     batches = [tuple(xp.asarray(a) for a in batch) for batch in batches_of(*data)]
     Moments.from_batches(batches[:3], checkpoint=tmp_path / "moments")
     found = Moments.from_batches(batches, checkpoint=tmp_path / "moments")
@@ -266,7 +264,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_killed_pass_is_resumed_until_it_is_done(tmp_path):
+def test_a_killed_pass_continues_until_it_is_complete(tmp_path):
     script, path = tmp_path / "stream.py", tmp_path / "moments"
     script.write_text(STREAM)
     names = {"__name__": "stream"}
@@ -294,7 +292,7 @@ def test_a_killed_pass_is_resumed_until_it_is_done(tmp_path):
     assert_equal(Moments.load(path), Moments.from_batches(names["batches"]()))
 
 
-def test_batches_that_call_things_otherwise_are_refused():
+def test_batches_with_other_names_are_refused():
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     X, Y = (
         pd.DataFrame(np.eye(4), columns=list("abcd")),

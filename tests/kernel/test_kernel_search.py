@@ -1,4 +1,4 @@
-"""Cross-validation of kernels, penalties and ranks: each entry is the error of a refit."""
+"""Searches over kernels, penalties and ranks: each held-out error is that of a refit."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 
-from holrr.data.samples import Samples
 from holrr.kernel import (
     KernelHOLRR,
     KernelHOLRRCV,
@@ -21,17 +20,10 @@ from holrr.kernel import (
     KernelRLS,
     KernelRLSCV,
 )
-from holrr.kernel._kernels import (
-    check_kernels,
-    kernel_alphas,
-    mean_eigenvalue,
-    median_gamma,
-    some_samples,
-)
 from holrr.model_selection import HOLRRCV
 from problems import toy
 
-pytestmark = pytest.mark.filterwarnings("ignore:the best penalty")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
 ALPHAS = [1e-2, 0.3, 5.0]
 KERNELS = [
@@ -67,7 +59,7 @@ def fold_errors(model, X, Y, splits, w=None):
 @pytest.mark.parametrize("shape", [(2, 3), (6, 8)], ids=["tall", "wide"])
 @pytest.mark.parametrize("subspaces", ["fitted", "response"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_every_entry_of_the_surface_is_the_error_of_a_refit(shape, subspaces, weighted):
+def test_entries_of_the_surface_are_errors_of_refits(shape, subspaces, weighted):
     X, Y = smooth(n=24, shape=shape)
     w = np.random.default_rng(1).integers(0, 3, 24).astype(float) if weighted else None
     splits = list(KFold(3).split(X))
@@ -78,18 +70,18 @@ def test_every_entry_of_the_surface_is_the_error_of_a_refit(shape, subspaces, we
     assert found.shape[:3] == (3, 2, 3)
     assert results["mean_mse"].shape == found.shape[1:]
     rng = np.random.default_rng(0)
-    places = list(product(range(2), range(3), *(range(R) for R in caps)))
-    for place in [places[i] for i in rng.choice(len(places), 15, replace=False)]:
-        k, a, *rank = place
+    entries = list(product(range(2), range(3), *(range(R) for R in caps)))
+    for entry in [entries[i] for i in rng.choice(len(entries), 15, replace=False)]:
+        k, a, *rank = entry
         model = KernelHOLRR(
             tuple(R + 1 for R in rank), ALPHAS[a], subspaces=subspaces, **KERNELS[k]
         )
         expected = fold_errors(model, X, Y, splits, w)
-        assert_allclose(found[(slice(None), *place)], expected, rtol=1e-7)
+        assert_allclose(found[(slice(None), *entry)], expected, rtol=1e-7)
 
 
 @pytest.mark.parametrize("intercept", ["none", "outputs", "both"])
-def test_low_rank_and_ridge_surfaces_are_the_errors_of_refits(intercept):
+def test_low_rank_and_ridge_surfaces_are_errors_of_refits(intercept):
     X, Y = smooth(n=24)
     shared = {"fit_intercept": intercept != "none", "center_kernel": intercept == "both"}
     splits = list(ShuffleSplit(3, random_state=0).split(X))
@@ -106,7 +98,7 @@ def test_low_rank_and_ridge_surfaces_are_the_errors_of_refits(intercept):
             assert_allclose(lrr.cv_results_["fold_mse"][:, k, a, R], expected, rtol=1e-7)
 
 
-def test_ridge_search_is_grid_search_over_kernel_ridge():
+def test_ridge_search_equals_grid_search_over_kernel_ridge():
     X, Y = smooth()
     flat = Y.reshape(len(Y), -1)
     grid = {"alpha": ALPHAS, "gamma": [0.01, 0.1, 1.0]}
@@ -120,7 +112,7 @@ def test_ridge_search_is_grid_search_over_kernel_ridge():
     assert_allclose(ours.predict(X).reshape(len(X), -1), search.predict(X), rtol=1e-7)
 
 
-def test_linear_kernel_is_the_linear_search():
+def test_search_with_linear_kernel_equals_the_linear_search():
     X, Y = toy(n=30)
     kernel = KernelHOLRRCV(ALPHAS, kernel="linear").fit(X, Y)
     linear = HOLRRCV(ALPHAS).fit(X, Y)
@@ -132,7 +124,7 @@ def test_linear_kernel_is_the_linear_search():
     assert_allclose(kernel.coef_, linear.coef_, rtol=1e-7, atol=1e-9)
 
 
-def test_precomputed_kernel_is_cut_along_both_sides():
+def test_precomputed_kernel_is_split_along_rows_and_columns():
     X, Y = smooth()
     K = rbf_kernel(X, gamma=0.1)
     named = KernelHOLRRCV(ALPHAS, gammas=0.1).fit(X, Y)
@@ -160,20 +152,22 @@ def test_callable_kernels_can_be_searched():
 
 @pytest.mark.parametrize("cv", [KFold(3), ShuffleSplit(2, random_state=0)], ids=str)
 @pytest.mark.parametrize("center_kernel", [False, True])
-def test_landmark_surfaces_are_the_errors_of_refits(cv, center_kernel):
+def test_landmark_surfaces_are_errors_of_refits(cv, center_kernel):
     X, Y = smooth()
     splits, points = list(cv.split(X)), X[3:12]
     shared = {"landmarks": points, "center_kernel": center_kernel}
-    search = KernelHOLRRCV(ALPHAS, (3, 2, 2), splits, kernels=KERNELS, **shared).fit(X, Y)
+    search = KernelHOLRRCV(ALPHAS, max_rank=(3, 2, 2), cv=splits, kernels=KERNELS, **shared).fit(
+        X, Y
+    )
     found = search.cv_results_["fold_mse"]
     for k, a, rank in product(range(2), range(3), [(1, 1, 1), (2, 2, 1), (3, 2, 2)]):
         model = KernelHOLRR(rank, ALPHAS[a], **shared, **KERNELS[k])
-        place = (slice(None), k, a, *(R - 1 for R in rank))
-        assert_allclose(found[place], fold_errors(model, X, Y, splits), rtol=1e-6)
+        entry = (slice(None), k, a, *(R - 1 for R in rank))
+        assert_allclose(found[entry], fold_errors(model, X, Y, splits), rtol=1e-6)
     assert_allclose(search.best_estimator_.X_fit_, points)
 
 
-def test_all_samples_as_landmarks_give_the_exact_surface():
+def test_all_samples_as_landmarks_give_the_surface_of_the_kernel():
     X, Y = smooth()
     exact = KernelHOLRRCV(ALPHAS, gammas=[0.1, 1.0]).fit(X, Y)
     near = KernelHOLRRCV(ALPHAS, gammas=[0.1, 1.0], n_components=36).fit(X, Y)
@@ -194,7 +188,7 @@ def test_drawn_landmarks_are_those_of_the_final_model():
 # ---------------------------------------------------------------- candidates and choice
 
 
-def test_gaussian_widths_and_penalties_come_from_the_data():
+def test_default_widths_and_penalties_come_from_the_data():
     X, Y = smooth(n=60)
     search = KernelHOLRRCV(cv=3).fit(X, Y)
     gammas = [spec["gamma"] for spec in search.kernels_]
@@ -211,7 +205,7 @@ def test_gaussian_widths_and_penalties_come_from_the_data():
     assert_allclose(wide.cv_results_["mean_mse"], search.cv_results_["mean_mse"], rtol=1e-4)
 
 
-def test_the_right_kind_of_kernel_is_found():
+def test_search_finds_the_kernel_of_the_data():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 3))
     W = rng.normal(size=(3, 2, 3))
@@ -224,7 +218,7 @@ def test_the_right_kind_of_kernel_is_found():
     assert len(search.kernels_) == 8
 
 
-def test_ranks_are_found():
+def test_search_finds_the_ranks_of_the_data():
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(100, 1))
     latent = np.hstack([np.sin(2 * X), np.cos(X)])
@@ -237,7 +231,7 @@ def test_ranks_are_found():
 
 
 @pytest.mark.parametrize("selection", ["min", "1se", "stack"])
-def test_final_model_is_the_estimator_at_the_best_place(selection):
+def test_final_model_is_a_fit_of_the_best_index(selection):
     X, Y = smooth()
     search = KernelHOLRRCV(ALPHAS, gammas=[0.1, 1.0], selection=selection).fit(X, Y)
     k, a, *rank = search.best_index_
@@ -257,31 +251,11 @@ def test_search_with_refined_fits_and_criteria():
         assert search.score(X, Y) > 0.7
 
 
-def test_threads_do_not_change_the_results():
+def test_results_do_not_depend_on_the_number_of_jobs():
     X, Y = smooth()
     one = KernelHOLRRCV(ALPHAS, gammas=[0.1, 1.0]).fit(X, Y)
     two = KernelHOLRRCV(ALPHAS, gammas=[0.1, 1.0], n_jobs=2).fit(X, Y)
     assert_allclose(two.cv_results_["mean_mse"], one.cv_results_["mean_mse"], rtol=1e-10)
-
-
-def test_median_of_distances():
-    X = np.array([[0.0], [1.0], [3.0], [3.0]])
-    # Distances 1, 3, 3, 2, 2 (and one of zero, which says nothing).
-    assert median_gamma(X, kernel="laplacian") == pytest.approx(1 / 2)
-    assert median_gamma(X[:3], np.array([1.0, 1.0, 2.0]), "laplacian") == pytest.approx(1 / 2)
-    assert median_gamma(np.ones((4, 2))) == 1.0
-    for scale in (1e-150, 1e150):
-        assert median_gamma(scale * X) * scale**2 == pytest.approx(median_gamma(X))
-    for scale in (1e-165, 1e165):
-        assert median_gamma(scale * X, kernel="laplacian") * scale == pytest.approx(1 / 2)
-        with pytest.raises(ValueError, match="Scale X"):
-            median_gamma(scale * X)
-
-
-def test_default_penalties_cover_kernels_of_different_scale():
-    assert_allclose(kernel_alphas([2.0]), 2.0 * np.logspace(-5, 2, 15), rtol=1e-12)
-    both = kernel_alphas([1e-3, 10.0, 0.0, np.inf])
-    assert_allclose(both[[0, -1]], [1e-8, 1e3], rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -299,47 +273,85 @@ def test_default_penalties_cover_kernels_of_different_scale():
         ({"gammas": "scale"}, "gammas"),
         ({"kernel": "triangle"}, "kernel"),
         ({"alphas": [-1.0]}, "alphas"),
-        ({"ranks": (99, 1, 1)}, "ranks"),
+        ({"max_rank": (99, 1, 1)}, "max_rank"),
         ({"kernel": "precomputed", "n_components": 3}, "square|precomputed"),
     ],
 )
-def test_bad_candidates_are_named(params, message):
+def test_bad_candidates_raise(params, message):
     X, Y = smooth()
     with pytest.raises((ValueError, TypeError), match=message):
         KernelHOLRRCV(**params).fit(X, Y)
 
 
-def test_candidates_take_the_shared_parameters():
-    X, _ = smooth()
-    default = {"kernel": "poly", "degree": 2, "coef0": 0.5, "kernel_params": None}
-    (found,) = check_kernels(None, default, None, X)
-    assert found == {"kernel": "poly", "gamma": None, "degree": 2, "coef0": 0.5}
-    found = check_kernels([{"kernel": "poly", "degree": 4}, "cosine"], default, [1.0, 2.0], X)
-    assert found == [
-        {"kernel": "poly", "gamma": 1.0, "degree": 4, "coef0": 0.5},
-        {"kernel": "poly", "gamma": 2.0, "degree": 4, "coef0": 0.5},
-        {"kernel": "cosine"},
-    ]
+# ---------------------------------------------------------------- ranks, selection, solvers
 
 
-def test_scale_of_a_kernel_is_that_of_the_samples_with_weight():
-    X, w = toy()[0], np.ones(40)
-    w[:10] = 0
-    spec = {"kernel": "rbf", "gamma": 0.1}
-    found = mean_eigenvalue(spec, X, w)
-    assert_allclose(found, mean_eigenvalue(spec, X[10:], w[10:]))
-    assert_allclose(found, mean_eigenvalue(spec, X.repeat(2, axis=0), w.repeat(2)) / 2)
+def test_max_rank_caps_the_ranks_and_ranks_are_the_only_candidates():
+    X, Y = smooth()
+    shared = {"gammas": 0.1, "cv": 3}
+    capped = KernelHOLRRCV(ALPHAS, max_rank=(3, 2, 2), **shared).fit(X, Y)
+    assert capped.cv_results_["mean_mse"].shape == (1, 3, 3, 2, 2)
+    listed = KernelHOLRRCV(ALPHAS, ranks=[(1, 1, 1), (3, 2, 2)], selection="min", **shared).fit(
+        X, Y
+    )
+    assert listed.rank_ in [(1, 1, 1), (3, 2, 2)]
+    for rank in [(1, 1, 1), (3, 2, 2)]:
+        entry = (0, slice(None), *(R - 1 for R in rank))
+        found, expected = (m.cv_results_["mean_mse"][entry] for m in (listed, capped))
+        assert_allclose(found, expected, rtol=1e-9)
+    assert KernelLRRCV(ALPHAS, max_rank=2, **shared).fit(X, Y).rank_ <= 2
+    with pytest.raises(ValueError, match="either max_rank or ranks"):
+        KernelHOLRRCV(ALPHAS, ranks=[(1, 1, 1)], max_rank=2, **shared).fit(X, Y)
 
 
-def test_scale_of_a_precomputed_kernel_is_that_of_some_rows_and_the_same_columns():
-    X, Y = toy(n=900)
-    some = some_samples(Samples(X @ X.T, Y))
-    expected = mean_eigenvalue({"kernel": "linear"}, *some_samples(Samples(X, Y)))
-    assert_allclose(mean_eigenvalue({"kernel": "precomputed"}, *some), expected)
+@pytest.mark.parametrize(
+    ("search", "ranks"),
+    [(KernelHOLRRCV, 2), (KernelHOLRRCV, (3, 2, 2)), (KernelHOLRRCV, [3, 2, 2]), (KernelLRRCV, 2)],
+)
+def test_ranks_as_caps_warn_and_work_as_max_rank(search, ranks):
+    X, Y = smooth(n=20)
+    with pytest.warns(FutureWarning, match="max_rank"):
+        found = search(ALPHAS, ranks=ranks, gammas=0.1, cv=3).fit(X, Y)
+    expected = search(ALPHAS, max_rank=ranks, gammas=0.1, cv=3).fit(X, Y)
+    for name in ("fold_mse", "mean_mse"):
+        assert_array_equal(found.cv_results_[name], expected.cv_results_[name])
+    assert_array_equal(found.predict(X), expected.predict(X))
 
 
-def test_median_of_distances_counts_weights_as_repetitions():
-    rng = np.random.default_rng(0)
-    X, w = rng.normal(size=(12, 2)), rng.integers(0, 9, 12)
-    assert median_gamma(X, w) == median_gamma(X.repeat(w, axis=0))
-    assert median_gamma(X, w) != median_gamma(X)
+def test_automatic_selection_stacks_unless_fits_are_refined_or_a_criterion_is_used():
+    X, Y = smooth(n=20)
+    shared = {"gammas": 0.1, "cv": 3, "max_rank": 2}
+    stacked = KernelHOLRRCV(ALPHAS, **shared).fit(X, Y)
+    explicit = KernelHOLRRCV(ALPHAS, selection="stack", **shared).fit(X, Y)
+    assert stacked.selection == "auto"
+    assert_array_equal(stacked.predict(X), explicit.predict(X))
+    for options in ({"refine": True}, {"criterion": "bic"}):
+        auto, least = (
+            KernelHOLRRCV(ALPHAS, selection=selection, **options, **shared).fit(X, Y)
+            for selection in ("auto", "min")
+        )
+        assert_array_equal(auto.predict(X), least.predict(X))
+        with pytest.warns(FutureWarning, match="selection='stack'"):
+            stack = KernelHOLRRCV(ALPHAS, selection="stack", **options, **shared).fit(X, Y)
+        assert_array_equal(stack.predict(X), least.predict(X))
+
+
+@pytest.mark.parametrize("solver", ["auto", "cholesky", "eigh"])
+def test_solver_is_that_of_the_final_fit(solver):
+    X, Y = smooth(n=20)
+    search = KernelRLSCV(ALPHAS, gammas=0.1, cv=3, solver=solver).fit(X, Y)
+    assert search.best_estimator_.solver == solver
+    assert search.solver_ == search.best_estimator_.solver_
+    if solver != "auto":
+        assert search.solver_ == solver
+
+
+def test_search_has_the_attributes_of_its_model():
+    X, Y = smooth(n=20)
+    search = KernelHOLRRCV(ALPHAS, gammas=0.1, cv=3, selection="min").fit(X, Y)
+    model = search.best_estimator_
+    for name in ("tucker_", "intercept_"):
+        assert getattr(search, name) is getattr(model, name)
+    for name in ("n_iter_", "objective_", "n_parameters_", "rank_"):
+        assert getattr(search, name) == getattr(model, name)
+    assert_array_equal(search.noise_, model.noise_)

@@ -1,0 +1,261 @@
+"""Grids of ranks and penalties."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from holrr import HOLRRCV, LRRCV, RLSCV
+from holrr.core.tensor import n_parameters
+from holrr.datasets import make_tensor_regression
+from holrr.kernel import KernelHOLRRCV, KernelLRRCV
+from holrr.model_selection.grid import (
+    RankGrid,
+    falling_edge,
+    matrix_grid,
+    multilinear_grid,
+    parameter_counts,
+    warn_at_edge,
+    widened,
+)
+from holrr.model_selection.search import Surface
+from problems import toy
+
+GRID = np.logspace(-2, 2, 9)
+ALPHAS = [0.1, 1.0, 10.0]
+
+
+# ---------------------------------------------------------------- ranks
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 3), (4, 3, 2), (9, 2, 2), (3, 2, 3, 2)])
+def test_parameter_counts_equal_those_of_tucker_tensors(shape):
+    counts = parameter_counts(shape, shape)
+    for index in np.ndindex(*shape):
+        assert counts[index] == n_parameters(shape, [i + 1 for i in index])
+    first = parameter_counts(shape, shape[:1])
+    assert [n_parameters(shape, (i + 1, *shape[1:])) for i in range(shape[0])] == list(first)
+
+
+def test_grids_of_multilinear_ranks():
+    shape = (5, 4, 3)
+    assert multilinear_grid(None, None, shape) == RankGrid((5, 4, 3))
+    assert multilinear_grid(2, None, shape) == RankGrid((2, 2, 2))
+    assert multilinear_grid((4, None, 2), None, shape) == RankGrid((4, 4, 2))
+    listed = ((1, 1, 1), (3, 1, 2))
+    assert multilinear_grid(None, list(listed), shape) == RankGrid((3, 1, 2), listed)
+    # No rank exceeds the product of the other sizes, except in subspaces of the outputs.
+    assert multilinear_grid(None, None, (3, 2, 50)).caps == (3, 2, 6)
+    assert multilinear_grid(20, None, (3, 2, 50)).caps == (3, 2, 6)
+    assert multilinear_grid((3, 2, 20), None, (3, 2, 50)).caps == (3, 2, 20)
+    assert multilinear_grid(None, None, (3, 2, 50), subspaces="response").caps == (3, 2, 50)
+
+
+def test_grids_of_matrix_ranks():
+    assert matrix_grid(None, None, (5, 4, 3)) == RankGrid((5,))
+    assert matrix_grid(2, None, (5, 4, 3)) == RankGrid((2,))
+    assert matrix_grid(None, [3, 1], (5, 4, 3)) == RankGrid((3,), ((3,), (1,)))
+
+
+def test_a_grid_within_the_supported_input_rank():
+    grid = RankGrid((5, 4), ((5, 2), (1, 4)))
+    assert grid.within_input_rank(5) is grid
+    assert grid.within_input_rank(3) == RankGrid((3, 4), ((3, 2), (1, 4)))
+    mask = grid.within_input_rank(3).mask()
+    assert mask.shape == (3, 4)
+    assert sorted(map(tuple, np.argwhere(mask))) == [(0, 3), (2, 1)]
+    assert RankGrid((5, 4)).mask() is None
+
+
+def test_a_grid_within_a_memory_budget():
+    grid = RankGrid((5, 4, 3))
+    assert grid.within_budget(10, 8 * 10 * 60) is grid
+    with pytest.warns(
+        UserWarning, match=r"max_bytes=.*capped at 4.*Raise max_bytes, or set max_rank"
+    ):
+        assert grid.within_budget(10, 8 * 10 * 60 - 1).caps == (4, 4, 3)
+    with pytest.raises(ValueError, match="max_bytes=79 has no room for any candidate"):
+        grid.within_budget(10, 79)
+    listed = RankGrid((5, 4), ((5, 2), (1, 2)))
+    with pytest.warns(UserWarning, match="capped at 2"):
+        assert listed.within_budget(1, 8 * 4) == RankGrid((2, 2), ((1, 2),))
+
+
+# ---------------------------------------------------------------- max_rank and ranks of a search
+
+MULTILINEAR = [HOLRRCV, KernelHOLRRCV]
+MATRIX = [LRRCV, KernelLRRCV]
+
+
+def searched(make, **parameters):
+    X, Y = toy()
+    return make(ALPHAS, cv=3, selection="min", **parameters).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("make", "max_rank", "caps"),
+    [
+        *((make, 2, (2, 2, 2)) for make in MULTILINEAR),
+        *((make, (3, 2, None), (3, 2, 4)) for make in MULTILINEAR),
+        *((make, [1, 2, 3], (1, 2, 3)) for make in MULTILINEAR),
+        *((make, 2, (2,)) for make in MATRIX),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The best penalty")
+def test_ranks_as_a_cap_warn_and_work_as_max_rank(make, max_rank, caps):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        expected = searched(make, max_rank=max_rank)
+    with pytest.warns(FutureWarning, match="ranks=.* as a cap is now called max_rank=") as caught:
+        found = searched(make, ranks=max_rank)
+    assert len([w for w in caught if w.category is FutureWarning]) == 1
+    assert caught[0].filename == __file__
+    assert found.ranks is max_rank  # parameters are left as they are
+    assert found.max_rank is None
+    surface = expected.cv_results_["mean_mse"]
+    assert surface.shape[surface.ndim - len(caps) :] == caps
+    assert_allclose(found.cv_results_["mean_mse"], surface, rtol=0)
+    assert found.rank_ == expected.rank_
+
+
+@pytest.mark.parametrize(
+    ("make", "ranks"),
+    [
+        *((make, [(1, 1, 1), (3, 2, 2)]) for make in MULTILINEAR),
+        *((make, ((1, 1, 1),)) for make in MULTILINEAR),
+        *((make, np.array([(1, 1, 1), (3, 2, 2)])) for make in MULTILINEAR),
+        *((make, [1, 3]) for make in MATRIX),
+        *((make, (1, 3)) for make in MATRIX),
+        *((make, range(1, 3)) for make in MATRIX),
+    ],
+)
+@pytest.mark.filterwarnings("error::FutureWarning", "ignore:The best penalty")
+def test_a_list_of_ranks_has_the_only_candidates(make, ranks):
+    found = searched(make, ranks=ranks)
+    surface = found.cv_results_["mean_mse"]
+    listed = [tuple(np.atleast_1d(R)) for R in ranks]
+    finite = np.isfinite(surface).reshape(-1, *surface.shape[surface.ndim - len(listed[0]) :])
+    assert {tuple(i + 1) for i in np.argwhere(finite.all(axis=0))} == set(listed)
+    assert np.isfinite(surface).sum() == len(listed) * finite.shape[0]
+    assert tuple(np.atleast_1d(found.rank_)) in listed
+
+
+@pytest.mark.parametrize("make", [*MULTILINEAR, *MATRIX])
+def test_max_rank_and_ranks_exclude_each_other(make):
+    with pytest.raises(ValueError, match="Set either max_rank or ranks"):
+        searched(make, max_rank=2, ranks=[1] if make in MATRIX else [(1, 1, 1)])
+
+
+@pytest.mark.parametrize(
+    ("make", "parameters", "message"),
+    [
+        (HOLRRCV, {"max_rank": 0}, "max_rank=0.*at least 1"),
+        (HOLRRCV, {"max_rank": (1, 1)}, r"max_rank=\(1, 1\).*3 entries"),
+        (HOLRRCV, {"max_rank": (9, 1, 1)}, "max_rank.*got 9"),
+        (HOLRRCV, {"max_rank": 0.5}, "max_rank=0.5.*whole numbers"),
+        (HOLRRCV, {"ranks": [(1, 1), (2, 2)]}, "ranks=.*3 entries"),
+        (HOLRRCV, {"ranks": []}, "ranks must name at least one candidate"),
+        (LRRCV, {"max_rank": (1, 1)}, r"max_rank=\(1, 1\)"),
+        (LRRCV, {"ranks": [9]}, "ranks=.*9"),
+        (KernelHOLRRCV, {"max_rank": (1, 9, 1)}, "max_rank.*got 9"),
+    ],
+)
+def test_bad_ranks_are_refused_by_the_name_of_their_parameter(make, parameters, message):
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        searched(make, **parameters)
+
+
+@pytest.mark.parametrize("make", [*MULTILINEAR, *MATRIX])
+@pytest.mark.parametrize("bad", ["two", {"a": 1}, 2.5, object()])
+def test_ranks_of_another_type_are_refused(make, bad):
+    with pytest.raises((TypeError, ValueError), match="ranks"):
+        searched(make, ranks=bad)
+
+
+# ---------------------------------------------------------------- penalties
+
+
+def valley(bottom, by_rank=True, spread=0.1):
+    """Errors that are least at a given power of ten, for three folds.
+
+    There are two ranks, or two other candidates, of which the first is better.
+    """
+
+    def compute(penalties):
+        mse = 1 + (np.log10(penalties) - bottom) ** 2
+        folds = np.stack([mse + shift for shift in (-spread, 0.0, spread)])
+        both = np.stack([folds, folds + 1], axis=-1 if by_rank else 1)
+        fold_mse = both[:, None] if by_rank else both[..., None]
+        return Surface(fold_mse, penalties, RankGrid((fold_mse.shape[3],)), 10.0, 1)
+
+    return compute
+
+
+@pytest.mark.parametrize("by_rank", [False, True])
+@pytest.mark.parametrize("bottom", [-6.2, -3.0, -2.3, 0.0, 2.3, 3.0, 6.2])
+@pytest.mark.parametrize("descending", [False, True])
+def test_the_best_penalty_is_found_beyond_either_edge(bottom, by_rank, descending):
+    grid = GRID[::-1] if descending else GRID
+    found, penalties = widened(valley(bottom, by_rank), grid)
+    mse = found.mean_mse[0, :, 0]
+    assert_allclose(mse, 1 + (np.log10(penalties) - bottom) ** 2)
+    assert abs(np.log10(penalties[np.argmin(mse)]) - bottom) <= 0.25
+    assert_allclose(np.diff(np.log10(penalties)), (-1) ** descending * 0.5)
+    assert_allclose(found.alphas, penalties)
+    assert falling_edge(found, penalties) is None
+
+
+def test_a_search_warns_where_the_best_penalty_is_too_far_and_not_where_errors_are_flat():
+    found, penalties = widened(valley(30.0), GRID)
+    assert penalties.size == GRID.size + 12
+    with pytest.warns(UserWarning, match="is the largest of the grid.*Widen `alphas`") as caught:
+        warn_at_edge(found, penalties, "alphas")
+    assert caught[0].filename == __file__
+    # The same decrease is negligible compared with this spread.
+    found, penalties = widened(valley(2.3, spread=100.0), GRID)
+    assert penalties.size == GRID.size
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_at_edge(found, penalties, "alphas")
+
+
+def test_the_warning_names_the_best_penalty_whatever_the_order_of_the_grid():
+    for grid in ([0.1, 10.0, 1.0], [10.0, 0.1, 1.0], [1.0, 0.1, 10.0]):
+        penalties = np.array(grid)
+        with pytest.warns(UserWarning, match="best penalty, 10, is the largest of the grid"):
+            warn_at_edge(valley(3.0)(penalties), penalties, "alphas")
+        with pytest.warns(UserWarning, match="best penalty, 0.1, is the smallest of the grid"):
+            warn_at_edge(valley(-3.0)(penalties), penalties, "alphas")
+
+
+def test_a_grid_is_not_widened_beyond_the_largest_penalty_or_the_memory():
+    assert widened(valley(6.0), GRID, largest=100.0)[1].size == GRID.size
+    assert widened(valley(-6.0), GRID, largest=100.0)[1].size > GRID.size
+    assert widened(valley(6.0), GRID, largest=1e3)[1].max() <= 1e3
+    assert widened(valley(6.0), GRID, room=3)[1].size == GRID.size
+    assert widened(valley(6.0), GRID, room=4)[1].size == GRID.size + 4
+
+
+@pytest.mark.parametrize(("decrease", "edge"), [(0.004, None), (0.008, 0)])
+def test_a_decrease_counts_from_a_hundredth_of_the_standard_error_of_the_mean(decrease, edge):
+    """Three folds with a standard deviation of one: the standard error is 1 / sqrt(3)."""
+    mse = np.array([1.0, 1.0 + decrease, 2.0])
+    fold_mse = np.stack([mse - 1, mse, mse + 1])[:, None]
+    penalties = np.array([1.0, 2.0, 4.0])
+    found = Surface(fold_mse, penalties, RankGrid(()), 10.0, 1)
+    assert falling_edge(found, penalties) == edge
+
+
+@pytest.mark.filterwarnings("ignore:The best penalty")
+def test_a_grid_is_widened_for_the_ranks_that_are_listed():
+    """A search over full rank alone is that of ridge regression, edges included."""
+    X, Y = make_tensor_regression(
+        40, n_features=12, output_shape=(5, 4), rank=2, snr=0.01, random_state=1
+    )
+    ridge, full = RLSCV().fit(X, Y), HOLRRCV(ranks=[(12, 5, 4)], selection="min").fit(X, Y)
+    assert HOLRRCV().fit(X, Y).alphas_.size < ridge.alphas_.size
+    np.testing.assert_allclose(full.alphas_, ridge.alphas_)
+    assert full.alpha_ == pytest.approx(ridge.alpha_)

@@ -1,0 +1,144 @@
+"""Which model a search chooses: the rules of selection, each by its definition."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from holrr import KernelHOLRRCV, KernelLRRCV, KernelRLSCV
+from holrr.datasets import make_tensor_regression
+from holrr.linear import RLS
+from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
+from holrr.model_selection.search import SearchOptions, best_index, single_choice
+
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
+
+ALPHAS = [0.1, 1.0, 10.0, 100.0]
+
+
+def test_1se_is_the_smallest_model_within_a_standard_error(make_data):
+    X, Y = make_data(d0=4, noise=4.0)
+    model = HOLRRCV(ALPHAS, selection="1se").fit(X, Y)
+    folds, count = (model.cv_results_[key] for key in ("fold_mse", "n_parameters"))
+    mean = folds.mean(axis=0)
+    best = np.unravel_index(mean.argmin(), mean.shape)
+    bound = mean[best] + folds[(slice(None), *best)].std(ddof=1) / np.sqrt(len(folds))
+    within = [i for i in np.ndindex(*mean.shape) if mean[i] <= bound]
+    assert model.n_parameters_ == min(count[i[1:]] for i in within)
+    assert mean[model.best_index_] <= bound
+    smallest = [i for i in within if count[i[1:]] == model.n_parameters_]
+    assert model.alpha_ == max(ALPHAS[i[0]] for i in smallest)
+
+
+def test_1se_of_ridge_is_the_largest_penalty_within_a_standard_error(make_data):
+    X, Y = make_data(noise=4.0)
+    model = RLSCV(ALPHAS, selection="1se").fit(X, Y)
+    mean, folds = model.cv_results_["mean_mse"], model.cv_results_["fold_mse"]
+    best = mean.argmin()
+    bound = mean[best] + folds[:, best].std(ddof=1) / np.sqrt(5)
+    assert model.alpha_ == np.array(ALPHAS)[mean <= bound].max()
+
+
+@pytest.mark.parametrize(("shape", "snr"), [((6,), 30.0), ((4, 5), 0.3)])
+def test_1se_chooses_no_rank_above_the_product_of_the_others(shape, snr):
+    """Such a rank has as many parameters as a smaller one; both ranks of a matrix are equal."""
+    for seed in range(4):
+        X, Y = make_tensor_regression(
+            40, n_features=7, output_shape=shape, rank=2, snr=snr, random_state=seed
+        )
+        rank = HOLRRCV(selection="1se").fit(X, Y).rank_
+        assert all(R * R <= np.prod(rank) for R in rank)
+
+
+@pytest.mark.parametrize("index", [(1, 2, 0, 1), 37, (np.int64(1), 0, -1, 1)])
+def test_a_callable_selects_by_index(make_data, index):
+    X, Y = make_data()
+    model = HOLRRCV(ALPHAS, selection=lambda results: index).fit(X, Y)
+    shape = model.cv_results_["mean_mse"].shape
+    where = np.unravel_index(index, shape) if isinstance(index, int) else index
+    expected = np.empty(shape)[...]
+    expected[...] = 0
+    expected[tuple(where)] = 1
+    assert expected[model.best_index_] == 1
+    assert model.rank_ == tuple(int(i) % n + 1 for i, n in zip(where, shape, strict=True))[1:]
+
+
+@pytest.mark.parametrize("index", [(1, 2), (1, 2, 0, 1, 0), (9, 0, 0, 0), 10**6, "best", None])
+def test_a_callable_must_return_the_index_of_one_entry(make_data, index):
+    with pytest.raises(ValueError, match="must return an int or a tuple that indexes"):
+        HOLRRCV(ALPHAS, selection=lambda results: index).fit(*make_data())
+
+
+def test_final_ridge_model_has_no_rank(make_data):
+    X, Y = make_data()
+    model = RLSCV(ALPHAS).fit(X, Y)
+    assert isinstance(model.best_estimator_, RLS)
+    assert not hasattr(model, "rank_")
+
+
+# ---------------------------------------------------------------- the default selection
+
+
+@pytest.mark.parametrize("make", [LRRCV, HOLRRCV, KernelLRRCV, KernelHOLRRCV])
+def test_auto_is_the_default_and_chooses_a_stack(make_data, make):
+    X, Y = make_data(noise=4.0)
+    assert make().selection == "auto"
+    default, stack = make(ALPHAS, cv=3).fit(X, Y), make(ALPHAS, cv=3, selection="stack").fit(X, Y)
+    assert default.stack_ranks_ == stack.stack_ranks_
+    np.testing.assert_array_equal(default.predict(X), stack.predict(X))
+
+
+@pytest.mark.parametrize("make", [HOLRRCV, KernelHOLRRCV])
+@pytest.mark.parametrize("parameters", [{"refine": True}, {"criterion": "bic"}], ids=str)
+def test_auto_chooses_a_single_rank_where_ranks_cannot_be_mixed(make_data, make, parameters):
+    X, Y = make_data(noise=4.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        auto = make(ALPHAS, cv=3, **parameters).fit(X, Y)
+    best = make(ALPHAS, cv=3, selection="min", **parameters).fit(X, Y)
+    assert not hasattr(auto, "stack_ranks_")
+    np.testing.assert_array_equal(auto.predict(X), best.predict(X))
+    stack = make(ALPHAS, cv=3, selection="stack", **parameters)
+    with pytest.warns(FutureWarning, match="selection='stack' cannot be combined with") as caught:
+        stack.fit(X, Y)
+    messages = [str(w.message) for w in caught if w.category is FutureWarning]
+    assert len(messages) == 1
+    assert f"{next(iter(parameters))}=" in messages[0]
+    assert stack.selection == "stack"  # parameters are left as they are
+    np.testing.assert_array_equal(stack.predict(X), best.predict(X))
+
+
+@pytest.mark.parametrize("make", [RLSCV, KernelRLSCV])
+def test_ridge_has_no_ranks_to_mix(make_data, make):
+    X, Y = make_data()
+    for selection in ("auto", "stack"):
+        with pytest.raises(ValueError, match="'selection' parameter"):
+            make(ALPHAS, selection=selection).fit(X, Y)
+
+
+# ---------------------------------------------------------------- functions
+
+
+def test_the_smallest_of_equal_models_is_best():
+    """Errors that differ by rounding count as equal; NaN is no candidate."""
+    counts = np.array([3, 2, 1, 5])
+    assert best_index(np.array([1.0, 1.0 + 1e-13, 2.0, 1.0]), counts) == (1,)
+    assert best_index(np.array([1.0, 1.0 + 1e-9, 2.0, 1.0]), counts) == (0,)
+    assert best_index(np.array([1.0, 1.0 + 1e-9, 2.0, 1.0]), counts, 1e6) == (1,)
+    assert best_index(np.array([np.nan, 3.0, np.nan, 2.0]), counts) == (3,)
+
+
+def test_a_choice_has_the_penalty_and_rank_of_its_index():
+    results = {
+        "mean_mse": np.arange(24.0)[::-1].reshape(2, 3, 4),
+        "n_parameters": np.arange(4),
+        "alphas": np.array([0.1, 1.0, 10.0]),
+        "null_mse": 1.0,
+    }
+    kernels = SearchOptions("", None, None, named_candidates=True)
+    choice = single_choice((1, 2, 3), results, kernels)
+    assert (choice.candidate, choice.alpha, choice.rank, choice.error) == (1, 10.0, (4,), 0.0)
+    assert choice.mask is None
+    linear = SearchOptions("", None, None)
+    choice = single_choice((2, 3), {**results, "mean_mse": results["mean_mse"][0]}, linear)
+    assert (choice.candidate, choice.alpha, choice.rank, choice.error) == (0, 10.0, (4,), 12.0)
