@@ -8,8 +8,9 @@ BIN    := $(VENV)/bin
 LOWEST := .venv-lowest
 PIP    := python -m pip install --quiet --disable-pip-version-check
 ARGS   ?= all --quick
+FUZZ   ?= --cases 20000 --seed 0
 
-.PHONY: demo docs reproduce test test-lowest dist lint typecheck format bench clean
+.PHONY: demo docs reproduce test test-clean test-lowest fuzz dist lint typecheck format bench clean
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/python -m holrr.demo
@@ -24,9 +25,17 @@ reproduce: $(VENV)/.paper-installed
 test: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest
 
+# Tests of the built wheel and of installs without extras, in environments of their own.
+test-clean: $(VENV)/.dev-installed
+	$(BIN)/python -m pytest -m clean_environment
+
+# Many seeded random cases; FUZZ are the words after tests/fuzz/run.py.
+fuzz: $(VENV)/.dev-installed
+	$(BIN)/python tests/fuzz/run.py $(FUZZ)
+
 # The quick tests with the lowest versions that pyproject.toml allows, in an environment of its own.
 test-lowest: $(LOWEST)/.installed
-	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -m "not slow"
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -m "not slow and not clean_environment"
 
 # Source archive and, built from it, the wheel.
 dist: $(VENV)/.release-installed

@@ -42,6 +42,7 @@ def test_other_array_libraries_give_the_same_fit(row, other_xp):
         row.near(model.cv_results_[key], expected.cv_results_[key], 10)
 
 
+@pytest.mark.rows("representative")
 @pytest.mark.parametrize("limit", [100, 2**17])
 def test_small_problems_of_an_accelerator_are_solved_on_the_host(
     row, device_xp, limit, monkeypatch
@@ -57,6 +58,7 @@ def test_small_problems_of_an_accelerator_are_solved_on_the_host(
     same_noise(row, xp, model, expected)
 
 
+@pytest.mark.rows("representative")
 @pytest.mark.parametrize("kind", ["weighted", "scalar targets", "wide", "ill-conditioned"])
 def test_other_array_libraries_fit_every_kind_of_data(row, other_xp, kind):
     xp = other_xp

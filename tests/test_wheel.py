@@ -76,7 +76,7 @@ def clean(wheel, tmp_path_factory):
     return clean
 
 
-@pytest.mark.slow
+@pytest.mark.clean_environment
 def test_an_index_would_take_the_files(dist):
     found = sorted(path.name for path in dist.iterdir())
     assert found == [f"holrr-{__version__}-py3-none-any.whl", f"holrr-{__version__}.tar.gz"]
@@ -91,7 +91,7 @@ def test_an_index_would_take_the_files(dist):
     assert "## Where to go" in shown
 
 
-@pytest.mark.slow
+@pytest.mark.clean_environment
 def test_the_archive_holds_what_is_needed_to_test_it(dist):
     (archive,) = dist.glob("*.tar.gz")
     with tarfile.open(archive) as file:
@@ -100,7 +100,7 @@ def test_the_archive_holds_what_is_needed_to_test_it(dist):
     assert names >= {*needed, "src/holrr/py.typed", "tests/test_wheel.py", "docs/pictures.py"}
 
 
-@pytest.mark.slow
+@pytest.mark.clean_environment
 def test_the_wheel_holds_the_library_only(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
@@ -115,7 +115,7 @@ def test_the_wheel_holds_the_library_only(wheel):
     assert not [name for name in in_wheel if re.search(r"tests?/|test_|experiments|paper", name)]
 
 
-@pytest.mark.slow
+@pytest.mark.clean_environment
 def test_without_extras_the_first_example_of_the_readme_runs(clean, tmp_path):
     example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     (tmp_path / "example.py").write_text(example[1] + PROMISES, encoding="utf-8")
@@ -123,7 +123,7 @@ def test_without_extras_the_first_example_of_the_readme_runs(clean, tmp_path):
     assert clean.parents[1].resolve() in Path(used.strip()).resolve().parents
 
 
-@pytest.mark.slow
+@pytest.mark.clean_environment
 def test_a_type_checker_sees_the_types_of_the_installed_library(clean, tmp_path):
     pytest.importorskip("mypy", reason="mypy is not installed")
     (tmp_path / "use.py").write_text(USE, encoding="utf-8")

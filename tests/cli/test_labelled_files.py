@@ -246,6 +246,7 @@ def test_inputs_with_other_dimensions_or_labels_are_refused(folder, capfd):
     assert not (folder / "P.nc").exists()
 
 
+@pytest.mark.clean_environment
 def test_without_xarray_a_labelled_model_still_predicts(folder):
     """In a process of its own, where the import fails."""
     assert main(["fit", "c.nc:indices", "c.nc:t2m", *FIT]) == 0

@@ -375,6 +375,7 @@ def test_folds_that_cannot_be_are_refused(folder, capfd, words, code, told):
 # ---------------------------------------------------------------- without pandas
 
 
+@pytest.mark.clean_environment
 def test_without_pandas_names_of_columns_still_count(folder):
     """In a process of its own, where the import fails."""
     a_table()[list("dcba")].to_csv("R.csv", index=False)
