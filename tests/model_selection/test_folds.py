@@ -18,7 +18,7 @@ from holrr.model_selection.folds import (
     Folds,
     Problems,
     is_partition,
-    moment_folds,
+    moment_data,
     sample_folds,
     sample_residuals,
 )
@@ -73,9 +73,9 @@ def test_moments_of_all_folds_are_kept_only_where_memory_allows(make_data, monke
 
     def counted(parts, **options):
         calls.append(len(parts))
-        return moment_folds(parts, **options)
+        return moment_data(parts, **options)
 
-    monkeypatch.setattr(folds, "moment_folds", counted)
+    monkeypatch.setattr(folds, "moment_data", counted)
     needed = 3 * 3 * 8 * X.shape[1] * Y[0].size
     expected = folds.sample_folds(Samples(X, Y), splits, max_bytes=needed)
     expected.prepare(0)

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from .approximate import Approximation
+from .input_map import InputMap
 from .leverage import Hat
-from .namespace import Array, asarray_like, namespace_of, to_device_of
+from .namespace import Array, asarray_like, device_of, namespace_of, to_device_of
 from .output_weights import product_of, unscale
 from .spectral import Whitened
 from .tensor import Tucker, multi_mode_product, unfold
@@ -53,6 +54,8 @@ class Fit:
         Roots of the residual sums of squares, where they are known.
     weight : float, or array of shape (d1, ..., dp)
         Sum of the weights of the samples; of the observed ones, where outputs are missing.
+    inputs : InputMap or None
+        The features that were fitted, where these are not the inputs themselves.
     """
 
     tucker: Tucker
@@ -67,6 +70,22 @@ class Fit:
     hat: dict[str, Any] | None = None
     rss_root: Array | None = None
     weight: Any = 0.0
+    inputs: InputMap | None = None
+
+    def lifted(self, features: InputMap) -> Fit:
+        """The fit to the inputs, from one to features of them."""
+        coef, xp = self.tucker, namespace_of(self.tucker.core)
+        first, (_, *others) = coef.factors[0], coef.factors
+        core = coef.core
+        if first is not None:
+            first = features.lift(first)
+        elif features.keeps_columns:
+            core = xp.reshape(features.lift(unfold(core, 0)), tuple(core.shape))
+        else:
+            first = features.lift(xp.eye(core.shape[0], dtype=core.dtype, device=device_of(core)))
+        coef = Tucker(core, (first, *others), coef.leading)
+        hat = None if self.hat is None else {**self.hat, "inputs": features}
+        return replace(self, tucker=coef, hat=hat, inputs=features)
 
     def unweighted(self, weights: Sequence[np.ndarray]) -> Fit:
         """The fit of the outputs, from one to outputs times the roots of their weights."""

@@ -218,12 +218,14 @@ def std_factor(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Arr
     hat : dict
         As `Fit.hat`.
     F : array of shape (n, m)
-        Inputs of the factor, not centred.
+        Inputs, not centred; kernel values for a kernel.
     norms : array of shape (n,), optional
         As in `leverage`.
     """
     xp = namespace_of(F)
     F = xp.astype(F, xp.float64, copy=False)
+    if hat.get("inputs") is not None:
+        F = hat["inputs"](F)
     F = (F if hat["unit"] == 1.0 else F / hat["unit"]) - to_device_of(hat["mean"], F)
     h = hat["share"] * leverage(hat, F, norms)
     return xp.sqrt(1.0 + (1.0 / hat["weight"] if hat["intercept"] else 0.0) + h)

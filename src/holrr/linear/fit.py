@@ -16,6 +16,7 @@ import numpy as np
 from ..core.approximate import Structure
 from ..core.checks import BadEntryError
 from ..core.fit import Fit, fit_approximation, scaled_alpha
+from ..core.input_map import InputDesign
 from ..core.moments import CentredMoments
 from ..core.output_weights import check_output_weight, scale_outputs
 from ..core.spectral import check_moments, whiten_arrays, whiten_moments
@@ -43,6 +44,8 @@ class LinearOptions:
     solver : {"auto", "cholesky", "eigh", "svd"}
     ignore_missing : bool
         Whether missing outputs are left out of the objective; if not, they are an error.
+    inputs : InputDesign or None
+        What is made of the inputs; None for the inputs as they are.
     """
 
     structure: Structure
@@ -50,6 +53,7 @@ class LinearOptions:
     fit_intercept: bool = True
     solver: str = "auto"
     ignore_missing: bool = False
+    inputs: InputDesign | None = None
 
 
 def fit_data(
@@ -94,8 +98,12 @@ def fit_data(
         given = some
     with few_threads_for(given.work):
         scaled = (given if type(given.X) is np.ndarray else given.to_host_if_small()).scaled()
+        X, features = scaled.X, None
+        if options.inputs is not None:
+            features = options.inputs.from_samples(X, scaled.Y, scaled.w, options.fit_intercept)
+            X = features(X)
         problem = whiten_arrays(
-            scaled.X,
+            X,
             scaled.Y,
             scaled.w,
             scaled_alpha(options.alpha, scaled.x_unit),
@@ -104,8 +112,9 @@ def fit_data(
             response_grams=options.structure.needs_response_grams,
         )
         with few_threads_for(given.n_features**2 * math.prod(given.output_shape)):
-            found = options.structure.approximate(problem, scaled.X.shape[1], mask)
+            found = options.structure.approximate(problem, X.shape[1], mask)
             fit = fit_approximation(problem, found, options.fit_intercept)
+            fit = fit if features is None else fit.lifted(features)
     fit = fit.rescaled(scaled.x_unit, scaled.y_unit)
     if weights is not None:
         fit = fit.unweighted(weights)
@@ -114,6 +123,8 @@ def fit_data(
 
 def _fit_stream(data: Stream, options: LinearOptions, mask: np.ndarray | None) -> Fit:
     """Fit a model to data that are read in blocks."""
+    if options.inputs is not None:
+        return fit_moments(data.moments(options.structure.needs_response_grams), options, mask)
     problem = whiten_stream(
         data,
         options.alpha,
@@ -141,10 +152,14 @@ def fit_moments(
     structure = options.structure
     check_linear_moments(moments, structure, options.solver)
     with few_threads_for(moments.n_features * math.prod(moments.Sxy.shape)):
-        centred = moments.centred(options.fit_intercept)
+        centred, features = moments.centred(options.fit_intercept), None
+        if options.inputs is not None:
+            features = options.inputs.from_moments(centred)
+            centred = features.moments(centred)
         problem = whiten_moments(centred, options.alpha, solver=options.solver)
-        found = structure.approximate(problem, moments.n_features, mask)
-        return fit_approximation(problem, found, options.fit_intercept).rescaled(1.0, 1.0)
+        found = structure.approximate(problem, centred.n_features, mask)
+        fit = fit_approximation(problem, found, options.fit_intercept)
+        return (fit if features is None else fit.lifted(features)).rescaled(1.0, 1.0)
 
 
 def check_linear_moments(moments: CentredMoments, structure: Structure, solver: str) -> None:

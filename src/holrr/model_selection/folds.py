@@ -3,8 +3,8 @@
 A search needs little of the data: for each fold and candidate the training problem with the
 held-out data in its coordinates, the residuals of a fit to a fold, and penalties scaled to the
 data. Every family of models is cross-validated by building one record of such functions (`Folds`).
-This module has those of linear models, from samples (`sample_folds`) and from moments alone
-(`moment_folds`).
+This module has those of linear models (`linear_folds`), from samples (`sample_data`) and from
+moments alone (`moment_data`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -21,6 +21,7 @@ from sklearn import model_selection as splitters
 
 from ..core.checks import check_finite
 from ..core.fit import Fit
+from ..core.input_map import InputDesign, InputMap
 from ..core.leverage import std_factor
 from ..core.moments import CentredMoments, merge_others
 from ..core.namespace import Array, eigenvalues, namespace_of, on_host, to_numpy
@@ -40,9 +41,18 @@ from .grid import default_alphas
 from .intervals import FoldResiduals, MomentResiduals, residual_outputs
 from .surface import HeldOut
 
-__all__ = ["Folds", "Problems", "Split", "check_fold_moments", "check_splits", "gather_folds"]
+__all__ = [
+    "FoldData",
+    "Folds",
+    "Problems",
+    "Split",
+    "check_fold_moments",
+    "check_splits",
+    "gather_folds",
+]
 __all__ += ["input_trace", "is_partition", "labels_of", "moment_folds", "partition_of"]
-__all__ += ["pieces_of", "sample_folds", "sample_residuals", "split"]
+__all__ += ["features_of_fold", "linear_folds", "linear_problem", "moment_data", "penalties_of"]
+__all__ += ["pieces_of", "sample_data", "sample_folds", "sample_residuals", "split"]
 
 _BLOCK = 2**26  # bytes of scattered outputs that are copied together
 _KEPT = 2**28  # bytes of the outputs of problems that are kept
@@ -76,6 +86,9 @@ class Folds:
         ``refit(candidate, options, mask)`` fits a model to all the data.
     total : callable
         Gives the moments of all the data, or None where the folds have no moments.
+    features : callable
+        ``features(fold, candidate)`` gives the map from inputs to the features of a problem, or
+        None where these are the inputs.
     prepare : callable
         ``prepare(candidate)`` computes what the folds share, before they run in threads.
     n_candidates : int
@@ -94,6 +107,7 @@ class Folds:
     default_alphas: Callable[[], np.ndarray]
     refit: Callable[[int, Any, np.ndarray | None], Fit]
     total: Callable[[], CentredMoments | None] = lambda: None
+    features: Callable[[int, int], InputMap | None] = lambda fold, candidate: None
     prepare: Callable[[int], object] = lambda candidate: None
     n_candidates: int = 1
     x_unit: float = 1.0
@@ -130,15 +144,78 @@ class Problems:
         return 8 * n * math.prod(self.folds.shape) <= _KEPT
 
 
-# ---------------------------------------------------------------- folds of linear models
+# ---------------------------------------------------------------- the data of folds
 
 
-def moment_folds(
+@dataclass(frozen=True, eq=False)
+class FoldData:
+    """Training and held-out data of every fold: their moments, their samples, or both.
+
+    Parameters
+    ----------
+    n_folds, n_features : int
+    output_shape : tuple of int
+        ``(d1, ..., dp)``.
+    n_train : int
+        Number of samples of the largest training set.
+    moments : callable
+        ``moments(fold)`` gives the moments of the training set, about the centres of a fit, and of
+        the held-out samples, about their own means; None where the samples are decomposed instead.
+    samples : callable
+        ``samples(fold)`` gives training and held-out samples; None where there are only moments.
+    total : callable
+        Gives the moments of all the data, or None where the folds have no moments.
+    everything : Samples or None
+        All the data, where there are samples.
+    held_out : callable
+        ``held_out(fold)`` gives the indices of held-out samples, or their moments.
+    prepare : callable
+        Computes what the folds share, before they run in threads.
+    fit_intercept, response_grams : bool
+    solver : {"auto", "cholesky", "eigh", "svd"}
+    device : array or None
+        As in `Folds`.
+    """
+
+    n_folds: int
+    n_features: int
+    output_shape: tuple[int, ...]
+    n_train: int
+    moments: Callable[[int], tuple[CentredMoments, CentredMoments] | None]
+    samples: Callable[[int], tuple[Samples, Samples] | None]
+    total: Callable[[], CentredMoments | None]
+    everything: Samples | None
+    held_out: Callable[[int], Any]
+    prepare: Callable[[], object] = lambda: None
+    fit_intercept: bool = True
+    response_grams: bool = False
+    solver: str = "auto"
+    device: Array | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """How samples are decomposed."""
+        return {
+            "solver": "eigh" if self.solver == "cholesky" else self.solver,
+            "fit_intercept": self.fit_intercept,
+            "response_grams": self.response_grams,
+        }
+
+    def keeps_digits(self, s: Array, alpha: float, n_features: int) -> bool:
+        """Whether half of the digits survive the squared condition number, or must do."""
+        if self.solver != "auto" or self.everything is None:
+            return True
+        X = self.everything.X
+        dtype = "float32" if X.dtype == namespace_of(X).float32 else "float64"
+        return keeps_digits(s, alpha, n_features, dtype)
+
+
+def moment_data(
     parts: Sequence[CentredMoments],
     splits: Sequence[Split] | None = None,
     *,
     fit_intercept: bool = True,
-) -> Folds:
+) -> FoldData:
     """Folds of which only the moments of parts, of disjoint samples, are known.
 
     Parameters
@@ -163,31 +240,23 @@ def moment_folds(
     def held_out(fold: int) -> CentredMoments:
         return parts[fold] if splits is None else _merged(parts, splits[fold][1])
 
-    def problem(fold: int, candidate: int, min_alpha: float) -> tuple[Spectral, HeldOut]:
-        found = spectral_from_moments(training()[fold].centred(fit_intercept))
-        return found, HeldOut.from_moments(found, held_out(fold))
-
-    def full_problem(candidate: int, min_alpha: float) -> tuple[Spectral, float]:
-        return spectral_from_moments(total().centred(fit_intercept)), total().weight
-
-    def alphas() -> np.ndarray:
-        m = total().centred(fit_intercept)
-        trace = float(namespace_of(m.Sxx).linalg.trace(m.Sxx))
-        return default_alphas(trace, min(m.n_samples, m.n_features))
+    def moments(fold: int) -> tuple[CentredMoments, CentredMoments]:
+        return training()[fold].centred(fit_intercept), held_out(fold)
 
     n, first = np.array([part.n_samples for part in parts]), parts[0]
     n_train = n.sum() - n if splits is None else [n[train].sum() for train, _ in splits]
-    return Folds(
+    return FoldData(
         n_folds=len(n_train),
-        shape=(first.n_features, *first.output_shape),
-        max_input_rank=min(first.n_features, int(max(n_train))),
-        problem=problem,
-        full_problem=full_problem,
-        residuals=lambda fold, candidate, fit: MomentResiduals(fit, held_out(fold)),
-        default_alphas=alphas,
-        refit=lambda candidate, options, mask: fit_moments(total(), options, mask),
+        n_features=first.n_features,
+        output_shape=first.output_shape,
+        n_train=int(max(n_train)),
+        moments=moments,
+        samples=lambda fold: None,
         total=total,
-        prepare=lambda candidate: training(),
+        everything=None,
+        held_out=held_out,
+        prepare=training,
+        fit_intercept=fit_intercept,
         device=None if on_host(first.Sxx) else first.Sxx,
     )
 
@@ -197,7 +266,7 @@ def _merged(parts: Sequence[CentredMoments], index: np.ndarray) -> CentredMoment
     return first.merge(*rest)
 
 
-def sample_folds(
+def sample_data(
     data: Samples,
     splits: Sequence[Split],
     *,
@@ -205,13 +274,12 @@ def sample_folds(
     response_grams: bool = False,
     solver: str = "auto",
     max_bytes: float = math.inf,
-) -> Folds:
+) -> FoldData:
     """Folds of samples in memory.
 
     Where the folds partition the data, each fold's moments are gathered once and the training
     moments are merged from those of the other folds, never found by subtraction; other splits are
-    gathered one by one. Training sets with fewer samples than features, and those whose ``X'X``
-    would lose too many digits, are decomposed themselves.
+    gathered one by one. Training sets with fewer samples than features are decomposed themselves.
 
     Parameters
     ----------
@@ -224,97 +292,218 @@ def sample_folds(
     max_bytes : float
         If the moments of all folds would take more, they are not held at the same time.
     """
-    n_features, is_auto = data.n_features, solver == "auto"
-    options: dict[str, Any] = {
-        "solver": "eigh" if solver == "cholesky" else solver,
-        "fit_intercept": fit_intercept,
-        "response_grams": response_grams,
-    }
-    dtype = "float32" if data.X.dtype == namespace_of(data.X).float32 else "float64"
+    n_features = data.n_features
 
     def is_wide(n_samples: int) -> bool:
         """Whether the samples themselves are decomposed rather than ``X'X``."""
-        return solver == "svd" or (is_auto and n_samples < n_features)
-
-    def keeps(s: Array, alpha: float) -> bool:
-        """Whether half of the digits survive the squared condition number (as in a single fit)."""
-        return not is_auto or keeps_digits(s, alpha, n_features, dtype)
+        return solver == "svd" or (solver == "auto" and n_samples < n_features)
 
     @cache
-    def merged() -> Folds | None:
+    def merged() -> FoldData | None:
         """The folds by their moments, where they are a partition and these fit in memory."""
         # Moments of the folds, of what precedes each of them and of their complements.
         held = 3 * len(splits) * 8 * n_features * math.prod(data.output_shape)
         tall = any(not is_wide(train.size) for train, _ in splits)
         if not (tall and held <= max_bytes and is_partition(splits, data.n_samples)):
             return None
-        parts = []
         with _located(data):
-            for _, test in splits:
-                parts.append(_moments_of(data, test, response_grams))
-        return moment_folds(parts, fit_intercept=fit_intercept)
+            parts = [_moments_of(data, test, response_grams) for _, test in splits]
+        return moment_data(parts, fit_intercept=fit_intercept)
 
-    def problem(fold: int, candidate: int, min_alpha: float) -> tuple[Spectral, HeldOut]:
+    def moments(fold: int) -> tuple[CentredMoments, CentredMoments] | None:
         train, test = splits[fold]
-        with _located(data):
-            if not is_wide(train.size):
-                by_moments = merged()
-                if by_moments is not None:
-                    found, held = by_moments.problem(fold, candidate, min_alpha)
-                else:
-                    moments = _moments_of(data, train, response_grams)
-                    found = spectral_from_moments(moments.centred(fit_intercept))
-                    held = HeldOut.from_moments(found, _moments_of(data, test, response_grams))
-                if keeps(found.s, min_alpha):
-                    return found, held
-            seen, unseen = data.rows(train), data.rows(test)
-            found = spectral_from_arrays(seen.X, seen.Y, seen.w, min_alpha=min_alpha, **options)
-            xp = namespace_of(unseen.X)
-            F = (xp.astype(unseen.X, xp.float64, copy=False) - found.mean_x) @ found.basis
-            return found, HeldOut.from_features(F, unseen.Y, found.mean_y, unseen.w)
-
-    def full_problem(candidate: int, min_alpha: float) -> tuple[Spectral, float]:
-        found = spectral_from_samples(data.X, data.Y, data.w, min_alpha=min_alpha, **options)
-        return found, data.weight
-
-    def refit(candidate: int, chosen: LinearOptions, mask: np.ndarray | None) -> Fit:
-        by_moments = merged()
-        total = None if by_moments is None else by_moments.total()
-        if total is not None and data.x_unit == data.y_unit == 1.0:
-            lam = eigenvalues(total.centred(fit_intercept).Sxx)
-            if keeps(np.sqrt(np.maximum(lam, 0.0)), chosen.alpha):
-                return fit_moments(total, chosen, mask)
-        return fit_data(data, chosen, mask=mask)[0]
-
-    def prepare(candidate: int) -> None:
+        if is_wide(train.size):
+            return None
         by_moments = merged()
         if by_moments is not None:
-            by_moments.prepare(candidate)
+            return by_moments.moments(fold)
+        seen, unseen = (_moments_of(data, rows, response_grams) for rows in (train, test))
+        return seen.centred(fit_intercept), unseen
 
-    largest = max((train.size for train, _ in splits), default=data.n_samples)
-    return Folds(
+    def total() -> CentredMoments | None:
+        by_moments = merged()
+        return None if by_moments is None else by_moments.total()
+
+    def prepare() -> None:
+        by_moments = merged()
+        if by_moments is not None:
+            by_moments.prepare()
+
+    return FoldData(
         n_folds=len(splits),
-        shape=(n_features, *data.output_shape),
-        max_input_rank=min(n_features, largest),
-        problem=problem,
-        full_problem=full_problem,
-        residuals=lambda fold, candidate, fit: sample_residuals(data, splits[fold][1], fit),
-        default_alphas=lambda: default_alphas(*input_trace(data, fit_intercept)),
-        refit=refit,
+        n_features=n_features,
+        output_shape=data.output_shape,
+        n_train=max((train.size for train, _ in splits), default=data.n_samples),
+        moments=moments,
+        samples=lambda fold: (data.rows(splits[fold][0]), data.rows(splits[fold][1])),
+        total=total,
+        everything=data,
+        held_out=lambda fold: splits[fold][1],
         prepare=prepare,
-        x_unit=data.x_unit,
-        y_unit=data.y_unit,
+        fit_intercept=fit_intercept,
+        response_grams=response_grams,
+        solver=solver,
         device=None if on_host(data.X) else data.X,
     )
 
 
+# ---------------------------------------------------------------- folds of linear models
+
+
+def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)) -> Folds:
+    """Folds of linear models, with what is made of the inputs as candidates.
+
+    Parameters
+    ----------
+    data : FoldData
+    designs : sequence of InputDesign or None
+        None stands for the inputs as they are.
+    """
+    samples = data.everything
+
+    @cache
+    def features(fold: int, candidate: int) -> InputMap | None:
+        design = designs[candidate]
+        return None if design is None else features_of_fold(data, fold, design)
+
+    def full_problem(candidate: int, min_alpha: float) -> tuple[Spectral, float]:
+        design = designs[candidate]
+        if samples is None:
+            total = data.total()
+            assert total is not None
+            m = total.centred(data.fit_intercept)
+            m = m if design is None else design.from_moments(m).moments(m)
+            return spectral_from_moments(m), total.weight
+        X = samples.X
+        if design is not None:
+            X = design.from_samples(X, samples.Y, samples.w, data.fit_intercept)(X)
+        found = spectral_from_samples(X, samples.Y, samples.w, min_alpha=min_alpha, **data.options)
+        return found, samples.weight
+
+    def residuals(fold: int, candidate: int, fit: Fit) -> FoldResiduals | MomentResiduals:
+        held_out = data.held_out(fold)
+        if samples is None:
+            return MomentResiduals(fit, held_out)
+        return sample_residuals(samples, held_out, fit)
+
+    def refit(candidate: int, options: LinearOptions, mask: np.ndarray | None) -> Fit:
+        options, total = replace(options, inputs=designs[candidate]), data.total()
+        if samples is None:
+            assert total is not None
+            return fit_moments(total, options, mask)
+        if total is not None and samples.x_unit == samples.y_unit == 1.0:
+            m = total.centred(data.fit_intercept)
+            m = m if options.inputs is None else options.inputs.from_moments(m).moments(m)
+            s = np.sqrt(np.maximum(eigenvalues(m.Sxx), 0.0))
+            if data.keeps_digits(s, options.alpha, m.n_features):
+                return fit_moments(total, options, mask)
+        return fit_data(samples, options, mask=mask)[0]
+
+    return Folds(
+        n_folds=data.n_folds,
+        shape=(data.n_features, *data.output_shape),
+        max_input_rank=min(data.n_features, data.n_train),
+        problem=lambda fold, candidate, min_alpha: linear_problem(
+            data, fold, features(fold, candidate), min_alpha
+        ),
+        full_problem=full_problem,
+        residuals=residuals,
+        default_alphas=lambda: penalties_of(data),
+        refit=refit,
+        total=data.total,
+        features=features,
+        prepare=lambda candidate: data.prepare(),
+        n_candidates=len(designs),
+        x_unit=1.0 if samples is None else samples.x_unit,
+        y_unit=1.0 if samples is None else samples.y_unit,
+        device=data.device,
+    )
+
+
+def moment_folds(
+    parts: Sequence[CentredMoments],
+    splits: Sequence[Split] | None = None,
+    *,
+    fit_intercept: bool = True,
+) -> Folds:
+    """Folds of linear models from moments alone, see `moment_data`."""
+    return linear_folds(moment_data(parts, splits, fit_intercept=fit_intercept))
+
+
+def sample_folds(data: Samples, splits: Sequence[Split], **options: Any) -> Folds:
+    """Folds of linear models from samples in memory, see `sample_data`."""
+    return linear_folds(sample_data(data, splits, **options))
+
+
+def features_of_fold(data: FoldData, fold: int, design: InputDesign) -> InputMap:
+    """What a design makes of the inputs of a training set."""
+    with _located(data.everything):
+        moments = data.moments(fold)
+        if moments is not None:
+            return design.from_moments(moments[0])
+        pair = data.samples(fold)
+        assert pair is not None
+        seen = pair[0]
+        return design.from_samples(seen.X, seen.Y, seen.w, data.fit_intercept)
+
+
+def linear_problem(
+    data: FoldData, fold: int, features: InputMap | None, min_alpha: float
+) -> tuple[Spectral, HeldOut]:
+    """The training problem of a fold, and its held-out data, for penalties of at least `min_alpha`.
+
+    Through moments where they are known and keep enough digits, and else from the samples.
+
+    Parameters
+    ----------
+    data : FoldData
+    fold : int
+    features : InputMap or None
+        The map from inputs to features.
+    min_alpha : float
+    """
+    with _located(data.everything):
+        moments = data.moments(fold)
+        if moments is not None:
+            seen, unseen = moments
+            if features is not None:
+                seen, unseen = features.moments(seen), features.moments(unseen)
+            found = spectral_from_moments(seen)
+            if data.keeps_digits(found.s, min_alpha, seen.n_features):
+                return found, HeldOut.from_moments(found, unseen)
+        pair = data.samples(fold)
+        assert pair is not None
+        train, test = pair
+        if features is None:
+            decompose = spectral_from_arrays
+        else:
+            train, test = (replace(part, X=features(part.X)) for part in pair)
+            decompose = spectral_from_samples  # there may be fewer features than samples
+        found = decompose(train.X, train.Y, train.w, min_alpha=min_alpha, **data.options)
+        xp = namespace_of(test.X)
+        F = (xp.astype(test.X, xp.float64, copy=False) - found.mean_x) @ found.basis
+        return found, HeldOut.from_features(F, test.Y, found.mean_y, test.w)
+
+
+def penalties_of(data: FoldData) -> np.ndarray:
+    """Penalties scaled to the inputs."""
+    if data.everything is not None:
+        return default_alphas(*input_trace(data.everything, data.fit_intercept))
+    total = data.total()
+    assert total is not None
+    m = total.centred(data.fit_intercept)
+    trace = float(namespace_of(m.Sxx).linalg.trace(m.Sxx))
+    return default_alphas(trace, min(m.n_samples, m.n_features))
+
+
 @contextmanager
-def _located(data: Samples) -> Iterator[None]:
+def _located(data: Samples | None) -> Iterator[None]:
     """Errors give the position of a bad entry in all the data, not in a fold of them."""
     try:
         yield
     except ValueError:
-        check_finite(data.Y, "y")
+        if data is not None:
+            check_finite(data.Y, "y")
         raise
 
 

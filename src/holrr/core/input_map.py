@@ -1,0 +1,336 @@
+"""Structured inputs: how they are arranged, and the features that a fit makes of them.
+
+The inputs of a sample are cells, in blocks that may have modes of their own (latitude and
+longitude, say). Flattened they are the columns of a matrix `X`, as everywhere else. A fit with
+structured inputs is a fit to the features
+
+    F = (X * scale) P
+
+where `scale` has one number for each column (penalties of blocks, weights of cells), and `P` is the
+Kronecker product of an orthonormal basis for each mode of a block. The coefficients of `X` are
+``scale * (P W)`` with those of the features, `W`. Since the map is linear, moments of the features
+follow from moments of the inputs.
+
+`InputSpace` is the arrangement, `InputDesign` says what is wanted, and `InputMap` is what training
+data make of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .moments import CentredMoments, weighted_mean
+from .namespace import (
+    Array,
+    asarray_like,
+    device_of,
+    eigh,
+    eigh_top,
+    namespace_of,
+    symmetrise,
+    to_numpy,
+)
+from .tensor import fold, gram, multi_mode_product, unfold
+
+__all__ = ["InputDesign", "InputMap", "InputSpace", "mode_bases"]
+
+Ranks = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class InputSpace:
+    """How the columns of the input matrix are arranged in blocks of cells.
+
+    Parameters
+    ----------
+    shapes : tuple of tuples of int
+        The shape ``(m1, ..., mq)`` of each block. The cells of all blocks, one block after the
+        other and the last mode quickest, are counted from zero.
+    cells : array of shape (n_columns,), or None
+        The cell of each column; None where column j is cell j. Cells without a column count as zero
+        about the mean.
+
+    Examples
+    --------
+    Two blocks, a map of 2 x 3 cells and a vector of 2:
+
+    >>> space = InputSpace(((2, 3), (2,)))
+    >>> space.n_cells, space.columns(1)
+    (8, array([6, 7]))
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
+    cells: np.ndarray | None = None
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells of all blocks."""
+        return sum(map(math.prod, self.shapes))
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the input matrix."""
+        return self.n_cells if self.cells is None else self.cells.size
+
+    def bounds(self, block: int) -> tuple[int, int]:
+        """The first cell of a block, and the first one after it."""
+        sizes = [math.prod(shape) for shape in self.shapes]
+        start = sum(sizes[:block])
+        return start, start + sizes[block]
+
+    def columns(self, block: int) -> np.ndarray:
+        """The columns of a block."""
+        start, stop = self.bounds(block)
+        if self.cells is None:
+            return np.arange(start, stop)
+        return np.flatnonzero((self.cells >= start) & (self.cells < stop))
+
+    def block_of_columns(self) -> np.ndarray:
+        """The block of each column, of shape (n_columns,)."""
+        found = np.repeat(np.arange(len(self.shapes)), [math.prod(shape) for shape in self.shapes])
+        return found if self.cells is None else found[self.cells]
+
+    def tensor(self, A: Array, block: int) -> Array:
+        """The columns of a block of `A`, of shape (n, n_columns), as a tensor of shape (n, m1, ..., mq).
+
+        Cells without a column are zero.
+        """
+        xp, (start, stop), n = namespace_of(A), self.bounds(block), A.shape[0]
+        if self.cells is None:
+            return xp.reshape(A[:, start:stop], (n, *self.shapes[block]))
+        # The column of each cell; the one after the last column is zero.
+        place = np.full(stop - start, A.shape[1])
+        own = self.columns(block)
+        place[self.cells[own] - start] = own
+        padded = xp.concat([A, xp.zeros_like(A[:, :1])], axis=1)
+        return xp.reshape(xp.take(padded, asarray_like(place, A), axis=1), (n, *self.shapes[block]))
+
+    def rows(self, T: Array, block: int) -> Array:
+        """The rows of a block of coefficients, from those of its cells, of shape (m1, ..., mq, k)."""
+        xp, start = namespace_of(T), self.bounds(block)[0]
+        T = xp.reshape(T, (-1, T.shape[-1]))
+        if self.cells is None:
+            return T
+        return xp.take(T, asarray_like(self.cells[self.columns(block)] - start, T), axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class InputMap:
+    """A linear map from the columns of the input matrix to features.
+
+    Parameters
+    ----------
+    space : InputSpace
+    scale : array of shape (n_columns,), or None
+        What each column is multiplied with first.
+    bases : tuple
+        For each block None, where its columns are features themselves, or the orthonormal bases of
+        its modes, of shape (m_k, r_k).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> space = InputSpace(((2, 3),))
+    >>> reduce = InputMap(space, None, ((np.ones((2, 1)) / 2**0.5, np.eye(3)[:, :2]),))
+    >>> reduce(np.arange(6.0)[None, :]).round(3)
+    array([[2.121, 3.536]])
+    >>> reduce.lift(np.eye(2)).shape
+    (6, 2)
+    """
+
+    space: InputSpace
+    scale: Array | None
+    bases: tuple[tuple[Array, ...] | None, ...]
+
+    @property
+    def ranks(self) -> tuple[Ranks | None, ...]:
+        """The number of directions that are kept of each mode of each block."""
+        return tuple(None if P is None else tuple(U.shape[1] for U in P) for P in self.bases)
+
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether every column is a feature: the map is a scaling."""
+        return all(P is None for P in self.bases)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return sum(
+            self.space.columns(b).size if r is None else math.prod(r)
+            for b, r in enumerate(self.ranks)
+        )
+
+    def __call__(self, X: Array) -> Array:
+        """Features of the rows of `X`, of shape (n, n_features)."""
+        xp, here = namespace_of(X), self.to_device_of(X)
+        if here.scale is not None:
+            X = X * xp.astype(here.scale, X.dtype, copy=False)
+        if here.keeps_columns:
+            return X
+        parts = []
+        for block, bases in enumerate(here.bases):
+            if bases is None:
+                parts.append(xp.take(X, asarray_like(self.space.columns(block), X), axis=1))
+                continue
+            T = self.space.tensor(X, block)
+            T = multi_mode_product(
+                T, [None, *(xp.astype(U, X.dtype, copy=False) for U in bases)], transposed=True
+            )
+            parts.append(xp.reshape(T, (X.shape[0], -1)))
+        return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
+
+    def lift(self, M: Array) -> Array:
+        """Coefficients of the columns, of shape (n_columns, k), from those of the features, (n_features, k)."""
+        xp, here = namespace_of(M), self.to_device_of(M)
+        if not here.keeps_columns:
+            found, start, order = [], 0, []
+            for block, (bases, ranks) in enumerate(zip(here.bases, self.ranks, strict=True)):
+                columns = self.space.columns(block)
+                stop = start + (columns.size if ranks is None else math.prod(ranks))
+                part = M[start:stop, :]
+                if bases is not None:
+                    assert ranks is not None
+                    T = multi_mode_product(xp.reshape(part, (*ranks, M.shape[1])), [*bases, None])
+                    part = self.space.rows(T, block)
+                found.append(part)
+                order.append(columns)
+                start = stop
+            M = xp.concat(found, axis=0)
+            place = np.argsort(np.concatenate(order))
+            if (place != np.arange(place.size)).any():
+                M = xp.take(M, asarray_like(place, M), axis=0)
+        return M if here.scale is None else M * here.scale[:, None]
+
+    def moments(self, m: CentredMoments) -> CentredMoments:
+        """Moments of the features, from those of the inputs."""
+        Sxy = self(unfold(m.Sxy, 0).T).T
+        Sxx = self(self(m.Sxx).T)
+        return replace(
+            m,
+            mean_x=self(m.mean_x[None, :])[0, :],
+            Sxx=symmetrise(Sxx),
+            Sxy=fold(Sxy, 0, (Sxy.shape[0], *m.output_shape)),
+        )
+
+    def truncated(self, ranks: Sequence[Ranks | None]) -> InputMap:
+        """The map to the leading directions of each mode."""
+        bases = tuple(
+            None if P is None or r is None else tuple(U[:, :k] for U, k in zip(P, r, strict=True))
+            for P, r in zip(self.bases, ranks, strict=True)
+        )
+        return replace(self, bases=bases)
+
+    def positions(self, ranks: Sequence[Ranks | None]) -> np.ndarray:
+        """Which of the features are those of the `truncated` map."""
+        found, start = [], 0
+        for block, (full, r) in enumerate(zip(self.ranks, ranks, strict=True)):
+            shape = (self.space.columns(block).size,) if full is None else full
+            index = np.arange(math.prod(shape)).reshape(shape)
+            found.append(start + (index if r is None else index[tuple(map(slice, r))]).ravel())
+            start += index.size
+        return np.concatenate(found)
+
+    def to_device_of(self, like: Array) -> InputMap:
+        """The same map in the array library and on the device of `like`."""
+        arrays = [self.scale, *(U for P in self.bases if P is not None for U in P)]
+        if all(
+            A is None or (type(A) is type(like) and device_of(A) == device_of(like)) for A in arrays
+        ):
+            return self
+        move = lambda A: asarray_like(to_numpy(A), like)  # noqa: E731
+        return replace(
+            self,
+            scale=None if self.scale is None else move(self.scale),
+            bases=tuple(None if P is None else tuple(map(move, P)) for P in self.bases),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class InputDesign:
+    """What a fit is asked to make of its inputs.
+
+    Parameters
+    ----------
+    space : InputSpace
+    scale : array of shape (n_columns,), or None
+    ranks : tuple
+        For each block None, or the number of directions to keep of each of its modes; the size of a
+        mode keeps all.
+
+    Notes
+    -----
+    The bases are those of the higher-order singular value decomposition of ``X'Y`` of the scaled
+    inputs: the directions of each mode that have most to do with the outputs. A rank above what
+    ``X'Y`` spans is lowered.
+    """
+
+    space: InputSpace
+    scale: np.ndarray | None = None
+    ranks: tuple[Ranks | None, ...] = ()
+
+    def from_moments(self, m: CentredMoments) -> InputMap:
+        """The map for training data of which the moments are known."""
+        return self._map(lambda: unfold(m.Sxy, 0).T, m.Sxx)
+
+    def from_samples(self, X: Array, Y: Array, w: Array | None, fit_intercept: bool) -> InputMap:
+        """The map for training samples."""
+        return self._map(lambda: _cross_products(X, Y, w, fit_intercept), X)
+
+    def _map(self, products: Any, like: Array) -> InputMap:
+        """The map, from a function that gives ``(X'Y)'``, or as many rows with the same Gram matrices."""
+        ranks = self.ranks or (None,) * len(self.space.shapes)
+        scale = None if self.scale is None else asarray_like(self.scale, like)
+        if all(r is None for r in ranks):
+            return InputMap(self.space, scale, (None,) * len(ranks))
+        C = products()
+        C = C if scale is None else C * scale
+        bases = tuple(
+            None if r is None else mode_bases(self.space.tensor(C, block), r)
+            for block, r in enumerate(ranks)
+        )
+        return InputMap(self.space, scale, bases)
+
+
+def mode_bases(C: Array, ranks: Ranks) -> tuple[Array, ...]:
+    """Leading directions of the modes of a tensor, apart from its first: one orthonormal basis for each.
+
+    Parameters
+    ----------
+    C : array of shape (k, m1, ..., mq)
+    ranks : tuple of q ints
+        Where one is the size of its mode, all directions are kept; else no more than those in which
+        there is something.
+    """
+    bases = []
+    for mode, rank in enumerate(ranks, start=1):
+        G, m = gram(C, mode), C.shape[mode]
+        if rank >= m:
+            bases.append(eigh(G)[1])
+            continue
+        values, U = eigh_top(G, rank)
+        n_supported = int(
+            (values > max(values.max(initial=0.0), 0.0) * np.finfo(float).eps * m).sum()
+        )
+        bases.append(U[:, : max(1, min(rank, n_supported))])
+    return tuple(bases)
+
+
+def _cross_products(X: Array, Y: Array, w: Array | None, fit_intercept: bool) -> Array:
+    """``(X'Y)'`` of centred samples, or fewer rows with the same Gram matrices, of shape (k, n_columns)."""
+    xp = namespace_of(X)
+    X, Y = (xp.astype(A, xp.float64, copy=False) for A in (X, xp.reshape(Y, (Y.shape[0], -1))))
+    if fit_intercept:
+        weight = float(X.shape[0]) if w is None else float(xp.sum(w))
+        X, Y = (A - weighted_mean(A, w, weight) for A in (X, Y))
+    if w is not None:
+        X, Y = X * w[:, None], Y
+    if Y.shape[1] > Y.shape[0]:
+        # Y Y' = R R': the products with R have the Gram matrices of those with Y.
+        lam, Q = eigh(symmetrise(Y @ Y.T))
+        Y = Q * xp.sqrt(xp.clip(lam, 0.0, None))
+    return Y.T @ X
