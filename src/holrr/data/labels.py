@@ -38,6 +38,8 @@ class Grid:
     attrs : dict
     levels : dict
         From an axis to the coordinates that are the levels of its index, where it has several.
+    is_named : bool
+        Whether the axes came with names; if not, `dims` are placeholders.
 
     Examples
     --------
@@ -53,12 +55,16 @@ class Grid:
     name: Any = None
     attrs: dict[str, Any] = field(default_factory=dict)
     levels: dict[str, Any] = field(default_factory=dict)
+    is_named: bool = True
 
     def entries(self) -> list[str]:
         """A name for each entry, the last axis running first."""
         prefix = "" if self.name is None else str(self.name)
         if not self.dims:
             return [prefix or "x"]
+        if not self.is_named:
+            places = [",".join(map(str, place)) for place in np.ndindex(*self.shape)]
+            return [f"{prefix}[{place}]" for place in places]
         axes = [self._axis(k, dim) for k, dim in enumerate(self.dims)]
         if len(axes) == 1 and not prefix:
             return axes[0]
@@ -106,7 +112,7 @@ class Labels:
     sample_dim : str or None
         Name of the sample axis.
     inputs : tuple of Grid
-        Axes of the inputs, one grid a variable, where they came with names of axes.
+        Axes of the inputs, one grid for each block, where they have names or several modes.
     outputs : Grid or None
         The output modes, where they have names.
     flat : bool or Grid
@@ -120,6 +126,10 @@ class Labels:
         For tables: where the columns are among all outputs, where these are not the same.
     variables : dict
         For datasets: the attributes of each variable.
+    cells : array of shape (n_features,), or None
+        The cell of each column of the inputs, counted over all blocks; None where they are the same.
+    used : array of int, or None
+        The columns of the inputs that the model uses, where some are missing in every sample.
 
     Examples
     --------
@@ -136,6 +146,8 @@ class Labels:
     column_names: tuple[Any, ...] = ()
     places: np.ndarray | None = None
     variables: dict[str, Any] = field(default_factory=dict)
+    cells: np.ndarray | None = None
+    used: np.ndarray | None = None
 
     @property
     def outside(self) -> Grid | None:

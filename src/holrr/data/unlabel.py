@@ -7,7 +7,7 @@ the way back.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -24,6 +24,7 @@ from .arrays import (
     is_on_disk,
     nan_for_masked,
 )
+from .inputs import Inputs, block_of, flatten, grids_of_shape, is_blocks, join_columns
 from .labels import Grid, Labels, check_rows, free, plain, same
 
 __all__ = ["Unlabelled", "dimension_of_inputs", "is_dataset", "sample_dimension", "unlabel"]
@@ -38,7 +39,7 @@ class Unlabelled:
     y: Any
     sample_weight: Any
     labels: Labels | None
-    inputs: tuple[Grid, ...]  # names of the features that `X` does not carry any more
+    inputs: Inputs  # how the columns of `X` are arranged
 
 
 def unlabel(
@@ -66,18 +67,18 @@ def unlabel(
     dim = sample_dimension(getattr(estimator, "sample_dim", None), X, y, known)
     check_rows(X, sample_dim=dim, y=y, sample_weight=sample_weight, groups=groups)
     fill = ignores_missing(estimator)
-    X, inputs = unlabel_inputs(X, dim, () if known is None else known.inputs)
+    inputs = unlabel_inputs(X, dim, known, getattr(estimator, "input_shape", None))
     shape = getattr(estimator, "output_shape", None)
     y, labels = _outputs(y, dim, known, fill, flat=shape is not None)
     if shape is not None:
         y = fold(y, shape)
         of_xarray = labels.kind in ("dataarray", "dataset")
         labels = replace(labels, flat=labels.outputs if of_xarray else True, outputs=None)
-    if inputs:
-        labels = replace(labels, inputs=inputs, sample_dim=dim)
-    plain = labels.kind == "array" and not labels.flat and not inputs
+    if inputs.grids:
+        labels = replace(labels, inputs=inputs.grids, cells=inputs.cells, sample_dim=dim)
+    plain = labels.kind == "array" and not labels.flat and not inputs.grids
     return Unlabelled(
-        X,
+        inputs.X,
         nan_for_masked(y) if fill else y,
         unlabel_weights(sample_weight),
         None if plain else labels,
@@ -135,40 +136,102 @@ def _weights(weight: Any, grid: Grid, start: int, stop: int | None) -> Any:
 # ---------------------------------------------------------------- inputs
 
 
-def unlabel_inputs(
-    X: Any, dim: str | None, known: tuple[Grid, ...]
-) -> tuple[Any, tuple[Grid, ...]]:
-    """Inputs as a matrix, or the table itself; the axes whose names the matrix has lost."""
-    if comes_from(X, "pandas") and hasattr(X, "columns"):
-        names = names_of_columns(X.columns)
-        return X if names is None else X.set_axis(names, axis=1), ()
-    if not comes_from(X, "xarray"):
-        return collected(X, "X"), ()
-    assert dim is not None
-    parts, is_set = [X], is_dataset(X)
-    if known and is_set != (known[0].name is not None):
-        is_now, was = ("Dataset", "DataArray")[:: 1 if is_set else -1]
-        raise ValueError(f"X is a {is_now}, but the inputs of the fit were a {was}.")
-    if is_set:
-        _check_variables(X, known)
-        parts = [X[v] for v in ([g.name for g in known] if known else X.data_vars)]
+def unlabel_inputs(X: Any, dim: str | None, known: Labels | None, shape: Any = None) -> Inputs:
+    """Inputs as a matrix, or the table itself, and how their cells are arranged.
+
+    Parameters
+    ----------
+    X : object
+        As in `fit`.
+    dim : str or None
+        The sample dimension of objects of xarray.
+    known : Labels, optional
+        The labels of the fit, with which those of the inputs must agree.
+    shape : tuple, dict or None
+        As the parameter `input_shape`; of the inputs of a fit.
+    """
+    grids = () if known is None else known.inputs
+    if is_blocks(X) or (comes_from(X, "xarray") and is_dataset(X)):
+        found = _blocks(X, dim, grids)
+    elif comes_from(X, "xarray"):
+        if grids and grids[0].name is not None:
+            raise ValueError("X is a DataArray, but the inputs of the fit were several blocks.")
+        assert dim is not None
+        wanted = grids[0].dims if grids and grids[0].is_named else None
+        A = _in_order(X, "X", dim, wanted)
+        found = Inputs(_values(A, "X").reshape(A.shape[0], -1), (grid_of(A, dim),))
+    elif comes_from(X, "pandas") and hasattr(X, "columns"):
+        found = _table(X)
+    else:
+        found = Inputs(*flatten(collected(X, "X")))
+        _check_modes(found.grids, known)
+    if shape is not None and known is None:
+        n_features = getattr(found.X, "shape", np.shape(found.X))[1]
+        found = replace(found, grids=grids_of_shape(shape, n_features, found.grids))
+    return found
+
+
+def _blocks(X: Any, dim: str | None, known: tuple[Grid, ...]) -> Inputs:
+    """The variables of a Dataset, or the arrays of a dict, as blocks of columns."""
+    is_set = is_dataset(X)
+    if known and known[0].name is None:
+        what = "Dataset" if is_set else "dict"
+        raise ValueError(f"X is a {what}, but the inputs of the fit were a single array.")
+    parts = {name: X[name] for name in (X.data_vars if is_set else X)}
+    _check_variables(parts, known, "Dataset" if is_set else "dict")
     grids, blocks = [], []
-    for k, A in enumerate(parts):
-        A = _in_order(A, "X", dim, known[k].dims if known else None)
-        grids.append(grid_of(A, dim, name=A.name if is_set else None))
-        blocks.append(_values(A, "X").reshape(A.shape[0], -1))
-    matrix = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
-    return matrix, tuple(grids)
+    for k, name in enumerate([grid.name for grid in known] if known else parts):
+        A = parts[name]
+        if comes_from(A, "xarray"):
+            own = dim if dim is not None and dim in A.dims else A.dims[0]
+            A = _in_order(A, "X", own if not is_set else str(dim), known[k].dims if known else None)
+            grids.append(grid_of(A, A.dims[0], name=name))
+            blocks.append(_values(A, "X").reshape(A.shape[0], -1))
+            continue
+        block, grid = block_of(name, A)
+        if known and grid.shape != known[k].shape:
+            raise ValueError(
+                f"X[{name!r}] has shape {grid.shape} beside its samples; the fit had "
+                f"{known[k].shape}."
+            )
+        grids.append(grid)
+        blocks.append(block)
+    return Inputs(join_columns(blocks), tuple(grids))
 
 
-def _check_variables(X: Any, known: tuple[Grid, ...]) -> None:
-    if not len(X.data_vars):
-        raise ValueError("X is a Dataset without variables.")
-    names = {grid.name for grid in known}
-    if names and names != set(X.data_vars):
+def _table(X: Any) -> Inputs:
+    """A table: with several levels of column labels, its columns are cells of a tensor."""
+    columns = X.columns
+    names = names_of_columns(columns)
+    table = X if names is None else X.set_axis(names, axis=1)
+    if columns.nlevels == 1:
+        return Inputs(table, has_names=True)
+    levels = tuple(plain(columns.get_level_values(k).to_numpy()) for k in range(columns.nlevels))
+    labels = _of_columns("frame", levels, tuple(columns.names), name="X")
+    assert labels.outputs is not None
+    return Inputs(table, (labels.outputs,), labels.places, has_names=True)
+
+
+def _check_modes(grids: tuple[Grid, ...], known: Labels | None) -> None:
+    """Arrays with modes must have those of the fit."""
+    if not grids or known is None:
+        return
+    fitted = [grid.shape for grid in known.inputs]
+    if fitted != [grids[0].shape] or known.cells is not None:
+        shown = fitted[0] if len(fitted) == 1 else fitted
         raise ValueError(
-            f"X must have the variables of the fit; missing are {sorted(names - set(X.data_vars))}"
-            f" and unexpected {sorted(map(str, set(X.data_vars) - names))}."
+            f"X has modes of sizes {grids[0].shape}; the inputs of the fit had {shown or 'none'}."
+        )
+
+
+def _check_variables(parts: Mapping[Any, Any], known: tuple[Grid, ...], what: str) -> None:
+    if not parts:
+        raise ValueError(f"X is a {what} without variables.")
+    names = {grid.name for grid in known}
+    if names and names != set(parts):
+        missing, extra = sorted(map(str, names - set(parts))), sorted(map(str, set(parts) - names))
+        raise ValueError(
+            f"X must have the variables of the fit; missing are {missing} and unexpected {extra}."
         )
 
 
@@ -375,19 +438,21 @@ def from_polars(y: Any, known: Labels | None) -> tuple[Any, Labels]:
     return y.to_numpy(), _of_columns("polars", (columns,), (None,))
 
 
-def _of_columns(kind: str, levels: tuple[np.ndarray, ...], names: tuple[Any, ...]) -> Labels:
+def _of_columns(
+    kind: str, levels: tuple[np.ndarray, ...], names: tuple[Any, ...], name: str = "y"
+) -> Labels:
     """Labels of a table with these columns."""
     dims: tuple[str, ...] = ()
-    for k, name in enumerate(names):
+    for k, level in enumerate(names):
         default = "output" if len(levels) == 1 else f"level{k}"
-        dims += (free(default if name is None else str(name), dims),)
+        dims += (free(default if level is None else str(level), dims),)
     found = [_unique(values) for values in levels]
     shape = tuple(len(values) for values, _ in found)
     places = np.ravel_multi_index([codes for _, codes in found], shape)
     if np.unique(places).size < places.size:
         twice = next(k for k in range(places.size) if places[k] in places[:k])
         raise ValueError(
-            f"y has two columns {_entries(levels)[twice]}; every column needs its own label."
+            f"{name} has two columns {_entries(levels)[twice]}; every column needs its own label."
         )
     coords: dict[str, Any] = {
         d: ((d,), values, {}) for d, (values, _) in zip(dims, found, strict=True)

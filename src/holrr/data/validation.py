@@ -32,6 +32,7 @@ from .arrays import (
     take,
     weights_of,
 )
+from .inputs import Inputs, drop_missing, find_used, n_columns, select_columns, with_inputs
 from .labels import Labels, check_features, features_of
 from .scores import Errors, check_scored, errors_of
 from .unlabel import Unlabelled, dimension_of_inputs, unlabel, unlabel_inputs
@@ -161,18 +162,36 @@ def validate(
     """
     others = [A for A in (y, sample_weight, groups) if A is not None]
     plain = {type(A) for A in (X, *others)} == {np.ndarray} and X.ndim == 2
-    if plain and first and getattr(estimator, "output_shape", None) is None:
+    asked = [getattr(estimator, name, None) for name in ("output_shape", "input_shape")]
+    if plain and first and asked == [None, None] and not drops_features(estimator):
         # NumPy arrays carry no labels and are in memory.
-        return _samples(Unlabelled(X, y, sample_weight, None, ())), Names(X.shape[1])
+        return _samples(Unlabelled(X, y, sample_weight, None, Inputs(X))), Names(X.shape[1])
     known = None if first else estimator.labels_
     data = unlabel(estimator, X, y, sample_weight, groups=groups, known=known)
     if first:
-        names = Names(*features_of(data.X, data.inputs), data.labels)
+        data, names = _named(data, drops_features(estimator))
     else:
-        check_features(estimator, data.X, data.inputs)
+        check_features(estimator, data.X, data.inputs.naming)
         features = getattr(estimator, "feature_names_in_", None)
         names = Names(estimator.n_features_in_, features, estimator.labels_)
+        data = replace(data, X=drop_missing(data.X, None if known is None else known.used))
     return (_open(data) if stream else _samples(data)), names
+
+
+def drops_features(estimator: Any) -> bool:
+    """Whether inputs that are missing in every sample are left out."""
+    return getattr(estimator, "missing_features", "raise") == "drop"
+
+
+def _named(data: Unlabelled, drop: bool) -> tuple[Unlabelled, Names]:
+    """The data of a new fit without inputs that do not exist, where these are dropped, and names."""
+    n_features, features = features_of(data.X, data.inputs.naming)
+    used = find_used(data.X) if drop else None
+    labels = data.labels
+    if used is not None:
+        labels = with_inputs(labels or Labels(), data.inputs, used)
+        data = replace(data, X=drop_missing(data.X, used), labels=labels)
+    return data, Names(n_features, features, labels)
 
 
 def open_data(
@@ -188,7 +207,8 @@ def open_data(
         Memory budget of a stream; the one in force by default.
     """
     data = unlabel(None, X, y, sample_weight)
-    return _open(data, max_bytes), Names(*features_of(data.X, data.inputs), data.labels)
+    data, names = _named(data, drop=False)
+    return _open(data, max_bytes), names
 
 
 def _open(data: Unlabelled, max_bytes: int | None = None) -> Samples | Stream:
@@ -213,10 +233,10 @@ def validate_inputs(estimator: BaseEstimator, X: Any) -> Array:
         return checked
     labels: Labels = getattr(estimator, "labels_", None) or Labels()
     dim = dimension_of_inputs(X, labels) if comes_from(X, "xarray") else None
-    X, inputs = unlabel_inputs(X, dim, labels.inputs)
-    checked = X if is_dask(X) else check_inputs(X)
-    check_features(estimator, X, inputs)
-    return checked
+    inputs = unlabel_inputs(X, dim, labels)
+    check_features(estimator, inputs.X, inputs.naming)
+    X = select_columns(inputs.X, labels.used)
+    return X if is_dask(X) else check_inputs(X)
 
 
 def names_of_moments(estimator: Any, moments: Any) -> Names:
@@ -227,15 +247,17 @@ def names_of_moments(estimator: Any, moments: Any) -> Names:
         if tuple(wanted) != shape:
             raise ValueError(f"output_shape={wanted} is not that of the moments, {shape}.")
         labels = replace(labels or Labels(), kind="array", flat=True, outputs=None)
-    return Names(moments.n_features, moments.feature_names, labels)
+    n_features = n_columns(labels) or moments.n_features
+    return Names(n_features, moments.feature_names, labels)
 
 
 def score_errors(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Errors:
     """The sums that scores of a fitted model consist of, from one pass over the data."""
     data = unlabel(model, X, y, sample_weight, known=model.labels_)
-    stream = open_stream(data.X, data.y, data.sample_weight)
-    checked: Any = None if stream is not None else check_inputs(data.X)
-    check_features(model, data.X, data.inputs)
+    check_features(model, data.X, data.inputs.naming)
+    X = select_columns(data.X, None if model.labels_ is None else model.labels_.used)
+    stream = open_stream(X, data.y, data.sample_weight)
+    checked: Any = None if stream is not None else check_inputs(X)
     shape = np.shape(model.intercept_)
     if stream is not None:
         check_scored((stream.n_samples, *stream.output_shape), (stream.n_samples, *shape))

@@ -94,10 +94,10 @@ class _Pass:
         known = self.names.labels_
         data = unlabel(None, X, Y, w, known=known)
         if self.seen == 0:
-            names = Names(*features_of(data.X, data.inputs), data.labels)
+            names = Names(*features_of(data.X, data.inputs.naming), data.labels)
             self.names.__dict__.update(names.attributes())
         else:
-            check_features(self.names, data.X, data.inputs)
+            check_features(self.names, data.X, data.inputs.naming)
         return data.X, data.y, data.sample_weight
 
     def _compare(self, number: int, found: str) -> None:

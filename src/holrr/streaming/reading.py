@@ -15,8 +15,9 @@ import numpy as np
 
 from ..core.tensor import release_pages
 from ..data.arrays import is_on_disk
+from ..data.inputs import some_columns
 
-__all__ = ["Box", "Folded", "RowReader", "blocks_of_rows", "boxes", "in_order"]
+__all__ = ["Box", "Flattened", "Folded", "RowReader", "blocks_of_rows", "boxes", "in_order"]
 
 T = TypeVar("T")
 Box = tuple[slice, ...]
@@ -36,6 +37,47 @@ class Folded:
         rows, *box = key if isinstance(key, tuple) else (key,)
         block = np.asarray(self._A[rows])
         return block.reshape(-1, *self.shape[1:])[(slice(None), *box)]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self[:], dtype=dtype)
+
+
+class Flattened:
+    """Arrays on disk, (n, ...), of which each row is read as one row of a matrix.
+
+    Parameters
+    ----------
+    parts : sequence of arrays of shape (n, ...)
+        Their columns are joined.
+    columns : array of int, optional
+        Which of the columns are kept.
+    check : bool
+        Whether the other columns must be NaN in every row.
+    """
+
+    is_on_disk = True
+
+    def __init__(
+        self, parts: Sequence[Any], columns: np.ndarray | None = None, *, check: bool = False
+    ) -> None:
+        self.parts, self._columns, self._check = list(parts), columns, check
+        width = sum(math.prod(part.shape[1:]) for part in self.parts)
+        self.shape = (self.parts[0].shape[0], width if columns is None else columns.size)
+        self.ndim, self.dtype = 2, np.result_type(*(part.dtype for part in self.parts))
+        chunks = getattr(self.parts[0], "chunks", None)
+        self.chunks = None if chunks is None else (chunks[0], self.shape[1])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        rows, *box = key if isinstance(key, tuple) else (key,)
+        blocks = [np.asarray(part[rows]) for part in self.parts]
+        blocks = [block.reshape(block.shape[0], -1) for block in blocks]
+        found = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+        if self._columns is not None:
+            found = some_columns(found, self._columns, check=self._check)
+        return found[(slice(None), *box)]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self[:], dtype=dtype)

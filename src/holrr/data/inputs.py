@@ -1,0 +1,303 @@
+"""Inputs of any order as a matrix: their modes and blocks are kept as grids beside it.
+
+A sample of the inputs can be a vector, a field (latitude x longitude), or several named blocks of
+different shapes. All of the library works on a matrix with one column for each cell. `read_inputs`
+makes that matrix, and `Inputs` says which cell of which block each column is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from ..core.input_map import InputSpace
+from ..core.namespace import asarray_like, is_array, namespace_of, to_numpy
+from .arrays import check_kind, check_outputs, comes_from, is_dask, is_on_disk
+from .labels import Grid, Labels, free
+
+__all__ = ["Inputs", "drop_missing", "find_used", "flatten", "grids_of_shape", "input_space"]
+__all__ += ["block_of", "is_blocks", "join_columns", "n_columns", "select_columns", "some_columns"]
+__all__ += ["unnamed_grid", "whole_axes", "with_inputs"]
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Inputs as a matrix, and how their cells are arranged.
+
+    Parameters
+    ----------
+    X : array, table or Dask collection of shape (n_samples, n_columns)
+    grids : tuple of Grid
+        One for each block; empty where `X` came as a matrix without modes.
+    cells : array of shape (n_columns,), or None
+        The cell of each column, counted over all blocks; None where column j is cell j.
+    has_names : bool
+        Whether `X` is a table that carries the names of its columns.
+    """
+
+    X: Any
+    grids: tuple[Grid, ...] = ()
+    cells: np.ndarray | None = None
+    has_names: bool = False
+
+    @property
+    def naming(self) -> tuple[Grid, ...]:
+        """The grids that name the columns, where these have lost their names."""
+        is_named = any(grid.is_named or grid.name is not None for grid in self.grids)
+        return self.grids if is_named and not self.has_names else ()
+
+
+def is_blocks(X: Any) -> bool:
+    """Whether inputs are a dict of arrays."""
+    return isinstance(X, Mapping) and not hasattr(X, "shape") and not hasattr(X, "columns")
+
+
+def input_space(labels: Labels | None, n_features: int) -> InputSpace:
+    """How the columns that a model uses are arranged.
+
+    Parameters
+    ----------
+    labels : Labels or None
+        Those of the fit.
+    n_features : int
+        Number of columns, for inputs without modes.
+    """
+    labels = labels or Labels()
+    cells = labels.cells
+    if labels.used is not None:
+        cells = labels.used if cells is None else cells[labels.used]
+    return InputSpace(tuple(grid.shape for grid in labels.inputs) or ((n_features,),), cells)
+
+
+def n_columns(labels: Labels | None) -> int | None:
+    """Number of columns that the inputs of a fit had, those left out included, where it is known."""
+    if labels is None or not labels.inputs:
+        return None
+    if labels.cells is not None:
+        return int(labels.cells.size)
+    return sum(math.prod(grid.shape) for grid in labels.inputs)
+
+
+# ---------------------------------------------------------------- modes of arrays
+
+
+def flatten(X: Any) -> tuple[Any, tuple[Grid, ...]]:
+    """An array of any library, (n, m1, ..., mq), as a matrix; its modes, where there are several."""
+    if isinstance(X, (list, tuple)):
+        try:
+            values = np.asarray(X)
+        except ValueError:  # ragged, which the checks of matrices say
+            return X, ()
+        X = values if values.ndim > 2 else X
+    shape = tuple(getattr(X, "shape", ()))
+    if len(shape) <= 2 or hasattr(X, "columns"):
+        return X, ()
+    if 0 in shape[1:]:
+        raise ValueError(
+            f"X has an empty mode: its shape is {shape}, and every axis needs at least one entry."
+        )
+    return _matrix(X), (unnamed_grid(shape[1:]),)
+
+
+def _matrix(X: Any) -> Any:
+    """An array of shape (n, ...) as a matrix."""
+    n, *modes = X.shape
+    if len(modes) == 1:
+        return X
+    if is_dask(X):
+        from ..streaming.dask import known_chunks
+
+        X = known_chunks(X, "X")
+        if X.ndim > 2:
+            X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
+        return X.reshape((X.shape[0], math.prod(X.shape[1:])))
+    is_plain_map = isinstance(X, np.memmap) and X.flags.c_contiguous
+    if is_on_disk(X) and not is_plain_map:
+        from ..streaming.reading import Flattened
+
+        check_kind(X, "X")
+        return Flattened([X])
+    if is_array(X) and not isinstance(X, np.ndarray):
+        return namespace_of(X).reshape(X, (n, math.prod(modes)))
+    return X.reshape((n, math.prod(modes)))
+
+
+def unnamed_grid(shape: Sequence[int], name: Any = None) -> Grid:
+    """A grid of modes without names: input1, input2, and so on, or one mode of features."""
+    shape = tuple(map(int, shape))
+    dims = tuple(f"input{k}" for k in range(1, len(shape) + 1)) if len(shape) != 1 else ("feature",)
+    return Grid(dims, shape, name=name, is_named=False)
+
+
+def grids_of_shape(input_shape: Any, n_features: int, found: tuple[Grid, ...]) -> tuple[Grid, ...]:
+    """The blocks that `input_shape` asks for, of inputs with a number of columns.
+
+    Parameters
+    ----------
+    input_shape : tuple of int, or dict from names of blocks to such
+    n_features : int
+    found : tuple of Grid
+        What the inputs came with; it must agree.
+    """
+    shapes = dict(input_shape) if isinstance(input_shape, Mapping) else {None: input_shape}
+    grids = []
+    for name, shape in shapes.items():
+        sizes = (shape,) if isinstance(shape, Integral) else tuple(shape)
+        if not all(isinstance(m, Integral) and m > 0 for m in sizes):
+            raise ValueError(f"input_shape must hold sizes, ints from 1 on; got {input_shape!r}.")
+        grids.append(unnamed_grid(sizes, name))
+    n_cells = sum(math.prod(grid.shape) for grid in grids)
+    if n_cells != n_features:
+        raise ValueError(
+            f"input_shape={input_shape!r} has {n_cells} cells, but X has {n_features} columns."
+        )
+    if not found:
+        return tuple(grids)
+    shapes_found = [grid.shape for grid in found]
+    if shapes_found != [grid.shape for grid in grids]:
+        shown = shapes_found[0] if len(found) == 1 else shapes_found
+        raise ValueError(f"input_shape={input_shape!r} is not the shape that X has, {shown}.")
+    return found
+
+
+def join_columns(blocks: Sequence[Any]) -> Any:
+    """Blocks of columns of the same samples as one matrix."""
+    if len(blocks) == 1:
+        return blocks[0]
+    rows = [block.shape[0] for block in blocks]
+    if len(set(rows)) > 1:
+        raise ValueError(f"the blocks of X must have the same number of samples; got {rows}.")
+    if any(is_dask(block) for block in blocks):
+        import dask.array as da
+
+        return da.concatenate([da.asarray(block) for block in blocks], axis=1)
+    if any(is_on_disk(block) for block in blocks):
+        from ..streaming.reading import Flattened
+
+        return Flattened(blocks)
+    return namespace_of(*blocks).concat(list(blocks), axis=1)
+
+
+def block_of(name: Any, values: Any) -> tuple[Any, Grid]:
+    """A block of a dict of arrays or tables, as columns, and its grid."""
+    if comes_from(values, "pandas") and hasattr(values, "columns"):
+        labels = values.columns.to_numpy()
+        dim = free(str(values.columns.name or "feature"), ())
+        grid = Grid((dim,), (labels.size,), {dim: ((dim,), labels.astype(str), {})}, name)
+        return check_outputs(values, f"X[{name!r}]"), grid
+    if not hasattr(values, "shape"):
+        values = np.asarray(values)
+    if len(values.shape) == 0:
+        raise ValueError(f"X[{name!r}] must have samples along its first axis; got a scalar.")
+    if not is_dask(values) and not is_on_disk(values):
+        values = check_outputs(values, f"X[{name!r}]")
+    grid = unnamed_grid(values.shape[1:], name)
+    return (values[:, None] if len(values.shape) == 1 else _matrix(values)), grid
+
+
+# ---------------------------------------------------------------- cells that do not exist
+
+
+def find_used(X: Any) -> np.ndarray | None:
+    """The columns that have a value in the first sample, or None where all have one."""
+    if is_dask(X):
+        X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
+        first = np.asarray(X[:1].compute())
+    elif is_on_disk(X):
+        first = np.asarray(X[0:1])
+    else:
+        first = to_numpy(_values(X)[:1])
+    missing = np.isnan(first[0]) if first.shape[0] and first.dtype.kind == "f" else np.zeros(0, bool)
+    if missing.size and missing.all():
+        raise ValueError(
+            'missing_features="drop" leaves no inputs: the first sample of X has no value at all.'
+        )
+    return np.flatnonzero(~missing) if missing.any() else None
+
+
+def select_columns(X: Any, used: np.ndarray | None) -> Any:
+    """The columns that a model uses; the values of the others are not looked at."""
+    return X if used is None else _selected(X, used, check=False)
+
+
+def drop_missing(X: Any, used: np.ndarray | None) -> Any:
+    """The columns that are used; the others must be missing in every sample."""
+    return X if used is None else _selected(X, used, check=True)
+
+
+def _values(X: Any) -> Any:
+    """Tables and lists as arrays; arrays as they are."""
+    return X if is_array(X) and not np.ma.isMaskedArray(X) else check_outputs(X, "X")
+
+
+def _selected(X: Any, used: np.ndarray, *, check: bool) -> Any:
+    if is_dask(X):
+        X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
+        X = X.rechunk({1: -1})
+        return X.map_blocks(
+            some_columns, used=used, check=check, dtype=X.dtype, chunks=(X.chunks[0], (used.size,))
+        )
+    if is_on_disk(X):
+        from ..streaming.reading import Flattened
+
+        parts = X.parts if isinstance(X, Flattened) else [X]
+        return Flattened(parts, used, check=check)
+    return some_columns(_values(X), used, check=check)
+
+
+def some_columns(X: Any, used: np.ndarray, *, check: bool) -> Any:
+    """Some columns of an array in memory; where `check`, the others must be NaN in all rows."""
+    xp = namespace_of(X)
+    if check:
+        others = np.setdiff1d(np.arange(X.shape[1]), used)
+        present = to_numpy(~xp.isnan(xp.take(X, asarray_like(others, X), axis=1)))
+        if present.any():
+            column = others[np.argwhere(present)[0, 1]]
+            raise ValueError(
+                f"column {column} of X, counted over all of its cells, is missing in some samples "
+                f"and has a value in others. missing_features='drop' leaves out inputs that are "
+                f"missing in every sample; impute the others, or drop samples."
+            )
+    return xp.take(X, asarray_like(used, X), axis=1)
+
+
+def whole_axes(values: np.ndarray, labels: Labels | None, n_features: int) -> list[np.ndarray]:
+    """Values for each column that a model uses as arrays over the cells, NaN elsewhere.
+
+    Parameters
+    ----------
+    values : array of shape (n_used, ...)
+    labels : Labels or None
+    n_features : int
+        Number of columns, for inputs without modes.
+
+    Returns
+    -------
+    list of arrays of shape (m1, ..., mq, ...)
+        One for each block.
+    """
+    space = input_space(labels, n_features)
+    xp, rest = namespace_of(values), tuple(values.shape[1:])
+    if space.cells is not None:
+        place = np.full(space.n_cells, values.shape[0])
+        place[space.cells] = np.arange(values.shape[0])
+        empty = xp.full_like(values[:1, ...], math.nan)
+        values = xp.concat([values, empty], axis=0)
+        values = xp.take(values, asarray_like(place, values), axis=0)
+    found = []
+    for block, shape in enumerate(space.shapes):
+        start, stop = space.bounds(block)
+        found.append(xp.reshape(values[start:stop, ...], (*shape, *rest)))
+    return found
+
+
+def with_inputs(labels: Labels, inputs: Inputs, used: np.ndarray | None) -> Labels:
+    """Labels that know how the inputs are arranged, and which of them are used."""
+    grids = inputs.grids
+    if used is not None and not grids:
+        grids = (unnamed_grid((inputs.X.shape[1],)),)
+    return replace(labels, inputs=grids, cells=inputs.cells, used=used)
