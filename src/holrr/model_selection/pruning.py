@@ -436,12 +436,14 @@ class _Visits:
         grid = self.grid.within_input_rank(found.n_supported)
         mask = grid.mask()
         fold_mse = np.full((self.folds.n_folds, *found.least.shape, *grid.caps), np.nan)
+        computed = np.zeros(found.least.shape, dtype=bool)
         for place in np.ndindex(found.least.shape):
             visit = self.visited.get((place[0], float(found.alphas[place[1]])))
             if visit is not None:
-                fold_mse[(slice(None), *place)] = visit.fold_mse
-        if mask is not None:
-            fold_mse[..., ~mask] = np.nan
+                errors, computed[place] = fold_mse[(slice(None), *place)], True
+                errors[...] = visit.fold_mse
+                if mask is not None:
+                    errors[:, ~mask] = np.nan
         return Surface(
             fold_mse,
             found.alphas,
@@ -451,6 +453,7 @@ class _Visits:
             found.ridge_mse,
             screened,
             stacks,
+            computed,
         )
 
 

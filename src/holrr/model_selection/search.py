@@ -171,6 +171,8 @@ class Surface:
         Of a pruned search: the approximate least error at each penalty.
     stacks : dict
         Stacks that are known already, by their place ``(candidate, alpha)``.
+    computed : array of bool, of shape (n_candidates, n_alphas), or None
+        Of a pruned search: which places have errors, where not all have.
     """
 
     fold_mse: Array
@@ -181,11 +183,32 @@ class Surface:
     ridge_mse: float = math.nan
     screened_mse: np.ndarray | None = None
     stacks: dict[Index, Stack] | None = None
+    computed: np.ndarray | None = None
 
     @cached_property
     def device_mean(self) -> Array:
         """Mean over the folds, where the errors are."""
-        return namespace_of(self.fold_mse).mean(self.fold_mse, axis=0)
+        if self.computed is None:
+            return namespace_of(self.fold_mse).mean(self.fold_mse, axis=0)
+        mean = np.full(self.fold_mse.shape[1:], np.nan)
+        for candidate, a in np.argwhere(self.computed):
+            np.mean(self.fold_mse[:, candidate, a], axis=0, out=mean[candidate, a, ...])
+        return mean
+
+    @cached_property
+    def std_mse(self) -> np.ndarray:
+        """Standard deviation over the folds, of shape (n_candidates, n_alphas, R0, ...)."""
+        if self.computed is None:
+            found = [
+                std_over_folds(self.fold_mse[:, k, ...], self.device_mean[k, ...])
+                for k in range(self.fold_mse.shape[1])
+            ]
+            return np.stack(found)
+        std = np.full(self.fold_mse.shape[1:], np.nan)
+        for candidate, a in np.argwhere(self.computed):
+            parts = self.fold_mse[:, candidate, a, ...][:, None, ...]
+            std[candidate, a] = std_over_folds(parts, self.device_mean[candidate, a][None, ...])[0]
+        return std
 
     @cached_property
     def mean_mse(self) -> np.ndarray:
@@ -398,7 +421,7 @@ def results_of(surface: Surface, shape: Sequence[int], options: SearchOptions) -
     fold_mse = surface.fold_mse[:, axis, ...]
     results: dict[str, Any] = {
         "mean_mse": surface.mean_mse[axis],
-        "std_mse": std_over_folds(fold_mse, surface.device_mean[axis, ...]),
+        "std_mse": surface.std_mse[axis],
         "fold_mse": to_numpy(fold_mse),
         "null_mse": surface.null_mse,
         "alphas": surface.alphas,
