@@ -23,8 +23,10 @@ from .core.namespace import Array, asarray_like, namespace_of, to_device_of, to_
 from .core.tensor import Tucker
 from .core.threads import few_threads_for
 from .data.arrays import comes_from, is_dask
+from .data.inputs import whole_axes
 from .data.labels import Grid, Labels, free, name_by_hand
 from .data.relabel import relabel, to_xarray
+from .data.unlabel import dims_of
 from .data.validation import Names, score_errors, validate_inputs
 from .io import save
 
@@ -90,14 +92,30 @@ class TensorRegressor(
     def coef_(self) -> Array:
         """Dense coefficients, of shape (n_features, d1, ..., dp), computed on access.
 
-        With `output_shape` they have shape (D, n_features), as scikit-learn's own tools (`RFE`, for
-        instance) read them.
+        They have the modes of the inputs: (m1, ..., mq, d1, ..., dp) where `X` had shape
+        (n_samples, m1, ..., mq), and a dict of such arrays where `X` had several blocks. With
+        `output_shape` they have shape (D, n_features), as scikit-learn's own tools (`RFE`, for
+        instance) read them. Inputs that were left out, since they are missing in every sample, have
+        NaN.
         """
         check_is_fitted(self)
         coef = self._dense_coef()
-        if self.labels_ is None or not self.labels_.flat:
+        if self.labels_ is None:
             return coef
-        return namespace_of(coef).reshape(coef, (coef.shape[0], -1)).T
+        if self.labels_.flat:
+            coef = self._all_columns(coef)
+            return namespace_of(coef).reshape(coef, (coef.shape[0], -1)).T
+        blocks = whole_axes(coef, self.labels_, self.n_features_in_)
+        if len(blocks) == 1:
+            return blocks[0]
+        return {grid.name: A for grid, A in zip(self.labels_.inputs, blocks, strict=True)}
+
+    def _all_columns(self, values: Array) -> Array:
+        """Rows for all columns of the inputs, from those of the ones that are used; NaN else."""
+        if self.labels_ is None or self.labels_.used is None:
+            return values
+        grid = Grid(("feature",), (self.n_features_in_,))
+        return whole_axes(values, Labels(inputs=(grid,), used=self.labels_.used), 0)[0]
 
     def _dense_coef(self) -> Array:
         """The coefficients as a tensor; NaN for outputs that were never observed."""
@@ -121,9 +139,18 @@ class TensorRegressor(
 
     @property
     def factors_(self) -> list[Array]:
-        """Factors of the coefficients, of shape (d_i, R_i), input mode first."""
+        """Factors of the coefficients, of shape (d_i, R_i), input mode first.
+
+        The rows of the first one are the columns of the inputs, flattened where they have modes.
+        """
         check_is_fitted(self)
-        return self.tucker_.dense_factors()
+        first, *others = self.tucker_.dense_factors()
+        return [first if self._has_dual_form else self._all_columns(first), *others]
+
+    @property
+    def _has_dual_form(self) -> bool:
+        """Whether the first factor belongs to samples, as in kernel estimators."""
+        return hasattr(type(self), "dual_coef_")
 
     @property
     def n_parameters_(self) -> int:
@@ -152,7 +179,7 @@ class TensorRegressor(
         have different units first. Available when `coef_` is.
         """
         check_is_fitted(self)
-        coef = self._dense_coef()
+        coef = self._all_columns(self._dense_coef())
         xp = namespace_of(coef)
         return _row_norms(xp.where(xp.isnan(coef), xp.zeros_like(coef), coef))
 
@@ -164,6 +191,7 @@ class TensorRegressor(
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Or of the shape that the inputs had in `fit`.
         return_std : bool, default=False
             Whether to return standard deviations of new observations, too. Available for ridge and
             low-rank estimators, see docs/intervals.md.
@@ -289,7 +317,7 @@ class TensorRegressor(
         scores = self._score_array(validate_inputs(self, X))
         if self.labels_ is None or not comes_from(X, "xarray"):
             return scores
-        grid = Grid((free("component", X.dims),), tuple(scores.shape[1:]), name="score")
+        grid = Grid((free("component", dims_of(X)),), tuple(scores.shape[1:]), name="score")
         labels = replace(self.labels_, kind="dataarray", flat=False, outputs=grid)
         return relabel(labels, X, scores)
 

@@ -18,9 +18,8 @@ data make of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ from .namespace import (
 )
 from .tensor import fold, gram, multi_mode_product, unfold
 
-__all__ = ["InputDesign", "InputMap", "InputSpace", "mode_bases"]
+__all__ = ["InputDesign", "InputMap", "InputProducts", "InputSpace", "Ranks", "mode_bases"]
 
 Ranks = tuple[int, ...]
 
@@ -96,7 +95,7 @@ class InputSpace:
         return found if self.cells is None else found[self.cells]
 
     def tensor(self, A: Array, block: int) -> Array:
-        """The columns of a block of `A`, of shape (n, n_columns), as a tensor of shape (n, m1, ..., mq).
+        """The columns of a block of `A`, (n, n_columns), as a tensor of shape (n, m1, ..., mq).
 
         Cells without a column are zero.
         """
@@ -111,7 +110,7 @@ class InputSpace:
         return xp.reshape(xp.take(padded, asarray_like(place, A), axis=1), (n, *self.shapes[block]))
 
     def rows(self, T: Array, block: int) -> Array:
-        """The rows of a block of coefficients, from those of its cells, of shape (m1, ..., mq, k)."""
+        """The rows of a block of coefficients, from those of its cells, (m1, ..., mq, k)."""
         xp, start = namespace_of(T), self.bounds(block)[0]
         T = xp.reshape(T, (-1, T.shape[-1]))
         if self.cells is None:
@@ -185,7 +184,7 @@ class InputMap:
         return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
 
     def lift(self, M: Array) -> Array:
-        """Coefficients of the columns, of shape (n_columns, k), from those of the features, (n_features, k)."""
+        """Coefficients of the columns, (n_columns, k), from those of features, (n_features, k)."""
         xp, here = namespace_of(M), self.to_device_of(M)
         if not here.keeps_columns:
             found, start, order = [], 0, []
@@ -261,34 +260,67 @@ class InputDesign:
     ranks : tuple
         For each block None, or the number of directions to keep of each of its modes; the size of a
         mode keeps all.
+    alpha : float
+        Penalty of the ridge fit that the directions come from, as a multiple of the mean eigenvalue
+        of ``X'X``.
 
     Notes
     -----
-    The bases are those of the higher-order singular value decomposition of ``X'Y`` of the scaled
-    inputs: the directions of each mode that have most to do with the outputs. A rank above what
-    ``X'Y`` spans is lowered.
+    The bases are those of a Tucker decomposition of ridge coefficients of the scaled inputs. A
+    small penalty finds the directions of the coefficients where there are many samples. With an
+    infinite one they are those of ``X'Y``, as in partial least squares. A rank above what these
+    span is lowered.
     """
 
     space: InputSpace
     scale: np.ndarray | None = None
     ranks: tuple[Ranks | None, ...] = ()
+    alpha: float = 1.0
 
     def from_moments(self, m: CentredMoments) -> InputMap:
         """The map for training data of which the moments are known."""
-        return self._map(lambda: unfold(m.Sxy, 0).T, m.Sxx)
+        return self.map_of(lambda: self.products_of_moments(m), m.Sxx)
 
     def from_samples(self, X: Array, Y: Array, w: Array | None, fit_intercept: bool) -> InputMap:
         """The map for training samples."""
-        return self._map(lambda: _cross_products(X, Y, w, fit_intercept), X)
+        return self.map_of(lambda: self.products_of_samples(X, Y, w, fit_intercept), X)
 
-    def _map(self, products: Any, like: Array) -> InputMap:
-        """The map, from a function that gives ``(X'Y)'``, or as many rows with the same Gram matrices."""
+    def products_of_moments(self, m: CentredMoments) -> InputProducts:
+        """The inputs in their principal directions, and their products with the outputs."""
+        S, C = m.Sxx, unfold(m.Sxy, 0)
+        if self.scale is not None:
+            scale = asarray_like(self.scale, S)
+            S, C = scale[:, None] * S * scale, scale[:, None] * C
+        lam, V = eigh(S)
+        return InputProducts(lam, V, V.T @ C, min(m.n_samples, m.n_features))
+
+    def products_of_samples(
+        self, X: Array, Y: Array, w: Array | None, fit_intercept: bool
+    ) -> InputProducts:
+        """The same of samples; only the Gram matrix of their outputs is kept."""
+        xp, scale = namespace_of(X), self.scale
+        X, Y = _centred(X if scale is None else X * asarray_like(scale, X), Y, w, fit_intercept)
+        n, d = X.shape
+        if Y.shape[1] > n:
+            # Y Y' = R R': the products with R have the Gram matrices of those with Y.
+            lam, Q = eigh(symmetrise(Y @ Y.T))
+            Y = Q * xp.sqrt(xp.clip(lam, 0.0, None))
+        if n >= d:
+            lam, V = eigh(symmetrise(X.T @ X))
+            return InputProducts(lam, V, V.T @ (X.T @ Y), d)
+        lam, Q = eigh(symmetrise(X @ X.T))
+        kept = int(xp.sum(xp.astype(lam > lam[0] * d * xp.finfo(lam.dtype).eps, xp.int64)))
+        lam, Q = lam[:kept], Q[:, :kept]
+        root = xp.sqrt(lam)
+        return InputProducts(lam, X.T @ (Q / root), root[:, None] * (Q.T @ Y), n)
+
+    def map_of(self, products: Callable[[], InputProducts], like: Array) -> InputMap:
+        """The map, from a function that gives the products of the training data."""
         ranks = self.ranks or (None,) * len(self.space.shapes)
         scale = None if self.scale is None else asarray_like(self.scale, like)
         if all(r is None for r in ranks):
             return InputMap(self.space, scale, (None,) * len(ranks))
-        C = products()
-        C = C if scale is None else C * scale
+        C = products().coefficients(self.alpha)
         bases = tuple(
             None if r is None else mode_bases(self.space.tensor(C, block), r)
             for block, r in enumerate(ranks)
@@ -296,8 +328,44 @@ class InputDesign:
         return InputMap(self.space, scale, bases)
 
 
+@dataclass(frozen=True, eq=False)
+class InputProducts:
+    """``X'X = V diag(values) V'`` and ``V'X'Y``, from which ridge coefficients follow.
+
+    Parameters
+    ----------
+    values : array of shape (k,)
+    V : array of shape (n_columns, k)
+    products : array of shape (k, D)
+    n_directions : int
+        Over how many directions the mean of the eigenvalues is taken.
+    """
+
+    values: Array
+    V: Array
+    products: Array
+    n_directions: int
+
+    def coefficients(self, alpha: float) -> Array:
+        """Ridge coefficients, of shape (D, n_columns), but for a factor.
+
+        The penalty is a multiple of the mean eigenvalue; with an infinite one they are ``X'Y``.
+        """
+        xp = namespace_of(self.values)
+        values = xp.clip(self.values, 0.0, None)
+        mean = float(xp.sum(values)) / max(self.n_directions, 1)
+        P = self.products
+        if math.isfinite(alpha) and mean > 0:
+            penalty = max(alpha, 1e-12) * mean
+            P = P * (mean / (values + penalty))[:, None]
+        return (self.V @ P).T
+
+
 def mode_bases(C: Array, ranks: Ranks) -> tuple[Array, ...]:
-    """Leading directions of the modes of a tensor, apart from its first: one orthonormal basis for each.
+    """Leading directions of the modes of a tensor, apart from its first: an orthonormal basis each.
+
+    They are those of the higher-order singular value decomposition, improved by two rounds of
+    higher-order orthogonal iteration.
 
     Parameters
     ----------
@@ -306,31 +374,49 @@ def mode_bases(C: Array, ranks: Ranks) -> tuple[Array, ...]:
         Where one is the size of its mode, all directions are kept; else no more than those in which
         there is something.
     """
-    bases = []
-    for mode, rank in enumerate(ranks, start=1):
-        G, m = gram(C, mode), C.shape[mode]
-        if rank >= m:
-            bases.append(eigh(G)[1])
-            continue
-        values, U = eigh_top(G, rank)
-        n_supported = int(
-            (values > max(values.max(initial=0.0), 0.0) * np.finfo(float).eps * m).sum()
-        )
-        bases.append(U[:, : max(1, min(rank, n_supported))])
+    bases = [_basis(gram(C, mode), r) for mode, r in enumerate(ranks, start=1)]
+    is_reduced = [U.shape[1] < U.shape[0] for U in bases]
+    if sum(is_reduced) < 2:  # the other modes are kept whole: nothing to improve
+        return tuple(bases)
+    for _ in range(_ROUNDS):
+        for k in range(len(bases)):
+            if is_reduced[k]:
+                others = [None if j == k else U for j, U in enumerate(bases)]
+                reduced = multi_mode_product(C, [None, *others], transposed=True)
+                bases[k] = _basis(gram(reduced, k + 1), bases[k].shape[1])
     return tuple(bases)
 
 
-def _cross_products(X: Array, Y: Array, w: Array | None, fit_intercept: bool) -> Array:
-    """``(X'Y)'`` of centred samples, or fewer rows with the same Gram matrices, of shape (k, n_columns)."""
+_ROUNDS = 2
+
+
+def _basis(G: Array, rank: int) -> Array:
+    """Leading eigenvectors of a Gram matrix, as many as there is something in."""
+    m = G.shape[0]
+    if rank >= m:
+        return eigh(G)[1]
+    values, U = eigh_top(G, rank)
+    largest = max(float(values.max(initial=0.0)), 0.0)
+    n_supported = int((values > largest * np.finfo(float).eps * m).sum())
+    return U[:, : max(1, min(rank, n_supported))]
+
+
+def _centred(X: Array, Y: Array, w: Array | None, fit_intercept: bool) -> tuple[Array, Array]:
+    """Samples as matrices about their means, times the roots of their weights."""
     xp = namespace_of(X)
     X, Y = (xp.astype(A, xp.float64, copy=False) for A in (X, xp.reshape(Y, (Y.shape[0], -1))))
+    missing = xp.isnan(Y)
+    if bool(xp.any(missing)):  # missing outputs count as their means
+        seen = xp.astype(~missing, xp.float64)
+        seen = seen if w is None else seen * w[:, None]
+        Y = xp.where(missing, xp.zeros_like(Y), Y)
+        if fit_intercept:
+            mean = xp.sum(seen * Y, axis=0) / xp.clip(xp.sum(seen, axis=0), 1e-300, None)
+            Y = xp.where(missing, xp.zeros_like(Y), Y - mean)
     if fit_intercept:
         weight = float(X.shape[0]) if w is None else float(xp.sum(w))
         X, Y = (A - weighted_mean(A, w, weight) for A in (X, Y))
     if w is not None:
-        X, Y = X * w[:, None], Y
-    if Y.shape[1] > Y.shape[0]:
-        # Y Y' = R R': the products with R have the Gram matrices of those with Y.
-        lam, Q = eigh(symmetrise(Y @ Y.T))
-        Y = Q * xp.sqrt(xp.clip(lam, 0.0, None))
-    return Y.T @ X
+        root = xp.sqrt(w)[:, None]
+        X, Y = X * root, Y * root
+    return X, Y

@@ -24,6 +24,7 @@ __all__ = ["Inputs", "drop_missing", "find_used", "flatten", "grids_of_shape", "
 __all__ += ["block_of", "is_blocks", "join_columns", "n_columns", "select_columns", "some_columns"]
 __all__ += ["unnamed_grid", "whole_axes", "with_inputs"]
 
+
 @dataclass(frozen=True, eq=False)
 class Inputs:
     """Inputs as a matrix, and how their cells are arranged.
@@ -74,7 +75,7 @@ def input_space(labels: Labels | None, n_features: int) -> InputSpace:
 
 
 def n_columns(labels: Labels | None) -> int | None:
-    """Number of columns that the inputs of a fit had, those left out included, where it is known."""
+    """Number of columns that the inputs of a fit had, dropped ones included, where it is known."""
     if labels is None or not labels.inputs:
         return None
     if labels.cells is not None:
@@ -86,7 +87,7 @@ def n_columns(labels: Labels | None) -> int | None:
 
 
 def flatten(X: Any) -> tuple[Any, tuple[Grid, ...]]:
-    """An array of any library, (n, m1, ..., mq), as a matrix; its modes, where there are several."""
+    """An array of any library, (n, m1, ..., mq), as a matrix, and its modes if it has several."""
     if isinstance(X, (list, tuple)):
         try:
             values = np.asarray(X)
@@ -211,7 +212,9 @@ def find_used(X: Any) -> np.ndarray | None:
         first = np.asarray(X[0:1])
     else:
         first = to_numpy(_values(X)[:1])
-    missing = np.isnan(first[0]) if first.shape[0] and first.dtype.kind == "f" else np.zeros(0, bool)
+    missing = (
+        np.isnan(first[0]) if first.shape[0] and first.dtype.kind == "f" else np.zeros(0, bool)
+    )
     if missing.size and missing.all():
         raise ValueError(
             'missing_features="drop" leaves no inputs: the first sample of X has no value at all.'

@@ -127,7 +127,8 @@ class Labels:
     variables : dict
         For datasets: the attributes of each variable.
     cells : array of shape (n_features,), or None
-        The cell of each column of the inputs, counted over all blocks; None where they are the same.
+        The cell of each column of the inputs, counted over all blocks; None where column j is
+        cell j.
     used : array of int, or None
         The columns of the inputs that the model uses, where some are missing in every sample.
 

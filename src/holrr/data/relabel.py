@@ -12,6 +12,7 @@ import numpy as np
 from ..core.namespace import is_numpy_array, to_numpy
 from ..extras import need
 from .arrays import comes_from, is_dask
+from .inputs import whole_axes
 from .labels import Grid, Labels, free, mode_coordinates, mode_names, row_index
 from .unlabel import dimension_of_inputs
 
@@ -130,35 +131,94 @@ def to_xarray(model: Any) -> Any:
     labelled = {k: d for k, d in enumerate(names) if k and isinstance(d, str)}  # as xarray demands
     coords = {d: ((d,), mode_coordinates(model, k)) for k, d in labelled.items()}
     coords = {**coords, **outputs.coords}
-    inputs = _input_axes(model, labels, names, coords)
-    taken = {*names, *coords, *inputs.dims, *inputs.coords}
+    blocks = _input_axes(model, labels, names, coords)
+    taken = {*names, *coords, *(d for grid in blocks for d in (*grid.dims, *grid.coords))}
     b = model.intercept_
     intercept = np.asarray(b) if isinstance(b, float) else to_numpy(b)
     found = {free("intercept", taken): (names[1:], intercept)}
-    if hasattr(model, "coef_"):
-        values = to_numpy(model._dense_coef()).reshape(inputs.shape + outputs.shape)
-        found[free("coef", taken)] = (inputs.dims + names[1:], values)
-        coords = {**inputs.coords, **coords}
     ranks = tuple(free(f"rank_{name}", taken) for name in names)
+    is_kernel = hasattr(model, "dual_coef_")
+    if hasattr(model, "coef_"):
+        parts = whole_axes(to_numpy(model._dense_coef()), labels, model.n_features_in_)
+        for grid, part in zip(blocks, parts, strict=True):
+            coords = {**grid.coords, **coords}
+            name = free(_of_block("coef", grid), taken)
+            found[name] = (grid.dims + names[1:], part.reshape(grid.shape + outputs.shape))
     found[free("core", taken)] = (ranks, to_numpy(model.core_))
-    if hasattr(model, "dual_coef_"):
-        inputs = Grid((free("kernel_center", taken),), model.tucker_.shape[:1])
-    for k, factor in enumerate(model.factors_):
-        grid = Grid(names[k : k + 1], (factor.shape[0],)) if k else inputs
-        values = to_numpy(factor).reshape(*grid.shape, -1)
-        found[free(f"factor_{names[k]}", taken)] = ((*grid.dims, ranks[k]), values)
+    first, *others = (to_numpy(U) for U in model.tucker_.dense_factors())
+    if is_kernel:
+        center = free("kernel_center", taken)
+        found[free(f"factor_{names[0]}", taken)] = ((center, ranks[0]), first)
+    else:
+        parts = whole_axes(first, labels, model.n_features_in_)
+        for grid, part in zip(blocks, parts, strict=True):
+            name = free(_of_block(f"factor_{names[0]}", grid), taken)
+            found[name] = ((*grid.dims, ranks[0]), part.reshape(*grid.shape, first.shape[1]))
+    for k, factor in enumerate(others, start=1):
+        found[free(f"factor_{names[k]}", taken)] = ((names[k], ranks[k]), factor)
+    found |= _input_factors(model, blocks, taken)
     if hasattr(model, "cv_results_"):
         found[free("mean_mse", taken)] = _surface(model, names, coords, taken)
     return xr.Dataset(found, coords=deepcopy(coords), attrs={"model": repr(model)})
 
 
-def _input_axes(model: Any, labels: Labels, names: tuple[str, ...], coords: dict[str, Any]) -> Grid:
-    """The axes of the input mode: those of the inputs where they are one array, else features."""
-    if len(labels.inputs) == 1 and not set(labels.inputs[0].dims) & {*coords, *names[1:]}:
-        return labels.inputs[0]
-    first = free(names[0], coords)
-    values = mode_coordinates(model, 0)
-    return Grid((first,), (model.n_features_in_,), {first: ((first,), values)})
+def _of_block(name: str, grid: Grid) -> str:
+    return name if grid.name is None else f"{name}_{grid.name}"
+
+
+def _input_axes(
+    model: Any, labels: Labels, names: tuple[str, ...], coords: dict[str, Any]
+) -> list[Grid]:
+    """The axes of each block of the inputs, with names that nothing else has.
+
+    A dimension that the outputs have, too, gets the suffix "_input"; one that another block has
+    with other coordinates gets the name of its block.
+    """
+    if not labels.inputs:
+        first = free(names[0], coords)
+        values = mode_coordinates(model, 0)
+        return [Grid((first,), (model.n_features_in_,), {first: ((first,), values)})]
+    taken: dict[str, Any] = {**dict.fromkeys(names[1:]), **dict.fromkeys(coords)}
+    found, known = [], dict[str, Grid]()
+    for grid in labels.inputs:
+        new = {}
+        for dim in grid.dims:
+            name = f"{dim}_input" if dim in taken else dim
+            if name in known and not _same_axis(known[name], grid, dim):
+                name = free(f"{name}_{grid.name}", {*taken, *known})
+            new[dim] = name
+            known.setdefault(name, grid)
+        for key in grid.coords:  # coordinates beside those of the dimensions
+            new.setdefault(key, f"{key}_input" if key in taken else key)
+        renamed = {
+            new[key]: (tuple(new[d] for d in dims), *rest)
+            for key, (dims, *rest) in grid.coords.items()
+            if all(d in new for d in dims)
+        }
+        found.append(Grid(tuple(new[d] for d in grid.dims), grid.shape, renamed, grid.name))
+    return found
+
+
+def _same_axis(one: Grid, other: Grid, dim: str) -> bool:
+    """Whether two blocks have the same entries along a dimension."""
+    if dim not in one.dims:
+        return False
+    a, b = one.coordinate(one.dims.index(dim)), other.coordinate(other.dims.index(dim))
+    return bool(a.shape == b.shape and (a == b).all())
+
+
+def _input_factors(model: Any, blocks: list[Grid], taken: Container[Any]) -> dict[str, Any]:
+    """The bases of the input modes, where their ranks were lowered."""
+    factors = getattr(model, "input_factors_", None)
+    if factors is None:
+        return {}
+    by_block = factors if isinstance(factors, dict) else {blocks[0].name: factors}
+    found = {}
+    for grid in blocks:
+        for dim, U in zip(grid.dims, by_block.get(grid.name, ()), strict=False):
+            axis = (dim, free(f"rank_{_of_block(dim, grid)}", taken))
+            found[free(f"input_factor_{_of_block(dim, grid)}", taken)] = (axis, to_numpy(U))
+    return found
 
 
 def _surface(

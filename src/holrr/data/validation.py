@@ -184,7 +184,7 @@ def drops_features(estimator: Any) -> bool:
 
 
 def _named(data: Unlabelled, drop: bool) -> tuple[Unlabelled, Names]:
-    """The data of a new fit without inputs that do not exist, where these are dropped, and names."""
+    """The data of a new fit, without inputs that do not exist if these are dropped, and names."""
     n_features, features = features_of(data.X, data.inputs.naming)
     used = find_used(data.X) if drop else None
     labels = data.labels

@@ -215,7 +215,7 @@ def _quantities(
     found: dict[str | int, Array] = {"intercept": fit.intercept_}
     is_kernel = hasattr(type(fit), "dual_coef_")
     if not is_kernel or hasattr(fit, "coef_"):
-        found["coef"] = fit.coef_
+        found["coef"] = fit._dense_coef()
     if at is not None:
         found["predictions"] = fit._predict_array(at)
     for mode, U in enumerate(fit.tucker_.dense_factors()):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Hidden, Interval, StrOptions
+from sklearn.utils._param_validation import Hidden, Interval, Options, StrOptions
 
 from ..base import TensorRegressor
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
@@ -18,6 +19,7 @@ from ..core.spectral import SOLVERS
 from ..core.threads import few_threads_for
 from ..core.warn import warn
 from ..data.arrays import ignores_missing
+from ..data.labels import Labels
 from ..data.validation import Names, Samples, names_of_moments, validate
 from ..missing.fit import check_same_missing, has_missing, without_missing_slices
 from ..streaming.moments import Moments
@@ -29,13 +31,16 @@ from .fit import (
     output_weights,
     refuse_output_weight,
 )
+from .inputs import input_plan
 
 __all__ = ["DATA_CONSTRAINTS", "HOLRR", "LINEAR_CONSTRAINTS", "LRR", "MULTILINEAR_CONSTRAINTS"]
 __all__ += ["RLS", "LinearRegressor", "add_batch", "check_batch", "check_moments_argument"]
-__all__ += ["warn_renamed"]
+__all__ += ["input_attributes", "warn_renamed"]
 
 DATA_CONSTRAINTS: dict[str, list[Any]] = {
     "output_shape": ["array-like", None],
+    "input_shape": ["array-like", dict, None],
+    "missing_features": [StrOptions({"raise", "drop"})],
     "sample_dim": [str, None],
 }
 LINEAR_CONSTRAINTS: dict[str, list[Any]] = {
@@ -44,6 +49,9 @@ LINEAR_CONSTRAINTS: dict[str, list[Any]] = {
     "solver": [StrOptions(set(SOLVERS))],
     "missing": [StrOptions({"raise", "ignore"}), Hidden(StrOptions({"fill"}))],
     "output_weight": ["array-like", None],
+    "input_rank": ["array-like", dict, Integral, None],
+    "input_alpha": [Interval(Real, 0, None, closed="left"), Options(Real, {math.inf})],
+    "input_weight": ["array-like", dict, None],
     **DATA_CONSTRAINTS,
 }
 MULTILINEAR_CONSTRAINTS: dict[str, list[Any]] = {
@@ -67,18 +75,22 @@ class LinearRegressor(TensorRegressor):
     solver: str
     missing: str = "raise"
     output_weight: Any = None
+    input_rank: Any = None
+    input_alpha: float = 1.0
+    input_weight: Any = None
 
     def _structure(self) -> Structure:
         """The structure of the coefficients."""
         raise NotImplementedError
 
-    def _options(self) -> LinearOptions:
+    def _options(self, names: Names, n_inputs: int) -> LinearOptions:
         return LinearOptions(
             structure=self._structure(),
             alpha=float(self.alpha),
             fit_intercept=self.fit_intercept,
             solver=self.solver,
             ignore_missing=ignores_missing(self),
+            inputs=input_plan(self, names.labels, n_inputs).fixed,
         )
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -105,7 +117,7 @@ class LinearRegressor(TensorRegressor):
         weights = None
         if self.output_weight is not None:
             weights = output_weights(self.output_weight, data, names.labels)
-        fit, n_dropped = fit_data(data, self._options(), weights)
+        fit, n_dropped = fit_data(data, self._options(names, data.n_features), weights)
         return self._assign_fit(fit, names, n_dropped if isinstance(data, Samples) else None)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -138,7 +150,7 @@ class LinearRegressor(TensorRegressor):
         warn_renamed(self)
         refuse_output_weight(self.output_weight, "moments")
         data, names, seen = check_batch(self, X, y, sample_weight)
-        options, never = self._options(), np.zeros((), dtype=bool)
+        options, never = self._options(names, data.n_features), np.zeros((), dtype=bool)
         if options.ignore_missing and isinstance(data, Samples) and has_missing(data):
             data, never = without_missing_slices(options.structure, data)
         if seen is not None:
@@ -175,7 +187,8 @@ class LinearRegressor(TensorRegressor):
         """
         refuse_output_weight(self.output_weight, "moments")
         names = check_moments_argument(self, moments)
-        return self._assign_fit(fit_moments(moments, self._options()), names, moments=moments)
+        options = self._options(names, moments.n_features)
+        return self._assign_fit(fit_moments(moments, options), names, moments=moments)
 
     def _assign_fit(
         self, fit: Fit, names: Names, n_dropped: int | None = None, moments: Moments | None = None
@@ -191,6 +204,7 @@ class LinearRegressor(TensorRegressor):
             attributes["n_iter_"] = fit.n_iter
         if ignores:
             attributes["n_dropped_"] = n_dropped
+        attributes |= input_attributes(fit, names)
         return self._assign(fit, names, moments_=moments, **attributes)
 
 
@@ -217,7 +231,7 @@ class RLS(LinearRegressor):
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
         As in `HOLRR`. The outputs of ridge regression are independent, so only zeros have an
         effect.
-    output_shape, sample_dim
+    input_rank, input_alpha, input_weight, missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -256,6 +270,11 @@ class RLS(LinearRegressor):
         solver="auto",
         missing="raise",
         output_weight=None,
+        input_rank=None,
+        input_alpha=1.0,
+        input_weight=None,
+        missing_features="raise",
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -264,6 +283,11 @@ class RLS(LinearRegressor):
         self.solver = solver
         self.missing = missing
         self.output_weight = output_weight
+        self.input_rank = input_rank
+        self.input_alpha = input_alpha
+        self.input_weight = input_weight
+        self.missing_features = missing_features
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 
@@ -290,7 +314,9 @@ class LRR(LinearRegressor):
         imputing them and refitting in turn. See docs/missing.md.
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
         See `RLS`.
-    fit_intercept, output_weight, output_shape, sample_dim
+    fit_intercept, output_weight
+        As in `HOLRR`.
+    input_rank, input_alpha, input_weight, missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -342,6 +368,11 @@ class LRR(LinearRegressor):
         solver="auto",
         missing="raise",
         output_weight=None,
+        input_rank=None,
+        input_alpha=1.0,
+        input_weight=None,
+        missing_features="raise",
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -351,6 +382,11 @@ class LRR(LinearRegressor):
         self.solver = solver
         self.missing = missing
         self.output_weight = output_weight
+        self.input_rank = input_rank
+        self.input_alpha = input_alpha
+        self.input_weight = input_weight
+        self.missing_features = missing_features
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 
@@ -397,6 +433,25 @@ class HOLRR(LinearRegressor):
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
         Weights of the outputs in the error (and the penalty): one vector, or None, for each output
         mode, or an array that is the product of such vectors.
+    input_rank : int, tuple, dict or None, default=None
+        For inputs with modes, (n_samples, m1, ..., mq): how many directions to keep of each mode,
+        as ``(r1, ..., rq)``. An int is used for every mode, and None keeps a whole mode, or all of
+        X. For several blocks, a dict from their names to such ranks. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        With `input_rank`: the directions of the modes are those of ridge coefficients with this
+        penalty, as a multiple of the mean eigenvalue of ``X'X``. With infinity they are those of
+        ``X'Y``, as in partial least squares.
+    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
+        Weights of the cells of X (the cosine of the latitude, for instance): they multiply the
+        inputs by their square roots, which changes the penalty and the directions of `input_rank`.
+        One vector, or None, for each mode, or an array; for several blocks, a dict of them.
+    missing_features : {"raise", "drop"}, default="raise"
+        Whether cells of X that are missing in every sample (land in a field of the sea) are an
+        error, or are left out of the model. Coefficients of dropped cells are NaN, and their values
+        are ignored by `predict`.
+    input_shape : tuple of int, or dict, optional
+        For flat inputs, (n_samples, n_features): the modes ``(m1, ..., mq)`` of the columns. A dict
+        from names to shapes splits the columns into consecutive blocks.
     output_shape : tuple of int, optional
         For flat outputs: ``(d1, ..., dp)`` of a y, and of predictions, with shape (n_samples, D).
     sample_dim : str, optional
@@ -410,7 +465,12 @@ class HOLRR(LinearRegressor):
         Input mode first; ``(core_, factors_)`` is a Tucker tensor as TensorLy has them. The
         output factors have orthonormal columns.
     coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-        Dense coefficients, computed on access.
+        Dense coefficients, computed on access. For inputs with modes, of shape
+        (m1, ..., mq, d1, ..., dp), and for several blocks a dict of such arrays.
+    input_rank_ : tuple of int, or dict
+        With `input_rank`: how many directions of each mode of X are kept.
+    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
+        With `input_rank`: orthonormal bases of the kept directions of each mode of X.
     intercept_ : array of shape (d1, ..., dp), or float for scalar targets
     noise_ : array of shape (d1, ..., dp), or float for scalar targets
         Standard deviation of the noise of each output: residual squares over the residual
@@ -475,6 +535,11 @@ class HOLRR(LinearRegressor):
         solver="auto",
         missing="raise",
         output_weight=None,
+        input_rank=None,
+        input_alpha=1.0,
+        input_weight=None,
+        missing_features="raise",
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -488,6 +553,11 @@ class HOLRR(LinearRegressor):
         self.solver = solver
         self.missing = missing
         self.output_weight = output_weight
+        self.input_rank = input_rank
+        self.input_alpha = input_alpha
+        self.input_weight = input_weight
+        self.missing_features = missing_features
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 
@@ -498,6 +568,20 @@ class HOLRR(LinearRegressor):
 
 
 # ---------------------------------------------------------------- shared with other estimators
+
+
+def input_attributes(fit: Fit, names: Names) -> dict[str, Any]:
+    """The fitted attributes that say which directions of the input modes a fit keeps."""
+    if fit.inputs is None or fit.inputs.keeps_columns:
+        return {}
+    factors = [None if P is None else [*P] for P in fit.inputs.bases]
+    labels = names.labels or Labels()
+    ranks: Any = fit.inputs.ranks
+    if len(labels.inputs) < 2:
+        return {"input_rank_": ranks[0], "input_factors_": factors[0]}
+    keys = [grid.name for grid in labels.inputs]
+    kept = {key: P for key, P in zip(keys, factors, strict=True) if P is not None}
+    return {"input_rank_": dict(zip(keys, ranks, strict=True)), "input_factors_": kept}
 
 
 def warn_renamed(estimator: Any) -> None:

@@ -83,6 +83,8 @@ def fit_data(
     """
     if isinstance(data, Stream):
         return _fit_stream(data, options, mask), 0
+    if options.inputs is not None:
+        return _fit_features(data, options, weights, mask=mask, pilot=pilot)
     given, n_dropped = data if weights is None else weighted(data, weights), 0
     if options.ignore_missing and has_missing(given):
         some, n_dropped = drop_unobserved(given)
@@ -98,12 +100,8 @@ def fit_data(
         given = some
     with few_threads_for(given.work):
         scaled = (given if type(given.X) is np.ndarray else given.to_host_if_small()).scaled()
-        X, features = scaled.X, None
-        if options.inputs is not None:
-            features = options.inputs.from_samples(X, scaled.Y, scaled.w, options.fit_intercept)
-            X = features(X)
         problem = whiten_arrays(
-            X,
+            scaled.X,
             scaled.Y,
             scaled.w,
             scaled_alpha(options.alpha, scaled.x_unit),
@@ -112,13 +110,28 @@ def fit_data(
             response_grams=options.structure.needs_response_grams,
         )
         with few_threads_for(given.n_features**2 * math.prod(given.output_shape)):
-            found = options.structure.approximate(problem, X.shape[1], mask)
+            found = options.structure.approximate(problem, scaled.X.shape[1], mask)
             fit = fit_approximation(problem, found, options.fit_intercept)
-            fit = fit if features is None else fit.lifted(features)
     fit = fit.rescaled(scaled.x_unit, scaled.y_unit)
     if weights is not None:
         fit = fit.unweighted(weights)
     return (fit if type(fit.intercept) is type(data.X) else fit.to_device_of(data.X)), n_dropped
+
+
+def _fit_features(
+    data: Samples,
+    options: LinearOptions,
+    weights: Sequence[np.ndarray] | None,
+    **more: Any,
+) -> tuple[Fit, int]:
+    """Fit a model to features of the inputs, and return the fit to the inputs themselves."""
+    assert options.inputs is not None
+    scaled = data.scaled()
+    Y = scaled.Y if weights is None else weighted(scaled, weights).Y
+    features = options.inputs.from_samples(scaled.X, Y, scaled.w, options.fit_intercept)
+    mapped = replace(scaled, X=features(scaled.X))
+    fit, n_dropped = fit_data(mapped, replace(options, inputs=None), weights, **more)
+    return fit.lifted(features), n_dropped
 
 
 def _fit_stream(data: Stream, options: LinearOptions, mask: np.ndarray | None) -> Fit:

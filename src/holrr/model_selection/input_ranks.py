@@ -12,28 +12,34 @@ penalties and ranks, with all of the inputs always among them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import partial
 
 import numpy as np
 
-from ..core.input_map import InputDesign, InputMap, Ranks
+from ..core.input_map import InputDesign, InputMap, InputProducts, Ranks
 from ..core.moments import CentredMoments
 from ..core.namespace import asarray_like, namespace_of
 from ..core.spectral import Spectral, spectral_from_moments, spectral_from_samples
+from ..core.threads import limit_threads
 from ..data.validation import Samples
 from .folds import FoldData, features_of_fold
+from .search import over_folds
 from .surface import HeldOut, rank_path
 
-__all__ = ["BlockRanks", "candidate_designs", "ladder"]
+__all__ = ["BASIS_ALPHAS", "BlockRanks", "candidate_designs", "ladder"]
 
 BlockRanks = tuple[Ranks | None, ...]
 
-# Largest number of features that a projection is tried with, and how many projections are kept.
-_MAX_FEATURES, _KEPT = 1000, 3
+# Penalties of the ridge fits that directions come from, see `InputDesign`.
+BASIS_ALPHAS = (0.1, 1.0, math.inf)
+# How many projections become candidates.
+_KEPT = 3
 # A projection whose ridge error is larger than that of all inputs by more than this is not kept.
 _HOPELESS = 1.1
+# The diagonal ends after two steps whose errors are larger than the least by this.
+_WORSE = 1.05
 
 
 def ladder(size: int) -> list[int]:
@@ -49,7 +55,12 @@ def ladder(size: int) -> list[int]:
 
 
 def candidate_designs(
-    data: FoldData, base: InputDesign, alphas: np.ndarray
+    data: FoldData,
+    base: InputDesign,
+    alphas: np.ndarray,
+    basis_alphas: Sequence[float] = BASIS_ALPHAS,
+    *,
+    n_jobs: int = 1,
 ) -> list[InputDesign | None]:
     """The designs that a search tries: all inputs, and their best projections.
 
@@ -59,46 +70,53 @@ def candidate_designs(
     base : InputDesign
         Its scale is that of all designs; its ranks are not used.
     alphas : array of shape (n_alphas,)
-        Penalties, in the units of the scaled data.
+        Penalties of the fits, in the units of the scaled data.
+    basis_alphas : sequence of float
+        Penalties of the ridge fits that the directions come from.
+    n_jobs : int
+        Number of folds that run at a time.
     """
     whole = None if base.scale is None else replace(base, ranks=())
-    largest = _largest_ranks(base.space.shapes)
-    if all(r is None for r in largest) or data.n_folds == 0:
+    space = base.space
+    modes = tuple(shape if sum(m > 1 for m in shape) > 1 else None for shape in space.shapes)
+    if all(shape is None for shape in modes) or data.n_folds == 0:
         return [whole]
-    folds = [_RotatedFold(data, fold, base, largest, alphas) for fold in range(data.n_folds)]
-    largest = _common(folds, largest)
-
-    @cache
-    def error(ranks: BlockRanks) -> float:
-        return float(np.mean([fold.errors(ranks) for fold in folds], axis=0).min())
-
-    found = _explored(error, largest)
-    bound = _HOPELESS * _error_of_all(data, whole, alphas)
-    kept = [ranks for ranks in sorted(found, key=found.__getitem__) if found[ranks] <= bound]
-    return [whole, *(replace(base, ranks=ranks) for ranks in kept[:_KEPT])]
-
-
-def _largest_ranks(shapes: Sequence[tuple[int, ...]]) -> BlockRanks:
-    """The largest ranks of the blocks with modes: those that leave few enough features."""
-    found: list[Ranks | None] = []
-    for shape in shapes:
-        if sum(m > 1 for m in shape) < 2:
-            found.append(None)
-            continue
-        ranks = list(shape)
-        while math.prod(ranks) > _MAX_FEATURES:
-            ranks[int(np.argmax(ranks))] -= 1
-        found.append(tuple(ranks))
-    return tuple(found)
+    data.prepare()
+    full = replace(base, ranks=modes)
+    run = partial(over_folds, data.n_folds, n_jobs=n_jobs)
+    products = run(lambda fold: _products(data, fold, full))
+    errors: dict[tuple[float, BlockRanks], float] = {}
+    tried = {}
+    for alpha in basis_alphas:
+        design = replace(full, alpha=alpha)
+        folds = run(partial(_rotated, data, design=design, products=products, alphas=alphas))
+        tried[alpha] = _Exploration(folds, modes, _most_features(space.n_columns))
+        with limit_threads(1):
+            tried[alpha].walk_diagonal()
+    with limit_threads(1):
+        min(tried.values(), key=lambda exploration: exploration.least).descend()
+    for alpha, exploration in tried.items():
+        errors |= {(alpha, ranks): value for ranks, value in exploration.errors().items()}
+    everything = run(lambda fold: _errors_of_all(data, fold, whole, alphas))
+    bound = _HOPELESS * float(np.mean(everything, axis=0).min())
+    kept = [key for key in sorted(errors, key=errors.__getitem__) if errors[key] <= bound]
+    return [whole, *(replace(base, ranks=ranks, alpha=alpha) for alpha, ranks in kept[:_KEPT])]
 
 
-def _common(folds: Sequence[_RotatedFold], largest: BlockRanks) -> BlockRanks:
-    """The ranks that the training sets of all folds support."""
-    found: list[Ranks | None] = []
-    for block, ranks in enumerate(largest):
-        own = [fold.full.ranks[block] for fold in folds]
-        found.append(None if ranks is None else tuple(map(min, *own)) if len(own) > 1 else own[0])
-    return tuple(found)
+def _most_features(n_columns: int) -> int:
+    """Largest number of features of a projection: above, it hardly differs from all inputs."""
+    return n_columns if n_columns <= 64 else min(n_columns // 2, 1000)
+
+
+def _products(data: FoldData, fold: int, design: InputDesign) -> InputProducts:
+    """The products of a training set, which the directions of all penalties come from."""
+    moments = data.moments(fold)
+    if moments is not None:
+        return design.products_of_moments(moments[0])
+    pair = data.samples(fold)
+    assert pair is not None
+    seen = pair[0]
+    return design.products_of_samples(seen.X, seen.Y, seen.w, data.fit_intercept)
 
 
 class _RotatedFold:
@@ -108,11 +126,11 @@ class _RotatedFold:
         self,
         data: FoldData,
         fold: int,
-        base: InputDesign,
-        largest: BlockRanks,
+        design: InputDesign,
+        products: InputProducts,
         alphas: np.ndarray,
     ) -> None:
-        self.full: InputMap = features_of_fold(data, fold, replace(base, ranks=largest))
+        self.full: InputMap = design.map_of(lambda: products, products.V)
         self.data, self.alphas = data, alphas
         moments, samples = data.moments(fold), data.samples(fold)
         self.seen: CentredMoments | Samples
@@ -129,6 +147,16 @@ class _RotatedFold:
         return ridge_errors(
             self.data, _columns(self.seen, index), _columns(self.unseen, index), self.alphas
         )
+
+
+def _rotated(
+    data: FoldData,
+    fold: int,
+    design: InputDesign,
+    products: Sequence[InputProducts],
+    alphas: np.ndarray,
+) -> _RotatedFold:
+    return _RotatedFold(data, fold, design, products[fold], alphas)
 
 
 def ridge_errors(
@@ -169,59 +197,87 @@ def _columns(part: CentredMoments | Samples, index: np.ndarray) -> CentredMoment
     )
 
 
-def _error_of_all(data: FoldData, whole: InputDesign | None, alphas: np.ndarray) -> float:
-    """The least ridge error of all inputs."""
-    errors = []
-    for fold in range(data.n_folds):
-        parts = data.moments(fold) or data.samples(fold)
-        assert parts is not None
-        seen, unseen = parts
-        if whole is not None:
-            features = features_of_fold(data, fold, whole)
-            seen, unseen = (
-                features.moments(part)
-                if isinstance(part, CentredMoments)
-                else replace(part, X=features(part.X))
-                for part in parts
-            )
-        errors.append(ridge_errors(data, seen, unseen, alphas))
-    return float(np.mean(errors, axis=0).min())
+def _errors_of_all(
+    data: FoldData, fold: int, whole: InputDesign | None, alphas: np.ndarray
+) -> np.ndarray:
+    """Ridge errors of all inputs of a fold, at all penalties."""
+    parts = data.moments(fold) or data.samples(fold)
+    assert parts is not None
+    if whole is not None:
+        features = features_of_fold(data, fold, whole)
+        parts = tuple(
+            features.moments(part)
+            if isinstance(part, CentredMoments)
+            else replace(part, X=features(part.X))
+            for part in parts
+        )
+    return ridge_errors(data, *parts, alphas)
 
 
-def _explored(error: Callable[[BlockRanks], float], largest: BlockRanks) -> dict[BlockRanks, float]:
-    """The errors of the combinations of ranks that the guided search looks at."""
-    modes = [(b, k) for b, ranks in enumerate(largest) if ranks for k in range(len(ranks))]
-    steps = {(b, k): ladder(largest[b][k]) for b, k in modes}  # type: ignore[index]
+class _Exploration:
+    """The guided search over ranks, with directions of one penalty.
 
-    def ranks_at(levels: Sequence[int]) -> BlockRanks:
-        found: list[list[int] | None] = [None if r is None else list(r) for r in largest]
-        for (b, k), level in zip(modes, levels, strict=True):
+    Parameters
+    ----------
+    folds : sequence of _RotatedFold
+    modes : tuple
+        The shape of each block, or None for those that are kept as they are.
+    most : int
+        Largest number of features of a combination.
+    """
+
+    def __init__(self, folds: Sequence[_RotatedFold], modes: BlockRanks, most: int) -> None:
+        self._folds, self._modes, self._most = folds, modes, most
+        self._axes = [(b, k) for b, shape in enumerate(modes) if shape for k in range(len(shape))]
+        self._steps = [ladder(modes[b][k]) for b, k in self._axes]  # type: ignore[index]
+        self._seen: dict[tuple[int, ...], float] = {}
+
+    @property
+    def least(self) -> float:
+        """The least error so far."""
+        return min(self._seen.values())
+
+    def errors(self) -> dict[BlockRanks, float]:
+        """The errors of all combinations that were looked at."""
+        return {self._ranks(k): value for k, value in self._seen.items() if value < math.inf}
+
+    def walk_diagonal(self) -> None:
+        """Raise all ranks together, as long as it helps."""
+        n_worse, top = 0, [len(steps) - 1 for steps in self._steps]
+        for level in range(0, max(top) + 1, 2):
+            error = self._look(tuple(min(level, t) for t in top))
+            n_worse = n_worse + 1 if error > _WORSE * self.least else 0
+            if n_worse == 2:
+                return
+
+    def descend(self) -> None:
+        """Change one rank at a time, from the best combination so far, as long as it helps."""
+        best = min(self._seen, key=self._seen.__getitem__)
+        improved = True
+        while improved:
+            improved = False
+            for axis, steps in enumerate(self._steps):
+                for step in (-1, 1, -2, 2):
+                    level = best[axis] + step
+                    if 0 <= level < len(steps):
+                        levels = (*best[:axis], level, *best[axis + 1 :])
+                        if self._look(levels) < self._look(best):
+                            best, improved = levels, True
+
+    def _ranks(self, levels: Sequence[int]) -> BlockRanks:
+        found: list[list[int] | None] = [None if s is None else list(s) for s in self._modes]
+        for (b, k), steps, level in zip(self._axes, self._steps, levels, strict=True):
             own = found[b]
             assert own is not None
-            own[k] = steps[b, k][level]
+            own[k] = steps[level]
         return tuple(None if r is None else tuple(r) for r in found)
 
-    top = [len(steps[mode]) - 1 for mode in modes]
-    seen: dict[tuple[int, ...], float] = {}
-
-    def look(levels: tuple[int, ...]) -> float:
-        if levels not in seen:
-            seen[levels] = error(ranks_at(levels))
-        return seen[levels]
-
-    for level in range(0, max(top) + 1, 2):
-        look(tuple(min(level, t) for t in top))
-    best = min(seen, key=seen.__getitem__)
-    improved = True
-    while improved:
-        improved = False
-        for axis in range(len(modes)):
-            for step in (-1, 1, -2, 2):
-                level = best[axis] + step
-                if not 0 <= level <= top[axis]:
-                    continue
-                levels = (*best[:axis], level, *best[axis + 1 :])
-                if look(levels) < look(best):
-                    best, improved = levels, True
-    found = {ranks_at(levels): value for levels, value in seen.items()}
-    return {ranks: value for ranks, value in found.items() if ranks != tuple(largest)}
+    def _look(self, levels: tuple[int, ...]) -> float:
+        """The least ridge error of a combination over all penalties."""
+        if levels not in self._seen:
+            ranks, error = self._ranks(levels), math.inf
+            if ranks != self._modes and sum(math.prod(r) for r in ranks if r) <= self._most:
+                means = np.mean([fold.errors(ranks) for fold in self._folds], axis=0)
+                error = float(means.min())
+            self._seen[levels] = error
+        return self._seen[levels]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..base import TensorRegressor, scalar_if_0d
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.checks import check_finite
+from ..core.input_map import InputDesign
 from ..core.namespace import asarray_like
 from ..core.output_weights import product_of
 from ..core.warn import warn
@@ -26,6 +29,7 @@ from ..linear.estimators import (
     LRR,
     MULTILINEAR_CONSTRAINTS,
     RLS,
+    input_attributes,
     warn_renamed,
 )
 from ..linear.fit import (
@@ -35,16 +39,27 @@ from ..linear.fit import (
     refuse_output_weight,
     weighted,
 )
+from ..linear.inputs import InputPlan, input_plan, shown_ranks
 from ..missing.fit import check_no_infinity, has_missing
 from ..missing.search import mean_over, search_missing
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
 from .criteria import CRITERIA, criterion_results
-from .folds import Folds, check_fold_moments, gather_folds, moment_folds, sample_folds, split
+from .folds import (
+    FoldData,
+    check_fold_moments,
+    gather_folds,
+    linear_folds,
+    moment_data,
+    penalties_of,
+    sample_data,
+    split,
+)
 from .grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
+from .input_ranks import candidate_designs
 from .intervals import interval_factor, to_array_of
 from .pruning import pruned_surface
-from .search import Choice, Found, SearchOptions, in_units, run_search
+from .search import Choice, Found, SearchOptions, in_units, n_parallel, run_search
 
 __all__ = ["HOLRRCV", "LRRCV", "RLSCV", "Search", "search_attributes"]
 
@@ -57,6 +72,9 @@ SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "search": [StrOptions({"pruned", "exhaustive"})],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
+}
+INPUT_RANK: dict[str, list[Any]] = {
+    "input_rank": [StrOptions({"auto"}), *LINEAR_CONSTRAINTS["input_rank"]]
 }
 
 
@@ -189,6 +207,7 @@ class LinearSearch(Search):
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
         **LINEAR_CONSTRAINTS,
         **SEARCH_CONSTRAINTS,
+        **INPUT_RANK,
     }
 
     alphas: Any
@@ -199,6 +218,7 @@ class LinearSearch(Search):
     max_bytes: float
     missing: str
     output_weight: Any
+    input_rank: Any
     n_jobs: int | None
     verbose: Any
     subspaces: str = "fitted"
@@ -241,10 +261,10 @@ class LinearSearch(Search):
         options = self._options()
         check_search(options, data.n_samples)
         self._grid((data.n_features, *data.output_shape))  # raises for bad ranks
+        plan = input_plan(self, names.labels, data.n_features)
         if isinstance(data, Stream):
             refuse_output_weight(self.output_weight, "data that are read in blocks")
-            folds = self._stream_folds(data, groups)
-            return self._assign_search(run_search(folds, options, self._fit_options), names)
+            return self._search(self._stream_data(data, groups), plan, options, names)
         weights = None
         if self.output_weight is not None:
             weights = output_weights(self.output_weight, data, names.labels)
@@ -253,11 +273,13 @@ class LinearSearch(Search):
         splits = split(data, self.cv, groups) if self.criterion == "cv" else []
         if ignores_missing(self) and has_missing(data):
             check_no_infinity(data)
+            refuse_design(plan)
             found = search_missing(data, splits, options, self._fit_options)
+            design = None
         else:
             if data.w is not None:  # samples without weight are not read later
                 check_finite(data.Y, "y")
-            folds = sample_folds(
+            parts = sample_data(
                 data,
                 splits,
                 fit_intercept=self.fit_intercept,
@@ -265,11 +287,12 @@ class LinearSearch(Search):
                 solver=self.solver,
                 max_bytes=self.max_bytes,
             )
-            found = run_search(folds, options, self._fit_options)
+            found, design = search_designs(parts, plan, options, self._fit_options)
         error = None
         if weights is not None and self.criterion == "cv":
-            error = unweighted_error(data, splits, self._fit_options(found.choice), found, weights)
-        return self._assign_search(found, names, data, weights, error)
+            fitted = replace(self._fit_options(found.choice), inputs=design)
+            error = unweighted_error(data, splits, fitted, found, weights)
+        return self._assign_search(found, names, design, data, weights, error)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_fold_moments(self, moments: Sequence[Moments]) -> Any:
@@ -299,12 +322,12 @@ class LinearSearch(Search):
         True
         """
         refuse_output_weight(self.output_weight, "moments")
-        folds, options = self._moment_folds(moments), self._options()
-        total = folds.total()
+        data, options = self._moment_data(moments), self._options()
+        total = data.total()
         assert total is not None
         check_search(options, total.n_samples)
-        found = run_search(folds, options, self._fit_options)
-        return self._assign_search(found, names_of_moments(self, total))
+        names = names_of_moments(self, total)
+        return self._search(data, input_plan(self, names.labels, data.n_features), options, names)
 
     @classmethod
     def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
@@ -331,21 +354,26 @@ class LinearSearch(Search):
             fit_intercept=self.fit_intercept,
         )
 
-    def _moment_folds(self, moments: Sequence[Moments], splits: Any = None) -> Folds:
+    def _moment_data(self, moments: Sequence[Moments], splits: Any = None) -> FoldData:
         if self.solver == "svd":
             raise ValueError(
                 "solver='svd' factorises the samples themselves, which moments do not hold; use "
                 "solver='auto' or 'eigh' with moments."
             )
         parts = check_fold_moments(moments, self.subspaces == "response")
-        return moment_folds(parts, splits, fit_intercept=self.fit_intercept)
+        return moment_data(parts, splits, fit_intercept=self.fit_intercept)
 
-    def _stream_folds(self, data: Stream, groups: Any) -> Folds:
+    def _stream_data(self, data: Stream, groups: Any) -> FoldData:
         """The moments of all folds from one pass over the data."""
         grams = self.subspaces == "response"
         if self.criterion == "cv":
-            return self._moment_folds(*gather_folds(data, self.cv, groups, grams))
-        return self._moment_folds(data.halves(grams))
+            return self._moment_data(*gather_folds(data, self.cv, groups, grams))
+        return self._moment_data(data.halves(grams))
+
+    def _search(self, data: FoldData, plan: InputPlan, options: SearchOptions, names: Names) -> Any:
+        """Search by moments alone, and assign all fitted attributes."""
+        found, design = search_designs(data, plan, options, self._fit_options)
+        return self._assign_search(found, names, design)
 
     def _fit_options(self, choice: Choice) -> LinearOptions:
         """The options of the fit of a choice to all the data."""
@@ -361,6 +389,7 @@ class LinearSearch(Search):
         self,
         found: Found,
         names: Names,
+        design: InputDesign | None,
         data: Samples | None = None,
         weights: Sequence[np.ndarray] | None = None,
         unweighted_mse: float | None = None,
@@ -369,8 +398,12 @@ class LinearSearch(Search):
         y_unit = 1.0 if data is None else data.y_unit
         fit = found.fit if weights is None else found.fit.unweighted(weights)
         n_dropped = found.n_dropped if ignores_missing(self) and data is not None else None
-        model = self._model(found.choice)._assign_fit(fit, names, n_dropped)
+        model = self._model(found.choice)
+        model.input_rank = shown_ranks(design, names.labels)
+        model.input_alpha = 1.0 if design is None else design.alpha
+        model._assign_fit(fit, names, n_dropped)
         attributes = search_attributes(found, model, y_unit, weights)
+        attributes |= input_attributes(fit, names)
         if unweighted_mse is not None:
             attributes["cv_results_"]["unweighted_mse"] = unweighted_mse
         for name in ("n_iter_", "n_dropped_"):
@@ -401,7 +434,13 @@ class RLSCV(LinearSearch):
     max_bytes : float, default=2**30
         Memory for the moments of all folds; where they would take more, each fold is gathered on
         its own.
-    output_shape, sample_dim
+    input_rank : "auto", int, tuple, dict or None, default="auto"
+        For inputs with modes: how many directions to keep of each mode, as in `HOLRR`. "auto"
+        searches for these ranks, and for `input_alpha`, with all of X among the candidates, where X
+        has at least two modes. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        As in `HOLRR`; used where `input_rank` is given.
+    input_weight, missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -439,6 +478,7 @@ class RLSCV(LinearSearch):
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
         **LINEAR_CONSTRAINTS,
         **SEARCH_CONSTRAINTS,
+        **INPUT_RANK,
         "selection": [StrOptions({"min", "1se"}), callable],
     }
 
@@ -454,8 +494,13 @@ class RLSCV(LinearSearch):
         max_bytes=2**30,
         missing="raise",
         output_weight=None,
+        input_rank="auto",
+        input_alpha=1.0,
+        input_weight=None,
+        missing_features="raise",
         n_jobs=None,
         verbose=False,
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -468,8 +513,13 @@ class RLSCV(LinearSearch):
         self.max_bytes = max_bytes
         self.missing = missing
         self.output_weight = output_weight
+        self.input_rank = input_rank
+        self.input_alpha = input_alpha
+        self.input_weight = input_weight
+        self.missing_features = missing_features
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 
@@ -499,7 +549,13 @@ class LRRCV(LinearSearch):
         As in `HOLRRCV`.
     fit_intercept, solver, missing, output_weight
         As in `HOLRRCV`.
-    output_shape, sample_dim
+    input_rank : "auto", int, tuple, dict or None, default="auto"
+        For inputs with modes: how many directions to keep of each mode, as in `HOLRR`. "auto"
+        searches for these ranks, and for `input_alpha`, with all of X among the candidates, where X
+        has at least two modes. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        As in `HOLRR`; used where `input_rank` is given.
+    input_weight, missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -550,8 +606,13 @@ class LRRCV(LinearSearch):
         max_bytes=2**30,
         missing="raise",
         output_weight=None,
+        input_rank="auto",
+        input_alpha=1.0,
+        input_weight=None,
+        missing_features="raise",
         n_jobs=None,
         verbose=False,
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -566,8 +627,13 @@ class LRRCV(LinearSearch):
         self.max_bytes = max_bytes
         self.missing = missing
         self.output_weight = output_weight
+        self.input_rank = input_rank
+        self.input_alpha = input_alpha
+        self.input_weight = input_weight
+        self.missing_features = missing_features
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 
@@ -648,7 +714,13 @@ class HOLRRCV(LinearSearch):
         the linear algebra has threads.
     verbose : bool, default=False
         Whether a progress bar is drawn (``pip install holrr[progress]``).
-    output_shape, sample_dim
+    input_rank : "auto", int, tuple, dict or None, default="auto"
+        For inputs with modes: how many directions to keep of each mode, as in `HOLRR`. "auto"
+        searches for these ranks, and for `input_alpha`, with all of X among the candidates, where X
+        has at least two modes. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        As in `HOLRR`; used where `input_rank` is given.
+    input_weight, missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -730,6 +802,7 @@ class HOLRRCV(LinearSearch):
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
         **LINEAR_CONSTRAINTS,
         **SEARCH_CONSTRAINTS,
+        **INPUT_RANK,
         **MULTILINEAR_CONSTRAINTS,
     }
 
@@ -752,8 +825,13 @@ class HOLRRCV(LinearSearch):
         search="pruned",
         missing="raise",
         output_weight=None,
+        input_rank="auto",
+        input_alpha=1.0,
+        input_weight=None,
+        missing_features="raise",
         n_jobs=None,
         verbose=False,
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -773,8 +851,13 @@ class HOLRRCV(LinearSearch):
         self.search = search
         self.missing = missing
         self.output_weight = output_weight
+        self.input_rank = input_rank
+        self.input_alpha = input_alpha
+        self.input_weight = input_weight
+        self.missing_features = missing_features
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 
@@ -791,6 +874,49 @@ class HOLRRCV(LinearSearch):
 
 
 # ---------------------------------------------------------------- shared by all searches
+
+
+def search_designs(
+    data: FoldData,
+    plan: InputPlan,
+    options: SearchOptions,
+    fit_options: Callable[[Choice], LinearOptions],
+) -> tuple[Found, InputDesign | None]:
+    """Search over penalties and ranks, and over what is made of the inputs where that is asked for.
+
+    Returns
+    -------
+    found : Found
+    design : InputDesign or None
+        What the chosen model makes of its inputs.
+    """
+    designs = [plan.fixed]
+    if plan.is_searched:
+        alphas = options.alphas
+        unit = 1.0 if data.everything is None else data.everything.x_unit
+        tried = penalties_of(data) if alphas is None else alphas / unit / unit
+        n_jobs = n_parallel(linear_folds(data), options.n_jobs)
+        designs = candidate_designs(data, plan.design, tried, n_jobs=n_jobs)
+    options = replace(options, named_candidates=len(designs) > 1)
+    found = run_search(linear_folds(data, designs), options, fit_options)
+    if len(designs) > 1:
+        full = tuple(plan.design.space.shapes)
+        found.results["input_ranks"] = [
+            full if design is None or not design.ranks else design.ranks for design in designs
+        ]
+        found.results["input_alphas"] = [
+            math.nan if design is None or not design.ranks else design.alpha for design in designs
+        ]
+    return found, designs[found.choice.candidate]
+
+
+def refuse_design(plan: InputPlan) -> None:
+    """Raise for ranks or weights of inputs in a search with missing outputs."""
+    if plan.fixed is not None:
+        raise ValueError(
+            "input_rank and input_weight cannot be used in a search with missing outputs; use a "
+            "single estimator, or leave them out."
+        )
 
 
 def check_search(options: SearchOptions, n_samples: int) -> None:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.namespace import fix_signs, to_numpy
 from ..core.tensor import multi_mode_product
+from ..data.inputs import whole_axes
 from ..data.labels import mode_coordinates
 from . import _style as style
 
@@ -219,6 +220,13 @@ def _row(model: Any, modes: tuple[int, ...], names: Sequence[str], n: int) -> tu
     if modes == (0,):
         axes = _input_axes(model) or axes
     axes = [axis for axis in axes if axis[1].size > 1] or axes[:1]  # a map of one row is a curve
+    if modes == (0,) and not hasattr(getattr(model, "best_estimator_", model), "X_fit_"):
+        U = np.concatenate(
+            [
+                part.reshape(-1, part.shape[-1])
+                for part in whole_axes(U, model.labels_, model.n_features_in_)
+            ]
+        )
     U = U.reshape(*(x.size for _, x in axes), -1)
     return U, share, tuple(x for _, x in axes), tuple(name for name, _ in axes)
 

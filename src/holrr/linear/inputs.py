@@ -1,0 +1,181 @@
+"""What a linear estimator is asked to make of its inputs: their ranks, and weights of cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from ..core.input_map import InputDesign, InputSpace, Ranks
+from ..core.output_weights import check_output_weight
+from ..data.arrays import comes_from
+from ..data.inputs import input_space
+from ..data.labels import Grid, Labels
+from ..data.unlabel import unlabel_output_weight
+
+__all__ = ["InputPlan", "input_plan", "shown_ranks"]
+
+
+@dataclass(frozen=True, eq=False)
+class InputPlan:
+    """The design of a fit, and whether the ranks of its input modes are searched for.
+
+    Parameters
+    ----------
+    design : InputDesign
+    is_searched : bool
+    """
+
+    design: InputDesign
+    is_searched: bool = False
+
+    @property
+    def fixed(self) -> InputDesign | None:
+        """The design; None where the inputs are used as they are."""
+        whole = all(r is None for r in self.design.ranks)
+        return None if whole and self.design.scale is None else self.design
+
+
+def input_plan(estimator: Any, labels: Labels | None, n_used: int) -> InputPlan:
+    """What the parameters `input_rank`, `input_alpha` and `input_weight` of an estimator ask for.
+
+    Parameters
+    ----------
+    estimator : estimator
+    labels : Labels or None
+        Of the data.
+    n_used : int
+        Number of columns that are used.
+    """
+    space = input_space(labels, n_used)
+    grids = (labels or Labels()).inputs or (Grid(("feature",), (n_used,), is_named=False),)
+    rank = getattr(estimator, "input_rank", None)
+    alpha = float(getattr(estimator, "input_alpha", 1.0))
+    scale = _scale(getattr(estimator, "input_weight", None), grids, space)
+    if isinstance(rank, str):  # "auto"
+        return InputPlan(InputDesign(space, scale, (None,) * len(grids)), _has_modes(space))
+    return InputPlan(InputDesign(space, scale, _ranks(rank, grids), alpha))
+
+
+def _has_modes(space: InputSpace) -> bool:
+    """Whether some block has two modes or more that ranks can be lowered of."""
+    return any(sum(m > 1 for m in shape) > 1 for shape in space.shapes)
+
+
+# ---------------------------------------------------------------- ranks
+
+
+def _ranks(rank: Any, grids: Sequence[Grid]) -> tuple[Ranks | None, ...]:
+    """The ranks that a user asks for, one tuple for each block; None keeps a block as it is."""
+    if rank is None:
+        return (None,) * len(grids)
+    if not isinstance(rank, Mapping):
+        if len(grids) > 1:
+            names = [grid.name for grid in grids]
+            raise ValueError(
+                f"input_rank={rank!r} must be a dict from names of blocks to ranks, since X has "
+                f"the blocks {names}."
+            )
+        return (_block_ranks(rank, grids[0]),)
+    names = [grid.name for grid in grids]
+    unknown = [name for name in rank if name not in names]
+    if unknown:
+        found = f"the blocks {names}" if names != [None] else "no named blocks"
+        raise ValueError(f"input_rank has ranks for {unknown[0]!r}; X has {found}.")
+    return tuple(
+        _block_ranks(rank[grid.name], grid) if rank.get(grid.name) is not None else None
+        for grid in grids
+    )
+
+
+def _block_ranks(rank: Any, grid: Grid) -> Ranks:
+    where = "X" if grid.name is None else f"block {grid.name!r} of X"
+    if len(grid.shape) < 2:
+        raise ValueError(
+            f"input_rank={rank!r} needs inputs with at least two modes; {where} has "
+            f"{math.prod(grid.shape)} columns. Pass an array of shape (n_samples, m1, m2, ...), or "
+            f"say with input_shape how the columns are arranged."
+        )
+    wanted = [rank] * len(grid.shape) if isinstance(rank, Integral) else list(rank)
+    if len(wanted) != len(grid.shape):
+        raise ValueError(
+            f"input_rank={rank!r} has {len(wanted)} entries; {where} has the modes {grid.dims}."
+        )
+    found = []
+    for r, m, dim in zip(wanted, grid.shape, grid.dims, strict=True):
+        if r is None:
+            r = m
+        if not isinstance(r, Integral) or isinstance(r, bool) or r < 1:
+            raise ValueError(f"input_rank has {r!r} for mode {dim!r}; ranks are ints from 1 on.")
+        if r > m and not isinstance(rank, Integral):
+            raise ValueError(
+                f"input_rank has {r} for mode {dim!r} of {where}, whose size is {m}; ranks are at "
+                f"most the size of their mode."
+            )
+        found.append(min(int(r), m))
+    return tuple(found)
+
+
+def shown_ranks(design: InputDesign | None, labels: Labels | None) -> Any:
+    """The input ranks of a design as `input_rank` takes them."""
+    ranks = (None,) if design is None else design.ranks or (None,)
+    if len(ranks) == 1 and (labels is None or len(labels.inputs) < 2):
+        return ranks[0]
+    assert labels is not None
+    ranks = ranks if len(ranks) > 1 else (None,) * len(labels.inputs)
+    return {grid.name: r for grid, r in zip(labels.inputs, ranks, strict=True)}
+
+
+# ---------------------------------------------------------------- weights
+
+
+def _scale(weight: Any, grids: Sequence[Grid], space: InputSpace) -> np.ndarray | None:
+    """Roots of the weights of all columns, of mean square one, or None where there are none."""
+    if weight is None:
+        return None
+    if isinstance(weight, Mapping) and not comes_from(weight, "xarray"):
+        names = [grid.name for grid in grids]
+        unknown = [name for name in weight if name not in names]
+        if unknown:
+            raise ValueError(f"input_weight has weights for {unknown[0]!r}; X has {names}.")
+        given = [weight.get(grid.name) for grid in grids]
+    elif len(grids) == 1:
+        given = [weight]
+    else:
+        raise ValueError(
+            f"input_weight must be a dict from names of blocks to weights, since X has the blocks "
+            f"{[grid.name for grid in grids]}."
+        )
+    pairs = zip(given, grids, strict=True)
+    cells = np.concatenate([_block_weights(v, grid) for v, grid in pairs])
+    v = cells if space.cells is None else cells[space.cells]
+    if not v.any():
+        raise ValueError("input_weight is zero for all inputs that are used.")
+    return np.sqrt(v / v[v > 0].mean())
+
+
+def _block_weights(weight: Any, grid: Grid) -> np.ndarray:
+    """The weight of each cell of a block."""
+    n = math.prod(grid.shape)
+    if weight is None:
+        return np.ones(n)
+    try:
+        weight = unlabel_output_weight(weight, Labels(outputs=grid))
+        if hasattr(weight, "shape") and tuple(weight.shape) == grid.shape:  # not products only
+            found = np.asarray(weight, dtype=np.float64)
+            if not np.isfinite(found).all() or (found < 0).any():
+                raise ValueError("output_weight must be finite and at least 0 everywhere.")
+            return found.ravel()
+        vectors = check_output_weight(weight, grid.shape)
+    except (TypeError, ValueError) as error:
+        said = str(error).replace("output_weight", "input_weight").replace("output mode", "mode")
+        said = said.replace("of the outputs", "of the inputs").replace("y has", "X has")
+        raise type(error)(said) from None
+    product = vectors[0]
+    for v in vectors[1:]:
+        product = np.multiply.outer(product, v)
+    return product.ravel()
