@@ -227,7 +227,7 @@ def validate_inputs(estimator: BaseEstimator, X: Any) -> Array:
 
     Dask arrays are checked when they are computed.
     """
-    if type(X) is np.ndarray and getattr(estimator, "labels_", None) is None:
+    if type(X) is np.ndarray and X.ndim <= 2 and getattr(estimator, "labels_", None) is None:
         checked = check_inputs(X)
         check_features(estimator, X)
         return checked

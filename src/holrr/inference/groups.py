@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
@@ -14,9 +14,10 @@ from sklearn.utils import check_array
 
 from ..core.checks import check_finite
 from ..core.moments import merge_others
-from ..core.namespace import to_numpy
+from ..core.namespace import Array, namespace_of, to_numpy
 from ..core.spectral import squares_keep_digits
 from ..data.arrays import ignores_missing
+from ..data.inputs import whole_axes
 from ..data.validation import Names, Samples
 from ..kernel.estimators import KernelRegressor
 from ..kernel.fit import fit_landmarks, fit_samples
@@ -32,12 +33,15 @@ __all__ = ["Groups", "group_data"]
 _N_FOLDS = 5
 
 
-def group_data(model: Any, data: Samples | Stream, n_groups: int, groups: Any) -> Groups:
+def group_data(
+    model: Any, data: Samples | Stream, names: Names, n_groups: int, groups: Any
+) -> Groups:
     """Validated data in groups, in the form that a model can be fitted to."""
     w = data.w if isinstance(data, Samples) else data.weights
     labels = _labels(data.n_samples, None if w is None else to_numpy(w), n_groups, groups)
     given = None if groups is None else np.asarray(groups)
-    found, n, grams = Groups(data, labels, given), labels.max() + 1, _response_grams(model)
+    found = Groups(data, labels, given, names=names)
+    n, grams = labels.max() + 1, _response_grams(model)
     if getattr(model, "_uses_landmarks", False):
         fitted = hasattr(model, "tucker_")
         found.features = model._features_so_far() if fitted else model._draw_features(data)
@@ -54,6 +58,9 @@ def group_data(model: Any, data: Samples | Stream, n_groups: int, groups: Any) -
         total = parts[0].merge(*parts[1:]).centred(model.fit_intercept)
         if squares_keep_digits(total, float(model.alpha)):
             found.parts = parts
+    if found.parts is not None and found.features is None:
+        named = {"feature_names": names.features, "labels": names.labels}
+        found.parts = [replace(part, **named) for part in found.parts]
     return found
 
 
@@ -106,6 +113,8 @@ class Groups:
     # Moments of each group, of the inputs or of their features; else it is samples that are fitted.
     parts: Sequence[Moments] | None = None
     features: Any = None
+    # Names of the data, from which the arrangement of the inputs is known.
+    names: Names = field(default_factory=lambda: Names(0))
 
     @property
     def weights(self) -> np.ndarray:
@@ -127,16 +136,16 @@ class Groups:
         """
         if self.parts is not None:
             for m in (self.parts[0].merge(*self.parts[1:]), *merge_others(self.parts)):
-                yield _fit_moments(model, m, self.features, mask)
+                yield _fit_moments(model, m, self.names, self.features, mask)
             return
         if model.__sklearn_tags__().input_tags.pairwise:
             raise ValueError(
                 "kernel='precomputed' has no inputs whose samples could be left out; pass X and a "
                 "kernel."
             )
-        yield _fit_samples(model, self.some(self.labels >= 0), mask, pilot)
+        yield _fit_samples(model, self.some(self.labels >= 0), self.names, mask, pilot)
         for rows in self._others():
-            yield _fit_samples(model, self.some(rows), mask, pilot)
+            yield _fit_samples(model, self.some(rows), self.names, mask, pilot)
 
     def searches(self, model: Any) -> Iterator[Any]:
         """A whole search again, without each of the groups in turn."""
@@ -173,7 +182,20 @@ class Groups:
             search.set_params(landmarks=model.landmarks_, n_components=None)
         for rows in self._others():
             some, of_some = self.some(rows), None if groups is None else groups[rows]
-            yield clone(search).fit(some.X, some.Y, some.w, groups=of_some)
+            X = self._with_modes(some.X)
+            yield clone(search).fit(X, some.Y, some.w, groups=of_some)
+
+    def _with_modes(self, X: Array) -> Any:
+        """Inputs with the modes and blocks that they came with."""
+        labels = self.names.labels
+        if labels is None or not labels.inputs:
+            return X
+        blocks = whole_axes(X.T, labels, X.shape[1])
+        xp = namespace_of(X)
+        blocks = [xp.moveaxis(block, -1, 0) for block in blocks]
+        if len(blocks) == 1:
+            return blocks[0]
+        return {grid.name: block for grid, block in zip(labels.inputs, blocks, strict=True)}
 
     def _others(self) -> Iterator[np.ndarray]:
         for k in range(self.weights.size):
@@ -192,15 +214,17 @@ def _response_grams(model: Any) -> bool:
     return getattr(model, "subspaces", "fitted") == "response"
 
 
-def _fit_samples(model: Any, data: Samples, mask: np.ndarray | None, pilot: Any) -> Any:
+def _fit_samples(
+    model: Any, data: Samples, given: Names, mask: np.ndarray | None, pilot: Any
+) -> Any:
     """A clone of the model, fitted to samples."""
     new, names = clone(model), Names(data.n_features)
     if isinstance(new, LinearRegressor):
-        labels = getattr(model, "labels_", None)
         weights = None
         if new.output_weight is not None:
-            weights = output_weights(new.output_weight, data, labels)
-        fit, n_dropped = fit_data(data, new._options(), weights, mask=mask, pilot=pilot)
+            weights = output_weights(new.output_weight, data, given.labels)
+        options = new._options(given, data.n_features)
+        fit, n_dropped = fit_data(data, options, weights, mask=mask, pilot=pilot)
         return new._assign_fit(fit, names, n_dropped)
     if isinstance(new, KernelRegressor):
         fit = fit_samples(data, new._kernel_function(), new._options(), mask)
@@ -208,12 +232,15 @@ def _fit_samples(model: Any, data: Samples, mask: np.ndarray | None, pilot: Any)
     return new._fit_data(data, names)
 
 
-def _fit_moments(model: Any, moments: Moments, features: Any, mask: np.ndarray | None) -> Any:
+def _fit_moments(
+    model: Any, moments: Moments, given: Names, features: Any, mask: np.ndarray | None
+) -> Any:
     """A clone of the model, fitted to moments of the inputs, or of the features of landmarks."""
     new, names = clone(model), Names(moments.n_features)
     if features is not None:
         fit = fit_landmarks(features, moments, new._options(), mask)
         return new._assign_fit(fit, names, features=features)
     if isinstance(new, LinearRegressor):
-        return new._assign_fit(fit_moments(moments, new._options(), mask), names)
+        options = new._options(given, moments.n_features)
+        return new._assign_fit(fit_moments(moments, options, mask), names)
     return new._fit_moments(moments, names, keep=False)

@@ -15,6 +15,7 @@ from ..base import TensorRegressor
 from ..core.namespace import Array, to_numpy
 from ..core.warn import warn
 from ..data.arrays import check_inputs, ignores_missing, is_dask
+from ..data.inputs import n_columns
 from ..data.validation import Names, validate, validate_inputs
 from ..kernel.estimators import KernelRegressor
 from ..model_selection.folds import check_fold_moments
@@ -122,17 +123,19 @@ def standard_errors(
         if is_kernel:
             raise TypeError(f"{type(model).__name__} has no fit to moments; pass X and y.")
         grams = getattr(final, "subspaces", "fitted") == "response"
-        grouped = Groups(parts=check_fold_moments(X, grams))
-        names = Names(X[0].n_features, X[0].feature_names, X[0].labels)
+        parts = check_fold_moments(X, grams)
+        n_features = n_columns(X[0].labels) or X[0].n_features
+        names = Names(n_features, X[0].feature_names, X[0].labels)
         if names.labels is None and "labels_" in vars(final):
             names = replace(names, labels=final.labels_)
         if names.features is None and "feature_names_in_" in vars(final):
             names = replace(names, features=final.feature_names_in_)
+        grouped = Groups(parts=parts, names=names)
     else:
         stream = not is_kernel or final._uses_landmarks
         fresh = clone(final)
         data, names = validate(fresh, X, y, sample_weight, groups=groups, stream=stream)
-        grouped = group_data(final, data, int(n_groups), groups)
+        grouped = group_data(final, data, names, int(n_groups), groups)
     named = clone(final)
     vars(named).update(names.attributes())
     at = None if predict_at is None else validate_inputs(named, predict_at)

@@ -313,7 +313,7 @@ class KernelRLS(KernelRegressor):
         The landmarks themselves.
     random_state : int, RandomState or None, default=None
         For drawing the landmarks.
-    output_shape, sample_dim
+    missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -372,6 +372,8 @@ class KernelRLS(KernelRegressor):
         n_components=None,
         landmarks=None,
         random_state=None,
+        missing_features="raise",
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -387,6 +389,8 @@ class KernelRLS(KernelRegressor):
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
+        self.missing_features = missing_features
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 
@@ -411,7 +415,7 @@ class KernelLRR(KernelRegressor):
         See `KernelRLS`.
     fit_intercept, center_kernel, solver, n_components, landmarks, random_state
         See `KernelRLS`.
-    output_shape, sample_dim
+    missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -463,6 +467,8 @@ class KernelLRR(KernelRegressor):
         n_components=None,
         landmarks=None,
         random_state=None,
+        missing_features="raise",
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -479,6 +485,8 @@ class KernelLRR(KernelRegressor):
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
+        self.missing_features = missing_features
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 
@@ -511,7 +519,7 @@ class KernelHOLRR(KernelRegressor):
         Whether, and for how long, the fit is refined, as in `HOLRR`.
     fit_intercept, center_kernel, solver, n_components, landmarks, random_state
         See `KernelRLS`.
-    output_shape, sample_dim
+    missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -573,6 +581,8 @@ class KernelHOLRR(KernelRegressor):
         n_components=None,
         landmarks=None,
         random_state=None,
+        missing_features="raise",
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -593,6 +603,8 @@ class KernelHOLRR(KernelRegressor):
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
+        self.missing_features = missing_features
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 

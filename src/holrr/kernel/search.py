@@ -211,7 +211,7 @@ class KernelRLSCV(KernelSearch):
         As in `HOLRRCV`.
     fit_intercept, center_kernel, solver, n_components, landmarks, random_state
         As in `KernelHOLRRCV`.
-    output_shape, sample_dim
+    missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -270,6 +270,8 @@ class KernelRLSCV(KernelSearch):
         max_bytes=2**30,
         n_jobs=None,
         verbose=False,
+        missing_features="raise",
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -292,6 +294,8 @@ class KernelRLSCV(KernelSearch):
         self.max_bytes = max_bytes
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.missing_features = missing_features
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 
@@ -320,7 +324,7 @@ class KernelLRRCV(KernelSearch):
         As in `HOLRRCV`.
     fit_intercept, center_kernel, solver, n_components, landmarks, random_state
         As in `KernelHOLRRCV`.
-    output_shape, sample_dim
+    missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -385,6 +389,8 @@ class KernelLRRCV(KernelSearch):
         max_bytes=2**30,
         n_jobs=None,
         verbose=False,
+        missing_features="raise",
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -409,6 +415,8 @@ class KernelLRRCV(KernelSearch):
         self.max_bytes = max_bytes
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.missing_features = missing_features
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 
@@ -464,7 +472,7 @@ class KernelHOLRRCV(KernelSearch):
     n_components, landmarks, random_state
         As in `KernelRLS`. The landmarks are drawn once, from all samples, for all folds and
         kernels; drawing them looks at no outputs.
-    output_shape, sample_dim
+    missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -562,6 +570,8 @@ class KernelHOLRRCV(KernelSearch):
         search="pruned",
         n_jobs=None,
         verbose=False,
+        missing_features="raise",
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -591,6 +601,8 @@ class KernelHOLRRCV(KernelSearch):
         self.search = search
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.missing_features = missing_features
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 

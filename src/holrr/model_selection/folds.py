@@ -24,7 +24,7 @@ from ..core.fit import Fit
 from ..core.input_map import InputDesign, InputMap
 from ..core.leverage import std_factor
 from ..core.moments import CentredMoments, merge_others
-from ..core.namespace import Array, eigenvalues, namespace_of, on_host, to_numpy
+from ..core.namespace import Array, asarray_like, eigenvalues, namespace_of, on_host, to_numpy
 from ..core.spectral import (
     Spectral,
     keeps_digits,
@@ -79,16 +79,13 @@ class Folds:
         ``full_problem(candidate, min_alpha)`` gives the problem of all the data, and the sum of
         their weights.
     residuals : callable
-        ``residuals(fold, candidate, fit)`` gives the residuals of a fit to the training part.
+        ``residuals(fold, candidate, fit)`` gives the residuals of a fit to the training problem.
     default_alphas : callable
         Gives penalties scaled to the data, in equal ratios.
     refit : callable
         ``refit(candidate, options, mask)`` fits a model to all the data.
     total : callable
         Gives the moments of all the data, or None where the folds have no moments.
-    features : callable
-        ``features(fold, candidate)`` gives the map from inputs to the features of a problem, or
-        None where these are the inputs.
     prepare : callable
         ``prepare(candidate)`` computes what the folds share, before they run in threads.
     n_candidates : int
@@ -107,7 +104,6 @@ class Folds:
     default_alphas: Callable[[], np.ndarray]
     refit: Callable[[int, Any, np.ndarray | None], Fit]
     total: Callable[[], CentredMoments | None] = lambda: None
-    features: Callable[[int, int], InputMap | None] = lambda fold, candidate: None
     prepare: Callable[[int], object] = lambda candidate: None
     n_candidates: int = 1
     x_unit: float = 1.0
@@ -359,7 +355,7 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
     designs : sequence of InputDesign or None
         None stands for the inputs as they are.
     """
-    samples = data.everything
+    samples, first = data.everything, designs[0]
 
     @cache
     def features(fold: int, candidate: int) -> InputMap | None:
@@ -381,10 +377,11 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
         return found, samples.weight
 
     def residuals(fold: int, candidate: int, fit: Fit) -> FoldResiduals | MomentResiduals:
-        held_out = data.held_out(fold)
+        held_out, mapped = data.held_out(fold), features(fold, candidate)
         if samples is None:
-            return MomentResiduals(fit, held_out)
-        return sample_residuals(samples, held_out, fit)
+            part = held_out if mapped is None else mapped.moments(held_out)
+            return MomentResiduals(fit, part)
+        return sample_residuals(samples, held_out, fit if mapped is None else fit.lifted(mapped))
 
     def refit(candidate: int, options: LinearOptions, mask: np.ndarray | None) -> Fit:
         options, total = replace(options, inputs=designs[candidate]), data.total()
@@ -408,10 +405,9 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
         ),
         full_problem=full_problem,
         residuals=residuals,
-        default_alphas=lambda: penalties_of(data),
+        default_alphas=lambda: penalties_of(data, None if first is None else first.scale),
         refit=refit,
         total=data.total,
-        features=features,
         prepare=lambda candidate: data.prepare(),
         n_candidates=len(designs),
         x_unit=1.0 if samples is None else samples.x_unit,
@@ -485,14 +481,20 @@ def linear_problem(
         return found, HeldOut.from_features(F, test.Y, found.mean_y, test.w)
 
 
-def penalties_of(data: FoldData) -> np.ndarray:
-    """Penalties scaled to the inputs."""
+def penalties_of(data: FoldData, scale: np.ndarray | None = None) -> np.ndarray:
+    """Penalties scaled to the inputs, or to inputs whose columns are multiplied by `scale`."""
     if data.everything is not None:
-        return default_alphas(*input_trace(data.everything, data.fit_intercept))
+        part = data.everything
+        if scale is not None:
+            part = replace(part, X=part.X * asarray_like(scale, part.X))
+        return default_alphas(*input_trace(part, data.fit_intercept))
     total = data.total()
     assert total is not None
     m = total.centred(data.fit_intercept)
-    trace = float(namespace_of(m.Sxx).linalg.trace(m.Sxx))
+    squares = namespace_of(m.Sxx).linalg.diagonal(m.Sxx)
+    if scale is not None:
+        squares = squares * asarray_like(scale, squares) ** 2
+    trace = float(namespace_of(m.Sxx).sum(squares))
     return default_alphas(trace, min(m.n_samples, m.n_features))
 
 

@@ -894,7 +894,7 @@ def search_designs(
     if plan.is_searched:
         alphas = options.alphas
         unit = 1.0 if data.everything is None else data.everything.x_unit
-        tried = penalties_of(data) if alphas is None else alphas / unit / unit
+        tried = penalties_of(data, plan.design.scale) if alphas is None else alphas / unit / unit
         n_jobs = n_parallel(linear_folds(data), options.n_jobs)
         designs = candidate_designs(data, plan.design, tried, n_jobs=n_jobs)
     options = replace(options, named_candidates=len(designs) > 1)

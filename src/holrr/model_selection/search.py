@@ -691,8 +691,6 @@ def fold_residuals(
         problem = problems(fold, choice.candidate, lowest)[0].at(alpha)
         found = structure.approximate(problem, folds.shape[0], mask)
         fit = fit_approximation(problem, found, options.fit_intercept)
-        features = folds.features(fold, choice.candidate)
-        fit = fit if features is None else fit.lifted(features)
         return folds.residuals(fold, choice.candidate, fit)
 
     return over_folds(folds.n_folds, run, n_parallel(folds, options.n_jobs))

@@ -68,7 +68,7 @@ class MLMTNC(PenalizedRegressor):
         Whether an intercept is fitted (by centring the data; it is not penalised).
     verbose : bool, int or "rich", default=False
         As in `TraceNormRegression`.
-    output_shape, sample_dim
+    missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -136,6 +136,8 @@ class MLMTNC(PenalizedRegressor):
         random_state=None,
         fit_intercept=True,
         verbose=False,
+        missing_features="raise",
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -148,6 +150,8 @@ class MLMTNC(PenalizedRegressor):
         self.random_state = random_state
         self.fit_intercept = fit_intercept
         self.verbose = verbose
+        self.missing_features = missing_features
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 

@@ -317,7 +317,7 @@ class TraceNormRegressionCV(PenalizedSearch):
         Number of folds that run at a time.
     verbose : bool, int or "rich", default=False
         Whether progress is shown.
-    output_shape, sample_dim
+    missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -374,6 +374,8 @@ class TraceNormRegressionCV(PenalizedSearch):
         tol=1e-6,
         n_jobs=None,
         verbose=False,
+        missing_features="raise",
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -386,6 +388,8 @@ class TraceNormRegressionCV(PenalizedSearch):
         self.tol = tol
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.missing_features = missing_features
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 
@@ -449,7 +453,7 @@ class MLMTNCCV(PenalizedSearch):
         As in `TraceNormRegressionCV`.
     max_iter, tol, init, n_init, random_state, fit_intercept
         As in `MLMTNC`.
-    output_shape, sample_dim
+    missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -507,6 +511,8 @@ class MLMTNCCV(PenalizedSearch):
         fit_intercept=True,
         n_jobs=None,
         verbose=False,
+        missing_features="raise",
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -521,6 +527,8 @@ class MLMTNCCV(PenalizedSearch):
         self.fit_intercept = fit_intercept
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.missing_features = missing_features
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 

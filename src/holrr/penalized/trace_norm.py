@@ -59,7 +59,7 @@ class TraceNormRegression(PenalizedRegressor):
         of the size of the coefficients, is kept for it.
     verbose : bool, int or "rich", default=False
         Whether progress is shown; "rich" for a line that is kept up to date (needs rich).
-    output_shape, sample_dim
+    missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
@@ -140,6 +140,8 @@ class TraceNormRegression(PenalizedRegressor):
         tol=1e-6,
         warm_start=False,
         verbose=False,
+        missing_features="raise",
+        input_shape=None,
         output_shape=None,
         sample_dim=None,
     ):
@@ -151,6 +153,8 @@ class TraceNormRegression(PenalizedRegressor):
         self.tol = tol
         self.warm_start = warm_start
         self.verbose = verbose
+        self.missing_features = missing_features
+        self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
 

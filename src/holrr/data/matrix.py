@@ -1,0 +1,66 @@
+"""Inputs with modes or blocks as a table, for scikit-learn's pipelines and splitters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..extras import need
+from .arrays import comes_from, is_dask, is_on_disk
+from .labels import features_of, row_index
+from .unlabel import dims_of, unlabel_inputs
+
+__all__ = ["to_matrix"]
+
+
+def to_matrix(X: Any, sample_dim: str | None = None) -> tuple[Any, Any]:
+    """Inputs as a table with one named column for each cell, and the `input_shape` that undoes it.
+
+    scikit-learn's own transformers, splitters and searches take matrices and tables, but no
+    Datasets, dicts of arrays or arrays with more than two dimensions.
+
+    Parameters
+    ----------
+    X : Dataset, DataArray, dict of arrays, or array of shape (n_samples, m1, ..., mq)
+    sample_dim : str, optional
+        Which dimension of xarray's objects the samples are along; by default the first.
+
+    Returns
+    -------
+    table : DataFrame of shape (n_samples, n_cells)
+    input_shape : tuple, or dict from names of blocks to tuples
+        For the parameter `input_shape` of the estimators.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr import RLSCV
+    >>> from holrr.data import to_matrix
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> rng = np.random.default_rng(0)
+    >>> X = {"field": rng.normal(size=(30, 4, 5)), "index": rng.normal(size=(30, 2))}
+    >>> table, input_shape = to_matrix(X)
+    >>> table.shape, input_shape
+    ((30, 22), {'field': (4, 5), 'index': (2,)})
+    >>> model = make_pipeline(StandardScaler(), RLSCV(input_shape=input_shape))
+    >>> coef = model.fit(table, rng.normal(size=(30, 3)))[-1].coef_
+    >>> coef["field"].shape
+    (4, 5, 3)
+    """
+    pd = need("pandas", "to_matrix needs pandas", "table")
+    dim = None
+    if comes_from(X, "xarray"):
+        dim = dims_of(X)[0] if sample_dim is None else sample_dim
+    found = unlabel_inputs(X, dim, None)
+    values = found.X
+    if is_dask(values) or is_on_disk(values):
+        raise TypeError("to_matrix needs inputs in memory; compute or read them first.")
+    n_features, names = features_of(values, found.naming)
+    shapes = {grid.name: grid.shape for grid in found.grids}
+    shape: Any = shapes if len(shapes) > 1 or None not in shapes else shapes[None]
+    if found.has_names:
+        return values, shape or (n_features,)
+    columns = [f"x{j}" for j in range(n_features)] if names is None else names
+    return pd.DataFrame(np.asarray(values), row_index(X, dim), columns), shape or (n_features,)

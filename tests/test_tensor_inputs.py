@@ -1,0 +1,506 @@
+"""Inputs with modes and blocks: what goes in, what comes out, and relations that must hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from holrr import HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV, KernelRLS, Moments, load
+from holrr.core.input_map import InputDesign, InputSpace
+from holrr.data import to_matrix
+from holrr.streaming import memory_budget
+from problems import on_disk
+
+N, MODES, OUTPUTS = 40, (4, 3), (3, 2)
+
+
+def problem(seed: int = 0, n: int = N, noise: float = 0.5, modes: tuple[int, int] = MODES):
+    """Inputs of shape (n, 4, 3), of whose modes two directions each have an effect."""
+    rng = np.random.default_rng(seed)
+    P, Q = (np.linalg.qr(rng.normal(size=(m, 2)))[0] for m in modes)
+    W = np.einsum("ia,jb,abkl->ijkl", P, Q, rng.normal(size=(2, 2, *OUTPUTS)))
+    X = rng.normal(size=(n, *modes))
+    Y = np.tensordot(X, W, 2) + noise * rng.normal(size=(n, *OUTPUTS))
+    return X, Y, W
+
+
+def field(seed: int = 0, n: int = N):
+    """A field with land, and maps, over dimensions of the same names."""
+    X, Y, _ = problem(seed, n)
+    time = pd.date_range("2000-01-01", periods=n, freq="MS")
+    sea = xr.DataArray(
+        X,
+        dims=("time", "lat", "lon"),
+        coords={"time": time, "lat": [-10.0, 0.0, 10.0, 20.0], "lon": [0.0, 30.0, 60.0]},
+        name="sst",
+    )
+    land = np.zeros(MODES, dtype=bool)
+    land[1, 1:] = True
+    sea = sea.where(xr.DataArray(~land, dims=("lat", "lon")))
+    maps = xr.DataArray(
+        Y,
+        dims=("time", "lat", "lon"),
+        coords={"time": time, "lat": [40.0, 50.0, 60.0], "lon": [10.0, 20.0]},
+        name="slp",
+    )
+    return sea, maps, land
+
+
+LINEAR = [RLS(0.3), LRR(2, 0.3), HOLRR((2, 2, 2), 0.3), RLSCV(), LRRCV(), HOLRRCV()]
+linear = pytest.mark.parametrize("model", LINEAR, ids=lambda m: type(m).__name__)
+
+
+# ---------------------------------------------------------------- any order
+
+
+def test_all_estimators_take_arrays_with_modes_as_their_flat_form(row):
+    X, Y, _ = problem()
+    params = {"input_rank": None} if "input_rank" in row.params else {}
+    flat = row.make().fit(X.reshape(N, -1), Y)
+    model = row.make(**params).fit(X, Y)
+    assert model.n_features_in_ == 12
+    assert_array_equal(model.predict(X), flat.predict(X.reshape(N, -1)))
+    assert_array_equal(model.predict(X.reshape(N, -1)), model.predict(X))
+    assert model.score(X, Y) == flat.score(X.reshape(N, -1), Y)
+    if row.linear:
+        assert model.coef_.shape == (*MODES, *OUTPUTS)
+        assert_array_equal(model.coef_.reshape(12, *OUTPUTS), flat.coef_)
+
+
+def test_arrays_of_other_modes_are_refused_with_both_shapes():
+    X, Y, _ = problem()
+    model = RLS().fit(X, Y)
+    with pytest.raises(ValueError, match=r"\(3, 4\).*\(4, 3\)"):
+        model.predict(X.transpose(0, 2, 1))
+    with pytest.raises(ValueError, match=r"\(4, 3\).*none"):
+        RLS().fit(X.reshape(N, -1), Y).predict(X)
+    with pytest.raises(ValueError, match="empty mode"):
+        RLS().fit(X[:, :0], Y)
+
+
+@linear
+def test_flat_inputs_with_input_shape_are_those_with_modes(model):
+    X, Y, _ = problem()
+    model.fit(X, Y)
+    coef, predicted = model.coef_, model.predict(X)
+    flat = type(model)(**{**model.get_params(), "input_shape": MODES})
+    flat.fit(X.reshape(N, -1), Y)
+    assert_array_equal(flat.coef_, coef)
+    assert_array_equal(flat.predict(X), predicted)
+    assert_array_equal(flat.predict(X.reshape(N, -1)), predicted)
+
+
+def test_input_shape_must_have_a_cell_for_each_column():
+    X, Y, _ = problem()
+    with pytest.raises(ValueError, match=r"input_shape=\(4, 4\) has 16 cells, but X has 12"):
+        RLS(input_shape=(4, 4)).fit(X.reshape(N, -1), Y)
+    with pytest.raises(ValueError, match=r"input_shape=\(3, 4\) is not the shape"):
+        RLS(input_shape=(3, 4)).fit(X, Y)
+    with pytest.raises(ValueError, match="input_shape must hold sizes"):
+        RLS(input_shape=(-3, -4)).fit(X.reshape(N, -1), Y)
+
+
+def test_dicts_are_named_blocks():
+    X, Y, _ = problem()
+    more = np.random.default_rng(1).normal(size=(N, 2))
+    blocks = {"field": X, "index": more, "trend": np.arange(N) / N}
+    flat = np.concatenate([X.reshape(N, -1), more, blocks["trend"][:, None]], axis=1)
+    model, plain = RLS().fit(blocks, Y), RLS().fit(flat, Y)
+    assert_array_equal(model.predict(blocks), plain.predict(flat))
+    assert {name: A.shape for name, A in model.coef_.items()} == {
+        "field": (*MODES, *OUTPUTS),
+        "index": (2, *OUTPUTS),
+        "trend": OUTPUTS,
+    }
+    assert_array_equal(model.coef_["index"], plain.coef_[12:14])
+    # Blocks are found by name, whatever their order.
+    assert_array_equal(model.predict(dict(reversed(blocks.items()))), plain.predict(flat))
+    assert list(model.feature_names_in_[[0, 11, 12, 14]]) == [
+        "field[0,0]",
+        "field[3,2]",
+        "index[0]",
+        "trend",
+    ]
+    with pytest.raises(ValueError, match=r"missing are \['index'\]"):
+        model.predict({"field": X, "trend": blocks["trend"]})
+    with pytest.raises(ValueError, match=r"X\['index'\] has shape \(1,\)"):
+        model.predict({**blocks, "index": more[:, :1]})
+    with pytest.raises(ValueError, match="same number of samples"):
+        RLS().fit({"field": X, "index": more[1:]}, Y)
+
+
+def test_datasets_and_dicts_give_the_same_model():
+    sea, maps, _ = field()
+    sea = sea.fillna(0.0)
+    index = xr.DataArray(np.linspace(0, 1, N), dims="time", coords={"time": sea.time})
+    one = HOLRRCV(input_rank=None).fit(xr.Dataset({"sst": sea, "index": index}), maps)
+    two = HOLRRCV(input_rank=None).fit({"sst": sea.to_numpy(), "index": index.to_numpy()}, maps)
+    assert_array_equal(one.coef_["sst"], two.coef_["sst"])
+    assert one.predict(xr.Dataset({"sst": sea, "index": index})).dims == ("time", "lat", "lon")
+
+
+def test_tables_with_column_levels_have_modes():
+    X, Y, _ = problem()
+    columns = pd.MultiIndex.from_product([list("abcd"), [1, 2, 3]], names=["site", "lag"])
+    table = pd.DataFrame(X.reshape(N, -1), columns=columns)
+    order = np.random.default_rng(0).permutation(12)[:11]
+    model = RLS().fit(table.iloc[:, order], Y)
+    flat = RLS().fit(X.reshape(N, -1)[:, order], Y)
+    assert model.coef_.shape == (*MODES, *OUTPUTS)
+    found = model.to_xarray().coef
+    assert found.dims[:2] == ("site", "lag")
+    for j, column in enumerate(order):
+        site, lag = columns[column]
+        assert_array_equal(found.sel(site=site, lag=lag), flat.coef_[j])
+    assert np.isnan(found.to_numpy()).sum() == np.prod(OUTPUTS)  # of the column that is left out
+    assert_array_equal(
+        model.predict(table.iloc[:, order]), flat.predict(X.reshape(N, -1)[:, order])
+    )
+    with pytest.raises(ValueError, match="X has two columns"):
+        RLS().fit(pd.concat([table, table.iloc[:, :1]], axis=1), Y)
+
+
+@linear
+def test_moments_disk_dask_and_batches_agree(model, tmp_path):
+    X, Y, _ = problem(n=120)
+    params = {"input_rank": (2, 2)} if not hasattr(model, "cv") else {}
+    model = type(model)(**{**model.get_params(), **params})
+    expected = model.fit(X, Y).predict(X)
+    da = pytest.importorskip("dask.array")
+    found = {}
+    lazy = [da.from_array(A, chunks=(25, *A.shape[1:])) for A in (X, Y)]
+    with memory_budget(2**15):
+        stored = [on_disk(tmp_path, str(k), A) for k, A in enumerate((X, Y))]
+        found["disk"] = model.fit(*stored).predict(X)
+    found["dask"] = model.fit(*lazy).predict(lazy[0]).compute()
+    if hasattr(model, "partial_fit"):
+        model = type(model)(**model.get_params())
+        for rows in (slice(0, 50), slice(50, 120)):
+            model.partial_fit(X[rows], Y[rows])
+        found["batches"] = model.predict(X)
+        moments = Moments.from_batches([(X[:70], Y[:70]), (X[70:], Y[70:])])
+        found["moments"] = model.fit_moments(moments).predict(X)
+        assert model.coef_.shape == (*MODES, *OUTPUTS)
+    for way, predicted in found.items():
+        assert_allclose(predicted, expected, atol=1e-9 * np.abs(Y).max(), err_msg=way)
+
+
+@pytest.mark.parametrize("kind", ["h5py", "zarr"])
+def test_arrays_with_modes_in_hdf5_and_zarr(kind, tmp_path):
+    X, Y, _ = problem(n=120)
+    library = pytest.importorskip(kind)
+    if kind == "h5py":
+        store = library.File(tmp_path / "data.h5", "w")
+        stored = [
+            store.create_dataset(name, data=A, chunks=(20, *A.shape[1:]))
+            for name, A in (("x", X), ("y", Y))
+        ]
+    else:
+        stored = []
+        for name, A in (("x", X), ("y", Y)):
+            array = library.open_array(
+                tmp_path / name, mode="w", shape=A.shape, chunks=(20, *A.shape[1:]), dtype="f8"
+            )
+            array[...] = A
+            stored.append(array)
+    with memory_budget(2**15):
+        model = RLS(input_rank=(2, 2)).fit(*stored)
+    assert_allclose(model.predict(X), RLS(input_rank=(2, 2)).fit(X, Y).predict(X), atol=1e-9)
+
+
+def test_torch_tensors_with_modes_stay_where_they_are():
+    torch = pytest.importorskip("torch")
+    X, Y, _ = problem()
+    model = HOLRRCV().fit(torch.from_numpy(X), torch.from_numpy(Y))
+    predicted = model.predict(torch.from_numpy(X))
+    assert isinstance(predicted, torch.Tensor)
+    assert_allclose(predicted.numpy(), HOLRRCV().fit(X, Y).predict(X), atol=1e-9)
+    assert_allclose(model.predict(X), predicted.numpy(), atol=1e-9)
+
+
+def test_scikit_learns_tools_take_arrays_and_tables():
+    X, Y, _ = problem(n=60, noise=1.5)
+    flat = Y.reshape(60, -1)
+    assert cross_val_score(HOLRR((2, 2), input_rank=(2, 2)), X, flat, cv=3).shape == (3,)
+    grid = {"rls__input_rank": [None, (1, 1), (2, 2)]}
+    pipeline = make_pipeline(StandardScaler(), RLS(input_shape=MODES))
+    search = GridSearchCV(pipeline, grid, cv=3).fit(X.reshape(60, -1), flat)
+    assert search.best_params_["rls__input_rank"] in grid["rls__input_rank"]
+    assert search.best_estimator_[-1].coef_.shape == (*MODES, 6)
+    table, shape = to_matrix({"field": X, "index": X[:, 0, :2]})
+    model = RLS(input_shape=shape).fit(table, Y)
+    assert {name: A.shape for name, A in model.coef_.items()} == {
+        "field": (*MODES, *OUTPUTS),
+        "index": (2, *OUTPUTS),
+    }
+    sea = field()[0].fillna(0.0)
+    table, shape = to_matrix(sea)
+    assert shape == MODES
+    assert table.columns[0] == "lat=-10.0,lon=0.0"
+    assert_array_equal(table.index, sea.time)
+
+
+def test_kernels_take_modes_blocks_and_land():
+    sea, maps, land = field()
+    used = sea.to_numpy()[:, ~land]
+    model = KernelRLS(missing_features="drop").fit(sea, maps)
+    plain = KernelRLS().fit(used, maps.to_numpy())
+    assert_array_equal(model.predict(sea), plain.predict(used))
+
+
+# ---------------------------------------------------------------- geometry
+
+
+def test_a_field_with_land_to_maps_that_share_its_dimensions():
+    sea, maps, land = field()
+    model = HOLRRCV(missing_features="drop").fit(sea, maps)
+    assert model.n_features_in_ == 12
+    assert model.coef_.shape == (*MODES, *OUTPUTS)
+    assert_array_equal(np.isnan(model.coef_).all(axis=(2, 3)), land)
+    found = model.to_xarray()
+    assert found.coef.dims == ("lat_input", "lon_input", "lat", "lon")
+    assert_array_equal(found.lat_input, sea.lat)
+    assert_array_equal(found.lat, maps.lat)
+    assert_array_equal(np.isnan(found.factor_feature).all("rank_feature"), land)
+    predicted = model.predict(sea)
+    assert predicted.dims == maps.dims
+    # Values where the fit had none are ignored.
+    assert predicted.equals(model.predict(sea.fillna(5.0)))
+    assert model.factors_[0].shape[0] == 12
+    assert model.feature_importances_.shape == (12,)
+
+
+def test_dropping_cells_is_the_fit_to_the_others():
+    sea, maps, land = field()
+    for model in (RLS(), HOLRR((2, 2, 2)), HOLRRCV(input_rank=None)):
+        kept = type(model)(**{**model.get_params(), "missing_features": "drop"}).fit(sea, maps)
+        plain = model.fit(sea.to_numpy()[:, ~land], maps.to_numpy())
+        assert_allclose(kept.predict(sea), plain.predict(sea.to_numpy()[:, ~land]), atol=1e-12)
+
+
+def test_cells_that_are_missing_in_some_samples_are_an_error():
+    sea, maps, _ = field()
+    some = sea.copy()
+    some[3, 0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        RLS(missing_features="drop").fit(some, maps)
+    some = sea.copy()
+    some[3, 1, 1] = 1.0
+    with pytest.raises(ValueError, match="column 4 of X"):
+        RLS(missing_features="drop").fit(some, maps)
+    with pytest.raises(ValueError, match="leaves no inputs"):
+        RLS(missing_features="drop").fit(sea * np.nan, maps)
+
+
+def test_land_on_disk_in_batches_and_of_dask(tmp_path):
+    sea, maps, _ = field(n=120)
+    X, Y = sea.to_numpy(), maps.to_numpy()
+    options = {"missing_features": "drop", "input_rank": (2, 2)}
+    expected = RLS(**options).fit(X, Y).predict(X)
+    da = pytest.importorskip("dask.array")
+    with memory_budget(2**15):
+        stored = [on_disk(tmp_path, str(k), A) for k, A in enumerate((X, Y))]
+        model = RLS(**options).fit(*stored)
+        assert_allclose(model.predict(X), expected, atol=1e-9)
+        assert_allclose(model.score(*stored), RLS(**options).fit(X, Y).score(X, Y), rtol=1e-12)
+    lazy = [da.from_array(A, chunks=(25, *A.shape[1:])) for A in (X, Y)]
+    model = RLS(**options).fit(*lazy)
+    assert_allclose(model.predict(lazy[0]).compute(), expected, atol=1e-9)
+    batches = RLS(**options).partial_fit(X[:60], Y[:60]).partial_fit(X[60:], Y[60:])
+    assert batches.n_features_in_ == 12
+    assert_allclose(batches.predict(X), expected, atol=1e-9)
+    bad = X.copy()
+    bad[70, 1, 1] = 1.0
+    with memory_budget(2**15), pytest.raises(ValueError, match="column 4 of X"):
+        RLS(**options).fit(on_disk(tmp_path, "bad", bad), stored[1])
+
+
+def test_files_keep_modes_blocks_land_and_projections(tmp_path):
+    sea, maps, _ = field()
+    blocks = xr.Dataset({"sst": sea, "index": ("time", np.linspace(0, 1, N))})
+    model = RLS(missing_features="drop", input_rank={"sst": (2, 3)}).fit(blocks, maps)
+    model.save(tmp_path / "model.holrr")
+    again = load(tmp_path / "model.holrr")
+    for one, two in zip(
+        model.predict(blocks, return_std=True), again.predict(blocks, return_std=True), strict=True
+    ):
+        assert one.equals(two)
+    assert again.input_rank_ == {"sst": (2, 3), "index": None}
+    assert again.to_xarray().equals(model.to_xarray())
+
+
+# ---------------------------------------------------------------- ranks of input modes
+
+
+def test_ranks_of_input_modes_project_onto_orthonormal_directions():
+    X, Y, W = problem(noise=0.01, n=200)
+    model = RLS(0.0, input_rank=(2, 2), input_alpha=0.0).fit(X, Y)
+    assert model.input_rank_ == (2, 2)
+    for U, m in zip(model.input_factors_, MODES, strict=True):
+        assert U.shape == (m, 2)
+        assert_allclose(U.T @ U, np.eye(2), atol=1e-12)
+    assert_allclose(model.coef_, W, atol=0.01)
+    P, Q = (U @ U.T for U in model.input_factors_)
+    assert_allclose(np.einsum("ia,jb,abkl->ijkl", P, Q, model.coef_), model.coef_, atol=1e-12)
+    projected = np.einsum("nij,ia,jb->nab", X, *model.input_factors_)
+    plain = RLS(0.0).fit(projected, Y)
+    assert_allclose(plain.predict(projected), model.predict(X), atol=1e-10)
+
+
+@linear
+def test_full_ranks_of_input_modes_change_nothing(model):
+    X, Y, _ = problem()
+    full = type(model)(**{**model.get_params(), "input_rank": MODES}).fit(X, Y)
+    flat = type(model)(**{**model.get_params(), "input_rank": None}).fit(X, Y)
+    assert_allclose(full.predict(X), flat.predict(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("input_alpha", [0.1, 1.0, np.inf])
+def test_a_rotation_of_a_mode_and_a_permutation_of_its_cells(input_alpha):
+    X, Y, _ = problem()
+    model = HOLRR((2, 2, 2), input_rank=(2, 2), input_alpha=input_alpha).fit(X, Y)
+    order = np.array([2, 0, 3, 1])
+    again = HOLRR((2, 2, 2), input_rank=(2, 2), input_alpha=input_alpha).fit(X[:, order], Y)
+    assert_allclose(again.predict(X[:, order]), model.predict(X), atol=1e-9)
+    assert_allclose(again.coef_, model.coef_[order], atol=1e-9)
+    R = np.linalg.qr(np.random.default_rng(3).normal(size=(4, 4)))[0]
+    turned = np.einsum("nij,ik->nkj", X, R)
+    again = HOLRR((2, 2, 2), input_rank=(2, 2), input_alpha=input_alpha).fit(turned, Y)
+    assert_allclose(again.predict(turned), model.predict(X), atol=1e-9)
+
+
+def test_weights_are_repetition_and_units_do_not_matter():
+    X, Y, _ = problem()
+    w = np.random.default_rng(0).integers(0, 3, size=N)
+    for search in (False, True):
+        model = RLSCV(cv=_same_folds(w)) if search else RLS(input_rank=(2, 2))
+        weighted = model.fit(X, Y, w).predict(X)
+        if not search:
+            again = RLS(input_rank=(2, 2)).fit(np.repeat(X, w, axis=0), np.repeat(Y, w, axis=0))
+            assert_allclose(again.predict(X), weighted, atol=1e-9)
+    one = RLS(input_rank=(2, 2)).fit(X, Y).predict(X)
+    for unit in (1e-60, 1e60):
+        many = RLS(unit**2, input_rank=(2, 2)).fit(unit * X, Y).predict(unit * X)
+        assert_allclose(many, one, atol=1e-9)
+
+
+def _same_folds(w):
+    index = np.flatnonzero(w)
+    return [(index[k::2], index[1 - k :: 2]) for k in range(2)]
+
+
+def test_samples_and_moments_give_the_same_directions():
+    X, Y, _ = problem(n=30)
+    flat, rng = X.reshape(30, -1), np.random.default_rng(0)
+    w = rng.uniform(size=30)
+    design = InputDesign(InputSpace((MODES,)), rng.uniform(1, 2, size=12), ((2, 2),), 0.5)
+    tall = design.from_samples(flat, Y, w, True)
+    from holrr.core.moments import CentredMoments
+
+    by_moments = design.from_moments(CentredMoments.from_checked(flat, Y, w))
+    for one, two in zip(tall.bases[0], by_moments.bases[0], strict=True):
+        assert_allclose(one, two, atol=1e-10)
+    # Fewer samples than cells: the dual form.
+    few = design.from_samples(flat[:8], Y[:8], None, True)
+    again = design.from_moments(CentredMoments.from_checked(flat[:8], Y[:8]))
+    assert_allclose(
+        few(flat) @ few(flat).T, again(flat) @ again(flat).T, atol=1e-8 * np.abs(flat).max() ** 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("rank", "match"),
+    [
+        ((9, 2), "9 for mode 'input1' of X, whose size is 4"),
+        ((2,), r"has 1 entries; X has the modes \('input1', 'input2'\)"),
+        ({"a": 2}, "ranks for 'a'"),
+        ((0, 2), "0 for mode 'input1'"),
+        ((1.5, 2), "1.5 for mode 'input1'"),
+    ],
+)
+def test_bad_ranks_of_input_modes_name_the_mode(rank, match):
+    X, Y, _ = problem()
+    for model in (RLS(input_rank=rank), HOLRRCV(input_rank=rank)):
+        with pytest.raises(ValueError, match=match):
+            model.fit(X, Y)
+
+
+def test_ranks_of_input_modes_need_modes():
+    X, Y, _ = problem()
+    with pytest.raises(ValueError, match="needs inputs with at least two modes"):
+        RLS(input_rank=(2, 2)).fit(X.reshape(N, -1), Y)
+    with pytest.raises(ValueError, match="must be a dict from names of blocks"):
+        RLS(input_rank=(2, 2)).fit({"a": X, "b": X}, Y)
+
+
+# ---------------------------------------------------------------- searches
+
+
+def test_a_search_finds_the_ranks_of_input_modes():
+    modes = (9, 8)
+    X, Y, W = problem(noise=1.0, n=150, modes=modes)
+    flat, model = HOLRRCV(input_rank=None).fit(X, Y), HOLRRCV().fit(X, Y)
+    assert model.input_rank_ == (2, 2)
+    assert model.best_estimator_.input_rank == (2, 2)
+    assert np.linalg.norm(model.coef_ - W) < 0.8 * np.linalg.norm(flat.coef_ - W)
+    results = model.cv_results_
+    n = len(results["input_ranks"])
+    assert results["input_ranks"][0] == (modes,)  # all of X is a candidate
+    assert results["mean_mse"].shape[:2] == (n, results["alphas"].size)
+    assert len(results["input_alphas"]) == n
+    low, high = model.predict_interval(X)
+    assert low.shape == high.shape == Y.shape
+
+
+def test_errors_of_the_search_are_those_of_refits():
+    X, Y, _ = problem(n=60)
+    model = HOLRRCV(alphas=[0.1, 1.0, 10.0], selection="min", cv=4).fit(X, Y)
+    candidate, _, *rank = model.best_index_
+    ranks, alpha = (model.cv_results_[k][candidate] for k in ("input_ranks", "input_alphas"))
+    assert model.input_rank_ == ranks[0]
+    errors = []
+    for k in range(4):
+        test = np.arange(60) // 15 == k
+        one = HOLRR(
+            tuple(r + 1 for r in rank), model.alpha_, input_rank=ranks[0], input_alpha=alpha
+        ).fit(X[~test], Y[~test])
+        errors.append(np.mean((one.predict(X[test]) - Y[test]) ** 2))
+    assert_allclose(-model.best_score_, np.mean(errors), rtol=1e-8)
+    again = HOLRR(**model.best_estimator_.get_params()).fit(X, Y)
+    assert_allclose(again.predict(X), model.predict(X), atol=1e-9)
+
+
+def test_a_matrix_is_searched_as_before():
+    X, Y, _ = problem()
+    flat = X.reshape(N, -1)
+    one, two = HOLRRCV().fit(flat, Y), HOLRRCV(input_rank=None).fit(flat, Y)
+    assert_array_equal(one.predict(flat), two.predict(flat))
+    assert one.cv_results_["mean_mse"].ndim == 4
+    assert not hasattr(one, "input_rank_")
+
+
+def test_weights_of_cells_scale_the_inputs():
+    X, Y, _ = problem()
+    weight = np.random.default_rng(0).uniform(0.5, 2, size=MODES)
+    model = RLS(0.7, input_weight=weight).fit(X, Y)
+    scale = np.sqrt(weight / weight.mean())
+    plain = RLS(0.7).fit(X * scale, Y)
+    assert_allclose(model.predict(X), plain.predict(X * scale), atol=1e-10)
+    assert_allclose(model.coef_, scale[:, :, None, None] * plain.coef_, atol=1e-10)
+    vectors = [np.arange(1.0, 5.0), None]
+    model = HOLRRCV(input_weight=vectors, input_rank=None).fit(X, Y)
+    scale = np.sqrt(vectors[0] / 2.5)[:, None]
+    plain = HOLRRCV(input_rank=None).fit(X * scale, Y)
+    assert_allclose(model.predict(X), plain.predict(X * scale), atol=1e-8)
+    with pytest.raises(ValueError, match="input_weight"):
+        RLS(input_weight=-weight).fit(X, Y)
+    # A cell of weight zero is not used.
+    weight[0, 0] = 0.0
+    model = RLS(0.7, input_weight=weight).fit(X, Y)
+    assert_array_equal(model.coef_[0, 0], np.zeros(OUTPUTS))
