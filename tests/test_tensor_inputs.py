@@ -504,3 +504,40 @@ def test_weights_of_cells_scale_the_inputs():
     weight[0, 0] = 0.0
     model = RLS(0.7, input_weight=weight).fit(X, Y)
     assert_array_equal(model.coef_[0, 0], np.zeros(OUTPUTS))
+
+
+# ---------------------------------------------------------------- refinement
+
+
+def test_refinement_lowers_the_objective_and_is_the_same_from_moments():
+    X, Y, _ = problem(noise=2.0, n=60, modes=(6, 5))
+    options = {"rank": (2, 2, 2), "alpha": 0.5, "input_rank": (2, 2)}
+    start = HOLRR(**options).fit(X, Y)
+    objectives = [start.objective_]
+    for rounds in (1, 3, 100):
+        model = HOLRR(**options, refine=True, max_iter=rounds, tol=1e-9).fit(X, Y)
+        objectives.append(model.objective_)
+        found = np.sum((model.predict(X) - Y) ** 2) + 0.5 * np.sum(model.coef_**2)
+        assert_allclose(model.objective_, found, rtol=1e-9)
+    assert np.all(np.diff(objectives) <= 1e-9 * objectives[0])
+    assert objectives[-1] < 0.99 * objectives[0]
+    by_moments = HOLRR(**options, refine=True, tol=1e-9)
+    by_moments.fit_moments(Moments.from_arrays(X, Y))
+    assert_allclose(by_moments.objective_, objectives[-1], rtol=1e-6)
+    for unit in (1e-40, 1e40):
+        scaled = HOLRR(**{**options, "alpha": 0.5 * unit**2}, refine=True, tol=1e-9)
+        assert_allclose(scaled.fit(unit * X, Y).objective_, objectives[-1], rtol=1e-6)
+
+
+def test_no_basis_near_the_refined_one_is_better():
+    """The refined bases are a stationary point: turning one of them raises the objective."""
+    X, Y, _ = problem(noise=1.0, n=60, modes=(6, 5))
+    model = HOLRR((4, 3, 2), 0.5, input_rank=(2, 2), refine=True, max_iter=500, tol=0.0)
+    model.fit(X, Y)
+    rng = np.random.default_rng(0)
+    for mode in (0, 1):
+        for _ in range(3):
+            bases = [np.array(U) for U in model.input_factors_]
+            bases[mode] = np.linalg.qr(bases[mode] + 1e-3 * rng.normal(size=bases[mode].shape))[0]
+            projected = np.einsum("nij,ia,jb->nab", X, *bases).reshape(60, -1)
+            assert RLS(0.5).fit(projected, Y).objective_ > model.objective_

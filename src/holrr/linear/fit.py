@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.approximate import Structure
+from ..core.approximate import MultilinearRank, Structure
 from ..core.checks import BadEntryError
 from ..core.fit import Fit, fit_approximation, scaled_alpha
-from ..core.input_map import InputDesign
+from ..core.input_map import InputDesign, InputMap
 from ..core.moments import CentredMoments
 from ..core.output_weights import check_output_weight, scale_outputs
 from ..core.spectral import check_moments, whiten_arrays, whiten_moments
@@ -27,6 +27,7 @@ from ..data.validation import Samples
 from ..missing.fit import check_no_infinity, drop_unobserved, fit_missing, has_missing
 from ..streaming.problems import whiten_stream
 from ..streaming.stream import Stream
+from .refine import refine_inputs
 
 __all__ = ["LinearOptions", "check_linear_moments", "fit_data", "fit_moments", "output_weights"]
 __all__ += ["refuse_output_weight", "weighted"]
@@ -129,9 +130,46 @@ def _fit_features(
     scaled = data.scaled()
     Y = scaled.Y if weights is None else weighted(scaled, weights).Y
     features = options.inputs.from_samples(scaled.X, Y, scaled.w, options.fit_intercept)
+    inner = replace(options, inputs=None)
+    if _refines_inputs(options, more.get("mask")) and not has_missing(scaled):
+        fit, features = _refine_samples(replace(scaled, Y=Y), inner, features)
+        fit = fit.lifted(features).rescaled(scaled.x_unit, scaled.y_unit)
+        return (fit if weights is None else fit.unweighted(weights)), 0
     mapped = replace(scaled, X=features(scaled.X))
-    fit, n_dropped = fit_data(mapped, replace(options, inputs=None), weights, **more)
+    fit, n_dropped = fit_data(mapped, inner, weights, **more)
     return fit.lifted(features), n_dropped
+
+
+def _refines_inputs(options: LinearOptions, mask: np.ndarray | None) -> bool:
+    """Whether the directions of the input modes are refined together with the coefficients."""
+    structure = options.structure
+    return mask is None and isinstance(structure, MultilinearRank) and structure.refine
+
+
+def _refine_samples(
+    data: Samples, options: LinearOptions, features: InputMap
+) -> tuple[Fit, InputMap]:
+    """A fit of which the directions of the input modes are refined, in the units of scaled data."""
+    alpha = scaled_alpha(options.alpha, data.x_unit)
+    plain = replace(data, x_unit=1.0, y_unit=1.0)
+    options = replace(options, alpha=alpha, ignore_missing=False)
+
+    def moments_of(wanted: InputMap) -> CentredMoments:
+        found = CentredMoments.from_checked(wanted(data.X), data.Y, data.w)
+        return found.centred(options.fit_intercept)
+
+    def refit(wanted: InputMap) -> Fit:
+        return fit_data(replace(plain, X=wanted(data.X)), options)[0]
+
+    assert isinstance(options.structure, MultilinearRank)
+    return refine_inputs(
+        features,
+        moments_of,
+        refit,
+        alpha,
+        max_iter=options.structure.max_iter,
+        tol=options.structure.tol,
+    )
 
 
 def _fit_stream(data: Stream, options: LinearOptions, mask: np.ndarray | None) -> Fit:
@@ -164,15 +202,30 @@ def fit_moments(
     """
     structure = options.structure
     check_linear_moments(moments, structure, options.solver)
+
+    def solved(m: CentredMoments) -> Fit:
+        problem = whiten_moments(m, options.alpha, solver=options.solver)
+        found = structure.approximate(problem, m.n_features, mask)
+        return fit_approximation(problem, found, options.fit_intercept)
+
     with few_threads_for(moments.n_features * math.prod(moments.Sxy.shape)):
-        centred, features = moments.centred(options.fit_intercept), None
-        if options.inputs is not None:
-            features = options.inputs.from_moments(centred)
-            centred = features.moments(centred)
-        problem = whiten_moments(centred, options.alpha, solver=options.solver)
-        found = structure.approximate(problem, centred.n_features, mask)
-        fit = fit_approximation(problem, found, options.fit_intercept)
-        return (fit if features is None else fit.lifted(features)).rescaled(1.0, 1.0)
+        centred = moments.centred(options.fit_intercept)
+        if options.inputs is None:
+            return solved(centred).rescaled(1.0, 1.0)
+        features = options.inputs.from_moments(centred)
+        if _refines_inputs(options, mask):
+            assert isinstance(structure, MultilinearRank)
+            fit, features = refine_inputs(
+                features,
+                lambda wanted: wanted.moments(centred),
+                lambda wanted: solved(wanted.moments(centred)),
+                options.alpha,
+                max_iter=structure.max_iter,
+                tol=structure.tol,
+            )
+        else:
+            fit = solved(features.moments(centred))
+        return fit.lifted(features).rescaled(1.0, 1.0)
 
 
 def check_linear_moments(moments: CentredMoments, structure: Structure, solver: str) -> None:

@@ -1,0 +1,140 @@
+"""Alternating refinement of the directions that are kept of the input modes.
+
+A fit with lowered input ranks predicts with ``X x_1 P_1' ... x_q P_q'``. With all but one basis and
+the coefficients held fixed, the objective is quadratic in the remaining basis. So each basis in
+turn is set to the minimum, made orthonormal, and the coefficients are fitted again. A round is kept
+only where the objective has fallen, which makes the refinement monotone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from ..core.fit import Fit
+from ..core.input_map import InputMap
+from ..core.moments import CentredMoments
+from ..core.namespace import asarray_like, fix_signs, to_numpy
+from ..core.tensor import unfold
+
+__all__ = ["refine_inputs"]
+
+
+def refine_inputs(
+    features: InputMap,
+    moments_of: Callable[[InputMap], CentredMoments],
+    refit: Callable[[InputMap], Fit],
+    alpha: float,
+    *,
+    max_iter: int,
+    tol: float,
+) -> tuple[Fit, InputMap]:
+    """The best fit over alternating updates of the bases of the input modes.
+
+    Parameters
+    ----------
+    features : InputMap
+        Where to start.
+    moments_of : callable
+        From a map to the moments of its features, about the centres of the fit.
+    refit : callable
+        From a map to the fit to its features.
+    alpha : float
+        Penalty, in the units of the data.
+    max_iter : int
+        Largest number of rounds.
+    tol : float
+        The rounds end when one lowers the objective by no more than this share of it.
+
+    Returns
+    -------
+    fit : Fit
+        To the features; `n_iter` has the rounds of this refinement added.
+    features : InputMap
+    """
+    best, n_rounds = refit(features), 0
+    reduced = [
+        (block, k)
+        for block, bases in enumerate(features.bases)
+        if bases is not None
+        for k, U in enumerate(bases)
+        if U.shape[1] < U.shape[0]
+    ]
+    while reduced and n_rounds < max_iter:
+        n_rounds += 1
+        tried, fit = features, best
+        for block, k in reduced:
+            tried = _updated(tried, fit, block, k, moments_of, alpha)
+            fit = refit(tried)
+        gain = best.objective - fit.objective
+        if not gain > 0:
+            break
+        best, features = fit, tried
+        if gain <= tol * abs(best.objective):
+            break
+    return replace(best, n_iter=best.n_iter + n_rounds), features
+
+
+def _updated(
+    features: InputMap,
+    fit: Fit,
+    block: int,
+    k: int,
+    moments_of: Callable[[InputMap], CentredMoments],
+    alpha: float,
+) -> InputMap:
+    """The map with another basis of one mode: the best for these coefficients, orthonormal."""
+    bases, shape = features.bases[block], features.space.shapes[block]
+    assert bases is not None
+    ranks = tuple(U.shape[1] for U in bases)
+    whole = tuple(asarray_like(np.eye(shape[k]), U) if j == k else U for j, U in enumerate(bases))
+    wide = replace(features, bases=_with(features.bases, block, whole))
+    m = moments_of(wide)
+    start, stop = _place(wide, block)
+    W = to_numpy(fit.tucker.to_dense()).astype(float)
+    W = W.reshape(W.shape[0], -1)
+    own = _place(features, block)
+    # Coefficients of the block with mode k first: (r_k, others, D).
+    H = np.moveaxis(W[slice(*own)].reshape(*ranks, -1), k, 0).reshape(ranks[k], -1, W.shape[1])
+    sizes = tuple(shape[k] if j == k else r for j, r in enumerate(ranks))
+    order = np.moveaxis(np.arange(start, stop).reshape(sizes), k, 0).reshape(shape[k], -1)
+    Sxx, Sxy = to_numpy(m.Sxx), to_numpy(unfold(m.Sxy, 0))
+    others = np.r_[0:start, stop : Sxx.shape[0]]
+    target = Sxy[order.ravel()]
+    if others.size:
+        rest = np.delete(W, np.arange(*own), axis=0)
+        target = target - Sxx[np.ix_(order.ravel(), others)] @ rest
+    S = Sxx[np.ix_(order.ravel(), order.ravel())]
+    mk, b = order.shape
+    S = S.reshape(mk, b, mk, b)
+    K = np.einsum("abd,ced->abce", H, H)
+    normal = np.einsum("ibje,abce->iajc", S, K)
+    ridge = np.einsum("abcb->ac", K)
+    normal += alpha * np.einsum("ij,ac->iajc", np.eye(mk), ridge)
+    right = np.einsum("ibd,abd->ia", target.reshape(mk, b, -1), H)
+    size = mk * ranks[k]
+    solved = np.linalg.lstsq(_symmetric(normal.reshape(size, size)), right.ravel(), rcond=None)[0]
+    basis = np.linalg.qr(solved.reshape(mk, ranks[k]))[0]
+    basis = asarray_like(fix_signs(basis), bases[k])
+    changed = tuple(basis if j == k else U for j, U in enumerate(bases))
+    return replace(features, bases=_with(features.bases, block, changed))
+
+
+def _with(bases: tuple, block: int, own: tuple) -> tuple:
+    return (*bases[:block], own, *bases[block + 1 :])
+
+
+def _place(features: InputMap, block: int) -> tuple[int, int]:
+    """The first feature of a block, and the first one after it."""
+    sizes = [
+        features.space.columns(b).size if r is None else math.prod(r)
+        for b, r in enumerate(features.ranks)
+    ]
+    return sum(sizes[:block]), sum(sizes[: block + 1])
+
+
+def _symmetric(A: np.ndarray) -> np.ndarray:
+    return (A + A.T) / 2
