@@ -233,3 +233,44 @@ def test_what_cannot_be_drawn_is_refused(tmp_path):
     assert display.figure_ is fig
     assert display.names == [("dose",), ("tissue",), ("day",)]
     fig.savefig(tmp_path / "loadings.png")
+
+
+def test_pairs_are_input_directions_and_the_outputs_that_they_predict():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 4, 5)), rng.normal(size=(60, 3, 6))
+    X[:, 1, 2] = np.nan
+    model = HOLRR((3, 2, 2), missing_features="drop").fit(X, Y)
+    display = LoadingsDisplay.from_estimator(model, mode="pairs", n_components=2)
+    inputs, outputs = display.loadings
+    assert inputs.shape == (4, 5, 2)
+    assert outputs.shape == (3, 6, 2)
+    assert np.isnan(inputs[1, 2]).all()
+    # Rank-one terms with these patterns are the terms of the model.
+    scores = model.transform(X)
+    energy = np.sum(model.core_.reshape(3, -1) ** 2, axis=1)
+    order = np.argsort(-energy)[:2]
+    assert_allclose(display.shares[0], energy[order] / energy.sum())
+    for j, component in enumerate(order):
+        drawn = np.nansum(X * inputs[..., j], axis=(1, 2))
+        assert abs(np.corrcoef(drawn, scores[:, component])[0, 1]) > 1 - 1e-12
+        slope = np.tensordot(np.sign(drawn @ scores[:, component]), 1.0, 0)
+        term = np.einsum("ab,ia,jb->ij", model.core_[component], *model.factors_[1:])
+        assert_allclose(outputs[..., j], slope * term / np.linalg.norm(term), atol=1e-10)
+
+
+def test_pairs_of_several_blocks_have_a_row_each():
+    rng = np.random.default_rng(0)
+    X = {"field": rng.normal(size=(60, 4, 5)), "lags": rng.normal(size=(60, 3))}
+    model = LRR(2).fit(X, rng.normal(size=(60, 7)))
+    display = LoadingsDisplay.from_estimator(model, mode="pairs")
+    assert [U.shape for U in display.loadings] == [(4, 5, 2), (3, 2), (7, 2)]
+    assert display.names[0] == ("field: input1", "field: input2")
+
+
+def test_pairs_need_directions_and_at_most_two_modes():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 4, 5)), rng.normal(size=(60, 3, 2, 2))
+    with pytest.raises(ValueError, match=r"pairs.*RLS"):
+        LoadingsDisplay.from_estimator(RLS().fit(X, Y), mode="pairs")
+    with pytest.raises(ValueError, match=r"outputs have the modes"):
+        LoadingsDisplay.from_estimator(LRR(2).fit(X, Y), mode="pairs")

@@ -148,7 +148,7 @@ def grids_of_shape(input_shape: Any, n_features: int, found: tuple[Grid, ...]) -
     grids = []
     for name, shape in shapes.items():
         sizes = (shape,) if isinstance(shape, Integral) else tuple(shape)
-        if not all(isinstance(m, Integral) and m > 0 for m in sizes):
+        if not all(isinstance(m, Integral) and int(m) > 0 for m in sizes):
             raise ValueError(f"input_shape must hold sizes, ints from 1 on; got {input_shape!r}.")
         grids.append(unnamed_grid(sizes, name))
     n_cells = sum(math.prod(grid.shape) for grid in grids)

@@ -59,8 +59,9 @@ def group_data(
         if squares_keep_digits(total, float(model.alpha)):
             found.parts = parts
     if found.parts is not None and found.features is None:
-        named = {"feature_names": names.features, "labels": names.labels}
-        found.parts = [replace(part, **named) for part in found.parts]
+        found.parts = [
+            replace(part, feature_names=names.features, labels=names.labels) for part in found.parts
+        ]
     return found
 
 

@@ -109,9 +109,9 @@ def _block_ranks(rank: Any, grid: Grid) -> Ranks:
     for r, m, dim in zip(wanted, grid.shape, grid.dims, strict=True):
         if r is None:
             r = m
-        if not isinstance(r, Integral) or isinstance(r, bool) or r < 1:
+        if not isinstance(r, Integral) or isinstance(r, bool) or int(r) < 1:
             raise ValueError(f"input_rank has {r!r} for mode {dim!r}; ranks are ints from 1 on.")
-        if r > m and not isinstance(rank, Integral):
+        if int(r) > m and not isinstance(rank, Integral):
             raise ValueError(
                 f"input_rank has {r} for mode {dim!r} of {where}, whose size is {m}; ranks are at "
                 f"most the size of their mode."

@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -201,17 +202,17 @@ def _errors_of_all(
     data: FoldData, fold: int, whole: InputDesign | None, alphas: np.ndarray
 ) -> np.ndarray:
     """Ridge errors of all inputs of a fold, at all penalties."""
-    parts = data.moments(fold) or data.samples(fold)
-    assert parts is not None
+    parts: Any = data.moments(fold) or data.samples(fold)
     if whole is not None:
         features = features_of_fold(data, fold, whole)
-        parts = tuple(
+        parts = [
             features.moments(part)
             if isinstance(part, CentredMoments)
             else replace(part, X=features(part.X))
             for part in parts
-        )
-    return ridge_errors(data, *parts, alphas)
+        ]
+    seen, unseen = parts
+    return ridge_errors(data, seen, unseen, alphas)
 
 
 class _Exploration:

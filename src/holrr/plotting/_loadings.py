@@ -89,6 +89,8 @@ class LoadingsDisplay:
         mode : int, str or pair of them, optional
             Number or name of a mode, 0 being the input mode; of a pair of output modes, latitude
             and longitude for instance, joint directions are drawn as maps. All modes by default.
+            With "pairs", coupled patterns: above, the input directions (one row for each block of
+            the inputs), and below each of them the pattern of the outputs that it predicts.
         n_components : int, default=3
             How many directions of each to draw, at most.
         mode_names : sequence of p + 1 strings, optional
@@ -100,8 +102,11 @@ class LoadingsDisplay:
         if n_components < 1:
             raise ValueError(f"n_components must be at least 1; got {n_components}.")
         names = style.names_of(estimator, mode_names, len(estimator.tucker_.shape))
-        every = range(len(names)) if mode is None else [mode]
-        rows = [_row(estimator, _modes(m, names), names, n_components) for m in every]
+        if isinstance(mode, str) and mode == "pairs":
+            rows = _pairs(estimator, names, n_components)
+        else:
+            every = range(len(names)) if mode is None else [mode]
+            rows = [_row(estimator, _modes(m, names), names, n_components) for m in every]
         keys = ("loadings", "shares", "coordinates", "names")
         display = cls(**dict(zip(keys, map(list, zip(*rows, strict=True)), strict=True)))
         return display.plot(fig=fig)
@@ -219,21 +224,100 @@ def _row(model: Any, modes: tuple[int, ...], names: Sequence[str], n: int) -> tu
     axes = [(names[m], mode_coordinates(model, m)) for m in modes]
     if modes == (0,):
         axes = _input_axes(model) or axes
+        if not _is_kernel(model):
+            blocks = whole_axes(U, model.labels_, model.n_features_in_)
+            U = np.concatenate([block.reshape(-1, U.shape[1]) for block in blocks])
+            U = U if model.labels_ is None or model.labels_.cells is None else U[_cells(model)]
+    return _panels(U, share, axes)
+
+
+def _cells(model: Any) -> np.ndarray:
+    """The cells in the order of the columns, unless they are drawn as a map."""
+    n_cells = sum(math.prod(grid.shape) for grid in model.labels_.inputs)
+    return np.arange(n_cells) if _input_axes(model) else model.labels_.cells
+
+
+def _panels(
+    U: np.ndarray, share: np.ndarray, axes: list[tuple[str, np.ndarray]]
+) -> tuple[Any, ...]:
+    """A row of panels: loadings over one axis or two, shares, coordinates and names."""
     axes = [axis for axis in axes if axis[1].size > 1] or axes[:1]  # a map of one row is a curve
-    if modes == (0,) and not hasattr(getattr(model, "best_estimator_", model), "X_fit_"):
-        U = np.concatenate(
-            [
-                part.reshape(-1, part.shape[-1])
-                for part in whole_axes(U, model.labels_, model.n_features_in_)
-            ]
-        )
     U = U.reshape(*(x.size for _, x in axes), -1)
     return U, share, tuple(x for _, x in axes), tuple(name for name, _ in axes)
 
 
+def _pairs(model: Any, names: Sequence[str], n: int) -> list[tuple[Any, ...]]:
+    """Coupled patterns: directions of each block of the inputs, and what they predict.
+
+    Pair j is column j of the first factor, whose scores `transform` gives, and slice j of the core,
+    mapped to the outputs.
+    """
+    first = model.tucker_.factors[0]
+    if first is None or _is_kernel(model):
+        raise ValueError(
+            f"mode='pairs' needs input directions, which {type(model).__name__} does not have; use "
+            f"LRR, HOLRR or their searches."
+        )
+    core, factors = _in_units_of_energy(model)
+    energy = np.sum(core.reshape(core.shape[0], -1) ** 2, axis=1)
+    if not energy.any():
+        raise ValueError("the coefficients are zero: there are no directions to draw.")
+    order = np.argsort(-energy, kind="stable")[: min(n, int(np.sum(energy > 1e-14 * energy.max())))]
+    share, outputs = energy[order] / energy.sum(), tuple(range(1, core.ndim))
+    U = to_numpy(factors[0])[:, order]
+    V = multi_mode_product(core[order], [None, *factors[1:]])
+    V = np.moveaxis(V, 0, -1)
+    sign = np.sign(_largest(U))  # of the inputs positive; the outputs follow
+    U, V = U * sign, V * sign
+    V = np.where(_seen(model, outputs)[..., None], V, np.nan) if outputs else V
+    labels = getattr(model, "labels_", None)
+    grids = labels.inputs if labels is not None and labels.inputs else (None,)
+    rows = []
+    for grid, block in zip(grids, whole_axes(U, labels, model.n_features_in_), strict=True):
+        if grid is None:
+            axes = [(names[0], mode_coordinates(model, 0))]
+        else:
+            axes = [(_in_block(dim, grid), grid.coordinate(k)) for k, dim in enumerate(grid.dims)]
+            axes = axes or [(str(grid.name), np.array([str(grid.name)]))]
+        rows.append(_drawable(_unit(block), share, axes, "inputs"))
+    axes = [(names[m], mode_coordinates(model, m)) for m in outputs] or [("output", np.arange(1))]
+    return [*rows, _drawable(_unit(V), share, axes, "outputs")]
+
+
+def _in_block(dim: str, grid: Any) -> str:
+    return dim if grid.name is None else f"{grid.name}: {dim}"
+
+
+def _drawable(
+    U: np.ndarray, share: np.ndarray, axes: list[tuple[str, np.ndarray]], what: str
+) -> tuple[Any, ...]:
+    long = [name for name, x in axes if x.size > 1]
+    if len(long) > 2:
+        raise ValueError(
+            f"mode='pairs' draws curves and maps, but the {what} have the modes {long}. "
+            f"model.to_xarray() has all patterns with their coordinates."
+        )
+    return _panels(U, share, axes)
+
+
+def _unit(U: np.ndarray) -> np.ndarray:
+    """Patterns of unit length."""
+    length = np.sqrt(np.nansum(U.reshape(-1, U.shape[-1]) ** 2, axis=0))
+    return U / np.where(length > 0, length, 1.0)
+
+
+def _largest(U: np.ndarray) -> np.ndarray:
+    """The entry of largest modulus of each column."""
+    return U[np.argmax(np.abs(U), axis=0), np.arange(U.shape[1])]
+
+
+def _is_kernel(model: Any) -> bool:
+    return hasattr(getattr(model, "best_estimator_", model), "X_fit_")
+
+
 def _input_axes(model: Any) -> list[tuple[str, np.ndarray]]:
     """Names and coordinates along the input mode where it is no plain list of features."""
-    if hasattr(getattr(model, "best_estimator_", model), "X_fit_"):
+    if _is_kernel(model):
         return [("kernel centre", np.arange(model.tucker_.shape[0]))]
     grids: Any = getattr(getattr(model, "labels_", None), "inputs", ())
     if len(grids) != 1 or len(grids[0].dims) < 2:
