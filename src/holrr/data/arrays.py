@@ -75,21 +75,21 @@ def check_kind(A: Any, name: str) -> None:
 # ---------------------------------------------------------------- arrays
 
 
-def check_inputs(X: Any) -> Array:
+def check_inputs(X: Any, name: str = "X") -> Array:
     """`X` as a floating-point matrix (n_samples, n_features), in the library it came in."""
     if _is_plain(X) and X.ndim == 2:
         pass
     elif _is_foreign(X):
-        X = _check_foreign(X, "X")
+        X = _check_foreign(X, name)
         if X.ndim != 2:
             raise ValueError(
-                f"Expected 2D array for X, of shape (n_samples, n_features); got shape "
+                f"Expected 2D array for {name}, of shape (n_samples, n_features); got shape "
                 f"{tuple(X.shape)}. Reshape your data."
             )
-        _check_not_empty(X, "X")
+        _check_not_empty(X, name)
     else:
-        X = _check_array(X, "X")
-    check_finite(X, "X")
+        X = _check_array(X, name)
+    check_finite(X, name)
     return X
 
 

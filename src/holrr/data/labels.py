@@ -18,8 +18,9 @@ from sklearn.utils.validation import validate_data
 
 from .arrays import comes_from
 
-__all__ = ["Grid", "Labels", "check_features", "check_rows", "features_of", "free"]
-__all__ += ["mode_coordinates", "mode_names", "name_by_hand", "plain", "row_index", "same"]
+__all__ = ["Grid", "Labels", "check_features", "check_rows", "differing_axis", "features_of"]
+__all__ += ["first_difference", "free", "mode_coordinates", "mode_names", "name_by_hand"]
+__all__ += ["other_features", "out_of_order", "plain", "row_index", "same"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,8 @@ class Grid:
     >>> grid = Grid(("lat", "lon"), (1, 2), {"lat": (("lat",), np.array([50.0]), {})})
     >>> grid.entries(), grid.coordinate(0), grid.is_like(grid)
     (['lat=50.0,lon[0]', 'lat=50.0,lon[1]'], array([50.]), True)
+    >>> grid.is_labelled(0), grid.is_labelled(1), grid.is_transposed(Grid(("lon", "lat"), (2, 1)))
+    (True, False, True)
     """
 
     dims: tuple[str, ...] = ()
@@ -71,6 +74,16 @@ class Grid:
         if len(parts) == 1:
             return parts[0]
         return np.array([" / ".join(map(str, entry)) for entry in zip(*parts, strict=True)])
+
+    def is_labelled(self, axis: int) -> bool:
+        """Whether the entries of an axis have labels rather than positions alone."""
+        return self.dims[axis] in self.coords or self.dims[axis] in self.levels
+
+    def is_transposed(self, other: Grid) -> bool:
+        """Whether the axes have the same names in another order."""
+        return self.dims != other.dims and sorted(map(str, self.dims)) == sorted(
+            map(str, other.dims)
+        )
 
     def is_like(self, other: Grid) -> bool:
         """Whether axes and their entries have the same labels, be they integers or floats."""
@@ -221,6 +234,53 @@ def _all_equal(a: np.ndarray, b: np.ndarray) -> bool:
     )
 
 
+def out_of_order(a: Any, b: Any) -> int | None:
+    """Position of the first difference between labels that are the same but for their order.
+
+    None where the labels are in the same order, and where they are not the same ones.
+
+    Examples
+    --------
+    >>> out_of_order(["x", "y", "z"], ["x", "z", "y"])
+    1
+    """
+    one, other = list(map(str, a)), list(map(str, b))
+    if one == other or sorted(one) != sorted(other):
+        return None
+    return next(k for k, (p, q) in enumerate(zip(one, other, strict=True)) if p != q)
+
+
+def first_difference(a: Any, b: Any, one: str = "one", other: str = "the other") -> str:
+    """Where two sequences of labels differ first, in words."""
+    if len(a) != len(b):
+        return f"{one} has {len(a)} labels and {other} {len(b)}"
+    k = next(i for i, pair in enumerate(zip(a, b, strict=True)) if not same(*pair))
+    # As Python shows them, not as NumPy does.
+    p, q = (v.item() if isinstance(v, np.generic) else v for v in (a[k], b[k]))
+    return f"at position {k} {one} has {p!r} and {other} {q!r}"
+
+
+def differing_axis(a: Grid, b: Grid) -> int | None:
+    """The first axis along which two arrays must not be paired by position, or None.
+
+    Axes of the same name must have the same labels. Axes of different names, such as those that
+    the columns of a table are given, must not have the same labels in another order. Positions are
+    no labels.
+    """
+    if len(a.dims) != len(b.dims):
+        return None
+    for k, (one, other) in enumerate(zip(a.dims, b.dims, strict=True)):
+        if not (a.is_labelled(k) and b.is_labelled(k)):
+            continue
+        values = a.coordinate(k), b.coordinate(k)
+        if one == other and not same(*values):
+            return k
+        counted = any(same(v, np.arange(v.size)) for v in values)
+        if one != other and not counted and out_of_order(*values) is not None:
+            return k
+    return None
+
+
 def plain(values: Any) -> np.ndarray:
     """A copy of the values of a coordinate, with text as NumPy's own: objects only where needed."""
     values = np.array(values)
@@ -268,6 +328,22 @@ def check_features(estimator: BaseEstimator, X: Any, inputs: Sequence[Grid] = ()
     validate_data(estimator, X, skip_check_array=True, reset=False)
 
 
+def other_features(a: Any, b: Any, one: str = "one", other: str = "the other") -> str | None:
+    """How the names of features differ, in words; None where they may be paired by position.
+
+    Features without names (None) agree with any, unless the others are their numbers in another
+    order.
+    """
+    if a is None and b is None:
+        return None
+    names = a if b is None else b
+    counted = list(map(str, range(len(names))))
+    p, q = (counted if v is None else list(map(str, v)) for v in (a, b))
+    named = a is not None and b is not None
+    differ = p != q if named else out_of_order(p, q) is not None
+    return first_difference(p, q, one, other) if differ else None
+
+
 def _refuse_mapping(X: Any) -> None:
     if isinstance(X, Mapping) and not hasattr(X, "shape"):
         raise TypeError(f"X must be an array of numbers; got a {type(X).__name__}.")
@@ -282,9 +358,9 @@ def _check_order(estimator: Any, found: list[str], inputs: Sequence[Grid]) -> No
     """Refuse labels of the fit in another order, counted ones of a fit without names included."""
     names = getattr(estimator, "feature_names_in_", None)
     known = list(map(str, range(estimator.n_features_in_) if names is None else names))
-    if found == known or sorted(found) != sorted(known):
+    k = out_of_order(found, known)
+    if k is None:
         return
-    k = next(i for i, (a, b) in enumerate(zip(known, found, strict=True)) if a != b)
     right = "X.sort_index(axis=1)" if names is None else "X[model.feature_names_in_]"
     right = f"of a table, {right}"
     if inputs:
@@ -345,7 +421,7 @@ def row_index(A: Any, sample_dim: str | None = None) -> Any:
     if comes_from(A, "pandas"):
         return getattr(A, "index", None)
     if comes_from(A, "xarray") and A.dims:
-        return A.indexes.get(next(iter(A.dims)) if sample_dim is None else sample_dim)
+        return A.indexes.get(sample_dim if sample_dim in A.dims else next(iter(A.dims)))
     return None
 
 

@@ -32,12 +32,12 @@ from .arrays import (
     take,
     weights_of,
 )
-from .labels import Labels, check_features, features_of
+from .labels import Labels, check_features, features_of, other_features
 from .scores import Errors, check_scored, errors_of
 from .unlabel import Unlabelled, dimension_of_inputs, unlabel, unlabel_inputs
 
 __all__ = ["Names", "Samples", "names_of_moments", "open_data", "score_errors", "validate"]
-__all__ += ["validate_inputs"]
+__all__ += ["validate_inputs", "validate_points"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +216,32 @@ def validate_inputs(estimator: BaseEstimator, X: Any) -> Array:
     X, inputs = unlabel_inputs(X, dim, labels.inputs)
     checked = X if is_dask(X) else check_inputs(X)
     check_features(estimator, X, inputs)
+    return checked
+
+
+def validate_points(points: Any, names: Names, name: str) -> Array:
+    """Inputs beside those of a fit, such as landmarks, checked and without their labels.
+
+    Parameters
+    ----------
+    points : array of shape (n_points, n_features)
+    names : Names
+        Of the inputs of the fit, with which those of the points must agree.
+    name : str
+        The argument that the points are.
+    """
+    labels = names.labels or Labels()
+    dim = dimension_of_inputs(points, labels) if comes_from(points, "xarray") else None
+    points, inputs = unlabel_inputs(points, dim, labels.inputs)
+    checked = check_inputs(points, name)
+    n_features, found = features_of(points, inputs)
+    if n_features != names.n_features:
+        raise ValueError(
+            f"{name} must have as many columns as X, {names.n_features}; got {n_features}."
+        )
+    differ = other_features(found, names.features, "it", "X")
+    if differ is not None:
+        raise ValueError(f"{name} has other features than X: {differ}. Put them in the order of X.")
     return checked
 
 

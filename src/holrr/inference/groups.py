@@ -17,11 +17,13 @@ from ..core.moments import merge_others
 from ..core.namespace import to_numpy
 from ..core.spectral import squares_keep_digits
 from ..data.arrays import ignores_missing
+from ..data.labels import Labels
+from ..data.unlabel import unlabel_output_weight
 from ..data.validation import Names, Samples
 from ..kernel.estimators import KernelRegressor
 from ..kernel.fit import fit_landmarks, fit_samples
 from ..linear.estimators import LinearRegressor
-from ..linear.fit import fit_data, fit_moments, output_weights
+from ..linear.fit import fit_data, fit_moments, weigh_outputs
 from ..missing.fit import has_missing
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
@@ -32,15 +34,19 @@ __all__ = ["Groups", "group_data"]
 _N_FOLDS = 5
 
 
-def group_data(model: Any, data: Samples | Stream, n_groups: int, groups: Any) -> Groups:
+def group_data(
+    model: Any, data: Samples | Stream, names: Names, n_groups: int, groups: Any
+) -> Groups:
     """Validated data in groups, in the form that a model can be fitted to."""
     w = data.w if isinstance(data, Samples) else data.weights
     labels = _labels(data.n_samples, None if w is None else to_numpy(w), n_groups, groups)
     given = None if groups is None else np.asarray(groups)
-    found, n, grams = Groups(data, labels, given), labels.max() + 1, _response_grams(model)
+    found, n, grams = Groups(data, labels, given, names), labels.max() + 1, _response_grams(model)
     if getattr(model, "_uses_landmarks", False):
-        fitted = hasattr(model, "tucker_")
-        found.features = model._features_so_far() if fitted else model._draw_features(data)
+        draw = model._draw_features
+        found.features = (
+            model._features_so_far(names) if hasattr(model, "tucker_") else draw(data, names)
+        )
         found.parts = found.features.fold_moments(data, labels, n, grams)
     elif isinstance(data, Stream):
         found.parts = data.fold_moments(labels, n, grams)
@@ -103,6 +109,8 @@ class Groups:
     # The group of each sample, or -1, and what was given for it, for the splitters of a search.
     labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     groups: np.ndarray | None = None
+    # Names of the data, by which weights of outputs are paired with modes.
+    names: Names | None = None
     # Moments of each group, of the inputs or of their features; else it is samples that are fitted.
     parts: Sequence[Moments] | None = None
     features: Any = None
@@ -134,9 +142,9 @@ class Groups:
                 "kernel='precomputed' has no inputs whose samples could be left out; pass X and a "
                 "kernel."
             )
-        yield _fit_samples(model, self.some(self.labels >= 0), mask, pilot)
-        for rows in self._others():
-            yield _fit_samples(model, self.some(rows), mask, pilot)
+        labels = None if self.names is None else self.names.labels
+        for rows in (self.labels >= 0, *self._others()):
+            yield _fit_samples(model, self.some(rows), labels, mask, pilot)
 
     def searches(self, model: Any) -> Iterator[Any]:
         """A whole search again, without each of the groups in turn."""
@@ -171,6 +179,9 @@ class Groups:
         groups = None if isinstance(model.cv, Integral) else self.groups
         if hasattr(model, "landmarks_"):  # they stay where they are
             search.set_params(landmarks=model.landmarks_, n_components=None)
+        if getattr(model, "output_weight", None) is not None and self.names is not None:
+            weight = unlabel_output_weight(model.output_weight, self.names.labels)
+            search.set_params(output_weight=weight)
         for rows in self._others():
             some, of_some = self.some(rows), None if groups is None else groups[rows]
             yield clone(search).fit(some.X, some.Y, some.w, groups=of_some)
@@ -192,15 +203,15 @@ def _response_grams(model: Any) -> bool:
     return getattr(model, "subspaces", "fitted") == "response"
 
 
-def _fit_samples(model: Any, data: Samples, mask: np.ndarray | None, pilot: Any) -> Any:
+def _fit_samples(
+    model: Any, data: Samples, labels: Labels | None, mask: np.ndarray | None, pilot: Any
+) -> Any:
     """A clone of the model, fitted to samples."""
     new, names = clone(model), Names(data.n_features)
     if isinstance(new, LinearRegressor):
-        labels = getattr(model, "labels_", None)
-        weights = None
-        if new.output_weight is not None:
-            weights = output_weights(new.output_weight, data, labels)
-        fit, n_dropped = fit_data(data, new._options(), weights, mask=mask, pilot=pilot)
+        options = new._options()
+        data, weights = weigh_outputs(new.output_weight, data, labels, options.ignore_missing)
+        fit, n_dropped = fit_data(data, options, weights, mask=mask, pilot=pilot)
         return new._assign_fit(fit, names, n_dropped)
     if isinstance(new, KernelRegressor):
         fit = fit_samples(data, new._kernel_function(), new._options(), mask)

@@ -132,7 +132,7 @@ def standard_errors(
         stream = not is_kernel or final._uses_landmarks
         fresh = clone(final)
         data, names = validate(fresh, X, y, sample_weight, groups=groups, stream=stream)
-        grouped = group_data(final, data, int(n_groups), groups)
+        grouped = group_data(final, data, names, int(n_groups), groups)
     named = clone(final)
     vars(named).update(names.attributes())
     at = None if predict_at is None else validate_inputs(named, predict_at)

@@ -19,8 +19,7 @@ from ..core.fit import Fit
 from ..core.namespace import Array, row_blocks, to_device_of, to_numpy
 from ..core.spectral import check_moments
 from ..core.tensor import Tucker
-from ..data.arrays import check_inputs
-from ..data.validation import Names, Samples, validate
+from ..data.validation import Names, Samples, validate, validate_points
 from ..linear.estimators import DATA_CONSTRAINTS, MULTILINEAR_CONSTRAINTS, check_batch
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
@@ -113,7 +112,7 @@ class KernelRegressor(TensorRegressor):
             assert isinstance(data, Samples)
             fit = fit_samples(data, self._kernel_function(), options)
             return self._assign_fit(fit, names, inputs=data.X)
-        features, y_unit = self._draw_features(data), 1.0
+        features, y_unit = self._draw_features(data, names), 1.0
         if isinstance(data, Samples):
             data = data.scaled(inputs=False)
             y_unit = data.y_unit
@@ -151,7 +150,9 @@ class KernelRegressor(TensorRegressor):
         """
         data, names, seen = check_batch(self, X, y, sample_weight)
         options = self._options()
-        features = self._draw_features(data) if seen is None else self._features_so_far()
+        features = (
+            self._draw_features(data, names) if seen is None else self._features_so_far(names)
+        )
         moments = features.moments(data, options.structure.needs_response_grams)
         moments = moments if seen is None else seen + moments
         check_moments(moments, self.solver)
@@ -239,9 +240,9 @@ class KernelRegressor(TensorRegressor):
     def _kernel_function(self) -> KernelFunction:
         return kernel_function(self._kernel_spec())
 
-    def _draw_features(self, data: Samples | Stream) -> Landmarks:
+    def _draw_features(self, data: Samples | Stream, names: Names) -> Landmarks:
         points = choose_landmarks(
-            data, self.kernel, self.n_components, self.landmarks, self.random_state
+            data, names, self.kernel, self.n_components, self.landmarks, self.random_state
         )
         return Landmarks.of(self._kernel_function(), points)
 
@@ -250,7 +251,7 @@ class KernelRegressor(TensorRegressor):
         _, s, Q = self._features
         return Landmarks(self._kernel_function(), self.X_fit_, s, Q)
 
-    def _features_so_far(self) -> Landmarks:
+    def _features_so_far(self, names: Names) -> Landmarks:
         """The features of the batches before, whose kernel must be the same."""
         for name, before in self._features[0].items():
             value = getattr(self, name)
@@ -260,7 +261,9 @@ class KernelRegressor(TensorRegressor):
                     f"{name}={before!r}. Set it back, or start anew with fit or a clone."
                 )
         points, given = to_numpy(self.X_fit_), self.landmarks
-        if given is not None and not np.array_equal(to_numpy(check_inputs(given)), points):
+        if given is not None:
+            given = to_numpy(validate_points(given, names, "landmarks"))
+        if given is not None and not np.array_equal(given, points):
             raise ValueError(
                 "partial_fit cannot continue with other landmarks than those of the batches "
                 "before. Set them back, or start anew with fit or a clone."

@@ -101,7 +101,9 @@ class KernelSearch(Search):
         }
         if self._uses_landmarks:
             kernel, given = specs[0]["kernel"], self.landmarks
-            points = choose_landmarks(data, kernel, self.n_components, given, self.random_state)
+            points = choose_landmarks(
+                data, names, kernel, self.n_components, given, self.random_state
+            )
             folds = landmark_folds(data, splits, specs, points, **details)
         else:
             assert isinstance(data, Samples)
@@ -112,7 +114,7 @@ class KernelSearch(Search):
         if isinstance(data, Samples) and points is None:
             model._assign_fit(found.fit, names, inputs=data.X)
         else:
-            model._assign_fit(found.fit, names, features=model._draw_features(data))
+            model._assign_fit(found.fit, names, features=model._draw_features(data, names))
         found.results["kernels"] = specs
         attributes = search_attributes(found, model, folds.y_unit)
         attributes["n_iter_"] = vars(model).get("n_iter_")

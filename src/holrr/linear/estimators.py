@@ -26,8 +26,8 @@ from .fit import (
     LinearOptions,
     fit_data,
     fit_moments,
-    output_weights,
     refuse_output_weight,
+    weigh_outputs,
 )
 
 __all__ = ["DATA_CONSTRAINTS", "HOLRR", "LINEAR_CONSTRAINTS", "LRR", "MULTILINEAR_CONSTRAINTS"]
@@ -102,10 +102,11 @@ class LinearRegressor(TensorRegressor):
         """
         warn_renamed(self)
         data, names = validate(self, X, y, sample_weight)
-        weights = None
-        if self.output_weight is not None:
-            weights = output_weights(self.output_weight, data, names.labels)
-        fit, n_dropped = fit_data(data, self._options(), weights)
+        options = self._options()
+        data, weights = weigh_outputs(
+            self.output_weight, data, names.labels, options.ignore_missing
+        )
+        fit, n_dropped = fit_data(data, options, weights)
         return self._assign_fit(fit, names, n_dropped if isinstance(data, Samples) else None)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -396,7 +397,9 @@ class HOLRR(LinearRegressor):
         `lower_bound_`. See docs/missing.md.
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
         Weights of the outputs in the error (and the penalty): one vector, or None, for each output
-        mode, or an array that is the product of such vectors.
+        mode, or an array that is the product of such vectors. A DataArray weighs the modes that
+        are its dimensions. Zeros in an array need not be a product with ``missing="ignore"``: they
+        leave outputs out as if these had never been observed (see docs/missing.md).
     output_shape : tuple of int, optional
         For flat outputs: ``(d1, ..., dp)`` of a y, and of predictions, with shape (n_samples, D).
     sample_dim : str, optional

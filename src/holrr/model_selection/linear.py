@@ -31,8 +31,8 @@ from ..linear.estimators import (
 from ..linear.fit import (
     LinearOptions,
     fit_data,
-    output_weights,
     refuse_output_weight,
+    weigh_outputs,
     weighted,
 )
 from ..missing.fit import check_no_infinity, has_missing
@@ -245,11 +245,8 @@ class LinearSearch(Search):
             refuse_output_weight(self.output_weight, "data that are read in blocks")
             folds = self._stream_folds(data, groups)
             return self._assign_search(run_search(folds, options, self._fit_options), names)
-        weights = None
-        if self.output_weight is not None:
-            weights = output_weights(self.output_weight, data, names.labels)
-            data = weighted(data, weights)
-        data = data.scaled()
+        data, weights = weigh_outputs(self.output_weight, data, names.labels, ignores_missing(self))
+        data = (data if weights is None else weighted(data, weights)).scaled()
         splits = split(data, self.cv, groups) if self.criterion == "cv" else []
         if ignores_missing(self) and has_missing(data):
             check_no_infinity(data)
@@ -642,7 +639,9 @@ class HOLRRCV(LinearSearch):
         docs/missing.md).
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
         Weights of the outputs in fits and held-out errors: one vector, or None, for each output
-        mode, or an array that is the product of such vectors.
+        mode, or an array that is the product of such vectors. A DataArray weighs the modes that
+        are its dimensions. Zeros in an array need not be a product with ``missing="ignore"``: they
+        leave outputs out as if these had never been observed (see docs/missing.md).
     n_jobs : int or None, default=None
         Number of folds that run at a time, each with a share of the threads. None for as many as
         the linear algebra has threads.
