@@ -71,11 +71,21 @@ def _array(xr: Any, grid: Grid, dim: str, rows: dict[str, Any], out: Any) -> Any
     found = xr.DataArray(
         out,
         dims=(*leading, *grid.dims),
-        coords={**(rows if leading else {}), **deepcopy(grid.coords)},
+        coords={**(rows if leading else {}), **_coordinates(grid)},
         name=grid.name,
         attrs=deepcopy(grid.attrs),
     )
     return found.set_index(grid.levels) if grid.levels else found
+
+
+def _coordinates(grid: Grid) -> dict[str, Any]:
+    """Coordinates as xarray takes them: labels of pandas as an index, which keeps their kind."""
+    found = deepcopy(grid.coords)
+    for name, (dims, values, *attrs) in found.items():
+        if values.dtype == object and values.size and comes_from(values.flat[0], "pandas"):
+            index = import_module("pandas").Index(values.tolist())
+            found[name] = (dims, index, *attrs)
+    return found
 
 
 def _rows(labels: Labels, X: Any) -> tuple[str, dict[str, Any]]:
@@ -149,7 +159,8 @@ def to_xarray(model: Any) -> Any:
         found[free(f"factor_{names[k]}", taken)] = ((*grid.dims, ranks[k]), values)
     if hasattr(model, "cv_results_"):
         found[free("mean_mse", taken)] = _surface(model, names, coords, taken)
-    return xr.Dataset(found, coords=deepcopy(coords), attrs={"model": repr(model)})
+    coords = _coordinates(Grid(coords=coords))
+    return xr.Dataset(found, coords=coords, attrs={"model": repr(model)})
 
 
 def _input_axes(model: Any, labels: Labels, names: tuple[str, ...], coords: dict[str, Any]) -> Grid:
