@@ -138,7 +138,36 @@ def test_flat_outputs_equal_those_of_the_tensor(row):
     flat, tensor = row.make(output_shape=SHAPE).fit(X, Y.reshape(40, -1)), row.make().fit(X, Y)
     assert_array_equal(flat.predict(X), tensor.predict(X).reshape(40, -1))
     assert flat.score(X, Y.reshape(40, -1)) == tensor.score(X, Y)
-    assert np.shape(flat.intercept_) == SHAPE
+
+
+def test_coefficients_intercept_and_noise_are_flat_with_output_shape(row, tmp_path):
+    """As scikit-learn, and SHAP's LinearExplainer, expect them; files do not change this."""
+    X, Y = toy()
+    tensor = row.make().fit(X, Y)
+    model = row.make(output_shape=SHAPE).fit(X, Y.reshape(40, -1))
+    model.save(tmp_path / "model.holrr")
+    for flat in (model, holrr.load(tmp_path / "model.holrr"), pickle.loads(pickle.dumps(model))):
+        assert_array_equal(flat.intercept_, tensor.intercept_.ravel())
+        if row.has_noise:
+            assert_array_equal(flat.noise_, tensor.noise_.ravel())
+        if hasattr(flat, "coef_"):
+            assert flat.coef_.shape == (12, 5)
+            row.near(X @ flat.coef_.T + flat.intercept_, flat.predict(X))
+        if hasattr(flat, "dual_coef_"):
+            assert_array_equal(flat.dual_coef_, tensor.dual_coef_.reshape(-1, 12))
+        flat.intercept_ = flat.intercept_ + 1.0  # as scikit-learn's may be replaced
+        assert_allclose(flat.predict(X), tensor.predict(X).reshape(40, -1) + 1.0)
+
+
+def test_prediction_spread_and_intervals_do_not_depend_on_output_shape(row):
+    X, Y = toy()
+    flat, tensor = row.make(output_shape=SHAPE).fit(X, Y.reshape(40, -1)), row.make().fit(X, Y)
+    if row.has_noise:
+        for a, b in zip(flat.predict(X, True), tensor.predict(X, True), strict=True):
+            assert_array_equal(a, b.reshape(40, -1))
+    if row.has_intervals:
+        for a, b in zip(flat.predict_interval(X), tensor.predict_interval(X), strict=True):
+            assert_array_equal(a, b.reshape(40, -1))
 
 
 def test_files_keep_flat_outputs(row, tmp_path):

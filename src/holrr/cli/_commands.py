@@ -207,7 +207,7 @@ def _predict(options: argparse.Namespace) -> None:
     with _told("predict"):
         parts = _parts(options, model, X)
         write(options.output, parts, model, layouts(options)[0])
-    n, shape = n_samples(parts[""], None), tuple(np.shape(model.intercept_))
+    n, shape = n_samples(parts[""], None), tuple(model.tucker_.shape[1:])
     print(f"{n} predictions of shape {shape} saved to {options.output}")
 
 

@@ -177,7 +177,7 @@ def mode_names(model: Any) -> tuple[str, ...]:
     labels: Labels = getattr(model, "labels_", None) or Labels()
     first = labels.inputs[0].dims[0] if _is_one_axis(labels.inputs) else "feature"
     if labels.outputs is None:
-        return (first, *(f"mode{i}" for i in range(1, 1 + np.ndim(model.intercept_))))
+        return (first, *(f"mode{i}" for i in range(1, len(model.tucker_.shape))))
     dims = labels.outputs.dims
     return (first if first not in dims else free("feature", dims), *dims)
 
@@ -199,7 +199,7 @@ def mode_coordinates(model: Any, mode: int) -> np.ndarray:
         return np.arange(model.n_features_in_) if names is None else names
     if labels.outputs is not None:
         return labels.outputs.coordinate(mode - 1)
-    return np.arange(np.shape(model.intercept_)[mode - 1])
+    return np.arange(model.tucker_.shape[mode])
 
 
 def _is_one_axis(inputs: Sequence[Grid]) -> bool:

@@ -136,13 +136,13 @@ def to_xarray(model: Any) -> Any:
     """What a fitted model has found, as a Dataset; see `TensorRegressor.to_xarray`."""
     xr = need("xarray", "to_xarray needs xarray", "xarray")
     names, labels = mode_names(model), getattr(model, "labels_", None) or Labels()
-    outputs = labels.outputs or Grid(names[1:], np.shape(model.intercept_))
+    outputs = labels.outputs or Grid(names[1:], model._output_shape)
     labelled = {k: d for k, d in enumerate(names) if k and isinstance(d, str)}  # as xarray demands
     coords = {d: ((d,), mode_coordinates(model, k)) for k, d in labelled.items()}
     coords = {**coords, **outputs.coords}
     inputs = _input_axes(model, labels, names, coords)
     taken = {*names, *coords, *inputs.dims, *inputs.coords}
-    b = model.intercept_
+    b = model._intercept
     intercept = np.asarray(b) if isinstance(b, float) else to_numpy(b)
     found = {free("intercept", taken): (names[1:], intercept)}
     if hasattr(model, "coef_"):

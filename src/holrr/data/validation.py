@@ -262,7 +262,7 @@ def score_errors(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Error
     stream = open_stream(data.X, data.y, data.sample_weight)
     checked: Any = None if stream is not None else check_inputs(data.X)
     check_features(model, data.X, data.inputs)
-    shape = np.shape(model.intercept_)
+    shape = model._output_shape
     if stream is not None:
         check_scored((stream.n_samples, *stream.output_shape), (stream.n_samples, *shape))
         return stream.errors(model)

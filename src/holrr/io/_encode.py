@@ -254,7 +254,7 @@ class Decoder:
         if self._version < 3:
             upgrade(value)
         if "tucker_" in vars(value):
-            _check_coefficients(value.tucker_, value.intercept_)
+            _check_coefficients(value.tucker_, vars(value)["intercept_"])
         return value
 
     def _pipeline(self, tree: dict[str, Any]) -> Pipeline:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..base import TensorRegressor
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.fit import Fit
-from ..core.namespace import Array, row_blocks, to_device_of, to_numpy
+from ..core.namespace import Array, namespace_of, row_blocks, to_device_of, to_numpy
 from ..core.spectral import check_moments
 from ..core.tensor import Tucker
 from ..data.validation import Names, Samples, validate, validate_points
@@ -208,9 +208,15 @@ class KernelRegressor(TensorRegressor):
 
     @property
     def dual_coef_(self) -> Array:
-        """Dense dual coefficients, of shape (n_samples or n_landmarks, d1, ..., dp)."""
+        """Dense dual coefficients, of shape (n_samples or n_landmarks, d1, ..., dp).
+
+        With `output_shape` they have shape (n_samples or n_landmarks, D), as scikit-learn's.
+        """
         check_is_fitted(self)
-        return self.tucker_.to_dense()
+        dual = self.tucker_.to_dense()
+        if not self._is_flat:
+            return dual
+        return namespace_of(dual).reshape(dual, (dual.shape[0], -1))
 
     def _dense_coef(self) -> Array:
         """Coefficients of the inputs, which only a linear kernel has."""
@@ -321,15 +327,15 @@ class KernelRLS(KernelRegressor):
 
     Attributes
     ----------
-    dual_coef_ : array of shape (n_samples, d1, ..., dp)
+    dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
         Coefficients of the kernel values with `X_fit_`; dense, computed on access.
-    intercept_ : array of shape (d1, ..., dp), or float for scalar targets
-    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
         Standard deviation of the noise of each output: residual squares over the residual
         degrees of freedom, see docs/intervals.md.
     X_fit_ : array of shape (n_samples, n_features), or None for a precomputed kernel
         The training samples, or the landmarks.
-    coef_ : array of shape (n_features, d1, ..., dp)
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
         With ``kernel="linear"`` only.
     objective_ : float
         The minimum.
@@ -423,7 +429,7 @@ class KernelLRR(KernelRegressor):
         Outputs for each of the R latent functions.
     factors_ : list of p + 1 arrays
         First the coefficients of the latent functions, (n_samples, R), then identities.
-    dual_coef_ : array of shape (n_samples, d1, ..., dp)
+    dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
         Dense coefficients, computed on access.
     rank_ : int
         The rank that was used: lower than asked for where the data do not support it, and never
@@ -523,7 +529,7 @@ class KernelHOLRR(KernelRegressor):
     factors_ : list of p + 1 arrays
         First the coefficients of the latent functions, (n_samples, R0), which are those of the
         kernel values with `X_fit_`; then the output factors, (d_i, R_i), with orthonormal columns.
-    dual_coef_ : array of shape (n_samples, d1, ..., dp)
+    dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
         Dense coefficients, computed on access.
     rank_ : tuple of int
         The ranks that were used. An input rank that the data do not support, or that is above the

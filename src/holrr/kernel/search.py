@@ -496,7 +496,7 @@ class KernelHOLRRCV(KernelSearch):
         The penalties that were tried.
     landmarks_ : array of shape (n_components, n_features)
         With landmarks only.
-    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
         As in `HOLRRCV`.
     dual_coef_, intercept_, tucker_, n_parameters_, core_, factors_, spectra_
         Those of the final model.

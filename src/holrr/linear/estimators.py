@@ -143,7 +143,7 @@ class LinearRegressor(TensorRegressor):
         if options.ignore_missing and isinstance(data, Samples) and has_missing(data):
             data, never = without_missing_slices(options.structure, data)
         if seen is not None:
-            before = self.intercept_
+            before = self._intercept
             before = before if isinstance(before, float) else to_numpy(before)
             check_same_missing(never, np.isnan(before))
         moments = add_batch(data, seen, names, options.structure.needs_response_grams)
@@ -223,7 +223,7 @@ class RLS(LinearRegressor):
 
     Attributes
     ----------
-    coef_ : array of shape (n_features, d1, ..., dp)
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
     objective_ : float
         The minimum.
     lower_bound_ : float
@@ -300,7 +300,7 @@ class LRR(LinearRegressor):
         Outputs for each of the R latent inputs.
     factors_ : list of p + 1 arrays
         First the map from inputs to latent inputs, (n_features, R), then identities.
-    coef_ : array of shape (n_features, d1, ..., dp)
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
         Dense coefficients, computed on access.
     rank_ : int
         The rank that was used: lower than asked for where the data do not support it.
@@ -414,8 +414,8 @@ class HOLRR(LinearRegressor):
         output factors have orthonormal columns.
     coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
         Dense coefficients, computed on access.
-    intercept_ : array of shape (d1, ..., dp), or float for scalar targets
-    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
         Standard deviation of the noise of each output: residual squares over the residual
         degrees of freedom, see docs/intervals.md.
     rank_ : tuple of int

@@ -99,11 +99,11 @@ class Search(TensorRegressor):
                 "it used an information criterion, or comes from a file or moments of an older "
                 "version. Fit again, with criterion='cv'."
             )
-        factor = interval_factor(kept, coverage, kind, self.noise_)
+        factor = interval_factor(kept, coverage, kind, self._noise_level())
         self._check_noise()
         checked = validate_inputs(self, X)
         if is_dask(checked):
-            shape = np.shape(self.intercept_)
+            shape = self._output_shape
             mean, std = (self._lazily(checked, m, shape) for m in ("_predict_array", "_std_array"))
         else:
             mean, std = self._evaluate(checked, return_std=True)
@@ -687,7 +687,7 @@ class HOLRRCV(LinearSearch):
         Their weights; what they lack of one is the weight of the null model.
     stack_mse_, stack_gap_ : float
         Held-out error of the stack with these weights, and its duality gap.
-    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
         Standard deviation of the noise of each output: from held-out residuals, see
         docs/intervals.md.
     coef_, intercept_, tucker_, core_, factors_, spectra_, n_parameters_
