@@ -516,3 +516,20 @@ def test_models_of_other_libraries_become_datasets(xp, model):
         assert found[name].dims == expected[name].dims
     assert_allclose(found.coef, expected.coef, rtol=1e-8, atol=1e-10)
     assert_allclose(found.intercept, expected.intercept, rtol=1e-8)
+
+
+def test_lazy_predictions_of_outputs_without_a_name_have_none():
+    """xarray names an unnamed DataArray by its Dask array, which has a hash for a name."""
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    X, Y = toy()
+    x = xr.DataArray(da.from_array(X, chunks=(20, 5)), dims=("time", "driver"))
+    y = xr.DataArray(Y, dims=("time", "lat", "lon"))
+    lazy = xr.DataArray(da.from_array(Y, chunks=(20, 3, 4)), dims=y.dims)
+    for outputs in (y, lazy, lazy.rename(None)):
+        model = HOLRRCV([1.0], cv=2).fit(x, outputs)
+        for found in (model.predict(x), *model.predict(x, True), *model.predict_interval(x)):
+            assert found.name is None
+            assert found.dims == y.dims
+    assert RLS().fit(x, lazy.rename("t2m")).predict(x).name == "t2m"
+    with pytest.raises(ValueError, match=r"^X has dimensions"):  # without the hash
+        RLS().fit(x, y).predict(x.rename(driver="lat"))

@@ -106,6 +106,58 @@ def test_groups_of_standard_errors_must_carry_the_labels_of_the_rows():
         standard_errors(RLS(), _inputs("frame", ROWS), Y, groups=groups)
 
 
+def _align_in_pandas(x, y):
+    return x.align(y, join="inner", axis=0)
+
+
+def _align_in_xarray(x, y):
+    return xr.align(x, y, join="inner")
+
+
+def test_the_advice_on_rows_of_different_labels_leads_to_a_fit():
+    later = [*ROWS[5:], "one", "two", "three", "four", "five"]
+    model = RLS()
+    for of_x, of_y, rows, advice, follow in (
+        ("frame", "frame", ROWS[::-1], r"y = y\.loc\[X\.index\]", lambda x, y: (x, y.loc[x.index])),
+        ("frame", "frame", later, r"X, y = X\.align\(y, join='inner'", _align_in_pandas),
+        ("dataarray", "dataarray", later, r"xarray\.align\(X, y, join=\"inner\"", _align_in_xarray),
+        ("dataarray", "dataset", later, r"xarray\.align\(X, y, join=\"inner\"", _align_in_xarray),
+    ):
+        x, y = _inputs(of_x, ROWS), _outputs(of_y, rows)
+        with pytest.raises(ValueError, match=advice):
+            model.fit(x, y)
+        model.fit(*follow(x, y))
+
+
+@pytest.mark.parametrize("kind", ["frame", "dataarray", "dataset"])
+def test_rows_without_a_common_label_are_not_to_be_aligned(kind):
+    """Aligned, none would be left."""
+    other = [f"sample {i}" for i in range(N)]
+    x, y = _inputs("frame" if kind == "frame" else "dataarray", ROWS), _outputs(kind, other)
+    with pytest.raises(
+        ValueError, match=r"No label is in both\. Give both the same labels"
+    ) as found:
+        RLS().fit(x, y)
+    assert "lign" not in str(found.value)
+
+
+@pytest.mark.parametrize("kind", ["frame", "dataarray", "dataset"])
+def test_zero_rows_with_labels_are_said_to_be_zero_samples(kind):
+    of_x = "frame" if kind == "frame" else "dataarray"
+    x, y = _inputs(of_x, ROWS), _outputs(kind, ROWS)
+    none = y.iloc[:0] if kind == "frame" else y.isel(time=slice(0))
+    model = RLS().fit(x, y)
+    for call in (
+        lambda: RLS().fit(x[:0], none),
+        lambda: model.predict(x[:0]),
+        lambda: model.score(x[:0], none),
+        lambda: Moments.from_arrays(x[:0], none),
+        lambda: Standardizer().fit(x[:0]),
+    ):
+        with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+            call()
+
+
 # ---------------------------------------------------------------- features of moments
 
 ORDER = [1, 0, 2, 3, 4]

@@ -18,7 +18,8 @@ from sklearn.utils.validation import validate_data
 
 from .arrays import comes_from
 
-__all__ = ["Grid", "Labels", "check_features", "check_rows", "differing_axis", "features_of"]
+__all__ = ["Grid", "Labels", "RowDifference", "check_features", "check_rows", "differing_axis"]
+__all__ += ["differing_rows", "features_of"]
 __all__ += ["first_difference", "free", "mode_coordinates", "mode_names", "name_by_hand"]
 __all__ += ["other_features", "out_of_order", "plain", "row_index", "same"]
 
@@ -292,14 +293,20 @@ def plain(values: Any) -> np.ndarray:
 # ---------------------------------------------------------------- features
 
 
-def features_of(X: Any, inputs: Sequence[Grid] = ()) -> tuple[int, np.ndarray | None]:
-    """Number and names of the features of `X`; names that `X` has lost come from `inputs`."""
+def features_of(
+    X: Any, inputs: Sequence[Grid] = (), name: str = "X"
+) -> tuple[int, np.ndarray | None]:
+    """Number and names of the features of `X`; names that `X` has lost come from `inputs`.
+
+    Messages call the inputs by their `name`.
+    """
     if type(X) is np.ndarray and X.ndim == 2 and not inputs:
         return X.shape[1], None
     _refuse_mapping(X)
     names = [name for grid in inputs for name in grid.entries()]
     if names:
         return len(names), np.array(names, dtype=object)
+    _check_distinct(getattr(X, "columns", ()), name)
     scratch = BaseEstimator()
     validate_data(scratch, _table_of(X), skip_check_array=True, reset=True)
     # What is no matrix has no number of features; the checks of the data raise for it later.
@@ -324,6 +331,7 @@ def check_features(estimator: BaseEstimator, X: Any, inputs: Sequence[Grid] = ()
         import pandas as pd
 
         X = pd.DataFrame(np.empty((0, len(names))), columns=names)
+    _check_distinct(getattr(X, "columns", ()), "X")
     _check_order(estimator, list(map(str, getattr(X, "columns", ()))), inputs)
     validate_data(estimator, X, skip_check_array=True, reset=False)
 
@@ -342,6 +350,17 @@ def other_features(a: Any, b: Any, one: str = "one", other: str = "the other") -
     named = a is not None and b is not None
     differ = p != q if named else out_of_order(p, q) is not None
     return first_difference(p, q, one, other) if differ else None
+
+
+def _check_distinct(columns: Any, name: str) -> None:
+    """Features of the same name cannot be told apart."""
+    seen: set[Any] = set()
+    for label in columns:
+        if label in seen:
+            raise ValueError(
+                f"{name} has two columns {label!r}; every column needs a label of its own."
+            )
+        seen.add(label)
 
 
 def _refuse_mapping(X: Any) -> None:
@@ -393,6 +412,28 @@ def check_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> None:
     'tue'. Align them first, with y = y.loc[X.index] for instance, or pass y.to_numpy() to pair rows
     by position.
     """
+    found = differing_rows(X, sample_dim=sample_dim, **others)
+    if found is None:
+        return
+    (a, b), (here, there) = found.names, found.labels
+    raise ValueError(
+        f"the rows of {a} and {b} carry different labels: at position {found.position} {a} has "
+        f"{here} and {b} has {there}. {found.hint}"
+    )
+
+
+@dataclass(frozen=True)
+class RowDifference:
+    """The first difference between the labels of rows that are to be paired."""
+
+    names: tuple[str, str]  # of the two arguments
+    position: int
+    labels: tuple[str, str]  # of the rows there, as they are shown
+    hint: str  # what to do about it
+
+
+def differing_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> RowDifference | None:
+    """The first difference that `check_rows` raises for, or None."""
     found = {name: row_index(A, sample_dim) for name, A in {"X": X, **others}.items()}
     first = next((name for name, labels in found.items() if labels is not None), "X")
     index = found.pop(first)
@@ -403,17 +444,36 @@ def check_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> None:
         if len(index) != len(labels) and not in_xarray:
             continue  # another error, with its own message
         differ = np.flatnonzero([a != b for a, b in zip(index, labels, strict=False)])
-        if not differ.size:  # NaN, say, which differs from itself only
-            continue
-        k = int(differ[0])
-        align = f"{name} = {name}.loc[{first}.index]"
-        if in_xarray:
-            align = f'{first}, {name} = xarray.align({first}, {name}, join="inner")'
-        raise ValueError(
-            f"the rows of {first} and {name} carry different labels: at position {k} {first} has "
-            f"{_shown(index[k])} and {name} has {_shown(labels[k])}. Align them first, with {align}"
-            f" for instance, or pass {name}.to_numpy() to pair rows by position."
+        if differ.size:  # NaN, say, differs from itself only
+            k = int(differ[0])
+            shown = _shown(index[k]), _shown(labels[k])
+            hint = _how_to_align({first: index, name: labels}, {"X": X, **others})
+            return RowDifference((first, name), k, shown, hint)
+    return None
+
+
+def _how_to_align(indexes: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+    """How rows of two arguments, given with their labels, can be paired."""
+    (a, here), (b, there) = indexes.items()
+    in_xarray = [comes_from(data[name], "xarray") for name in indexes]
+    common = here.intersection(there)
+    if not len(common):
+        return (
+            f"No label is in both. Give both the same labels, or pass {b}.to_numpy() to pair rows "
+            f"by position."
         )
+    if all(in_xarray):
+        how = f'{a}, {b} = xarray.align({a}, {b}, join="inner")'
+    elif any(in_xarray):
+        how = f"{a} and {b} both as objects of pandas, or both of xarray"
+    elif len(common) == len(here) == len(there):
+        how = f"{b} = {b}.loc[{a}.index]"
+    else:
+        how = f"{a}, {b} = {a}.align({b}, join='inner', axis=0)"
+    return (
+        f"Align them first, with {how} for instance, or pass {b}.to_numpy() to pair rows by "
+        f"position."
+    )
 
 
 def row_index(A: Any, sample_dim: str | None = None) -> Any:

@@ -72,9 +72,8 @@ def _array(xr: Any, grid: Grid, dim: str, rows: dict[str, Any], out: Any) -> Any
         out,
         dims=(*leading, *grid.dims),
         coords={**(rows if leading else {}), **_coordinates(grid)},
-        name=grid.name,
         attrs=deepcopy(grid.attrs),
-    )
+    ).rename(grid.name)  # Without a name xarray takes that of a Dask array, which is a hash.
     return found.set_index(grid.levels) if grid.levels else found
 
 

@@ -76,7 +76,7 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         dim = sample_dimension(self.sample_dim, X, y, None)
         matrix, inputs = unlabel_inputs(X, dim, ())
-        checked = None if is_dask(matrix) else check_inputs(matrix)
+        checked = None if is_dask(matrix) else check_inputs(matrix, inputs=inputs, fitted=False)
         labels = Labels(sample_dim=dim, inputs=inputs) if inputs else None
         names = Names(*features_of(matrix, inputs), labels)
         if inputs:

@@ -17,6 +17,7 @@ import numpy as np
 
 from .arrays import (
     check_kind,
+    check_not_empty,
     check_outputs,
     comes_from,
     ignores_missing,
@@ -209,6 +210,7 @@ def unlabel_inputs(
     grids, blocks = [], []
     for k, A in enumerate(parts):
         A = _in_order(A, "X", dim, known[k].dims if known else None)
+        check_not_empty(A, _called(A, "X"))
         grids.append(grid_of(A, dim, name=A.name if is_set else None))
         blocks.append(_values(A, "X").reshape(A.shape[0], -1))
     matrix = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
@@ -241,7 +243,14 @@ def _in_order(A: Any, name: str, dim: str, wanted: Sequence[str] | None) -> Any:
 
 
 def _called(A: Any, name: str) -> str:
-    return name if getattr(A, "name", None) is None else f"{name} ({A.name!r})"
+    own = _name_of(A)
+    return name if own is None else f"{name} ({own!r})"
+
+
+def _name_of(A: Any) -> Any:
+    """The name of a DataArray, unless xarray took it from Dask, whose names are hashes."""
+    name = getattr(A, "name", None)
+    return None if name is not None and name == getattr(A.data, "name", None) else name
 
 
 def _values(A: Any, name: str) -> Any:
@@ -300,7 +309,7 @@ def _outputs(
 def _data_array(y: Any, dim: str, known: Labels | None) -> tuple[Any, Labels]:
     grid = None if known is None else known.outside
     y = _in_order(y, "y", dim, None if grid is None else grid.dims)
-    found = replace(grid_of(y, dim), name=y.name, attrs=deepcopy(y.attrs))
+    found = replace(grid_of(y, dim), name=_name_of(y), attrs=deepcopy(y.attrs))
     _check_same_axes(found, grid)
     return _values(y, "y"), Labels("dataarray", dim, outputs=found)
 

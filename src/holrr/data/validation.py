@@ -197,7 +197,7 @@ def _open(data: Unlabelled, max_bytes: int | None = None) -> Samples | Stream:
 
 
 def _samples(data: Unlabelled) -> Samples:
-    X, Y = check_pair(data.X, data.y)
+    X, Y = check_pair(data.X, data.y, data.inputs)
     w = data.sample_weight
     return Samples(X, Y, None if w is None else check_weights(w, X))
 
@@ -214,7 +214,7 @@ def validate_inputs(estimator: BaseEstimator, X: Any) -> Array:
     labels: Labels = getattr(estimator, "labels_", None) or Labels()
     dim = dimension_of_inputs(X, labels) if comes_from(X, "xarray") else None
     X, inputs = unlabel_inputs(X, dim, labels.inputs)
-    checked = X if is_dask(X) else check_inputs(X)
+    checked = X if is_dask(X) else check_inputs(X, inputs=inputs)
     check_features(estimator, X, inputs)
     return checked
 
@@ -233,8 +233,8 @@ def validate_points(points: Any, names: Names, name: str) -> Array:
     labels = names.labels or Labels()
     dim = dimension_of_inputs(points, labels) if comes_from(points, "xarray") else None
     points, inputs = unlabel_inputs(points, dim, labels.inputs)
-    checked = check_inputs(points, name)
-    n_features, found = features_of(points, inputs)
+    checked = check_inputs(points, name, inputs)
+    n_features, found = features_of(points, inputs, name)
     if n_features != names.n_features:
         raise ValueError(
             f"{name} must have as many columns as X, {names.n_features}; got {n_features}."
@@ -260,7 +260,7 @@ def score_errors(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Error
     """The sums that scores of a fitted model consist of, from one pass over the data."""
     data = unlabel(model, X, y, sample_weight, known=model.labels_)
     stream = open_stream(data.X, data.y, data.sample_weight)
-    checked: Any = None if stream is not None else check_inputs(data.X)
+    checked: Any = None if stream is not None else check_inputs(data.X, inputs=data.inputs)
     check_features(model, data.X, data.inputs)
     shape = model._output_shape
     if stream is not None:

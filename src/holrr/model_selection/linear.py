@@ -122,11 +122,15 @@ class Search(TensorRegressor):
 
     def _baseline(self, name: str) -> float:
         check_is_fitted(self)
-        if name not in self.cv_results_:
-            raise AttributeError(
-                f"{name}_ is available only with criterion='cv' and no missing outputs."
-            )
-        return float(self.cv_results_[name])
+        if name in self.cv_results_:
+            return float(self.cv_results_[name])
+        why = (
+            'with missing outputs only RLSCV computes it, and RLSCV(missing="ignore") with the '
+            "same cv has it"
+        )
+        if self.criterion != "cv":
+            why = f"criterion={self.criterion!r} has no held-out errors: use criterion='cv'"
+        raise AttributeError(f"{name}_ is not known: {why}.")
 
 
 def search_attributes(
