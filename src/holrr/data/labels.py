@@ -430,6 +430,7 @@ class RowDifference:
     position: int
     labels: tuple[str, str]  # of the rows there, as they are shown
     hint: str  # what to do about it
+    none_in_common: bool  # whether no label is in both
 
 
 def differing_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> RowDifference | None:
@@ -448,7 +449,8 @@ def differing_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> R
             k = int(differ[0])
             shown = _shown(index[k]), _shown(labels[k])
             hint = _how_to_align({first: index, name: labels}, {"X": X, **others})
-            return RowDifference((first, name), k, shown, hint)
+            alone = not len(index.intersection(labels))
+            return RowDifference((first, name), k, shown, hint, alone)
     return None
 
 
