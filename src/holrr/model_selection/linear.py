@@ -67,6 +67,8 @@ class Search(TensorRegressor):
     cv_results_: dict[str, Any]
     criterion: str = "cv"
     _penalties = "alphas"  # name of the parameter with the penalties
+    # With metadata routing, groups that are passed to scikit-learn's tools reach `fit`.
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
 
     def predict_interval(self, X: Any, coverage: float = 0.9, kind: str = "entry") -> Any:
         """Prediction intervals: new observations lie in them with a given probability.
