@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import inspect
 import math
 import re
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.pipeline import Pipeline
 
 from ..core.namespace import is_array, to_numpy
-from ..core.tensor import Tucker
+from ._schema import check_estimator, check_pipeline, check_record, check_splitter
 from ._upgrade import upgrade
 
 __all__ = ["Decoder", "Encoder"]
@@ -245,7 +246,10 @@ class Decoder:
         return np.ma.MaskedArray(data, mask, fill_value=fill)
 
     def _record(self, tree: dict[str, Any]) -> Any:
-        return _public_class(tree["class"], dataclasses.is_dataclass)(**self._state(tree["state"]))
+        cls = _public_class(tree["class"], dataclasses.is_dataclass)
+        value = cls(**self._state(tree["state"]))
+        check_record(value)
+        return value
 
     def _estimator(self, tree: dict[str, Any]) -> Any:
         cls = _public_class(tree["class"], _is_estimator_class)
@@ -253,33 +257,26 @@ class Decoder:
         vars(value).update(self._state(tree["state"]))
         if self._version < 3:
             upgrade(value)
-        if "tucker_" in vars(value):
-            _check_coefficients(value.tucker_, vars(value)["intercept_"])
+        check_estimator(value)
         return value
 
     def _pipeline(self, tree: dict[str, Any]) -> Pipeline:
         steps = [(name, step) for name, step in self._items(tree)]
-        if not steps or not all(isinstance(step, BaseEstimator) for _, step in steps):
-            raise ValueError("a pipeline of other things than estimators.")
+        check_pipeline(steps)
         return Pipeline(steps)
 
     def _splitter(self, tree: dict[str, Any]) -> Any:
         cls: Any = getattr(import_module("sklearn.model_selection"), tree["class"], None)
         if not _is_splitter_class(cls):
             raise ValueError(f"{tree['class']!r} is no splitter of scikit-learn.")
-        value = object.__new__(cls)
-        vars(value).update(self._state(tree["state"]))
+        state = self._state(tree["state"])
+        parameters = inspect.signature(cls).parameters
+        value = cls(**{name: v for name, v in state.items() if name in parameters})
+        check_splitter(value, state)
         return value
 
     def _state(self, state: dict[str, Any]) -> dict[str, Any]:
         return {k: self.decode(v) for k, v in state.items()}
-
-
-def _check_coefficients(T: Tucker, intercept: Any) -> None:
-    """Refuse a core, factors and an intercept that do not belong to one model."""
-    ranks = tuple(R if U is None else U.shape[1] for R, U in zip(T.rank, T.factors, strict=True))
-    if ranks != T.rank or T.shape[1:] != np.shape(intercept):
-        raise ValueError("coefficients and an intercept that do not fit together.")
 
 
 # ---------------------------------------------------------------- which class, which kind
