@@ -57,6 +57,10 @@ def either(a: Kind, b: Kind) -> Kind:
     return Kind(f"{a.name}, or {b.name}", lambda v: a.holds(v) or b.holds(v))
 
 
+def one_of(*words: str) -> Kind:
+    return Kind(f"one of {', '.join(map(repr, words))}", lambda v: _is_text(v) and v in words)
+
+
 def list_of(kind: Kind) -> Kind:
     return Kind(
         f"a list, each entry {kind.name}",
@@ -194,7 +198,6 @@ def _check_grid(grid: Any) -> None:
 
 
 def _check_labels(labels: Any) -> None:
-    _require(labels.kind in _KINDS_OF_LABELS, "Labels", f"{labels.kind!r:.40} is no kind of object")
     n_levels, sizes = len(labels.columns), {level.size for level in labels.columns}
     fits = n_levels == len(labels.column_names) and len(sizes) < 2
     _require(fits, "Labels", "columns and their names differ in number")
@@ -233,7 +236,6 @@ def _are_names(v: Any, n: int) -> bool:
     )
 
 
-_KINDS_OF_LABELS = ("array", "dataarray", "dataset", "frame", "polars")
 _TUCKER = {
     "core": TENSOR,
     "factors": tuple_of(optional(MATRIX)),
@@ -246,7 +248,7 @@ _MOMENTS = {
     "mean_y": TENSOR,
     "syy": REAL,
     "response_grams": optional(tuple_of(MATRIX)),
-    "dtype": Kind("'float64' or 'float32'", lambda v: v in ("float64", "float32")),
+    "dtype": one_of("float64", "float32"),
     "labels": optional(record("Labels")),
 }
 _GRID = {
@@ -257,7 +259,7 @@ _GRID = {
     "levels": DICT,
 }
 _LABELS = {
-    "kind": TEXT,
+    "kind": one_of("array", "dataarray", "dataset", "frame", "polars"),
     "sample_dim": KEY,
     "inputs": tuple_of(record("Grid")),
     "outputs": optional(record("Grid")),
@@ -320,7 +322,7 @@ _FITTED: dict[str, Kind] = {
     "scaling_": DICT,
 }
 _HAT: dict[str, Kind] = {
-    "form": Kind("'map', 'cholesky' or 'gram'", lambda v: v in ("map", "cholesky", "gram")),
+    "form": one_of("map", "cholesky", "gram"),
     **dict.fromkeys(("alpha", "weight", "unit", "share"), REAL),
     "trace": optional(REAL),
     "mean": VECTOR,
