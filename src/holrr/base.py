@@ -111,7 +111,7 @@ class TensorRegressor(
     @intercept_.setter
     def intercept_(self, value: Any) -> None:
         is_array = hasattr(value, "shape") and self._output_shape
-        vars(self)["intercept_"] = value.reshape(self._output_shape) if is_array else value
+        self.__dict__["intercept_"] = value.reshape(self._output_shape) if is_array else value
 
     @property
     def _intercept(self) -> Any:
