@@ -164,6 +164,14 @@ BAD_DATA = {
 }
 
 
+@pytest.mark.rows("representative", "batches")
+def test_a_feature_that_a_later_batch_lacks_is_not_to_be_left_out(row):
+    X, Y = toy()
+    model = row.make().partial_fit(X, Y)
+    call = lambda m: m.partial_fit(put(X, (slice(None), 2), NAN), Y)  # noqa: E731
+    assert_raises(model, call, r"All 40 samples have such entries: impute the values first\.$")
+
+
 def test_sparse_inputs_of_a_pipeline_name_the_parameter_of_the_step():
     X, Y = toy()
     pipeline = make_pipeline(OneHotEncoder(handle_unknown="ignore"), RLS())

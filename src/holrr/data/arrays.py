@@ -28,15 +28,8 @@ from ..core.namespace import (
 )
 
 __all__ = ["as_slice", "check_inputs", "check_kind", "check_lengths", "check_not_empty"]
-__all__ += [
-    "check_outputs",
-    "check_pair",
-    "check_weights",
-    "comes_from",
-    "ignores_missing",
-    "is_dask",
-    "is_on_disk",
-]
+__all__ += ["check_outputs", "check_pair", "check_weights", "comes_from", "ignores_missing"]
+__all__ += ["is_dask", "is_on_disk"]
 __all__ += ["locate_rows"]
 __all__ += ["nan_for_masked", "take", "unmasked", "weights_of"]
 
@@ -171,12 +164,14 @@ def check_outputs(Y: Any, name: str = "y") -> Array:
     return Y
 
 
-def check_pair(X: Any, Y: Any, inputs: Sequence[Any] = ()) -> tuple[Array, Array]:
+def check_pair(
+    X: Any, Y: Any, inputs: Sequence[Any] = (), *, fitted: bool = True
+) -> tuple[Array, Array]:
     """Inputs and outputs that belong together, in one library and one floating-point type.
 
-    `inputs` are names of features as in `check_inputs`.
+    `inputs` and `fitted` are as in `check_inputs`.
     """
-    X, Y = check_inputs(X, inputs=inputs, fitted=False), check_outputs(Y)
+    X, Y = check_inputs(X, inputs=inputs, fitted=fitted), check_outputs(Y)
     check_lengths(X, Y)
     try:
         xp = namespace_of(X, Y)

@@ -163,7 +163,7 @@ def validate(
     plain = {type(A) for A in (X, *others)} == {np.ndarray} and X.ndim == 2
     if plain and first and getattr(estimator, "output_shape", None) is None:
         # NumPy arrays carry no labels and are in memory.
-        return _samples(Unlabelled(X, y, sample_weight, None, ())), Names(X.shape[1])
+        return _samples(Unlabelled(X, y, sample_weight, None, ()), first), Names(X.shape[1])
     known = None if first else estimator.labels_
     data = unlabel(estimator, X, y, sample_weight, groups=groups, known=known)
     if first:
@@ -172,7 +172,7 @@ def validate(
         check_features(estimator, data.X, data.inputs)
         features = getattr(estimator, "feature_names_in_", None)
         names = Names(estimator.n_features_in_, features, estimator.labels_)
-    return (_open(data) if stream else _samples(data)), names
+    return (_open(data, first) if stream else _samples(data, first)), names
 
 
 def open_data(
@@ -188,16 +188,17 @@ def open_data(
         Memory budget of a stream; the one in force by default.
     """
     data = unlabel(None, X, y, sample_weight)
-    return _open(data, max_bytes), Names(*features_of(data.X, data.inputs), data.labels)
+    return _open(data, True, max_bytes), Names(*features_of(data.X, data.inputs), data.labels)
 
 
-def _open(data: Unlabelled, max_bytes: int | None = None) -> Samples | Stream:
+def _open(data: Unlabelled, first: bool, max_bytes: int | None = None) -> Samples | Stream:
     stream = open_stream(data.X, data.y, data.sample_weight, max_bytes)
-    return _samples(data) if stream is None else stream
+    return _samples(data, first) if stream is None else stream
 
 
-def _samples(data: Unlabelled) -> Samples:
-    X, Y = check_pair(data.X, data.y, data.inputs)
+def _samples(data: Unlabelled, first: bool) -> Samples:
+    """Checked samples, the `first` ones of a fit or more of them."""
+    X, Y = check_pair(data.X, data.y, data.inputs, fitted=not first)
     w = data.sample_weight
     return Samples(X, Y, None if w is None else check_weights(w, X))
 

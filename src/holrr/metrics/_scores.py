@@ -29,18 +29,8 @@ from ..data.relabel import relabel
 from ..data.scores import Errors, errors_between
 from ..data.unlabel import unlabel_outputs, unlabel_weights
 
-__all__ = [
-    "check_choice",
-    "compare",
-    "labelled",
-    "open_all",
-    "r2",
-    "rmse",
-    "rows_of",
-    "scorers",
-    "skill",
-]
-__all__ += ["skill_of"]
+__all__ = ["check_choice", "compare", "labelled", "open_all", "r2", "rmse", "rows_of", "scorers"]
+__all__ += ["skill", "skill_of"]
 
 _BLOCK = 2**24  # bytes of outputs that are read at a time
 _AVERAGES = ("pooled", "uniform", None)
