@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils._param_validation import InvalidParameterError
 
-from holrr import RLSCV, KernelRLSCV
+from holrr import RLS, RLSCV, KernelRLSCV
 from holrr.streaming import memory_budget
 from problems import on_disk, toy
 from registry import PUBLIC, ROWS
@@ -65,6 +67,10 @@ def masked(a):
 def frame(a):
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     return pd.DataFrame(np.asarray(a).reshape(len(a), -1))
+
+
+def named(a):
+    return frame(a).set_axis(list("abcde"), axis=1)
 
 
 def dates(a):
@@ -126,9 +132,70 @@ BAD_DATA = {
         lambda X, Y: (frame(X), frame(Y).rename(index={7: 8, 8: 7})),
         r"(?s)(index|label|row).*\b7\b.*\b8\b",
     ),
-    "sparse X": (lambda X, Y: (scipy.sparse.csr_array(X), Y), r"[Ss]parse.*X"),
+    "a feature without any value": (
+        lambda X, Y: (put(X, (slice(None), 2), NAN), Y),
+        r"X contains NaN.*Leave out feature 2: no sample has",
+    ),
+    "a named feature without any value": (
+        lambda X, Y: (named(put(X, (slice(None), 2), NAN)), Y),
+        r"feature 'c'\).*Leave out feature 'c': no sample has",
+    ),
+    "features without any finite value": (
+        lambda X, Y: (put(put(X, (slice(None), 2), INF), (slice(None), 4), NAN), Y),
+        r"Leave out the 2 features 2, 4: no sample has",
+    ),
+    "NaN in every sample": (
+        lambda X, Y: (np.where((np.arange(40)[:, None] % 2) == np.arange(5), NAN, X), Y),
+        r"All 40 samples have such entries",
+    ),
+    "NaN in some samples of a table": (
+        lambda X, Y: (named(put(X, ([7, 9], 2), NAN)), Y),
+        r"\(7, 2\).*feature 'c'.*Drop these samples \(2 of 40\)",
+    ),
+    "columns of the same name": (
+        lambda X, Y: (named(X).rename(columns={"b": "a"}), Y),
+        r"X has two columns 'a'",
+    ),
+    "sparse X": (
+        lambda X, Y: (scipy.sparse.csr_array(X), Y),
+        r"X is a sparse.*sparse_output=False",
+    ),
     "sparse Y": (lambda X, Y: (X, scipy.sparse.csr_array(Y[:, 0])), r"[Ss]parse.*y"),
 }
+
+
+@pytest.mark.rows("representative", "batches")
+def test_a_feature_that_a_later_batch_lacks_is_not_to_be_left_out(row):
+    X, Y = toy()
+    model = row.make().partial_fit(X, Y)
+    call = lambda m: m.partial_fit(put(X, (slice(None), 2), NAN), Y)  # noqa: E731
+    assert_raises(model, call, r"All 40 samples have such entries: impute the values first\.$")
+
+
+def test_sparse_inputs_of_a_pipeline_name_the_parameter_of_the_step():
+    X, Y = toy()
+    pipeline = make_pipeline(OneHotEncoder(handle_unknown="ignore"), RLS())
+    with pytest.raises(TypeError, match="set sparse_output=False of the step"):
+        pipeline.fit(X.round(), Y)
+    pipeline.set_params(onehotencoder__sparse_output=False).fit(X.round(), Y)
+
+
+def test_bad_entries_of_labelled_inputs_are_named():
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    X, Y = toy(d0=6)
+    dims, coords = ("time", "lat", "lon"), {"lat": [50.0, 60.0], "lon": [0, 5, 10]}
+    whole = xr.DataArray(X.reshape(40, 2, 3), dims=dims, coords=coords)
+    some, none = whole.copy(), whole.copy()
+    some[7, 1, 0] = none[:, 1, 0] = NAN
+    message = r"\(7, 3\) \(the first one, in sample 7, feature 'lat=60.0,lon=0'\)"
+    model = RLS().fit(whole, Y)
+    for call in (lambda: RLS().fit(some, Y), lambda: model.predict(some)):
+        with pytest.raises(ValueError, match=message):
+            call()
+    with pytest.raises(ValueError, match=r"Leave out feature 'lat=60.0,lon=0'"):
+        RLS().fit(none, Y)
+    with pytest.raises(ValueError, match="impute the values first"):  # it cannot be left out
+        model.predict(none)
 
 
 @pytest.mark.rows("representative")
@@ -200,7 +267,18 @@ USES = {
     "vector": (lambda m, X, Y: m.predict(X[0]), r"Reshape your data"),
     "no samples": (lambda m, X, Y: m.predict(X[:0]), r"0 sample"),
     "complex": (lambda m, X, Y: m.predict(X + 1j), r"[Cc]omplex"),
-    "sparse": (lambda m, X, Y: m.predict(scipy.sparse.csr_array(X)), r"[Ss]parse.*X"),
+    "NaN in a single sample": (
+        lambda m, X, Y: m.predict(put(X[:1], (0, 2), NAN)),
+        r"X.*NaN.*\(0, 2\).*impute the values first",
+    ),
+    "columns of the same name": (
+        lambda m, X, Y: m.predict(named(X).rename(columns={"b": "a"})),
+        r"X has two columns 'a'",
+    ),
+    "sparse": (
+        lambda m, X, Y: m.predict(scipy.sparse.csr_array(X)),
+        r"X is a sparse.*sparse_output=False",
+    ),
     "masked": (lambda m, X, Y: m.predict(masked(X)), MASKED_X),
     "dates": (lambda m, X, Y: m.predict(dates(X)), NO_X),
     "digits": (lambda m, X, Y: m.predict(X.astype(str)), NO_X),

@@ -138,7 +138,36 @@ def test_flat_outputs_equal_those_of_the_tensor(row):
     flat, tensor = row.make(output_shape=SHAPE).fit(X, Y.reshape(40, -1)), row.make().fit(X, Y)
     assert_array_equal(flat.predict(X), tensor.predict(X).reshape(40, -1))
     assert flat.score(X, Y.reshape(40, -1)) == tensor.score(X, Y)
-    assert np.shape(flat.intercept_) == SHAPE
+
+
+def test_coefficients_intercept_and_noise_are_flat_with_output_shape(row, tmp_path):
+    """As scikit-learn, and SHAP's LinearExplainer, expect them; files do not change this."""
+    X, Y = toy()
+    tensor = row.make().fit(X, Y)
+    model = row.make(output_shape=SHAPE).fit(X, Y.reshape(40, -1))
+    model.save(tmp_path / "model.holrr")
+    for flat in (model, holrr.load(tmp_path / "model.holrr"), pickle.loads(pickle.dumps(model))):
+        assert_array_equal(flat.intercept_, tensor.intercept_.ravel())
+        if row.has_noise:
+            assert_array_equal(flat.noise_, tensor.noise_.ravel())
+        if hasattr(flat, "coef_"):
+            assert flat.coef_.shape == (12, 5)
+            row.near(X @ flat.coef_.T + flat.intercept_, flat.predict(X))
+        if hasattr(flat, "dual_coef_"):
+            assert_array_equal(flat.dual_coef_, tensor.dual_coef_.reshape(-1, 12))
+        flat.intercept_ = flat.intercept_ + 1.0  # as scikit-learn's may be replaced
+        assert_allclose(flat.predict(X), tensor.predict(X).reshape(40, -1) + 1.0)
+
+
+def test_prediction_spread_and_intervals_do_not_depend_on_output_shape(row):
+    X, Y = toy()
+    flat, tensor = row.make(output_shape=SHAPE).fit(X, Y.reshape(40, -1)), row.make().fit(X, Y)
+    if row.has_noise:
+        for a, b in zip(flat.predict(X, True), tensor.predict(X, True), strict=True):
+            assert_array_equal(a, b.reshape(40, -1))
+    if row.has_intervals:
+        for a, b in zip(flat.predict_interval(X), tensor.predict_interval(X), strict=True):
+            assert_array_equal(a, b.reshape(40, -1))
 
 
 def test_files_keep_flat_outputs(row, tmp_path):
@@ -487,3 +516,20 @@ def test_models_of_other_libraries_become_datasets(xp, model):
         assert found[name].dims == expected[name].dims
     assert_allclose(found.coef, expected.coef, rtol=1e-8, atol=1e-10)
     assert_allclose(found.intercept, expected.intercept, rtol=1e-8)
+
+
+def test_lazy_predictions_of_outputs_without_a_name_have_none():
+    """xarray names an unnamed DataArray by its Dask array, which has a hash for a name."""
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    X, Y = toy()
+    x = xr.DataArray(da.from_array(X, chunks=(20, 5)), dims=("time", "driver"))
+    y = xr.DataArray(Y, dims=("time", "lat", "lon"))
+    lazy = xr.DataArray(da.from_array(Y, chunks=(20, 3, 4)), dims=y.dims)
+    for outputs in (y, lazy, lazy.rename(None)):
+        model = HOLRRCV([1.0], cv=2).fit(x, outputs)
+        for found in (model.predict(x), *model.predict(x, True), *model.predict_interval(x)):
+            assert found.name is None
+            assert found.dims == y.dims
+    assert RLS().fit(x, lazy.rename("t2m")).predict(x).name == "t2m"
+    with pytest.raises(ValueError, match=r"^X has dimensions"):  # without the hash
+        RLS().fit(x, y).predict(x.rename(driver="lat"))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from datetime import time, timedelta, timezone
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -187,12 +191,60 @@ def test_object_labels_of_columns_are_names(labels):
         model.predict(x.iloc[:, ::-1])
 
 
+LABELS = {
+    "time zone": pd.date_range("2000", periods=12, tz="Europe/London"),
+    "offset": pd.date_range("2000", periods=12, tz=timezone(timedelta(hours=2, minutes=30))),
+    "UTC": pd.date_range("2000", periods=12, tz="UTC"),
+    "missing date": pd.DatetimeIndex(["2000", None, *map(str, range(2001, 2011))], tz="UTC"),
+    "periods": pd.period_range("2000-01", periods=12, freq="M"),
+    "quarters": pd.period_range("2000Q1", periods=12, freq="Q-NOV"),
+    "intervals": pd.interval_range(0, 12, closed="left"),
+    "intervals of dates": pd.interval_range(pd.Timestamp("2000", tz="UTC"), periods=12),
+    "days": pd.Index(pd.date_range("2000", periods=12).date),
+    "times": pd.Index([time(hour, 30) for hour in range(12)]),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_predictions_and_files_keep_labels_of_pandas(kind, tmp_path):
+    x, table = tables()
+    labels = LABELS[kind]
+    array = xr.DataArray(
+        table.to_numpy(), dims=("time", "step"), coords={"time": x.index, "step": labels}
+    )
+    for y in (table.set_axis(labels, axis=1), array):
+        model = RLS().fit(x, y)
+        model.save(tmp_path / "model.holrr")
+        for again in (model, holrr.load(tmp_path / "model.holrr")):
+            found = again.predict(x)
+            index = found.columns if y is not array else found.indexes["step"].rename(None)
+            assert index.equals(labels)
+            assert index.dtype == labels.dtype
+            assert again.score(x, y) == model.score(x, y)
+            with pytest.raises(ValueError, match=r"y has other (columns|coordinates)"):
+                again.score(x, y[labels[::-1]] if y is not array else y[:, ::-1])
+    assert len(model.to_xarray().indexes["step"]) == 12
+
+
+def test_labels_of_pandas_are_text_without_pandas(monkeypatch, tmp_path):
+    x, y = tables()
+    model = RLS().fit(x, y.set_axis(LABELS["intervals of dates"], axis=1))
+    model.save(tmp_path / "model.holrr")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    (labels,) = holrr.load(tmp_path / "model.holrr").labels_.columns
+    assert labels.tolist() == list(map(str, LABELS["intervals of dates"]))
+
+
 def test_labels_without_a_safe_form_are_named_by_save(tmp_path):
     x, y = tables()
-    days = pd.date_range("2000", periods=y.shape[1], tz="UTC")
-    model = RLS().fit(x, y.set_axis(days, axis=1))
-    with pytest.raises(TypeError, match=r"RLS\.labels_.* cannot be saved: it is .*Timestamp"):
-        model.save(tmp_path / "model.holrr")
+    zone = pd.date_range("2000", periods=12, tz="dateutil/Europe/Berlin")
+    for labels, message in (
+        (pd.Index([Fraction(k, 7) for k in range(12)]), r"it is an object of fractions\.Fraction"),
+        (zone, r"its time zone .*Berlin.* has no name.*tz_convert"),
+    ):
+        model = RLS().fit(x, y.set_axis(labels, axis=1))
+        with pytest.raises(TypeError, match=rf"RLS\.labels_.* cannot be saved: {message}"):
+            model.save(tmp_path / "model.holrr")
 
 
 def test_columns_of_a_dask_table_are_names():
@@ -278,7 +330,7 @@ def test_weights_of_outputs_are_matched_by_name_and_files_keep_them(tmp_path):
         assert_allclose(holrr.load(tmp_path / "model.holrr").predict(x), model.predict(x))
     with pytest.raises(ValueError, match=r"has dimensions \('month',\) where y has \('station',\)"):
         HOLRR(rank=2, output_weight=[by_month, by_station]).fit(x, y)
-    with pytest.raises(ValueError, match="output_weight has other coordinates along 'station'"):
+    with pytest.raises(ValueError, match=r"output_weight\[0\] has other coordinates along 'stat"):
         HOLRRCV(cv=3, output_weight=[by_station[::-1], None]).fit(x, y)
 
 

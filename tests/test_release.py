@@ -32,6 +32,12 @@ def bounds():
     return found
 
 
+def test_the_extra_for_xarray_has_the_calendars_of_climate_models():
+    """Files whose calendar is not ours cannot be opened without cftime."""
+    names = {Requirement(line).name for line in EXTRAS["xarray"]}
+    assert {"xarray", "h5netcdf", "cftime"} <= names
+
+
 def test_the_lowest_versions_that_are_tested_are_those_that_are_allowed():
     lines = (ROOT / "constraints" / "lowest.txt").read_text(encoding="utf-8").splitlines()
     pinned = dict(line.split("==") for line in lines if line and not line.startswith("#"))

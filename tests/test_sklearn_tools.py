@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import BaggingRegressor, StackingRegressor, VotingRegressor
@@ -19,6 +20,7 @@ from sklearn.model_selection import (
     RandomizedSearchCV,
     TimeSeriesSplit,
     cross_val_predict,
+    cross_val_score,
     cross_validate,
     learning_curve,
     validation_curve,
@@ -29,7 +31,13 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from holrr import HOLRR, HOLRRCV, LRR, RLS, KernelHOLRR
 from problems import toy
 
-pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:The groups parameter")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The best penalty",
+    "ignore:The groups parameter",
+    "ignore:n_components",
+    "ignore:The kernel is not positive",
+    "ignore::sklearn.exceptions.ConvergenceWarning",
+)
 
 SHAPE = (3, 4)
 FLAT = {"output_shape": SHAPE}
@@ -304,3 +312,26 @@ def test_searches_keep_the_labels_of_xarray_objects():
     assert scaled.predict(x).name == "rain"
     scores = cross_validate(clone(search.best_estimator_), x, y, cv=4)["test_score"]
     assert_allclose(scores, cross_validate(HOLRR(rank=2), X, y.to_numpy(), cv=4)["test_score"])
+
+
+@pytest.mark.rows("has_folds")
+@pytest.mark.parametrize("routing", [False, True])
+def test_nested_folds_are_those_of_the_groups_on_both_levels(row, routing):
+    """With metadata routing it needs nothing but the groups."""
+    X, Y, _ = informative()
+    groups = np.random.default_rng(0).permutation(len(X)) // 5
+    model, outer = row.make(cv=GroupKFold(3), output_shape=SHAPE), GroupKFold(2)
+    expected = []
+    for train, test in outer.split(X, groups=groups):
+        fold = clone(model).fit(X[train], Y[train], groups=groups[train])
+        expected.append(fold.score(X[test], Y[test]))
+    given = {"cv": outer, "params": {"groups": groups}, "error_score": "raise"}
+    scaled = make_pipeline(FunctionTransformer(), model)
+    with config_context(enable_metadata_routing=routing):
+        if not routing:
+            given["groups"] = groups
+        assert_array_equal(cross_val_score(model, X, Y, **given), expected)
+        if routing:
+            assert_array_equal(cross_val_score(scaled, X, Y, **given), expected)
+            grid = GridSearchCV(model, {"fit_intercept": [True, False]}, cv=outer)
+            assert grid.fit(X, Y, groups=groups).best_estimator_.n_features_in_ == X.shape[1]

@@ -50,7 +50,6 @@ class TensorRegressor(
     """
 
     tucker_: Tucker
-    intercept_: Any
     labels_: Labels | None = None
 
     # ------------------------------------------------------------ fitted attributes
@@ -117,17 +116,54 @@ class TensorRegressor(
         grid = Grid(("feature",), (self.n_features_in_,))
         return whole_axes(values, Labels(inputs=(grid,), used=self.labels_.used), 0)[0]
 
+    @property
+    def intercept_(self) -> Any:
+        """Intercept of each output, of shape (d1, ..., dp); a float for scalar targets.
+
+        With `output_shape` it has shape (D,), so that predictions of a linear model are
+        ``X @ coef_.T + intercept_`` as in scikit-learn.
+        """
+        check_is_fitted(self)
+        return self._flat(self._intercept)
+
+    @intercept_.setter
+    def intercept_(self, value: Any) -> None:
+        is_array = hasattr(value, "shape") and self._output_shape
+        self.__dict__["intercept_"] = value.reshape(self._output_shape) if is_array else value
+
+    @property
+    def _intercept(self) -> Any:
+        """The intercept with the modes of the outputs, also where these are flat for the user."""
+        return vars(self)["intercept_"]
+
+    @property
+    def _output_shape(self) -> tuple[int, ...]:
+        """``(d1, ..., dp)``, also where the outputs are flat for the user."""
+        return tuple(self.tucker_.shape[1:])
+
+    @property
+    def _is_flat(self) -> bool:
+        """Whether the outputs are flat for the user, (n_samples, D), as with `output_shape`."""
+        return self.labels_ is not None and bool(self.labels_.flat)
+
+    def _flat(self, values: Any) -> Any:
+        """One number for each output as the user has the outputs."""
+        if not self._is_flat:
+            return values
+        xp = namespace_of(self.tucker_.core)
+        return xp.reshape(xp.asarray(values), (-1,))
+
     def _dense_coef(self) -> Array:
         """The coefficients as a tensor; NaN for outputs that were never observed."""
         coef = self.tucker_.to_dense()
         if not self._has_unknown_outputs():
             return coef
         xp = namespace_of(coef)
-        return xp.where(xp.isnan(self.intercept_), xp.full_like(coef, math.nan), coef)
+        return xp.where(xp.isnan(self._intercept), xp.full_like(coef, math.nan), coef)
 
     def _has_unknown_outputs(self) -> bool:
         """Whether some outputs were never observed, or have no weight: their intercept is NaN."""
-        b = self.intercept_
+        b = self._intercept
         xp = namespace_of(self.tucker_.core)
         return math.isnan(b) if isinstance(b, float) else bool(xp.any(xp.isnan(b)))
 
@@ -160,7 +196,14 @@ class TensorRegressor(
 
     @property
     def noise_(self) -> Any:
-        """Standard deviation of the noise of each output, of shape (d1, ..., dp)."""
+        """Standard deviation of the noise of each output, of shape (d1, ..., dp).
+
+        With `output_shape` it has shape (D,).
+        """
+        return self._flat(self._noise_level())
+
+    def _noise_level(self) -> Any:
+        """The noise with the modes of the outputs."""
         noise = vars(self).get("_noise")
         if noise is None:
             raise AttributeError(f"This {type(self).__name__} has no estimate of the noise.")
@@ -216,7 +259,7 @@ class TensorRegressor(
             self._check_noise()
         checked = validate_inputs(self, X)
         if is_dask(checked):
-            shape = np.shape(self.intercept_)
+            shape = self._output_shape
             found = [self._lazily(checked, "_predict_array", shape)]
             found += [self._lazily(checked, "_std_array", shape)] if return_std else []
         else:
@@ -240,13 +283,14 @@ class TensorRegressor(
         if not return_std:
             return [_concatenated(means)]
         mean, factor = _concatenated(means), _concatenated(factors)
-        xp, noise = namespace_of(mean), asarray_like(to_numpy(self.noise_), mean, dtype=mean.dtype)
+        xp, noise = namespace_of(mean), to_numpy(self._noise_level())
+        noise = asarray_like(noise, mean, dtype=mean.dtype)
         factor = xp.astype(factor, mean.dtype, copy=False)
         return [mean, xp.reshape(factor, (-1, *(1,) * noise.ndim)) * noise]
 
     def _intercept_like(self, like: Array) -> Any:
         """The intercept in the library, on the device and in the type of an array."""
-        b = self.intercept_
+        b = self._intercept
         if isinstance(b, float) or (type(b) is type(like) is np.ndarray):
             return b
         return asarray_like(to_numpy(b), like, like.dtype)
@@ -396,7 +440,7 @@ class TensorRegressor(
         ('feature', 'station', 'month')
         """
         check_is_fitted(self)
-        self.labels_ = name_by_hand(self.labels_, np.shape(self.intercept_), coordinates)
+        self.labels_ = name_by_hand(self.labels_, self._output_shape, coordinates)
         return self
 
     def to_xarray(self) -> Any:

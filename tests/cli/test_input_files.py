@@ -53,10 +53,27 @@ def test_other_columns_are_refused_by_name(folder, capfd):
     write("other.csv", np.load("X.npy"), names="a,b,c,e")
     told = "of other.csv are not those that the model was fitted with: missing 'd'; not known 'e'"
     assert told in fails(capfd, 3, "predict", "m", "other.csv", "-o", "P.npy")
-    write("more.csv", np.load("X.npy")[:, [0, 1, 2, 3, 3]], names="a,b,c,d,e")
-    assert "not known 'e'" in fails(capfd, 3, "predict", "m", "more.csv", "-o", "P.npy")
     assert not (folder / "P.npy").exists()
-    assert main(["predict", "m", "more.csv", "--inputs", "a:d", "-o", "P.npy"]) == 0
+
+
+def test_columns_that_the_model_does_not_know_are_left_out_with_a_note(folder, capfd):
+    assert main(["fit", "X.csv", "Y.csv", "--alpha", "1", "-o", "m"]) == 0
+    assert main(["predict", "m", "X.csv", "-o", "P.npy"]) == 0
+    write("more.csv", np.load("X.npy")[:, [2, 0, 3, 1, 3]], names="c,a,e,b,d")
+    capfd.readouterr()
+    assert main(["predict", "m", "more.csv", "--inputs", "a:d,c", "-o", "Q.npy"]) == 0
+    said = capfd.readouterr().err.splitlines()
+    assert said[0].endswith("of more.csv the model does not know 'e', which are left out")
+    assert said[1].endswith("of more.csv were put in the order of the fit")
+    assert main(["predict", "m", "more.csv", "-o", "R.npy"]) == 0
+    for name in ("Q.npy", "R.npy"):
+        np.testing.assert_array_equal(np.load(name), np.load("P.npy"))
+    capfd.readouterr()
+    assert main(["score", "m", "X.csv", "Y.csv"]) == 0
+    expected = capfd.readouterr().out
+    write("all.csv", np.load("X.npy")[:, [0, 0, 1, 2, 3]], names="a,e,b,c,d")
+    assert main(["score", "m", "all.csv", "Y.csv"]) == 0
+    assert capfd.readouterr().out == expected
 
 
 def test_names_are_compared_with_those_of_a_table_in_python(folder, capfd):

@@ -212,7 +212,10 @@ def test_an_old_store_is_replaced_and_a_folder_is_not(folder, capfd):
     [
         (["c.nc:none", "c.nc:t2m"], "no array 'none'; write c.nc:NAME, where NAME is one of indi"),
         (["c.zarr:none", "c.nc:t2m"], "no array 'none'"),
-        (["late.nc:indices", "c.nc:t2m"], "at position 0 X has 2001-01-01 00:00:00 and y has 2000"),
+        (
+            ["late.nc:indices", "c.nc:t2m"],
+            "sample 1 is 2001-01-01 00:00:00 in late.nc:indices and 2000",
+        ),
         (["c.nc:indices", "other.nc:t2m"], "which share none"),
         (["text.nc", "c.nc:t2m"], "variables that are not numbers: names (see text.nc:NAME)"),
         (["junk.nc", "c.nc:t2m"], "junk.nc cannot be read"),

@@ -1,5 +1,6 @@
 """Tables on the command line: separators, headers, labels of rows, some of the columns."""
 
+import re
 import subprocess
 import sys
 
@@ -9,6 +10,8 @@ import pytest
 import holrr
 from commands import fails
 from holrr.cli import main
+from holrr.cli._tables import Layout
+from holrr.cli._text import TextTable
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
 
@@ -146,9 +149,9 @@ def test_labels_that_are_not_there_are_told_with_each_column_once(folder, capfd)
         main(["fit", "all.csv", "--index-col", "day", "--inputs", "a:d", "--outputs", "u", *FIT])
         == 0
     )
-    a_table()[list("abcd")].to_csv("new.csv")
+    a_table()[list("abc")].to_csv("new.csv")
     told = fails(capfd, 3, "predict", "m", "new.csv", "-o", "p.csv")
-    assert told.endswith("not known 'day' (see --inputs and --index-col)")
+    assert told.endswith("missing 'd'; not known 'day' (see --inputs and --index-col)")
 
 
 def test_a_separator_is_one_character(folder, capfd):
@@ -169,6 +172,44 @@ def test_names_that_are_numbers_must_be_said_to_be_names(folder, capfd):
     np.testing.assert_allclose(predicted("x.csv", "--header", "1"), expected(), rtol=1e-12)
     assert main(["fit", "x.csv", "y.csv", "--header", "0", *FIT]) == 0
     assert "samples      25" in _info(capfd)
+
+
+NUMBERS = {
+    "wavelengths": [400.5, 401.25, 403.0, 405.5],
+    "falling": [9.5, 8.25, 7.5, 6.0],
+    "codes": [101, 205, 117, 42],
+}
+
+
+@pytest.mark.parametrize("names", NUMBERS)
+def test_a_header_of_numbers_is_not_read_as_data(folder, capfd, names):
+    X, Y = a_table()[list("abcd")].set_axis(NUMBERS[names], axis=1), a_table()[list("uv")]
+    X.to_csv("x.csv", index=False)
+    told = fails(capfd, 3, "fit", "x.csv", "Y.csv", *FIT)
+    assert "may be names or numbers: say --header 1 for names, --header 0 for numbers" in told
+    assert main(["fit", "x.csv", "Y.csv", "--header", "1", *FIT]) == 0
+    assert list(holrr.load("m").feature_names_in_) == list(map(str, NUMBERS[names]))
+    # As pandas and R write the labels of rows: above them is nothing.
+    X.set_axis([f"run {i}" for i in range(N)]).to_csv("x.csv")
+    Y.set_axis([f"run {i}" for i in range(N)]).to_csv("y.csv")
+    assert main(["fit", "x.csv", "y.csv", *FIT]) == 0
+    assert list(holrr.load("m").feature_names_in_) == list(map(str, NUMBERS[names]))
+
+
+def test_tables_without_a_header_are_not_asked_about(folder):
+    """Numbers of which the first line is like the others, however they are drawn."""
+    rng = np.random.default_rng(0)
+    draws = (
+        lambda: rng.normal(size=(N, 4)),
+        lambda: rng.normal(size=(N, 4)).cumsum(axis=0),
+        lambda: rng.integers(0, 9, size=(N, 3)).astype(float),
+        lambda: np.sort(rng.random((N, 5)), axis=1),
+        lambda: np.arange(N)[:, None] + np.arange(4) / 7,  # a trend, along rows and columns
+    )
+    for draw in draws:
+        for _ in range(40):
+            np.savetxt("x.csv", draw(), delimiter=",", fmt="%.6g")
+            assert TextTable(folder / "x.csv", Layout()).named is False
 
 
 def _info(capfd):
@@ -261,7 +302,16 @@ def test_rows_with_other_labels_are_refused(folder, capfd):
     a_table()[list("abcd")].to_csv("x.csv")
     a_table()[list("uv")].shift(1, freq="D").to_csv("y.csv")
     told = fails(capfd, 3, "fit", "x.csv", "y.csv", "--index-col", "day", *FIT)
-    assert "at position 0 X has 2020-01-01 00:00:00 and y has 2020-01-02" in told
+    assert "the rows of x.csv and y.csv carry different labels: sample 1 is 2020-01-01" in told
+    assert "00 in x.csv and 2020-01-02 00:00:00 in y.csv; put their rows in one order" in told
+    assert not re.search(r"numpy|\.loc|\.index", told)
+    assert main(["fit", "x.csv", "Y.csv", "--index-col", "day", *FIT]) == 0
+    assert fails(capfd, 3, "score", "m", "x.csv", "y.csv", "--index-col", "day").endswith(
+        told.removeprefix("holrr fit")
+    )
+    a_table()[list("uv")].shift(99, freq="D").to_csv("y.csv")
+    told = fails(capfd, 3, "fit", "x.csv", "y.csv", "--index-col", "day", *FIT)
+    assert "no label is in both files (rows are paired by position where only one" in told
     told = fails(capfd, 3, "fit", "x.csv", "y.csv", "--index-col", "date", *FIT)
     assert "--index-col: no column 'date'; there are day, a, b, c, d" in told
 
@@ -338,6 +388,33 @@ def test_groups_are_a_column_or_a_file(folder, given):
     assert holrr.load("m").best_score_ == pytest.approx(by_hand.best_score_)
 
 
+@pytest.mark.parametrize("files", ["X", "Y", "both"])
+def test_groups_may_be_a_column_of_either_file(folder, files):
+    """It is neither an input nor an output then."""
+    t = a_table()
+    code = t.assign(site=np.arange(N) % 6)
+    code[list("abcd") + ["site"] * (files != "Y")].to_csv("x.csv", index=False)
+    code[list("uv") + ["site"] * (files != "X")].to_csv("y.csv", index=False)
+    assert main(["fit", "x.csv", "y.csv", "--cv", "3", "--groups", "site", "-o", "m"]) == 0
+    assert main(["fit", "X.csv", "Y.csv", "--cv", "3", "--groups", "x.csv", "-o", "n"]) == 3
+    np.save("groups.npy", np.arange(N) % 6)
+    assert main(["fit", "X.csv", "Y.csv", "--cv", "3", "--groups", "groups.npy", "-o", "n"]) == 0
+    found, by_file = holrr.load("m"), holrr.load("n")
+    assert list(found.feature_names_in_) == list("abcd")
+    assert found.tucker_.shape == (4, 2)
+    assert found.best_score_ == by_file.best_score_
+
+
+def test_folds_are_five_where_their_number_is_not_given(folder, capfd):
+    assert main(["fit", "X.csv", "Y.csv", "--alpha", "0.1,1", "--cv", "-o", "m"]) == 0
+    assert "(5-fold cross-validation)" in capfd.readouterr().out
+
+
+def test_a_share_of_the_energy_is_refused_before_anything_is_read(folder, capfd):
+    words = ["fit", "none.csv", "none.csv", "--rank", "0.9", "--cv", "3", "-o", "m"]
+    assert "is a share of the energy" in fails(capfd, 2, *words)
+
+
 def test_time_series_are_held_out_later(folder, capfd):
     from sklearn.model_selection import TimeSeriesSplit
 
@@ -361,10 +438,12 @@ def test_folds_are_wanted_by_those_who_name_them(folder, words):
     ("words", "code", "told"),
     [
         (["--groups", "site", "--time-series"], 2, "--groups does not go with --time-series"),
-        (["--groups", "sight"], 3, "'sight' is neither a column or coordinate of X.csv nor a file"),
+        (["--groups", "sight"], 3, "'sight' is neither a column or coordinate of X.csv or Y.csv"),
         (["--groups", "short.csv"], 3, "groups must have one entry for each of the 24"),
         (["--groups", "Y.csv"], 3, "Y.csv must have one column; it has 2"),
-        (["--rank", "0.9", "--cv", "3"], 2, "leave out --rank, and all ranks are tried"),
+        (["--rank", "0.9", "--cv", "3"], 2, "--rank 0.9 is a share of the energy, and cross-"),
+        (["--rank", "3,0.9", "--cv"], 2, "leave out --rank, and all ranks are tried"),
+        (["--rank", "0.9", "--groups", "site"], 2, "--rank 4,3,3; or leave out --groups"),
     ],
 )
 def test_folds_that_cannot_be_are_refused(folder, capfd, words, code, told):
@@ -464,3 +543,24 @@ def test_blank_inputs_stay_an_error(folder, capfd):
 def test_models_that_cannot_ignore_missing_outputs_are_refused(folder, capfd):
     words = ["fit", "X.csv", "Y.csv", "--model", "kernel-rls", "-o", "m", "--missing", "ignore"]
     assert "kernel-rls cannot; holrr, lrr, rls can" in fails(capfd, 2, *words)
+
+
+# ---------------------------------------------------------------- sheets of a workbook
+
+
+def test_an_empty_sheet_is_named_with_those_that_are_not(folder, capfd):
+    pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    with pd.ExcelWriter("book.xlsx") as book:
+        pd.DataFrame().to_excel(book, sheet_name="Notes", index=False)
+        a_table()[list("abcd")].to_excel(book, sheet_name="Data", index=False)
+        a_table()[:0].to_excel(book, sheet_name="Plan", index=False)
+    told = fails(capfd, 3, "fit", "book.xlsx", "Y.csv", *FIT)
+    assert "book.xlsx: the sheet 'Notes' is empty; write book.xlsx:SHEET, where SHEET is" in told
+    assert told.endswith("one of Data, Plan")
+    told = fails(capfd, 3, "fit", "book.xlsx:data", "Y.csv", *FIT)
+    assert "there is no sheet 'data'; write book.xlsx:SHEET" in told
+    told = fails(capfd, 3, "fit", "book.xlsx:Plan", "Y.csv", *FIT)
+    assert "the sheet 'Plan' has names and no numbers" in told
+    assert main(["fit", "book.xlsx:Data", "Y.csv", *FIT]) == 0
+    pd.DataFrame().to_excel("none.xlsx")
+    assert fails(capfd, 3, "fit", "none.xlsx", "Y.csv", *FIT).endswith("and so are all others")

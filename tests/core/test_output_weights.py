@@ -6,10 +6,15 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from holrr.core.approximate import MultilinearRank, hooi, hosvd
-from holrr.core.output_weights import check_output_weight, scale_outputs, unscale
+from holrr.core.output_weights import (
+    check_output_weight,
+    excluded_outputs,
+    scale_outputs,
+    unscale,
+)
 from holrr.core.spectral import whiten_arrays
 from holrr.core.tensor import Tucker
 from holrr.missing.completion import complete
@@ -115,6 +120,45 @@ def test_array_of_output_weights_is_factorised():
         assert all(vector.dtype == np.float64 for vector in found)
     v = reduce(np.multiply.outer, (*WEIGHTS, np.array([0.0, 1e-9])))
     assert_allclose(reduce(np.multiply.outer, check_output_weight(v, (3, 4, 2))), v, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(6, 9), (4, 5, 6), (3, 3, 2, 4)])
+@pytest.mark.parametrize("nothing", [0.0, np.nan])
+def test_weights_times_a_mask_are_factorised_where_they_are_positive(shape, nothing):
+    rng = np.random.default_rng(0)
+    for share in (0.1, 0.5, 0.8):
+        vectors = [np.exp(rng.normal(size=d)) for d in shape]
+        v, mask = reduce(np.multiply.outer, vectors), rng.random(shape) < share
+        mask[0] = False  # a whole slice
+        mask[1:, 0] |= True
+        given = np.where(mask, nothing, v)
+        given[0] = nothing
+        found = check_output_weight(given, shape)
+        product = reduce(np.multiply.outer, found)
+        assert_allclose(product[given > 0], v[given > 0], rtol=1e-11)
+        empty = ~reduce(
+            np.multiply.outer,
+            [(given > 0).any(tuple(m for m in range(v.ndim) if m != k)) for k in range(v.ndim)],
+        )
+        assert_array_equal(product == 0, empty)
+        assert_array_equal(excluded_outputs(given, shape), ~(given > 0) & ~empty)
+
+
+def test_weights_of_separate_blocks_are_those_of_each_block():
+    """No product is asked for between blocks that share no slice."""
+    v = np.zeros((4, 5))
+    v[:2, :2], v[2:, 2:] = np.outer([1, 2], [3, 4]), 1e6 * np.outer([1, 3], [1, 1, 5])
+    product = np.multiply.outer(*check_output_weight(v, v.shape))
+    assert_allclose(product[v > 0], v[v > 0], rtol=1e-10)
+    assert np.isfinite(product).all()
+    assert (product > 0).all()
+
+
+def test_weights_with_a_mask_must_be_a_product_elsewhere():
+    v = np.outer([1.0, 2.0, 3.0], [1.0, 5.0, 1.0])
+    v[0, 0], v[2, 1] = 0.0, 16.0
+    with pytest.raises(ValueError, match="must be a product over the output modes"):
+        check_output_weight(v, v.shape)
 
 
 def test_single_output_mode_needs_no_list():

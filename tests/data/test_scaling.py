@@ -1,9 +1,13 @@
 """Standardised inputs."""
 
+import pickle
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import holrr
 from holrr.data import Standardizer
@@ -89,3 +93,73 @@ def test_pipelines_with_foreign_steps_are_not_saved(tmp_path):
 def test_a_file_with_a_pipeline_of_other_things_is_refused(items):
     with pytest.raises((ValueError, TypeError)):
         Decoder({}, VERSION).decode({"$": "pipeline", "items": items})
+
+
+@parametrize_with_checks([Standardizer()])
+def test_the_checks_of_scikit_learn_pass(estimator, check):
+    check(estimator)
+
+
+def test_nan_is_refused_by_transform_and_leaves_the_fit_as_it_was():
+    X = inputs()
+    bad = X.copy()
+    bad[3, 1] = np.nan
+    scaler = Standardizer().fit(X)
+    before = pickle.dumps(scaler)
+    for use in (scaler.transform, scaler.fit):
+        with pytest.raises(ValueError, match="X contains NaN"):
+            use(bad)
+    assert pickle.dumps(scaler) == before
+
+
+def test_arrays_of_other_libraries_stay_such(xp):
+    X = inputs()
+    for dtype, tol in ((np.float64, 1e-9), (np.float32, 1e-2)):
+        given = xp.asarray(X.astype(dtype))
+        found = Standardizer().fit_transform(given)
+        assert type(found) is type(given)
+        assert xp.name == "numpy" or found.dtype == given.dtype
+        expected = Standardizer().fit_transform(X.astype(dtype))
+        np.testing.assert_allclose(xp.to_numpy(found), expected, atol=tol)
+
+
+def test_tables_of_polars_stay_such():
+    pl = pytest.importorskip("polars", reason="polars is not installed")
+    X = inputs()
+    table = pl.DataFrame(X, schema=["a", "b", "c"])
+    scaler = Standardizer().fit(table)
+    found = scaler.transform(table)
+    assert isinstance(found, pl.DataFrame)
+    assert found.columns == ["a", "b", "c"]
+    np.testing.assert_allclose(found.to_numpy(), Standardizer().fit_transform(X))
+    with pytest.raises(ValueError, match="At position 0 X has 'b'"):
+        scaler.transform(table.select("b", "a", "c"))
+    with pytest.raises(TypeError, match=r"X is a LazyFrame; call X\.collect\(\) first"):
+        scaler.transform(table.lazy())
+
+
+def test_arrays_and_xarray_objects_may_take_turns():
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    X = inputs(24).reshape(12, 2, 3)
+    array = xr.DataArray(X, dims=("time", "lat", "lon"))
+    flat = X.reshape(12, 6)
+    expected = Standardizer().fit_transform(flat)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # only one of them has names
+        found = Standardizer().fit(array).transform(flat)
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        found = Standardizer().fit(flat).transform(array)
+    assert found.dims == array.dims
+    np.testing.assert_allclose(found.to_numpy().reshape(12, 6), expected, rtol=1e-9)
+
+
+def test_the_scaling_of_older_files_is_found_by_the_names_of_dimensions():
+    """They hold no labels of xarray objects."""
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    array = xr.DataArray(inputs(24).reshape(12, 2, 3), dims=("time", "lat", "lon"))
+    scaler = Standardizer().fit(array)
+    old = Standardizer()
+    old.scaling_ = scaler.scaling_
+    xr.testing.assert_identical(old.transform(array), scaler.transform(array))
+    turned = array.transpose("lon", "time", "lat")
+    xr.testing.assert_identical(old.transform(turned), scaler.transform(turned))

@@ -14,7 +14,7 @@ from sklearn.metrics import make_scorer, mean_squared_error, r2_score
 from sklearn.model_selection import GridSearchCV, cross_validate
 
 from holrr import HOLRR, RLS
-from holrr.metrics import r2, rmse, scorers, skill
+from holrr.metrics import interval_coverage, r2, rmse, scorers, skill
 from problems import on_disk, toy, with_missing
 
 AVERAGES = {"pooled": "variance_weighted", "uniform": "uniform_average", None: "raw_values"}
@@ -303,3 +303,17 @@ def test_samples_without_weight_make_no_spread(hole):
     w[[3, 5]] = 0.3, 0.7
     assert r2(y, y + 0.1, sample_weight=w) == 0.0
     assert r2(y, y + 0.0, sample_weight=w, average=None).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("metric", [r2, rmse, skill])
+@pytest.mark.parametrize("average", [np.ones(3), [0.5, 0.5], "mean", 1])
+def test_an_average_that_is_none_of_the_choices_is_named(metric, average):
+    y = np.arange(12.0).reshape(4, 3)
+    with pytest.raises(ValueError, match=r"average must be one of 'pooled', 'uniform', None; got"):
+        metric(y, y + 1, average=average)
+    with pytest.raises(
+        ValueError, match=r"missing must be one of 'skip', 'raise'; got missing=an array"
+    ):
+        metric(y, y + 1, missing=np.ones(3))
+    with pytest.raises(ValueError, match=r"average must be one of 'pooled', 'samples', None; got"):
+        interval_coverage(y, y, y, average=average)

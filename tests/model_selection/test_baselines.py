@@ -114,3 +114,15 @@ def test_errors_that_a_search_does_not_compute_are_not_attributes():
         with_ranks.ridge_mse_  # noqa: B018
     alone = RLSCV(ALPHAS, cv=3, missing="ignore").fit(X, partial)
     assert alone.ridge_mse_ == -alone.best_score_
+
+
+@pytest.mark.filterwarnings("ignore:The best penalty")
+def test_a_baseline_that_is_not_known_says_why():
+    X, Y = toy()
+    missing = np.where(np.arange(Y.size).reshape(Y.shape) % 7 == 0, np.nan, Y)
+    search = HOLRRCV([1.0], cv=2, missing="ignore").fit(X, missing)
+    with pytest.raises(AttributeError, match=r'ridge_mse_ is not known.*RLSCV\(missing="ignore"\)'):
+        search.ridge_mse_  # noqa: B018
+    assert RLSCV([1.0], cv=2, missing="ignore").fit(X, missing).ridge_mse_ > 0
+    with pytest.raises(AttributeError, match="criterion='bic' has no held-out errors"):
+        RLSCV([1.0], criterion="bic").fit(X, Y).null_mse_  # noqa: B018

@@ -97,9 +97,30 @@ def check_choices(options: argparse.Namespace) -> None:
         raise CommandError(f"--missing ignore: {model} cannot; {able} can", EXIT_USAGE)
     if options.groups is not None and options.time_series:
         raise CommandError("--groups does not go with --time-series", EXIT_USAGE)
+    _check_share(options)
     several = options.alpha is not None and len(options.alpha) > 1
     if several and not wants_search(options):
         raise CommandError("several values of --alpha need --cv to choose among them", EXIT_USAGE)
+
+
+def _check_share(options: argparse.Namespace) -> None:
+    """A rank that is a share of the energy depends on the penalty, and is not searched over."""
+    entries = options.rank if isinstance(options.rank, tuple) else (options.rank,)
+    share = next((R for R in entries if isinstance(R, float)), None)
+    asked = {
+        "--cv": options.cv is not None,
+        "--groups": options.groups is not None,
+        "--time-series": options.time_series,
+        "several values of --alpha": options.alpha is not None and len(options.alpha) > 1,
+    }
+    if share is not None and any(asked.values()):
+        given = " and ".join(name for name, is_given in asked.items() if is_given)
+        raise CommandError(
+            f"--rank {share:g} is a share of the energy, and cross-validation ({given}) compares "
+            f"whole ranks: leave out --rank, and all ranks are tried; give whole numbers, such as "
+            f"--rank 4,3,3; or leave out {given}",
+            EXIT_USAGE,
+        )
 
 
 def _fixed(options: argparse.Namespace) -> dict[str, Any]:
@@ -113,14 +134,6 @@ def _fixed(options: argparse.Namespace) -> dict[str, Any]:
 
 def _one_rank(rank: Any, model: str, shape: tuple[int, ...]) -> Any:
     """The only candidate of a search over the penalties alone, for modes of this shape."""
-    entries = rank if isinstance(rank, tuple) else (rank,)
-    if any(isinstance(R, float) for R in entries):
-        raise CommandError(
-            "--rank as a share of the energy needs no cross-validation: leave out --rank, and "
-            "all ranks are tried; or give whole numbers, or neither --cv, --groups nor "
-            "--time-series",
-            EXIT_USAGE,
-        )
     if isinstance(rank, tuple):
         return rank
     capped = tuple(min(rank, d) for d in shape)

@@ -95,9 +95,9 @@ def _add_fitting(add: Callable[..., Any]) -> None:
     add("--rank", type=choices.parse_rank, metavar="R", help=rank)
     several = "penalty, 1 where only --rank is given; several such as 0.1,1,10 are tried"
     add("--alpha", type=choices.parse_alphas, metavar="A", help=several)
-    folds = "choose what --rank and --alpha leave open by K-fold cross-validation"
-    add("--cv", type=int, metavar="K", help=folds)
-    groups = "samples of a group are held out together: a column, a coordinate or a file"
+    folds = "choose what --rank and --alpha leave open by K-fold cross-validation (5 by default)"
+    add("--cv", type=int, nargs="?", const=5, metavar="K", help=folds)
+    groups = "samples of a group are held out together: a column or coordinate of X or Y, or a file"
     add("--groups", metavar="NAME", help=groups)
     add("--time-series", action="store_true", help="hold out what is later than the training data")
     kernels = "rbf, poly, laplacian, ... for the kernel models (default: rbf)"
@@ -207,7 +207,7 @@ def _predict(options: argparse.Namespace) -> None:
     with _told("predict"):
         parts = _parts(options, model, X)
         write(options.output, parts, model, layouts(options)[0])
-    n, shape = n_samples(parts[""], None), tuple(np.shape(model.intercept_))
+    n, shape = n_samples(parts[""], None), tuple(model.tucker_.shape[1:])
     print(f"{n} predictions of shape {shape} saved to {options.output}")
 
 

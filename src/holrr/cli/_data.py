@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from ..data.arrays import comes_from, ignores_missing
-from ..data.labels import row_index
+from ..data.labels import differing_rows, row_index
+from ..data.unlabel import sample_dimension
 from ._errors import EXIT_USAGE, CommandError
 from ._files import Place, reading
 from ._read import read
@@ -64,18 +65,22 @@ def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any,
         )
     inputs = _found(source, options.inputs, "--inputs", options.X)
     outputs = _found(other, options.outputs, "--outputs", options.Y)
-    groups, taken = _groups(options, source)
+    groups = _groups(options, {options.X: source, options.Y or options.X: other})
     if options.inputs is None:
-        inputs = [c for c in inputs if c not in {*taken, *(outputs if one else ())}]
-    if one and options.outputs is None:
-        outputs = [c for c in outputs if c not in {*taken, *inputs}]
+        kept = set(outputs) if one else set()
+        inputs = [c for c in inputs if c not in kept and not _is_groups(options, c)]
+    if options.outputs is None:
+        kept = set(inputs) if one else set()
+        outputs = [c for c in outputs if c not in kept and not _is_groups(options, c)]
     if one:
         _check_apart(inputs, outputs)
     X = _taken(options.X, source, _in_order(source, inputs, model, options.X))
     if isinstance(other, Table):
         other.allow_missing = ignores_missing(options) or ignores_missing(model)
     Y = _complete(_taken(options.Y or options.X, other, outputs))
-    return *_labelled_alike(X, Y, options.sample_dim), groups
+    X, Y = _labelled_alike(X, Y, options.sample_dim)
+    _check_rows(options, X, Y, model)
+    return X, Y, groups
 
 
 def read_inputs(options: argparse.Namespace, model: Any) -> Any:
@@ -103,6 +108,21 @@ def _labelled_alike(X: Any, Y: Any, sample_dim: str | None) -> tuple[Any, Any]:
         elif comes_from(Y, "pandas") and is_count(of_y):
             Y.index = of_x
     return X, Y
+
+
+def _check_rows(options: argparse.Namespace, X: Any, Y: Any, model: Any) -> None:
+    """Rows that carry different labels, in terms of files."""
+    dim = sample_dimension(options.sample_dim, X, Y, getattr(model, "labels_", None))
+    found = differing_rows(X, sample_dim=dim, y=Y)
+    if found is None:
+        return
+    files, (here, there) = (options.X, options.Y or options.X), found.labels
+    hint = "no label is in both files" if found.none_in_common else "put their rows in one order"
+    raise CommandError(
+        f"the rows of {files[0]} and {files[1]} carry different labels: sample {found.position + 1}"
+        f" is {here} in {files[0]} and {there} in {files[1]}; {hint} (rows are paired by position "
+        f"where only one of the files has labels)"
+    )
 
 
 def _found(source: Any, pattern: str | None, option: str, name: str) -> Columns:
@@ -149,34 +169,39 @@ def _in_order(source: Any, columns: Columns, model: Any, name: str) -> Columns:
         "missing": [repr(n) for n in known if n not in titles],
         "not known": [repr(n) for n in titles if n not in set(known)],
     }
-    if any(told.values()):
+    if told["missing"]:
         which = "; ".join(f"{k} {', '.join(names[:8])}" for k, names in told.items() if names)
         raise CommandError(
             f"the columns of {name} are not those that the model was fitted with: {which} (see "
             f"--inputs and --index-col)"
         )
-    print(f"holrr: note: the columns of {name} were put in the order of the fit", file=sys.stderr)
+    if told["not known"]:
+        left = f"the model does not know {some(told['not known'])}, which are left out"
+        print(f"holrr: note: of the columns of {name} {left}", file=sys.stderr)
+    if [n for n in titles if n in set(known)] != known:
+        said = f"the columns of {name} were put in the order of the fit"
+        print(f"holrr: note: {said}", file=sys.stderr)
     return [titles[n] for n in known]
 
 
-def _groups(options: argparse.Namespace, source: Any) -> tuple[Any, Columns]:
-    """The groups of the samples: a column, which is no input then, a coordinate, or a file."""
+def _is_groups(options: argparse.Namespace, column: Hashable) -> bool:
+    """Whether a column has the groups of the samples, and is neither input nor output."""
+    return title(column) == getattr(options, "groups", None)
+
+
+def _groups(options: argparse.Namespace, sources: Mapping[str, Any]) -> Any:
+    """The groups of the samples: a column or a coordinate of X or Y, or a file."""
     name = getattr(options, "groups", None)
     if name is None:
-        return None, []
-    if isinstance(source, Table):
-        for column in source.columns:
-            if title(column) == name:
-                return source.labels(column), [column]
-    elif hasattr(source, "coords"):
-        with suppress(AttributeError, KeyError):
-            groups = np.asarray(source[name])
-            if groups.ndim != 1:
-                raise CommandError(f"--groups: {name!r} of {options.X} is not along the samples")
-            return groups, []
+        return None
+    for file, source in sources.items():
+        groups = _groups_in(source, name, file)
+        if groups is not None:
+            return groups
     if not Place(name).path.exists():
         raise CommandError(
-            f"--groups: {name!r} is neither a column or coordinate of {options.X} nor a file"
+            f"--groups: {name!r} is neither a column or coordinate of {' or '.join(sources)} nor a "
+            f"file"
         )
     groups = read(name, Layout(options.sep))
     if isinstance(groups, Table):
@@ -186,4 +211,19 @@ def _groups(options: argparse.Namespace, source: Any) -> tuple[Any, Columns]:
             )
         with reading(Place(name)):
             groups = groups.labels(groups.columns[0])
-    return np.ravel(groups), []
+    return np.ravel(groups)
+
+
+def _groups_in(source: Any, name: str, file: str) -> np.ndarray | None:
+    """A column of a table, or a coordinate of labelled variables, of this name; None without."""
+    if isinstance(source, Table):
+        found = [column for column in source.columns if title(column) == name]
+        return source.labels(found[0]) if found else None
+    if not hasattr(source, "coords"):
+        return None
+    with suppress(AttributeError, KeyError):
+        groups = np.asarray(source[name])
+        if groups.ndim != 1:
+            raise CommandError(f"--groups: {name!r} of {file} is not along the samples")
+        return groups
+    return None

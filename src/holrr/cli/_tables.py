@@ -92,8 +92,27 @@ def read_frame(place: Place, layout: Layout) -> Table:
         return _Frame(read(place.path), layout)
     header = list(range(1 if layout.header is None else layout.header))
     lines = None if not header else 0 if len(header) == 1 else header
-    frame = pandas.read_excel(place.path, sheet_name=place.name or 0, header=lines)
+    with pandas.ExcelFile(place.path) as book:
+        sheet = _sheet(book, place)
+        frame = book.parse(sheet, header=lines)
+    if not len(frame):
+        raise ValueError(f"the sheet {sheet!r} has names and no numbers")
     return _Frame(frame, layout)
+
+
+def _sheet(book: Any, place: Place) -> str:
+    """The name of the sheet that is meant, by default the first, which must not be empty."""
+    names, is_filled = book.sheet_names, lambda name: book.parse(name, header=None, nrows=1).size
+    sheet = names[0] if place.name is None else place.name
+    if sheet in names and is_filled(sheet):
+        return sheet
+    filled = [name for name in names if is_filled(name)]
+    what = f"the sheet {sheet!r} is empty" if sheet in names else f"there is no sheet {sheet!r}"
+    if not filled:
+        raise CommandError(f"{place.path}: {what}, and so are all others")
+    raise CommandError(
+        f"{place.path}: {what}; write {place.path}:SHEET, where SHEET is one of {some(filled)}"
+    )
 
 
 def title(column: Hashable) -> str:

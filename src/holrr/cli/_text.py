@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
+import warnings
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -50,15 +52,49 @@ class TextTable(Table):
         names = [self._is_names(row, k) for k, row in enumerate(rows)]
         # Where there are words only they are not all names: groups of samples, for instance.
         count = names.index(False) if False in names else 1
-        if count == 0 and len(rows) > 1 and _is_counter(rows[0]):
+        if count == 0 and self._may_be_names(rows[0], rows[1:]):
             if rows[0][0] == "":
                 return 1
-            if not all(re.fullmatch(r"[+-]?\d+", cell) for cell in rows[1]):
-                raise ValueError(
-                    f"line 1 ({', '.join(rows[0][:3])}, ...) may be names or numbers: say "
-                    f"--header 1 for names, --header 0 for numbers"
-                )
+            raise ValueError(
+                f"line 1 ({', '.join(rows[0][:3])}, ...) may be names or numbers: say "
+                f"--header 1 for names, --header 0 for numbers"
+            )
         return count
+
+    def _may_be_names(self, first: list[str], others: list[list[str]]) -> bool:
+        """Whether numbers in the first line may be names, such as years, codes or wavelengths.
+
+        They may be whole numbers above others that are not, or rise (or fall) from column to
+        column and lie beyond what the next lines have in the same column.
+        """
+        start = int(first[0] == "")  # above the labels of the rows
+        places = [j for j in range(start, len(first)) if j != self._index]
+        rows = [[row[j] for j in places] for row in (first, *others) if len(row) == len(first)]
+        names, rows = rows[0], rows[1:]
+        if len(names) < 2 or len(set(names)) < len(names) or not rows or "" in names:
+            return False
+        if _is_counter(names) and (start or not _are_whole(rows[0])):
+            return True
+        if _are_whole(names) and not any(map(_are_whole, rows)):
+            return True
+        if len(names) < 3 or len(rows) < 2:
+            return False
+        values = np.array([[self._number(cell) for cell in row] for row in (names, *rows)])
+        rises = np.diff(values) > 0
+        falls = np.diff(values) < 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # where a column has no number
+            low, high = np.nanmin(values[1:], axis=0), np.nanmax(values[1:], axis=0)
+        beyond = ((values[0] < low) | (values[0] > high)).all()
+        in_order = any(way[0].all() and not way[1:].all() for way in (rises, falls))
+        return bool(in_order and beyond)
+
+    def _number(self, cell: str) -> float:
+        """A cell as a number; NaN for what is none."""
+        try:
+            return float(cell.replace(self._decimal, "."))
+        except ValueError:
+            return math.nan
 
     def _is_names(self, row: list[str], number: int) -> bool:
         """Whether a line has names; numbers, some of which may be missing, are none."""
@@ -199,9 +235,13 @@ def _or_nan(cell: str) -> float:
     return float("nan") if cell.strip().lower() in _MISSING else float(cell)
 
 
+def _are_whole(cells: Sequence[str]) -> bool:
+    """Whether cells are whole numbers, some of which may be missing."""
+    return all(cell.lower() in _MISSING or re.fullmatch(r"[+-]?\d+", cell) for cell in cells)
+
+
 def _is_counter(cells: Sequence[str]) -> bool:
-    """Whether cells, the first of which may be blank, count: 0, 1, 2 or 1990, 2000, 2010."""
-    cells = cells[1:] if cells[0] == "" else cells
+    """Whether cells count: 0, 1, 2 or 1990, 2000, 2010."""
     if len(cells) < 2 or not all(cell.isdigit() for cell in cells):
         return False
     steps = set(np.diff([int(cell) for cell in cells]).tolist())

@@ -71,7 +71,7 @@ def _array(part: Any, model: Any) -> np.ndarray:
     if comes_from(part, "xarray") and hasattr(part, "data_vars"):
         part = np.stack([part[name].to_numpy() for name in part.data_vars], axis=1)
     values = np.asarray(part)
-    shape = (len(values), *np.shape(model.intercept_))
+    shape = (len(values), *model.tucker_.shape[1:])
     return values.reshape(shape) if values.size == np.prod(shape) else values
 
 

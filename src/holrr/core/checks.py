@@ -12,6 +12,10 @@ from .namespace import Array, namespace_of, to_numpy
 __all__ = ["BadEntryError", "check_finite", "unit_of"]
 
 _ABOUT_OTHERS = "Drop these samples or impute the values first."
+_ABOUT_INPUTS = (
+    "Drop these samples or impute the values first; a feature that has no value in any sample must "
+    "be left out."
+)
 _ABOUT_MISSING = (
     "If such entries are missing outputs, RLS, LRR, HOLRR and their searches fit the other entries "
     'of data in memory with missing="ignore". Otherwise drop these samples or impute the values.'
@@ -30,6 +34,8 @@ class BadEntryError(ValueError):
     index : tuple of int
     hint : str, optional
         What to do about it.
+    feature : str, optional
+        Name of the feature, of an entry of the inputs.
 
     Attributes
     ----------
@@ -43,21 +49,25 @@ class BadEntryError(ValueError):
         what: str,
         index: tuple[int, ...],
         hint: str | None = None,
+        feature: str | None = None,
     ) -> None:
-        super().__init__(name, what, index, hint)  # so that it can be pickled
-        self.name, self.what, self.index = name, what, index
+        super().__init__(name, what, index, hint, feature)  # so that it can be pickled
+        self.name, self.what, self.index, self.feature = name, what, index, feature
         missing = name == "y" and what != "infinity"
-        self.hint = hint or (_ABOUT_MISSING if missing else _ABOUT_OTHERS)
-        self.prefix = ""
+        about = _ABOUT_MISSING if missing else _ABOUT_INPUTS if name == "X" else _ABOUT_OTHERS
+        self.hint, self.prefix = hint or about, ""
 
     def __str__(self) -> str:
+        feature = "" if self.feature is None else f", feature {self.feature}"
         return (
             f"{self.prefix}{self.name} contains {self.what} at index {self.index} (the first one, "
-            f"in sample {self.index[0]}); every entry must be finite. {self.hint}"
+            f"in sample {self.index[0]}{feature}); every entry must be finite. {self.hint}"
         )
 
     def moved(self, rows: slice | np.ndarray, box: Sequence[slice] = ()) -> BadEntryError:
         """The same error with the position of the entry in all the data.
+
+        A hint that is drawn from the part of the data is dropped.
 
         Parameters
         ----------
@@ -70,7 +80,7 @@ class BadEntryError(ValueError):
         sample = rows.start + row if isinstance(rows, slice) else int(rows[row])
         first = [part.start for part in box] + [0] * (len(rest) - len(box))
         moved = tuple(i + start for i, start in zip(rest, first, strict=True))
-        return BadEntryError(self.name, self.what, (sample, *moved), self.hint)
+        return BadEntryError(self.name, self.what, (sample, *moved), feature=self.feature)
 
 
 def check_finite(A: Array, name: str) -> None:

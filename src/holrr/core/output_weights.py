@@ -11,6 +11,10 @@ independent of each other, stays as it is.
 An output of weight zero is no part of the problem: whatever it holds, it influences nothing, and
 its prediction is NaN, as that of one never observed. A small weight in its place makes it follow
 the others.
+
+Zeros need not be a product over the modes. Where they are none (a weight of the latitude times a
+mask of land, for instance), the positive weights must be those of a product, and the outputs of
+weight zero are treated as outputs that were never observed (`excluded_outputs`).
 """
 
 from __future__ import annotations
@@ -21,11 +25,13 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import lsmr
 
 from .namespace import Array, asarray_like, namespace_of, to_numpy
 from .tensor import Tucker
 
-__all__ = ["check_output_weight", "product_of", "scale_outputs", "unscale"]
+__all__ = ["check_output_weight", "excluded_outputs", "product_of", "scale_outputs", "unscale"]
 
 
 def check_output_weight(output_weight: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
@@ -34,13 +40,15 @@ def check_output_weight(output_weight: Any, shape: Sequence[int]) -> tuple[np.nd
     Parameters
     ----------
     output_weight : array of shape (d1, ..., dp), or list or tuple of p vectors
-        The array must be a product over the modes. In a sequence, None stands for ones.
+        The array must be a product over the modes, apart from entries that are zero or NaN. In a
+        sequence, None stands for ones.
     shape : sequence of int
         ``(d1, ..., dp)``.
 
     Returns
     -------
     tuple of p arrays of shape (d_i,)
+        Zero for slices without any positive weight.
 
     Examples
     --------
@@ -55,7 +63,7 @@ def check_output_weight(output_weight: Any, shape: Sequence[int]) -> tuple[np.nd
     if _is_one_vector(output_weight, len(shape)):
         output_weight = [output_weight]
     if not isinstance(output_weight, (list, tuple)):
-        return _factorised(_numbers(output_weight, "output_weight"), shape)
+        return _factorised(_array(output_weight, shape))
     if len(output_weight) != len(shape):
         raise ValueError(
             f"output_weight must have {len(shape)} entries, one vector for each output mode; got "
@@ -66,11 +74,13 @@ def check_output_weight(output_weight: Any, shape: Sequence[int]) -> tuple[np.nd
 
 
 def _is_one_vector(output_weight: Any, p: int) -> bool:
-    """Whether a single mode was given its weights without a list around them."""
-    if p != 1:
-        return False
-    return not isinstance(output_weight, (list, tuple)) or (
-        len(output_weight) > 0 and np.ndim(output_weight[0]) == 0 and output_weight[0] is not None
+    """Whether a single mode was given a list of its weights, without another list around it."""
+    return (
+        p == 1
+        and isinstance(output_weight, (list, tuple))
+        and len(output_weight) > 0
+        and np.ndim(output_weight[0]) == 0
+        and output_weight[0] is not None
     )
 
 
@@ -83,40 +93,110 @@ def _vector(v: Any, size: int, name: str) -> np.ndarray:
     return v
 
 
-def _numbers(v: Any, name: str) -> np.ndarray:
+def _array(V: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Weights as an array of the shape of the outputs, with zeros for NaN."""
+    V = _numbers(V, "output_weight", allow_nan=True)
+    if V.shape != shape:
+        raise ValueError(
+            f"output_weight as an array must have the shape {shape} of the outputs; got {V.shape}. "
+            f"Weights of single modes are a list of one vector, or None, for each mode."
+        )
+    return np.nan_to_num(V, nan=0.0)
+
+
+def _numbers(v: Any, name: str, *, allow_nan: bool = False) -> np.ndarray:
     try:
         v = np.asarray(to_numpy(v) if hasattr(v, "shape") else v)
         single = v.dtype == np.float32
         v = v.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must hold numbers; got {v!r}.") from error
-    if not np.isfinite(v).all() or (v < 0).any():
-        bad = v[~(np.isfinite(v) & (v >= 0))][0]
-        raise ValueError(f"{name} must be finite and at least 0 everywhere; found {bad}.")
-    if not v.any():
+    good = (np.isfinite(v) & (v >= 0)) | (allow_nan & np.isnan(v))
+    if not good.all():
+        raise ValueError(f"{name} must be finite and at least 0 everywhere; found {v[~good][0]}.")
+    if not (v > 0).any():
         raise ValueError(f"{name} is zero everywhere: no output would count.")
     return v.astype(np.float32) if single else v
 
 
-def _factorised(V: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    """The vectors whose product over the modes is `V`, the first with the scale of all."""
-    if V.shape != shape:
-        raise ValueError(
-            f"output_weight as an array must have the shape {shape} of the outputs; got {V.shape}."
-        )
+def excluded_outputs(output_weight: Any, shape: Sequence[int]) -> np.ndarray:
+    """Outputs of weight zero (or NaN) in slices that have outputs with weight.
+
+    A product of one vector for each mode cannot be zero there alone.
+
+    Parameters
+    ----------
+    output_weight : as in `check_output_weight`
+    shape : sequence of int
+        ``(d1, ..., dp)``.
+
+    Returns
+    -------
+    array of bool of shape (d1, ..., dp)
+
+    Examples
+    --------
+    >>> excluded_outputs(np.array([[1.0, 2.0, 0.0], [3.0, 0.0, 0.0]]), (2, 3))
+    array([[False, False, False],
+           [False,  True, False]])
+    """
+    if isinstance(output_weight, (list, tuple)):
+        return np.zeros(tuple(shape), dtype=bool)
+    positive = _array(output_weight, tuple(shape)) > 0
+    return _slices_with(positive) & ~positive
+
+
+def _slices_with(positive: np.ndarray) -> np.ndarray:
+    """The entries whose slices, along every mode, have some positive entry."""
+    return reduce(np.multiply.outer, _some(positive))
+
+
+def _some(positive: np.ndarray) -> list[np.ndarray]:
+    """For each mode, which slices have some positive entry."""
+    modes = range(positive.ndim)
+    others = [tuple(m for m in modes if m != mode) for mode in modes]
+    return [np.asarray(positive.any(axis=axes)) for axes in others]
+
+
+def _factorised(V: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The vectors whose product over the modes is `V`, the first with the scale of all.
+
+    Where zeros are no product over the modes, the product is that of the positive entries.
+    """
     rtol, V = math.sqrt(np.finfo(V.dtype).eps), V.astype(np.float64)
-    top: tuple[Any, ...] = np.unravel_index(np.argmax(V), shape)
-    fibres = [V[(*top[:i], slice(None), *top[i + 1 :])] for i in range(len(shape))]
-    vectors = [fibres[0], *(v / V[top] for v in fibres[1:])]
-    product = reduce(np.multiply.outer, vectors)
+    positive = V > 0
+    if (positive == _slices_with(positive)).all():
+        top: tuple[Any, ...] = np.unravel_index(np.argmax(V), V.shape)
+        fibres = [V[(*top[:i], slice(None), *top[i + 1 :])] for i in range(V.ndim)]
+        vectors = [fibres[0], *(v / V[top] for v in fibres[1:])]
+    else:
+        vectors = _product_on(V, positive)
+    product = np.where(positive, reduce(np.multiply.outer, vectors), 0.0)
     if not np.allclose(product, V, rtol=rtol, atol=0.0):
-        at = tuple(int(i) for i in np.unravel_index(np.argmax(np.abs(product - V)), shape))
+        at = tuple(int(i) for i in np.unravel_index(np.argmax(np.abs(product - V)), V.shape))
         raise ValueError(
             f"output_weight must be a product over the output modes, one vector for each, which "
             f"this array is not: at index {at} it is {V[at]:g}, and the product that fits its "
-            f"largest entry is {product[at]:g}."
+            f"other entries is {product[at]:g}."
         )
     return tuple(vectors)
+
+
+def _product_on(V: np.ndarray, positive: np.ndarray) -> list[np.ndarray]:
+    """The vectors whose product is nearest to `V` on its positive entries, in logarithms.
+
+    ``log V_ij = a_i + b_j`` is a consistent system of linear equations where `V` is a product. The
+    solution of least norm also settles what the positive entries leave open.
+    """
+    where, shape = np.nonzero(positive), V.shape
+    first = np.cumsum([0, *shape[:-1]])
+    columns = np.stack([index + start for index, start in zip(where, first, strict=True)], axis=1)
+    rows = np.repeat(np.arange(len(columns)), V.ndim)
+    A = csr_array((np.ones(columns.size), (rows, columns.ravel())), (len(columns), sum(shape)))
+    eps = np.finfo(float).eps
+    logs = lsmr(A, np.log(V[where]), atol=eps, btol=eps, conlim=0.0, maxiter=20 * sum(shape))[0]
+    parts = np.split(np.exp(logs), first[1:])
+    return [np.where(some, v, 0.0) for v, some in zip(parts, _some(positive), strict=True)]
 
 
 def product_of(weights: Sequence[np.ndarray]) -> np.ndarray:

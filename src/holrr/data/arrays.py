@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from ..core.checks import BadEntryError, check_finite
@@ -26,8 +27,9 @@ from ..core.namespace import (
     to_numpy,
 )
 
-__all__ = ["as_slice", "check_inputs", "check_kind", "check_lengths", "check_outputs", "check_pair"]
-__all__ += ["check_weights", "comes_from", "ignores_missing", "is_dask", "is_on_disk"]
+__all__ = ["as_slice", "check_inputs", "check_kind", "check_lengths", "check_not_empty"]
+__all__ += ["check_outputs", "check_pair", "check_weights", "comes_from", "ignores_missing"]
+__all__ += ["is_dask", "is_on_disk"]
 __all__ += ["locate_rows"]
 __all__ += ["nan_for_masked", "take", "unmasked", "weights_of"]
 
@@ -75,22 +77,67 @@ def check_kind(A: Any, name: str) -> None:
 # ---------------------------------------------------------------- arrays
 
 
-def check_inputs(X: Any) -> Array:
-    """`X` as a floating-point matrix (n_samples, n_features), in the library it came in."""
+def check_inputs(
+    X: Any, name: str = "X", names: Callable[[], Sequence[Any]] = tuple, *, fitted: bool = True
+) -> Array:
+    """`X` as a floating-point matrix (n_samples, n_features), in the library it came in.
+
+    Parameters
+    ----------
+    X : array or table of shape (n_samples, n_features)
+    name : str
+        What messages call it.
+    names : callable
+        Gives the names of the features, where there are some that `X` itself does not carry.
+    fitted : bool
+        Whether there is a fit already, whose features cannot be left out.
+    """
+    given = X
+    try:
+        X = _matrix(X, name)
+        check_finite(X, name)
+    except BadEntryError as error:
+        shown = names() or list(getattr(given, "columns", ()))
+        raise _explained(error, X, shown, fitted) from None
+    return X
+
+
+def _matrix(X: Any, name: str) -> Array:
+    """`X` as a floating-point matrix, whose entries are not looked at."""
     if _is_plain(X) and X.ndim == 2:
         pass
     elif _is_foreign(X):
-        X = _check_foreign(X, "X")
+        X = _check_foreign(X, name)
         if X.ndim != 2:
             raise ValueError(
-                f"Expected 2D array for X, of shape (n_samples, n_features); got shape "
+                f"Expected 2D array for {name}, of shape (n_samples, n_features); got shape "
                 f"{tuple(X.shape)}. Reshape your data."
             )
-        _check_not_empty(X, "X")
+        check_not_empty(X, name)
     else:
-        X = _check_array(X, "X")
-    check_finite(X, "X")
+        X = _check_array(X, name)
     return X
+
+
+def _explained(error: BadEntryError, X: Any, names: Sequence[Any], fitted: bool) -> BadEntryError:
+    """An error about an entry of the inputs, with the name of its feature and what to do."""
+    bad = np.ma.getmaskarray(X) if np.ma.isMaskedArray(X) else ~np.isfinite(to_numpy(X))
+    if bad.ndim != 2:
+        return error
+    shown = [repr(name) for name in names] or [str(j) for j in range(bad.shape[1])]
+    empty, n_samples = np.flatnonzero(bad.all(axis=0)), int(bad.any(axis=1).sum())
+    hint = f"Drop these samples ({n_samples} of {len(bad)}) or impute the values first."
+    if empty.size and not fitted:
+        some = ", ".join(shown[j] for j in empty[:5]) + (", ..." if empty.size > 5 else "")
+        which = f"the {empty.size} features" if empty.size > 1 else "feature"
+        hint = (
+            f"Leave out {which} {some}, where no sample has a finite value; "
+            f"missing_features='drop' does so."
+        )
+    elif n_samples == len(bad):
+        others = "impute the values first" if fitted else "impute the values, or leave out features"
+        hint = f"All {n_samples} samples have such entries: {others}."
+    return BadEntryError(error.name, error.what, error.index, hint, shown[error.index[1]])
 
 
 def check_outputs(Y: Any, name: str = "y") -> Array:
@@ -109,13 +156,18 @@ def check_outputs(Y: Any, name: str = "y") -> Array:
         Y = _check_array(Y, name, ensure_2d=False, allow_nd=True, ensure_min_features=0)
     if Y.ndim == 0:
         raise ValueError(f"{name} must have one entry a sample; got a scalar (order 0).")
-    _check_not_empty(Y, name)
+    check_not_empty(Y, name)
     return Y
 
 
-def check_pair(X: Any, Y: Any) -> tuple[Array, Array]:
-    """Inputs and outputs that belong together, in one library and one floating-point type."""
-    X, Y = check_inputs(X), check_outputs(Y)
+def check_pair(
+    X: Any, Y: Any, names: Callable[[], Sequence[Any]] = tuple, *, fitted: bool = True
+) -> tuple[Array, Array]:
+    """Inputs and outputs that belong together, in one library and one floating-point type.
+
+    `names` and `fitted` are as in `check_inputs`.
+    """
+    X, Y = check_inputs(X, names=names, fitted=fitted), check_outputs(Y)
     check_lengths(X, Y)
     try:
         xp = namespace_of(X, Y)
@@ -145,6 +197,12 @@ def check_lengths(X: Any, Y: Any) -> None:
 
 def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
     """scikit-learn's check, with the name of the argument in every message."""
+    if issparse(A):
+        raise TypeError(
+            f"{name} is a sparse {type(A).__name__}, and dense data are needed: use "
+            f"{name}.toarray(). In a pipeline, set sparse_output=False of the step that makes it "
+            f"(OneHotEncoder, for instance; a ColumnTransformer has sparse_threshold=0)."
+        )
     A = _numbers(A, name)
     if _is_plain(A) and A.ndim == 2:  # a table of floats is an array with names
         return A
@@ -245,7 +303,8 @@ def _check_foreign(A: Array, name: str) -> Array:
     return xp.astype(A, xp.float64)
 
 
-def _check_not_empty(A: Array, name: str) -> None:
+def check_not_empty(A: Any, name: str) -> None:
+    """Raise for an array without samples, or with a mode of length 0."""
     if 0 not in A.shape:
         return
     if A.shape[0] == 0:

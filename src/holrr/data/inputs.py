@@ -8,7 +8,7 @@ makes that matrix, and `Inputs` says which cell of which block each column is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -20,7 +20,15 @@ from ..core.namespace import asarray_like, is_array, namespace_of, to_numpy
 from .arrays import check_kind, check_outputs, comes_from, is_dask, is_on_disk
 from .labels import Grid, Labels, free
 
-__all__ = ["Inputs", "drop_missing", "find_used", "flatten", "grids_of_shape", "input_space"]
+__all__ = [
+    "Inputs",
+    "column_names",
+    "drop_missing",
+    "find_used",
+    "flatten",
+    "grids_of_shape",
+    "input_space",
+]
 __all__ += ["block_of", "is_blocks", "join_columns", "n_columns", "select_columns", "some_columns"]
 __all__ += ["unnamed_grid", "whole_axes", "with_inputs"]
 
@@ -50,6 +58,21 @@ class Inputs:
         """The grids that name the columns, where these have lost their names."""
         is_named = any(grid.is_named or grid.name is not None for grid in self.grids)
         return self.grids if is_named and not self.has_names else ()
+
+
+def column_names(inputs: Inputs, used: np.ndarray | None) -> Callable[[], list[Any]]:
+    """A function that gives the names of the columns that are used, for messages.
+
+    It is a function since there may be many, and they are rarely needed.
+    """
+
+    def names() -> list[Any]:
+        found: list[Any] = list(getattr(inputs.X, "columns", ()))
+        if not found:
+            found = [name for grid in inputs.grids for name in grid.entries()]
+        return found if used is None or not found else [found[j] for j in used]
+
+    return names
 
 
 def is_blocks(X: Any) -> bool:

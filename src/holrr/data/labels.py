@@ -18,8 +18,10 @@ from sklearn.utils.validation import validate_data
 
 from .arrays import comes_from
 
-__all__ = ["Grid", "Labels", "check_features", "check_rows", "features_of", "free"]
-__all__ += ["mode_coordinates", "mode_names", "name_by_hand", "plain", "row_index", "same"]
+__all__ = ["Grid", "Labels", "RowDifference", "check_features", "check_rows", "differing_axis"]
+__all__ += ["differing_rows", "features_of"]
+__all__ += ["first_difference", "free", "mode_coordinates", "mode_names", "name_by_hand"]
+__all__ += ["other_features", "out_of_order", "plain", "row_index", "same"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,8 @@ class Grid:
     >>> grid = Grid(("lat", "lon"), (1, 2), {"lat": (("lat",), np.array([50.0]), {})})
     >>> grid.entries(), grid.coordinate(0), grid.is_like(grid)
     (['lat=50.0,lon[0]', 'lat=50.0,lon[1]'], array([50.]), True)
+    >>> grid.is_labelled(0), grid.is_labelled(1), grid.is_transposed(Grid(("lon", "lat"), (2, 1)))
+    (True, False, True)
     """
 
     dims: tuple[str, ...] = ()
@@ -77,6 +81,16 @@ class Grid:
         if len(parts) == 1:
             return parts[0]
         return np.array([" / ".join(map(str, entry)) for entry in zip(*parts, strict=True)])
+
+    def is_labelled(self, axis: int) -> bool:
+        """Whether the entries of an axis have labels rather than positions alone."""
+        return self.dims[axis] in self.coords or self.dims[axis] in self.levels
+
+    def is_transposed(self, other: Grid) -> bool:
+        """Whether the axes have the same names in another order."""
+        return self.dims != other.dims and sorted(map(str, self.dims)) == sorted(
+            map(str, other.dims)
+        )
 
     def is_like(self, other: Grid) -> bool:
         """Whether axes and their entries have the same labels, be they integers or floats."""
@@ -177,7 +191,7 @@ def mode_names(model: Any) -> tuple[str, ...]:
     labels: Labels = getattr(model, "labels_", None) or Labels()
     first = labels.inputs[0].dims[0] if _is_one_axis(labels.inputs) else "feature"
     if labels.outputs is None:
-        return (first, *(f"mode{i}" for i in range(1, 1 + np.ndim(model.intercept_))))
+        return (first, *(f"mode{i}" for i in range(1, len(model.tucker_.shape))))
     dims = labels.outputs.dims
     return (first if first not in dims else free("feature", dims), *dims)
 
@@ -199,7 +213,7 @@ def mode_coordinates(model: Any, mode: int) -> np.ndarray:
         return np.arange(model.n_features_in_) if names is None else names
     if labels.outputs is not None:
         return labels.outputs.coordinate(mode - 1)
-    return np.arange(np.shape(model.intercept_)[mode - 1])
+    return np.arange(model.tucker_.shape[mode])
 
 
 def _is_one_axis(inputs: Sequence[Grid]) -> bool:
@@ -234,6 +248,53 @@ def _all_equal(a: np.ndarray, b: np.ndarray) -> bool:
     )
 
 
+def out_of_order(a: Any, b: Any) -> int | None:
+    """Position of the first difference between labels that are the same but for their order.
+
+    None where the labels are in the same order, and where they are not the same ones.
+
+    Examples
+    --------
+    >>> out_of_order(["x", "y", "z"], ["x", "z", "y"])
+    1
+    """
+    one, other = list(map(str, a)), list(map(str, b))
+    if one == other or sorted(one) != sorted(other):
+        return None
+    return next(k for k, (p, q) in enumerate(zip(one, other, strict=True)) if p != q)
+
+
+def first_difference(a: Any, b: Any, one: str = "one", other: str = "the other") -> str:
+    """Where two sequences of labels differ first, in words."""
+    if len(a) != len(b):
+        return f"{one} has {len(a)} labels and {other} {len(b)}"
+    k = next(i for i, pair in enumerate(zip(a, b, strict=True)) if not same(*pair))
+    # As Python shows them, not as NumPy does.
+    p, q = (v.item() if isinstance(v, np.generic) else v for v in (a[k], b[k]))
+    return f"at position {k} {one} has {p!r} and {other} {q!r}"
+
+
+def differing_axis(a: Grid, b: Grid) -> int | None:
+    """The first axis along which two arrays must not be paired by position, or None.
+
+    Axes of the same name must have the same labels. Axes of different names, such as those that
+    the columns of a table are given, must not have the same labels in another order. Positions are
+    no labels.
+    """
+    if len(a.dims) != len(b.dims):
+        return None
+    for k, (one, other) in enumerate(zip(a.dims, b.dims, strict=True)):
+        if not (a.is_labelled(k) and b.is_labelled(k)):
+            continue
+        values = a.coordinate(k), b.coordinate(k)
+        if one == other and not same(*values):
+            return k
+        counted = any(same(v, np.arange(v.size)) for v in values)
+        if one != other and not counted and out_of_order(*values) is not None:
+            return k
+    return None
+
+
 def plain(values: Any) -> np.ndarray:
     """A copy of the values of a coordinate, with text as NumPy's own: objects only where needed."""
     values = np.array(values)
@@ -245,14 +306,20 @@ def plain(values: Any) -> np.ndarray:
 # ---------------------------------------------------------------- features
 
 
-def features_of(X: Any, inputs: Sequence[Grid] = ()) -> tuple[int, np.ndarray | None]:
-    """Number and names of the features of `X`; names that `X` has lost come from `inputs`."""
+def features_of(
+    X: Any, inputs: Sequence[Grid] = (), name: str = "X"
+) -> tuple[int, np.ndarray | None]:
+    """Number and names of the features of `X`; names that `X` has lost come from `inputs`.
+
+    Messages call the inputs by their `name`.
+    """
     if type(X) is np.ndarray and X.ndim == 2 and not inputs:
         return X.shape[1], None
     _refuse_mapping(X)
     names = [name for grid in inputs for name in grid.entries()]
     if names:
         return len(names), np.array(names, dtype=object)
+    _check_distinct(getattr(X, "columns", ()), name)
     scratch = BaseEstimator()
     validate_data(scratch, _table_of(X), skip_check_array=True, reset=True)
     # What is no matrix has no number of features; the checks of the data raise for it later.
@@ -277,8 +344,36 @@ def check_features(estimator: BaseEstimator, X: Any, inputs: Sequence[Grid] = ()
         import pandas as pd
 
         X = pd.DataFrame(np.empty((0, len(names))), columns=names)
+    _check_distinct(getattr(X, "columns", ()), "X")
     _check_order(estimator, list(map(str, getattr(X, "columns", ()))), inputs)
     validate_data(estimator, X, skip_check_array=True, reset=False)
+
+
+def other_features(a: Any, b: Any, one: str = "one", other: str = "the other") -> str | None:
+    """How the names of features differ, in words; None where they may be paired by position.
+
+    Features without names (None) agree with any, unless the others are their numbers in another
+    order.
+    """
+    if a is None and b is None:
+        return None
+    names = a if b is None else b
+    counted = list(map(str, range(len(names))))
+    p, q = (counted if v is None else list(map(str, v)) for v in (a, b))
+    named = a is not None and b is not None
+    differ = p != q if named else out_of_order(p, q) is not None
+    return first_difference(p, q, one, other) if differ else None
+
+
+def _check_distinct(columns: Any, name: str) -> None:
+    """Features of the same name cannot be told apart."""
+    seen: set[Any] = set()
+    for label in columns:
+        if label in seen:
+            raise ValueError(
+                f"{name} has two columns {label!r}; every column needs a label of its own."
+            )
+        seen.add(label)
 
 
 def _refuse_mapping(X: Any) -> None:
@@ -295,9 +390,9 @@ def _check_order(estimator: Any, found: list[str], inputs: Sequence[Grid]) -> No
     """Refuse labels of the fit in another order, counted ones of a fit without names included."""
     names = getattr(estimator, "feature_names_in_", None)
     known = list(map(str, range(estimator.n_features_in_) if names is None else names))
-    if found == known or sorted(found) != sorted(known):
+    k = out_of_order(found, known)
+    if k is None:
         return
-    k = next(i for i, (a, b) in enumerate(zip(known, found, strict=True)) if a != b)
     right = "X.sort_index(axis=1)" if names is None else "X[model.feature_names_in_]"
     right = f"of a table, {right}"
     if inputs:
@@ -330,6 +425,29 @@ def check_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> None:
     'tue'. Align them first, with y = y.loc[X.index] for instance, or pass y.to_numpy() to pair rows
     by position.
     """
+    found = differing_rows(X, sample_dim=sample_dim, **others)
+    if found is None:
+        return
+    (a, b), (here, there) = found.names, found.labels
+    raise ValueError(
+        f"the rows of {a} and {b} carry different labels: at position {found.position} {a} has "
+        f"{here} and {b} has {there}. {found.hint}"
+    )
+
+
+@dataclass(frozen=True)
+class RowDifference:
+    """The first difference between the labels of rows that are to be paired."""
+
+    names: tuple[str, str]  # of the two arguments
+    position: int
+    labels: tuple[str, str]  # of the rows there, as they are shown
+    hint: str  # what to do about it
+    none_in_common: bool  # whether no label is in both
+
+
+def differing_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> RowDifference | None:
+    """The first difference that `check_rows` raises for, or None."""
     found = {name: row_index(A, sample_dim) for name, A in {"X": X, **others}.items()}
     first = next((name for name, labels in found.items() if labels is not None), "X")
     index = found.pop(first)
@@ -340,17 +458,37 @@ def check_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> None:
         if len(index) != len(labels) and not in_xarray:
             continue  # another error, with its own message
         differ = np.flatnonzero([a != b for a, b in zip(index, labels, strict=False)])
-        if not differ.size:  # NaN, say, which differs from itself only
-            continue
-        k = int(differ[0])
-        align = f"{name} = {name}.loc[{first}.index]"
-        if in_xarray:
-            align = f'{first}, {name} = xarray.align({first}, {name}, join="inner")'
-        raise ValueError(
-            f"the rows of {first} and {name} carry different labels: at position {k} {first} has "
-            f"{_shown(index[k])} and {name} has {_shown(labels[k])}. Align them first, with {align}"
-            f" for instance, or pass {name}.to_numpy() to pair rows by position."
+        if differ.size:  # NaN, say, differs from itself only
+            k = int(differ[0])
+            shown = _shown(index[k]), _shown(labels[k])
+            hint = _how_to_align({first: index, name: labels}, {"X": X, **others})
+            alone = not len(index.intersection(labels))
+            return RowDifference((first, name), k, shown, hint, alone)
+    return None
+
+
+def _how_to_align(indexes: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+    """How rows of two arguments, given with their labels, can be paired."""
+    (a, here), (b, there) = indexes.items()
+    in_xarray = [comes_from(data[name], "xarray") for name in indexes]
+    common = here.intersection(there)
+    if not len(common):
+        return (
+            f"No label is in both. Give both the same labels, or pass {b}.to_numpy() to pair rows "
+            f"by position."
         )
+    if all(in_xarray):
+        how = f'{a}, {b} = xarray.align({a}, {b}, join="inner")'
+    elif any(in_xarray):
+        how = f"{a} and {b} both as objects of pandas, or both of xarray"
+    elif len(common) == len(here) == len(there):
+        how = f"{b} = {b}.loc[{a}.index]"
+    else:
+        how = f"{a}, {b} = {a}.align({b}, join='inner', axis=0)"
+    return (
+        f"Align them first, with {how} for instance, or pass {b}.to_numpy() to pair rows by "
+        f"position."
+    )
 
 
 def row_index(A: Any, sample_dim: str | None = None) -> Any:
@@ -358,7 +496,7 @@ def row_index(A: Any, sample_dim: str | None = None) -> Any:
     if comes_from(A, "pandas"):
         return getattr(A, "index", None)
     if comes_from(A, "xarray") and A.dims:
-        return A.indexes.get(next(iter(A.dims)) if sample_dim is None else sample_dim)
+        return A.indexes.get(sample_dim if sample_dim in A.dims else next(iter(A.dims)))
     return None
 
 

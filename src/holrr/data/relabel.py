@@ -72,11 +72,20 @@ def _array(xr: Any, grid: Grid, dim: str, rows: dict[str, Any], out: Any) -> Any
     found = xr.DataArray(
         out,
         dims=(*leading, *grid.dims),
-        coords={**(rows if leading else {}), **deepcopy(grid.coords)},
-        name=grid.name,
+        coords={**(rows if leading else {}), **_coordinates(grid)},
         attrs=deepcopy(grid.attrs),
-    )
+    ).rename(grid.name)  # Without a name xarray takes that of a Dask array, which is a hash.
     return found.set_index(grid.levels) if grid.levels else found
+
+
+def _coordinates(grid: Grid) -> dict[str, Any]:
+    """Coordinates as xarray takes them: labels of pandas as an index, which keeps their kind."""
+    found = deepcopy(grid.coords)
+    for name, (dims, values, *attrs) in found.items():
+        if values.dtype == object and values.size and comes_from(values.flat[0], "pandas"):
+            index = import_module("pandas").Index(values.tolist())
+            found[name] = (dims, index, *attrs)
+    return found
 
 
 def _rows(labels: Labels, X: Any) -> tuple[str, dict[str, Any]]:
@@ -127,13 +136,13 @@ def to_xarray(model: Any) -> Any:
     """What a fitted model has found, as a Dataset; see `TensorRegressor.to_xarray`."""
     xr = need("xarray", "to_xarray needs xarray", "xarray")
     names, labels = mode_names(model), getattr(model, "labels_", None) or Labels()
-    outputs = labels.outputs or Grid(names[1:], np.shape(model.intercept_))
+    outputs = labels.outputs or Grid(names[1:], model._output_shape)
     labelled = {k: d for k, d in enumerate(names) if k and isinstance(d, str)}  # as xarray demands
     coords = {d: ((d,), mode_coordinates(model, k)) for k, d in labelled.items()}
     coords = {**coords, **outputs.coords}
     blocks = _input_axes(model, labels, names, coords)
     taken = {*names, *coords, *(d for grid in blocks for d in (*grid.dims, *grid.coords))}
-    b = model.intercept_
+    b = model._intercept
     intercept = np.asarray(b) if isinstance(b, float) else to_numpy(b)
     found = {free("intercept", taken): (names[1:], intercept)}
     ranks = tuple(free(f"rank_{name}", taken) for name in names)
@@ -159,7 +168,8 @@ def to_xarray(model: Any) -> Any:
     found |= _input_factors(model, blocks, taken)
     if hasattr(model, "cv_results_"):
         found[free("mean_mse", taken)] = _surface(model, names, coords, taken)
-    return xr.Dataset(found, coords=deepcopy(coords), attrs={"model": repr(model)})
+    coords = _coordinates(Grid(coords=coords))
+    return xr.Dataset(found, coords=coords, attrs={"model": repr(model)})
 
 
 def _of_block(name: str, grid: Grid) -> str:

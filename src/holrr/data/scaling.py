@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
-from .arrays import check_inputs, comes_from, is_on_disk
-from .labels import check_features, features_of
-from .unlabel import is_dataset, sample_dimension
+from ..core.namespace import asarray_like, to_numpy
+from .arrays import check_inputs, comes_from, is_dask
+from .inputs import column_names, is_blocks
+from .labels import Grid, Labels, features_of
+from .unlabel import dimension_of_inputs, is_dataset, sample_dimension, unlabel_inputs
+from .validation import Names, validate_inputs
 
 __all__ = ["Standardizer"]
 
 
-class Standardizer(TransformerMixin, BaseEstimator):
+class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Each feature less its mean, over its standard deviation.
 
     Unlike scikit-learn's `StandardScaler` it gives back what it got: tables and objects of xarray
@@ -32,6 +37,12 @@ class Standardizer(TransformerMixin, BaseEstimator):
     scaling_ : dict
         For each variable of a Dataset, or for "" alone, the names of the dimensions of its
         features, and their means and standard deviations: one where a feature is constant.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the features, where they have some.
+    labels_ : Labels or None
+        Labels of objects of xarray, with which those of other inputs are compared.
 
     Examples
     --------
@@ -45,6 +56,7 @@ class Standardizer(TransformerMixin, BaseEstimator):
     """
 
     scaling_: dict[str, tuple[tuple[str, ...], np.ndarray, np.ndarray]]
+    labels_: Labels | None = None
 
     def __init__(self, sample_dim=None):
         self.sample_dim = sample_dim
@@ -54,7 +66,8 @@ class Standardizer(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features), or object of xarray
+        X : array of shape (n_samples, n_features), table, or object of xarray
+            Without missing values. Arrays may have modes, and may be the blocks of a dict.
         y : outputs, optional
             Which tell the samples of an object of xarray from its features.
 
@@ -62,21 +75,27 @@ class Standardizer(TransformerMixin, BaseEstimator):
         -------
         self
         """
+        dim = sample_dimension(self.sample_dim, X, y, None)
+        inputs = unlabel_inputs(X, dim, None)
+        matrix, checked = inputs.X, None
+        if not is_dask(matrix):
+            checked = check_inputs(matrix, names=column_names(inputs, None), fitted=False)
+        labels = None
+        if inputs.grids and not inputs.has_names:
+            labels = Labels(sample_dim=dim, inputs=inputs.grids)
+        names = Names(*features_of(matrix, inputs.naming), labels)
         if comes_from(X, "xarray"):
-            dim = sample_dimension(self.sample_dim, X, y, None)
-            self.scaling_ = {}
+            found = {}
             for name, A in (X.data_vars if is_dataset(X) else {"": X}).items():
                 mean, spread = _mean_and_spread(A, dim=dim)
-                self.scaling_[name] = tuple(mean.dims), mean.to_numpy(), spread.to_numpy()
-            return self
-        checked = check_inputs(X)
-        self.n_features_in_, names = features_of(X)
-        self.__dict__.pop("feature_names_in_", None)
-        if names is not None:
-            self.feature_names_in_ = names
-        self.scaling_ = {
-            "": ((), *_mean_and_spread(checked.astype(np.float64, copy=False), axis=0))
-        }
+                found[name] = tuple(mean.dims), mean.to_numpy(), spread.to_numpy()
+        else:
+            values = matrix if checked is None else to_numpy(checked)
+            mean, spread = _mean_and_spread(values.astype(np.float64), axis=0)
+            found = {"": ((), np.asarray(mean), np.asarray(spread))}
+        for name in ("n_features_in_", "feature_names_in_", "labels_"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(scaling_=found, **names.attributes())
         return self
 
     def transform(self, X: Any) -> Any:
@@ -85,24 +104,71 @@ class Standardizer(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : as in `fit`
+            With the features of the fit, in the same order; the dimensions of an object of xarray
+            may be in any order.
 
         Returns
         -------
         as `X`
         """
+        check_is_fitted(self)
+        checked = validate_inputs(_with_names(self), X)
+        mean, spread = (
+            np.concatenate([np.ravel(part[k]) for part in self.scaling_.values()]) for k in (1, 2)
+        )
         if comes_from(X, "xarray"):
-            return X.map(self._scaled) if is_dataset(X) else self._scaled(X)
-        check_features(self, X)
-        _, mean, spread = self.scaling_[""]
-        return ((np.asarray(X) if is_on_disk(X) else X) - mean) / spread
+            return _scaled(X, _with_names(self).labels_ or Labels(), mean, spread)
+        if comes_from(X, "polars"):
+            return type(X)((checked - mean) / spread, schema=X.columns)
+        if hasattr(X, "columns"):
+            return (X - mean) / spread
+        if not is_dask(checked) and type(checked) is not np.ndarray:
+            mean, spread = (asarray_like(A, checked, dtype=checked.dtype) for A in (mean, spread))
+        return _like((checked - mean) / spread, X, (self.labels_ or Labels()).inputs)
 
-    def _scaled(self, A: Any) -> Any:
-        from xarray import Variable
 
-        # A variable that the fit had not is left to the model, which knows what to say of it.
-        dims, mean, spread = self.scaling_.get("" if "" in self.scaling_ else A.name, ((), 0, 1))
-        scaled = (A.variable - Variable(dims, mean)) / Variable(dims, spread)
-        return A.copy(data=scaled.transpose(*A.dims).data) if set(scaled.dims) == set(A.dims) else A
+def _like(matrix: Any, X: Any, grids: tuple[Grid, ...]) -> Any:
+    """The columns of a matrix with the modes that `X` has, or as its blocks."""
+    if not is_blocks(X):
+        return matrix.reshape(np.shape(X)) if np.ndim(X) > 2 else matrix
+    found, start = {}, 0
+    for grid in grids:
+        stop = start + math.prod(grid.shape)
+        found[grid.name] = matrix[:, start:stop].reshape(np.shape(X[grid.name]))
+        start = stop
+    return {name: found[name] for name in X}
+
+
+def _with_names(fitted: Standardizer) -> Standardizer:
+    """The same with names of features, which files of older versions do not have for xarray."""
+    if "n_features_in_" in vars(fitted):
+        return fitted
+    parts = fitted.scaling_.items()
+    grids = (Grid(dims, mean.shape, {}, name or None) for name, (dims, mean, _) in parts)
+    labels = Labels(inputs=tuple(grids))
+    n_features = sum(mean.size for _, (_, mean, _) in parts)
+    named = Standardizer(fitted.sample_dim)
+    named.__dict__.update(scaling_=fitted.scaling_, **Names(n_features, None, labels).attributes())
+    return named
+
+
+def _scaled(X: Any, labels: Labels, mean: np.ndarray, spread: np.ndarray) -> Any:
+    """An object of xarray less the means, over the spreads, of its features."""
+    from xarray import Variable
+
+    grids = unlabel_inputs(X, dimension_of_inputs(X, labels), labels).grids
+    ends = np.cumsum([math.prod(grid.shape) for grid in grids])[:-1]
+    parts = zip(grids, np.split(mean, ends), np.split(spread, ends), strict=True)
+    scaling = {
+        grid.name: [Variable(grid.dims, part.reshape(grid.shape)) for part in (m, s)]
+        for grid, m, s in parts
+    }
+
+    def scaled(A: Any) -> Any:
+        m, s = scaling[A.name if is_dataset(X) else None]
+        return A.copy(data=((A.variable - m) / s).transpose(*A.dims).data)
+
+    return X.map(scaled) if is_dataset(X) else scaled(X)
 
 
 def _mean_and_spread(A: Any, **along: Any) -> tuple[Any, Any]:

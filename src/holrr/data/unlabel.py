@@ -25,7 +25,7 @@ from .arrays import (
     nan_for_masked,
 )
 from .inputs import Inputs, block_of, flatten, grids_of_shape, is_blocks, join_columns
-from .labels import Grid, Labels, check_rows, free, plain, same
+from .labels import Grid, Labels, check_rows, differing_axis, first_difference, free, plain, same
 
 __all__ = ["Unlabelled", "dimension_of_inputs", "is_dataset", "sample_dimension", "unlabel"]
 __all__ += ["unlabel_inputs", "unlabel_output_weight", "unlabel_outputs", "unlabel_weights"]
@@ -108,29 +108,83 @@ def unlabel_weights(sample_weight: Any) -> Any:
 
 
 def unlabel_output_weight(weight: Any, labels: Labels | None) -> Any:
-    """Weights of outputs; those of xarray are put in the order of the output modes by name."""
-    if labels is None or labels.outputs is None:
+    """Weights of outputs as `core.output_weights.check_output_weight` takes them.
+
+    Weights with labels are compared with the outputs. A DataArray, or a Series whose index has a
+    name, weighs the modes that it names; the other modes have weight one.
+
+    Parameters
+    ----------
+    weight : DataArray, Series, DataFrame, array, or sequence of one of them for each mode
+    labels : Labels, optional
+        Of the fit.
+    """
+    grid = None if labels is None else labels.outputs
+    if grid is None:
         return weight
-    if isinstance(weight, (list, tuple)) and len(weight) == len(labels.outputs.dims):
-        return [_weights(v, labels.outputs, k, k + 1) for k, v in enumerate(weight)]
-    return _weights(weight, labels.outputs, 0, None)
+    if isinstance(weight, (list, tuple)) and len(weight) == len(grid.dims):
+        modes = range(len(grid.dims))
+        return [
+            _weights(v, grid, (k,), f"output_weight[{k}]")
+            for k, v in zip(modes, weight, strict=True)
+        ]
+    return _weights(weight, grid, tuple(range(len(grid.dims))), "output_weight")
 
 
-def _weights(weight: Any, grid: Grid, start: int, stop: int | None) -> Any:
-    if not comes_from(weight, "xarray"):
+def _weights(weight: Any, grid: Grid, modes: tuple[int, ...], name: str) -> Any:
+    """Weights of some modes as an array with these modes; None where all are one."""
+    axes = _axes_of(weight)
+    if axes is None:
         return weight
-    dims = grid.dims[start:stop]
-    if set(weight.dims) != set(dims):
+    dims = [grid.dims[k] for k in modes]
+    if comes_from(weight, "xarray") and not set(weight.dims) <= set(dims):
         raise ValueError(
-            f"output_weight has dimensions {weight.dims} where y has {dims}; they must be the same."
+            f"{name} has dimensions {weight.dims} where y has {tuple(dims)}; it may have these."
         )
-    for k, dim in enumerate(dims, start):
-        index = weight.indexes.get(dim)
-        if index is None or dim not in grid.coords:
-            continue
-        if not same(plain(index.to_numpy()), grid.coordinate(k)):
-            raise ValueError(f"output_weight has other coordinates along {dim!r} than y.")
-    return weight.transpose(*dims).to_numpy()
+    # A table, or a Series without a name, has as many axes as there are modes.
+    by_name = all(dim in dims for dim, _ in axes)
+    if not by_name and len(axes) != len(modes):
+        return weight
+    found = [dims.index(dim) if by_name else k for k, (dim, _) in enumerate(axes)]
+    values = np.asarray(weight.to_numpy())
+    for k, (_, index), size in zip(found, axes, values.shape, strict=True):
+        _check_weight_labels(name, index, size, grid, modes[k])
+    whole = [grid.shape[k] for k in modes]
+    sizes = [size if k in found else 1 for k, size in enumerate(whole)]
+    return np.broadcast_to(values.transpose(np.argsort(found)).reshape(sizes), whole)
+
+
+def _axes_of(weight: Any) -> list[tuple[Any, Any]] | None:
+    """Name and pandas index of each axis of weights, where they are of xarray or pandas."""
+    if comes_from(weight, "xarray") and not is_dataset(weight):
+        return [(dim, weight.indexes.get(dim)) for dim in weight.dims]
+    if comes_from(weight, "pandas") and hasattr(weight, "axes"):
+        return [(index.name, index) for index in weight.axes]
+    return None
+
+
+def _check_weight_labels(name: str, index: Any, size: int, grid: Grid, mode: int) -> None:
+    """Weights must have the labels of the outputs, in the same order; positions are no labels."""
+    axis, expected = grid.dims[mode], grid.shape[mode]
+    if size != expected:
+        raise ValueError(f"{name} has {size} entries along {axis!r}, and y has {expected}.")
+    if index is None or not grid.is_labelled(mode):
+        return
+    found, known = _labels_of(index), grid.coordinate(mode)
+    counted = index.name is None and same(found, np.arange(size))
+    if not counted and not same(found, known):
+        raise ValueError(
+            f"{name} has other coordinates along {axis!r} than y: "
+            f"{first_difference(found, known, 'it', 'y')}. Put it in the order of y, with "
+            f".reindex(...) or .sel(...) for instance."
+        )
+
+
+def _labels_of(index: Any) -> np.ndarray:
+    """The labels of a pandas index as a coordinate has them."""
+    if index.nlevels > 1:
+        return np.array([" / ".join(map(str, entry)) for entry in index])
+    return plain(index.to_numpy())
 
 
 # ---------------------------------------------------------------- inputs
@@ -250,7 +304,14 @@ def _in_order(A: Any, name: str, dim: str, wanted: Sequence[str] | None) -> Any:
 
 
 def _called(A: Any, name: str) -> str:
-    return name if getattr(A, "name", None) is None else f"{name} ({A.name!r})"
+    own = _name_of(A)
+    return name if own is None else f"{name} ({own!r})"
+
+
+def _name_of(A: Any) -> Any:
+    """The name of a DataArray, unless xarray took it from Dask, whose names are hashes."""
+    name = getattr(A, "name", None)
+    return None if name is not None and name == getattr(A.data, "name", None) else name
 
 
 def _values(A: Any, name: str) -> Any:
@@ -277,8 +338,14 @@ def grid_of(A: Any, dim: str, name: Any = None) -> Grid:
             levels[key] = tuple(index.names)
         else:
             attrs = deepcopy(variable.attrs) if variable.attrs else {}
-            coords[key] = (variable.dims, plain(variable.values), attrs)
+            coords[key] = (variable.dims, _coordinate(variable), attrs)
     return Grid(dims, A.shape[1:], coords, name, {}, levels)
+
+
+def _coordinate(variable: Any) -> np.ndarray:
+    """The values of a coordinate; dates of time zones, periods and intervals as pandas has them."""
+    own = variable.ndim == 1 and not isinstance(variable.dtype, np.dtype)
+    return plain(variable.to_index().to_numpy() if own else variable.values)
 
 
 # ---------------------------------------------------------------- outputs
@@ -292,11 +359,7 @@ def _outputs(
         assert dim is not None
         return (_dataset if is_dataset(y) else _data_array)(y, dim, known)
     if comes_from(y, "pandas") and hasattr(y, "columns"):
-        values, labels = from_frame(y, known, fill, flat)
-        grid, fitted = labels.outputs, None if known is None or known.columns else known.outputs
-        if grid is not None and fitted is not None and grid.dims == fitted.dims:
-            _check_same_axes(grid, fitted)
-        return values, labels
+        return from_frame(y, known, fill, flat)
     if comes_from(y, "polars") and hasattr(y := collected(y, "y"), "columns"):
         return from_polars(y, known)
     if known is not None and is_a_table_without_names(y, known):
@@ -307,7 +370,7 @@ def _outputs(
 def _data_array(y: Any, dim: str, known: Labels | None) -> tuple[Any, Labels]:
     grid = None if known is None else known.outside
     y = _in_order(y, "y", dim, None if grid is None else grid.dims)
-    found = replace(grid_of(y, dim), name=y.name, attrs=deepcopy(y.attrs))
+    found = replace(grid_of(y, dim), name=_name_of(y), attrs=deepcopy(y.attrs))
     _check_same_axes(found, grid)
     return _values(y, "y"), Labels("dataarray", dim, outputs=found)
 
@@ -349,26 +412,34 @@ def _in_order_of(y: Any, dim: str, wanted: list[Any]) -> Any:
     return y[[found[name] for name in wanted]]
 
 
-def _check_same_axes(found: Grid, grid: Grid | None) -> None:
-    """Outputs that are called otherwise than those of the fit must not be paired with them."""
-    if grid is None:
+def _check_same_axes(found: Grid, grid: Grid | None, right: str | None = None) -> None:
+    """Outputs with other labels than those of the fit must not be paired with them.
+
+    Parameters
+    ----------
+    found : Grid
+        Of the outputs.
+    grid : Grid, optional
+        Of the fit.
+    right : str, optional
+        How to put the outputs in order.
+    """
+    k = None if grid is None else differing_axis(found, grid)
+    if grid is None or k is None:
         return
-    for k, dim in enumerate(found.dims):
-        a, b = found.coordinate(k), grid.coordinate(k)
-        named = all(dim in g.coords or dim in g.levels for g in (found, grid))
-        if not named or same(a, b):
-            continue
-        n = min(a.size, b.size)
-        differ = np.flatnonzero(a[:n] != b[:n])
-        where = (
-            f"at position {differ[0]} it has {a[differ[0]]} and the fit had {b[differ[0]]}"
-            if differ.size
-            else f"it has {a.size} entries and the fit had {b.size}"
-        )
-        raise ValueError(
-            f"y has other coordinates along {dim!r} than the fit: {where}. Put them in order with "
-            f"y.sel({dim}=...) or y.reindex({dim}=...)."
-        )
+    dim, a, b = found.dims[k], found.coordinate(k), grid.coordinate(k)
+    n = min(a.size, b.size)
+    differ = np.flatnonzero(a[:n] != b[:n])
+    where = (
+        f"at position {differ[0]} it has {a[differ[0]]} and the fit had {b[differ[0]]}"
+        if differ.size
+        else f"it has {a.size} entries and the fit had {b.size}"
+    )
+    right = right or f"y.sel({dim}=...) or y.reindex({dim}=...)"
+    raise ValueError(
+        f"y has other coordinates along {dim!r} than the fit: {where}. Put them in order with "
+        f"{right}."
+    )
 
 
 # ---------------------------------------------------------------- tables and flat outputs
@@ -401,8 +472,8 @@ def from_frame(y: Any, known: Labels | None, fill: bool, flat: bool) -> tuple[An
     """
     columns, values = y.columns, check_outputs(nan_for_masked(y))
     levels = tuple(plain(columns.get_level_values(k).to_numpy()) for k in range(columns.nlevels))
-    _check_same_columns(levels, known)
     labels = _of_columns("frame", levels, tuple(columns.names))
+    _check_same_columns(labels, known)
     if columns.nlevels == 1 or flat:
         return values, replace(labels, places=None)
     grid = labels.outputs
@@ -433,9 +504,9 @@ def is_a_table_without_names(y: Any, known: Labels | None) -> bool:
 
 def from_polars(y: Any, known: Labels | None) -> tuple[Any, Labels]:
     """A table of polars, which has one label a column."""
-    columns = np.array(y.columns)
-    _check_same_columns((columns,), known)
-    return y.to_numpy(), _of_columns("polars", (columns,), (None,))
+    labels = _of_columns("polars", (np.array(y.columns),), (None,))
+    _check_same_columns(labels, known)
+    return y.to_numpy(), labels
 
 
 def _of_columns(
@@ -499,10 +570,27 @@ def _entries(levels: tuple[np.ndarray, ...]) -> list[Any]:
     return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
 
 
-def _check_same_columns(levels: tuple[np.ndarray, ...], known: Labels | None) -> None:
-    if known is None or not known.columns or same(levels, known.columns):
+def _check_same_columns(labels: Labels, known: Labels | None) -> None:
+    """The columns of a table must not be paired with others, whatever the outputs of the fit were.
+
+    Parameters
+    ----------
+    labels : Labels
+        Of the table.
+    known : Labels, optional
+        Of the fit.
+    """
+    grid, fit = labels.outputs, None if known is None or known.columns else known.outside
+    if grid is not None and fit is not None:
+        if grid.is_transposed(fit):
+            raise ValueError(
+                f"the columns of y have the levels {grid.dims}, and the outputs of the fit "
+                f"{fit.dims}; reorder them with y.reorder_levels({list(fit.dims)}, axis=1)."
+            )
+        _check_same_axes(grid, fit, "y = y[columns]")
+    if known is None or not known.columns or same(labels.columns, known.columns):
         return
-    found, fitted = _entries(levels), _entries(known.columns)
+    found, fitted = _entries(labels.columns), _entries(known.columns)
     missing, extra = [c for c in fitted if c not in found], [c for c in found if c not in fitted]
     what = f"missing {missing[:5]}, unexpected {extra[:5]}"
     if not missing and not extra:

@@ -32,13 +32,21 @@ from .arrays import (
     take,
     weights_of,
 )
-from .inputs import Inputs, drop_missing, find_used, n_columns, select_columns, with_inputs
-from .labels import Labels, check_features, features_of
+from .inputs import (
+    Inputs,
+    column_names,
+    drop_missing,
+    find_used,
+    n_columns,
+    select_columns,
+    with_inputs,
+)
+from .labels import Labels, check_features, features_of, other_features
 from .scores import Errors, check_scored, errors_of
 from .unlabel import Unlabelled, dimension_of_inputs, unlabel, unlabel_inputs
 
 __all__ = ["Names", "Samples", "names_of_moments", "open_data", "score_errors", "validate"]
-__all__ += ["validate_inputs"]
+__all__ += ["validate_inputs", "validate_points"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +173,7 @@ def validate(
     asked = [getattr(estimator, name, None) for name in ("output_shape", "input_shape")]
     if plain and first and asked == [None, None] and not drops_features(estimator):
         # NumPy arrays carry no labels and are in memory.
-        return _samples(Unlabelled(X, y, sample_weight, None, Inputs(X))), Names(X.shape[1])
+        return _samples(Unlabelled(X, y, sample_weight, None, Inputs(X)), first), Names(X.shape[1])
     known = None if first else estimator.labels_
     data = unlabel(estimator, X, y, sample_weight, groups=groups, known=known)
     if first:
@@ -175,7 +183,7 @@ def validate(
         features = getattr(estimator, "feature_names_in_", None)
         names = Names(estimator.n_features_in_, features, estimator.labels_)
         data = replace(data, X=drop_missing(data.X, None if known is None else known.used))
-    return (_open(data) if stream else _samples(data)), names
+    return (_open(data, first) if stream else _samples(data, first)), names
 
 
 def drops_features(estimator: Any) -> bool:
@@ -208,16 +216,18 @@ def open_data(
     """
     data = unlabel(None, X, y, sample_weight)
     data, names = _named(data, drop=False)
-    return _open(data, max_bytes), names
+    return _open(data, True, max_bytes), names
 
 
-def _open(data: Unlabelled, max_bytes: int | None = None) -> Samples | Stream:
+def _open(data: Unlabelled, first: bool, max_bytes: int | None = None) -> Samples | Stream:
     stream = open_stream(data.X, data.y, data.sample_weight, max_bytes)
-    return _samples(data) if stream is None else stream
+    return _samples(data, first) if stream is None else stream
 
 
-def _samples(data: Unlabelled) -> Samples:
-    X, Y = check_pair(data.X, data.y)
+def _samples(data: Unlabelled, first: bool) -> Samples:
+    """Checked samples, the `first` ones of a fit or more of them."""
+    used = None if data.labels is None else data.labels.used
+    X, Y = check_pair(data.X, data.y, column_names(data.inputs, used), fitted=not first)
     w = data.sample_weight
     return Samples(X, Y, None if w is None else check_weights(w, X))
 
@@ -236,7 +246,33 @@ def validate_inputs(estimator: BaseEstimator, X: Any) -> Array:
     inputs = unlabel_inputs(X, dim, labels)
     check_features(estimator, inputs.X, inputs.naming)
     X = select_columns(inputs.X, labels.used)
-    return X if is_dask(X) else check_inputs(X)
+    return X if is_dask(X) else check_inputs(X, names=column_names(inputs, labels.used))
+
+
+def validate_points(points: Any, names: Names, name: str) -> Array:
+    """Inputs beside those of a fit, such as landmarks, checked and without their labels.
+
+    Parameters
+    ----------
+    points : array of shape (n_points, n_features)
+    names : Names
+        Of the inputs of the fit, with which those of the points must agree.
+    name : str
+        The argument that the points are.
+    """
+    labels = names.labels or Labels()
+    dim = dimension_of_inputs(points, labels) if comes_from(points, "xarray") else None
+    inputs = unlabel_inputs(points, dim, labels)
+    n_features, found = features_of(inputs.X, inputs.naming, name)
+    if n_features != names.n_features:
+        raise ValueError(
+            f"{name} must have as many columns as X, {names.n_features}; got {n_features}."
+        )
+    differ = other_features(found, names.features, "it", "X")
+    if differ is not None:
+        raise ValueError(f"{name} has other features than X: {differ}. Put them in the order of X.")
+    kept = select_columns(inputs.X, labels.used)
+    return check_inputs(kept, name, column_names(inputs, labels.used))
 
 
 def names_of_moments(estimator: Any, moments: Any) -> Names:
@@ -255,10 +291,13 @@ def score_errors(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Error
     """The sums that scores of a fitted model consist of, from one pass over the data."""
     data = unlabel(model, X, y, sample_weight, known=model.labels_)
     check_features(model, data.X, data.inputs.naming)
-    X = select_columns(data.X, None if model.labels_ is None else model.labels_.used)
+    used = None if model.labels_ is None else model.labels_.used
+    X = select_columns(data.X, used)
     stream = open_stream(X, data.y, data.sample_weight)
-    checked: Any = None if stream is not None else check_inputs(X)
-    shape = np.shape(model.intercept_)
+    checked: Any = None
+    if stream is None:
+        checked = check_inputs(X, names=column_names(data.inputs, used))
+    shape = model._output_shape
     if stream is not None:
         check_scored((stream.n_samples, *stream.output_shape), (stream.n_samples, *shape))
         return stream.errors(model)

@@ -18,11 +18,12 @@ from ..core.namespace import Array, namespace_of, to_numpy
 from ..core.spectral import squares_keep_digits
 from ..data.arrays import ignores_missing
 from ..data.inputs import whole_axes
+from ..data.unlabel import unlabel_output_weight
 from ..data.validation import Names, Samples
 from ..kernel.estimators import KernelRegressor
 from ..kernel.fit import fit_landmarks, fit_samples
 from ..linear.estimators import LinearRegressor
-from ..linear.fit import fit_data, fit_moments, output_weights
+from ..linear.fit import fit_data, fit_moments, weigh_outputs
 from ..missing.fit import has_missing
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
@@ -40,11 +41,13 @@ def group_data(
     w = data.w if isinstance(data, Samples) else data.weights
     labels = _labels(data.n_samples, None if w is None else to_numpy(w), n_groups, groups)
     given = None if groups is None else np.asarray(groups)
-    found = Groups(data, labels, given, names=names)
+    found = Groups(data, labels, given, names)
     n, grams = labels.max() + 1, _response_grams(model)
     if getattr(model, "_uses_landmarks", False):
-        fitted = hasattr(model, "tucker_")
-        found.features = model._features_so_far() if fitted else model._draw_features(data)
+        draw = model._draw_features
+        found.features = (
+            model._features_so_far(names) if hasattr(model, "tucker_") else draw(data, names)
+        )
         found.parts = found.features.fold_moments(data, labels, n, grams)
     elif isinstance(data, Stream):
         found.parts = data.fold_moments(labels, n, grams)
@@ -111,11 +114,11 @@ class Groups:
     # The group of each sample, or -1, and what was given for it, for the splitters of a search.
     labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     groups: np.ndarray | None = None
+    # Names of the data: how inputs are arranged, and the modes that weights of outputs belong to.
+    names: Names = field(default_factory=lambda: Names(0))
     # Moments of each group, of the inputs or of their features; else it is samples that are fitted.
     parts: Sequence[Moments] | None = None
     features: Any = None
-    # Names of the data, from which the arrangement of the inputs is known.
-    names: Names = field(default_factory=lambda: Names(0))
 
     @property
     def weights(self) -> np.ndarray:
@@ -144,8 +147,7 @@ class Groups:
                 "kernel='precomputed' has no inputs whose samples could be left out; pass X and a "
                 "kernel."
             )
-        yield _fit_samples(model, self.some(self.labels >= 0), self.names, mask, pilot)
-        for rows in self._others():
+        for rows in (self.labels >= 0, *self._others()):
             yield _fit_samples(model, self.some(rows), self.names, mask, pilot)
 
     def searches(self, model: Any) -> Iterator[Any]:
@@ -181,6 +183,9 @@ class Groups:
         groups = None if isinstance(model.cv, Integral) else self.groups
         if hasattr(model, "landmarks_"):  # they stay where they are
             search.set_params(landmarks=model.landmarks_, n_components=None)
+        if getattr(model, "output_weight", None) is not None:
+            weight = unlabel_output_weight(model.output_weight, self.names.labels)
+            search.set_params(output_weight=weight)
         for rows in self._others():
             some, of_some = self.some(rows), None if groups is None else groups[rows]
             X = self._with_modes(some.X)
@@ -221,10 +226,8 @@ def _fit_samples(
     """A clone of the model, fitted to samples."""
     new, names = clone(model), Names(data.n_features)
     if isinstance(new, LinearRegressor):
-        weights = None
-        if new.output_weight is not None:
-            weights = output_weights(new.output_weight, data, given.labels)
         options = new._options(given, data.n_features)
+        data, weights = weigh_outputs(new.output_weight, data, given.labels, options.ignore_missing)
         fit, n_dropped = fit_data(data, options, weights, mask=mask, pilot=pilot)
         return new._assign_fit(fit, names, n_dropped)
     if isinstance(new, KernelRegressor):

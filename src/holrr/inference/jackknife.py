@@ -215,7 +215,7 @@ def _quantities(
     Modes that are not reduced have no factor to be unsure of, unless `dense`. The rows of the first
     factor of a kernel are samples, not inputs. Of a stack's directions the leading ones count.
     """
-    found: dict[str | int, Array] = {"intercept": fit.intercept_}
+    found: dict[str | int, Array] = {"intercept": fit._intercept}
     is_kernel = hasattr(type(fit), "dual_coef_")
     if not is_kernel or hasattr(fit, "coef_"):
         found["coef"] = fit._dense_coef()

@@ -9,7 +9,10 @@ file can make the reader run foreign code.
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import inspect
 import math
+import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -20,7 +23,7 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.pipeline import Pipeline
 
 from ..core.namespace import is_array, to_numpy
-from ..core.tensor import Tucker
+from ._schema import check_estimator, check_pipeline, check_record, check_splitter
 from ._upgrade import upgrade
 
 __all__ = ["Decoder", "Encoder"]
@@ -28,6 +31,10 @@ __all__ = ["Decoder", "Encoder"]
 # Where the names of classes are looked up; a class that is not public in these cannot be saved.
 _PACKAGES = ("linear", "kernel", "penalized", "model_selection", "data")
 _MODULES = ("holrr", *(f"holrr.{name}" for name in _PACKAGES))
+
+
+# Names of time zones; others could be read as names of files.
+_ZONE = re.compile(r"(?!dateutil)\w+([+:/-]\w+)*")
 
 
 class Encoder:
@@ -80,6 +87,46 @@ class Encoder:
         parts = ("year", "month", "day", "hour", "minute", "second", "microsecond")
         found = [int(getattr(value, part)) for part in parts]
         return {"class": type(value).__name__, "calendar": value.calendar, "parts": found}
+
+    def _clock(self, value: Any, where: str) -> dict[str, Any]:
+        return {"class": type(value).__name__, "value": value.isoformat()}
+
+    def _timestamp(self, value: Any, where: str) -> dict[str, Any]:
+        date, zone = value.to_datetime64(), None if value.tz is None else str(value.tz)
+        found = {
+            "text": str(value),
+            "count": int(date.astype(np.int64)),
+            "unit": np.datetime_data(date)[0],
+            "zone": zone,
+        }
+        if zone is not None and not _names_zone(value, zone):
+            raise TypeError(
+                f"{where} cannot be saved: its time zone {zone} has no name that can be looked up. "
+                f"Convert it with tz_convert, to 'UTC' for instance."
+            )
+        return found
+
+    def _period(self, value: Any, where: str) -> dict[str, Any]:
+        return {"text": str(value), "ordinal": int(value.ordinal), "freq": value.freqstr}
+
+    def _interval(self, value: Any, where: str) -> dict[str, Any]:
+        left, right = self.encode(value.left, where), self.encode(value.right, where)
+        return {"text": str(value), "left": left, "right": right, "closed": value.closed}
+
+    def _named(self, value: Any, where: str) -> dict[str, Any]:
+        """Weights of outputs, say: numbers with names of axes, of pandas or xarray."""
+        if comes_from(value, "xarray"):
+            axes = [(dim, value.indexes.get(dim)) for dim in value.dims]
+        else:
+            axes = [(index.name, index) for index in value.axes]
+        labels = [None if index is None else index.to_numpy() for _, index in axes]
+        return {
+            "class": type(value).__name__,
+            "data": self.encode(np.asarray(value), where),
+            "axes": self.encode([name for name, _ in axes], where),
+            "labels": self.encode(labels, f"a label of {where}"),
+            "name": self.encode(getattr(value, "name", None), where),
+        }
 
     def _masked(self, value: np.ma.MaskedArray, where: str) -> dict[str, Any]:
         mask = np.ma.getmaskarray(value)
@@ -156,6 +203,41 @@ class Decoder:
         calendar = {"calendar": tree["calendar"]} if cls is cftime.datetime else {}
         return cls(year, month, day, *clock, **calendar)
 
+    def _clock(self, tree: dict[str, Any]) -> Any:
+        return _CLOCKS[tree["class"]].fromisoformat(tree["value"])
+
+    def _of_pandas(self, tree: dict[str, Any]) -> Any:
+        """A label of pandas; its text where pandas is not installed."""
+        try:
+            pandas: Any = import_module("pandas")
+        except ImportError:
+            return str(tree["text"])
+        if tree["$"] == "period":
+            return pandas.Period(ordinal=tree["ordinal"], freq=tree["freq"])
+        if tree["$"] == "interval":
+            return pandas.Interval(
+                self.decode(tree["left"]), self.decode(tree["right"]), tree["closed"]
+            )
+        date = pandas.Timestamp(np.datetime64(tree["count"], tree["unit"]))
+        zone = tree["zone"]
+        if zone is not None and not _ZONE.fullmatch(zone):
+            raise ValueError(f"{zone!r} is no name of a time zone.")
+        return date if zone is None else date.tz_localize("UTC").tz_convert(zone)
+
+    def _named(self, tree: dict[str, Any]) -> Any:
+        """Numbers with names of axes; without them where their library is not installed."""
+        data, axes, labels, name = (
+            self.decode(tree[key]) for key in ("data", "axes", "labels", "name")
+        )
+        library, make = _NAMED[tree["class"]]
+        if not isinstance(data, np.ndarray) or not data.ndim == len(axes) == len(labels):
+            raise ValueError("names of axes that do not fit their array.")
+        try:
+            module: Any = import_module(library)
+        except ImportError:
+            return data
+        return make(module, data, axes, labels, name)
+
     def _masked(self, tree: dict[str, Any]) -> np.ma.MaskedArray:
         data, mask, fill = (self.decode(tree[key]) for key in ("data", "mask", "fill_value"))
         # Any other mask would be stretched: an array for a few bytes of the file.
@@ -164,7 +246,10 @@ class Decoder:
         return np.ma.MaskedArray(data, mask, fill_value=fill)
 
     def _record(self, tree: dict[str, Any]) -> Any:
-        return _public_class(tree["class"], dataclasses.is_dataclass)(**self._state(tree["state"]))
+        cls = _public_class(tree["class"], dataclasses.is_dataclass)
+        value = cls(**self._state(tree["state"]))
+        check_record(value)
+        return value
 
     def _estimator(self, tree: dict[str, Any]) -> Any:
         cls = _public_class(tree["class"], _is_estimator_class)
@@ -172,33 +257,26 @@ class Decoder:
         vars(value).update(self._state(tree["state"]))
         if self._version < 3:
             upgrade(value)
-        if "tucker_" in vars(value):
-            _check_coefficients(value.tucker_, value.intercept_)
+        check_estimator(value)
         return value
 
     def _pipeline(self, tree: dict[str, Any]) -> Pipeline:
         steps = [(name, step) for name, step in self._items(tree)]
-        if not steps or not all(isinstance(step, BaseEstimator) for _, step in steps):
-            raise ValueError("a pipeline of other things than estimators.")
+        check_pipeline(steps)
         return Pipeline(steps)
 
     def _splitter(self, tree: dict[str, Any]) -> Any:
         cls: Any = getattr(import_module("sklearn.model_selection"), tree["class"], None)
         if not _is_splitter_class(cls):
             raise ValueError(f"{tree['class']!r} is no splitter of scikit-learn.")
-        value = object.__new__(cls)
-        vars(value).update(self._state(tree["state"]))
+        state = self._state(tree["state"])
+        parameters = inspect.signature(cls).parameters
+        value = cls(**{name: v for name, v in state.items() if name in parameters})
+        check_splitter(value, state)
         return value
 
     def _state(self, state: dict[str, Any]) -> dict[str, Any]:
         return {k: self.decode(v) for k, v in state.items()}
-
-
-def _check_coefficients(T: Tucker, intercept: Any) -> None:
-    """Refuse a core, factors and an intercept that do not belong to one model."""
-    ranks = tuple(R if U is None else U.shape[1] for R, U in zip(T.rank, T.factors, strict=True))
-    if ranks != T.rank or T.shape[1:] != np.shape(intercept):
-        raise ValueError("coefficients and an intercept that do not fit together.")
 
 
 # ---------------------------------------------------------------- which class, which kind
@@ -255,10 +333,57 @@ def comes_from(value: Any, library: str) -> bool:
     return type(value).__module__.partition(".")[0] == library
 
 
-def _is_named(value: Any) -> bool:
-    """Whether it is an array with names, of which a parameter needs the numbers only."""
+def _names_zone(value: Any, zone: str) -> bool:
+    """Whether the name of a time zone leads to it."""
+    try:
+        return (
+            bool(_ZONE.fullmatch(zone)) and value.tz_convert(zone).isoformat() == value.isoformat()
+        )
+    except Exception:  # each library of time zones has its own
+        return False
+
+
+def _is_of_pandas(*names: str) -> Callable[[Any], bool]:
+    return lambda value: comes_from(value, "pandas") and type(value).__name__ in names
+
+
+def _has_numbers(value: Any) -> bool:
+    """Whether it is an array of numbers of pandas or xarray."""
     named = comes_from(value, "pandas") or comes_from(value, "xarray")
     return named and hasattr(value, "to_numpy") and np.asarray(value).dtype.kind != "O"
+
+
+def _is_named(value: Any) -> bool:
+    """Whether it is an array of numbers whose axes have names or labels of one level."""
+    if not _has_numbers(value) or type(value).__name__ not in _NAMED:
+        return False
+    indexes = value.indexes.values() if comes_from(value, "xarray") else value.axes
+    return all(index.nlevels == 1 for index in indexes)
+
+
+def _data_array(xarray: Any, data: np.ndarray, axes: Any, labels: Any, name: Any) -> Any:
+    coords = {dim: v for dim, v in zip(axes, labels, strict=True) if v is not None}
+    return xarray.DataArray(data, coords, axes, name)
+
+
+def _series(pandas: Any, data: np.ndarray, axes: Any, labels: Any, name: Any) -> Any:
+    return pandas.Series(data, pandas.Index(labels[0], name=axes[0]), name=name)
+
+
+def _frame(pandas: Any, data: np.ndarray, axes: Any, labels: Any, name: Any) -> Any:
+    index, columns = (pandas.Index(v, name=n) for v, n in zip(labels, axes, strict=True))
+    return pandas.DataFrame(data, index, columns)
+
+
+# Name of a class -> its library, and how it is made.
+_NAMED: dict[str, tuple[str, Callable[..., Any]]] = {
+    "DataArray": ("xarray", _data_array),
+    "Series": ("pandas", _series),
+    "DataFrame": ("pandas", _frame),
+}
+_CLOCKS: dict[str, Any] = {
+    cls.__name__: cls for cls in (datetime.date, datetime.datetime, datetime.time)
+}
 
 
 def _is_record(value: Any) -> bool:
@@ -271,9 +396,14 @@ _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]
     ("tuple", _is(tuple), Encoder._list),
     ("dict", _is(dict), Encoder._dict),
     ("date", lambda v: comes_from(v, "cftime"), Encoder._date),
+    ("clock", _is(datetime.date, datetime.datetime, datetime.time), Encoder._clock),
+    ("timestamp", _is_of_pandas("Timestamp", "NaTType"), Encoder._timestamp),
+    ("period", _is_of_pandas("Period"), Encoder._period),
+    ("interval", _is_of_pandas("Interval"), Encoder._interval),
     ("masked", lambda v: isinstance(v, np.ma.MaskedArray), Encoder._masked),
     ("objects", lambda v: isinstance(v, np.ndarray) and v.dtype.kind == "O", Encoder._objects),
-    ("array", lambda v: is_array(v) or _is_named(v), Encoder._array),
+    ("named", _is_named, Encoder._named),
+    ("array", lambda v: is_array(v) or _has_numbers(v), Encoder._array),
     ("record", _is_record, Encoder._record),
     ("pipeline", _is(Pipeline), Encoder._pipeline),
     ("estimator", lambda v: _is_estimator_class(type(v)), Encoder._estimator),
@@ -289,6 +419,11 @@ _DECODERS: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
     "array": Decoder._array,
     "objects": Decoder._objects,
     "date": Decoder._date,
+    "clock": Decoder._clock,
+    "timestamp": Decoder._of_pandas,
+    "period": Decoder._of_pandas,
+    "interval": Decoder._of_pandas,
+    "named": Decoder._named,
     "masked": Decoder._masked,
     "record": Decoder._record,
     "estimator": Decoder._estimator,

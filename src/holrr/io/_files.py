@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from .._version import __version__
 from ..core.moments import CentredMoments
 from ..core.tensor import Tucker
-from ._container import read_container, write_container
+from ._container import VERSION, read_container, write_container
 from ._encode import Decoder, Encoder
 
 __all__ = ["load", "load_moments", "load_with_notes", "save"]
@@ -42,6 +42,8 @@ def save(
     TypeError
         Where a parameter or attribute, say a function as kernel, has no safe form; the message
         names it.
+    ValueError
+        Where attributes are not what they must be, so that the file could not be loaded.
     OSError
         Where the file cannot be written, or is a device or a pipe.
 
@@ -58,12 +60,13 @@ def save(
             f"save takes an estimator of this library, Moments or a Tucker tensor; got an object "
             f"of {type(value).__module__}.{type(value).__qualname__}."
         )
-    encoder = Encoder()
-    header = {
-        "holrr": __version__,
-        "object": encoder.encode(value, type(value).__name__),
-        "notes": dict(notes or {}),
-    }
+    encoder, name = Encoder(), type(value).__name__
+    tree = encoder.encode(value, name)
+    try:  # what is written can be read
+        Decoder(encoder.arrays, VERSION).decode(tree)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be saved, since no file may hold it: {error}") from error
+    header = {"holrr": __version__, "object": tree, "notes": dict(notes or {})}
     write_container(path, header, encoder.arrays)
 
 
@@ -84,7 +87,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ValueError
-        Where the file is foreign, damaged, cut off, or written by a newer holrr.
+        Where the file is foreign, damaged, cut off, or written by a newer holrr, and where a field
+        of what it holds has another type or shape than it must have.
 
     Examples
     --------

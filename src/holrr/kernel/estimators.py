@@ -16,11 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..base import TensorRegressor
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.fit import Fit
-from ..core.namespace import Array, row_blocks, to_device_of, to_numpy
+from ..core.namespace import Array, namespace_of, row_blocks, to_device_of, to_numpy
 from ..core.spectral import check_moments
 from ..core.tensor import Tucker
-from ..data.arrays import check_inputs
-from ..data.validation import Names, Samples, validate
+from ..data.validation import Names, Samples, validate, validate_points
 from ..linear.estimators import DATA_CONSTRAINTS, MULTILINEAR_CONSTRAINTS, check_batch
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
@@ -113,7 +112,7 @@ class KernelRegressor(TensorRegressor):
             assert isinstance(data, Samples)
             fit = fit_samples(data, self._kernel_function(), options)
             return self._assign_fit(fit, names, inputs=data.X)
-        features, y_unit = self._draw_features(data), 1.0
+        features, y_unit = self._draw_features(data, names), 1.0
         if isinstance(data, Samples):
             data = data.scaled(inputs=False)
             y_unit = data.y_unit
@@ -151,7 +150,9 @@ class KernelRegressor(TensorRegressor):
         """
         data, names, seen = check_batch(self, X, y, sample_weight)
         options = self._options()
-        features = self._draw_features(data) if seen is None else self._features_so_far()
+        features = (
+            self._draw_features(data, names) if seen is None else self._features_so_far(names)
+        )
         moments = features.moments(data, options.structure.needs_response_grams)
         moments = moments if seen is None else seen + moments
         check_moments(moments, self.solver)
@@ -207,9 +208,15 @@ class KernelRegressor(TensorRegressor):
 
     @property
     def dual_coef_(self) -> Array:
-        """Dense dual coefficients, of shape (n_samples or n_landmarks, d1, ..., dp)."""
+        """Dense dual coefficients, of shape (n_samples or n_landmarks, d1, ..., dp).
+
+        With `output_shape` they have shape (n_samples or n_landmarks, D), as scikit-learn's.
+        """
         check_is_fitted(self)
-        return self.tucker_.to_dense()
+        dual = self.tucker_.to_dense()
+        if not self._is_flat:
+            return dual
+        return namespace_of(dual).reshape(dual, (dual.shape[0], -1))
 
     def _dense_coef(self) -> Array:
         """Coefficients of the inputs, which only a linear kernel has."""
@@ -239,9 +246,9 @@ class KernelRegressor(TensorRegressor):
     def _kernel_function(self) -> KernelFunction:
         return kernel_function(self._kernel_spec())
 
-    def _draw_features(self, data: Samples | Stream) -> Landmarks:
+    def _draw_features(self, data: Samples | Stream, names: Names) -> Landmarks:
         points = choose_landmarks(
-            data, self.kernel, self.n_components, self.landmarks, self.random_state
+            data, names, self.kernel, self.n_components, self.landmarks, self.random_state
         )
         return Landmarks.of(self._kernel_function(), points)
 
@@ -250,7 +257,7 @@ class KernelRegressor(TensorRegressor):
         _, s, Q = self._features
         return Landmarks(self._kernel_function(), self.X_fit_, s, Q)
 
-    def _features_so_far(self) -> Landmarks:
+    def _features_so_far(self, names: Names) -> Landmarks:
         """The features of the batches before, whose kernel must be the same."""
         for name, before in self._features[0].items():
             value = getattr(self, name)
@@ -260,7 +267,9 @@ class KernelRegressor(TensorRegressor):
                     f"{name}={before!r}. Set it back, or start anew with fit or a clone."
                 )
         points, given = to_numpy(self.X_fit_), self.landmarks
-        if given is not None and not np.array_equal(to_numpy(check_inputs(given)), points):
+        if given is not None:
+            given = to_numpy(validate_points(given, names, "landmarks"))
+        if given is not None and not np.array_equal(given, points):
             raise ValueError(
                 "partial_fit cannot continue with other landmarks than those of the batches "
                 "before. Set them back, or start anew with fit or a clone."
@@ -318,15 +327,15 @@ class KernelRLS(KernelRegressor):
 
     Attributes
     ----------
-    dual_coef_ : array of shape (n_samples, d1, ..., dp)
+    dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
         Coefficients of the kernel values with `X_fit_`; dense, computed on access.
-    intercept_ : array of shape (d1, ..., dp), or float for scalar targets
-    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
         Standard deviation of the noise of each output: residual squares over the residual
         degrees of freedom, see docs/intervals.md.
     X_fit_ : array of shape (n_samples, n_features), or None for a precomputed kernel
         The training samples, or the landmarks.
-    coef_ : array of shape (n_features, d1, ..., dp)
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
         With ``kernel="linear"`` only.
     objective_ : float
         The minimum.
@@ -424,7 +433,7 @@ class KernelLRR(KernelRegressor):
         Outputs for each of the R latent functions.
     factors_ : list of p + 1 arrays
         First the coefficients of the latent functions, (n_samples, R), then identities.
-    dual_coef_ : array of shape (n_samples, d1, ..., dp)
+    dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
         Dense coefficients, computed on access.
     rank_ : int
         The rank that was used: lower than asked for where the data do not support it, and never
@@ -528,7 +537,7 @@ class KernelHOLRR(KernelRegressor):
     factors_ : list of p + 1 arrays
         First the coefficients of the latent functions, (n_samples, R0), which are those of the
         kernel values with `X_fit_`; then the output factors, (d_i, R_i), with orthonormal columns.
-    dual_coef_ : array of shape (n_samples, d1, ..., dp)
+    dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
         Dense coefficients, computed on access.
     rank_ : tuple of int
         The ranks that were used. An input rank that the data do not support, or that is above the

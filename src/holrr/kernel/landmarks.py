@@ -26,8 +26,8 @@ from ..core.checks import check_finite
 from ..core.namespace import Array, namespace_of, row_blocks, to_device_of, to_numpy
 from ..core.spectral import Whitened
 from ..core.warn import warn
-from ..data.arrays import check_inputs, take
-from ..data.validation import Samples
+from ..data.arrays import take
+from ..data.validation import Names, Samples, validate_points
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
 from .gram import KernelFunction, centred_gram
@@ -103,7 +103,12 @@ class Landmarks:
 
 
 def choose_landmarks(
-    data: Samples | Stream, kernel: Any, n_components: int | None, landmarks: Any, random_state: Any
+    data: Samples | Stream,
+    names: Names,
+    kernel: Any,
+    n_components: int | None,
+    landmarks: Any,
+    random_state: Any,
 ) -> Array:
     """The landmarks that were given, checked, or rows of `X`, drawn without replacement.
 
@@ -117,12 +122,8 @@ def choose_landmarks(
     if landmarks is None:
         assert n_components is not None
         return _draw(data, int(n_components), random_state)
-    points = check_inputs(landmarks)
+    points = validate_points(landmarks, names, "landmarks")
     points = copy_of(to_device_of(points, data.X) if isinstance(data, Samples) else points)
-    if points.shape[1] != data.n_features:
-        raise ValueError(
-            f"landmarks must have as many columns as X, {data.n_features}; got {points.shape[1]}."
-        )
     if n_components not in (None, points.shape[0]):
         raise ValueError(
             f"n_components={n_components} disagrees with the {points.shape[0]} rows of landmarks; "

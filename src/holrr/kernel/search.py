@@ -101,7 +101,9 @@ class KernelSearch(Search):
         }
         if self._uses_landmarks:
             kernel, given = specs[0]["kernel"], self.landmarks
-            points = choose_landmarks(data, kernel, self.n_components, given, self.random_state)
+            points = choose_landmarks(
+                data, names, kernel, self.n_components, given, self.random_state
+            )
             folds = landmark_folds(data, splits, specs, points, **details)
         else:
             assert isinstance(data, Samples)
@@ -112,7 +114,7 @@ class KernelSearch(Search):
         if isinstance(data, Samples) and points is None:
             model._assign_fit(found.fit, names, inputs=data.X)
         else:
-            model._assign_fit(found.fit, names, features=model._draw_features(data))
+            model._assign_fit(found.fit, names, features=model._draw_features(data, names))
         found.results["kernels"] = specs
         attributes = search_attributes(found, model, folds.y_unit)
         attributes["n_iter_"] = vars(model).get("n_iter_")
@@ -502,7 +504,7 @@ class KernelHOLRRCV(KernelSearch):
         The penalties that were tried.
     landmarks_ : array of shape (n_components, n_features)
         With landmarks only.
-    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
         As in `HOLRRCV`.
     dual_coef_, intercept_, tucker_, n_parameters_, core_, factors_, spectra_
         Those of the final model.

@@ -28,8 +28,8 @@ from .fit import (
     LinearOptions,
     fit_data,
     fit_moments,
-    output_weights,
     refuse_output_weight,
+    weigh_outputs,
 )
 from .inputs import input_plan
 
@@ -114,10 +114,11 @@ class LinearRegressor(TensorRegressor):
         """
         warn_renamed(self)
         data, names = validate(self, X, y, sample_weight)
-        weights = None
-        if self.output_weight is not None:
-            weights = output_weights(self.output_weight, data, names.labels)
-        fit, n_dropped = fit_data(data, self._options(names, data.n_features), weights)
+        options = self._options(names, data.n_features)
+        data, weights = weigh_outputs(
+            self.output_weight, data, names.labels, options.ignore_missing
+        )
+        fit, n_dropped = fit_data(data, options, weights)
         return self._assign_fit(fit, names, n_dropped if isinstance(data, Samples) else None)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -154,7 +155,7 @@ class LinearRegressor(TensorRegressor):
         if options.ignore_missing and isinstance(data, Samples) and has_missing(data):
             data, never = without_missing_slices(options.structure, data)
         if seen is not None:
-            before = self.intercept_
+            before = self._intercept
             before = before if isinstance(before, float) else to_numpy(before)
             check_same_missing(never, np.isnan(before))
         moments = add_batch(data, seen, names, options.structure.needs_response_grams)
@@ -236,7 +237,7 @@ class RLS(LinearRegressor):
 
     Attributes
     ----------
-    coef_ : array of shape (n_features, d1, ..., dp)
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
     objective_ : float
         The minimum.
     lower_bound_ : float
@@ -325,7 +326,7 @@ class LRR(LinearRegressor):
         Outputs for each of the R latent inputs.
     factors_ : list of p + 1 arrays
         First the map from inputs to latent inputs, (n_features, R), then identities.
-    coef_ : array of shape (n_features, d1, ..., dp)
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
         Dense coefficients, computed on access.
     rank_ : int
         The rank that was used: lower than asked for where the data do not support it.
@@ -432,7 +433,9 @@ class HOLRR(LinearRegressor):
         `lower_bound_`. See docs/missing.md.
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
         Weights of the outputs in the error (and the penalty): one vector, or None, for each output
-        mode, or an array that is the product of such vectors.
+        mode, or an array that is the product of such vectors. A DataArray weighs the modes that
+        are its dimensions. Zeros in an array need not be a product with ``missing="ignore"``: they
+        leave outputs out as if these had never been observed (see docs/missing.md).
     input_rank : int, tuple, dict or None, default=None
         For inputs with modes, (n_samples, m1, ..., mq): how many directions to keep of each mode,
         as ``(r1, ..., rq)``. An int is used for every mode, and None keeps a whole mode, or all of
@@ -444,7 +447,8 @@ class HOLRR(LinearRegressor):
     input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
         Weights of the cells of X (the cosine of the latitude, for instance): they multiply the
         inputs by their square roots, which changes the penalty and the directions of `input_rank`.
-        One vector, or None, for each mode, or an array; for several blocks, a dict of them.
+        One vector, or None, for each mode, or an array; for several blocks, a dict of them. A
+        DataArray weighs the modes that are its dimensions.
     missing_features : {"raise", "drop"}, default="raise"
         Whether cells of X that are missing in every sample (land in a field of the sea) are an
         error, or are left out of the model. Coefficients of dropped cells are NaN, and their values
@@ -471,8 +475,8 @@ class HOLRR(LinearRegressor):
         With `input_rank`: how many directions of each mode of X are kept.
     input_factors_ : list of q arrays of shape (m_k, r_k), or dict
         With `input_rank`: orthonormal bases of the kept directions of each mode of X.
-    intercept_ : array of shape (d1, ..., dp), or float for scalar targets
-    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
         Standard deviation of the noise of each output: residual squares over the residual
         degrees of freedom, see docs/intervals.md.
     rank_ : tuple of int

@@ -18,7 +18,8 @@ from ..core.checks import BadEntryError
 from ..core.fit import Fit, fit_approximation, scaled_alpha
 from ..core.input_map import InputDesign, InputMap
 from ..core.moments import CentredMoments
-from ..core.output_weights import check_output_weight, scale_outputs
+from ..core.namespace import asarray_like, namespace_of, to_numpy
+from ..core.output_weights import check_output_weight, excluded_outputs, scale_outputs
 from ..core.spectral import check_moments, whiten_arrays, whiten_moments
 from ..core.threads import few_threads_for
 from ..data.labels import Labels
@@ -29,8 +30,8 @@ from ..streaming.problems import whiten_stream
 from ..streaming.stream import Stream
 from .refine import refine_inputs
 
-__all__ = ["LinearOptions", "check_linear_moments", "fit_data", "fit_moments", "output_weights"]
-__all__ += ["refuse_output_weight", "weighted"]
+__all__ = ["LinearOptions", "check_linear_moments", "fit_data", "fit_moments"]
+__all__ += ["refuse_output_weight", "weigh_outputs", "weighted"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,7 @@ def fit_data(
     data : Samples or Stream
     options : LinearOptions
     weights : sequence of p arrays of shape (d_i,), optional
-        Weights of the outputs, see `output_weights`.
+        Weights of the outputs, see `weigh_outputs`.
     mask, pilot
         As in `fit_missing`: a mixture of ranks.
 
@@ -241,17 +242,67 @@ def check_linear_moments(moments: CentredMoments, structure: Structure, solver: 
 # ---------------------------------------------------------------- weights of outputs
 
 
-def output_weights(
-    output_weight: Any, data: Samples | Stream, labels: Labels | None
-) -> tuple[np.ndarray, ...]:
-    """Weights of outputs as one vector of mean one for each mode.
+def weigh_outputs(
+    output_weight: Any, data: Samples | Stream, labels: Labels | None, ignore_missing: bool
+) -> tuple[Any, tuple[np.ndarray, ...] | None]:
+    """Weights of outputs, and the data that they apply to.
 
-    A common factor of error and penalty has no effect.
+    Parameters
+    ----------
+    output_weight : as in `LinearRegressor`, or None
+    data : Samples or Stream
+    labels : Labels, optional
+        Of the data.
+    ignore_missing : bool
+        Whether missing outputs are left out of the objective.
+
+    Returns
+    -------
+    data : Samples or Stream
+        With NaN for outputs that have no weight beside others of their slices that have some.
+    weights : tuple of p arrays of shape (d_i,), or None
+        One vector of mean one for each mode; a common factor of error and penalty has no effect.
+        None without `output_weight`.
     """
+    if output_weight is None:
+        return data, None
     if isinstance(data, Stream):
         refuse_output_weight(output_weight, "data that are read in blocks")
-    given = unlabel_output_weight(output_weight, labels)
-    return tuple(v / v.mean() for v in check_output_weight(given, data.output_shape))
+    assert isinstance(data, Samples)
+    shape, given = data.output_shape, unlabel_output_weight(output_weight, labels)
+    weights = tuple(v / v.mean() for v in check_output_weight(given, shape))
+    _check_known_weights(given, data)
+    excluded = excluded_outputs(given, shape)
+    if not excluded.any():
+        return data, weights
+    if not ignore_missing:
+        raise ValueError(
+            f"output_weight is zero for {excluded.sum()} outputs that are no whole slices, such as "
+            f"output {_first(excluded)}. Such outputs are left out of the fit as missing ones are, "
+            f'which needs missing="ignore".'
+        )
+    xp, nan = namespace_of(data.Y), math.nan
+    Y = xp.where(asarray_like(excluded, data.Y), xp.full_like(data.Y, nan), data.Y)
+    return replace(data, Y=Y), weights
+
+
+def _check_known_weights(output_weight: Any, data: Samples) -> None:
+    """Only outputs that are never observed may have NaN as their weight."""
+    if isinstance(output_weight, (list, tuple)):
+        return
+    xp, unknown = namespace_of(data.Y), np.isnan(np.asarray(to_numpy(output_weight), dtype=float))
+    if not unknown.any():
+        return
+    observed = unknown & ~to_numpy(xp.all(xp.isnan(data.Y), axis=0))
+    if observed.any():
+        raise ValueError(
+            f"output_weight is NaN for output {_first(observed)}, which y has values of. Only "
+            f"outputs that are never observed may have NaN; a weight of 0 leaves an output out."
+        )
+
+
+def _first(mask: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argwhere(mask)[0])
 
 
 def weighted(data: Samples, weights: Sequence[np.ndarray]) -> Samples:

@@ -29,8 +29,8 @@ from ..data.relabel import relabel
 from ..data.scores import Errors, errors_between
 from ..data.unlabel import unlabel_outputs, unlabel_weights
 
-__all__ = ["compare", "labelled", "open_all", "r2", "rmse", "rows_of", "scorers", "skill"]
-__all__ += ["skill_of"]
+__all__ = ["check_choice", "compare", "labelled", "open_all", "r2", "rmse", "rows_of", "scorers"]
+__all__ += ["skill", "skill_of"]
 
 _BLOCK = 2**24  # bytes of outputs that are read at a time
 _AVERAGES = ("pooled", "uniform", None)
@@ -197,10 +197,8 @@ def compare(
     What one of them misses counts in none. The predictions may be a function from a slice of the
     samples to what is predicted for them.
     """
-    if average not in _AVERAGES:
-        raise ValueError(f"average must be one of {_AVERAGES}; got {average!r}.")
-    if missing not in ("skip", "raise"):
-        raise ValueError(f"missing must be 'skip' or 'raise'; got {missing!r}.")
+    check_choice(average, _AVERAGES, "average")
+    check_choice(missing, ("skip", "raise"), "missing")
     named = dict(zip(("y_pred", "reference"), forecasts, strict=False))
     Y, readers, w, labels = open_all(y_true, named, sample_weight, sample_dim)
 
@@ -221,6 +219,18 @@ def compare(
 
         blocks = slices(Y.chunks[0])
     return [reduce(add, found) for found in zip(*map(of_block, blocks), strict=True)], labels
+
+
+def check_choice(value: Any, choices: Sequence[str | None], name: str) -> None:
+    """Raise where a value, of any type, is none of the choices."""
+    if (value is None or isinstance(value, str)) and value in choices:
+        return
+    shown = f"an array of shape {np.shape(value)}" if hasattr(value, "shape") else f"{value!r:.60}"
+    hint = " Scores of each output, to be averaged with weights, are those of average=None."
+    raise ValueError(
+        f"{name} must be one of {', '.join(map(repr, choices))}; got {name}={shown}."
+        f"{hint if name == 'average' and np.ndim(value) else ''}"
+    )
 
 
 def open_all(

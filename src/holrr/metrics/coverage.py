@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data.labels import Labels
-from ._scores import labelled, open_all, rows_of
+from ._scores import check_choice, labelled, open_all, rows_of
 
 __all__ = ["calibration_error", "check_intervals", "interval_coverage", "interval_width"]
 
@@ -126,8 +126,7 @@ def check_intervals(intervals: Any) -> None:
 def _checked(
     y_true: Any, lower: Any, upper: Any, sample_weight: Any, average: Any
 ) -> tuple[list[np.ndarray], np.ndarray, Labels]:
-    if average not in _AVERAGES:
-        raise ValueError(f"average must be one of {_AVERAGES}; got average={average!r}.")
+    check_choice(average, _AVERAGES, "average")
     ends = {"lower": lower, "upper": upper}
     outputs, readers, w, labels = open_all(y_true, ends, sample_weight)
     everything = slice(0, outputs.shape[0])

@@ -35,8 +35,8 @@ from ..linear.estimators import (
 from ..linear.fit import (
     LinearOptions,
     fit_data,
-    output_weights,
     refuse_output_weight,
+    weigh_outputs,
     weighted,
 )
 from ..linear.inputs import InputPlan, input_plan, shown_ranks
@@ -85,6 +85,8 @@ class Search(TensorRegressor):
     cv_results_: dict[str, Any]
     criterion: str = "cv"
     _penalties = "alphas"  # name of the parameter with the penalties
+    # With metadata routing, groups that are passed to scikit-learn's tools reach `fit`.
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
 
     def predict_interval(self, X: Any, coverage: float = 0.9, kind: str = "entry") -> Any:
         """Prediction intervals: new observations lie in them with a given probability.
@@ -117,11 +119,11 @@ class Search(TensorRegressor):
                 "it used an information criterion, or comes from a file or moments of an older "
                 "version. Fit again, with criterion='cv'."
             )
-        factor = interval_factor(kept, coverage, kind, self.noise_)
+        factor = interval_factor(kept, coverage, kind, self._noise_level())
         self._check_noise()
         checked = validate_inputs(self, X)
         if is_dask(checked):
-            shape = np.shape(self.intercept_)
+            shape = self._output_shape
             mean, std = (self._lazily(checked, m, shape) for m in ("_predict_array", "_std_array"))
         else:
             mean, std = self._evaluate(checked, return_std=True)
@@ -140,11 +142,15 @@ class Search(TensorRegressor):
 
     def _baseline(self, name: str) -> float:
         check_is_fitted(self)
-        if name not in self.cv_results_:
-            raise AttributeError(
-                f"{name}_ is available only with criterion='cv' and no missing outputs."
-            )
-        return float(self.cv_results_[name])
+        if name in self.cv_results_:
+            return float(self.cv_results_[name])
+        why = (
+            'with missing outputs only RLSCV computes it, and RLSCV(missing="ignore") with the '
+            "same cv has it"
+        )
+        if self.criterion != "cv":
+            why = f"criterion={self.criterion!r} has no held-out errors: use criterion='cv'"
+        raise AttributeError(f"{name}_ is not known: {why}.")
 
 
 def search_attributes(
@@ -265,11 +271,8 @@ class LinearSearch(Search):
         if isinstance(data, Stream):
             refuse_output_weight(self.output_weight, "data that are read in blocks")
             return self._search(self._stream_data(data, groups), plan, options, names)
-        weights = None
-        if self.output_weight is not None:
-            weights = output_weights(self.output_weight, data, names.labels)
-            data = weighted(data, weights)
-        data = data.scaled()
+        data, weights = weigh_outputs(self.output_weight, data, names.labels, ignores_missing(self))
+        data = (data if weights is None else weighted(data, weights)).scaled()
         splits = split(data, self.cv, groups) if self.criterion == "cv" else []
         if ignores_missing(self) and has_missing(data):
             check_no_infinity(data)
@@ -708,7 +711,9 @@ class HOLRRCV(LinearSearch):
         docs/missing.md).
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
         Weights of the outputs in fits and held-out errors: one vector, or None, for each output
-        mode, or an array that is the product of such vectors.
+        mode, or an array that is the product of such vectors. A DataArray weighs the modes that
+        are its dimensions. Zeros in an array need not be a product with ``missing="ignore"``: they
+        leave outputs out as if these had never been observed (see docs/missing.md).
     n_jobs : int or None, default=None
         Number of folds that run at a time, each with a share of the threads. None for as many as
         the linear algebra has threads.
@@ -760,7 +765,7 @@ class HOLRRCV(LinearSearch):
         Their weights; what they lack of one is the weight of the null model.
     stack_mse_, stack_gap_ : float
         Held-out error of the stack with these weights, and its duality gap.
-    noise_ : array of shape (d1, ..., dp), or float for scalar targets
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
         Standard deviation of the noise of each output: from held-out residuals, see
         docs/intervals.md.
     coef_, intercept_, tucker_, core_, factors_, spectra_, n_parameters_

@@ -360,7 +360,7 @@ def _seen(model: Any, modes: tuple[int, ...]) -> np.ndarray:
     """Which entries of the modes have an output that was ever observed."""
     if modes == (0,):
         return np.ones(model.tucker_.shape[0], dtype=bool)
-    known = np.isfinite(to_numpy(model.intercept_))
+    known = np.isfinite(to_numpy(model._intercept))
     others = tuple(m for m in range(known.ndim) if m + 1 not in modes)
     known = known.any(axis=others)
     return known.T if len(modes) == 2 and modes[0] > modes[1] else known

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..core.moments import CentredMoments
-from ..data.labels import Labels, same
+from ..data.labels import Labels, differing_axis, first_difference, other_features
 
 __all__ = ["Moments"]
 
@@ -203,30 +203,26 @@ def _either(a: Any, b: Any, name: str) -> Any:
 
 def _check_same_names(a: Moments, b: Any) -> None:
     """Raise where moments of differently named features or outputs are merged."""
-    names, found = a.feature_names, getattr(b, "feature_names", None)
-    if names is not None and found is not None and not same(list(names), list(found)):
+    differ = other_features(a.feature_names, getattr(b, "feature_names", None))
+    if differ is not None:
         raise ValueError(
-            f"Moments of different features cannot be merged: {_first_difference(names, found)}. "
-            f"Put the columns of X in the same order first."
+            f"Moments of different features cannot be merged: {differ}. Put the columns of X in "
+            f"the same order first."
         )
     labels = a.labels, getattr(b, "labels", None)
     mine, others = (None if found is None else found.outside for found in labels)
-    if mine is None or others is None:
-        return
-    if (mine.dims, mine.shape) != (others.dims, others.shape):
-        return  # the shapes tell, or the names of modes were made up
-    for k, dim in enumerate(mine.dims):
-        values = mine.coordinate(k), others.coordinate(k)
-        if not same(*values):
-            raise ValueError(
-                f"Moments of different outputs cannot be merged: along {dim!r} "
-                f"{_first_difference(*values)}. Put the outputs of y in the same order first."
-            )
-
-
-def _first_difference(a: Any, b: Any) -> str:
-    if len(a) != len(b):
-        return f"there are {len(a)} and {len(b)} names"
-    k = next(i for i, pair in enumerate(zip(a, b, strict=True)) if not same(*pair))
-    one, other = (str(v) if isinstance(v, str) else v for v in (a[k], b[k]))  # not NumPy's own
-    return f"at position {k} one has {one!r} and the other {other!r}"
+    if mine is None or others is None or mine.shape != others.shape:
+        return  # the shapes tell
+    if mine.is_transposed(others):
+        raise ValueError(
+            f"Moments of different outputs cannot be merged: one has the modes {mine.dims} and the "
+            f"other {others.dims}. Put the dimensions of y in the same order first, with "
+            f"y.transpose for instance."
+        )
+    k = differing_axis(mine, others)
+    if k is not None:
+        raise ValueError(
+            f"Moments of different outputs cannot be merged: along {mine.dims[k]!r} "
+            f"{first_difference(mine.coordinate(k), others.coordinate(k))}. Put the outputs of y "
+            f"in the same order first."
+        )

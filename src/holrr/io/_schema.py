@@ -1,0 +1,486 @@
+"""What the fields of loaded objects must be: their types, and shapes that agree with each other.
+
+A checksum says that a file is what somebody wrote, not that somebody meant a model. So every record
+and every estimator is checked when it is built. Fields that are not listed here, such as attributes
+that a newer version of the library adds, are kept as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+__all__ = ["SchemaError", "check_estimator", "check_pipeline", "check_record", "check_splitter"]
+
+
+class SchemaError(ValueError):
+    """A field that is not what it must be."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of values: what it is called in messages, and which values belong to it."""
+
+    name: str
+    holds: Callable[[Any], bool]
+
+
+# ---------------------------------------------------------------- kinds of values
+
+
+def _is_whole(v: Any) -> bool:
+    return isinstance(v, (int, np.integer)) and not isinstance(v, bool)
+
+
+def _is_real(v: Any) -> bool:
+    return _is_whole(v) or isinstance(v, (float, np.floating))
+
+
+def _is_array(v: Any, kinds: str, ndim: int | None = None) -> bool:
+    return isinstance(v, np.ndarray) and v.dtype.kind in kinds and ndim in (None, v.ndim)
+
+
+def _is_text(v: Any) -> bool:
+    return isinstance(v, str)
+
+
+def optional(kind: Kind) -> Kind:
+    return Kind(f"{kind.name} or None", lambda v: v is None or kind.holds(v))
+
+
+def either(a: Kind, b: Kind) -> Kind:
+    return Kind(f"{a.name}, or {b.name}", lambda v: a.holds(v) or b.holds(v))
+
+
+def one_of(*words: str) -> Kind:
+    return Kind(f"one of {', '.join(map(repr, words))}", lambda v: _is_text(v) and v in words)
+
+
+def list_of(kind: Kind) -> Kind:
+    return Kind(
+        f"a list, each entry {kind.name}",
+        lambda v: isinstance(v, list) and all(map(kind.holds, v)),
+    )
+
+
+def tuple_of(kind: Kind) -> Kind:
+    return Kind(
+        f"a tuple, each entry {kind.name}",
+        lambda v: isinstance(v, tuple) and all(map(kind.holds, v)),
+    )
+
+
+def dict_of(kind: Kind) -> Kind:
+    def holds(v: Any) -> bool:
+        return isinstance(v, dict) and all(_is_text(k) and kind.holds(x) for k, x in v.items())
+
+    return Kind(f"a dict from text, each value {kind.name}", holds)
+
+
+def floats(shape: tuple[int, ...]) -> Kind:
+    """Floating-point numbers of a shape; a plain number for no axes."""
+    if not shape:
+        return REAL
+    return Kind(
+        f"an array of floating-point numbers of shape {shape}",
+        lambda v: _is_array(v, "f") and v.shape == shape,
+    )
+
+
+def record(name: str) -> Kind:
+    """A record of this library, which was checked when it was built."""
+    return Kind(f"a {name}", lambda v: type(v).__name__ == name and _is_ours(v))
+
+
+def _is_ours(v: Any) -> bool:
+    return type(v).__module__.partition(".")[0] == "holrr"
+
+
+ANYTHING = Kind("anything", lambda v: True)
+BOOL = Kind("True or False", lambda v: isinstance(v, (bool, np.bool_)))
+WHOLE = Kind("a whole number", _is_whole)
+COUNT = Kind("a whole number of at least 0", lambda v: _is_whole(v) and v >= 0)
+POSITIVE = Kind("a whole number of at least 1", lambda v: _is_whole(v) and v >= 1)
+REAL = Kind("a number", _is_real)
+TEXT = Kind("text", _is_text)
+KEY = Kind("a name", lambda v: isinstance(v, Hashable))
+VECTOR = Kind("a vector of floating-point numbers", lambda v: _is_array(v, "f", 1))
+MATRIX = Kind("a matrix of floating-point numbers", lambda v: _is_array(v, "f", 2))
+TENSOR = Kind("an array of floating-point numbers", lambda v: _is_array(v, "f"))
+ARRAY = Kind("an array", lambda v: isinstance(v, np.ndarray))
+LABELS_OF_AXIS = Kind("a vector of labels", lambda v: isinstance(v, np.ndarray) and v.ndim == 1)
+DICT = Kind("a dict", lambda v: isinstance(v, dict))
+SHAPE = tuple_of(COUNT)
+
+
+def _check(owner: str, value: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:
+    """Raise where a field that is there is not of its kind."""
+    for name, kind in kinds.items():
+        if name in value and not kind.holds(value[name]):
+            raise SchemaError(f"{owner}.{name} must be {kind.name}; it is {_shown(value[name])}.")
+
+
+def _require(condition: bool, owner: str, what: str) -> None:
+    if not condition:
+        raise SchemaError(f"{owner}: {what}.")
+
+
+def _shown(v: Any) -> str:
+    if isinstance(v, np.ndarray):
+        return f"an array of shape {v.shape} and dtype {v.dtype}"
+    return f"{v!r:.60} of type {type(v).__name__}"
+
+
+# ---------------------------------------------------------------- records
+
+
+def check_record(value: Any) -> None:
+    """Raise a `SchemaError` where a record does not make sense."""
+    name = type(value).__name__
+    if name not in _RECORDS:
+        raise SchemaError(f"{name} is no record that files hold.")
+    kinds, check = _RECORDS[name]
+    _check(name, vars(value), kinds)
+    check(value)
+
+
+def _check_tucker(T: Any) -> None:
+    _require(T.core.ndim == len(T.factors) > 0, "Tucker", "core and factors differ in their order")
+    for mode, (R, U) in enumerate(zip(T.core.shape, T.factors, strict=True)):
+        fits = U is None or U.shape[1] == R
+        _require(fits, "Tucker", f"factor {mode} and the core differ in their rank")
+    _require(set(T.leading) <= set(range(T.core.ndim)), "Tucker", "leading names no modes")
+
+
+def _check_moments(m: Any) -> None:
+    d, shape = m.mean_x.shape[0], m.mean_y.shape
+    fields = {"Sxx": floats((d, d)), "Sxy": floats((d, *shape))}
+    if m.squares is not None:
+        fields["squares"] = _entries(shape)
+    _check("Moments", vars(m), fields)
+    _require(m.weight > 0 and math.isfinite(m.weight), "Moments", "weight must be positive")
+    if m.response_grams is not None:
+        found = tuple(G.shape for G in m.response_grams)
+        fits = found == tuple((n, n) for n in shape)
+        _require(fits, "Moments", "response_grams differ from the outputs in their sizes")
+    names = getattr(m, "feature_names", None)
+    _require(names is None or _are_names(names, d), "Moments", f"there must be {d} feature names")
+    if getattr(m, "labels", None) is not None:
+        _check_labels_of("Moments", m.labels, d, shape)
+
+
+def _entries(shape: tuple[int, ...]) -> Kind:
+    """One number for each output, as an array also where there is one."""
+    return Kind(
+        f"an array of floating-point numbers of shape {shape}",
+        lambda v: (_is_array(v, "f") or isinstance(v, np.floating)) and np.shape(v) == shape,
+    )
+
+
+def _check_grid(grid: Any) -> None:
+    _require(len(grid.dims) == len(grid.shape), "Grid", "dims and shape differ in their number")
+    _require(len(set(grid.dims)) == len(grid.dims), "Grid", "two axes have one name")
+    sizes = dict(zip(grid.dims, grid.shape, strict=True))
+    for name, entry in grid.coords.items():
+        fits = isinstance(entry, tuple) and len(entry) in (2, 3) and isinstance(entry[0], tuple)
+        fits = fits and isinstance(entry[1], np.ndarray) and set(entry[0]) <= set(sizes)
+        fits = fits and entry[1].shape == tuple(sizes[d] for d in entry[0])
+        fits = fits and (len(entry) == 2 or isinstance(entry[2], dict))
+        _require(fits, "Grid", f"the coordinate {name!r} does not fit the axes")
+    for dim, levels in grid.levels.items():
+        fits = isinstance(levels, tuple) and all(level in grid.coords for level in levels)
+        _require(fits and dim in sizes, "Grid", f"the levels of {dim!r} have no coordinates")
+
+
+def _check_labels(labels: Any) -> None:
+    n_levels, sizes = len(labels.columns), {level.size for level in labels.columns}
+    fits = n_levels == len(labels.column_names) and len(sizes) < 2
+    _require(fits, "Labels", "columns and their names differ in number")
+    is_table = labels.kind in ("frame", "polars")
+    _require(is_table == bool(n_levels), "Labels", "a table has labels of its columns")
+    outside = labels.flat if type(labels.flat).__name__ == "Grid" else labels.outputs
+    if labels.kind == "dataset":
+        fits = outside is not None and outside.shape[:1] == (len(labels.variables),)
+        _require(fits, "Labels", "variables and the outputs differ in number")
+    if labels.places is not None:
+        n = math.prod(labels.outputs.shape) if labels.outputs is not None else 0
+        fits = sizes == {labels.places.size} and bool(
+            ((labels.places >= 0) & (labels.places < n)).all()
+        )
+        _require(fits, "Labels", "the places of columns are not among the outputs")
+
+
+def _check_labels_of(owner: str, labels: Any, n_features: int, shape: tuple[int, ...]) -> None:
+    """Labels of a fit to data with these numbers of features and outputs."""
+    n = sum(math.prod(grid.shape) for grid in labels.inputs)
+    fits = not labels.inputs or n == n_features
+    _require(fits, owner, f"labels of {n} features, where there are {n_features}")
+    found = None if labels.outputs is None else labels.outputs.shape
+    _require(found in (None, shape), owner, f"labels of outputs {found}, where these are {shape}")
+    flat = math.prod(labels.flat.shape) if type(labels.flat).__name__ == "Grid" else None
+    fits = flat in (None, math.prod(shape))
+    _require(fits, owner, f"labels of {flat} outputs, where these are {shape}")
+
+
+def _are_names(v: Any, n: int) -> bool:
+    return (
+        isinstance(v, np.ndarray)
+        and v.dtype.kind in "OU"
+        and v.shape == (n,)
+        and all(isinstance(name, str) for name in v)
+    )
+
+
+_TUCKER = {
+    "core": TENSOR,
+    "factors": tuple_of(optional(MATRIX)),
+    "leading": tuple_of(COUNT),
+}
+_MOMENTS = {
+    "n_samples": POSITIVE,
+    "weight": REAL,
+    "mean_x": VECTOR,
+    "mean_y": TENSOR,
+    "syy": REAL,
+    "response_grams": optional(tuple_of(MATRIX)),
+    "dtype": one_of("float64", "float32"),
+    "labels": optional(record("Labels")),
+}
+_GRID = {
+    "dims": tuple_of(KEY),
+    "shape": SHAPE,
+    "coords": DICT,
+    "attrs": DICT,
+    "levels": DICT,
+}
+_LABELS = {
+    "kind": one_of("array", "dataarray", "dataset", "frame", "polars"),
+    "sample_dim": KEY,
+    "inputs": tuple_of(record("Grid")),
+    "outputs": optional(record("Grid")),
+    "flat": either(BOOL, record("Grid")),
+    "columns": tuple_of(LABELS_OF_AXIS),
+    "column_names": tuple_of(ANYTHING),
+    "places": optional(Kind("a vector of whole numbers", lambda v: _is_array(v, "iu", 1))),
+    "variables": DICT,
+}
+# Name of a record -> kinds of its fields, and what must hold between them.
+_RECORDS: dict[str, tuple[dict[str, Kind], Callable[[Any], None]]] = {
+    "Tucker": (_TUCKER, _check_tucker),
+    "Moments": (_MOMENTS, _check_moments),
+    "Grid": (_GRID, _check_grid),
+    "Labels": (_LABELS, _check_labels),
+}
+
+
+# ---------------------------------------------------------------- estimators
+
+_RANK = either(COUNT, tuple_of(COUNT))
+# Fitted attributes that do not depend on each other.
+_FITTED: dict[str, Kind] = {
+    "solver_": TEXT,
+    **dict.fromkeys(("objective_", "lower_bound_", "energy_", "best_score_"), REAL),
+    **dict.fromkeys(("alpha_", "beta_", "penalty_", "penalty_max_"), REAL),
+    **dict.fromkeys(("stack_mse_", "stack_gap_"), REAL),
+    **dict.fromkeys(("n_iter_", "n_dropped_"), COUNT),
+    **dict.fromkeys(("alphas_", "betas_", "penalties_", "stack_weights_"), VECTOR),
+    "n_features_in_": POSITIVE,
+    "labels_": optional(record("Labels")),
+    "gamma_": optional(REAL),
+    "rank_": _RANK,
+    "ranks_": list_of(_RANK),
+    "stack_ranks_": list_of(tuple_of(COUNT)),
+    "spectra_": list_of(optional(VECTOR)),
+    "kernel_params_": dict_of(ANYTHING),
+    "kernels_": list_of(dict_of(ANYTHING)),
+    "best_index_": tuple_of(WHOLE),
+    "cv_results_": dict_of(ANYTHING),
+    "history_": either(VECTOR, dict_of(Kind("a vector", lambda v: _is_array(v, "fiu", 1)))),
+    "best_estimator_": Kind("an estimator", lambda v: isinstance(v, BaseEstimator)),
+    "tucker_": record("Tucker"),
+    "moments_": record("Moments"),
+    "X_fit_": optional(MATRIX),
+    "landmarks_": MATRIX,
+    "_hat": dict_of(ANYTHING),
+    "_intervals": dict_of(ANYTHING),
+    "_features": Kind(
+        "kernel parameters, singular values and directions",
+        lambda v: (
+            isinstance(v, tuple)
+            and len(v) == 3
+            and isinstance(v[0], dict)
+            and _is_array(v[1], "f", 1)
+            and _is_array(v[2], "f", 2)
+        ),
+    ),
+    "_warm": dict_of(ANYTHING),
+    "scaling_": DICT,
+}
+_HAT: dict[str, Kind] = {
+    "form": one_of("map", "cholesky", "gram"),
+    **dict.fromkeys(("alpha", "weight", "unit", "share"), REAL),
+    "trace": optional(REAL),
+    "mean": VECTOR,
+    "factor": MATRIX,
+    "root": optional(VECTOR),
+    "sample_root": optional(VECTOR),
+    "diagonal": optional(REAL),
+    "centred": BOOL,
+    "intercept": BOOL,
+}
+# Attributes of the classes that an instance has in their place.
+_INSTANCE = {"tucker_", "labels_", "intercept_", "best_estimator_", "cv_results_", "scaling_"}
+
+
+def check_estimator(value: Any) -> None:
+    """Raise a `SchemaError` where the attributes of an estimator do not make sense together."""
+    name, state = type(value).__name__, vars(value)
+    parameters = set(value.get_params(deep=False))
+    for attribute in set(state) - parameters - _INSTANCE - set(_FITTED):
+        hidden = hasattr(type(value), attribute) and not attribute.startswith("_sklearn")
+        _require(not hidden, name, f"{attribute!r:.40} would hide what the class has")
+    _check(name, state, _FITTED)
+    if "scaling_" in state:
+        _check_scaling(name, state)
+    if "tucker_" in state:
+        _check_fitted(name, state)
+    validate = getattr(value, "_validate_params", None)
+    if validate is not None and hasattr(value, "_parameter_constraints"):
+        validate()
+
+
+def _check_scaling(name: str, state: dict[str, Any]) -> None:
+    """Means and spreads of a `Standardizer`."""
+    n = 0
+    for key, entry in state["scaling_"].items():
+        fits = isinstance(entry, tuple) and len(entry) == 3 and isinstance(entry[0], tuple)
+        fits = fits and all(_is_array(part, "f") for part in entry[1:])
+        fits = fits and entry[1].shape == entry[2].shape
+        _require(fits, name, f"the scaling of {key!r:.40} must have dims, means and spreads")
+        n += entry[1].size
+    known = state.get("n_features_in_", n)
+    _require(known == n, name, f"the scaling has {n} features, where there are {known}")
+    _check_names(name, state, known, ())
+
+
+def _check_fitted(name: str, state: dict[str, Any]) -> None:
+    """A fitted model: everything has the shape that the coefficients imply."""
+    n_inputs, *outputs = state["tucker_"].shape
+    shape = tuple(outputs)
+    _require("intercept_" in state, name, "there are coefficients and no intercept")
+    _check(name, state, {"intercept_": floats(shape)})
+    points = state.get("X_fit_")
+    n_features = n_inputs if points is None else points.shape[1]
+    if points is not None:
+        fits = points.shape[0] == n_inputs
+        _require(fits, name, f"X_fit_ must have {n_inputs} rows, one for each coefficient")
+    if "n_features_in_" in state:
+        known = state["n_features_in_"]
+        is_kernel = "X_fit_" in state or "kernels_" in state
+        _require(known == n_features or is_kernel, name, f"n_features_in_ must be {n_features}")
+        n_features = known
+    if points is not None:
+        _require(points.shape[1] == n_features, name, f"X_fit_ must have {n_features} columns")
+    _check_names(name, state, n_features, shape)
+    _check_noise(name, state, shape)
+    if "moments_" in state:
+        fits = state["moments_"].output_shape == shape
+        _require(fits, name, f"moments_ must be those of outputs of shape {shape}")
+    if "spectra_" in state:
+        fits = len(state["spectra_"]) in (0, 1 + len(shape))
+        _require(fits, name, f"spectra_ must have {1 + len(shape)} entries")
+    if "stack_ranks_" in state:
+        fits = len(state["stack_ranks_"]) == state.get("stack_weights_", np.empty(0)).size
+        _require(fits, name, "stack_ranks_ and stack_weights_ differ in number")
+    if "landmarks_" in state:
+        fits = state["landmarks_"].shape[1] == n_features
+        _require(fits, name, f"landmarks_ must have {n_features} columns")
+    model = state.get("best_estimator_")
+    if model is not None:
+        found = getattr(vars(model).get("tucker_"), "shape", None)
+        fits = found == (n_inputs, *shape)
+        _require(fits, name, "best_estimator_ has coefficients of another shape")
+
+
+def _check_names(name: str, state: dict[str, Any], n_features: int, shape: tuple[int, ...]) -> None:
+    names, labels = state.get("feature_names_in_"), state.get("labels_")
+    fits = names is None or _are_names(names, n_features)
+    _require(fits, name, f"feature_names_in_ must be {n_features} texts")
+    if labels is not None:
+        _check_labels_of(name, labels, n_features, shape)
+
+
+def _check_noise(name: str, state: dict[str, Any], shape: tuple[int, ...]) -> None:
+    """What standard deviations and intervals are made of."""
+    noise, each = state.get("_noise"), either(_entries(shape), floats(shape))
+    weight = either(REAL, _entries(shape))
+    fits = noise is None or each.holds(noise)
+    if isinstance(noise, tuple):
+        fits = len(noise) == 2 and each.holds(noise[0]) and weight.holds(noise[1])
+    _require(fits, name, f"the noise must be that of outputs of shape {shape}")
+    if "_hat" in state:
+        _check(f"{name}._hat", state["_hat"], _HAT)
+        lacking = {"form", "alpha", "mean", "weight", "factor"} - set(state["_hat"])
+        _require(not lacking, f"{name}._hat", f"there is no {', '.join(sorted(lacking))}")
+        size = state["_hat"]["factor"].shape[0]
+        fits = state["_hat"]["mean"].shape == (size,)
+        _require(fits, f"{name}._hat", f"mean must have {size} entries, as factor has rows")
+    if "_intervals" in state:
+        _check_intervals(f"{name}._intervals", state["_intervals"], shape)
+
+
+def _check_intervals(name: str, kept: dict[str, Any], shape: tuple[int, ...]) -> None:
+    _require("levels" in kept, name, "there are no levels")
+    if kept["levels"] is None:
+        _require(_is_real(kept.get("df")), name, "df must be a number")
+        return
+    _check(name, kept, {"levels": VECTOR, "pooled_levels": VECTOR, "seen": REAL})
+    sizes = {"entry": (kept["levels"].size, *shape), "simultaneous": (kept["levels"].size,)}
+    pooled = kept.get("pooled_levels")
+    sizes["pooled"] = (0 if pooled is None else pooled.size,)
+    count = either(REAL, _entries(shape))
+    _check(name, kept, {f"n_{kind}": count for kind in sizes})
+    for kind, size in sizes.items():
+        fits = _is_array(kept.get(kind), "f") and kept[kind].shape == size
+        _require(fits, name, f"{kind} must be quantiles of shape {size}")
+
+
+# ---------------------------------------------------------------- pipelines and splitters
+
+
+def check_pipeline(steps: list[tuple[Any, Any]]) -> None:
+    """Raise a `SchemaError` for steps that are no estimators with names of their own."""
+    names = [name for name, _ in steps]
+    fits = bool(steps) and all(isinstance(step, BaseEstimator) for _, step in steps)
+    _require(fits, "Pipeline", "its steps must be estimators")
+    fits = all(_is_text(name) and "__" not in name for name in names)
+    _require(fits and len(set(names)) == len(names), "Pipeline", "its steps must have names")
+
+
+_SETTING = Kind(
+    "None, a truth value, a number or a vector of whole numbers",
+    lambda v: v is None or BOOL.holds(v) or REAL.holds(v) or _is_array(v, "iu", 1),
+)
+
+
+def check_splitter(value: Any, state: dict[str, Any]) -> None:
+    """Raise a `SchemaError` where a splitter has other attributes than its constructor gives it.
+
+    Parameters
+    ----------
+    value : splitter
+        Made by its constructor from the parameters that are in `state`.
+    state : dict
+        Attributes that a file has for it.
+    """
+    name = type(value).__name__
+    _check(name, state, dict.fromkeys(state, _SETTING))
+    for attribute, found in state.items():
+        known = vars(value).get(attribute, _SETTING)
+        fits = known is found or np.array_equal(known, found)
+        _require(fits, name, f"{attribute!r:.40} is not what its parameters make of it")
