@@ -130,7 +130,8 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 def _like(matrix: Any, X: Any, grids: tuple[Grid, ...]) -> Any:
     """The columns of a matrix with the modes that `X` has, or as its blocks."""
     if not is_blocks(X):
-        return matrix.reshape(np.shape(X)) if np.ndim(X) > 2 else matrix
+        shape = tuple(getattr(X, "shape", ()))
+        return matrix.reshape(shape) if len(shape) > 2 else matrix
     found, start = {}, 0
     for grid in grids:
         stop = start + math.prod(grid.shape)

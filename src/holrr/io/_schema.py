@@ -114,6 +114,7 @@ MATRIX = Kind("a matrix of floating-point numbers", lambda v: _is_array(v, "f", 
 TENSOR = Kind("an array of floating-point numbers", lambda v: _is_array(v, "f"))
 ARRAY = Kind("an array", lambda v: isinstance(v, np.ndarray))
 LABELS_OF_AXIS = Kind("a vector of labels", lambda v: isinstance(v, np.ndarray) and v.ndim == 1)
+PLACES = Kind("a vector of whole numbers", lambda v: _is_array(v, "iu", 1))
 DICT = Kind("a dict", lambda v: isinstance(v, dict))
 SHAPE = tuple_of(COUNT)
 
@@ -168,10 +169,13 @@ def _check_moments(m: Any) -> None:
         found = tuple(G.shape for G in m.response_grams)
         fits = found == tuple((n, n) for n in shape)
         _require(fits, "Moments", "response_grams differ from the outputs in their sizes")
-    names = getattr(m, "feature_names", None)
-    _require(names is None or _are_names(names, d), "Moments", f"there must be {d} feature names")
-    if getattr(m, "labels", None) is not None:
-        _check_labels_of("Moments", m.labels, d, shape)
+    names, labels, n = getattr(m, "feature_names", None), getattr(m, "labels", None), d
+    if labels is not None:
+        if labels.inputs:
+            n, n_used = _n_columns(labels)
+            _require(n_used == d, "Moments", f"labels of {n_used} features, where there are {d}")
+        _check_labels_of("Moments", labels, n, shape)
+    _require(names is None or _are_names(names, n), "Moments", f"there must be {n} feature names")
 
 
 def _entries(shape: tuple[int, ...]) -> Kind:
@@ -213,11 +217,46 @@ def _check_labels(labels: Any) -> None:
             ((labels.places >= 0) & (labels.places < n)).all()
         )
         _require(fits, "Labels", "the places of columns are not among the outputs")
+    n_cells = sum(math.prod(grid.shape) for grid in labels.inputs)
+    cells, used = getattr(labels, "cells", None), getattr(labels, "used", None)
+    fits = cells is None or _are_places(cells, n_cells)
+    _require(fits, "Labels", "the cells of columns are not among the inputs")
+    n_columns = n_cells if cells is None else cells.size
+    fits = used is None or _are_places(used, n_columns)
+    _require(fits, "Labels", "the columns that are used are not among the inputs")
+
+
+def _are_places(v: np.ndarray, n: int) -> bool:
+    """Whether all are different, and from 0 to ``n - 1``."""
+    return bool(v.size and v.min() >= 0 and v.max() < n and np.unique(v).size == v.size)
+
+
+def _n_columns(labels: Any) -> tuple[int, int]:
+    """Number of columns of labelled inputs, and of those that a model uses."""
+    n = sum(math.prod(grid.shape) for grid in labels.inputs)
+    n = n if labels.cells is None else labels.cells.size
+    return n, n if labels.used is None else labels.used.size
+
+
+def _check_space(space: Any) -> None:
+    n_cells = sum(map(math.prod, space.shapes))
+    fits = space.cells is None or _are_places(space.cells, n_cells)
+    _require(fits, "InputSpace", "the cells of columns are not among those of the blocks")
+
+
+def _check_map(features: Any) -> None:
+    space = features.space
+    fits = features.scale is None or features.scale.size == space.n_columns
+    _require(fits, "InputMap", f"scale must have {space.n_columns} entries")
+    _require(len(features.bases) == len(space.shapes), "InputMap", "bases and blocks differ")
+    for shape, bases in zip(space.shapes, features.bases, strict=True):
+        fits = bases is None or tuple(U.shape[0] for U in bases) == shape
+        _require(fits, "InputMap", f"bases do not have the sizes {shape} of their block")
 
 
 def _check_labels_of(owner: str, labels: Any, n_features: int, shape: tuple[int, ...]) -> None:
     """Labels of a fit to data with these numbers of features and outputs."""
-    n = sum(math.prod(grid.shape) for grid in labels.inputs)
+    n = _n_columns(labels)[0]
     fits = not labels.inputs or n == n_features
     _require(fits, owner, f"labels of {n} features, where there are {n_features}")
     found = None if labels.outputs is None else labels.outputs.shape
@@ -257,6 +296,7 @@ _GRID = {
     "coords": DICT,
     "attrs": DICT,
     "levels": DICT,
+    "is_named": BOOL,
 }
 _LABELS = {
     "kind": one_of("array", "dataarray", "dataset", "frame", "polars"),
@@ -266,8 +306,16 @@ _LABELS = {
     "flat": either(BOOL, record("Grid")),
     "columns": tuple_of(LABELS_OF_AXIS),
     "column_names": tuple_of(ANYTHING),
-    "places": optional(Kind("a vector of whole numbers", lambda v: _is_array(v, "iu", 1))),
+    "places": optional(PLACES),
     "variables": DICT,
+    "cells": optional(PLACES),
+    "used": optional(PLACES),
+}
+_SPACE = {"shapes": tuple_of(SHAPE), "cells": optional(PLACES)}
+_MAP = {
+    "space": record("InputSpace"),
+    "scale": optional(VECTOR),
+    "bases": tuple_of(optional(tuple_of(MATRIX))),
 }
 # Name of a record -> kinds of its fields, and what must hold between them.
 _RECORDS: dict[str, tuple[dict[str, Kind], Callable[[Any], None]]] = {
@@ -275,6 +323,8 @@ _RECORDS: dict[str, tuple[dict[str, Kind], Callable[[Any], None]]] = {
     "Moments": (_MOMENTS, _check_moments),
     "Grid": (_GRID, _check_grid),
     "Labels": (_LABELS, _check_labels),
+    "InputSpace": (_SPACE, _check_space),
+    "InputMap": (_MAP, _check_map),
 }
 
 
@@ -292,6 +342,8 @@ _FITTED: dict[str, Kind] = {
     "n_features_in_": POSITIVE,
     "labels_": optional(record("Labels")),
     "gamma_": optional(REAL),
+    "input_rank_": either(tuple_of(COUNT), dict_of(optional(tuple_of(COUNT)))),
+    "input_factors_": either(list_of(MATRIX), dict_of(list_of(MATRIX))),
     "rank_": _RANK,
     "ranks_": list_of(_RANK),
     "stack_ranks_": list_of(tuple_of(COUNT)),
@@ -332,6 +384,7 @@ _HAT: dict[str, Kind] = {
     "diagonal": optional(REAL),
     "centred": BOOL,
     "intercept": BOOL,
+    "inputs": optional(record("InputMap")),
 }
 # Attributes of the classes that an instance has in their place.
 _INSTANCE = {"tucker_", "labels_", "intercept_", "best_estimator_", "cv_results_", "scaling_"}
@@ -380,13 +433,16 @@ def _check_fitted(name: str, state: dict[str, Any]) -> None:
         fits = points.shape[0] == n_inputs
         _require(fits, name, f"X_fit_ must have {n_inputs} rows, one for each coefficient")
     if "n_features_in_" in state:
-        known = state["n_features_in_"]
+        known, labels = state["n_features_in_"], state.get("labels_")
+        n_used = known
+        if labels is not None and labels.used is not None:
+            n_used = labels.used.size
         is_kernel = "X_fit_" in state or "kernels_" in state
-        _require(known == n_features or is_kernel, name, f"n_features_in_ must be {n_features}")
-        n_features = known
+        _require(n_used == n_features or is_kernel, name, f"n_features_in_ must be {n_features}")
+        n_features = n_used
     if points is not None:
         _require(points.shape[1] == n_features, name, f"X_fit_ must have {n_features} columns")
-    _check_names(name, state, n_features, shape)
+    _check_names(name, state, state.get("n_features_in_", n_features), shape)
     _check_noise(name, state, shape)
     if "moments_" in state:
         fits = state["moments_"].output_shape == shape
