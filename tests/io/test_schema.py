@@ -19,6 +19,7 @@ from holrr.io import load, save
 from holrr.io._container import VERSION
 from holrr.io._encode import _MODULES, Decoder, Encoder
 from holrr.io._schema import _FITTED, _RECORDS
+from holrr.linear import InputMap, InputSpace
 from problems import toy
 
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:n_components")
@@ -53,7 +54,22 @@ def moments():
     return dataclasses.replace(found, feature_names=np.array(list("abcde"), dtype=object))
 
 
-RECORDS = {"Tucker": tucker, "Moments": moments, "Grid": grid, "Labels": labels}
+def space():
+    return InputSpace(((2, 3), (2,)), np.array([0, 1, 3, 7]))
+
+
+def input_map():
+    return InputMap(space(), np.ones(4), ((np.eye(2), np.eye(3)[:, :2]), None))
+
+
+RECORDS = {
+    "Tucker": tucker,
+    "Moments": moments,
+    "Grid": grid,
+    "Labels": labels,
+    "InputSpace": space,
+    "InputMap": input_map,
+}
 
 
 def test_every_record_that_files_may_hold_has_a_schema():
@@ -135,6 +151,13 @@ def test_moments_whose_parts_do_not_fit_are_refused(value, message):
         (grid, {"coords": {"lat": (("x",), np.arange(3.0), {})}}, "coordinate 'lat'"),
         (grid, {"coords": {"lat": np.arange(3.0)}}, "coordinate 'lat'"),
         (grid, {"levels": {"lat": ("a", "b")}}, "levels of 'lat'"),
+        (space, {"cells": np.array([0, 8])}, "cells of columns"),
+        (space, {"cells": np.array([0, 0])}, "cells of columns"),
+        (input_map, {"scale": np.ones(3)}, "scale must have 4 entries"),
+        (input_map, {"bases": (None,)}, "bases and blocks"),
+        (input_map, {"bases": ((np.eye(3), np.eye(3)), None)}, r"the sizes \(2, 3\)"),
+        (labels, {"cells": np.array([5])}, "cells of columns"),
+        (labels, {"used": np.array([1, 1])}, "columns that are used"),
         (labels, {"kind": "pickle"}, "Labels.kind must be one of"),
         (labels, {"kind": "frame"}, "a table has labels"),
         (labels, {"kind": "dataset"}, "variables and the outputs"),
