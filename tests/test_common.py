@@ -421,6 +421,21 @@ def test_constant_inputs_predict_the_mean(row, value, n):
         assert_allclose(model.coef_, 0, atol=1e-9)
 
 
+@pytest.mark.rows("has_intercept")
+def test_constant_inputs_with_weights_predict_the_weighted_mean(row):
+    """The rounding of a weighted mean is no direction of the inputs, with any penalty."""
+    _, Y = toy(n=40)
+    penalty = {"alpha": 0.0} if "alpha" in row.params else {}
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = np.tile(rng.normal(size=3) * 10.0 ** rng.uniform(-3, 5, size=3), (40, 1))
+        w = rng.uniform(size=40)
+        model = row.make(**penalty).fit(X, Y, w)
+        expected = np.broadcast_to(np.tensordot(w / w.sum(), Y, 1), Y.shape)
+        for inputs in (X, 2 * X, X + 1) if row.linear else (X,):
+            assert_allclose(model.predict(inputs), expected, atol=1e-9 * np.abs(Y).max())
+
+
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e8])
 def test_constant_outputs_are_predicted(row, value):
     X, Y = toy()
