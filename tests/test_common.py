@@ -265,6 +265,25 @@ def test_integer_weights_with_fewer_samples_than_features(row):
     row.near(weighted.predict(X), repeated.predict(X), max(1.0, 1e-7 / row.tol))
 
 
+@pytest.mark.rows("searches")
+@pytest.mark.parametrize("wide", [False, True])
+def test_default_grids_count_what_carries_weight(row, wide):
+    """Samples of weight zero and repetitions do not move the penalties that a search tries."""
+    X, Y = toy(n=24, d0=40 if wide else 5)
+    grids = [name for name in ("alphas", "penalties", "betas", "gammas") if name in row.params]
+    params = dict.fromkeys(grids)
+    w = np.r_[np.zeros(9), np.arange(1.0, 16.0)]
+    pinned = [row.pinned(X[9:], part) for part in (labels(24), labels(24)[9:])]
+    weighted = row.make(**params, **pinned[0]).fit(X, Y, w)
+    counts = w[9:].astype(int)
+    pinned[1] = row.pinned(X[9:], labels(24)[9:].repeat(counts))
+    expected = row.make(**params, **pinned[1]).fit(X[9:].repeat(counts, 0), Y[9:].repeat(counts, 0))
+    for name in ("alphas_", "penalties_", "betas_"):
+        if hasattr(expected, name):
+            assert_allclose(getattr(weighted, name)[0], getattr(expected, name)[0], rtol=1e-9)
+            assert_allclose(getattr(weighted, name), getattr(expected, name), rtol=1e-9)
+
+
 # ---------------------------------------------------------------- batches
 
 
