@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -41,7 +41,7 @@ from .intervals import FoldResiduals, MomentResiduals, residual_outputs
 from .surface import HeldOut
 
 __all__ = ["Folds", "Problems", "Split", "check_fold_moments", "check_splits", "gather_folds"]
-__all__ += ["input_trace", "is_partition", "labels_of", "moment_folds", "partition_of"]
+__all__ += ["in_double", "input_trace", "is_partition", "labels_of", "moment_folds", "partition_of"]
 __all__ += ["pieces_of", "sample_folds", "sample_residuals", "split"]
 
 _BLOCK = 2**26  # bytes of scattered outputs that are copied together
@@ -66,8 +66,8 @@ class Folds:
         ``problem(fold, candidate, min_alpha)`` gives the training problem and the held-out data,
         for penalties of at least `min_alpha`.
     full_problem : callable
-        ``full_problem(candidate, min_alpha)`` gives the problem of all the data, and the sum of
-        their weights.
+        ``full_problem(candidate, min_alpha)`` gives the problem of all the data, computed in double
+        precision for criteria, and the sum of their weights.
     residuals : callable
         ``residuals(fold, candidate, fit)`` gives the residuals of a fit to the training part.
     default_alphas : callable
@@ -274,7 +274,8 @@ def sample_folds(
             return found, HeldOut.from_features(F, unseen.Y, found.mean_y, unseen.w)
 
     def full_problem(candidate: int, min_alpha: float) -> tuple[Spectral, float]:
-        found = spectral_from_samples(data.X, data.Y, data.w, min_alpha=min_alpha, **options)
+        wide = in_double(data)
+        found = spectral_from_samples(wide.X, wide.Y, wide.w, min_alpha=min_alpha, **options)
         return found, data.weight
 
     def refit(candidate: int, chosen: LinearOptions, mask: np.ndarray | None) -> Fit:
@@ -306,6 +307,18 @@ def sample_folds(
         y_unit=data.y_unit,
         device=None if on_host(data.X) else data.X,
     )
+
+
+def in_double(data: Samples) -> Samples:
+    """Samples in double precision, for criteria.
+
+    The training error of a model that nearly interpolates is a small difference of large sums, of
+    which products in single precision would leave nothing.
+    """
+    xp = namespace_of(data.X)
+    if data.X.dtype == xp.float64:
+        return data
+    return replace(data, X=xp.astype(data.X, xp.float64), Y=xp.astype(data.Y, xp.float64))
 
 
 @contextmanager
@@ -340,13 +353,28 @@ def sample_residuals(data: Samples, rows: np.ndarray, fit: Fit) -> FoldResiduals
 
 
 def input_trace(data: Samples, fit_intercept: bool) -> tuple[float, int]:
-    """``sum w ||x - mean||^2``, the trace of ``X'X``, and over how many directions it is spread."""
+    """``sum w ||x - mean||^2``, the trace of ``X'X``, and over how many directions it is spread.
+
+    Samples without weight and repetitions of others add no direction.
+    """
     xp = namespace_of(data.X)
     X = xp.astype(data.X, xp.float64, copy=False)
     w = xp.ones_like(X[:, 0]) if data.w is None else data.w
     if fit_intercept:
         X = X - (w @ X) / xp.sum(w)
-    return float(xp.sum(w @ (X * X))), min(X.shape)
+    return float(xp.sum(w @ (X * X))), _n_distinct(data, data.n_features)
+
+
+def _n_distinct(data: Samples, most: int) -> int:
+    """Number of different inputs of samples with weight; `most` where there are more."""
+    rows = np.arange(data.n_samples) if data.w is None else np.flatnonzero(to_numpy(data.w) > 0)
+    found: set[bytes] = set()
+    for start in range(0, rows.size, max(most, 64)):
+        some = to_numpy(take(data.X, rows[start : start + max(most, 64)]))
+        found.update(row.tobytes() for row in some + 0.0)  # which has no negative zeros
+        if len(found) >= most:
+            return most
+    return len(found)
 
 
 def check_fold_moments(moments: Any, response_grams: bool) -> list[Moments]:
@@ -465,7 +493,8 @@ def gather_folds(
     """
     splits, n = _splits_of(stream, cv, groups), stream.n_samples
     if is_partition(splits, n):
-        return stream.fold_moments(labels_of(splits, n), len(splits), response_grams), None
+        labels = labels_of(splits, n, stream.weights)
+        return stream.fold_moments(labels, len(splits), response_grams), None
     labels, cut = pieces_of(splits, n, stream.weights)
     n_pieces, d = int(labels.max()) + 1, stream.n_features
     held = 8 * (n_pieces + 2 * len(splits)) * d * (d + math.prod(stream.output_shape))
@@ -540,9 +569,11 @@ def partition_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
     return splits
 
 
-def labels_of(splits: Sequence[Split], n_samples: int) -> np.ndarray:
-    """For each sample the number of the split that tests it."""
+def labels_of(
+    splits: Sequence[Split], n_samples: int, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """For each sample the number of the split that tests it; -1 for those without weight."""
     labels = np.empty(n_samples, dtype=np.intp)
     for fold, (_, test) in enumerate(splits):
         labels[test] = fold
-    return labels
+    return labels if weights is None else np.where(weights > 0, labels, -1)
