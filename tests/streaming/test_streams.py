@@ -471,3 +471,33 @@ def test_the_default_grid_of_a_stream_counts_samples_with_weight(way, criterion,
     np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=0, atol=1e-8)
     if criterion == "cv":  # the quantiles of a normal distribution with an estimated variance
         assert found._intervals["df"] == 30
+
+
+@WAYS
+@pytest.mark.filterwarnings("ignore:the moments hold")
+@pytest.mark.parametrize("d0", [3, 60])
+@pytest.mark.parametrize("model", [RLS(0.0), RLS(0.0, fit_intercept=False), HOLRR(1), RLSCV(cv=3)])
+def test_streams_of_very_small_data_are_refused(way, d0, model, tmp_path):
+    """Their products vanish, and nothing is left to fit."""
+    X, Y = toy(n=45, d0=d0, shape=(4,))
+    with memory_budget(2**10):
+        for x, y, what in [(1e-170, 1, "squares of X"), (1e-90, 1e-250, "products of X and y")]:
+            if d0 == 60 and not isinstance(model, RLSCV) and y < 1:
+                continue  # decomposes the inputs, without any products of X and y
+            with pytest.raises(ValueError, match=f"X and y are too small.*{what} vanish"):
+                model.fit(*way(tmp_path, x * X, y * Y))
+        if isinstance(model, RLSCV):
+            with pytest.raises(ValueError, match="too small.*squares of y vanish"):
+                model.fit(*way(tmp_path, X, 1e-170 * Y))
+    assert not hasattr(model, "coef_")
+
+
+@WAYS
+@pytest.mark.filterwarnings("ignore:the moments hold")
+def test_streams_of_small_data_are_fitted(way, tmp_path):
+    X, Y = toy(n=45, d0=3, shape=(4,))
+    expected = RLS(0.0).fit(X, Y).predict(X)
+    with memory_budget(2**10):
+        for x, y in [(1e-140, 1.0), (1e-90, 1e-200), (1.0, 1e-250), (1e-140, 1e-140)]:
+            found = RLS(0.0).fit(*way(tmp_path, x * X, y * Y)).predict(x * X) / y
+            np.testing.assert_allclose(found, expected, rtol=1e-7)

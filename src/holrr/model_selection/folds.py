@@ -22,7 +22,7 @@ from sklearn import model_selection as splitters
 from ..core.checks import check_finite
 from ..core.fit import Fit
 from ..core.leverage import std_factor
-from ..core.moments import CentredMoments, merge_others
+from ..core.moments import CentredMoments, check_sizes, merge_others
 from ..core.namespace import Array, eigenvalues, namespace_of, on_host, to_numpy
 from ..core.spectral import (
     Spectral,
@@ -175,6 +175,8 @@ def moment_folds(
         trace = float(namespace_of(m.Sxx).linalg.trace(m.Sxx))
         return default_alphas(trace, min(m.n_samples, m.n_features))
 
+    for part in parts:
+        check_sizes(*part.sizes(), part.weight, squares=True)
     n, first = np.array([part.n_samples for part in parts]), parts[0]
     n_train = n.sum() - n if splits is None else [n[train].sum() for train, _ in splits]
     return Folds(
