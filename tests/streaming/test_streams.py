@@ -487,7 +487,7 @@ def test_streams_of_very_small_data_are_refused(way, d0, model, tmp_path):
             with pytest.raises(ValueError, match=f"X and y are too small.*{what} vanish"):
                 model.fit(*way(tmp_path, x * X, y * Y))
         if isinstance(model, RLSCV):
-            with pytest.raises(ValueError, match="too small.*squares of y vanish"):
+            with pytest.raises(ValueError, match=r"too small.*squares of y vanish"):
                 model.fit(*way(tmp_path, X, 1e-170 * Y))
     assert not hasattr(model, "coef_")
 
