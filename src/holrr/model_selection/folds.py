@@ -79,6 +79,8 @@ class Folds:
     prepare : callable
         ``prepare(candidate)`` computes what the folds share, before they run in threads.
     n_candidates : int
+    is_wide : bool
+        Whether inputs have directions that no training sample has.
     x_unit, y_unit : float
         Powers of two that inputs and outputs were divided by.
     device : array or None
@@ -96,6 +98,7 @@ class Folds:
     total: Callable[[], CentredMoments | None] = lambda: None
     prepare: Callable[[int], object] = lambda candidate: None
     n_candidates: int = 1
+    is_wide: bool = False
     x_unit: float = 1.0
     y_unit: float = 1.0
     device: Array | None = None
@@ -190,6 +193,7 @@ def moment_folds(
         refit=lambda candidate, options, mask: fit_moments(total(), options, mask),
         total=total,
         prepare=lambda candidate: training(),
+        is_wide=int(max(n_train)) < first.n_features,
         device=None if on_host(first.Sxx) else first.Sxx,
     )
 
@@ -305,6 +309,7 @@ def sample_folds(
         default_alphas=lambda: default_alphas(*input_trace(data, fit_intercept)),
         refit=refit,
         prepare=prepare,
+        is_wide=largest < n_features,
         x_unit=data.x_unit,
         y_unit=data.y_unit,
         device=None if on_host(data.X) else data.X,

@@ -18,17 +18,18 @@ from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
 from ..core.approximate import Structure
 from ..core.fit import Fit, fit_approximation, scaled_alpha
+from ..core.leverage import prior_ratio
 from ..core.namespace import Array, asarray_like, device_of, is_numpy_array, namespace_of, to_numpy
 from ..core.threads import few_threads_for, limit_threads, n_threads_for
 from ..progress import Progress, progress
 from .folds import Folds, Problems
 from .grid import RankGrid, parameter_counts, warn_at_edge, widened
-from .intervals import Calibration, calibrate
+from .intervals import Calibration, calibrate, own_noise
 from .stack import MAX_BLOCKS, FoldTerms, Stack, best_stack, stack_ranks
 from .surface import HeldOut, RankPath, error_surface, prepare_paths, rank_path
 
 __all__ = ["Choice", "Found", "SearchOptions", "Surface", "best_index", "choose", "cross_validate"]
-__all__ += ["check_some_finite", "default_penalties", "fold_residuals", "in_units", "n_parallel"]
+__all__ += ["check_some_finite", "coefficient_prior", "default_penalties", "fold_residuals", "in_units", "n_parallel"]
 __all__ += ["over_folds", "plan_ranks", "results_of", "run_search", "scaled_penalties", "select"]
 __all__ += ["search_work", "single_choice", "std_over_folds"]
 
@@ -139,8 +140,12 @@ def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choi
         results = results_of(surface, folds.shape, options)
         choice = choose(problems, surface, results, options)
         fit = folds.refit(choice.candidate, fit_options(choice), choice.mask)
-        residuals = fold_residuals(problems, choice, results["alphas"].min(), options)
-        return Found(choice, results, fit, calibrate(residuals, folds.shape[1:]))
+        lowest = float(results["alphas"].min())
+        prior = coefficient_prior(problems, choice, lowest) if folds.is_wide else None
+        residuals = fold_residuals(problems, choice, lowest, options, prior)
+        fit = fit.with_prior(prior)
+        own = own_noise(fit) if folds.y_unit == 1.0 else own_noise(fit) / folds.y_unit
+        return Found(choice, results, fit, calibrate(residuals, folds.shape[1:], own))
 
 
 def search_work(folds: Folds) -> float:
@@ -645,8 +650,22 @@ def _check_index(index: Any, surface: np.ndarray) -> Index:
 # ---------------------------------------------------------------- residuals of the choice
 
 
+def coefficient_prior(problems: Problems, choice: Choice, min_alpha: float) -> float:
+    """Variance of the coefficients over that of the noise (see `core.leverage`).
+
+    Parameters as in `fold_residuals`.
+    """
+    lowest = scaled_alpha(min_alpha, problems.folds.x_unit)
+    folds = range(problems.folds.n_folds)
+    return prior_ratio([problems(fold, choice.candidate, lowest)[0] for fold in folds])
+
+
 def fold_residuals(
-    problems: Problems, choice: Choice, min_alpha: float, options: SearchOptions
+    problems: Problems,
+    choice: Choice,
+    min_alpha: float,
+    options: SearchOptions,
+    prior: float | None = None,
 ) -> list[Any]:
     """Residuals of the chosen model in every fold, fitted to the other folds.
 
@@ -657,6 +676,8 @@ def fold_residuals(
     min_alpha : float
         The smallest penalty of the search, in the units of the user's data.
     options : SearchOptions
+    prior : float, optional
+        As in `Fit.with_prior`.
     """
     folds, alpha = problems.folds, scaled_alpha(choice.alpha, problems.folds.x_unit)
     lowest = scaled_alpha(min_alpha, folds.x_unit)
@@ -668,6 +689,6 @@ def fold_residuals(
         problem = problems(fold, choice.candidate, lowest)[0].at(alpha)
         found = structure.approximate(problem, folds.shape[0], mask)
         fit = fit_approximation(problem, found, options.fit_intercept)
-        return folds.residuals(fold, choice.candidate, fit)
+        return folds.residuals(fold, choice.candidate, fit.with_prior(prior))
 
     return over_folds(folds.n_folds, run, n_parallel(folds, options.n_jobs))
