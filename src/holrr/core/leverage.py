@@ -56,6 +56,8 @@ __all__ += ["prior_ratio", "std_factor"]
 _NO_FREEDOM = 1e-6
 # Shares of the noise in the variance of the outputs at which their likelihood is computed.
 _N_SHARES = 50
+# Outputs that are compared with each other.
+_SOME_OUTPUTS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,12 +277,13 @@ def leverage(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Array
         squares = _row_squares(a)
         return squares + prior * xp.clip(norms - h - alpha * squares, 0.0, None)
     root = to_device_of(hat["root"], F)
-    outside = xp.clip(norms - _row_squares(t * root), 0.0, None)
+    along = t * root  # coordinates of x in the directions of the training samples
+    outside = xp.clip(norms - _row_squares(along), 0.0, None)
     if prior is None:
         return h + outside / alpha
-    # With lam = root^2 - alpha: the sum of t^2 (lam + prior alpha^2) / (lam + alpha).
-    inside = t * xp.sqrt(xp.clip(1.0 - alpha * (1.0 - prior * alpha) / (root * root), 0.0, None))
-    return _row_squares(inside) + prior * outside
+    lost = alpha / root / root  # alpha / (lam + alpha), the share of x that X'a lacks
+    squares = _row_squares(t * xp.sqrt(xp.clip(1.0 - lost, 0.0, None)))
+    return squares + prior * (_row_squares(along * lost) + outside)
 
 
 def prior_ratio(problems: Sequence[Any]) -> float:
@@ -299,22 +302,29 @@ def prior_ratio(problems: Sequence[Any]) -> float:
     log_likelihood, means = np.zeros(_N_SHARES), []
     for problem in problems:
         lam = to_numpy(problem.s).astype(float) ** 2
-        T = to_numpy(unfold(problem.T, 0))
-        T = T / (np.abs(T).max(initial=0.0) or 1.0)
-        squares = T[:, np.any(T != 0, axis=0)] ** 2
         means.append(lam.mean())
-        if not squares.size:
+        T = to_numpy(unfold(problem.T, 0))
+        T = T[:, np.any(T != 0, axis=0)]
+        if not T.size:
             continue
-        gram = T @ T.T
-        n_outputs = min(squares.shape[1], np.trace(gram) ** 2 / np.sum(gram * gram))
-        for k, share in enumerate(shares):
-            v = share + (1 - share) * lam / lam.mean()
-            scales = np.mean(squares / v[:, None], axis=0)
-            each = np.mean(np.log(scales)) + np.mean(np.log(v))
-            log_likelihood[k] -= 0.5 * lam.size * n_outputs * each / len(problems)
+        T = T / np.abs(T).max()
+        v = shares[:, None] + (1 - shares[:, None]) * lam / lam.mean()  # (n_shares, r)
+        scales = (1 / v) @ (T * T) / lam.size  # of each output, (n_shares, D)
+        each = np.mean(np.log(scales), axis=1) + np.mean(np.log(v), axis=1)
+        log_likelihood -= 0.5 * lam.size * _n_different(T) * each / len(problems)
     weights = np.exp(log_likelihood - log_likelihood.max())
     share = float(weights @ shares / weights.sum())
     return (1 - share) / share / float(np.mean(means))
+
+
+def _n_different(T: np.ndarray) -> float:
+    """How many different outputs there are: squared trace over squared norm of their Gram matrix.
+
+    Of many outputs, which are the columns of `T`, some are looked at.
+    """
+    T = T[:, :: max(1, T.shape[1] // _SOME_OUTPUTS)]
+    G = T.T @ T if T.shape[1] < T.shape[0] else T @ T.T
+    return float(np.trace(G) ** 2 / np.sum(G * G))
 
 
 def _row_squares(A: Array) -> Array:

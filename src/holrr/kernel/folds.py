@@ -20,7 +20,7 @@ from ..core.namespace import Array, namespace_of, on_host
 from ..core.spectral import Spectral, spectral_from_moments
 from ..data.arrays import take
 from ..data.validation import Samples
-from ..model_selection.folds import Folds, Split, in_double, is_partition, labels_of
+from ..model_selection.folds import Folds, Split, in_double, is_partition, labels_of, n_training
 from ..model_selection.intervals import FoldResiduals, MomentResiduals, residual_outputs
 from ..model_selection.surface import HeldOut, HeldOutSamples
 from ..streaming.moments import Moments
@@ -100,6 +100,7 @@ def kernel_folds(
         default_alphas=lambda: _default_alphas(data, specs, center),
         refit=lambda candidate, options, mask: fit_samples(data, kernels[candidate], options, mask),
         n_candidates=len(specs),
+        n_training=n_training(splits, data.w),
         y_unit=data.y_unit,
         device=None if on_host(data.X) else data.X,
     )

@@ -41,7 +41,15 @@ from .intervals import FoldResiduals, MomentResiduals, residual_outputs
 from .surface import HeldOut
 
 __all__ = ["Folds", "Problems", "Split", "check_fold_moments", "check_splits", "gather_folds"]
-__all__ += ["in_double", "input_trace", "is_partition", "labels_of", "moment_folds", "partition_of"]
+__all__ += [
+    "in_double",
+    "input_trace",
+    "is_partition",
+    "labels_of",
+    "moment_folds",
+    "n_training",
+    "partition_of",
+]
 __all__ += ["pieces_of", "sample_folds", "sample_residuals", "split"]
 
 _BLOCK = 2**26  # bytes of scattered outputs that are copied together
@@ -79,8 +87,8 @@ class Folds:
     prepare : callable
         ``prepare(candidate)`` computes what the folds share, before they run in threads.
     n_candidates : int
-    is_wide : bool
-        Whether inputs have directions that no training sample has.
+    n_training : int
+        The most training samples with weight of any fold.
     x_unit, y_unit : float
         Powers of two that inputs and outputs were divided by.
     device : array or None
@@ -98,7 +106,7 @@ class Folds:
     total: Callable[[], CentredMoments | None] = lambda: None
     prepare: Callable[[int], object] = lambda candidate: None
     n_candidates: int = 1
-    is_wide: bool = False
+    n_training: int = 0
     x_unit: float = 1.0
     y_unit: float = 1.0
     device: Array | None = None
@@ -193,7 +201,7 @@ def moment_folds(
         refit=lambda candidate, options, mask: fit_moments(total(), options, mask),
         total=total,
         prepare=lambda candidate: training(),
-        is_wide=int(max(n_train)) < first.n_features,
+        n_training=int(max(n_train)),
         device=None if on_host(first.Sxx) else first.Sxx,
     )
 
@@ -309,7 +317,7 @@ def sample_folds(
         default_alphas=lambda: default_alphas(*input_trace(data, fit_intercept)),
         refit=refit,
         prepare=prepare,
-        is_wide=largest < n_features,
+        n_training=n_training(splits, data.w),
         x_unit=data.x_unit,
         y_unit=data.y_unit,
         device=None if on_host(data.X) else data.X,
@@ -357,6 +365,13 @@ def sample_residuals(data: Samples, rows: np.ndarray, fit: Fit) -> FoldResiduals
     X, Y = take(data.X, rows), residual_outputs(data.Y)
     assert fit.hat is not None
     return FoldResiduals.of(fit, X, std_factor(fit.hat, X), Y, data.w, rows)
+
+
+def n_training(splits: Sequence[Split], w: Array | None) -> int:
+    """The most training samples with weight of any fold."""
+    positive = None if w is None else to_numpy(w) > 0
+    counts = (train.size if positive is None else positive[train].sum() for train, _ in splits)
+    return int(max(counts, default=0))
 
 
 def input_trace(data: Samples, fit_intercept: bool) -> tuple[float, int]:

@@ -5,8 +5,8 @@ A residual over the factor ``sqrt(1 + 1/n + h(x))`` of its sample (`core.leverag
 Quantiles of the scores, times that factor of a new sample, give intervals with the coverage asked
 for, whatever the distribution of the noise, as far as samples and folds are exchangeable. They are
 computed for each output entry ("entry"), for all entries pooled, in units of each entry's noise
-("pooled"), and from the largest score of each sample ("simultaneous"). Where only moments are
-known, the scores are taken as normal.
+("pooled"), and from the largest score of each sample ("simultaneous"), in units of the noise that a
+fit finds in its own training samples. Where only moments are known, the scores are taken as normal.
 
 References
 ----------
@@ -232,7 +232,7 @@ def held_out_scores(
             ratio[columns][use] = every[0, columns][use] / unit[use]
             np.fmax(largest, _row_maxima(own_scores), out=largest)
             if not use.all():
-                np.fmax(largest, _row_maxima(R[:, ~use]), out=largest)
+                np.fmax(largest, _row_maxima(_columns(R, ~use)), out=largest)
         n_seen += R.shape[1] if seen is None else seen.sum(axis=1)
         step = _pool_step(n * D, R.shape[1])
         pool.append(to_numpy(namespace_of(R).reshape(R, (-1,))[::step]).copy())
@@ -268,9 +268,14 @@ def _own_scores(
     """
     if not use.any():
         return None
-    xp = namespace_of(R)
-    some = R if use.all() else xp.take(R, asarray_like(np.flatnonzero(use), R), axis=1)
-    return some / asarray_like(levels[:, use][fold_of_row], R, dtype=R.dtype)
+    return _columns(R, use) / asarray_like(levels[:, use][fold_of_row], R, dtype=R.dtype)
+
+
+def _columns(R: Array, mask: np.ndarray) -> Array:
+    """Some columns of a matrix."""
+    if mask.all():
+        return R
+    return namespace_of(R).take(R, asarray_like(np.flatnonzero(mask), R), axis=1)
 
 
 def _scores(folds: Sequence[FoldResiduals], columns: slice, order: Any, weighted: bool) -> Array:

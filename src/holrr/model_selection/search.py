@@ -29,7 +29,14 @@ from .stack import MAX_BLOCKS, FoldTerms, Stack, best_stack, stack_ranks
 from .surface import HeldOut, RankPath, error_surface, prepare_paths, rank_path
 
 __all__ = ["Choice", "Found", "SearchOptions", "Surface", "best_index", "choose", "cross_validate"]
-__all__ += ["check_some_finite", "coefficient_prior", "default_penalties", "fold_residuals", "in_units", "n_parallel"]
+__all__ += [
+    "check_some_finite",
+    "coefficient_prior",
+    "default_penalties",
+    "fold_residuals",
+    "in_units",
+    "n_parallel",
+]
 __all__ += ["over_folds", "plan_ranks", "results_of", "run_search", "scaled_penalties", "select"]
 __all__ += ["search_work", "single_choice", "std_over_folds"]
 
@@ -141,7 +148,7 @@ def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choi
         choice = choose(problems, surface, results, options)
         fit = folds.refit(choice.candidate, fit_options(choice), choice.mask)
         lowest = float(results["alphas"].min())
-        prior = coefficient_prior(problems, choice, lowest) if folds.is_wide else None
+        prior = coefficient_prior(problems, choice, lowest, options)
         residuals = fold_residuals(problems, choice, lowest, options, prior)
         fit = fit.with_prior(prior)
         own = own_noise(fit) if folds.y_unit == 1.0 else own_noise(fit) / folds.y_unit
@@ -650,14 +657,20 @@ def _check_index(index: Any, surface: np.ndarray) -> Index:
 # ---------------------------------------------------------------- residuals of the choice
 
 
-def coefficient_prior(problems: Problems, choice: Choice, min_alpha: float) -> float:
-    """Variance of the coefficients over that of the noise (see `core.leverage`).
+def coefficient_prior(
+    problems: Problems, choice: Choice, min_alpha: float, options: SearchOptions
+) -> float | None:
+    """Variance of the coefficients over that of the noise (see `core.leverage`), or None.
 
-    Parameters as in `fold_residuals`.
+    It is estimated where training samples are independent, so that other inputs have directions
+    that none of them has. Elsewhere the variance that the penalty stands for is used. Parameters as
+    in `fold_residuals`.
     """
-    lowest = scaled_alpha(min_alpha, problems.folds.x_unit)
-    folds = range(problems.folds.n_folds)
-    return prior_ratio([problems(fold, choice.candidate, lowest)[0] for fold in folds])
+    folds, lowest = problems.folds, scaled_alpha(min_alpha, problems.folds.x_unit)
+    found = [problems(k, choice.candidate, lowest)[0] for k in range(folds.n_folds)]
+    most = max(problem.s.shape[0] for problem in found)
+    independent = 1 < folds.n_training <= most + options.fit_intercept
+    return prior_ratio(found) if independent and most < folds.shape[0] else None
 
 
 def fold_residuals(
