@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Integral
+from operator import ge
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,7 @@ def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choi
         surface = cross_validate(problems, options)
         results = results_of(surface, folds.shape, options)
         choice = choose(problems, surface, results, options)
+        choice = or_full_rank(choice, surface, folds, options)
         fit = folds.refit(choice.candidate, fit_options(choice), choice.mask)
         lowest = float(results["alphas"].min())
         prior = coefficient_prior(problems, choice, lowest, options)
@@ -179,6 +181,8 @@ class Surface:
         The most input directions that a training fold supports.
     ridge_mse : float
         Least error of ridge regression; NaN where it was not computed.
+    ridge_at : pair of int and float, or None
+        The candidate and the penalty, in the units of the user's data, that it belongs to.
     screened_mse : array of shape (n_candidates, n_alphas), or None
         Of a pruned search: the approximate least error at each penalty.
     stacks : dict
@@ -191,6 +195,7 @@ class Surface:
     null_mse: float
     n_supported: int
     ridge_mse: float = math.nan
+    ridge_at: tuple[int, float] | None = None
     screened_mse: np.ndarray | None = None
     stacks: dict[Index, Stack] | None = None
 
@@ -212,7 +217,7 @@ class Surface:
             self,
             fold_mse=xp.concat([part.fold_mse for part in pair], axis=2),
             alphas=np.concatenate([part.alphas for part in pair]),
-            ridge_mse=min(self.ridge_mse, other.ridge_mse),
+            **better_ridge(self, other),
         )
 
     def profile(self) -> tuple[np.ndarray, np.ndarray]:
@@ -245,6 +250,18 @@ class Surface:
             return self
         found = replace(self, fold_mse=self.fold_mse[:, :, :, : grid.caps[0], ...], grid=grid)
         return found if mask is None else found.masked(mask)
+
+
+def best_ridge(errors: np.ndarray, alphas: np.ndarray) -> dict[str, Any]:
+    """``ridge_mse`` and ``ridge_at`` from errors of shape (n_candidates, n_alphas)."""
+    candidate, a = np.unravel_index(int(np.argmin(errors)), errors.shape)
+    return {"ridge_mse": float(errors.min()), "ridge_at": (int(candidate), float(alphas[a]))}
+
+
+def better_ridge(one: Any, other: Any) -> dict[str, Any]:
+    """``ridge_mse`` and ``ridge_at`` of the better of two sets of penalties."""
+    best = other if other.ridge_mse < one.ridge_mse else one
+    return {"ridge_mse": best.ridge_mse, "ridge_at": best.ridge_at}
 
 
 def _least_of_rows(A: Array) -> np.ndarray:
@@ -342,8 +359,8 @@ def compute_surface(
         null, directions, errors = zip(*done, strict=True)
         nulls, supported = [*nulls, *null], max(supported, *directions)
         ridge.append(np.mean(errors, axis=0))
-    ridge_mse = float(np.min(ridge)) if caps else math.nan
-    found = Surface(fold_mse, alphas, grid, float(np.mean(nulls)), supported, ridge_mse)
+    best = best_ridge(np.stack(ridge), alphas) if caps else {}
+    found = Surface(fold_mse, alphas, grid, float(np.mean(nulls)), supported, **best)
     return found if grid.listed is None else found.masked(_reachable(grid, supported))
 
 
@@ -527,6 +544,37 @@ def choose(
         error=stack.cross_fitted_mse,
         stack=stack,
     )
+
+
+def or_full_rank(choice: Choice, surface: Surface, folds: Any, options: SearchOptions) -> Choice:
+    """Ridge regression in the place of the choice, where it is better and only memory excluded it.
+
+    The errors of ridge regression are known without any error surface. So full rank stays a
+    candidate where `max_bytes` caps the ranks, but not where the user does.
+
+    Parameters
+    ----------
+    choice : Choice
+    surface : Surface
+    folds : Folds
+    options : SearchOptions
+    """
+    if options.selection not in ("stack", "min") or surface.ridge_at is None:
+        return choice
+    grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
+
+    def full(n_inputs: int) -> Index:
+        # A matrix has one rank, a tensor one for each mode; none is above the product of the others.
+        outputs = folds.shape[1:] if len(grid.caps) > 1 else (math.prod(folds.shape[1:]),)
+        sizes = (n_inputs, *outputs)
+        return RankGrid(sizes).within_others(sizes).caps[: len(grid.caps)]
+
+    has_full = grid.listed is None and all(map(ge, grid.caps, full(folds.max_input_rank)))
+    capped = surface.grid.caps != grid.within_input_rank(surface.n_supported).caps
+    if not (has_full and capped and surface.ridge_mse < choice.error):
+        return choice
+    candidate, alpha = surface.ridge_at
+    return Choice(choice.index, candidate, alpha, full(folds.shape[0]), surface.ridge_mse)
 
 
 def single_choice(
