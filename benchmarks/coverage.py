@@ -8,10 +8,10 @@ freedom) or of another level in every output; each seed has its own coefficients
 new samples to judge by. Real data are those of `real_data_tasks.py`, in five outer folds: shuffled,
 so that samples are exchangeable, or stretches of neighbours where time goes on; inner folds are of
 the same kind. "Entry" and "pooled" are shares of all entries, "simultaneous" of whole samples,
-"normal" that of `predict(return_std=True)` with 1.645 standard deviations. Few samples of many outputs
-have ten features, and noise that is smooth along the outputs: normal, heavy-tailed (three degrees
-of freedom) or skewed (the exponential of normal outputs). The last table is the time that intervals
-add to searches over 13 penalties, all ranks and five folds.
+"normal" that of `predict(return_std=True)` with 1.645 standard deviations. Few samples of many
+outputs have ten features, and noise that is smooth along the outputs: normal, heavy-tailed (three
+degrees of freedom) or skewed (the exponential of normal outputs). The last table is the time that
+intervals add to searches over 13 penalties, all ranks and five folds.
 
 Prints Markdown and, without --quick, writes it into docs/benchmarks.md.
 """

@@ -10,10 +10,11 @@ about its prediction. For a kernel, ``h(x) = (k(x, x) - k_x' (K + alpha I)^-1 k_
 of lower rank has fewer degrees of freedom and less leverage: both are multiplied by its number of
 parameters over that of the ridge fit.
 
-These are the leverages of coefficients of variance ``sigma^2 / alpha``. Where inputs have directions
-that no training sample has, the held-out errors hardly depend on small penalties, but ``1 / alpha``
-does. There the variance of the coefficients, ``prior`` times ``sigma^2``, is an estimate of its own
-(`prior_ratio`). A prediction is ``a'Y`` with ``a = (XX' + alpha I)^-1 X x``, and
+These are the leverages of coefficients of variance ``sigma^2 / alpha``. Where inputs have
+directions that no training sample has, the held-out errors hardly depend on small penalties, but
+``1 / alpha`` does. There the variance of the coefficients, ``prior`` times ``sigma^2``, is an
+estimate of its own (`prior_ratio`). A prediction is ``a'Y`` with ``a = (XX' + alpha I)^-1 X x``,
+and
 
     h(x) = ||a||^2 + prior ||x - X'a||^2 ,
 
@@ -289,10 +290,10 @@ def leverage(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Array
 def prior_ratio(problems: Sequence[Any]) -> float:
     """Variance of the coefficients over that of the noise, from `Spectral` problems of folds.
 
-    The rows of ``T = Q'Y`` have the variances ``tau^2 lam + sigma^2``. With the share p of the noise
-    in their mean, these are proportional to ``p + (1 - p) lam / mean(lam)``. The share is the mean
-    of its posterior distribution under a uniform prior one: data that say nothing about it give
-    one half, and it is never zero. Outputs that resemble each other count as one.
+    The rows of ``T = Q'Y`` have the variances ``tau^2 lam + sigma^2``. With the share p of the
+    noise in their mean, these are proportional to ``p + (1 - p) lam / mean(lam)``. The share is the
+    mean of its posterior distribution under a uniform prior one: data that say nothing about it
+    give one half, and it is never zero. Outputs that resemble each other count as one.
 
     Parameters
     ----------

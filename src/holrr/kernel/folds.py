@@ -134,7 +134,7 @@ def landmark_folds(
     @lru_cache(maxsize=1)  # of one kernel at a time
     def moments(candidate: int) -> list[tuple[Moments, Moments]]:
         """Training and test moments of each fold of a partition."""
-        w = None if samples is not None else data.weights  # samples of no weight are left out
+        w = data.weights if isinstance(data, Stream) else None  # those without any are left out
         labels = labels_of(splits, data.n_samples, w)
         parts = features[candidate].fold_moments(data, labels, len(splits), response_grams)
         for part in parts:

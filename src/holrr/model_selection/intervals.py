@@ -209,7 +209,7 @@ def held_out_scores(
     fold_of_row = np.repeat(np.arange(len(folds)), [fold.w.size for fold in folds])[order]
     every = np.full((1, D), np.nan) if own is None else own[None]
     with np.errstate(invalid="ignore"):
-        known = (np.concatenate([levels_of_folds, every]) > 0).all(axis=0)
+        known = np.all(np.concatenate([levels_of_folds, every]) > 0, axis=0).reshape(D)
     ratio = np.ones(D)
     width = max((_BLOCK if on_host(folds[0].Y) else _DEVICE_BLOCK) // (8 * n), 1)
     for start in range(0, D, width):

@@ -564,7 +564,7 @@ def or_full_rank(choice: Choice, surface: Surface, folds: Any, options: SearchOp
     grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
 
     def full(n_inputs: int) -> Index:
-        # A matrix has one rank, a tensor one for each mode; none is above the product of the others.
+        # A matrix has one rank, a tensor one for each mode; none exceeds the product of others.
         outputs = folds.shape[1:] if len(grid.caps) > 1 else (math.prod(folds.shape[1:]),)
         sizes = (n_inputs, *outputs)
         return RankGrid(sizes).within_others(sizes).caps[: len(grid.caps)]

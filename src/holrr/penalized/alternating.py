@@ -91,7 +91,8 @@ def _not_above_zero(problem: ScaledProblem, found: Descent) -> Descent:
     zero = float(squared_norm(problem.T)) + problem.rest
     if found.objective <= zero:
         return found
-    nothing = Tucker(0.0 * found.tucker.core, tuple(0.0 * A for A in found.tucker.factors))
+    core, *factors = (0.0 * B for B in (found.tucker.core, *found.tucker.dense_factors()))
+    nothing = Tucker(core, tuple(factors))
     return Descent(nothing, [*found.objectives[:-1], zero], found.converged)
 
 
