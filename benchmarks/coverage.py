@@ -8,8 +8,10 @@ freedom) or of another level in every output; each seed has its own coefficients
 new samples to judge by. Real data are those of `real_data_tasks.py`, in five outer folds: shuffled,
 so that samples are exchangeable, or stretches of neighbours where time goes on; inner folds are of
 the same kind. "Entry" and "pooled" are shares of all entries, "simultaneous" of whole samples,
-"normal" that of `predict(return_std=True)` with 1.645 standard deviations. The last table is the
-time that intervals add to searches over 13 penalties, all ranks and five folds.
+"normal" that of `predict(return_std=True)` with 1.645 standard deviations. Few samples of many
+outputs have ten features, and noise that is smooth along the outputs: normal, heavy-tailed (three
+degrees of freedom) or skewed (the exponential of normal outputs). The last table is the time that
+intervals add to searches over 13 penalties, all ranks and five folds.
 
 Prints Markdown and, without --quick, writes it into docs/benchmarks.md.
 """
@@ -38,6 +40,7 @@ from real_data_tasks import TASKS, available, set_meteo_folder
 KINDS = ("entry", "pooled", "simultaneous")
 NOISES = ("normal", "heavy", "uneven")
 SIZES = (50, 100, 400, 2000)
+FEW = ((24, 2088), (35, 730), (59, 6000))
 EXCHANGEABLE = ("digits", "countries", "antibodies", "faces", "coffee")
 IN_TIME = ("El Niño", "quarters", "British weather", "New York weather")
 METHODS = {
@@ -89,6 +92,39 @@ def synthetic_table(seeds: int, sizes: tuple[int, ...], jobs: int) -> str:
                 work = (delayed(one_seed)(method, noise, n, s) for s in range(runs))
                 lines.append(f"| {noise} | {n} | {method} | {_cells(Parallel(jobs)(work))} |")
                 print(lines[-1], flush=True)
+    return "\n".join(lines)
+
+
+def smooth(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
+    """Rows of normal numbers of variance one, in which neighbours resemble each other."""
+    kernel = np.exp(-0.5 * (np.arange(-6, 7) / 1.5) ** 2)
+    kernel /= np.linalg.norm(kernel)
+    noise = rng.standard_normal((n, size + kernel.size - 1))
+    return np.stack([np.convolve(row, kernel, "valid") for row in noise])
+
+
+def few_samples(noise: str, n: int, size: int, seed: int) -> list[float]:
+    """Coverage of `RLSCV`, fitted to few samples of many outputs, at sixty new samples."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + 60, 10))
+    Y = 0.5 * X @ smooth(rng, 10, size) / np.sqrt(10)
+    E = smooth(rng, n + 60, size)
+    if noise == "heavy":
+        E /= np.sqrt(rng.chisquare(3, E.shape) / 3)
+    Y = np.exp(1.5 * (Y + E)) if noise == "skewed" else Y + E
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return covered(RLSCV().fit(X[:n], Y[:n]), X[n:], Y[n:])
+
+
+def few_table(seeds: int, jobs: int) -> str:
+    lines = ["| noise | samples | outputs | entry | pooled | simultaneous | normal |"]
+    lines += ["|:--|--:|--:|--:|--:|--:|--:|"]
+    for n, size in FEW:
+        for noise in ("normal", "heavy", "skewed"):
+            work = (delayed(few_samples)(noise, n, size, seed) for seed in range(seeds))
+            lines.append(f"| {noise} | {n} | {size:,} | {_cells(Parallel(jobs)(work))} |")
+            print(lines[-1], flush=True)
     return "\n".join(lines)
 
 
@@ -182,6 +218,8 @@ def main() -> None:
     parts = [
         "Synthetic data, mean over seeds, percent of 90:\n",
         synthetic_table(seeds, sizes, args.jobs),
+        "\nFew samples of many outputs, `RLSCV`:\n",
+        few_table(max(seeds // 2, 2), args.jobs),
         "\nReal data, shuffled:\n",
         real_table(EXCHANGEABLE, "shuffled", args.quick, args.jobs),
         "\nReal data, stretches of time that the fit has not seen:\n",

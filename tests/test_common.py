@@ -265,6 +265,25 @@ def test_integer_weights_with_fewer_samples_than_features(row):
     row.near(weighted.predict(X), repeated.predict(X), max(1.0, 1e-7 / row.tol))
 
 
+@pytest.mark.rows("searches")
+@pytest.mark.parametrize("wide", [False, True])
+def test_default_grids_count_what_carries_weight(row, wide):
+    """Samples of weight zero and repetitions do not move the penalties that a search tries."""
+    X, Y = toy(n=24, d0=40 if wide else 5)
+    grids = [name for name in ("alphas", "penalties", "betas", "gammas") if name in row.params]
+    params = dict.fromkeys(grids)
+    w = np.r_[np.zeros(9), np.arange(1.0, 16.0)]
+    pinned = [row.pinned(X[9:], part) for part in (labels(24), labels(24)[9:])]
+    weighted = row.make(**params, **pinned[0]).fit(X, Y, w)
+    counts = w[9:].astype(int)
+    pinned[1] = row.pinned(X[9:], labels(24)[9:].repeat(counts))
+    expected = row.make(**params, **pinned[1]).fit(X[9:].repeat(counts, 0), Y[9:].repeat(counts, 0))
+    for name in ("alphas_", "penalties_", "betas_"):
+        if hasattr(expected, name):
+            assert_allclose(getattr(weighted, name)[0], getattr(expected, name)[0], rtol=1e-9)
+            assert_allclose(getattr(weighted, name), getattr(expected, name), rtol=1e-9)
+
+
 # ---------------------------------------------------------------- batches
 
 
@@ -419,6 +438,21 @@ def test_constant_inputs_predict_the_mean(row, value, n):
     assert_allclose(model.predict(X), np.broadcast_to(Y.mean(0), Y.shape), rtol=1e-9)
     if row.linear:
         assert_allclose(model.coef_, 0, atol=1e-9)
+
+
+@pytest.mark.rows("has_intercept")
+def test_constant_inputs_with_weights_predict_the_weighted_mean(row):
+    """The rounding of a weighted mean is no direction of the inputs, with any penalty."""
+    _, Y = toy(n=40)
+    penalty = {"alpha": 0.0} if "alpha" in row.params else {}
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = np.tile(rng.normal(size=3) * 10.0 ** rng.uniform(-3, 5, size=3), (40, 1))
+        w = rng.uniform(size=40)
+        model = row.make(**penalty).fit(X, Y, w)
+        expected = np.broadcast_to(np.tensordot(w / w.sum(), Y, 1), Y.shape)
+        for inputs in (X, 2 * X, X + 1) if row.linear else (X,):
+            assert_allclose(model.predict(inputs), expected, atol=1e-9 * np.abs(Y).max())
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e8])

@@ -16,6 +16,8 @@ import holrr
 import reference
 from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, KernelRLS, Moments
 from holrr.core.approximate import MultilinearRank
+from holrr.core.leverage import leverage, prior_ratio
+from holrr.core.spectral import spectral_from_samples
 from holrr.data.validation import Samples
 from holrr.kernel.fit import KernelOptions, fit_samples
 from holrr.kernel.gram import KernelFunction
@@ -363,3 +365,49 @@ def test_mask_scales_the_degrees_of_freedom_of_a_kernel_fit():
     whole = fit_samples(data, kernel, options)
     half = fit_samples(data, kernel, options, mask=np.full(whole.tucker.rank, 0.5))
     assert half.hat["share"] == pytest.approx(whole.hat["share"] / 2)
+
+
+# ---------------------------------------------------------------- variance of the coefficients
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 0.3, 50.0])
+@pytest.mark.parametrize("prior", [1e-3, 0.2, 7.0])
+@pytest.mark.parametrize("solver", ["cholesky", "eigh"])
+def test_leverage_is_the_variance_of_an_error_of_prediction(alpha, prior, solver):
+    """Of coefficients of variance `prior` and noise of variance one, from the dense formula."""
+    rng = np.random.default_rng(0)
+    X, Y, new = rng.normal(size=(9, 20)), rng.normal(size=(9, 3)), rng.normal(size=(5, 20))
+    new = np.concatenate([new, X[:2]])
+    A = np.linalg.solve(X @ X.T + alpha * np.eye(9), X @ new.T)  # predictions are A'Y
+    expected = (A**2).sum(axis=0) + prior * ((new.T - X.T @ A) ** 2).sum(axis=0)
+    linear = RLS(alpha, fit_intercept=False).fit(X, Y)
+    kernel = KernelRLS(alpha, kernel="linear", fit_intercept=False, solver=solver).fit(X, Y)
+    features = {linear: (new, None), kernel: (new @ X.T, (new**2).sum(axis=1))}
+    for model, (F, norms) in features.items():
+        hat = {**model._hat, "prior": prior}
+        assert_allclose(leverage(hat, F, norms), expected, rtol=1e-6, atol=1e-9)
+        same = {**model._hat, "prior": 1 / alpha}
+        assert_allclose(
+            leverage(same, F, norms), leverage(model._hat, F, norms), rtol=1e-6, atol=1e-9 / alpha
+        )
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_the_variance_of_the_coefficients_is_found_from_many_outputs(share):
+    """In units in which inputs and coefficients have any size."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 300)) * np.geomspace(0.2, 3, 300)
+    tau = math.sqrt((1 - share) / share / np.mean(np.linalg.svd(X, compute_uv=False) ** 2))
+    Y = X @ rng.normal(size=(300, 400)) * tau + rng.normal(size=(80, 400))
+    for unit in (1e-20, 1.0, 1e20):
+        problem = spectral_from_samples(unit * X, 1e5 * Y, fit_intercept=False)
+        assert prior_ratio([problem, problem]) * unit**2 == pytest.approx(tau**2, rel=0.15)
+
+
+def test_outputs_that_say_nothing_leave_the_share_of_noise_at_one_half():
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.normal(size=(30, 6)))[0].T  # all directions have the same variance
+    problem = spectral_from_samples(Q, rng.normal(size=(6, 4)), fit_intercept=False)
+    assert prior_ratio([problem]) == pytest.approx(1.0)
+    nothing = spectral_from_samples(Q, np.zeros((6, 4)), fit_intercept=False)
+    assert prior_ratio([nothing]) == pytest.approx(1.0)

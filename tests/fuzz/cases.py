@@ -5,7 +5,19 @@ from __future__ import annotations
 import numpy as np
 from families import FAMILIES
 
-__all__ = ["FAMILIES", "failure_of", "generator", "numbers_of_cases"]
+__all__ = ["FAMILIES", "SHARES", "failure_of", "generator", "numbers_of_cases"]
+
+
+# Families whose cases take long have fewer of them, and those that take no time have more.
+SHARES = {
+    "sizes": 0.25,
+    "sources": 0.25,
+    "selections": 0.25,
+    "never_observed_outputs": 0.25,
+    "damaged_files": 0.25,
+    "command_lines": 0.25,
+    "projections_onto_hulls": 3.0,
+}
 
 
 def generator(name: str, case: int, seed: int = 0) -> np.random.Generator:
@@ -25,6 +37,8 @@ def failure_of(name: str, case: int, seed: int = 0) -> str | None:
 
 
 def numbers_of_cases(total: int) -> dict[str, int]:
-    """How many cases each family has, as evenly as possible."""
-    each, more = divmod(total, len(FAMILIES))
-    return {name: each + (k < more) for k, name in enumerate(FAMILIES)}
+    """How many cases each family has, in proportion to its share; some of every family."""
+    shares = {name: SHARES.get(name, 1.0) for name in FAMILIES}
+    ends = [total * sum(list(shares.values())[:k]) for k in range(len(shares) + 1)]
+    bounds = [round(end / sum(shares.values())) for end in ends]
+    return {name: bounds[k + 1] - bounds[k] for k, name in enumerate(FAMILIES)}

@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cases import FAMILIES, failure_of, generator, numbers_of_cases
+from cases import FAMILIES, SHARES, failure_of, generator, numbers_of_cases
+from families import AWAITING_REPAIR
 
 CASES = int(os.environ.get("HOLRR_FUZZ_CASES", "250"))
 SEED = int(os.environ.get("HOLRR_FUZZ_SEED", "0"))
@@ -36,10 +37,13 @@ def test_cases_are_reproducible_and_differ():
 
 
 def test_the_number_of_cases_is_divided_among_the_families():
+    assert set(SHARES) <= {*FAMILIES, *AWAITING_REPAIR}
     for total in (1, len(FAMILIES), 250, 20_000):
-        counts = numbers_of_cases(total).values()
-        assert sum(counts) == total
-        assert max(counts) - min(counts) <= 1
+        counts = numbers_of_cases(total)
+        assert sum(counts.values()) == total
+        each = {name: n / SHARES.get(name, 1.0) for name, n in counts.items()}
+        assert max(each.values()) - min(each.values()) <= 1 / min(SHARES.values())
+    assert min(numbers_of_cases(250).values()) > 0
 
 
 def test_a_failure_says_how_to_repeat_the_case(monkeypatch):

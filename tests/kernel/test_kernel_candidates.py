@@ -66,6 +66,21 @@ def test_mean_eigenvalue_of_a_precomputed_kernel_uses_the_same_rows_and_columns(
     assert_allclose(mean_eigenvalue({"kernel": "precomputed"}, *some), expected)
 
 
+def test_scales_of_many_samples_are_those_of_samples_with_weight():
+    X, Y = toy(n=900)
+    w = np.r_[np.zeros(300), np.ones(600)]
+    wild = np.r_[1e3 * X[:300], X[300:]]
+    found, expected = some_samples(Samples(wild, Y, w)), some_samples(Samples(X[300:], Y[300:]))
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[2], expected[2] + 300)
+    K, some = wild @ wild.T, some_samples(Samples(wild @ wild.T, Y, w))
+    np.testing.assert_array_equal(some[0], K[found[2]])
+    assert_allclose(
+        mean_eigenvalue({"kernel": "precomputed"}, *some),
+        mean_eigenvalue({"kernel": "linear"}, *expected),
+    )
+
+
 def test_median_gamma_counts_integer_weights_as_repetitions():
     rng = np.random.default_rng(0)
     X, w = rng.normal(size=(12, 2)), rng.integers(0, 9, 12)

@@ -12,7 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
 
 from holrr import HOLRR
-from holrr.kernel import KernelHOLRR, KernelLRR, KernelRLS
+from holrr.kernel import KernelHOLRR, KernelHOLRRCV, KernelLRR, KernelRLS, KernelRLSCV
 from problems import toy
 
 ESTIMATORS = [KernelRLS(), KernelLRR(2), KernelHOLRR(2), KernelHOLRR(2, subspaces="response")]
@@ -188,3 +188,57 @@ def test_kernels_that_overflow_raise():
     X, Y = toy()
     with pytest.raises(ValueError, match=r"kernel='poly'.*infinity"):
         KernelRLS(kernel="poly", degree=5).fit(1e100 * X, Y)
+
+
+TINY_MODELS = [
+    KernelRLS(0.0, kernel="linear"),
+    KernelRLS(0.0, kernel="linear", n_components=20, random_state=0),
+    KernelHOLRR(1, 0.0, kernel="poly", coef0=0, degree=2),
+    KernelRLSCV(kernel="linear", cv=3),
+    KernelHOLRRCV(kernel="linear", cv=3),
+    KernelRLSCV(kernel="linear", cv=3, n_components=20, random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", TINY_MODELS, ids=repr)
+@pytest.mark.parametrize("scale", [1e-161, 1e-165, 1e-250])
+def test_inputs_whose_products_vanish_are_refused(model, scale):
+    X, Y = toy(n=30, d0=3)
+    with pytest.raises(ValueError, match=r"X is too small for kernel=.* at most .*e-\d+.*Multiply"):
+        model.fit(scale * X, Y)
+    assert not hasattr(model, "intercept_")
+
+
+@pytest.mark.parametrize("model", TINY_MODELS[:2] + TINY_MODELS[3:], ids=repr)
+def test_inputs_whose_products_are_small_are_fitted(model):
+    X, Y = toy(n=30, d0=3)
+    expected = clone(model).fit(X, Y).predict(X)
+    for scale in (1e-100, 1e-149):
+        found = clone(model).fit(scale * X, Y).predict(scale * X)
+        assert_allclose(found, expected, rtol=0, atol=1e-6 * np.abs(Y).max())
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+@pytest.mark.parametrize("params", [{}, {"n_components": 20, "random_state": 0}])
+def test_inputs_that_a_kernel_cannot_tell_apart_are_warned_of(kernel, params):
+    """An offset that is far larger than the spread leaves rounding of a centred Gram matrix."""
+    X, Y = toy(n=30, d0=3)
+    with pytest.warns(UserWarning, match=f"kernel='{kernel}' does not tell.*Subtract the mean"):
+        KernelRLS(1e-8, kernel=kernel, **params).fit(X + 1e10, Y)
+    with pytest.warns(UserWarning, match="does not tell these samples apart"):
+        KernelRLSCV(cv=3, kernel=kernel, **params).fit(X + 1e10, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KernelRLS(1e-3, kernel=kernel, **params).fit(X + 10, Y)
+        KernelRLS(1e-3, kernel=kernel, **params).fit(np.full_like(X, 1e10), Y)
+
+
+@pytest.mark.parametrize("params", [{}, {"n_components": 20, "random_state": 0}])
+def test_offsets_of_inputs_do_not_change_a_gaussian_kernel(params):
+    """Distances are no differences of large squares."""
+    X, Y = toy(n=30, d0=3)
+    expected = KernelRLS(1e-3, kernel="rbf", gamma=0.1, **params).fit(X, Y).predict(X)
+    for offset in (1e6, -1e9):
+        there = X + offset
+        model = KernelRLS(1e-3, kernel="rbf", gamma=0.1, **params).fit(there, Y)
+        assert_allclose(model.predict(there), expected, rtol=0, atol=3e-14 * abs(offset) * 100)

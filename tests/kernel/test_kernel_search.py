@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -20,7 +21,8 @@ from holrr.kernel import (
     KernelRLS,
     KernelRLSCV,
 )
-from holrr.model_selection import HOLRRCV
+from holrr.linear import RLS
+from holrr.model_selection import HOLRRCV, LRRCV
 from problems import toy
 
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
@@ -355,3 +357,42 @@ def test_search_has_the_attributes_of_its_model():
     for name in ("n_iter_", "objective_", "n_parameters_", "rank_"):
         assert getattr(search, name) == getattr(model, name)
     assert_array_equal(search.noise_, model.noise_)
+
+
+@pytest.mark.filterwarnings("ignore:The error surfaces of ranks", "ignore:The best penalty")
+@pytest.mark.parametrize("selection", ["min", "stack"])
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (partial(KernelHOLRRCV, search="exhaustive", gammas=[0.02, 0.1]), (5, 6)),
+        (partial(KernelHOLRRCV, search="pruned", gammas=[0.02, 0.1]), (15, 16)),
+        (partial(KernelLRRCV, gammas=[0.02, 0.1]), (5, 6)),
+        (partial(KernelHOLRRCV, kernel="linear", n_components=40, random_state=0), (5, 6)),
+        (HOLRRCV, (5, 6)),
+        (LRRCV, (5, 6)),
+    ],
+)
+def test_full_rank_is_a_candidate_whatever_the_memory(make, shape, selection):
+    """The cap on the ranks excludes error surfaces, and not ridge regression itself."""
+    rng = np.random.default_rng(0)
+    n = 300 if shape == (15, 16) else 90
+    X = rng.normal(size=(n, 30))
+    Y = np.tensordot(X, rng.normal(size=(30, *shape)), 1) + rng.normal(size=(n, *shape))
+    modes = 1 if "LRRCV" in repr(make) and "HOLRRCV" not in repr(make) else 3
+    model = make(selection=selection, cv=3, alphas=[1e-2, 1.0, 100.0])
+    n_surfaces = 3 * 5 * len(getattr(model, "gammas", None) or [1]) + 40
+    capped = clone(model).set_params(max_bytes=8 * n_surfaces * 3**modes).fit(X, Y)
+    assert max(capped.cv_results_["n_parameters"].shape) < 14
+    assert -capped.best_score_ <= capped.ridge_mse_ * (1 + 1e-9)
+    surface = capped.cv_results_["mean_mse"]
+    assert capped.ridge_mse_ < 0.9 * np.nanmin(surface)
+    dense = capped.best_estimator_
+    ridge = (RLS if modes and "Kernel" not in repr(make) else KernelRLS)(capped.alpha_)
+    if isinstance(ridge, KernelRLS):
+        names = ("kernel", "gamma", "landmarks")
+        ridge.set_params(**{name: getattr(dense, name) for name in names})
+    assert_allclose(capped.predict(X), ridge.fit(X, Y).predict(X), rtol=0, atol=1e-6)
+    lower, upper = capped.predict_interval(X, 0.9)
+    assert np.all(lower < upper)
+    by_user = clone(model).set_params(max_rank=2).fit(X, Y)
+    assert np.max(by_user.rank_) <= 2

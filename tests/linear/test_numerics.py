@@ -5,14 +5,16 @@ from __future__ import annotations
 import warnings
 from itertools import product
 
+import dask.array as da
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 import reference
-from holrr import HOLRR, HOLRRCV, LRR, RLS, KernelRLS, TraceNormRegression
-from problems import toy
+from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, KernelRLS, TraceNormRegression
+from holrr.streaming import memory_budget
+from problems import on_disk, toy
 
 SCALES = [*product([1e-150, 1e150], [1e-150, 1e150]), (1e-60, 1.0), (1.0, 1e60), (1e60, 1e-60)]
 MODELS = [RLS(0.5), LRR(2, 0.5), HOLRR(2, 0.5), HOLRR(2, 0.5, subspaces="response")]
@@ -181,6 +183,38 @@ def test_constant_features_have_coefficients_of_zero(n, value, solver, weighted)
     w = np.random.default_rng(1).uniform(0.1, 2, n) if weighted else None
     model = RLS(alpha=0, solver=solver).fit(X, Y, w)
     assert_allclose(model.coef_[3], 0, atol=1e-9 * np.abs(model.coef_).max())
+
+
+@pytest.mark.parametrize("model", [RLS(0.0), RLS(1e-30), HOLRR(1, 0.0), RLSCV(cv=3)], ids=repr)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("source", ["memory", "eigh", "cholesky", "batches", "disk", "dask"])
+def test_constant_inputs_of_any_source_have_coefficients_of_zero(model, weighted, source, tmp_path):
+    """Blocks of samples have means that are rounded differently."""
+    if source == "cholesky" and not (isinstance(model, RLS) and model.alpha > 0):
+        pytest.skip("needs a penalty")
+    if source == "batches" and not hasattr(model, "partial_fit"):
+        pytest.skip("has no partial_fit")
+    _, Y = toy(n=30, shape=(3,))
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = np.tile(rng.normal(size=2) * 10.0 ** rng.uniform(-3, 5, size=2), (30, 1))
+        w = rng.uniform(size=30) if weighted else None
+        found = clone(model)
+        if source in ("eigh", "cholesky"):
+            found.set_params(solver=source)
+        if source == "batches":
+            for rows in np.array_split(np.arange(30), 4):
+                found.partial_fit(X[rows], Y[rows], None if w is None else w[rows])
+        elif source == "disk":
+            with memory_budget(2**10):
+                folder = tmp_path / str(seed)
+                folder.mkdir()
+                found.fit(on_disk(folder, "X", X), on_disk(folder, "Y", Y), w)
+        elif source == "dask":
+            found.fit(*(da.from_array(A, chunks=(7, -1)) for A in (X, Y)), w)
+        else:
+            found.fit(X, Y, w)
+        assert_allclose(found.coef_, 0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(2))

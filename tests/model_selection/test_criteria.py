@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from holrr import HOLRR, Moments
+from holrr import HOLRR, LRRCV, KernelRLSCV, Moments
 from holrr.core.tensor import n_parameters
 from holrr.model_selection import HOLRRCV, RLSCV
+from holrr.streaming import memory_budget
+from problems import on_disk
 
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
@@ -95,3 +98,49 @@ def test_models_of_as_many_parameters_as_observations_are_not_chosen():
         assert saturated.any()
         assert np.isinf(results[criterion][saturated]).all()
         assert not saturated[model.best_index_]
+
+
+@pytest.mark.filterwarnings("ignore:the moments hold")
+@pytest.mark.parametrize("source", ["memory", "disk"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        RLSCV(),
+        LRRCV(),
+        HOLRRCV(),
+        KernelRLSCV(kernel="linear"),
+        KernelRLSCV(kernel="linear", n_components=40, random_state=0),
+    ],
+    ids=repr,
+)
+def test_criteria_of_single_precision_are_those_of_double(model, source, tmp_path):
+    """Of models that nearly interpolate: their training error is a small difference."""
+    if source == "disk" and isinstance(model, KernelRLSCV) and model.n_components is None:
+        pytest.skip("reads its inputs whole")
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(40, 25)).astype(np.float32)
+        Y = (X @ rng.normal(size=(25, 6)) + 1e-4 * rng.normal(size=(40, 6))).astype(np.float32)
+        Y = Y.reshape(40, 3, 2)
+        alphas = 10.0 ** np.arange(-7.0, 2.0)
+        fits = []
+        for A, B in ((X, Y), (X.astype(float), Y.astype(float))):
+            search = clone(model).set_params(alphas=alphas, criterion="bic")
+            if source == "disk":
+                folder = tmp_path / f"{seed}{A.dtype}"
+                folder.mkdir()
+                with memory_budget(2**12):
+                    search.fit(on_disk(folder, "X", A), on_disk(folder, "Y", B))
+            else:
+                search.fit(A, B)
+            fits.append(search)
+        single, double = fits
+        assert single.predict(X).dtype == np.float32
+        assert single.best_index_ == double.best_index_
+        found, expected = (fit.cv_results_["train_mse"] for fit in fits)
+        smallest = expected.min()
+        assert smallest < 1e-8  # of outputs of about 25
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-3 * smallest)
+        np.testing.assert_allclose(
+            single.cv_results_["bic"], double.cv_results_["bic"], rtol=1e-4, atol=1e-1
+        )

@@ -102,9 +102,9 @@ def test_residuals_have_the_held_out_error(row, monkeypatch):
     """Those of a stack, too, with the weights from the other folds."""
     seen, original = [], intervals.held_out_scores
 
-    def watched(folds):
+    def watched(folds, own):
         seen.extend(folds)
-        return original(folds)
+        return original(folds, own)
 
     monkeypatch.setattr(intervals, "held_out_scores", watched)
     X, Y = toy(n=60, noise=1.5)
@@ -160,13 +160,17 @@ def test_intervals_are_quantiles_of_the_scaled_out_of_fold_residuals(make):
     lower, upper = model.predict_interval(new, 0.9)
     assert_allclose((upper - lower) / 2, spread * np.sort(abs(scores), axis=0)[35], rtol=1e-6)
     assert_allclose((upper + lower) / 2, model.predict(new), rtol=1e-7)
-    # Each fold in units of the noise of the others.
+    # The largest in units of the noise that a fit finds in its own training samples.
+    largest = scores.copy()
+    for train, test in splits:
+        largest[test] /= RLS(0.7).fit(X[train], Y[train]).noise_
+    top = np.sort(abs(largest).max(axis=(1, 2)))[35]
+    lower, upper = model.predict_interval(new, 0.9, "simultaneous")
+    assert_allclose((upper - lower) / 2, spread * RLS(0.7).fit(X, Y).noise_ * top, rtol=1e-6)
+    # Pooled ones of each fold in units of the noise of the others.
     for _, test in splits:
         others = np.setdiff1d(np.arange(39), test)
         scores[test] /= np.sqrt(np.mean(out_of_fold(X, Y, 0.7, splits)[others] ** 2, axis=0))
-    top = np.sort(abs(scores).max(axis=(1, 2)))[35]
-    lower, upper = model.predict_interval(new, 0.9, "simultaneous")
-    assert_allclose((upper - lower) / 2, spread * model.noise_ * top, rtol=1e-6)
     pooled = np.sort(abs(scores).ravel())
     lower, upper = model.predict_interval(new, 0.5, "pooled")
     middle = (upper - lower) / 2 / spread / model.noise_
@@ -368,10 +372,13 @@ def test_samples_without_observed_outputs_have_no_influence():
     test = np.arange(100) % 5
     gaps = RLSCV([0.1], cv=PredefinedSplit(test), missing="ignore").fit(more, missing)
     there = RLSCV([0.1], cv=PredefinedSplit(test[:60])).fit(X, Y)
-    for kind in KINDS:
+    for kind in ("entry", "pooled"):
         assert_allclose(
             gaps.predict_interval(X, 0.9, kind), there.predict_interval(X, 0.9, kind), rtol=1e-3
         )
+    # The largest scores have other units of noise, since folds do not know their own.
+    lower, upper = (np.array(m.predict_interval(X, 0.9, "simultaneous")) for m in (gaps, there))
+    assert_allclose(lower[1] - lower[0], upper[1] - upper[0], rtol=0.3)
 
 
 def test_output_weights_do_not_change_intervals_of_single_outputs():
@@ -442,3 +449,55 @@ def test_errors_of_intervals():
     with pytest.raises(ValueError, match="return_std needs the noise of each output"):
         TraceNormRegression().fit(X, Y).predict(X, return_std=True)
     assert not hasattr(RLS(), "predict_interval")
+
+
+# ---------------------------------------------------------------- few samples
+
+
+@pytest.mark.parametrize("kind", ["skewed", "heavy"])
+def test_simultaneous_intervals_of_many_skewed_outputs_from_few_samples(kind):
+    """A large output of a sample is unusual to fits that have not seen the sample only."""
+    found = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(74, 8))
+        Y = X @ rng.normal(size=(8, 700)) / 4 + rng.normal(size=(74, 700))
+        if kind == "skewed":
+            Y = np.exp(1.5 * Y)
+        else:
+            Y += rng.standard_t(2, size=Y.shape)
+        lower, upper = RLSCV().fit(X[:24], Y[:24]).predict_interval(X[24:], 0.9, "simultaneous")
+        found.append(np.mean(((lower <= Y[24:]) & (Y[24:] <= upper)).all(axis=1)))
+    assert 0.86 <= np.mean(found) <= 0.99
+
+
+def test_simultaneous_widths_of_many_samples_hardly_depend_on_the_units_of_noise():
+    """The noise of a fold and that of the other folds are the same where there are many samples."""
+    X, Y = toy(n=900, noise=1.0)
+    model = RLSCV([1.0]).fit(X, Y)
+    lower, upper = model.predict_interval(X, 0.9, "simultaneous")
+    own = model._intervals["own"]
+    assert_allclose(own, 1.0, rtol=0.01)
+    normal = stats.norm.ppf((1 + 0.9 ** (1 / 12)) / 2)
+    assert_allclose(np.mean((upper - lower) / 2), normal * model.noise_.mean(), rtol=0.05)
+
+
+@pytest.mark.parametrize("alphas", [None, [1e-3], [1.0], [300.0]])
+@pytest.mark.parametrize("make", [RLSCV, LRRCV, partial(KernelRLSCV, kernel="linear")])
+def test_intervals_at_training_inputs_with_more_features_than_samples(make, alphas):
+    """New outputs there are covered, and the noise is that of the data, with any penalty."""
+    at_training, at_new, noise = [], [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        B = rng.normal(size=(400, 6)) / 20
+        X, new = rng.normal(size=(50, 400)), rng.normal(size=(100, 400))
+        observe = lambda X, B=B, rng=rng: X @ B + 0.5 * rng.normal(size=(len(X), 6))  # noqa: E731
+        model = make(alphas, cv=3).fit(X, observe(X))
+        noise.append(np.mean(model.noise_))
+        for inputs, shares in ((X, at_training), (new, at_new)):
+            lower, upper = model.predict_interval(inputs, 0.9)
+            again = observe(inputs)
+            shares.append(np.mean((lower <= again) & (again <= upper)))
+    assert 0.86 < np.mean(at_training)
+    assert 0.86 < np.mean(at_new) < 0.95
+    assert 0.35 < np.mean(noise) < 0.85

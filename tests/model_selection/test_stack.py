@@ -475,6 +475,18 @@ def test_the_projection_onto_a_hull_is_optimal(kind, seed):
     assert gap <= 1e-11 * (A * A).sum(axis=0).min() + 1e-15 * np.abs(A).max() ** 2
 
 
+@pytest.mark.parametrize("unit", [1e-60, 1e-16, 1e16, 1e30, 1e60])
+def test_the_projection_onto_a_hull_does_not_depend_on_the_units(unit):
+    """Units that are no powers of two, so that the rounding of the Gram matrix changes."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        A = rng.normal(size=(15, 12)) + 0.3
+        A = A[:, rng.integers(0, 12, size=12)] if seed % 2 else A
+        found, expected = least_by_growing(unit * A), least_by_growing(A)
+        # Equal corners can share a weight in many ways; the point is the same.
+        np.testing.assert_allclose(A @ found, A @ expected, rtol=0, atol=1e-7 * np.abs(A).max())
+
+
 def test_an_error_is_not_below_its_rounding():
     long = np.array([[1.0, -1.0], [-1.0, 1.0]]) * 1e16
     assert quadratic_form(long, np.array([0.5, 0.5])) == pytest.approx(100.0)

@@ -314,3 +314,25 @@ def test_descent_reports_every_round():
     found = alternate(problem, start(problem), 0.1, report=lambda *state: seen.append(state))
     assert [n for n, _ in seen] == list(range(1, len(found.objectives)))
     assert_array_equal([value for _, value in seen], found.objectives[1:])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("max_iter", [1, 3, 1000])
+@pytest.mark.parametrize("init", ["holrr", "random"])
+def test_the_objective_is_never_above_that_of_zero(max_iter, init):
+    """Small outputs are not worth their penalty, and a local minimum may be no better."""
+    n_zero = 0
+    for seed in range(3):
+        X, Y = toy(n=40, d0=3, shape=(2, 3), seed=seed)
+        for scale in 10.0 ** np.arange(-8, 1, 0.5):
+            model = MLMTNC(2, 1.0, max_iter=max_iter, init=init, random_state=0)
+            model.fit(X, scale * Y)
+            zero = scale**2 * np.sum((Y - Y.mean(axis=0)) ** 2)
+            assert model.objective_ <= zero * (1 + 1e-12)
+            assert np.all(np.diff(model.history_) <= 0)
+            n_zero += not np.any(model.coef_)
+            by_hand = mlmtnc_objective(
+                X, scale * Y, model.core_, model.factors_, 1.0, model.intercept_
+            )
+            assert_allclose(model.objective_, by_hand, rtol=1e-7)
+    assert n_zero > 0

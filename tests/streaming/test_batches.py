@@ -307,3 +307,16 @@ def test_batches_with_other_names_are_refused():
     ]:
         with pytest.raises(ValueError, match=f"(?s){message}"):
             Moments.from_batches([(X, Y), other])
+
+
+@pytest.mark.parametrize("length", [1, 3, 6])
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_weights_of_a_batch_must_be_as_many_as_its_samples(length, value):
+    """Zero weights, too, which count the samples only."""
+    X, Y = toy(n=5, d0=2, shape=(2,))
+    batches = [(X, Y), (X, Y, np.full(length, value))]
+    with pytest.raises(ValueError, match=r"in batch 1: sample_weight.shape == .*expected \(5,\)"):
+        Moments.from_batches(batches)
+    with pytest.raises(ValueError, match="negative"):
+        Moments.from_batches([(X, Y), (X, Y, [0, 0, 0, 0, -1e-3])])
+    assert Moments.from_batches([(X, Y), (X, Y, np.zeros(5))]).n_samples == 10

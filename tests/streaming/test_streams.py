@@ -339,8 +339,9 @@ def test_outputs_of_samples_without_weight_are_checked(tmp_path):
     X, Y = toy(n=100, d0=3, shape=(4,))
     Y[20, 1] = np.nan
     w = np.r_[np.zeros(60), np.ones(40)]
-    with memory_budget(SMALL // 8), pytest.raises(ValueError, match=r"NaN at index \(20, 1\)"):
-        RLS().fit(X, on_disk(tmp_path, Y=Y)[0], w)
+    for model in (RLS(), RLSCV(cv=KFold(2, shuffle=True, random_state=0)), RLSCV(criterion="bic")):
+        with memory_budget(SMALL // 8), pytest.raises(ValueError, match=r"NaN at index \(20, 1\)"):
+            model.fit(X, on_disk(tmp_path, Y=Y)[0], w)
 
 
 # ---------------------------------------------------------------- Dask
@@ -450,3 +451,53 @@ def test_workers_get_a_model_without_names_and_moments():
     search = RLSCV(alphas=[0.1, 1.0]).fit(table, Y)
     assert type(for_workers(search)) is RLS
     np.testing.assert_array_equal(for_workers(search).predict(X), search.predict(table))
+
+
+@WAYS
+@pytest.mark.filterwarnings("ignore:the moments hold")
+@pytest.mark.parametrize("criterion", ["cv", "bic"])
+def test_the_default_grid_of_a_stream_counts_samples_with_weight(way, criterion, tmp_path):
+    """With more features than samples the grid depends on how many samples there are."""
+    X, Y = toy(n=60, d0=50, shape=(3, 2))
+    w = np.r_[np.ones(20), np.zeros(20), np.ones(10), np.zeros(10)]
+    keep = w > 0
+    folds = np.arange(60) % 3
+    cv = [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(3)]
+    with memory_budget(SMALL):
+        found = RLSCV(cv=cv, criterion=criterion).fit(*way(tmp_path, X, Y), w)
+    cv = [(np.flatnonzero(folds[keep] != k), np.flatnonzero(folds[keep] == k)) for k in range(3)]
+    expected = RLSCV(cv=cv, criterion=criterion).fit(X[keep], Y[keep])
+    np.testing.assert_allclose(found.alphas_, expected.alphas_, rtol=1e-9)
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=0, atol=1e-8)
+    if criterion == "cv":  # the quantiles of a normal distribution with an estimated variance
+        assert found._intervals["df"] == 30
+
+
+@WAYS
+@pytest.mark.filterwarnings("ignore:the moments hold")
+@pytest.mark.parametrize("d0", [3, 60])
+@pytest.mark.parametrize("model", [RLS(0.0), RLS(0.0, fit_intercept=False), HOLRR(1), RLSCV(cv=3)])
+def test_streams_of_very_small_data_are_refused(way, d0, model, tmp_path):
+    """Their products vanish, and nothing is left to fit."""
+    X, Y = toy(n=45, d0=d0, shape=(4,))
+    with memory_budget(2**10):
+        for x, y, what in [(1e-170, 1, "squares of X"), (1e-90, 1e-250, "products of X and y")]:
+            if d0 == 60 and not isinstance(model, RLSCV) and y < 1:
+                continue  # decomposes the inputs, without any products of X and y
+            with pytest.raises(ValueError, match=f"X and y are too small.*{what} vanish"):
+                model.fit(*way(tmp_path, x * X, y * Y))
+        if isinstance(model, RLSCV):
+            with pytest.raises(ValueError, match=r"too small.*squares of y vanish"):
+                model.fit(*way(tmp_path, X, 1e-170 * Y))
+    assert not hasattr(model, "coef_")
+
+
+@WAYS
+@pytest.mark.filterwarnings("ignore:the moments hold")
+def test_streams_of_small_data_are_fitted(way, tmp_path):
+    X, Y = toy(n=45, d0=3, shape=(4,))
+    expected = RLS(0.0).fit(X, Y).predict(X)
+    with memory_budget(2**10):
+        for x, y in [(1e-140, 1.0), (1e-90, 1e-200), (1.0, 1e-250), (1e-140, 1e-140)]:
+            found = RLS(0.0).fit(*way(tmp_path, x * X, y * Y)).predict(x * X) / y
+            np.testing.assert_allclose(found, expected, rtol=1e-7)

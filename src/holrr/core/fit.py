@@ -129,6 +129,19 @@ class Fit:
             rss_root=None if self.rss_root is None else self.rss_root * y_unit,
         )
 
+    def with_prior(self, prior: float | None) -> Fit:
+        """The fit with leverages for another variance of the coefficients than the penalty's.
+
+        Parameters
+        ----------
+        prior : float or None
+            That variance over the one of the noise, in the units of the scaled inputs; None for
+            that of the penalty.
+        """
+        if prior is None or self.hat is None:
+            return self
+        return replace(self, hat={**self.hat, "prior": prior})
+
     def to_device_of(self, like: Array) -> Fit:
         """Coefficients and intercept on the device of `like`."""
         return replace(

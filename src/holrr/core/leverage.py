@@ -9,12 +9,22 @@ new observation of output j has the standard deviation
 about its prediction. For a kernel, ``h(x) = (k(x, x) - k_x' (K + alpha I)^-1 k_x) / alpha``. A fit
 of lower rank has fewer degrees of freedom and less leverage: both are multiplied by its number of
 parameters over that of the ridge fit.
+
+These are the leverages of coefficients of variance ``sigma^2 / alpha``. Where inputs have
+directions that no training sample has, the held-out errors hardly depend on small penalties, but
+``1 / alpha`` does. There the variance of the coefficients, ``prior`` times ``sigma^2``, is an
+estimate of its own (`prior_ratio`). A prediction is ``a'Y`` with ``a = (XX' + alpha I)^-1 X x``,
+and
+
+    h(x) = ||a||^2 + prior ||x - X'a||^2 ,
+
+which is the former where ``prior = 1 / alpha``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +38,7 @@ from .namespace import (
     namespace_of,
     solve_triangular,
     to_device_of,
+    to_numpy,
 )
 from .tensor import (
     Tucker,
@@ -40,10 +51,14 @@ from .tensor import (
 )
 
 __all__ = ["Hat", "cholesky_hat", "column_products", "leverage", "noise_level", "spectral_hat"]
-__all__ += ["std_factor"]
+__all__ += ["prior_ratio", "std_factor"]
 
 # With a smaller share of the samples left as residual degrees of freedom there is no noise level.
 _NO_FREEDOM = 1e-6
+# Shares of the noise in the variance of the outputs at which their likelihood is computed.
+_N_SHARES = 50
+# Outputs that are compared with each other.
+_SOME_OUTPUTS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,14 +267,67 @@ def leverage(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Array
             t = solve_triangular(factor, t, transposed=True)
         t = t.T
     h = _row_squares(t)
-    known = hat["form"] != "gram" and hat["root"] is None
-    if known or alpha == 0:
+    known, prior = hat["form"] != "gram" and hat["root"] is None, hat.get("prior")
+    if known or (alpha == 0 and prior is None):
         return h
     norms = _row_squares(F) if norms is None else norms
     if hat["form"] == "gram":
-        return xp.clip(norms - h, 0.0, None) / alpha
-    inside = _row_squares(t * to_device_of(hat["root"], F))
-    return h + xp.clip(norms - inside, 0.0, None) / alpha
+        if prior is None:
+            return xp.clip(norms - h, 0.0, None) / alpha
+        if alpha == 0:
+            return h  # of coefficients that interpolate
+        a = solve_triangular(factor, t.T, transposed=True).T
+        squares = _row_squares(a)
+        return squares + prior * xp.clip(norms - h - alpha * squares, 0.0, None)
+    root = to_device_of(hat["root"], F)
+    along = t * root  # coordinates of x in the directions of the training samples
+    outside = xp.clip(norms - _row_squares(along), 0.0, None)
+    if prior is None:
+        return h + outside / alpha
+    lost = alpha / root / root  # alpha / (lam + alpha), the share of x that X'a lacks
+    squares = _row_squares(t * xp.sqrt(xp.clip(1.0 - lost, 0.0, None)))
+    return squares + prior * (_row_squares(along * lost) + outside)
+
+
+def prior_ratio(problems: Sequence[Any]) -> float:
+    """Variance of the coefficients over that of the noise, from `Spectral` problems of folds.
+
+    The rows of ``T = Q'Y`` have the variances ``tau^2 lam + sigma^2``. With the share p of the
+    noise in their mean, these are proportional to ``p + (1 - p) lam / mean(lam)``. The share is the
+    mean of its posterior distribution under a uniform prior one: data that say nothing about it
+    give one half, and it is never zero. Outputs that resemble each other count as one.
+
+    Parameters
+    ----------
+    problems : sequence of Spectral
+    """
+    shares = (np.arange(_N_SHARES) + 0.5) / _N_SHARES
+    log_likelihood, means = np.zeros(_N_SHARES), []
+    for problem in problems:
+        lam = to_numpy(problem.s).astype(float) ** 2
+        means.append(lam.mean())
+        T = to_numpy(unfold(problem.T, 0))
+        T = T[:, np.any(T != 0, axis=0)]
+        if not T.size:
+            continue
+        T = T / np.abs(T).max()
+        v = shares[:, None] + (1 - shares[:, None]) * lam / lam.mean()  # (n_shares, r)
+        scales = (1 / v) @ (T * T) / lam.size  # of each output, (n_shares, D)
+        each = np.mean(np.log(scales), axis=1) + np.mean(np.log(v), axis=1)
+        log_likelihood -= 0.5 * lam.size * _n_different(T) * each / len(problems)
+    weights = np.exp(log_likelihood - log_likelihood.max())
+    share = float(weights @ shares / weights.sum())
+    return (1 - share) / share / float(np.mean(means))
+
+
+def _n_different(T: np.ndarray) -> float:
+    """How many different outputs there are: squared trace over squared norm of their Gram matrix.
+
+    Of many outputs, which are the columns of `T`, some are looked at.
+    """
+    T = T[:, :: max(1, T.shape[1] // _SOME_OUTPUTS)]
+    G = T.T @ T if T.shape[1] < T.shape[0] else T @ T.T
+    return float(np.trace(G) ** 2 / np.sum(G * G))
 
 
 def _row_squares(A: Array) -> Array:

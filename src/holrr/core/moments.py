@@ -44,7 +44,14 @@ from .namespace import (
 from .tensor import gram
 from .threads import add_lists, n_threads_for, sum_in_threads
 
-__all__ = ["CentredMoments", "ResponseSums", "merge_others", "n_shares", "sum_responses"]
+__all__ = [
+    "CentredMoments",
+    "ResponseSums",
+    "merge_others",
+    "check_sizes",
+    "n_shares",
+    "sum_responses",
+]
 __all__ += ["weighted_mean"]
 
 M = TypeVar("M", bound="CentredMoments")
@@ -59,6 +66,8 @@ _ROWS_OF_A_THREAD = 16
 _FLOAT32_ROWS = 8192
 # Rows of float32 that are added up in float32 before their sum is taken to float64.
 _SUMMED_ROWS = 128
+# Smaller sums of products have lost their digits, or will as soon as they are multiplied.
+_SMALLEST = 1e-302
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,13 +194,27 @@ class CentredMoments:
     def centred(self, fit_intercept: bool = True, *, centre_inputs: bool = True) -> Self:
         """Moments about what a fit takes off: the means, or nothing where there is no intercept.
 
-        An intercept can also go with inputs that are taken as they are (kernels, say).
+        An intercept can also go with inputs that are taken as they are (kernels, say). Data so
+        small that their products have vanished are refused.
         """
+        check_sizes(*self.sizes(), self.weight)
         if not fit_intercept:
             return self.about_zero()
         if centre_inputs:
             return self
         return self.about(namespace_of(self.Sxx).zeros_like(self.mean_x), self.mean_y)
+
+    def sizes(self) -> tuple[float, float]:
+        """Typical sizes of inputs and outputs: those of the largest mean, or of all deviations."""
+        found = []
+        scatter = float(namespace_of(self.Sxx).linalg.trace(self.Sxx))
+        for mean, squares in ((self.mean_x, scatter), (self.mean_y, self.syy)):
+            xp = namespace_of(mean)
+            deviation = (
+                math.sqrt(max(squares, 0.0) / self.weight) if squares < math.inf else squares
+            )
+            found.append(max(float(xp.max(xp.abs(mean))), deviation))
+        return found[0], found[1]
 
     def about(self, mean_x: Array, mean_y: Array) -> Self:
         """Moments about other centres than the samples' own means."""
@@ -221,6 +244,32 @@ class CentredMoments:
             syy=self.syy + float(xp.sum(more)),
             response_grams=grams,
             squares=None if self.squares is None else self.squares + more,
+        )
+
+
+def check_sizes(x: float, y: float, weight: float, *, squares: bool = False) -> None:
+    """Raise where the data are so small that their products have vanished.
+
+    Parameters
+    ----------
+    x, y : float
+        Sizes of the inputs and the outputs.
+    weight : float
+        Sum of the weights.
+    squares : bool
+        Whether the squares of the outputs are needed, too, as they are for their errors.
+    """
+    products = {"squares of X": (x, x), "products of X and y": (x, y)}
+    if squares:
+        products["squares of y"] = (y, y)
+    lost = [
+        what for what, (a, b) in products.items() if a > 0 and b > 0 and weight * a * b < _SMALLEST
+    ]
+    if lost:
+        raise ValueError(
+            f"X and y are too small: their entries are about {x:.1e} and {y:.1e}, so that the "
+            f"{lost[0]} vanish. Multiply them by a large number before moments are gathered, or "
+            f"fit arrays in memory, which are rescaled."
         )
 
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from .leverage import Hat, cholesky_hat, spectral_hat
+from .leverage import Hat, cholesky_hat, column_products, spectral_hat
 from .moments import CentredMoments, ResponseSums, n_shares, sum_responses, weighted_mean
 from .namespace import (
     NUMPY_LIMIT,
@@ -50,12 +50,14 @@ __all__ += [
     "spectral_from_moments",
     "spectral_from_samples",
 ]
-__all__ += ["squares_keep_digits", "supported", "whiten_arrays", "whiten_moments"]
+__all__ += ["squares_keep_digits", "supported", "varies", "whiten_arrays", "whiten_moments"]
 
 SOLVERS = ("auto", "cholesky", "eigh", "svd")
 _EPS = float(np.finfo(float).eps)
 # Inputs whose variances differ by more than this are brought to a common scale first.
 _GRADED = 1e4
+# Inputs are constant where their spread is no more than so many roundings of their mean.
+_CONSTANT = 16.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +215,43 @@ def supported(lam: Array, U: Array) -> tuple[Array, Array]:
     return xp.ones_like(lam[:1]), xp.zeros_like(U[:, :1])
 
 
+# ---------------------------------------------------------------- constant inputs
+
+
+def varies(scatter: Array, mean: Array, weight: float) -> Array:
+    """Which inputs vary by more than the rounding of their mean, of shape (n_features,).
+
+    The mean of a constant is rounded, and differs from it and from the means of other blocks of
+    samples by a few units in the last place. Relative to nothing, that would be a direction.
+
+    Parameters
+    ----------
+    scatter : array of shape (n_features,)
+        ``sum w (x - mean)^2``.
+    mean : array of shape (n_features,)
+        What was subtracted; zero where nothing was, and then every input other than zero varies.
+    weight : float
+        Sum of the weights.
+    """
+    xp = namespace_of(scatter)
+    noise = _CONSTANT * _EPS * math.sqrt(weight) * xp.abs(mean)
+    return xp.sqrt(xp.clip(scatter, 0.0, None)) > noise
+
+
+def _without_constants(m: CentredMoments) -> CentredMoments:
+    """Moments in which constant inputs have no scatter at all, in the place of rounding."""
+    xp = namespace_of(m.Sxx)
+    keep = varies(xp.linalg.diagonal(m.Sxx), m.mean_x, m.weight)
+    if bool(xp.all(keep)):
+        return m
+    rows = xp.reshape(keep, (-1, *(1,) * (m.Sxy.ndim - 1)))
+    return replace(
+        m,
+        Sxx=xp.where(keep[:, None] & keep, m.Sxx, xp.zeros_like(m.Sxx)),
+        Sxy=xp.where(rows, m.Sxy, xp.zeros_like(m.Sxy)),
+    )
+
+
 # ---------------------------------------------------------------- from moments
 
 
@@ -269,6 +308,7 @@ def _is_finite(A: Array) -> bool:
 
 def cholesky_problem(m: CentredMoments, alpha: float, min_rcond: float) -> Whitened | None:
     """The problem by a Cholesky factorisation; None where too few digits survive it."""
+    m = _without_constants(m)
     L, rcond = cholesky(add_to_diagonal(m.Sxx + 0.0, alpha))  # a copy
     if L is None or not rcond > min_rcond:
         return None
@@ -301,6 +341,7 @@ def spectral_from_moments(m: CentredMoments, *, warn_below: float | None = None)
         A penalty: warn where so small a one does not hide that ``X'X`` has lost the digits of a
         direction.
     """
+    m = _without_constants(m)
     s, P, T, root = _decomposed(m)
     # A penalty hides rounding that is far smaller than itself.
     hides = warn_below is None or warn_below > 1e4 * _EPS * float(s[0]) ** 2
@@ -336,7 +377,7 @@ def _decomposed(m: CentredMoments) -> tuple[Array, Array, Array, Array]:
     singular value decomposition ``D U diag(sqrt(mu)) = P diag(s) V'`` it is
     ``Q'Y = V' diag(1 / sqrt(mu)) U' D^-1 X'Y``, and only ``X_1'X_1`` has to keep its digits.
     """
-    xp, scale = namespace_of(m.Sxx), _varying_scale(m)
+    xp, scale = namespace_of(m.Sxx), _scale(m)
     sizes = to_numpy(scale)
     positive = sizes[sizes > 0]
     if positive.size < 2 or positive.max() ** 2 <= _GRADED * positive.min() ** 2:
@@ -349,17 +390,15 @@ def _decomposed(m: CentredMoments) -> tuple[Array, Array, Array, Array]:
     return s, P, T, root
 
 
-def _varying_scale(m: CentredMoments) -> Array:
-    """Root of the scatter of each input; zero where it is no more than the rounding of its mean."""
+def _scale(m: CentredMoments) -> Array:
+    """Root of the scatter of each input."""
     xp = namespace_of(m.Sxx)
-    scale = xp.sqrt(xp.clip(xp.linalg.diagonal(m.Sxx), 0.0, None))
-    noise = 16 * _EPS * math.sqrt(m.weight) * xp.abs(m.mean_x)
-    return xp.where(scale > noise, scale, xp.zeros_like(scale))
+    return xp.sqrt(xp.clip(xp.linalg.diagonal(m.Sxx), 0.0, None))
 
 
 def _has_lost_directions(m: CentredMoments, root: Array) -> bool:
     """Whether eigenvalues of a Gram matrix, of roots `root`, are missing or have few digits."""
-    n_directions = min(int((to_numpy(_varying_scale(m)) > 0).sum()), m.n_samples - 1)
+    n_directions = min(int((to_numpy(_scale(m)) > 0).sum()), m.n_samples - 1)
     root = to_numpy(root)
     return root.size < n_directions or bool(root[-1] ** 2 < 1e5 * _EPS * root[0] ** 2)
 
@@ -511,7 +550,11 @@ class Inputs:
         if root is not None:
             sizes = sizes * xp.max(root)
         mean_x, X = _centred(X, w, weight, fit_intercept)
-        s, Q, P, used = _decompose(X if root is None else X * root, sizes, min_alpha, solver)
+        X = X if root is None else X * root
+        keep = varies(column_products(X, X), mean_x, weight)
+        if not bool(xp.all(keep)):
+            X = xp.where(keep, X, xp.zeros_like(X))
+        s, Q, P, used = _decompose(X, sizes, min_alpha, solver)
         return cls(s, P, Q if root is None else Q * root, mean_x, fit_intercept, used, dtype)
 
     def problem(self, sums: ResponseSums) -> Spectral:

@@ -316,8 +316,11 @@ def check_not_empty(A: Any, name: str) -> None:
     )
 
 
-def check_weights(sample_weight: Any, X: Array) -> Array | None:
-    """Weights of shape (n_samples,) as float64 beside `X`, or None where all are one."""
+def check_weights(sample_weight: Any, X: Array, *, all_zero: bool = False) -> Array | None:
+    """Weights of shape (n_samples,) as float64 beside `X`, or None where all are one.
+
+    With `all_zero` they may all be zero, as in one of several blocks.
+    """
     if sample_weight is None:
         return None
     w = to_numpy(unmasked(sample_weight, "sample_weight"))
@@ -340,7 +343,7 @@ def check_weights(sample_weight: Any, X: Array) -> Array | None:
     if (w < 0).any():
         at = _first(w < 0)
         raise ValueError(f"sample_weight must not be negative; got {w[at]} at sample {at}.")
-    if not w.any():
+    if not w.any() and not all_zero:
         raise ValueError("sample_weight must have a positive entry; got all zeros.")
     if not w.max() < MAX_WEIGHT / n:
         raise ValueError(

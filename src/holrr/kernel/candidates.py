@@ -148,27 +148,35 @@ def median_gamma(X: Array, w: Array | None = None, kernel: str = "rbf") -> float
     return gamma
 
 
-def some_samples(data: Samples | Stream) -> tuple[np.ndarray, np.ndarray]:
-    """At most 500 inputs, in equal steps, and their weights, on the host."""
-    rows = _steps(data.n_samples)
-    if isinstance(data, Samples):
-        some, w = take(data.X, rows), data.w
-    else:
-        some, w = data.input_rows(rows), data.weights
-    weights = np.ones(len(rows)) if w is None else to_numpy(w)[rows]
-    return to_numpy(some).astype(np.float64), weights
+def some_samples(data: Samples | Stream) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """At most 500 inputs of samples with weight, in equal steps, on the host.
 
-
-def _steps(n: int) -> np.ndarray:
-    return np.linspace(0, n - 1, min(n, _SOME)).astype(int)
+    Returns
+    -------
+    some : array of shape (n, n_features)
+    weights : array of shape (n,)
+    rows : array of shape (n,)
+        Which samples these are.
+    """
+    w = data.w if isinstance(data, Samples) else data.weights
+    rows = np.arange(data.n_samples) if w is None else np.flatnonzero(to_numpy(w) > 0)
+    rows = rows[np.linspace(0, rows.size - 1, min(rows.size, _SOME)).astype(int)]
+    some = take(data.X, rows) if isinstance(data, Samples) else data.input_rows(rows)
+    weights = np.ones(rows.size) if w is None else to_numpy(w)[rows]
+    return to_numpy(some).astype(np.float64), weights, rows
 
 
 def mean_eigenvalue(
-    spec: KernelSpec, some: np.ndarray, weights: np.ndarray, *, center: bool = True
+    spec: KernelSpec,
+    some: np.ndarray,
+    weights: np.ndarray,
+    rows: np.ndarray | None = None,
+    *,
+    center: bool = True,
 ) -> float:
     """Of the Gram matrix of `some_samples`, counted once where they repeat each other."""
-    if spec["kernel"] == "precomputed":
-        some = some[:, _steps(some.shape[1])]  # the same columns as rows
+    if spec["kernel"] == "precomputed" and rows is not None:
+        some = some[:, rows]
     K = centred_gram(kernel_function(spec), some, weights, center=center).K
     n_distinct = len(np.unique(some[weights > 0], axis=0))
     return float(np.trace(K)) / n_distinct

@@ -16,7 +16,7 @@ from ..core.spectral import whiten_moments
 from ..core.threads import few_threads_for
 from ..data.validation import Samples
 from ..streaming.moments import Moments
-from .gram import Gram, KernelFunction, centred_gram
+from .gram import Gram, KernelFunction, centred_gram, warn_of_lost_inputs
 from .landmarks import Landmarks
 from .problem import centre_responses, ridge_gram, whiten_gram
 
@@ -74,7 +74,9 @@ def fit_samples(
     def build() -> Gram:
         # Idle threads of NumPy's BLAS would slow down SciPy's, which factorises next.
         with few_threads_for(n * n * d):
-            return centred_gram(kernel, X, w, center=center)
+            G = centred_gram(kernel, X, w, center=center)
+            warn_of_lost_inputs(kernel, X, w, G)
+            return G
 
     with few_threads_for(n * n * (n + D + d)):
         if isinstance(structure, FullRank):
@@ -112,6 +114,11 @@ def fit_landmarks(
     y_unit : float
         What the outputs were divided by.
     """
+    if options.fit_intercept and options.center_kernel:
+        points = features.points
+        G = centred_gram(features.kernel, points, center=True)
+        # The features are eigenvectors of a matrix that is not centred, and as large as its trace.
+        warn_of_lost_inputs(features.kernel, points, None, G, n_roundings=points.shape[0])
     centred = moments.centred(options.fit_intercept, centre_inputs=options.center_kernel)
     problem = whiten_moments(centred, options.alpha, solver=options.solver)
     problem = features.on_kernel_values(problem)

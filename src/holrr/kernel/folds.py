@@ -15,12 +15,12 @@ import numpy as np
 
 from ..core.fit import Fit
 from ..core.leverage import std_factor
-from ..core.moments import merge_others
+from ..core.moments import check_sizes, merge_others
 from ..core.namespace import Array, namespace_of, on_host
 from ..core.spectral import Spectral, spectral_from_moments
 from ..data.arrays import take
 from ..data.validation import Samples
-from ..model_selection.folds import Folds, Split, is_partition, labels_of
+from ..model_selection.folds import Folds, Split, in_double, is_partition, labels_of, n_training
 from ..model_selection.intervals import FoldResiduals, MomentResiduals, residual_outputs
 from ..model_selection.surface import HeldOut, HeldOutSamples
 from ..streaming.moments import Moments
@@ -100,6 +100,7 @@ def kernel_folds(
         default_alphas=lambda: _default_alphas(data, specs, center),
         refit=lambda candidate, options, mask: fit_samples(data, kernels[candidate], options, mask),
         n_candidates=len(specs),
+        n_training=n_training(splits, data.w),
         y_unit=data.y_unit,
         device=None if on_host(data.X) else data.X,
     )
@@ -133,8 +134,11 @@ def landmark_folds(
     @lru_cache(maxsize=1)  # of one kernel at a time
     def moments(candidate: int) -> list[tuple[Moments, Moments]]:
         """Training and test moments of each fold of a partition."""
-        labels, of = labels_of(splits, data.n_samples), features[candidate].fold_moments
-        parts = of(data, labels, len(splits), response_grams)
+        w = data.weights if isinstance(data, Stream) else None  # those without any are left out
+        labels = labels_of(splits, data.n_samples, w)
+        parts = features[candidate].fold_moments(data, labels, len(splits), response_grams)
+        for part in parts:
+            check_sizes(*part.sizes(), part.weight, squares=True)
         return list(zip(merge_others(parts), parts, strict=True))
 
     def centred(m: Moments) -> Moments:
@@ -151,7 +155,8 @@ def landmark_folds(
         return found, HeldOut.from_moments(found, test)
 
     def full_problem(candidate: int, min_alpha: float) -> tuple[Spectral, float]:
-        total = features[candidate].moments(data, response_grams)
+        wide = data if samples is None else in_double(samples)
+        total = features[candidate].moments(wide, response_grams, double=True)
         return spectral_from_moments(centred(total)), total.weight
 
     def residuals(fold: int, candidate: int, fit: Fit) -> FoldResiduals | MomentResiduals:

@@ -10,13 +10,22 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from ..core.namespace import Array, is_numpy_array, namespace_of, symmetrise
+from ..core.namespace import Array, is_numpy_array, namespace_of, symmetrise, to_numpy
+from ..core.warn import warn
+from ..data.arrays import take
 
-__all__ = ["Gram", "KernelFunction", "centred_gram"]
+__all__ = ["Gram", "KernelFunction", "centred_gram", "warn_of_lost_inputs"]
+
+# A Gram matrix without larger entries has lost their digits, or will as soon as it is multiplied.
+_SMALLEST = 1e-302
 
 # Kernels whose Gram matrix has no negative eigenvalue, whatever the data.
 _POSITIVE = {"linear", "rbf", "laplacian", "cosine", "chi2"}
 _POLYNOMIAL = {"poly", "polynomial"}
+# Inputs whose mean is so many times their spread are shifted before distances are computed.
+_FAR = 100.0
+# A trace of so many times what a single eigenvalue has to exceed.
+_FEW_ROUNDINGS = 4.0
 _EVERY_LIBRARY = ("linear", "poly", "polynomial", "precomputed", "rbf", "sigmoid")
 
 
@@ -46,6 +55,8 @@ class KernelFunction:
         if self.name == "precomputed":
             return _precomputed(X) if Z is None else _float64(X, copy=True)
         X, Z = _float64(X), None if Z is None else _float64(Z)
+        if self.name == "rbf":
+            X, Z = _shifted(X, Z)
         with np.errstate(over="ignore", invalid="ignore"):
             if is_numpy_array(X):
                 K = pairwise_kernels(X, Z, metric=self.name, filter_params=True, **self.params)
@@ -124,6 +135,19 @@ def _float64(X: Array, copy: bool = False) -> Array:
     return np.ascontiguousarray(X) if is_numpy_array(X) else X
 
 
+def _shifted(X: Array, Z: Array | None) -> tuple[Array, Array | None]:
+    """Inputs less the mean of `Z`, or of `X`, where this is far larger than their spread.
+
+    Distances stay as they are, but are found as differences of squares, which would cancel.
+    """
+    xp, among = namespace_of(X), X if Z is None else Z
+    centre = xp.mean(among, axis=0)
+    spread = xp.max(xp.max(among, axis=0) - xp.min(among, axis=0))
+    if not bool(xp.max(xp.abs(centre)) > _FAR * spread):
+        return X, Z
+    return X - centre, None if Z is None else Z - centre
+
+
 def _precomputed(K: Array) -> Array:
     """A Gram matrix that was passed as `X`, checked, as a symmetric copy."""
     if K.shape[0] != K.shape[1]:
@@ -194,9 +218,51 @@ def centred_gram(
         shift = mean - 0.5 * grand  # both sides take off half of the grand mean's share
         K -= shift[:, None]
         K -= shift[None, :]
+    if not scale > _SMALLEST:
+        _check_not_small(kernel, X, scale)
     root = None if w is None else xp.sqrt(w)
     if root is not None:
         K *= root[:, None]
         K *= root[None, :]
     noise = n * kernel.precision(X) * scale
     return Gram(K, mean, scale, noise, kernel.is_positive, root, center)
+
+
+def _check_not_small(kernel: KernelFunction, X: Array, scale: float) -> None:
+    """Raise where the entries of a Gram matrix have vanished, though the inputs are not zero."""
+    largest = float(namespace_of(X).max(namespace_of(X).abs(X)))
+    if largest > 0:
+        raise ValueError(
+            f"X is too small for kernel={kernel.name!r}: the entries of X are at most "
+            f"{largest:.1e}, and those of the Gram matrix at most {scale:.1e}, which is beyond the "
+            f"range of floating-point numbers. Multiply X by a number such as {1 / largest:.0e}."
+        )
+
+
+def warn_of_lost_inputs(
+    kernel: KernelFunction, X: Array, w: Array | None, G: Gram, n_roundings: float = 1.0
+) -> None:
+    """Warn where a centred Gram matrix holds rounding only, though the inputs vary.
+
+    Parameters
+    ----------
+    kernel : KernelFunction
+    X : array of shape (n_samples, n_features)
+    w : array of shape (n_samples,) or None
+    G : Gram
+        Of these inputs, as `centred_gram` returns it.
+    n_roundings : float
+        How many times ``G.noise`` an eigenvalue has to exceed to be kept.
+    """
+    spread = float(namespace_of(G.K).linalg.trace(G.K))
+    if not G.centred or spread > _FEW_ROUNDINGS * n_roundings * G.noise:
+        return
+    rows = np.arange(X.shape[0]) if w is None else np.flatnonzero(to_numpy(w) > 0)
+    some = to_numpy(take(X, rows))
+    if (some == some[0]).all():
+        return
+    warn(
+        f"kernel={kernel.name!r} does not tell these samples apart: its values are as large as "
+        f"{G.scale:.1e}, and what is left about their mean is rounding, so that predictions are "
+        f"constant. Subtract the mean of X (and scale X), or choose other parameters of the kernel."
+    )

@@ -59,9 +59,11 @@ class Landmarks:
         dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
         return xp.astype(self.kernel(X, self.points) @ (self.Q / self.s), dtype, copy=False)
 
-    def moments(self, data: Samples | Stream, response_grams: bool = False) -> Moments:
-        """Moments of the features and the outputs, in blocks of rows."""
-        return self.fold_moments(data, None, 1, response_grams)[0]
+    def moments(
+        self, data: Samples | Stream, response_grams: bool = False, *, double: bool = False
+    ) -> Moments:
+        """Moments of the features and the outputs, in blocks of rows; see `fold_moments`."""
+        return self.fold_moments(data, None, 1, response_grams, double=double)[0]
 
     def fold_moments(
         self,
@@ -69,11 +71,13 @@ class Landmarks:
         labels: np.ndarray | None,
         n_folds: int,
         response_grams: bool = False,
+        *,
+        double: bool = False,
     ) -> list[Moments]:
         """The same of the samples of each label (see `Stream.fold_moments`)."""
         if isinstance(data, Stream):
             stream = data.mapped(self.features, 2 * self.points.shape[0])
-            return stream.fold_moments(labels, n_folds, response_grams)
+            return stream.fold_moments(labels, n_folds, response_grams, double=double)
         check_finite(data.Y, "y")  # all of it, so that places are those in all the data
         labels = np.zeros(data.n_samples, dtype=int) if labels is None else labels
         return [

@@ -132,7 +132,8 @@ def ridge_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver:
         return spectral_from_gram(build(), Y).at(alpha)
     C, xp = solved.C, namespace_of(solved.C)
     norm = max(Y.syy - solved.residual, 0.0) if math.isfinite(Y.syy) else Y.syy
-    squares = xp.reshape(alpha * alpha * xp.sum(C * C, axis=0), Y.shape)  # Y - K C = alpha C
+    residuals = alpha * C  # Y - K C, whose squares are in range where those of C are not
+    squares = xp.reshape(column_products(residuals, residuals), Y.shape)
     return solved.problem(solved.G.as_coefficients(C), lambda M: M, norm, residuals=squares)
 
 

@@ -147,7 +147,7 @@ class KernelSearch(Search):
         """The kernels to try."""
         names = ("kernel", "degree", "coef0", "kernel_params")
         default: KernelSpec = {name: getattr(self, name) for name in names}
-        return check_kernels(self.kernels, default, self.gammas, *some_samples(data))
+        return check_kernels(self.kernels, default, self.gammas, *some_samples(data)[:2])
 
     def _fit_options(self, choice: Choice) -> KernelOptions:
         """The options of the fit of a choice to all the data."""

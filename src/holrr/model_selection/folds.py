@@ -23,7 +23,7 @@ from ..core.checks import check_finite
 from ..core.fit import Fit
 from ..core.input_map import InputDesign, InputMap
 from ..core.leverage import std_factor
-from ..core.moments import CentredMoments, merge_others
+from ..core.moments import CentredMoments, check_sizes, merge_others
 from ..core.namespace import Array, asarray_like, eigenvalues, namespace_of, on_host, to_numpy
 from ..core.spectral import (
     Spectral,
@@ -41,18 +41,11 @@ from .grid import default_alphas
 from .intervals import FoldResiduals, MomentResiduals, residual_outputs
 from .surface import HeldOut
 
-__all__ = [
-    "FoldData",
-    "Folds",
-    "Problems",
-    "Split",
-    "check_fold_moments",
-    "check_splits",
-    "gather_folds",
-]
-__all__ += ["input_trace", "is_partition", "labels_of", "moment_folds", "partition_of"]
-__all__ += ["features_of_fold", "linear_folds", "linear_problem", "moment_data", "penalties_of"]
-__all__ += ["pieces_of", "sample_data", "sample_folds", "sample_residuals", "split"]
+__all__ = ["FoldData", "Folds", "Problems", "Split", "check_fold_moments", "check_splits"]
+__all__ += ["features_of_fold", "gather_folds", "in_double", "input_trace", "is_partition"]
+__all__ += ["labels_of", "linear_folds", "linear_problem", "moment_data", "moment_folds"]
+__all__ += ["n_training", "partition_of", "penalties_of", "pieces_of", "sample_data"]
+__all__ += ["sample_folds", "sample_residuals", "split"]
 
 _BLOCK = 2**26  # bytes of scattered outputs that are copied together
 _KEPT = 2**28  # bytes of the outputs of problems that are kept
@@ -76,8 +69,8 @@ class Folds:
         ``problem(fold, candidate, min_alpha)`` gives the training problem and the held-out data,
         for penalties of at least `min_alpha`.
     full_problem : callable
-        ``full_problem(candidate, min_alpha)`` gives the problem of all the data, and the sum of
-        their weights.
+        ``full_problem(candidate, min_alpha)`` gives the problem of all the data, computed in double
+        precision for criteria, and the sum of their weights.
     residuals : callable
         ``residuals(fold, candidate, fit)`` gives the residuals of a fit to the training problem.
     default_alphas : callable
@@ -89,6 +82,8 @@ class Folds:
     prepare : callable
         ``prepare(candidate)`` computes what the folds share, before they run in threads.
     n_candidates : int
+    n_training : int
+        The most training samples with weight of any fold.
     x_unit, y_unit : float
         Powers of two that inputs and outputs were divided by.
     device : array or None
@@ -106,6 +101,7 @@ class Folds:
     total: Callable[[], CentredMoments | None] = lambda: None
     prepare: Callable[[int], object] = lambda candidate: None
     n_candidates: int = 1
+    n_training: int = 0
     x_unit: float = 1.0
     y_unit: float = 1.0
     device: Array | None = None
@@ -153,7 +149,7 @@ class FoldData:
     output_shape : tuple of int
         ``(d1, ..., dp)``.
     n_train : int
-        Number of samples of the largest training set.
+        The most training samples with weight of any fold.
     moments : callable
         ``moments(fold)`` gives the moments of the training set, about the centres of a fit, and of
         the held-out samples, about their own means; None where the samples are decomposed instead.
@@ -239,6 +235,8 @@ def moment_data(
     def moments(fold: int) -> tuple[CentredMoments, CentredMoments]:
         return training()[fold].centred(fit_intercept), held_out(fold)
 
+    for part in parts:
+        check_sizes(*part.sizes(), part.weight, squares=True)
     n, first = np.array([part.n_samples for part in parts]), parts[0]
     n_train = n.sum() - n if splits is None else [n[train].sum() for train, _ in splits]
     return FoldData(
@@ -329,7 +327,7 @@ def sample_data(
         n_folds=len(splits),
         n_features=n_features,
         output_shape=data.output_shape,
-        n_train=max((train.size for train, _ in splits), default=data.n_samples),
+        n_train=n_training(splits, data.w) or data.n_samples,
         moments=moments,
         samples=lambda fold: (data.rows(splits[fold][0]), data.rows(splits[fold][1])),
         total=total,
@@ -370,10 +368,11 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
             m = total.centred(data.fit_intercept)
             m = m if design is None else design.from_moments(m).moments(m)
             return spectral_from_moments(m), total.weight
-        X = samples.X
+        wide = in_double(samples)
+        X = wide.X
         if design is not None:
-            X = design.from_samples(X, samples.Y, samples.w, data.fit_intercept)(X)
-        found = spectral_from_samples(X, samples.Y, samples.w, min_alpha=min_alpha, **data.options)
+            X = design.from_samples(X, wide.Y, wide.w, data.fit_intercept)(X)
+        found = spectral_from_samples(X, wide.Y, wide.w, min_alpha=min_alpha, **data.options)
         return found, samples.weight
 
     def residuals(fold: int, candidate: int, fit: Fit) -> FoldResiduals | MomentResiduals:
@@ -410,6 +409,7 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
         total=data.total,
         prepare=lambda candidate: data.prepare(),
         n_candidates=len(designs),
+        n_training=data.n_train if data.n_folds else 0,
         x_unit=1.0 if samples is None else samples.x_unit,
         y_unit=1.0 if samples is None else samples.y_unit,
         device=data.device,
@@ -498,6 +498,18 @@ def penalties_of(data: FoldData, scale: np.ndarray | None = None) -> np.ndarray:
     return default_alphas(trace, min(m.n_samples, m.n_features))
 
 
+def in_double(data: Samples) -> Samples:
+    """Samples in double precision, for criteria.
+
+    The training error of a model that nearly interpolates is a small difference of large sums, of
+    which products in single precision would leave nothing.
+    """
+    xp = namespace_of(data.X)
+    if data.X.dtype == xp.float64:
+        return data
+    return replace(data, X=xp.astype(data.X, xp.float64), Y=xp.astype(data.Y, xp.float64))
+
+
 @contextmanager
 def _located(data: Samples | None) -> Iterator[None]:
     """Errors give the position of a bad entry in all the data, not in a fold of them."""
@@ -530,14 +542,36 @@ def sample_residuals(data: Samples, rows: np.ndarray, fit: Fit) -> FoldResiduals
     return FoldResiduals.of(fit, X, std_factor(fit.hat, X), Y, data.w, rows)
 
 
+def n_training(splits: Sequence[Split], w: Array | None) -> int:
+    """The most training samples with weight of any fold."""
+    positive = None if w is None else to_numpy(w) > 0
+    counts = (train.size if positive is None else positive[train].sum() for train, _ in splits)
+    return int(max(counts, default=0))
+
+
 def input_trace(data: Samples, fit_intercept: bool) -> tuple[float, int]:
-    """``sum w ||x - mean||^2``, the trace of ``X'X``, and over how many directions it is spread."""
+    """``sum w ||x - mean||^2``, the trace of ``X'X``, and over how many directions it is spread.
+
+    Samples without weight and repetitions of others add no direction.
+    """
     xp = namespace_of(data.X)
     X = xp.astype(data.X, xp.float64, copy=False)
     w = xp.ones_like(X[:, 0]) if data.w is None else data.w
     if fit_intercept:
         X = X - (w @ X) / xp.sum(w)
-    return float(xp.sum(w @ (X * X))), min(X.shape)
+    return float(xp.sum(w @ (X * X))), _n_distinct(data, data.n_features)
+
+
+def _n_distinct(data: Samples, most: int) -> int:
+    """Number of different inputs of samples with weight; `most` where there are more."""
+    rows = np.arange(data.n_samples) if data.w is None else np.flatnonzero(to_numpy(data.w) > 0)
+    found: set[bytes] = set()
+    for start in range(0, rows.size, max(most, 64)):
+        some = to_numpy(take(data.X, rows[start : start + max(most, 64)]))
+        found.update(row.tobytes() for row in some + 0.0)  # which has no negative zeros
+        if len(found) >= most:
+            return most
+    return len(found)
 
 
 def check_fold_moments(moments: Any, response_grams: bool) -> list[Moments]:
@@ -656,7 +690,8 @@ def gather_folds(
     """
     splits, n = _splits_of(stream, cv, groups), stream.n_samples
     if is_partition(splits, n):
-        return stream.fold_moments(labels_of(splits, n), len(splits), response_grams), None
+        labels = labels_of(splits, n, stream.weights)
+        return stream.fold_moments(labels, len(splits), response_grams), None
     labels, cut = pieces_of(splits, n, stream.weights)
     n_pieces, d = int(labels.max()) + 1, stream.n_features
     held = 8 * (n_pieces + 2 * len(splits)) * d * (d + math.prod(stream.output_shape))
@@ -731,9 +766,11 @@ def partition_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
     return splits
 
 
-def labels_of(splits: Sequence[Split], n_samples: int) -> np.ndarray:
-    """For each sample the number of the split that tests it."""
+def labels_of(
+    splits: Sequence[Split], n_samples: int, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """For each sample the number of the split that tests it; -1 for those without weight."""
     labels = np.empty(n_samples, dtype=np.intp)
     for fold, (_, test) in enumerate(splits):
         labels[test] = fold
-    return labels
+    return labels if weights is None else np.where(weights > 0, labels, -1)

@@ -5,8 +5,8 @@ A residual over the factor ``sqrt(1 + 1/n + h(x))`` of its sample (`core.leverag
 Quantiles of the scores, times that factor of a new sample, give intervals with the coverage asked
 for, whatever the distribution of the noise, as far as samples and folds are exchangeable. They are
 computed for each output entry ("entry"), for all entries pooled, in units of each entry's noise
-("pooled"), and from the largest score of each sample ("simultaneous"). Where only moments are
-known, the scores are taken as normal.
+("pooled"), and from the largest score of each sample ("simultaneous"), in units of the noise that a
+fit finds in its own training samples. Where only moments are known, the scores are taken as normal.
 
 References
 ----------
@@ -29,7 +29,7 @@ import numpy as np
 from scipy.stats import t
 
 from ..core.fit import Fit
-from ..core.leverage import leverage
+from ..core.leverage import leverage, noise_level
 from ..core.moments import CentredMoments
 from ..core.namespace import (
     Array,
@@ -45,7 +45,7 @@ from ..core.tensor import multi_mode_product, unfold
 from ..data.arrays import is_dask, take
 
 __all__ = ["Calibration", "FoldResiduals", "MomentResiduals", "calibrate", "interval_factor"]
-__all__ += ["residual_outputs", "to_array_of"]
+__all__ += ["own_noise", "residual_outputs", "to_array_of"]
 
 KINDS = ("entry", "pooled", "simultaneous")
 # Levels at which quantiles of many scores are kept; of few, each score is one.
@@ -79,6 +79,7 @@ class FoldResiduals:
     intercept: Array  # (D,)
     factor: Array  # (n,): sqrt(1 + 1/n + h(x)) of each sample
     w: np.ndarray  # weights of shape (n,), all positive
+    own: np.ndarray  # (D,): `own_noise` of the fit
 
     @classmethod
     def of(
@@ -107,13 +108,13 @@ class FoldResiduals:
         latent, core, intercept, factor = (
             to_device_of(A, Y) for A in (latent, core, intercept, factor)
         )
-        Y = namespace_of(Y).reshape(Y, (Y.shape[0], -1))
+        Y, own = namespace_of(Y).reshape(Y, (Y.shape[0], -1)), own_noise(fit).reshape(-1)
         if w is None:
-            return cls(Y, rows, latent, core, intercept, factor, np.ones(rows.size))
+            return cls(Y, rows, latent, core, intercept, factor, np.ones(rows.size), own)
         weights = to_numpy(w)[rows]
         keep = np.flatnonzero(weights > 0)
         latent, factor = take(latent, keep), take(factor, keep)
-        return cls(Y, rows[keep], latent, core, intercept, factor, weights[keep])
+        return cls(Y, rows[keep], latent, core, intercept, factor, weights[keep], own)
 
     def scaled(self, columns: slice) -> Array:
         """Residuals of some outputs over the factors, (n, n_columns)."""
@@ -146,8 +147,17 @@ class Calibration:
     quantiles: dict[str, Any]
 
 
+def own_noise(fit: Fit) -> np.ndarray:
+    """Noise of each output, (d1, ..., dp), from the training residuals of a fit; NaN if unknown."""
+    if fit.hat is None or fit.rss_root is None:
+        return np.full(tuple(fit.tucker.shape[1:]), np.nan)
+    return to_numpy(noise_level(fit.hat, fit.rss_root, fit.weight))
+
+
 def calibrate(
-    folds: Sequence[FoldResiduals] | Sequence[MomentResiduals], shape: Sequence[int]
+    folds: Sequence[FoldResiduals] | Sequence[MomentResiduals],
+    shape: Sequence[int],
+    own: np.ndarray | None = None,
 ) -> Calibration | None:
     """Noise and quantiles from the residuals of all folds; None where moments lack squares.
 
@@ -156,14 +166,17 @@ def calibrate(
     folds : sequence of FoldResiduals or MomentResiduals
     shape : sequence of int
         ``(d1, ..., dp)``.
+    own : array of shape (d1, ..., dp), optional
+        `own_noise` of the fit to all the data, in the units of the folds.
     """
     moments = [fold for fold in folds if isinstance(fold, MomentResiduals)]
     if moments:
         noise = held_out_noise(moments)
         df = sum(fold.held_out.n_samples for fold in moments)
         return None if noise is None else Calibration(noise, {"levels": None, "df": df})
-    noise, kept = held_out_scores([fold for fold in folds if isinstance(fold, FoldResiduals)])
-    for name in ("entry", "n_entry"):
+    samples = [fold for fold in folds if isinstance(fold, FoldResiduals)]
+    noise, kept = held_out_scores(samples, None if own is None else own.reshape(-1))
+    for name in ("entry", "n_entry", "own"):
         if np.ndim(kept[name]):
             kept[name] = kept[name].reshape(kept[name].shape[:-1] + tuple(shape))
     return Calibration(noise.reshape(tuple(shape)), kept)
@@ -174,8 +187,16 @@ def residual_outputs(Y: Array) -> Array:
     return to_numpy(Y) if on_host(Y) else Y
 
 
-def held_out_scores(folds: Sequence[FoldResiduals]) -> tuple[np.ndarray, dict[str, Any]]:
-    """Noise of each output, (D,), and the quantiles of the scores."""
+def held_out_scores(
+    folds: Sequence[FoldResiduals], own: np.ndarray | None = None
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Noise of each output, (D,), and the quantiles of the scores.
+
+    The largest score of a sample is in units of noise that its fold has found without it, from the
+    training residuals, and of a new sample in that of the fit to all the data, `own`, (D,). Noise
+    from the held-out residuals of other folds would come from fits that have seen the sample. It is
+    used for outputs of which a fit does not know its own.
+    """
     parts, order, n_samples = _parts(folds)
     w = np.concatenate([fold.w for fold in folds])[order]
     weights = None if (w == w[0]).all() else w
@@ -184,6 +205,12 @@ def held_out_scores(folds: Sequence[FoldResiduals]) -> tuple[np.ndarray, dict[st
     noise, entry = np.empty(D), np.empty((levels.size, D), dtype=np.float32)
     counts = np.full(D, float(n_samples))
     largest, n_seen, pool, pool_w = np.full(n, np.nan), np.zeros(n), [], []
+    levels_of_folds = np.stack([fold.own for fold in folds])
+    fold_of_row = np.repeat(np.arange(len(folds)), [fold.w.size for fold in folds])[order]
+    every = np.full((1, D), np.nan) if own is None else own[None]
+    with np.errstate(invalid="ignore"):
+        known = np.all(np.concatenate([levels_of_folds, every]) > 0, axis=0).reshape(D)
+    ratio = np.ones(D)
     width = max((_BLOCK if on_host(folds[0].Y) else _DEVICE_BLOCK) // (8 * n), 1)
     for start in range(0, D, width):
         columns = slice(start, min(start + width, D))
@@ -196,8 +223,16 @@ def held_out_scores(folds: Sequence[FoldResiduals]) -> tuple[np.ndarray, dict[st
         rounding = _rounding(folds[0].Y[:, columns])
         unit = np.where(noise[columns] > rounding, noise[columns], np.nan)
         entry[:, columns] = _quantiles(R.T, levels, weights, seen is not None) / unit
+        use = known[columns] & ~np.isnan(unit)
+        own_scores = _own_scores(R, levels_of_folds[:, columns], fold_of_row, use)
         _scale_rows(R, squares, sums, unit, parts)
-        np.fmax(largest, _row_maxima(R), out=largest)
+        if own_scores is None:
+            np.fmax(largest, _row_maxima(R), out=largest)
+        else:
+            ratio[columns][use] = every[0, columns][use] / unit[use]
+            np.fmax(largest, _row_maxima(own_scores), out=largest)
+            if not use.all():
+                np.fmax(largest, _row_maxima(_columns(R, ~use)), out=largest)
         n_seen += R.shape[1] if seen is None else seen.sum(axis=1)
         step = _pool_step(n * D, R.shape[1])
         pool.append(to_numpy(namespace_of(R).reshape(R, (-1,))[::step]).copy())
@@ -212,10 +247,35 @@ def held_out_scores(folds: Sequence[FoldResiduals]) -> tuple[np.ndarray, dict[st
         "n_entry": float(n_samples) if (counts == n_samples).all() else counts,
         "n_pooled": float(counts.sum()),
         "n_simultaneous": n_samples * float(some.mean()),
+        "own": ratio.astype(np.float32),
         "entry": entry,
         "pooled": _quantiles(pooled[None], pooled_levels, pooled_w, True)[:, 0],
         "simultaneous": _quantiles(largest[None], levels, weights, True)[:, 0],
     }
+
+
+def _own_scores(
+    R: Array, levels: np.ndarray, fold_of_row: np.ndarray, use: np.ndarray
+) -> Array | None:
+    """Scores over the noise that their own fold has found, of the outputs to use; None of none.
+
+    Parameters
+    ----------
+    R : array of shape (n, n_columns)
+    levels : array of shape (n_folds, n_columns)
+    fold_of_row : array of shape (n,)
+    use : array of shape (n_columns,)
+    """
+    if not use.any():
+        return None
+    return _columns(R, use) / asarray_like(levels[:, use][fold_of_row], R, dtype=R.dtype)
+
+
+def _columns(R: Array, mask: np.ndarray) -> Array:
+    """Some columns of a matrix."""
+    if mask.all():
+        return R
+    return namespace_of(R).take(R, asarray_like(np.flatnonzero(mask), R), axis=1)
 
 
 def _scores(folds: Sequence[FoldResiduals], columns: slice, order: Any, weighted: bool) -> Array:
@@ -423,4 +483,6 @@ def interval_factor(kept: dict[str, Any], coverage: float, kind: str, noise: Any
     else:
         low, high = scores[at - 1], scores[at]
     # An output that was observed too rarely has no bound.
-    return np.where(wanted <= 1 + 1e-12, low + np.minimum(part, 1.0) * (high - low), np.inf)
+    found = np.where(wanted <= 1 + 1e-12, low + np.minimum(part, 1.0) * (high - low), np.inf)
+    # Units of the largest scores; files of older versions have none.
+    return found * kept.get("own", 1.0) if kind == "simultaneous" else found

@@ -699,7 +699,7 @@ class HOLRRCV(LinearSearch):
     max_bytes : float, default=2**30
         Memory for the error surfaces of all folds, their mean and their standard deviation, and for
         the terms of a stack. Where they would take more, every rank is capped at the largest common
-        number that fits, with a warning.
+        number that fits, with a warning; ridge regression, of full rank, stays a candidate.
     search : {"pruned", "exhaustive"}, default="pruned"
         "pruned" computes the surfaces only of those penalties that can be chosen, where there are
         more than 192 input directions and outputs (see docs/model_selection.md). "exhaustive"

@@ -38,6 +38,8 @@ from .search import (
     SearchOptions,
     Surface,
     best_index,
+    best_ridge,
+    better_ridge,
     n_parallel,
     over_folds,
     scaled_penalties,
@@ -130,6 +132,7 @@ class Screened:
     null_mse: float  # this and the following as in `Surface`
     n_supported: int
     ridge_mse: float
+    ridge_at: tuple[int, float] | None
 
     def joined(self, other: Screened, *, before: bool) -> Screened:
         """With the errors of more penalties, before or after these."""
@@ -140,7 +143,7 @@ class Screened:
             least=np.concatenate([part.least for part in pair], axis=1),
             ranks=np.concatenate([part.ranks for part in pair], axis=1),
             n_supported=max(self.n_supported, other.n_supported),
-            ridge_mse=min(self.ridge_mse, other.ridge_mse),
+            **better_ridge(self, other),
         )
 
     def profile(self) -> tuple[np.ndarray, np.ndarray]:
@@ -248,8 +251,8 @@ class _Visits:
                     least[candidate, a], ranks[candidate, a] = min(error, bound), rank
             for _ in range(alphas.size * folds.n_folds):
                 tick()
-        null_mse, ridge_mse = float(np.mean(nulls)), float(ridge.min())
-        return Screened(self, alphas, least, ranks, null_mse, supported, ridge_mse)
+        best = best_ridge(ridge, alphas)
+        return Screened(self, alphas, least, ranks, float(np.mean(nulls)), supported, **best)
 
     def _in_order(self, alphas: np.ndarray, ridge: np.ndarray, least: np.ndarray) -> Iterator[Any]:
         """Penalties to screen, some at a time: up to that of the best ridge fit, then larger ones.
@@ -451,6 +454,7 @@ class _Visits:
             found.null_mse,
             found.n_supported,
             found.ridge_mse,
+            found.ridge_at,
             screened,
             stacks,
             computed,

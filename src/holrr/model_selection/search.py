@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Integral
+from operator import ge
 from typing import Any
 
 import numpy as np
@@ -18,17 +19,25 @@ from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
 from ..core.approximate import Structure
 from ..core.fit import Fit, fit_approximation, scaled_alpha
+from ..core.leverage import prior_ratio
 from ..core.namespace import Array, asarray_like, device_of, is_numpy_array, namespace_of, to_numpy
 from ..core.threads import few_threads_for, limit_threads, n_threads_for
 from ..progress import Progress, progress
 from .folds import Folds, Problems
 from .grid import RankGrid, parameter_counts, warn_at_edge, widened
-from .intervals import Calibration, calibrate
+from .intervals import Calibration, calibrate, own_noise
 from .stack import MAX_BLOCKS, FoldTerms, Stack, best_stack, stack_ranks
 from .surface import HeldOut, RankPath, error_surface, prepare_paths, rank_path
 
 __all__ = ["Choice", "Found", "SearchOptions", "Surface", "best_index", "choose", "cross_validate"]
-__all__ += ["check_some_finite", "default_penalties", "fold_residuals", "in_units", "n_parallel"]
+__all__ += [
+    "check_some_finite",
+    "coefficient_prior",
+    "default_penalties",
+    "fold_residuals",
+    "in_units",
+    "n_parallel",
+]
 __all__ += ["over_folds", "plan_ranks", "results_of", "run_search", "scaled_penalties", "select"]
 __all__ += ["search_work", "single_choice", "std_over_folds"]
 
@@ -138,9 +147,14 @@ def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choi
         surface = cross_validate(problems, options)
         results = results_of(surface, folds.shape, options)
         choice = choose(problems, surface, results, options)
+        choice = or_full_rank(choice, surface, folds, options)
         fit = folds.refit(choice.candidate, fit_options(choice), choice.mask)
-        residuals = fold_residuals(problems, choice, results["alphas"].min(), options)
-        return Found(choice, results, fit, calibrate(residuals, folds.shape[1:]))
+        lowest = float(results["alphas"].min())
+        prior = coefficient_prior(problems, choice, lowest, options)
+        residuals = fold_residuals(problems, choice, lowest, options, prior)
+        fit = fit.with_prior(prior)
+        own = own_noise(fit) if folds.y_unit == 1.0 else own_noise(fit) / folds.y_unit
+        return Found(choice, results, fit, calibrate(residuals, folds.shape[1:], own))
 
 
 def search_work(folds: Folds) -> float:
@@ -167,6 +181,8 @@ class Surface:
         The most input directions that a training fold supports.
     ridge_mse : float
         Least error of ridge regression; NaN where it was not computed.
+    ridge_at : pair of int and float, or None
+        The candidate and the penalty, in the units of the user's data, that it belongs to.
     screened_mse : array of shape (n_candidates, n_alphas), or None
         Of a pruned search: the approximate least error at each penalty.
     stacks : dict
@@ -181,6 +197,7 @@ class Surface:
     null_mse: float
     n_supported: int
     ridge_mse: float = math.nan
+    ridge_at: tuple[int, float] | None = None
     screened_mse: np.ndarray | None = None
     stacks: dict[Index, Stack] | None = None
     computed: np.ndarray | None = None
@@ -223,7 +240,7 @@ class Surface:
             self,
             fold_mse=xp.concat([part.fold_mse for part in pair], axis=2),
             alphas=np.concatenate([part.alphas for part in pair]),
-            ridge_mse=min(self.ridge_mse, other.ridge_mse),
+            **better_ridge(self, other),
         )
 
     def profile(self) -> tuple[np.ndarray, np.ndarray]:
@@ -256,6 +273,18 @@ class Surface:
             return self
         found = replace(self, fold_mse=self.fold_mse[:, :, :, : grid.caps[0], ...], grid=grid)
         return found if mask is None else found.masked(mask)
+
+
+def best_ridge(errors: np.ndarray, alphas: np.ndarray) -> dict[str, Any]:
+    """``ridge_mse`` and ``ridge_at`` from errors of shape (n_candidates, n_alphas)."""
+    candidate, a = np.unravel_index(int(np.argmin(errors)), errors.shape)
+    return {"ridge_mse": float(errors.min()), "ridge_at": (int(candidate), float(alphas[a]))}
+
+
+def better_ridge(one: Any, other: Any) -> dict[str, Any]:
+    """``ridge_mse`` and ``ridge_at`` of the better of two sets of penalties."""
+    best = other if other.ridge_mse < one.ridge_mse else one
+    return {"ridge_mse": best.ridge_mse, "ridge_at": best.ridge_at}
 
 
 def _least_of_rows(A: Array) -> np.ndarray:
@@ -353,8 +382,8 @@ def compute_surface(
         null, directions, errors = zip(*done, strict=True)
         nulls, supported = [*nulls, *null], max(supported, *directions)
         ridge.append(np.mean(errors, axis=0))
-    ridge_mse = float(np.min(ridge)) if caps else math.nan
-    found = Surface(fold_mse, alphas, grid, float(np.mean(nulls)), supported, ridge_mse)
+    best = best_ridge(np.stack(ridge), alphas) if caps else {}
+    found = Surface(fold_mse, alphas, grid, float(np.mean(nulls)), supported, **best)
     return found if grid.listed is None else found.masked(_reachable(grid, supported))
 
 
@@ -540,6 +569,37 @@ def choose(
     )
 
 
+def or_full_rank(choice: Choice, surface: Surface, folds: Any, options: SearchOptions) -> Choice:
+    """Ridge regression in the place of the choice, where it is better and only memory excluded it.
+
+    The errors of ridge regression are known without any error surface. So full rank stays a
+    candidate where `max_bytes` caps the ranks, but not where the user does.
+
+    Parameters
+    ----------
+    choice : Choice
+    surface : Surface
+    folds : Folds
+    options : SearchOptions
+    """
+    if options.selection not in ("stack", "min") or surface.ridge_at is None:
+        return choice
+    grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
+
+    def full(n_inputs: int) -> Index:
+        # A matrix has one rank, a tensor one for each mode; none exceeds the product of others.
+        outputs = folds.shape[1:] if len(grid.caps) > 1 else (math.prod(folds.shape[1:]),)
+        sizes = (n_inputs, *outputs)
+        return RankGrid(sizes).within_others(sizes).caps[: len(grid.caps)]
+
+    has_full = grid.listed is None and all(map(ge, grid.caps, full(folds.max_input_rank)))
+    capped = surface.grid.caps != grid.within_input_rank(surface.n_supported).caps
+    if not (has_full and capped and surface.ridge_mse < choice.error):
+        return choice
+    candidate, alpha = surface.ridge_at
+    return Choice(choice.index, candidate, alpha, full(folds.shape[0]), surface.ridge_mse)
+
+
 def single_choice(
     index: Index, results: dict[str, Any], options: SearchOptions, key: str = "mean_mse"
 ) -> Choice:
@@ -668,8 +728,28 @@ def _check_index(index: Any, surface: np.ndarray) -> Index:
 # ---------------------------------------------------------------- residuals of the choice
 
 
-def fold_residuals(
+def coefficient_prior(
     problems: Problems, choice: Choice, min_alpha: float, options: SearchOptions
+) -> float | None:
+    """Variance of the coefficients over that of the noise (see `core.leverage`), or None.
+
+    It is estimated where training samples are independent, so that other inputs have directions
+    that none of them has. Elsewhere the variance that the penalty stands for is used. Parameters as
+    in `fold_residuals`.
+    """
+    folds, lowest = problems.folds, scaled_alpha(min_alpha, problems.folds.x_unit)
+    found = [problems(k, choice.candidate, lowest)[0] for k in range(folds.n_folds)]
+    most = max(problem.s.shape[0] for problem in found)
+    independent = 1 < folds.n_training <= most + options.fit_intercept
+    return prior_ratio(found) if independent and most < folds.shape[0] else None
+
+
+def fold_residuals(
+    problems: Problems,
+    choice: Choice,
+    min_alpha: float,
+    options: SearchOptions,
+    prior: float | None = None,
 ) -> list[Any]:
     """Residuals of the chosen model in every fold, fitted to the other folds.
 
@@ -680,6 +760,8 @@ def fold_residuals(
     min_alpha : float
         The smallest penalty of the search, in the units of the user's data.
     options : SearchOptions
+    prior : float, optional
+        As in `Fit.with_prior`.
     """
     folds, alpha = problems.folds, scaled_alpha(choice.alpha, problems.folds.x_unit)
     lowest = scaled_alpha(min_alpha, folds.x_unit)
@@ -691,6 +773,6 @@ def fold_residuals(
         problem = problems(fold, choice.candidate, lowest)[0].at(alpha)
         found = structure.approximate(problem, folds.shape[0], mask)
         fit = fit_approximation(problem, found, options.fit_intercept)
-        return folds.residuals(fold, choice.candidate, fit)
+        return folds.residuals(fold, choice.candidate, fit.with_prior(prior))
 
     return over_folds(folds.n_folds, run, n_parallel(folds, options.n_jobs))

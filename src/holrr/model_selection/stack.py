@@ -389,13 +389,18 @@ def _least_within(B: np.ndarray, w: np.ndarray, active: list[int]) -> np.ndarray
 def _affine(B: np.ndarray) -> np.ndarray:
     """Weights of any sign that add up to one, with the least ``w' B w``."""
     # About the shortest corner, in units of the distances: w = e_j + sum_i z_i (e_i - e_j) / d_i.
+    # Corners at no distance, the shortest one among them, have no say and no equation: rounding
+    # would be their row, and no unit would suit it.
     j = int(np.argmin(np.diagonal(B)))
     C = B - B[:, [j]] - B[[j], :] + B[j, j]
     d = np.sqrt(np.maximum(np.diagonal(C), 0.0))
-    d[d == 0] = 1.0
-    z = np.linalg.lstsq(C / d / d[:, None], (B[j, j] - B[:, j]) / d, rcond=None)[0] / d
-    z[j] += 1 - z.sum()
-    return z
+    d[j] = 0.0
+    others, w = np.flatnonzero(d), np.zeros(len(B))
+    d = d[others]
+    C, rise = C[np.ix_(others, others)] / d / d[:, None], (B[j, j] - B[others, j]) / d
+    w[others] = np.linalg.lstsq(C, rise, rcond=None)[0] / d
+    w[j] = 1 - w.sum()
+    return w
 
 
 # ---------------------------------------------------------------- the best penalty

@@ -67,7 +67,8 @@ def alternate(
     """Rounds of exact block minimisations until one lowers the objective by a share below `tol`.
 
     The start is in spectral coordinates, with all factors present, the penalty `beta` in the units
-    of the problem. The number and the objective of each round are reported.
+    of the problem. The number and the objective of each round are reported. Where the descent ends
+    above the objective of zero, in a local minimum or since it was stopped, zero is the solution.
     """
     V = balance(start)
     objectives = [objective(problem, V, beta)]
@@ -81,8 +82,18 @@ def alternate(
         if report is not None:
             report(n_iter, value)
         if gain <= tol * value:
-            return Descent(V, objectives, True)
-    return Descent(V, objectives, False)
+            return _not_above_zero(problem, Descent(V, objectives, True))
+    return _not_above_zero(problem, Descent(V, objectives, False))
+
+
+def _not_above_zero(problem: ScaledProblem, found: Descent) -> Descent:
+    """The end of a descent, or zero, a stationary point of every problem, where that is better."""
+    zero = float(squared_norm(problem.T)) + problem.rest
+    if found.objective <= zero:
+        return found
+    core, *factors = (0.0 * B for B in (found.tucker.core, *found.tucker.dense_factors()))
+    nothing = Tucker(core, tuple(factors))
+    return Descent(nothing, [*found.objectives[:-1], zero], found.converged)
 
 
 def _round(problem: ScaledProblem, V: Tucker, beta: float) -> Tucker:

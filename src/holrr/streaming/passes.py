@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.checks import BadEntryError, check_finite
 from ..core.moments import ResponseSums, sum_responses
+from ..core.namespace import namespace_of
 from ..data.arrays import (
     as_slice,
     check_inputs,
@@ -54,13 +55,13 @@ class RunningMoments:
 
     def add(self, X: Any, Y: Any, w: Any = None) -> None:
         """Add a block; a block without weight only counts its samples."""
-        if w is not None and not np.any(np.asarray(w)):
-            X, Y = check_pair(X, Y)
+        X, Y = check_pair(X, Y)
+        w = check_weights(w, X, all_zero=True)
+        if w is not None and not bool(namespace_of(w).any(w)):
             check_finite(Y, "y")
             self._weightless += len(X)
             return
-        X, Y = check_pair(X, Y)
-        self.merge(Moments.from_checked(X, Y, check_weights(w, X), self._grams))
+        self.merge(Moments.from_checked(X, Y, w, self._grams))
 
     @classmethod
     def joined(cls, others: Sequence[RunningMoments]) -> RunningMoments:
@@ -98,11 +99,15 @@ def moments_of_block(
     n_folds: int = 1,
     response_grams: bool = False,
     features: Callable[[Any], Any] | None = None,
+    double: bool = False,
 ) -> list[RunningMoments]:
     """The moments of each label in a block, of the inputs or of their `features`.
 
-    Negative labels belong to none, and no labels are all zero.
+    Negative labels belong to none, and no labels are all zero. Samples without weight have to be
+    finite, whatever their labels. With `double`, blocks of single precision are converted.
     """
+    if double:
+        X, Y = (np.asarray(A).astype(np.float64) if A.dtype == np.float32 else A for A in (X, Y))
     running = [RunningMoments(response_grams) for _ in range(n_folds)]
     X = X if features is None else features(check_inputs(X))
     if labels is None:
@@ -112,6 +117,9 @@ def moments_of_block(
         rows = as_slice(np.flatnonzero(labels == label))
         with locate_rows(rows):
             running[label].add(X[rows], Y[rows], None if w is None else w[rows])
+    if w is not None and (rest := np.flatnonzero((labels < 0) & (w == 0))).size:
+        with locate_rows(rest):
+            RunningMoments().add(X[rest], Y[rest], w[rest])
     return running
 
 

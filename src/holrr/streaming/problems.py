@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from ..core.moments import check_sizes
 from ..core.spectral import (
     Inputs,
     Spectral,
@@ -101,8 +102,10 @@ def _problems(
     max_entries: int | None = None,
 ) -> Iterator[tuple[Box, Spectral]]:
     """Problems of parts of the outputs, or of all of them, from the inputs themselves."""
+    X = stream.inputs()
+    check_sizes(float(np.max(np.abs(X), initial=0.0)), 0.0, 1.0)
     inputs = Inputs.of(
-        stream.inputs(),
+        X,
         stream.weights,
         min_alpha=alpha,
         solver=solver,

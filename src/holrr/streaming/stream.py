@@ -88,15 +88,20 @@ class Stream(ABC):
         return [None if a is None else a[rows] for a in found]
 
     def fold_moments(
-        self, labels: np.ndarray | None, n_folds: int, response_grams: bool = False
+        self,
+        labels: np.ndarray | None,
+        n_folds: int,
+        response_grams: bool = False,
+        *,
+        double: bool = False,
     ) -> list[Moments]:
         """Moments of the samples of each label, from one pass over the data.
 
         Labels go from 0 to ``n_folds - 1``, or are negative for samples that are left out; None is
-        one fold with all samples.
+        one fold with all samples. With `double`, data of single precision are multiplied in double.
         """
         self._warn_of_size(n_folds)
-        options: dict[str, Any] = {"n_folds": n_folds, "features": self.features}
+        options: dict[str, Any] = {"n_folds": n_folds, "features": self.features, "double": double}
         n_features = max(self.n_features, self.n_mapped // 2)
         task = Pass(
             partial(moments_of_block, response_grams=response_grams, **options),
@@ -106,10 +111,11 @@ class Stream(ABC):
             whole=response_grams,  # each of them needs all outputs
         )
         boxes, found = zip(*self._run(task), strict=True)
-        return [
+        moments = [
             join_outputs(boxes, [running.result() for running in fold], self.output_shape)
             for fold in zip(*found, strict=True)
         ]
+        return [replace(m, dtype=self.dtype) for m in moments] if double else moments
 
     def input_moments(self) -> Moments:
         """Moments of the inputs alone; their fields for the outputs have no meaning."""
@@ -187,15 +193,18 @@ class Stream(ABC):
             )
 
     def halves(self, response_grams: bool = False) -> list[Moments]:
-        """Moments of two halves of the samples that have weight, for criteria without folds."""
+        """Moments of two halves of the samples that have weight, for criteria without folds.
+
+        In double precision (see `fold_moments`).
+        """
         has_weight = np.ones(self.n_samples) if self.weights is None else self.weights > 0
         count = np.cumsum(has_weight)
         if count[-1] < 2:
             raise ValueError(
                 f"two samples of positive weight are needed at least; got {int(count[-1])}."
             )
-        labels = (2 * count > count[-1] + 1).astype(np.intp)
-        return self.fold_moments(labels, 2, response_grams)
+        labels = np.where(has_weight, (2 * count > count[-1] + 1).astype(np.intp), -1)
+        return self.fold_moments(labels, 2, response_grams, double=True)
 
     def moments(self, response_grams: bool = False) -> Moments:
         """Moments of all samples."""
