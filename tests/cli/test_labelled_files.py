@@ -341,3 +341,32 @@ def test_long_computations_show_how_far_they_are(folder, monkeypatch):
             patch.setattr(sys, "stderr", terminal)
             assert main(words) == 0
         assert "100% Completed" in terminal.getvalue()
+
+
+def test_fields_with_land_and_arrays_with_modes_are_inputs(folder):
+    data = a_climate()
+    sea = data.t2m.where(data.lat < 60).rename("sst")
+    maps = data.z500.rename("slp")
+    sea.to_netcdf("sst.nc", engine="h5netcdf")
+    maps.to_netcdf("slp.nc", engine="h5netcdf")
+    words = ["fit", "sst.nc", "slp.nc", "--missing-features", "drop", "-o", "m"]
+    assert main([*words, "--rank", "3", "--input-rank", "2,3"]) == 0
+    assert main(["predict", "m", "sst.nc", "-o", "P.nc"]) == 0
+    model = holrr.HOLRR(3, input_rank=(2, 3), missing_features="drop").fit(sea, maps)
+    with xr.open_dataarray("P.nc") as found:
+        assert found.dims == ("time", "lat", "lon")
+        np.testing.assert_allclose(found, model.predict(sea), atol=1e-10)
+    np.save("x.npy", data.t2m.to_numpy())
+    np.save("y.npy", data.indices.to_numpy())
+    assert main(["fit", "x.npy", "y.npy", "--model", "rls", "-o", "m"]) == 0
+    assert holrr.load("m").coef_.shape == (4, 5, 3)
+    np.save("flat.npy", data.t2m.to_numpy().reshape(60, -1))
+    assert (
+        main(["fit", "flat.npy", "y.npy", "--input-shape", "4,5", "--alpha", "1", "-o", "m"]) == 0
+    )
+    assert holrr.load("m").coef_.shape == (4, 5, 3)
+
+
+def test_kernels_have_no_input_ranks(folder, capfd):
+    words = ["fit", "c.nc:indices", "c.nc:t2m", "--model", "kernel-rls", "--input-rank", "2,2"]
+    assert "holrr, lrr, rls can" in fails(capfd, 2, *words, "-o", "m")

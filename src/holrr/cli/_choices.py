@@ -13,7 +13,15 @@ from ..data.unlabel import unlabel
 from ._errors import EXIT_USAGE, CommandError
 
 __all__ = ["KINDS", "check_choices", "make_estimator", "parse_alphas", "parse_coverage"]
-__all__ += ["parse_header", "parse_missing", "parse_rank", "parse_sep", "parse_shape", "takes"]
+__all__ += [
+    "parse_header",
+    "parse_input_rank",
+    "parse_missing",
+    "parse_rank",
+    "parse_sep",
+    "parse_shape",
+    "takes",
+]
 __all__ += ["wants_search"]
 
 
@@ -47,8 +55,12 @@ def make_estimator(options: argparse.Namespace, X: Any, Y: Any) -> Any:
     common: dict[str, Any] = {
         "fit_intercept": not options.no_intercept,
         "output_shape": options.output_shape,
+        "input_shape": options.input_shape,
+        "missing_features": options.missing_features,
         "sample_dim": options.sample_dim,
     }
+    if options.input_rank is not None:
+        common["input_rank"] = None if options.input_rank == "all" else options.input_rank
     if takes(model, "kernel"):
         common["kernel"] = options.kernel or "rbf"
     if options.missing is not None and takes(model, "missing"):
@@ -95,6 +107,9 @@ def check_choices(options: argparse.Namespace) -> None:
     if options.missing == "ignore" and not takes(model, "missing"):
         able = ", ".join(name for name in KINDS if takes(name, "missing"))
         raise CommandError(f"--missing ignore: {model} cannot; {able} can", EXIT_USAGE)
+    if options.input_rank is not None and not takes(model, "input_rank"):
+        able = ", ".join(name for name in KINDS if takes(name, "input_rank"))
+        raise CommandError(f"--input-rank: {model} cannot; {able} can", EXIT_USAGE)
     if options.groups is not None and options.time_series:
         raise CommandError("--groups does not go with --time-series", EXIT_USAGE)
     _check_share(options)
@@ -171,8 +186,16 @@ def parse_coverage(text: str) -> float:
     return _number(text, "a number between 0 and 1", float, lambda v: 0 < v < 1)
 
 
+def parse_input_rank(text: str) -> str | tuple[int, ...]:
+    """One rank for each mode of the inputs, or "all" to keep them whole."""
+    if text == "all":
+        return text
+    what = "a rank: a whole number of at least 1, or all"
+    return tuple(_number(part, what, int, lambda v: v >= 1) for part in text.split(","))
+
+
 def parse_shape(text: str) -> tuple[int, ...]:
-    """The shape of one output."""
+    """The shape of one sample."""
     return tuple(_number(part, "a size", int, lambda v: v >= 1) for part in text.split(","))
 
 

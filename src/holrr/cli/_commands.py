@@ -110,6 +110,15 @@ def _add_fitting(add: Callable[..., Any]) -> None:
     add("--missing", type=choices.parse_missing, choices=("raise", "ignore"), help=missing)
     shape = "shape of one sample of Y, for formats that hold only matrices"
     add("--output-shape", type=choices.parse_shape, metavar="D1,D2", help=shape)
+    shape = "shape of one sample of X, for formats that hold only matrices"
+    add("--input-shape", type=choices.parse_shape, metavar="M1,M2", help=shape)
+    ranks = (
+        "how many directions to keep of each mode of X, such as 3,2, or all; searched for by "
+        "cross-validation where X has modes"
+    )
+    add("--input-rank", type=choices.parse_input_rank, metavar="R1,R2", help=ranks)
+    features = "drop: leave out inputs that are missing in every sample, such as land in a field"
+    add("--missing-features", choices=("raise", "drop"), default="raise", help=features)
 
 
 def _add_predicting(add: Callable[..., Any]) -> None:
@@ -148,8 +157,8 @@ def _fit(options: argparse.Namespace) -> None:
     choices.check_choices(options)
     check_output(Place(str(options.output)), [options.X, *filter(None, [options.Y])])
     X, Y, groups = read_pair(options)
-    if isinstance(X, np.ndarray) and X.ndim != 2:
-        raise CommandError(f"X must be a matrix, samples by features; {options.X} is of {X.shape}")
+    if isinstance(X, np.ndarray) and X.ndim < 2:
+        raise CommandError(f"X must have samples and features; {options.X} is of {X.shape}")
     names, X = (X.columns, X.values) if isinstance(X, Plain) else (None, X)
     Y = Y.values if isinstance(Y, Plain) else Y
     options.sample_dim = sample_dimension(options.sample_dim, X, Y, None)
