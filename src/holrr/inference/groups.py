@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
@@ -200,7 +200,8 @@ def _fit_samples(model: Any, data: Samples, mask: np.ndarray | None, pilot: Any)
         weights = None
         if new.output_weight is not None:
             weights = output_weights(new.output_weight, data, labels)
-        fit, n_dropped = fit_data(data, new._options(), weights, mask=mask, pilot=pilot)
+        options = replace(new._options(), pilot=pilot)
+        fit, n_dropped = fit_data(data, options, weights, mask=mask)
         return new._assign_fit(fit, names, n_dropped)
     if isinstance(new, KernelRegressor):
         fit = fit_samples(data, new._kernel_function(), new._options(), mask)

@@ -19,7 +19,7 @@ from ..core.threads import few_threads_for
 from ..core.warn import warn
 from ..data.arrays import ignores_missing
 from ..data.validation import Names, Samples, names_of_moments, validate
-from ..missing.fit import check_same_missing, has_missing, without_missing_slices
+from ..missing.fit import check_same_missing, has_missing, zero_for_never
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
 from .fit import (
@@ -140,17 +140,13 @@ class LinearRegressor(TensorRegressor):
         data, names, seen = check_batch(self, X, y, sample_weight)
         options, never = self._options(), np.zeros((), dtype=bool)
         if options.ignore_missing and isinstance(data, Samples) and has_missing(data):
-            data, never = without_missing_slices(options.structure, data)
+            data, never = zero_for_never(data)
         if seen is not None:
             before = self.intercept_
             before = before if isinstance(before, float) else to_numpy(before)
             check_same_missing(never, np.isnan(before))
         moments = add_batch(data, seen, names, options.structure.needs_response_grams)
-        fit = fit_moments(moments, options)
-        if np.any(never):
-            nan = np.where(never, np.nan, 0.0)
-            root = None if fit.rss_root is None else fit.rss_root + nan
-            fit = replace(fit, intercept=fit.intercept + nan, rss_root=root)
+        fit = fit_moments(moments, options, never=never if never.any() else None)
         return self._assign_fit(fit, names, moments=moments)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -215,8 +211,8 @@ class RLS(LinearRegressor):
         Whether NaN and masked entries of y are an error or are left out of the objective. See
         docs/missing.md.
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        As in `HOLRR`. The outputs of ridge regression are independent, so only zeros have an
-        effect.
+        As in `HOLRR`. The outputs of ridge regression are independent, so that only zeros have an
+        effect on the fit; all weights have one on `score`.
     output_shape, sample_dim
         As in `HOLRR`.
 
@@ -392,11 +388,11 @@ class HOLRR(LinearRegressor):
         See `RLS`.
     missing : {"raise", "ignore"}, default="raise"
         Whether NaN and masked entries of y are an error or are left out of the objective. A fit
-        with missing entries is always refined, for at most `max_iter` rounds, and has no
-        `lower_bound_`. See docs/missing.md.
+        with missing entries is always refined, for at most `max_iter` rounds. It has no
+        `lower_bound_`, unless every sample lacks the same outputs. See docs/missing.md.
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        Weights of the outputs in the error (and the penalty): one vector, or None, for each output
-        mode, or an array that is the product of such vectors.
+        Weights of the outputs in the error (and the penalty), and in `score`: one vector, or None,
+        for each output mode, or an array that is the product of such vectors.
     output_shape : tuple of int, optional
         For flat outputs: ``(d1, ..., dp)`` of a y, and of predictions, with shape (n_samples, D).
     sample_dim : str, optional

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -36,7 +37,8 @@ from ..linear.fit import (
     weighted,
 )
 from ..missing.fit import check_no_infinity, has_missing
-from ..missing.search import mean_over, search_missing
+from ..missing.known import KnownOutputs, Prepared, known_outputs_of, prepare
+from ..missing.search import mean_over, search_missing, search_never
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
 from .criteria import CRITERIA, criterion_results
@@ -243,32 +245,29 @@ class LinearSearch(Search):
         self._grid((data.n_features, *data.output_shape))  # raises for bad ranks
         if isinstance(data, Stream):
             refuse_output_weight(self.output_weight, "data that are read in blocks")
-            folds = self._stream_folds(data, groups)
-            return self._assign_search(run_search(folds, options, self._fit_options), names)
+            return self._assign_search(self._search_stream(data, groups, options), names)
         weights = None
         if self.output_weight is not None:
             weights = output_weights(self.output_weight, data, names.labels)
-            data = weighted(data, weights)
-        data = data.scaled()
         splits = split(data, self.cv, groups) if self.criterion == "cv" else []
+        some = None
         if ignores_missing(self) and has_missing(data):
             check_no_infinity(data)
-            found = search_missing(data, splits, options, self._fit_options)
+            some = prepare(data, weights, keep_grid=self._keeps_grid(data))
+            data, splits = some.samples.scaled(), splits_within(splits, some.rows)
+            found = self._search_incomplete(some, data, splits, options)
+            weights, v = some.weights, some.output_weight
         else:
-            if data.w is not None:  # samples without weight are not read later
-                check_finite(data.Y, "y")
-            folds = sample_folds(
-                data,
-                splits,
-                fit_intercept=self.fit_intercept,
-                response_grams=self.subspaces == "response",
-                solver=self.solver,
-                max_bytes=self.max_bytes,
-            )
-            found = run_search(folds, options, self._fit_options)
+            data = (data if weights is None else weighted(data, weights)).scaled()
+            found = run_search(self._sample_folds(data, splits), options, self._fit_options)
+            v = None if weights is None else product_of(weights)
         error = None
-        if weights is not None and self.criterion == "cv":
-            error = unweighted_error(data, splits, self._fit_options(found.choice), found, weights)
+        if v is not None and self.criterion == "cv":
+            never = None if some is None else some.never
+            chosen = self._fit_options(found.choice)
+            error = unweighted_error(data, splits, chosen, found, v, never)
+        if some is not None and some.known is not None:
+            found = expand_found(found, some.known)
         return self._assign_search(found, names, data, weights, error)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -312,6 +311,65 @@ class LinearSearch(Search):
         return cls(**parameters).fit_fold_moments(moments)
 
     # ------------------------------------------------------------ steps
+
+    def _sample_folds(self, data: Samples, splits: Sequence[Any]) -> Folds:
+        """The folds of complete samples."""
+        if data.w is not None:  # samples without weight are not read later
+            check_finite(data.Y, "y")
+        return sample_folds(
+            data,
+            splits,
+            fit_intercept=self.fit_intercept,
+            response_grams=self.subspaces == "response",
+            solver=self.solver,
+            max_bytes=self.max_bytes,
+        )
+
+    def _search_incomplete(
+        self, some: Prepared, data: Samples, splits: Sequence[Any], options: SearchOptions
+    ) -> Found:
+        """The search of samples with missing outputs, for the outputs that are ever observed."""
+        options = self._options_within(options, some.known)
+        if some.is_complete:
+            found = self._search_folds(self._sample_folds(data, splits), options, some.known)
+        else:
+            how = options, self._fit_options
+            found = search_missing(data, splits, *how, output_weight=some.output_weight)
+        return replace(found, n_dropped=some.n_dropped)
+
+    def _search_folds(
+        self, folds: Folds, options: SearchOptions, known: KnownOutputs | None
+    ) -> Found:
+        """The search of complete data, in which outputs that are never observed are zero."""
+        if known is None or known.never is None:
+            return run_search(folds, options, self._fit_options)
+        return search_never(folds, known.never, options, self._fit_options)
+
+    def _search_stream(self, data: Stream, groups: Any, options: SearchOptions) -> Found:
+        """The search of data that are read in blocks, which may all lack the same outputs."""
+        known = None
+        if ignores_missing(self):
+            data, known = known_outputs_of(data, keep_grid=self._keeps_grid(data))
+        folds, options = self._stream_folds(data, groups), self._options_within(options, known)
+        found = self._search_folds(folds, options, known)
+        return found if known is None else expand_found(found, known)
+
+    def _keeps_grid(self, data: Samples | Stream) -> bool:
+        """Whether the modes of the outputs matter to the structure."""
+        rank = (1,) * (1 + len(data.output_shape))
+        return isinstance(self._structure(rank), MultilinearRank)
+
+    def _options_within(self, options: SearchOptions, known: KnownOutputs | None) -> SearchOptions:
+        """Options of a search of known outputs: no rank is above the size of its mode."""
+        if known is None or known.slices is None:
+            return options
+
+        def grid(shape: Sequence[int]) -> RankGrid:
+            whole = self._grid((shape[0], *known.full_shape)).within_shape(shape)
+            fitted = self.subspaces == "fitted" and whole.listed is None
+            return whole.within_others(shape) if fitted else whole
+
+        return replace(options, grid=grid)
 
     def _options(self) -> SearchOptions:
         warn_of_caps(self)
@@ -863,20 +921,64 @@ def unweighted_error(
     splits: Sequence[Any],
     options: LinearOptions,
     found: Found,
-    weights: Sequence[np.ndarray],
+    v: np.ndarray,
+    never: np.ndarray | None = None,
 ) -> float:
-    """Held-out error with all outputs alike, of a model that was fitted to weighted outputs."""
-    v, errors, mask = product_of(weights), [], found.choice.mask
+    """Held-out error with all outputs alike, of a model that was fitted to weighted outputs.
+
+    Parameters
+    ----------
+    data : Samples
+        Scaled, with outputs times the roots of their weights.
+    splits : list of index pairs
+    options : LinearOptions
+        Of the chosen model.
+    found : Found
+    v : array of shape (d1, ..., dp)
+        Weights of the outputs.
+    never : array of bool, of shape (d1, ..., dp), optional
+        Outputs that are never observed.
+    """
+    counts = v > 0 if never is None else (v > 0) & ~never
+    options, errors, mask = replace(options, never=never, pilot=found.pilot), [], found.choice.mask
     for train, test in splits:
-        fit, _ = fit_data(data.rows(train), options, mask=mask, pilot=found.pilot)
+        fit, _ = fit_data(data.rows(train), options, mask=mask)
         held = data.rows(test)
         predicted = fit.tucker.map_input(held.X * data.x_unit) + fit.intercept
         predicted = predicted / data.y_unit
-        seen = (v > 0) & ~(np.isnan(held.Y) | np.isnan(predicted))
+        seen = counts & ~(np.isnan(held.Y) | np.isnan(predicted))
         squares = np.square(held.Y - predicted) / np.where(v > 0, v, 1.0)
         w = np.ones(len(seen)) if held.w is None else held.w
         errors.append(mean_over(seen, squares, w))
     return float(np.mean(errors)) * data.y_unit * data.y_unit
+
+
+def splits_within(splits: Sequence[Any], rows: np.ndarray) -> list[Any]:
+    """Splits of some of the samples, `rows`, from those of all; no side may be left without any."""
+    found = []
+    for k, sides in enumerate(splits):
+        inside = [np.searchsorted(rows, side[np.isin(side, rows)]) for side in sides]
+        for name, side in zip(("training", "test"), inside, strict=True):
+            if not side.size:
+                raise ValueError(
+                    f"The {name} side of split {k} of cv: y has no observed entry; use fewer "
+                    f"folds, or shuffle them."
+                )
+        found.append(tuple(inside))
+    return found
+
+
+def expand_found(found: Found, known: KnownOutputs) -> Found:
+    """What a search of known outputs has found, for all outputs."""
+    calibration = found.calibration
+    if calibration is not None:
+        kept = dict(calibration.quantiles)
+        for name, fill in (("entry", np.nan), ("n_entry", 0.0)):
+            if name in kept and np.ndim(kept[name]):
+                kept[name] = known.put_known(kept[name], fill)
+        noise = known.put_known(calibration.noise)
+        calibration = replace(calibration, noise=noise, quantiles=kept)
+    return replace(found, fit=known.expand(found.fit), calibration=calibration)
 
 
 def shared_parameters(search: Any, model: Any) -> dict[str, Any]:
