@@ -25,7 +25,7 @@ import numpy as np
 from .namespace import Array, asarray_like, namespace_of, to_numpy
 from .tensor import Tucker
 
-__all__ = ["check_output_weight", "product_of", "scale_outputs", "unscale"]
+__all__ = ["check_output_weight", "product_of", "scale_outputs", "unscale", "weight_of_outputs"]
 
 
 def check_output_weight(output_weight: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
@@ -117,6 +117,40 @@ def _factorised(V: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]
             f"largest entry is {product[at]:g}."
         )
     return tuple(vectors)
+
+
+def weight_of_outputs(output_weight: Any, shape: Sequence[int]) -> np.ndarray:
+    """The weight of every output for an average over outputs, which need not be a product.
+
+    Parameters
+    ----------
+    output_weight : array of shape (d1, ..., dp), or list or tuple of p vectors
+        In a sequence, None stands for ones.
+    shape : sequence of int
+        ``(d1, ..., dp)``.
+
+    Returns
+    -------
+    array of shape (d1, ..., dp)
+
+    Examples
+    --------
+    >>> weight_of_outputs([[1, 2], None], (2, 3))
+    array([[1., 1., 1.],
+           [2., 2., 2.]])
+    >>> weight_of_outputs(np.array([[1.0, 0.0], [0.0, 1.0]]), (2, 2))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    if isinstance(output_weight, (list, tuple)) or len(shape) < 2:
+        return product_of(check_output_weight(output_weight, shape))
+    v = _numbers(output_weight, "output_weight")
+    if v.shape != tuple(shape):
+        raise ValueError(
+            f"output_weight as an array must have the shape {tuple(shape)} of the outputs; got "
+            f"{v.shape}."
+        )
+    return v.astype(np.float64)
 
 
 def product_of(weights: Sequence[np.ndarray]) -> np.ndarray:
