@@ -64,7 +64,7 @@ def model_selection() -> dict[str, Any]:
 
 def metrics() -> dict[str, Any]:
     """The map of the skill."""
-    return {"skill_map": after("metrics.md", 4)["display"].figure_}
+    return {"skill_map": after("metrics.md", 5)["display"].figure_}
 
 
 def kernels() -> dict[str, Any]:

@@ -116,6 +116,19 @@ class Row:
         return self.params["fit_intercept"]
 
     @property
+    def takes_missing(self) -> bool:
+        """Fits the observed entries of outputs with missing ones, with ``missing="ignore"``."""
+        complete = (
+            self.params.get("subspaces") == "response" or self.params.get("criterion") == "bic"
+        )
+        return "missing" in self.params and not complete
+
+    @property
+    def weighs_outputs(self) -> bool:
+        """Has the parameter `output_weight`."""
+        return "output_weight" in self.params
+
+    @property
     def runs_in_parallel(self) -> bool:
         """Has the parameter `n_jobs`."""
         return "n_jobs" in self.params

@@ -33,7 +33,7 @@ from .io import save
 __all__ = ["TensorRegressor", "scalar_if_0d"]
 
 # Private fitted attributes; the names of the public ones end with an underscore.
-_PRIVATE = ("_hat", "_noise", "_intervals", "_features", "_warm")
+_PRIVATE = ("_hat", "_noise", "_intervals", "_features", "_warm", "_output_weight")
 
 
 class TensorRegressor(
@@ -51,6 +51,7 @@ class TensorRegressor(
 
     tucker_: Tucker
     labels_: Labels | None = None
+    _output_weight: np.ndarray | None = None  # of the fit, of shape (d1, ..., dp)
 
     # ------------------------------------------------------------ fitted attributes
 
@@ -75,6 +76,7 @@ class TensorRegressor(
             "spectra_": fit.spectra,
             "_hat": fit.hat,
             "_noise": None if fit.rss_root is None else (fit.rss_root, fit.weight),
+            "_output_weight": fit.output_weight,
             **names.attributes(),
             **attributes,
         }
@@ -388,8 +390,10 @@ class TensorRegressor(
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R2 of all outputs together.
 
-        ``1 - sum (y - prediction)^2 / sum (y - mean)^2``, with sums over samples and outputs.
-        `holrr.metrics` has the R2 of each output and their average.
+        ``1 - sum v w (y - prediction)^2 / sum v w (y - mean)^2``, with sums over samples and
+        outputs. The weights w are those of the samples, and v is the `output_weight` of the fit, if
+        the model has one: the same weights as in the objective and in `best_score_`.
+        `holrr.metrics` has the R2 of each output, their average, and R2 with other weights.
 
         Parameters
         ----------
@@ -400,12 +404,14 @@ class TensorRegressor(
         Returns
         -------
         float
-            Equal to scikit-learn's ``r2_score(..., multioutput="variance_weighted")`` on the
-            flattened outputs. Outputs that were never observed in the fit are left out, and with
+            Without `output_weight` it is scikit-learn's
+            ``r2_score(..., multioutput="variance_weighted")`` on the flattened outputs. Outputs
+            that were never observed in the fit, or have no weight, are left out, and with
             ``missing="ignore"`` missing entries are, too.
         """
         check_is_fitted(self)
-        return score_errors(self, X, y, sample_weight).r2()
+        errors = score_errors(self, X, y, sample_weight)
+        return errors.r2(output_weight=self._output_weight)
 
     @property
     def predict_interval(self) -> Any:

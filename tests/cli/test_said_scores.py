@@ -52,6 +52,21 @@ def test_scores_are_those_of_the_library(folder, capfd):
     assert said["samples"].strip() == "20"
 
 
+def test_scores_have_the_weights_of_the_outputs_in_the_fit(folder, capfd):
+    X, Y, X_new, Y_new = (np.load(f"{name}.npy") for name in ("X", "Y", "X_new", "Y_new"))
+    weights = [np.linspace(1, 9, Y.shape[1]), *[None] * (Y.ndim - 2)]
+    model = holrr.HOLRR(2, output_weight=weights).fit(X, Y)
+    model.save("m")
+    said = lines(capfd, "score", "m", "X_new.npy", "Y_new.npy")
+    assert number(said["R2"]) == pytest.approx(model.score(X_new, Y_new), rel=1e-5)
+    pair, how = (Y_new, model.predict(X_new)), {"output_weight": weights}
+    each = r2(*pair, average="uniform", **how)
+    assert number(said["of each output"]) == pytest.approx(each, rel=1e-5)
+    assert number(said["RMSE"]) == pytest.approx(rmse(*pair, **how), rel=1e-5)
+    assert rmse(*pair) != pytest.approx(rmse(*pair, **how), rel=1e-4)
+    assert said["weights"] == "those of the outputs in the fit"
+
+
 def test_scores_of_large_files_are_the_same(folder, capfd):
     assert main(["fit", "X.npy", "Y.npy", "--model", "rls", "--alpha", "1", "-o", "m"]) == 0
     small = lines(capfd, "score", "m", "X.npy", "Y.npy")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import r2_score
 
-from holrr import HOLRR, RLS, RLSCV, KernelRLS
+from holrr import HOLRR, RLS, RLSCV, KernelRLS, load
 from holrr.data import scores
 from holrr.data.scores import Errors
 from holrr.streaming import memory_budget
@@ -105,8 +106,9 @@ def test_outputs_without_weight_in_the_fit_do_not_count_and_missing_outputs_are_
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     X, Y = toy(n=200, shape=(3, 4))
     model = RLS(output_weight=[[1.0, 0.0, 2.0], None]).fit(X[:100], Y[:100])
-    how = {"multioutput": "variance_weighted"}
-    expected = r2_score(flat(Y[:, [0, 2]]), flat(model.predict(X)[:, [0, 2]]), **how)
+    root = np.sqrt([1.0, 2.0])[:, None]
+    pair = flat(Y[:, [0, 2]] * root), flat(model.predict(X)[:, [0, 2]] * root)
+    expected = r2_score(*pair, multioutput="variance_weighted")
     ways = [
         lambda Y: (X, Y),
         lambda Y: (X, on_disk(tmp_path, "Y", Y)),
@@ -119,6 +121,47 @@ def test_outputs_without_weight_in_the_fit_do_not_count_and_missing_outputs_are_
             assert model.score(*way(Y)) == pytest.approx(expected, rel=1e-12)
             with pytest.raises(ValueError, match=r"y contains NaN at index \(70, 2, 1\)"):
                 model.score(*way(partial))
+
+
+@pytest.mark.rows("weighs_outputs")
+def test_scores_have_the_weights_of_the_outputs_that_the_fit_has(row, tmp_path):
+    """R2 of outputs times the roots of their weights, which is what the fit minimises."""
+    X, Y = toy(n=80, shape=(3, 4))
+    Y += 3 * np.random.default_rng(3).normal(size=Y.shape)
+    v = np.array([1.0, 4.0, 0.25])
+    model = row.make(output_weight=[v, None]).fit(X[:50], Y[:50])
+    root, how = np.sqrt(v)[:, None], {"multioutput": "variance_weighted"}
+    expected = r2_score(flat(root * Y), flat(root * model.predict(X)), **how)
+    plain = r2_score(flat(Y), flat(model.predict(X)), **how)
+    assert abs(plain - expected) > 1e-3  # or the test could not fail
+    assert model.score(X, Y) == pytest.approx(expected, rel=1e-12)
+    model.save(tmp_path / "m")
+    assert load(tmp_path / "m").score(X, Y) == model.score(X, Y)
+    assert pickle.loads(pickle.dumps(model)).score(X, Y) == model.score(X, Y)
+    model.set_params(output_weight=None)  # a parameter of the next fit
+    assert model.score(X, Y) == pytest.approx(expected, rel=1e-12)
+    assert model.fit(X[:50], Y[:50]).score(X[50:], Y[50:]) == pytest.approx(
+        r2_score(flat(Y[50:]), flat(model.predict(X[50:])), **how), rel=1e-12
+    )
+    with memory_budget(2**10):
+        weighted = row.make(output_weight=[v, None]).fit(X, Y)
+        assert weighted.score(X, on_disk(tmp_path, "Y", Y)) == pytest.approx(weighted.score(X, Y))
+
+
+def test_the_score_of_a_search_and_its_best_score_have_the_same_weights():
+    """On one held-out set of a given mean, ``1 + best_score_ / null_mse_`` is the score."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(80, 4)), rng.normal(size=(80, 3, 4))
+    Y[:, 0] += X[:, :1]
+    train, test = np.arange(50), np.arange(50, 80)
+    Y[test] += Y[train].mean(axis=0) - Y[test].mean(axis=0)
+    v = np.array([5.0, 1.0, 0.2])
+    options = {"cv": [(train, test)], "alphas": [3.0], "output_weight": [v, None]}
+    model = RLSCV(**options).fit(X, Y)
+    fit = RLS(3.0, output_weight=[v, None]).fit(X[train], Y[train])
+    expected = 1 + model.best_score_ / model.null_mse_
+    assert fit.score(X[test], Y[test]) == pytest.approx(expected, rel=1e-9)
+    assert abs(RLS(3.0).fit(X[train], Y[train]).score(X[test], Y[test]) - expected) > 0.01
 
 
 def test_a_score_predicts_every_sample_once(monkeypatch):

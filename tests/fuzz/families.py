@@ -278,6 +278,42 @@ def sources(rng) -> None:
 
 
 @family
+def never_observed(rng) -> None:
+    """Outputs that are never observed are no part of a fit, of samples as of any other source.
+
+    Whole slices of them can be left out of y, and single ones for full and matrix ranks.
+    """
+    row = a_row(rng, lambda row: row.takes_missing)
+    shape = tuple(int(d) for d in rng.integers(2, 7, size=rng.integers(1, 4)))
+    X, Y = a_problem(rng, n=int(rng.integers(40, 120)), d0=int(rng.integers(1, 8)), shape=shape)
+    never = rng.uniform(size=shape) < rng.choice([0.0, 0.1, 0.3])
+    mode = int(rng.integers(len(shape)))
+    never.swapaxes(0, mode)[rng.uniform(size=shape[mode]) < 0.3] = True
+    never.flat[rng.integers(never.size)] = False
+    Y *= 10.0 ** rng.uniform(-60, 60)
+    w, seen = some_weights(rng, len(X)), np.where(never, np.nan, Y)
+    params = {"missing": "ignore", **folds_of(row, X)}
+    if "tol" in row.params:
+        params |= {"tol": 1e-12, "max_iter": 1000}
+    expected = fit(row, X, seen, w, **params)
+    predicted = expected.predict(X)
+    assert (np.isnan(predicted) == never).all()
+    others = [tuple(k for k in range(len(shape)) if k != mode) for mode in range(len(shape))]
+    kept = np.ix_(np.arange(len(X)), *(np.flatnonzero(~never.all(axis=axes)) for axes in others))
+    alone = fit(row, X, seen[kept], w, **params).predict(X)
+    known = ~np.isnan(alone)
+    close(row, predicted[kept][known], alone[known])
+    if not row.id.startswith("HOLRR"):
+        flat = fit(row, X, Y[:, ~never], w, **{**params, "missing": "raise"})
+        close(row, predicted[:, ~never], flat.predict(X))
+    ways = [from_disk, from_hdf5, from_dask] + [from_batches] * row.batches
+    with tempfile.TemporaryDirectory() as folder:
+        found = ways[rng.integers(len(ways))](row, X, seen, w, params, Path(folder))
+    # Rounds of completion amplify rounding where little is known of much freedom.
+    close(row, found.predict(X)[:, ~never], predicted[:, ~never], 1e-3)
+
+
+@family
 def badly_scaled_features(rng) -> None:
     """Without a penalty the predictions do not depend on the units of the features."""
     X, Y = a_problem(rng, n=80, d0=4)

@@ -77,6 +77,7 @@ def _older(tree: Any, version: int, arrays: Any) -> Any:
         state = {k: v for k, v in state.items() if k not in OF_MODEL}
     if params.get("missing") == "ignore":
         params["missing"] = "fill"
+    state.pop("_output_weight", None)
     noise = state.get("_noise")
     if isinstance(noise, dict) and noise["$"] == "tuple":
         items = [

@@ -96,7 +96,9 @@ def test_weights_of_outputs_load_from_version_2(tmp_path):
     weights = [np.array([1.0, 4.0, 0.25]), None]
     for model in (HOLRR(2, output_weight=weights), HOLRRCV([0.1, 1.0], output_weight=weights)):
         model.fit(X, Y)
-        assert_same_fit(through_file(model, tmp_path, 2), model)
+        found = through_file(model, tmp_path, 2)
+        assert_same_fit(found, model)
+        assert found.score(X, Y) == pytest.approx(model.score(X, Y), rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", [55, 281])

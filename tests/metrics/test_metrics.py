@@ -55,6 +55,49 @@ def test_rmse_is_that_of_scikit_learn(shape, weighted):
     assert rmse(Y, P, sample_weight=w) == pytest.approx(np.sqrt(np.mean(each**2)))
 
 
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 2)], ids=str)
+def test_weights_of_outputs_are_repetitions_of_outputs(shape, missing):
+    Y, P, w = forecast(shape)
+    Y = with_missing(Y, 0.2) if missing else Y
+    v = np.random.default_rng(2).integers(0, 4, size=shape)
+    copies = np.repeat(np.arange(v.size), v.ravel())
+    many = flat(Y)[:, copies], flat(P)[:, copies]
+    reference = np.zeros_like(Y)
+    for average in ("pooled", "uniform"):
+        how = {"sample_weight": w, "average": average}
+        for metric in (r2, rmse):
+            expected = metric(*many, **how)
+            assert metric(Y, P, output_weight=v, **how) == pytest.approx(expected, rel=1e-12)
+            assert metric(Y, P, output_weight=1e300 * v, **how) == pytest.approx(expected)
+            assert metric(Y, P, **how) != pytest.approx(expected, rel=1e-4)
+        found = skill(Y, P, reference, output_weight=v, **how)
+        expected = skill(*many, np.zeros_like(many[0]), **how)
+        assert found == pytest.approx(expected, rel=1e-12)
+    each = r2(Y, P, output_weight=v, average=None)
+    assert_allclose(each, r2(Y, P, average=None), rtol=1e-12)
+
+
+def test_weights_of_outputs_by_mode_and_by_name():
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    Y, P, _ = forecast((3, 4))
+    v, u = np.array([1.0, 2.0, 5.0]), np.array([3.0, 1.0, 0.0, 2.0])
+    expected = rmse(Y, P, output_weight=np.outer(v, u))
+    assert rmse(Y, P, output_weight=[v, u]) == pytest.approx(expected)
+    named = xr.DataArray(Y, dims=("time", "lat", "lon"))
+    weights = xr.DataArray(np.outer(u, v), dims=("lon", "lat"))
+    assert rmse(named, P, output_weight=weights) == pytest.approx(expected)
+    assert rmse(Y, P, output_weight=[v, None]) == pytest.approx(
+        rmse(Y, P, output_weight=np.outer(v, np.ones(4)))
+    )
+    with pytest.raises(ValueError, match=r"output_weight.*\(3, 4\).*got \(4, 3\)"):
+        rmse(Y, P, output_weight=np.outer(u, v))
+    with pytest.raises(ValueError, match="output_weight must be finite and at least 0"):
+        rmse(Y, P, output_weight=-np.outer(v, u))
+    with pytest.raises(ValueError, match="output_weight is zero everywhere"):
+        rmse(Y, P, output_weight=np.zeros((3, 4)))
+
+
 @pytest.mark.parametrize("average", AVERAGES, ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_skill_compares_with_another_forecast(average, weighted):

@@ -13,16 +13,16 @@ def test_the_code_of_the_metrics_guide_runs_and_its_comments_are_true():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     names, checked = {}, 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for block in blocks:
             exec(block, names)
-            for expression, expected in re.findall(r"^(\S.*?)  # ([T3(\[].*)$", block, re.M):
+            for expression, expected in re.findall(r"^(\S.*?)  # ([TF3(\[].*)$", block, re.M):
                 assert eval(expression, names) == eval(expected), expression
                 checked += 1
-    assert checked == 8
+    assert checked == 10
     matplotlib.pyplot.close("all")
 
 

@@ -312,13 +312,6 @@ def test_batches_may_all_lack_the_same_outputs(model):
     assert vars(batched) == before
 
 
-def test_batches_of_low_multilinear_rank_may_lack_whole_slices_only():
-    X, Y = toy(60)
-    Y[:, 1, 2] = np.nan
-    with pytest.raises(ValueError, match=r"no entry of output \(1, 2\).*whole slices only"):
-        HOLRR(2, missing="ignore").partial_fit(X, Y)
-
-
 def test_other_libraries_and_response_subspaces_with_missing_outputs_raise():
     X, Y = toy()
     missing = with_missing(Y, 0.2)

@@ -27,14 +27,14 @@ SEARCHES = [
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
 
-def exact_errors(model, X, Y, w=None, cv=3):
+def exact_errors(model, X, Y, w=None, cv=3, output_weight=1.0):
     """The held-out errors of a model by a plain loop."""
     errors = []
     for train, test in KFold(cv).split(X):
         fitted = clone(model).fit(X[train], Y[train], None if w is None else w[train])
         squares = (Y[test] - fitted.predict(X[test])) ** 2
         v = np.ones(len(test)) if w is None else w[test]
-        v = np.broadcast_to(v.reshape(-1, *(1,) * (Y.ndim - 1)), squares.shape)
+        v = output_weight * np.ones_like(squares) * v.reshape(-1, *(1,) * (Y.ndim - 1))
         seen = ~np.isnan(squares)
         errors.append(np.sum(v[seen] * squares[seen]) / np.sum(v[seen]))
     return np.array(errors)
@@ -169,7 +169,7 @@ def test_a_small_search_uses_one_blas_thread(monkeypatch):
 def test_a_search_warns_only_of_its_last_surface():
     X, Y = toy(60)
     Y = with_missing(Y, 0.3)
-    Y[:, 1, 2] = Y[5] = np.nan
+    Y[10:, 1, 2] = Y[5] = np.nan
     grid = [1e-3, 1e-2, 0.1, 1.0]
     search = HOLRRCV(grid, selection="min", missing="ignore")
     with warnings.catch_warnings():
@@ -184,7 +184,8 @@ def test_a_search_warns_only_of_its_last_surface():
 
 def test_the_candidate_of_least_exact_error_is_chosen(monkeypatch):
     """Of all candidates that were fitted, whatever the surfaces of imputed outputs say."""
-    X, Y = incomplete()
+    X, Y = toy(60)
+    Y = with_missing(Y, 0.25)
     choices = [(2, 0, 0, 0), (1, 1, 1, 1), (0, 2, 2, 2), (0, 2, 2, 2)]
     sequence = iter(choices)
     monkeypatch.setattr(missing_search, "select", lambda *args: next(sequence))
@@ -277,14 +278,20 @@ def test_weights_of_outputs_scale_the_outputs(search, share):
     search = clone(search).set_params(missing="ignore")
     found = clone(search).set_params(output_weight=WEIGHTS).fit(X, Y)
     root, some = np.sqrt(v), v > 0
-    scaled = clone(search).fit(X, np.where(some, Y, 0.0) * root)
-    assert_allclose(found.cv_results_["mean_mse"], scaled.cv_results_["mean_mse"], rtol=1e-5)
+    scaled = clone(search).fit(X, np.where(some, Y, np.nan if share else 0.0) * root)
+    if share:  # the means of the others are over numbers of entries, not over sums of weights
+        ratios = found.cv_results_["mean_mse"] / scaled.cv_results_["mean_mse"]
+        assert_allclose(ratios, v[some].mean() ** -1, rtol=0.1)
+    else:
+        assert_allclose(found.cv_results_["mean_mse"], scaled.cv_results_["mean_mse"], rtol=1e-9)
     assert found.best_index_ == scaled.best_index_
     expected = scaled.predict(X) / np.where(some, root, 1.0)
     assert_allclose(found.predict(X)[:, some], expected[:, some], atol=1e-3 if share else 1e-9)
     assert np.isnan(found.predict(X)[:, ~some]).all()
     assert found.best_estimator_.output_weight is WEIGHTS
     if not hasattr(found, "stack_ranks_"):
+        expected = exact_errors(clone(found.best_estimator_), X, Y, output_weight=v)
+        assert_allclose(-found.best_score_, expected.mean(), rtol=1e-4)
         errors = exact_errors(clone(found.best_estimator_), X, np.where(some, Y, np.nan))
         assert_allclose(found.cv_results_["unweighted_mse"], errors.mean(), rtol=1e-4)
         again = clone(found.best_estimator_).fit(X, Y)

@@ -252,7 +252,7 @@ def _score(options: argparse.Namespace) -> None:
     X, Y, _ = read_pair(options, model)
     X, Y = scale(_unnamed(X, model)), Y.values if isinstance(Y, Plain) else Y
     with _told("score"):
-        print(of_errors(score_errors(model, X, Y)))
+        print(of_errors(score_errors(model, X, Y), model._output_weight))
 
 
 def _info(options: argparse.Namespace) -> None:

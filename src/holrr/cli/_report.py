@@ -22,13 +22,24 @@ def description(model: Any, notes: dict[str, Any]) -> str:
     return _in_columns(_facts(model, notes))
 
 
-def of_errors(errors: Errors) -> str:
-    """How good predictions are, beside the mean of the outputs that they are compared with."""
-    of_mean = replace(errors, error=errors.scatter)
+def of_errors(errors: Errors, output_weight: np.ndarray | None = None) -> str:
+    """How good predictions are, beside the mean of the outputs that they are compared with.
+
+    Parameters
+    ----------
+    errors : Errors
+    output_weight : array of shape (d1, ..., dp), optional
+        The weights of the outputs in the fit.
+    """
+    of_mean, v = replace(errors, error=errors.scatter), output_weight
+    r2, each = (errors.r2(average, output_weight=v) for average in ("pooled", "uniform"))
     facts = [("samples", str(np.max(errors.n_samples)))]
-    facts += [("R2", f"{errors.r2():.6g} (the skill against the mean, all outputs together)")]
-    facts += [("  of each output", f"{errors.r2('uniform'):.6g} (their average)")]
-    facts += [("RMSE", f"{errors.rmse():.6g}"), ("  of the mean", f"{of_mean.rmse():.6g}")]
+    facts += [("R2", f"{r2:.6g} (the skill against the mean, all outputs together)")]
+    facts += [("  of each output", f"{each:.6g} (their average)")]
+    facts += [("RMSE", f"{errors.rmse(output_weight=v):.6g}")]
+    facts += [("  of the mean", f"{of_mean.rmse(output_weight=v):.6g}")]
+    if v is not None:
+        facts += [("weights", "those of the outputs in the fit")]
     return _in_columns(facts)
 
 

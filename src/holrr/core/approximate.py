@@ -31,6 +31,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .majorise import majorise
 from .namespace import (
     FULL_SPECTRUM_LIMIT,
     HOST_LIMIT,
@@ -90,9 +91,11 @@ class Approximation:
         Leading squared singular values of each unfolding of Z, as far as they were needed: all of
         them for small modes, none for modes that were not looked at.
     n_iter : int
-        Rounds of alternating least squares.
+        Rounds of alternating least squares, or of completion, after the first fit.
     share : float
         Share of the core that a mask has kept, which scales the degrees of freedom.
+    converged : bool
+        Whether the rounds of a completion have converged.
     """
 
     tucker: Tucker
@@ -101,6 +104,7 @@ class Approximation:
     spectra: tuple[np.ndarray, ...]
     n_iter: int = 0
     share: float = 1.0
+    converged: bool = True
 
     def masked(self, mask: np.ndarray | None) -> Approximation:
         """The same with the core multiplied by a mask: a mixture of the fits of many ranks."""
@@ -408,6 +412,161 @@ def _iterated(A: Array, k: int) -> tuple[np.ndarray, Array] | None:
     return None
 
 
+# ---------------------------------------------------------------- outputs that are never observed
+
+# Rounds of completion from each start, before the best of them is taken to its end.
+_TRIAL = 10
+# Rounding of the objective, as a share of it.
+_ROUNDING = 1e-14
+
+
+@dataclass(frozen=True, eq=False)
+class _Completed:
+    """One round of completion."""
+
+    found: Approximation
+    objective: float
+    imputed: np.ndarray  # columns of V in place of those of Z that are not known, (r, n_never)
+
+
+def _approximate_known(
+    problem: Whitened,
+    rank: Sequence[RankSpec],
+    mask: np.ndarray | None,
+    max_iter: int,
+    tol: float,
+) -> Approximation:
+    """A tensor V of low multilinear rank near the known columns of Z.
+
+    An output that is never observed has no part in the objective, which is the squared distance of
+    V and Z over the known columns, plus a constant. The other columns of Z are completed by those
+    of V in rounds (`majorise`).
+
+    Parameters
+    ----------
+    problem : Whitened
+        With `never`.
+    rank : sequence of p + 1 ints or floats
+        A share of the energy of a mode is found from the inner products of its slices, over the
+        outputs that are known in both.
+    mask : array of shape (R0, ..., Rp), optional
+        Multiplies the core of the HOSVD of Z, whose columns are completed already.
+    max_iter, tol
+        As in `majorise`.
+    """
+    scale = safe_scale(problem.Z)
+    Z, never = np.asarray(problem.Z) / scale, problem.never
+    assert never is not None
+    known, residual = ~never, problem.residual / scale / scale
+    ranks = tuple(_share_of_known(Z, known, mode, R) for mode, R in enumerate(rank))
+    tails = tuple(_known_tail(Z, known, mode, R) for mode, R in enumerate(ranks))
+    n_iter, converged = 1, True
+    if mask is not None:
+        found = hosvd(Z, ranks, input_rank=problem.input_rank, rotate=True).masked(mask)
+    else:
+        best, n_iter, converged = _complete(
+            Z, known, ranks, problem.input_rank, residual, max_iter, tol
+        )
+        spectra = hosvd(_filled(Z, known, best.imputed), ranks).spectra
+        found = replace(best.found, spectra=spectra)
+    V = found.tucker
+    error = float(squared_norm((Z - V.to_dense())[:, known]))
+    return replace(
+        found,
+        tucker=Tucker(scale * V.core, V.factors, V.leading),
+        error=max(error, *tails) * scale * scale,
+        tails=tuple(tail * scale * scale for tail in tails),
+        spectra=tuple(lam * scale * scale for lam in found.spectra),
+        n_iter=n_iter - 1,
+        converged=converged,
+    )
+
+
+def _complete(
+    Z: np.ndarray,
+    known: np.ndarray,
+    rank: tuple[int, ...],
+    input_rank: Callable[[], int],
+    residual: float,
+    max_iter: int,
+    tol: float,
+) -> tuple[_Completed, int, bool]:
+    """Rounds of completion from several starts, of which the best is taken to its end.
+
+    The starts are what Z holds in the columns that are not known, means of slices, and what these
+    lead to at output ranks that are larger by one.
+    """
+    slack = _ROUNDING * (residual + float(squared_norm(Z[:, known])))
+
+    def rounds(
+        rank: tuple[int, ...], guess: np.ndarray, before: _Completed | None, max_iter: int
+    ) -> tuple[_Completed, int, bool]:
+        def fit(imputed: np.ndarray, before: _Completed | None) -> _Completed:
+            T = _filled(Z, known, imputed)
+            if before is None:
+                found = hosvd(T, rank, input_rank=input_rank)
+            else:
+                start = replace(before.found, error=math.inf, tails=(0.0,) * T.ndim)
+                found = hooi(T, start, max_iter=1)
+            V = found.tucker.to_dense()
+            error = float(squared_norm((Z - V)[:, known]))
+            return _Completed(found, residual + error, V[:, ~known])
+
+        return majorise(fit, guess, before=before, max_iter=max_iter, tol=tol, slack=slack)
+
+    trial, means = min(_TRIAL, max_iter), _slice_means(Z, known)[:, ~known]
+    larger = (rank[0], *(min(R + 1, d) for R, d in zip(rank[1:], Z.shape[1:], strict=True)))
+    wide = rounds(larger, means, None, trial)[0].imputed
+    trials = [rounds(rank, guess, None, trial) for guess in (Z[:, ~known], means, wide)]
+    found, n_iter, converged = min(trials, key=lambda one: one[0].objective)
+    if converged or n_iter >= max_iter:
+        return found, n_iter, converged
+    found, more, converged = rounds(rank, found.imputed, found, max_iter - n_iter)
+    return found, n_iter + more, converged
+
+
+def _filled(Z: np.ndarray, known: np.ndarray, imputed: np.ndarray) -> np.ndarray:
+    """`Z` with other values in the columns that are not known."""
+    T = Z.copy()
+    T[:, ~known] = imputed
+    return T
+
+
+def _slice_means(Z: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """For each output the average over the modes of the mean of the known outputs in its slice."""
+    sums, p = np.zeros((1,) * Z.ndim), known.ndim
+    known_Z = np.where(known, Z, 0.0)
+    for mode in range(p):
+        others = tuple(k for k in range(p) if k != mode)
+        count = np.maximum(known.sum(axis=others, keepdims=True), 1)
+        sums = sums + known_Z.sum(axis=tuple(k + 1 for k in others), keepdims=True) / count
+    return np.broadcast_to(sums / p, Z.shape)
+
+
+def _known_tail(Z: np.ndarray, known: np.ndarray, mode: int, R: int) -> float:
+    """Energy beyond rank R of the columns of an unfolding that are known throughout.
+
+    They are part of every approximation, so that none comes nearer.
+    """
+    if mode == 0:
+        A = Z[:, known]
+    else:
+        whole = known.all(axis=mode - 1)
+        A = np.moveaxis(Z, mode, 0)[:, :, whole].reshape(Z.shape[mode], -1)
+    return _mode(A, 0, R, None, False, float(squared_norm(A)), None).tail if A.size else 0.0
+
+
+def _share_of_known(Z: np.ndarray, known: np.ndarray, mode: int, R: RankSpec) -> int:
+    """The rank that a share of the energy of a mode means."""
+    if not isinstance(R, float):
+        return min(R, Z.shape[mode])
+    G = gram(np.where(known, Z, 0.0), mode)
+    if mode > 0:  # inner products of two slices are sums over what both have
+        both = gram(known.astype(float), mode - 1)
+        G = G * (known.size / known.shape[mode - 1] / np.maximum(both, 1.0))
+    return _rank_of_share(np.maximum(eigh_top(symmetrise(G), len(G))[0], 0.0), R)
+
+
 # ---------------------------------------------------------------- structures
 
 
@@ -528,6 +687,9 @@ class MultilinearRank:
     ) -> Approximation:
         """The truncated HOSVD of Z, refined where that is asked for.
 
+        Where outputs are never observed, Z is completed in rounds, and the result is always
+        refined. With a mask their columns are taken as they stand.
+
         Parameters
         ----------
         problem : Whitened
@@ -536,11 +698,13 @@ class MultilinearRank:
         mask : array of shape (R0, ..., Rp), optional
             Multiplies the core: a mixture of the fits of many ranks.
         """
+        rank = self.check(n_inputs, problem.Z.shape[1:])
+        if problem.never is not None:
+            return _approximate_known(problem, rank, mask, self.max_iter, self.tol)
         bases = None
         if self.subspaces == "response":
             assert problem.response_grams is not None
             bases = bases_from_grams(problem.response_grams)
-        rank = self.check(n_inputs, problem.Z.shape[1:])
         options = {"output_bases": bases, "rotate": mask is not None, **problem.known()}
         found = hosvd(problem.Z, rank, **options)
         if self.refine:

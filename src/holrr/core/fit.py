@@ -56,6 +56,8 @@ class Fit:
         Sum of the weights of the samples; of the observed ones, where outputs are missing.
     inputs : InputMap or None
         The features that were fitted, where these are not the inputs themselves.
+    output_weight : array of shape (d1, ..., dp), optional
+        Weights of the outputs in the objective, where they have some.
     """
 
     tucker: Tucker
@@ -71,6 +73,7 @@ class Fit:
     rss_root: Array | None = None
     weight: Any = 0.0
     inputs: InputMap | None = None
+    output_weight: np.ndarray | None = None
 
     def lifted(self, features: InputMap) -> Fit:
         """The fit to the inputs, from one to features of them."""
@@ -90,11 +93,13 @@ class Fit:
     def unweighted(self, weights: Sequence[np.ndarray]) -> Fit:
         """The fit of the outputs, from one to outputs times the roots of their weights."""
         coef, intercept = unscale(self.tucker, self.intercept, weights)
-        root = self.rss_root
+        root, of_outputs = self.rss_root, product_of(weights)
         if root is not None:
-            xp, v = namespace_of(root), asarray_like(product_of(weights), root)
+            xp, v = namespace_of(root), asarray_like(of_outputs, root)
             root = xp.where(v > 0, root / xp.sqrt(xp.where(v > 0, v, xp.ones_like(v))), math.nan)
-        return replace(self, tucker=coef, intercept=intercept, rss_root=root)
+        return replace(
+            self, tucker=coef, intercept=intercept, rss_root=root, output_weight=of_outputs
+        )
 
     @np.errstate(over="ignore", invalid="ignore")  # checked by `_dtype_for`
     def rescaled(self, x_unit: float, y_unit: float) -> Fit:
@@ -181,7 +186,8 @@ def fit_approximation(problem: Whitened, found: Approximation, fit_intercept: bo
     if rss is not None:
         xp = namespace_of(rss)
         root = xp.where(xp.isnan(problem.mean_y), xp.full_like(rss, math.nan), xp.sqrt(rss))
-    kept = hat.kept(found.share * hat.share(found.tucker))
+    n_never = 0 if problem.never is None else int(problem.never.sum())
+    kept = hat.kept(found.share * hat.share(found.tucker, n_never))
     return Fit(
         tucker=coef,
         intercept=intercept_of(coef, problem),

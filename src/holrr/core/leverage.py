@@ -107,10 +107,18 @@ class Hat:
     root: Array | None = None
     more: dict[str, Any] = field(default_factory=dict)
 
-    def share(self, V: Tucker) -> float:
-        """The share of the ridge fit's degrees of freedom that a fit of V's rank has."""
+    def share(self, V: Tucker, n_never: int = 0) -> float:
+        """The share of the ridge fit's degrees of freedom that a fit of V's rank has.
+
+        Parameters
+        ----------
+        V : Tucker
+        n_never : int
+            Number of outputs that are never observed, for which the ridge fit has no parameters.
+        """
         shape = (self.n_directions, *V.shape[1:])
-        return min(1.0, n_parameters(shape, V.rank) / math.prod(shape))
+        n_ridge = math.prod(shape) - self.n_directions * n_never
+        return min(1.0, n_parameters(shape, V.rank) / n_ridge)
 
     def residual_squares(self, Z: Array, V: Tucker) -> Array | None:
         """``||y||^2 - 2 <y, fitted> + ||fitted||^2`` of each output; the products are <z, v>."""

@@ -32,6 +32,7 @@ from .namespace import Array, asarray_like, namespace_of, to_numpy
 from .tensor import Tucker
 
 __all__ = ["check_output_weight", "excluded_outputs", "product_of", "scale_outputs", "unscale"]
+__all__ += ["weight_of_outputs"]
 
 
 def check_output_weight(output_weight: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
@@ -197,6 +198,40 @@ def _product_on(V: np.ndarray, positive: np.ndarray) -> list[np.ndarray]:
     logs = lsmr(A, np.log(V[where]), atol=eps, btol=eps, conlim=0.0, maxiter=20 * sum(shape))[0]
     parts = np.split(np.exp(logs), first[1:])
     return [np.where(some, v, 0.0) for v, some in zip(parts, _some(positive), strict=True)]
+
+
+def weight_of_outputs(output_weight: Any, shape: Sequence[int]) -> np.ndarray:
+    """The weight of every output for an average over outputs, which need not be a product.
+
+    Parameters
+    ----------
+    output_weight : array of shape (d1, ..., dp), or list or tuple of p vectors
+        In a sequence, None stands for ones.
+    shape : sequence of int
+        ``(d1, ..., dp)``.
+
+    Returns
+    -------
+    array of shape (d1, ..., dp)
+
+    Examples
+    --------
+    >>> weight_of_outputs([[1, 2], None], (2, 3))
+    array([[1., 1., 1.],
+           [2., 2., 2.]])
+    >>> weight_of_outputs(np.array([[1.0, 0.0], [0.0, 1.0]]), (2, 2))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    if isinstance(output_weight, (list, tuple)) or len(shape) < 2:
+        return product_of(check_output_weight(output_weight, shape))
+    v = _numbers(output_weight, "output_weight")
+    if v.shape != tuple(shape):
+        raise ValueError(
+            f"output_weight as an array must have the shape {tuple(shape)} of the outputs; got "
+            f"{v.shape}."
+        )
+    return v.astype(np.float64)
 
 
 def product_of(weights: Sequence[np.ndarray]) -> np.ndarray:

@@ -86,6 +86,9 @@ class Whitened:
         What noise and spread need to know.
     whole : Whole, optional
         What is known of all of `Z` where it holds the leading input directions only.
+    never : array of bool, of shape (d1, ..., dp), optional
+        Outputs that are never observed: their columns of `Z` have no meaning and do not count in
+        `residual` and `norm`. A structure that couples outputs starts from what stands there.
     """
 
     Z: Array
@@ -100,6 +103,7 @@ class Whitened:
     dtype: str
     hat: Hat | None = None
     whole: Any = None
+    never: np.ndarray | None = None
 
     def known(self) -> dict[str, Any]:
         """What `hosvd` need not compute again."""
@@ -125,6 +129,8 @@ class Spectral:
         As in `Whitened`.
     weight, squares, more
         As in `Hat`.
+    never
+        As in `Whitened`.
     """
 
     s: Array
@@ -139,6 +145,7 @@ class Spectral:
     weight: float = 0.0
     squares: Array | None = None
     more: dict[str, Any] = field(default_factory=dict)
+    never: np.ndarray | None = None
 
     def at(self, alpha: float, *, alone: bool = False) -> Whitened:
         """The problem for one penalty: a scaling of the rows of `T`, in place where it is alone."""
@@ -147,7 +154,7 @@ class Spectral:
         if alone:
             Z *= shrink
         Z = Z if alone else Z * shrink
-        norm = float(squared_norm(Z))
+        norm = float(squared_norm(Z if self.never is None else Z[:, ~self.never]))
         return Whitened(
             Z,
             lambda M: self.basis @ (M / root[:, None]),
@@ -160,6 +167,7 @@ class Spectral:
             solver=self.solver,
             dtype=self.dtype,
             hat=spectral_hat(self, alpha, root),
+            never=self.never,
         )
 
     def root(self, alpha: float) -> Array:

@@ -107,7 +107,13 @@ class Errors:
         error = share * share * self.error
         return replace(self, mean=mean, scatter=scatter, error=error, unit=unit)
 
-    def r2(self, average: str | None = "pooled", *, least: int = 2) -> Any:
+    def r2(
+        self,
+        average: str | None = "pooled",
+        *,
+        output_weight: np.ndarray | None = None,
+        least: int = 2,
+    ) -> Any:
         """``1 - error / scatter``: one number, or that of each output.
 
         Pooled it is scikit-learn's `r2_score` with ``multioutput="variance_weighted"``: constant
@@ -117,36 +123,58 @@ class Errors:
         Parameters
         ----------
         average : {"pooled", "uniform"} or None
+        output_weight : array of shape (d1, ..., dp), optional
+            Weights of the outputs in sums and averages over them.
         least : int
             How many samples are enough.
         """
         constant = self.scatter == 0
         each = 1 - self.error / np.where(constant, 1, self.scatter)
         each = np.where(constant, self.error == 0, each)
-        counts = self._counts(least)
+        counts, v = self._counts(least), self._output_weight(output_weight)
         if average is None:
             return np.where(counts, each, np.nan)
+        counts = counts & (v > 0)
         if not counts.any():
             few = "less than two samples" if least == 2 else "no samples"
             warn(f"R^2 score is not well-defined with {few}.", UndefinedMetricWarning)
             return math.nan
         varies = counts & ~constant
         if average == "uniform" or not varies.any():
-            return float(each[counts].mean())
-        return float(1 - self.error[varies].sum() / self.scatter[varies].sum())
+            return float(np.average(each[counts], weights=v[counts]))
+        error, scatter = (v[varies] * A[varies] for A in (self.error, self.scatter))
+        return float(1 - error.sum() / scatter.sum())
 
-    def rmse(self, average: str | None = "pooled") -> Any:
-        """Root of the mean squared error: that of all entries, or of each output."""
+    def rmse(
+        self, average: str | None = "pooled", *, output_weight: np.ndarray | None = None
+    ) -> Any:
+        """Root of the mean squared error: that of all entries, or of each output.
+
+        Parameters
+        ----------
+        average : {"pooled", "uniform"} or None
+        output_weight : array of shape (d1, ..., dp), optional
+            Weights of the outputs in sums and averages over them.
+        """
         counts, weight = self._counts(1), np.broadcast_to(self.weight, np.shape(self.error))
         each = self.unit * np.sqrt(self.error / np.where(counts, weight, np.nan))
         if average is None:
             return each
+        v = self._output_weight(output_weight)
+        counts = counts & (v > 0)
         if not counts.any():
             warn("RMSE is not well-defined with no samples.", UndefinedMetricWarning)
             return math.nan
         if average == "uniform":
-            return float(each[counts].mean())
-        return self.unit * math.sqrt(self.error[counts].sum() / weight[counts].sum())
+            return float(np.average(each[counts], weights=v[counts]))
+        error, weight = v[counts] * self.error[counts], v[counts] * weight[counts]
+        return self.unit * math.sqrt(error.sum() / weight.sum())
+
+    def _output_weight(self, output_weight: np.ndarray | None) -> np.ndarray:
+        """Weights of the outputs, of shape (d1, ..., dp), with a largest one of one."""
+        if output_weight is None:
+            return np.ones(np.shape(self.error))
+        return output_weight / output_weight.max()
 
     def _counts(self, least: int) -> np.ndarray:
         """The outputs with enough samples, of which some have weight."""

@@ -226,9 +226,9 @@ def _fit_samples(
     """A clone of the model, fitted to samples."""
     new, names = clone(model), Names(data.n_features)
     if isinstance(new, LinearRegressor):
-        options = new._options(given, data.n_features)
+        options = replace(new._options(given, data.n_features), pilot=pilot)
         data, weights = weigh_outputs(new.output_weight, data, given.labels, options.ignore_missing)
-        fit, n_dropped = fit_data(data, options, weights, mask=mask, pilot=pilot)
+        fit, n_dropped = fit_data(data, options, weights, mask=mask)
         return new._assign_fit(fit, names, n_dropped)
     if isinstance(new, KernelRegressor):
         fit = fit_samples(data, new._kernel_function(), new._options(), mask)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ..core.output_weights import check_output_weight, product_of
+
 __all__ = ["upgrade"]
 
 _RENAMED = {
@@ -15,7 +19,7 @@ _RENAMED = {
 # Fitted attributes that a search has from its final model.
 _OF_MODEL = ["tucker_", "intercept_", "solver_", "objective_", "lower_bound_", "energy_"]
 _OF_MODEL += ["spectra_", "n_iter_", "n_dropped_", "_hat", "_noise", "rank_", "labels_"]
-_OF_MODEL += ["history_", "penalty_max_"]
+_OF_MODEL += ["history_", "penalty_max_", "_output_weight"]
 # Parameters of the final model that a search has as fitted attributes.
 _CHOSEN = {"alpha": "alpha_", "penalty": "penalty_", "beta": "beta_"}
 
@@ -30,6 +34,9 @@ def upgrade(estimator: Any) -> None:
     noise = state.get("_noise")
     if isinstance(noise, dict):
         state["_noise"] = noise["root"], noise["weight"]
+    if state.get("output_weight") is not None and "tucker_" in state:
+        weights = check_output_weight(state["output_weight"], np.shape(state["intercept_"]))
+        state["_output_weight"] = product_of([v / v.mean() for v in weights])
     model = state.get("best_estimator_")
     if model is None or "tucker_" in state:
         return

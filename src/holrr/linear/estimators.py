@@ -21,7 +21,7 @@ from ..core.warn import warn
 from ..data.arrays import ignores_missing
 from ..data.labels import Labels
 from ..data.validation import Names, Samples, names_of_moments, validate
-from ..missing.fit import check_same_missing, has_missing, without_missing_slices
+from ..missing.fit import check_same_missing, has_missing, zero_for_never
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
 from .fit import (
@@ -153,17 +153,13 @@ class LinearRegressor(TensorRegressor):
         data, names, seen = check_batch(self, X, y, sample_weight)
         options, never = self._options(names, data.n_features), np.zeros((), dtype=bool)
         if options.ignore_missing and isinstance(data, Samples) and has_missing(data):
-            data, never = without_missing_slices(options.structure, data)
+            data, never = zero_for_never(data)
         if seen is not None:
             before = self._intercept
             before = before if isinstance(before, float) else to_numpy(before)
             check_same_missing(never, np.isnan(before))
         moments = add_batch(data, seen, names, options.structure.needs_response_grams)
-        fit = fit_moments(moments, options)
-        if np.any(never):
-            nan = np.where(never, np.nan, 0.0)
-            root = None if fit.rss_root is None else fit.rss_root + nan
-            fit = replace(fit, intercept=fit.intercept + nan, rss_root=root)
+        fit = fit_moments(moments, options, never=never if never.any() else None)
         return self._assign_fit(fit, names, moments=moments)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -230,8 +226,8 @@ class RLS(LinearRegressor):
         Whether NaN and masked entries of y are an error or are left out of the objective. See
         docs/missing.md.
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        As in `HOLRR`. The outputs of ridge regression are independent, so only zeros have an
-        effect.
+        As in `HOLRR`. The outputs of ridge regression are independent, so that only zeros have an
+        effect on the fit; all weights have one on `score`.
     input_rank, input_alpha, input_weight, missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
@@ -429,13 +425,14 @@ class HOLRR(LinearRegressor):
         See `RLS`.
     missing : {"raise", "ignore"}, default="raise"
         Whether NaN and masked entries of y are an error or are left out of the objective. A fit
-        with missing entries is always refined, for at most `max_iter` rounds, and has no
-        `lower_bound_`. See docs/missing.md.
+        with missing entries is always refined, for at most `max_iter` rounds. It has no
+        `lower_bound_`, unless every sample lacks the same outputs. See docs/missing.md.
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        Weights of the outputs in the error (and the penalty): one vector, or None, for each output
-        mode, or an array that is the product of such vectors. A DataArray weighs the modes that
-        are its dimensions. Zeros in an array need not be a product with ``missing="ignore"``: they
-        leave outputs out as if these had never been observed (see docs/missing.md).
+        Weights of the outputs in the error (and the penalty), and in `score`: one vector, or None,
+        for each output mode, or an array that is the product of such vectors. A DataArray weighs
+        the modes that are its dimensions. Zeros in an array need not be a product with
+        ``missing="ignore"``: they leave outputs out as if these had never been observed (see
+        docs/missing.md).
     input_rank : int, tuple, dict or None, default=None
         For inputs with modes, (n_samples, m1, ..., mq): how many directions to keep of each mode,
         as ``(r1, ..., rq)``. An int is used for every mode, and None keeps a whole mode, or all of

@@ -14,18 +14,33 @@ from typing import Any
 import numpy as np
 
 from ..core.approximate import MultilinearRank, Structure
-from ..core.checks import BadEntryError
 from ..core.fit import Fit, fit_approximation, scaled_alpha
 from ..core.input_map import InputDesign, InputMap
 from ..core.moments import CentredMoments
 from ..core.namespace import asarray_like, namespace_of, to_numpy
 from ..core.output_weights import check_output_weight, excluded_outputs, scale_outputs
-from ..core.spectral import check_moments, whiten_arrays, whiten_moments
+from ..core.spectral import (
+    Whitened,
+    check_moments,
+    spectral_from_moments,
+    spectral_from_samples,
+    whiten_arrays,
+    whiten_moments,
+)
+from ..core.tensor import is_memory_mapped
 from ..core.threads import few_threads_for
 from ..data.labels import Labels
 from ..data.unlabel import unlabel_output_weight
 from ..data.validation import Samples
-from ..missing.fit import check_no_infinity, drop_unobserved, fit_missing, has_missing
+from ..missing.completion import complete_columns
+from ..missing.fit import (
+    check_no_infinity,
+    check_not_response,
+    fit_missing,
+    has_missing,
+    warn_of_rounds,
+)
+from ..missing.known import KnownOutputs, known_outputs_of, prepare
 from ..streaming.problems import whiten_stream
 from ..streaming.stream import Stream
 from .refine import refine_inputs
@@ -48,6 +63,10 @@ class LinearOptions:
         Whether missing outputs are left out of the objective; if not, they are an error.
     inputs : InputDesign or None
         What is made of the inputs; None for the inputs as they are.
+    never : array of bool, of shape (d1, ..., dp), optional
+        Outputs that are never observed, of data that are complete otherwise and zero there.
+    pilot : pair of Structure and float, optional
+        Of a mixture of ranks: structure and penalty of the model that imputes missing outputs.
     """
 
     structure: Structure
@@ -56,6 +75,16 @@ class LinearOptions:
     solver: str = "auto"
     ignore_missing: bool = False
     inputs: InputDesign | None = None
+    never: np.ndarray | None = None
+    pilot: tuple[Structure, float] | None = None
+
+    def of_known(self, known: KnownOutputs, n_features: int, *, is_complete: bool) -> LinearOptions:
+        """The options of a fit to known outputs."""
+        fitting, pilot = known.structure(self.structure, n_features), self.pilot
+        if pilot is not None:
+            pilot = known.structure(pilot[0], n_features), pilot[1]
+        never = known.never if is_complete else None
+        return replace(self, structure=fitting, pilot=pilot, never=never)
 
 
 def fit_data(
@@ -64,7 +93,6 @@ def fit_data(
     weights: Sequence[np.ndarray] | None = None,
     *,
     mask: np.ndarray | None = None,
-    pilot: tuple[Structure, float] | None = None,
 ) -> tuple[Fit, int]:
     """Fit a model to validated data.
 
@@ -74,8 +102,8 @@ def fit_data(
     options : LinearOptions
     weights : sequence of p arrays of shape (d_i,), optional
         Weights of the outputs, see `weigh_outputs`.
-    mask, pilot
-        As in `fit_missing`: a mixture of ranks.
+    mask : array of shape (R0, ...), optional
+        Multiplies the core: a mixture of the fits of many ranks.
 
     Returns
     -------
@@ -86,45 +114,82 @@ def fit_data(
     if isinstance(data, Stream):
         return _fit_stream(data, options, mask), 0
     if options.inputs is not None:
-        return _fit_features(data, options, weights, mask=mask, pilot=pilot)
-    given, n_dropped = data if weights is None else weighted(data, weights), 0
-    if options.ignore_missing and has_missing(given):
-        some, n_dropped = drop_unobserved(given)
-        if has_missing(some):
-            try:
-                fit = fit_missing(
-                    some, options.structure, options.alpha, options.fit_intercept, mask, pilot
-                )
-            except BadEntryError:
-                check_no_infinity(given)  # its position among all samples
-                raise
-            return (fit if weights is None else fit.unweighted(weights)), n_dropped
-        given = some
-    with few_threads_for(given.work):
-        scaled = (given if type(given.X) is np.ndarray else given.to_host_if_small()).scaled()
-        problem = whiten_arrays(
-            scaled.X,
-            scaled.Y,
-            scaled.w,
-            scaled_alpha(options.alpha, scaled.x_unit),
-            solver=options.solver,
-            fit_intercept=options.fit_intercept,
-            response_grams=options.structure.needs_response_grams,
-        )
-        with few_threads_for(given.n_features**2 * math.prod(given.output_shape)):
-            found = options.structure.approximate(problem, scaled.X.shape[1], mask)
-            fit = fit_approximation(problem, found, options.fit_intercept)
-    fit = fit.rescaled(scaled.x_unit, scaled.y_unit)
+        return _fit_features(data, options, weights, mask)
+    if options.ignore_missing and has_missing(data):
+        return _fit_incomplete(data, options, weights, mask)
+    fit = _fit_complete(data if weights is None else weighted(data, weights), options, mask)
     if weights is not None:
         fit = fit.unweighted(weights)
-    return (fit if type(fit.intercept) is type(data.X) else fit.to_device_of(data.X)), n_dropped
+    return (fit if type(fit.intercept) is type(data.X) else fit.to_device_of(data.X)), 0
+
+
+def _fit_complete(data: Samples, options: LinearOptions, mask: np.ndarray | None) -> Fit:
+    """Fit a model to samples without missing outputs, apart from those that are never observed."""
+    with few_threads_for(data.work):
+        scaled = (data if type(data.X) is np.ndarray else data.to_host_if_small()).scaled()
+        alpha = scaled_alpha(options.alpha, scaled.x_unit)
+        how: dict[str, Any] = {"solver": options.solver, "fit_intercept": options.fit_intercept}
+        arrays = scaled.X, scaled.Y, scaled.w
+        if options.never is not None and mask is not None:
+            assert options.pilot is not None
+            pilot = options.pilot[0], scaled_alpha(options.pilot[1], scaled.x_unit)
+            how["solver"] = "eigh" if options.solver == "cholesky" else options.solver
+            least = min(alpha, pilot[1])
+            spectral = spectral_from_samples(*arrays, min_alpha=least, **how)
+            spectral = complete_columns(replace(spectral, never=options.never), *pilot)
+            problem = spectral.at(alpha)
+        else:
+            grams = options.structure.needs_response_grams
+            problem = whiten_arrays(*arrays, alpha, response_grams=grams, **how)
+        with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
+            fit = _fit_problem(problem, options, data.n_features, mask)
+    return fit.rescaled(scaled.x_unit, scaled.y_unit)
+
+
+def _fit_problem(
+    problem: Whitened, options: LinearOptions, n_features: int, mask: np.ndarray | None
+) -> Fit:
+    """Fit a model to a whitened problem."""
+    if options.never is not None:
+        check_not_response(options.structure)
+        problem = replace(problem, never=options.never)
+    found = options.structure.approximate(problem, n_features, mask)
+    fit = fit_approximation(problem, found, options.fit_intercept)
+    if not found.converged:
+        warn_of_rounds(options.structure, fit.n_iter)
+    return fit
+
+
+def _fit_incomplete(
+    data: Samples,
+    options: LinearOptions,
+    weights: Sequence[np.ndarray] | None,
+    mask: np.ndarray | None,
+) -> tuple[Fit, int]:
+    """Fit a model to samples with missing outputs."""
+    check_no_infinity(data)
+    some = prepare(data, weights, keep_grid=isinstance(options.structure, MultilinearRank))
+    if some.known is not None:
+        options = options.of_known(some.known, data.n_features, is_complete=some.is_complete)
+    if some.is_complete:
+        fit = _fit_complete(some.samples, options, mask)
+    else:
+        fit = fit_missing(
+            some.samples,
+            options.structure,
+            options.alpha,
+            options.fit_intercept,
+            mask,
+            options.pilot,
+        )
+    return some.expand(fit), some.n_dropped
 
 
 def _fit_features(
     data: Samples,
     options: LinearOptions,
     weights: Sequence[np.ndarray] | None,
-    **more: Any,
+    mask: np.ndarray | None,
 ) -> tuple[Fit, int]:
     """Fit a model to features of the inputs, and return the fit to the inputs themselves."""
     assert options.inputs is not None
@@ -132,12 +197,12 @@ def _fit_features(
     Y = scaled.Y if weights is None else weighted(scaled, weights).Y
     features = options.inputs.from_samples(scaled.X, Y, scaled.w, options.fit_intercept)
     inner = replace(options, inputs=None)
-    if _refines_inputs(options, more.get("mask")) and not has_missing(scaled):
+    if _refines_inputs(options, mask) and not has_missing(scaled):
         fit, features = _refine_samples(replace(scaled, Y=Y), inner, features)
         fit = fit.lifted(features).rescaled(scaled.x_unit, scaled.y_unit)
         return (fit if weights is None else fit.unweighted(weights)), 0
     mapped = replace(scaled, X=features(scaled.X))
-    fit, n_dropped = fit_data(mapped, inner, weights, **more)
+    fit, n_dropped = fit_data(mapped, inner, weights, mask=mask)
     return fit.lifted(features), n_dropped
 
 
@@ -175,8 +240,16 @@ def _refine_samples(
 
 def _fit_stream(data: Stream, options: LinearOptions, mask: np.ndarray | None) -> Fit:
     """Fit a model to data that are read in blocks."""
+    known = None
+    if options.ignore_missing:
+        data, known = known_outputs_of(
+            data, keep_grid=isinstance(options.structure, MultilinearRank)
+        )
+    if known is not None:
+        options = options.of_known(known, data.n_features, is_complete=True)
     if options.inputs is not None:
-        return fit_moments(data.moments(options.structure.needs_response_grams), options, mask)
+        fit = fit_moments(data.moments(options.structure.needs_response_grams), options, mask)
+        return fit if known is None else known.expand(fit)
     problem = whiten_stream(
         data,
         options.alpha,
@@ -184,13 +257,23 @@ def _fit_stream(data: Stream, options: LinearOptions, mask: np.ndarray | None) -
         fit_intercept=options.fit_intercept,
         response_grams=options.structure.needs_response_grams,
     )
+    if options.never is not None and is_memory_mapped(problem.Z):
+        raise ValueError(
+            f"y lacks {int(options.never.sum())} outputs in every sample, besides whole slices. "
+            f"They are completed in memory, where X'Y takes {problem.Z.nbytes / 2**20:.3g} MiB, "
+            f"more than the memory budget allows. Raise it with holrr.streaming.memory_budget."
+        )
     with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
-        found = options.structure.approximate(problem, data.n_features, mask)
-        return fit_approximation(problem, found, options.fit_intercept).rescaled(1.0, 1.0)
+        fit = _fit_problem(problem, options, data.n_features, mask).rescaled(1.0, 1.0)
+    return fit if known is None else known.expand(fit)
 
 
 def fit_moments(
-    moments: CentredMoments, options: LinearOptions, mask: np.ndarray | None = None
+    moments: CentredMoments,
+    options: LinearOptions,
+    mask: np.ndarray | None = None,
+    *,
+    never: np.ndarray | None = None,
 ) -> Fit:
     """Fit a model to moments.
 
@@ -200,33 +283,44 @@ def fit_moments(
     options : LinearOptions
     mask : array of shape (R0, ...), optional
         Multiplies the core: a mixture of the fits of many ranks.
+    never : array of bool, of shape (d1, ..., dp), optional
+        Outputs that are never observed, which are left out.
     """
+    if never is not None:
+        known = KnownOutputs.of(never, keep_grid=isinstance(options.structure, MultilinearRank))
+        options = options.of_known(known, moments.n_features, is_complete=True)
+        return known.expand(fit_moments(known.moments(moments), options, mask))
     structure = options.structure
     check_linear_moments(moments, structure, options.solver)
-
-    def solved(m: CentredMoments) -> Fit:
-        problem = whiten_moments(m, options.alpha, solver=options.solver)
-        found = structure.approximate(problem, m.n_features, mask)
-        return fit_approximation(problem, found, options.fit_intercept)
-
     with few_threads_for(moments.n_features * math.prod(moments.Sxy.shape)):
         centred = moments.centred(options.fit_intercept)
         if options.inputs is None:
-            return solved(centred).rescaled(1.0, 1.0)
+            return _fit_centred(centred, options, mask).rescaled(1.0, 1.0)
         features = options.inputs.from_moments(centred)
         if _refines_inputs(options, mask):
             assert isinstance(structure, MultilinearRank)
             fit, features = refine_inputs(
                 features,
                 lambda wanted: wanted.moments(centred),
-                lambda wanted: solved(wanted.moments(centred)),
+                lambda wanted: _fit_centred(wanted.moments(centred), options, None),
                 options.alpha,
                 max_iter=structure.max_iter,
                 tol=structure.tol,
             )
         else:
-            fit = solved(features.moments(centred))
+            fit = _fit_centred(features.moments(centred), options, mask)
         return fit.lifted(features).rescaled(1.0, 1.0)
+
+
+def _fit_centred(m: CentredMoments, options: LinearOptions, mask: np.ndarray | None) -> Fit:
+    """Fit a model to moments about the centres of the fit."""
+    if options.never is not None and mask is not None:
+        assert options.pilot is not None
+        spectral = replace(spectral_from_moments(m), never=options.never)
+        problem = complete_columns(spectral, *options.pilot).at(options.alpha)
+    else:
+        problem = whiten_moments(m, options.alpha, solver=options.solver)
+    return _fit_problem(problem, options, m.n_features, mask)
 
 
 def check_linear_moments(moments: CentredMoments, structure: Structure, solver: str) -> None:

@@ -14,6 +14,7 @@ from sklearn.metrics import make_scorer
 
 from ..core.checks import check_finite
 from ..core.namespace import row_blocks, to_numpy
+from ..core.output_weights import weight_of_outputs
 from ..data.arrays import (
     check_kind,
     check_outputs,
@@ -27,7 +28,7 @@ from ..data.arrays import (
 from ..data.labels import Labels, check_rows, row_index
 from ..data.relabel import relabel
 from ..data.scores import Errors, errors_between
-from ..data.unlabel import unlabel_outputs, unlabel_weights
+from ..data.unlabel import unlabel_output_weight, unlabel_outputs, unlabel_weights
 
 __all__ = ["check_choice", "compare", "labelled", "open_all", "r2", "rmse", "rows_of", "scorers"]
 __all__ += ["skill", "skill_of"]
@@ -41,6 +42,7 @@ def r2(
     y_pred: Any,
     *,
     sample_weight: Any = None,
+    output_weight: Any = None,
     average: str | None = "pooled",
     missing: str = "skip",
     sample_dim: str | None = None,
@@ -53,6 +55,10 @@ def r2(
         Outputs of any order p >= 0, flat ones included: arrays, tables, objects of xarray, whose
         dimensions are put in order by name, arrays on disk or of Dask, which are read in blocks.
     sample_weight : array of shape (n_samples,), optional
+    output_weight : array of shape (d1, ..., dp), or list of p arrays of shape (d_i,), optional
+        Weights of the outputs in sums and averages over them; they have no part in the R2 of each
+        output. With the `output_weight` of a model, the pooled R2 is what its `score` returns. In a
+        list, None stands for ones; weights of xarray are put in order by name.
     average : {"pooled", "uniform"} or None, default="pooled"
         "pooled" divides the squared error of all outputs by their variance, so that an output
         counts as much as it varies: scikit-learn's ``multioutput="variance_weighted"``, and what
@@ -85,7 +91,8 @@ def r2(
     """
     options = sample_weight, average, missing, sample_dim
     (errors,), labels = compare(y_true, [y_pred], *options)
-    return labelled(labels, errors.r2(average), "r2")
+    v = _output_weight(output_weight, errors, labels)
+    return labelled(labels, errors.r2(average, output_weight=v), "r2")
 
 
 def rmse(
@@ -93,6 +100,7 @@ def rmse(
     y_pred: Any,
     *,
     sample_weight: Any = None,
+    output_weight: Any = None,
     average: str | None = "pooled",
     missing: str = "skip",
     sample_dim: str | None = None,
@@ -101,7 +109,7 @@ def rmse(
 
     Parameters
     ----------
-    y_true, y_pred, sample_weight, missing, sample_dim
+    y_true, y_pred, sample_weight, output_weight, missing, sample_dim
         As in `r2`.
     average : {"pooled", "uniform"} or None, default="pooled"
         "pooled" is the root of the mean over all entries, "uniform" the mean of the RMSE of all
@@ -119,7 +127,8 @@ def rmse(
     """
     options = sample_weight, average, missing, sample_dim
     (errors,), labels = compare(y_true, [y_pred], *options)
-    return labelled(labels, errors.rmse(average), "rmse")
+    v = _output_weight(output_weight, errors, labels)
+    return labelled(labels, errors.rmse(average, output_weight=v), "rmse")
 
 
 def skill(
@@ -128,6 +137,7 @@ def skill(
     reference: Any = None,
     *,
     sample_weight: Any = None,
+    output_weight: Any = None,
     average: str | None = "pooled",
     missing: str = "skip",
     sample_dim: str | None = None,
@@ -138,7 +148,7 @@ def skill(
 
     Parameters
     ----------
-    y_true, y_pred, sample_weight, missing, sample_dim
+    y_true, y_pred, sample_weight, output_weight, missing, sample_dim
         As in `r2`.
     reference : array of shape (n_samples, d1, ..., dp) or (d1, ..., dp), optional
         Another forecast, or what it says of every sample: the mean of the training data, say. By
@@ -162,7 +172,8 @@ def skill(
     forecasts = [y_pred] if reference is None else [y_pred, reference]
     options = sample_weight, average, missing, sample_dim
     errors, labels = compare(y_true, forecasts, *options)
-    return labelled(labels, skill_of(errors, average), "skill")
+    v = _output_weight(output_weight, errors[0], labels)
+    return labelled(labels, skill_of(errors, average, v), "skill")
 
 
 #: For ``scoring=`` of `cross_validate`, `GridSearchCV` and the like: one of them, or all at once.
@@ -177,11 +188,21 @@ scorers: dict[str, Any] = {
 # ---------------------------------------------------------------- in blocks
 
 
-def skill_of(errors: Sequence[Errors], average: str | None = None) -> Any:
+def skill_of(
+    errors: Sequence[Errors], average: str | None = None, output_weight: np.ndarray | None = None
+) -> Any:
     """Skill from the errors of predictions and of their reference, or of the mean."""
     if len(errors) == 1:
-        return errors[0].r2(average)
-    return replace(errors[0], scatter=errors[1].error).r2(average, least=1)
+        return errors[0].r2(average, output_weight=output_weight)
+    against = replace(errors[0], scatter=errors[1].error)
+    return against.r2(average, output_weight=output_weight, least=1)
+
+
+def _output_weight(output_weight: Any, errors: Errors, labels: Labels | None) -> np.ndarray | None:
+    """The weight of every output, (d1, ..., dp), in the order of the outputs."""
+    if output_weight is None:
+        return None
+    return weight_of_outputs(unlabel_output_weight(output_weight, labels), errors.error.shape)
 
 
 def compare(

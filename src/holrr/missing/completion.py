@@ -5,22 +5,17 @@ The objective counts observed entries only,
     f(W, b) = sum over observed w (y - b - <x, W>)^2 + alpha ||W||^2 .
 
 Imputing the missing entries by the predictions of a fit gives the objective of complete outputs,
-which lies above `f` and touches it at that fit (majorisation). So imputing and refitting in turn
+which lies above `f` and touches it at that fit. So imputing and refitting in turn (`majorise`)
 never increases `f` where the refit does not increase the objective that it is given: exact
 approximations do not, nor do alternating least squares that start from the current bases
-(`complete`). The plain iteration is slow where much is missing. It is extrapolated (Anderson), and
-an extrapolation that would increase `f` is replaced by the plain step.
+(`complete`).
+
+The penalty is that of the outputs that are observed in some sample. An output that never is has no
+part in `f`: its column of the whitened tensor Z is imputed by that of the fit itself, so that it
+draws nothing towards it. The rounds start from a completion of these columns.
 
 Ridge regression has no constraint that couples its outputs, and its solution is direct: one problem
 for each pattern of missing entries (`complete_ridge`).
-
-References
-----------
-D. G. Anderson (1965). Iterative procedures for nonlinear integral equations. Journal of the ACM
-12(4), 547-560.
-
-K. Lange, D. R. Hunter, I. Yang (2000). Optimization transfer using surrogate objective functions.
-Journal of Computational and Graphical Statistics 9(1), 1-20.
 """
 
 from __future__ import annotations
@@ -33,18 +28,18 @@ from typing import Any
 import numpy as np
 
 from ..core.approximate import Approximation, FullRank, MatrixRank, MultilinearRank, Structure
+from ..core.majorise import majorise
 from ..core.namespace import cholesky, solve_triangular
 from ..core.spectral import Spectral, Whitened, whiten_arrays
 from ..core.tensor import Tucker
 from .observed import Observed
 
-__all__ = ["Completion", "complete", "complete_ridge", "complete_structure"]
+__all__ = ["Completion", "complete", "complete_columns", "complete_ridge", "complete_structure"]
+__all__ += ["impute_columns"]
 
 # Rounds, and when they end, of low-rank regression with missing outputs.
 _MATRIX_ROUNDS: dict[str, Any] = {"max_iter": 500, "tol": 1e-7}
 
-# Rounds that an extrapolation looks back on.
-_MEMORY = 4
 # Smallest 1 / condition number of normal equations that are solved as they are.
 _WELL_CONDITIONED = 1e-5
 # Rounding of the objective, as a share of the outputs' sum of squares.
@@ -66,6 +61,9 @@ class Completion:
         Over observed entries.
     imputed : callable
         Gives the problem of the imputed outputs for all penalties.
+    objective_of : callable
+        From a tensor near the Z of the imputed outputs at some penalty, and that penalty, to its
+        objective over observed entries.
     n_iter : int
         Number of rounds.
     converged : bool
@@ -75,6 +73,7 @@ class Completion:
     found: Approximation
     objective: float
     imputed: Callable[[], Spectral]
+    objective_of: Callable[[Approximation, float], float]
     n_iter: int = 1
     converged: bool = True
 
@@ -86,8 +85,10 @@ class _Round:
     found: Approximation
     mean: np.ndarray  # row of the intercept, if there is one, (k - r, D)
     objective: float
-    imputed: np.ndarray  # products, (k, D), of the outputs imputed by this fit
-    norm: float  # squared norm of the imputed values
+    # Products, (k, D), of the outputs imputed by this fit; of outputs that are never observed the
+    # columns of Z that have this fit.
+    imputed: np.ndarray
+    norm: float  # squared norm of the imputed values of outputs that are observed
 
 
 def complete_structure(
@@ -123,13 +124,27 @@ def complete_structure(
     is_full = all(not isinstance(R, float) and R >= d for R, d in zip(rank, full, strict=True))
     if is_full or any(isinstance(R, float) for R in rank):
         ridge = complete_ridge(observed, alpha)
-        found = structure.approximate(ridge.problem, n_features)
         if is_full:
-            return replace(ridge, found=found)
-        rank = found.tucker.rank
+            return replace(ridge, found=structure.approximate(ridge.problem, n_features))
+        rank = structure.approximate(_with_never(ridge.problem, observed), n_features).tucker.rank
     ranks = tuple(int(R) for R in rank)
-    fixed = replace(structure, rank=ranks if isinstance(structure, MultilinearRank) else ranks[0])
-    return complete(observed, alpha, fixed.update, **rounds)
+    if isinstance(structure, MatrixRank):
+        return complete(observed, alpha, replace(structure, rank=ranks[0]).update, **rounds)
+    fixed = replace(structure, rank=ranks)
+    start = None
+    if observed.never.any():  # means would stay there
+        problem = _with_never(observed.spectral(scale=1.0).at(alpha), observed)
+        V = fixed.approximate(problem, n_features).tucker.to_dense().reshape(r, -1)
+        start = observed.A.copy()
+        start[:r, observed.never] = V[:, observed.never]
+    return complete(observed, alpha, fixed.update, start=start, **rounds)
+
+
+def _with_never(problem: Whitened, observed: Observed) -> Whitened:
+    """The problem with the outputs that are never observed, where there are some."""
+    if not observed.never.any():
+        return problem
+    return replace(problem, never=observed.never.reshape(observed.shape))
 
 
 def complete(
@@ -137,6 +152,7 @@ def complete(
     alpha: float,
     update: Callable[[Whitened, Approximation | None], Approximation],
     *,
+    start: np.ndarray | None = None,
     max_iter: int = 100,
     tol: float = 1e-6,
     report: Callable[[int, float], object] = lambda n_iter, objective: None,
@@ -150,62 +166,23 @@ def complete(
     update : callable
         Approximates a whitened problem, given the approximation of the round before. The new one
         must be no farther from Z than the bases of that one allow.
-    max_iter : int
-        Largest number of rounds.
-    tol : float
-        Stop when imputing again changes the outputs, squared, by no more than this share of the
-        objective: about what a further round could gain.
-    report : callable, optional
-        Called after each round with its number and the objective so far.
+    start : array of shape (k, D), optional
+        What is imputed at first: products of outputs, or columns of Z for outputs that are never
+        observed. By default means, and zeros.
+    max_iter, tol, report
+        As in `majorise`.
     """
     rounds = _Rounds(observed, alpha, update)
-    slack, seen = _ROUNDING * observed.yy, ~observed.never
-    path, guess, best = _Path(), observed.A, None
-    for n_iter in range(1, max_iter + 1):
-        new = rounds.fit(guess, best)
-        converged = False
-        if best is None or new.objective <= best.objective + slack:
-            change = float(np.sum((new.imputed - guess)[:, seen] ** 2))
-            converged = change <= tol * max(new.objective, slack)
-            guess, best = path.extrapolate(guess, new.imputed), new
-        elif guess is best.imputed:  # a plain step, which only rounding can spoil
-            converged = True
-        else:
-            path.forget()
-            guess = best.imputed
-        report(n_iter, best.objective * observed.scale * observed.scale)
-        if converged:
-            break
-    assert best is not None
+    unit = observed.scale * observed.scale
+    best, n_iter, converged = majorise(
+        rounds.fit,
+        observed.A if start is None else start,
+        max_iter=max_iter,
+        tol=tol,
+        slack=_ROUNDING * observed.yy,
+        report=lambda n_iter, objective: report(n_iter, objective * unit),
+    )
     return rounds.completion(best, n_iter, converged)
-
-
-class _Path:
-    """The rounds so far, and where they lead to: Anderson's extrapolation."""
-
-    def __init__(self) -> None:
-        self.imputed: list[np.ndarray] = []
-        self.changes: list[np.ndarray] = []
-
-    def forget(self) -> None:
-        """Keep the last round only."""
-        del self.imputed[:-1], self.changes[:-1]
-
-    def extrapolate(self, before: np.ndarray, imputed: np.ndarray) -> np.ndarray:
-        """The affine combination of the last imputations whose changes cancel best."""
-        self.imputed = [*self.imputed[-_MEMORY:], imputed]
-        self.changes = [*self.changes[-_MEMORY:], imputed - before]
-        last = self.changes[-1]
-        steps = [change - last for change in self.changes[:-1]]
-        gram = np.array([[np.vdot(a, b) for b in steps] for a in steps])
-        if not steps or not np.trace(gram) > 0:
-            return imputed
-        gram += 1e-12 * np.trace(gram) * np.eye(len(steps))
-        weights = np.linalg.solve(gram, [-np.vdot(a, last) for a in steps])
-        guess = imputed.copy()
-        for weight, other in zip(weights, self.imputed[:-1], strict=True):
-            guess += weight * (other - imputed)
-        return guess
 
 
 class _Rounds:
@@ -216,23 +193,55 @@ class _Rounds:
         self.s = observed.samples.s
         self.root = np.hypot(self.s, math.sqrt(alpha))
 
-    def fit(self, products: np.ndarray, before: _Round | None) -> _Round:
-        """Refit to imputed outputs, given by their products, and impute again."""
-        A, r = self.observed.A, self.s.size
-        norm = 0.0 if before is None else before.norm
-        problem = self.observed.spectral(products, norm, scale=1.0).at(self.alpha)
+    def fit(self, imputed: np.ndarray, before: _Round | None) -> _Round:
+        """Refit to imputed outputs, and impute again."""
+        problem = self.spectral(imputed, 0.0 if before is None else before.norm).at(self.alpha)
         found = self.update(problem, None if before is None else before.found)
-        U, K = self._coordinates(found.tucker, products[r:])
+        return self.evaluate(found, imputed[self.s.size :])
+
+    def evaluate(self, found: Approximation, mean: np.ndarray) -> _Round:
+        """The objective over observed entries of a fit, and what it imputes.
+
+        Parameters
+        ----------
+        found : Approximation
+        mean : array of shape (k - r, D)
+            Row of the intercept, if there is one.
+        """
+        A, r, never = self.observed.A, self.s.size, self.observed.never
+        U, K = self._coordinates(found.tucker, mean)
         C, S = U @ K, self.observed.missing_products(U, K)
         norm = float(np.vdot(C, S))  # of predictions at missing entries; that of all is <C, C>
         error = self.observed.yy - 2 * np.vdot(A, C) + np.vdot(C, C) - norm
-        penalty = self.alpha * np.sum((C[:r] / self.s[:, None]) ** 2)
-        return _Round(found, products[r:], max(float(error + penalty), 0.0), A + S, norm)
+        W, imputed = C[:r] / self.s[:, None], A + S
+        if never.any():
+            W[:, never] = 0.0  # no penalty on what has no part in the objective
+            imputed[:r, never] = (self.root / self.s)[:, None] * C[:r, never]
+            norm -= float(np.sum(C[:, never] ** 2))
+        objective = max(float(error + self.alpha * np.sum(W**2)), 0.0)
+        return _Round(found, mean, objective, imputed, norm)
+
+    def spectral(self, imputed: np.ndarray, norm: float, *, scale: float | None = 1.0) -> Spectral:
+        """The problem of imputed outputs, for all penalties at once.
+
+        Parameters
+        ----------
+        imputed : array of shape (k, D)
+            As in `_Round`.
+        norm, scale
+            As in `Observed.spectral`.
+        """
+        r, never = self.s.size, self.observed.never
+        if never.any():
+            imputed = imputed.copy()
+            imputed[:r, never] *= (self.root / self.s)[:, None]
+            norm += float(np.sum(imputed[:r, never] ** 2))
+        return self.observed.spectral(imputed, norm, scale=scale)
 
     def completion(self, best: _Round, n_iter: int, converged: bool) -> Completion:
         """The result, with the problem of the last imputation."""
         scale, V = self.observed.scale, best.found.tucker
-        problem = self.observed.spectral(best.imputed, best.norm, scale=1.0).at(self.alpha)
+        problem = self.spectral(best.imputed, best.norm).at(self.alpha)
         error = float(np.sum((problem.Z - V.to_dense()) ** 2))
         problem = replace(
             problem,
@@ -248,9 +257,21 @@ class _Rounds:
             # A bound on the majorising objective is no bound on this one.
             tails=(math.nan,) * V.core.ndim,
         )
-        imputed = lambda: self.observed.spectral(best.imputed, best.norm)  # noqa: E731
+        imputed = lambda: self.spectral(best.imputed, best.norm, scale=None)  # noqa: E731
+        other = self.other_objective(best.imputed[self.s.size :])
         objective = best.objective * scale * scale
-        return Completion(problem, found, objective, imputed, n_iter, converged)
+        return Completion(problem, found, objective, imputed, other, n_iter, converged)
+
+    def other_objective(self, mean: np.ndarray) -> Callable[[Approximation, float], float]:
+        """Objectives of other fits to outputs with the same imputed means, at any penalty."""
+        observed, scale = self.observed, self.observed.scale
+
+        def objective_of(found: Approximation, alpha: float) -> float:
+            V = found.tucker
+            found = replace(found, tucker=Tucker(V.core / scale, V.factors))
+            return _Rounds(observed, alpha).evaluate(found, mean).objective * scale * scale
+
+        return objective_of
 
     def _coordinates(self, V: Tucker, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``U, K`` such that the predictions are ``E U K``."""
@@ -295,11 +316,18 @@ def complete_ridge(observed: Observed, alpha: float) -> Completion:
         mean_y=observed.mean(C[r:]),
     )
 
+    def products() -> np.ndarray:
+        return observed.missing_products(np.eye(len(C)), C)
+
     def imputed() -> Spectral:
-        S = observed.missing_products(np.eye(len(C)), C)
+        S = products()
         return observed.spectral(observed.A + S, float(np.vdot(C, S)))
 
-    return Completion(problem, FullRank().approximate(problem, len(C)), objective, imputed)
+    def objective_of(found: Approximation, alpha: float) -> float:
+        return rounds.other_objective((observed.A + products())[r:])(found, alpha)
+
+    found = FullRank().approximate(problem, len(C))
+    return Completion(problem, found, objective, imputed, objective_of)
 
 
 def _patterns(missing: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -338,3 +366,39 @@ def _ridge(rounds: _Rounds, missing: np.ndarray, outputs: np.ndarray) -> np.ndar
     mean = problem.mean_y - problem.mean_x @ coef - observed.offset[outputs] / observed.scale
     row = math.sqrt(samples.weight) * mean
     return np.vstack([samples.s[:, None] * coef, row[None, :][: k - r]])
+
+
+# ---------------------------------------------------------------- outputs that are never observed
+
+
+def complete_columns(problem: Spectral, structure: Structure, alpha: float) -> Spectral:
+    """A problem with the columns that a fit at some penalty puts where outputs are not known.
+
+    Parameters
+    ----------
+    problem : Spectral
+        With `never`. Its columns there are where the fit starts from.
+    structure : Structure
+        Of the fit.
+    alpha : float
+    """
+    found = structure.approximate(problem.at(alpha), problem.basis.shape[0])
+    return impute_columns(problem, found.tucker, alpha)
+
+
+def impute_columns(problem: Spectral, V: Tucker, alpha: float) -> Spectral:
+    """The problem of outputs whose ridge fit at a penalty is `V` where they are never observed.
+
+    Parameters
+    ----------
+    problem : Spectral
+        With `never`.
+    V : Tucker
+        Near the Z of this penalty.
+    alpha : float
+    """
+    assert problem.never is not None
+    T = problem.T.copy()
+    columns = V.to_dense()[:, problem.never]
+    T[:, problem.never] = (problem.root(alpha) / problem.s)[:, None] * columns
+    return replace(problem, T=T)

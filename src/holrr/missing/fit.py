@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,8 @@ from ..data.validation import Samples
 from .completion import Completion, complete_structure
 from .observed import Observed, SampleBasis, has_observation
 
-__all__ = ["check_no_infinity", "check_same_missing", "drop_unobserved", "fit_missing"]
-__all__ += ["has_missing", "without_missing_slices"]
+__all__ = ["check_no_infinity", "check_not_response", "check_same_missing", "drop_unobserved"]
+__all__ += ["fit_missing", "has_missing", "warn_of_rounds", "zero_for_never"]
 
 _BLOCK = 2**22  # bytes of outputs that are examined together
 
@@ -98,20 +97,40 @@ def fit_missing(
     penalty = scaled_alpha(penalty, data.x_unit)
     found = complete_samples(data, imputing, penalty, fit_intercept)
     if not found.converged:
-        rounds = "max_iter or tol, " if isinstance(structure, MultilinearRank) else ""
-        warn(
-            f"The fit to the observed entries of y did not converge in {found.n_iter} rounds: its "
-            f"predictions for missing entries may still change. Increase {rounds}alpha, or lower "
-            f"the rank.",
-            ConvergenceWarning,
-        )
+        warn_of_rounds(structure, found.n_iter)
     fit = fit_approximation(found.problem, found.found, fit_intercept)
     if mask is not None:
-        problem = found.imputed().at(scaled_alpha(alpha, data.x_unit))
+        penalty = scaled_alpha(alpha, data.x_unit)
+        problem = found.imputed().at(penalty)
         mixed = structure.approximate(problem, data.n_features, mask)
-        masked = fit_approximation(problem, mixed, fit_intercept)
-        fit = replace(masked, lower_bound=math.nan, rss_root=fit.rss_root, weight=fit.weight)
+        fit = replace(
+            fit_approximation(problem, mixed, fit_intercept),
+            objective=found.objective_of(mixed, penalty),
+            lower_bound=math.nan,
+            rss_root=fit.rss_root,
+            weight=fit.weight,
+        )
     return replace(fit, n_iter=found.n_iter).rescaled(data.x_unit, data.y_unit)
+
+
+def warn_of_rounds(structure: Structure, n_iter: int) -> None:
+    """Warn that the rounds of a fit ended before it had converged."""
+    rounds = "max_iter or tol, " if isinstance(structure, MultilinearRank) else ""
+    warn(
+        f"The fit to the observed entries of y did not converge in {n_iter} rounds: its "
+        f"predictions for missing entries may still change. Increase {rounds}alpha, or lower "
+        f"the rank.",
+        ConvergenceWarning,
+    )
+
+
+def check_not_response(structure: Structure) -> None:
+    """Raise where the subspaces of the outputs themselves are needed, and outputs are missing."""
+    if structure.needs_response_grams:
+        raise ValueError(
+            "subspaces='response' needs complete outputs, and entries of y are missing; use "
+            "subspaces='fitted'."
+        )
 
 
 def complete_samples(
@@ -141,24 +160,11 @@ def _with_observed_residuals(found: Completion, data: Samples) -> Whitened:
 # ---------------------------------------------------------------- batches
 
 
-def without_missing_slices(structure: Structure, given: Samples) -> tuple[Samples, np.ndarray]:
-    """Samples with zeros for outputs that none of them has, and which these are, (d1, ...).
-
-    Zeros change nothing where outputs are independent given the latent inputs. A low multilinear
-    rank couples them: then only whole slices of zeros change nothing.
-    """
+def zero_for_never(given: Samples) -> tuple[Samples, np.ndarray]:
+    """Samples with zeros for outputs that none of them has, and which these are, (d1, ...)."""
     data = drop_unobserved(given)[0]
     never = np.isnan(data.Y).all(axis=0)
-    modes = [np.arange(never.ndim) != mode for mode in range(never.ndim)]
-    some = [(~never).any(axis=tuple(np.flatnonzero(other))) for other in modes]
-    slices = ~reduce(np.multiply.outer, some, np.True_)
-    if isinstance(structure, MultilinearRank) and (slices != never).any():
-        where = tuple(int(i) for i in np.argwhere(slices != never)[0])
-        raise ValueError(
-            f"y of this batch has no entry of output {where}, but others of the same slices. "
-            f"Batches may lack whole slices only; load all samples and call fit."
-        )
-    Y = np.where(never, 0.0, data.Y)
+    Y = np.where(never, np.zeros((), data.Y.dtype), data.Y)
     try:
         check_finite(Y, "y")
     except BadEntryError as error:  # its position among all samples of the batch

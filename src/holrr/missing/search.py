@@ -7,6 +7,12 @@ every fold and imputes the missing ones, and the next surface is that of these o
 comes with its exact held-out error. When a choice recurs, or after a few rounds, the fitted model
 of least exact error is taken.
 
+Outputs that are never observed have no means, and zeros in their place raise the multilinear ranks.
+So these outputs are completed first, by models whose ranks grow from one as long as the error falls
+(`_grow`). At the end the choice is compared with exact fits of lower ranks (`_lower_ranks`). Where
+nothing else is missing, all of this needs the problems of the folds only (`search_never`), which
+may come from samples or from moments.
+
 Ridge regression needs no rounds: its errors are exact for every penalty.
 """
 
@@ -15,11 +21,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import product
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ..core.approximate import Structure
+from ..core.approximate import Approximation, Structure
 from ..core.fit import Fit, lift, scaled_alpha
 from ..core.spectral import Spectral, Whitened
 from ..core.tensor import Tucker
@@ -50,16 +57,20 @@ from ..model_selection.search import (
 from ..model_selection.stack import Stack
 from ..model_selection.surface import HeldOut
 from ..progress import Progress, progress
-from .completion import Completion, complete_ridge, complete_structure
+from .completion import Completion, complete_ridge, complete_structure, impute_columns
 from .fit import drop_unobserved
 from .observed import Observed, SampleBasis
 
-__all__ = ["ImputedSamples", "mean_over", "search_missing"]
+__all__ = ["ImputedSamples", "mean_over", "never_folds", "search_missing", "search_never"]
 
 Index = tuple[int, ...]
+_Key = TypeVar("_Key")
 
-# Largest number of models that are fitted to every fold.
-_ROUNDS = 4
+# Largest number of models that are fitted to every fold, and of those that complete outputs which
+# are never observed.
+_ROUNDS, _GROWTHS = 4, 12
+# Largest number of times that a rank is lowered at the end, where outputs are never observed.
+_DESCENTS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +91,7 @@ class ObservedHeldOut(HeldOut):
     C, B, yy, weight
         As in `HeldOut`, of imputed outputs.
     n_observed : float
-        Sum of the weights of the observed entries.
+        Sum of the weights of the observed entries, of samples times outputs.
     """
 
     n_observed: float
@@ -102,12 +113,15 @@ class ImputedSamples:
     fit_intercept : bool
     imputations : tuple of Imputation
         One for each fold.
+    output_weight : array of shape (d1, ..., dp), or None
+        Weights of outputs whose roots the outputs were multiplied by.
     """
 
     data: Samples
     splits: Sequence[Split]
     fit_intercept: bool = True
     imputations: tuple[Imputation, ...] = ()
+    output_weight: np.ndarray | None = None
 
     def folds(self) -> Folds:
         """The folds of the imputed outputs, with held-out errors over observed entries."""
@@ -142,7 +156,7 @@ class ImputedSamples:
         Xc, seen, w = self._held_out(test, found)
         Y = np.where(seen, test.Y, found.predict(Xc))
         held = HeldOut.from_features(Xc @ found.problem.basis, Y, found.problem.mean_y, test.w)
-        size = float(w @ seen.reshape(len(seen), -1).sum(axis=1))
+        size = float(w @ _weighted_counts(seen, self.output_weight))
         if not size > 0:
             raise ValueError(
                 f"The test side of split {fold} of cv has no observed entry of y, or none of an "
@@ -168,7 +182,8 @@ class ImputedSamples:
         """Held-out error of predictions, over observed entries."""
         test = self.data.rows(self.splits[fold][1])
         Xc, seen, w = self._held_out(test, imputation)
-        return mean_over(seen, np.square(test.Y - imputation.predict(Xc)), w)
+        squares = np.square(test.Y - imputation.predict(Xc))
+        return mean_over(seen, squares, w, self.output_weight)
 
     def _held_out(
         self, test: Samples, found: Imputation
@@ -211,10 +226,159 @@ def _predictor(problem: Whitened, V: Tucker) -> Callable[[np.ndarray], np.ndarra
     return lambda Xc: coef.map_input(Xc) + mean
 
 
-def mean_over(seen: np.ndarray, A: np.ndarray, w: np.ndarray) -> float:
-    """Weighted mean of the entries of `A`, of shape (n_samples, d1, ..., dp), that are seen."""
-    total, count = (B.reshape(len(B), -1).sum(axis=1) for B in (np.where(seen, A, 0.0), seen))
-    return float(w @ total / (w @ count))
+def mean_over(
+    seen: np.ndarray, A: np.ndarray, w: np.ndarray, output_weight: np.ndarray | None = None
+) -> float:
+    """Weighted mean of the entries of `A`, of shape (n_samples, d1, ..., dp), that are seen.
+
+    The entries have the weights of their outputs in them already.
+    """
+    total = np.where(seen, A, 0.0).reshape(len(A), -1).sum(axis=1)
+    return float(w @ total / (w @ _weighted_counts(seen, output_weight)))
+
+
+def _weighted_counts(seen: np.ndarray, output_weight: np.ndarray | None) -> np.ndarray:
+    """The number of outputs of each sample that are seen, or the sum of their weights."""
+    flat = seen.reshape(len(seen), -1)
+    return flat.sum(axis=1) if output_weight is None else flat @ output_weight.ravel()
+
+
+# ---------------------------------------------------------------- outputs that are never observed
+
+Pair = tuple[Spectral, ObservedHeldOut]
+
+
+def never_folds(folds: Folds, never: np.ndarray) -> Folds:
+    """Folds of data that are complete but for outputs that are never observed, and zero there.
+
+    Parameters
+    ----------
+    folds : Folds
+    never : array of bool, of shape (d1, ..., dp)
+    """
+    n_known = never.size - int(never.sum())
+
+    def problem(fold: int, candidate: int, min_alpha: float) -> Pair:
+        found, held = folds.problem(fold, candidate, min_alpha)
+        size = held.weight * n_known
+        seen = ObservedHeldOut(held.C, held.B, held.yy, held.weight, size)
+        return replace(found, never=never), seen
+
+    def residuals(fold: int, candidate: int, fit: Fit) -> Any:
+        fit = replace(fit, intercept=np.where(never, np.nan, fit.intercept))
+        return folds.residuals(fold, candidate, fit)
+
+    return replace(folds, problem=problem, residuals=residuals, full_problem=_refuse_criteria)
+
+
+def _impute_pair(pair: Pair, V: Tucker, alpha: float) -> Pair:
+    """Training problem and held-out data with the outputs of a fit where they are never observed.
+
+    Parameters
+    ----------
+    pair : Spectral and ObservedHeldOut
+        Without imputed held-out outputs.
+    V : Tucker
+        Near the Z of this penalty.
+    alpha : float
+    """
+    problem, held = pair
+    if problem.never is None:
+        return pair
+    W = V.to_dense()[:, problem.never] / problem.root(alpha)[:, None]
+    B = held.B.copy()
+    B[:, problem.never] = held.C @ W
+    yy = held.yy + float(np.vdot(W, B[:, problem.never]))
+    return impute_columns(problem, V, alpha), replace(held, B=B, yy=yy)
+
+
+def _known_error(pair: Pair, V: Tucker, alpha: float) -> float:
+    """Held-out error over the outputs that are known."""
+    problem, held = pair
+    known = ... if problem.never is None else ~problem.never
+    W = V.to_dense()[:, known].reshape(len(problem.s), -1) / problem.root(alpha)[:, None]
+    B = held.B[:, known].reshape(W.shape)
+    return max(held.yy - 2 * float(np.vdot(W, B)) + float(np.vdot(W, held.C @ W)), 0.0) / held.size
+
+
+# ---------------------------------------------------------------- folds with missing outputs
+
+
+@dataclass(frozen=True, eq=False)
+class _Incomplete:
+    """What a search needs of folds with missing outputs.
+
+    Parameters
+    ----------
+    start : Folds
+        With missing outputs imputed by means; problems have `never`.
+    fit : callable
+        ``fit(fold, structure, alpha)`` fits to the observed entries of a fold, and gives the exact
+        held-out error and what it imputes.
+    impute : callable
+        The folds with imputed outputs, from what a model imputes in each.
+    error : callable
+        ``error(fold, imputed, found, alpha)``: the exact held-out error of an approximation of the
+        problem of imputed outputs.
+    exact_start : bool
+        Whether only outputs that are never observed are missing, so that `_grow` gives exact fits.
+    """
+
+    start: Folds
+    fit: Callable[[int, Structure, float], tuple[float, Any]]
+    impute: Callable[[Sequence[Any]], Folds]
+    error: Callable[[int, Any, Approximation, float], float]
+    exact_start: bool
+
+
+def _incomplete_samples(start: ImputedSamples) -> _Incomplete:
+    """Those of samples in memory, of which any entries are missing."""
+    n_features = start.data.n_features
+
+    def fit(fold: int, structure: Structure, alpha: float) -> tuple[float, Imputation]:
+        found = complete_structure(start.observed(fold), alpha, structure, n_features)
+        imputed = _imputed_by(found)
+        return start.error(fold, imputed), imputed
+
+    def error(fold: int, imputed: Imputation, found: Approximation, alpha: float) -> float:
+        predict = _predictor(imputed.problem.at(alpha), found.tucker)
+        return start.error(fold, replace(imputed, predict=predict))
+
+    def problem(fold: int, candidate: int, min_alpha: float) -> Pair:
+        problem, held = start.folds().problem(fold, candidate, min_alpha)
+        never = start.imputations[fold].never
+        return replace(problem, never=never if never.any() else None), held
+
+    return _Incomplete(
+        start=replace(start.folds(), problem=problem),
+        fit=fit,
+        impute=lambda found: replace(start, imputations=tuple(found)).folds(),
+        error=error,
+        exact_start=False,
+    )
+
+
+def _incomplete_outputs(start: Folds) -> _Incomplete:
+    """Those of folds that lack outputs in every sample (`never_folds`)."""
+
+    problems = Problems(start)
+
+    def fit(fold: int, structure: Structure, alpha: float) -> tuple[float, Pair]:
+        pair: Any = problems(fold, 0, 0.0)
+        found = structure.approximate(pair[0].at(alpha), start.shape[0]).tucker
+        return _known_error(pair, found, alpha), _impute_pair(pair, found, alpha)
+
+    def error(fold: int, imputed: Pair, found: Approximation, alpha: float) -> float:
+        pair: Any = problems(fold, 0, 0.0)
+        return _known_error(pair, found.tucker, alpha)
+
+    return _Incomplete(
+        start=start,
+        fit=fit,
+        impute=lambda found: replace(start, problem=lambda fold, *args: found[fold]),
+        error=error,
+        exact_start=True,
+    )
 
 
 # ---------------------------------------------------------------- the search
@@ -225,14 +389,14 @@ class _Visit:
     """One model, fitted to the observed entries of every fold."""
 
     errors: np.ndarray  # (n_folds,): exact, over observed entries
-    imputations: tuple[Imputation, ...]
+    imputed: tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
     """The choice, with the outputs that it imputes and the results of the search."""
 
-    imputed: ImputedSamples
+    imputed: Folds
     results: dict[str, Any]
     choice: Choice
     pilot: tuple[Structure, float] | None = None
@@ -243,6 +407,7 @@ def search_missing(
     splits: Sequence[Split],
     options: SearchOptions,
     fit_options: Callable[[Choice], LinearOptions],
+    output_weight: np.ndarray | None = None,
 ) -> Found:
     """Choose penalty and rank by held-out error over observed entries, and fit the choice.
 
@@ -254,7 +419,56 @@ def search_missing(
     options : SearchOptions
     fit_options : callable
         From a choice to the options of its fit.
+    output_weight : array of shape (d1, ..., dp), optional
+        Weights of outputs whose roots the outputs were multiplied by.
     """
+    _check_options(options)
+    start = ImputedSamples(data, splits, options.fit_intercept, (), output_weight).with_means()
+    folds = start.folds()
+    alphas = default_penalties(folds) if options.alphas is None else options.alphas
+    grid, room = plan_ranks(folds, options, alphas.size)
+    with few_threads_for(alphas.size * search_work(folds)):
+        with progress(options.name, options.verbose) as bar:
+            if grid.caps:
+                some = _incomplete_samples(start)
+                chosen = _search_ranks(some, alphas, grid, options, bar, room)
+            else:
+                chosen = _search_ridge(start, folds, alphas, grid, options, bar, room)
+        return _found(chosen, options, fit_options)
+
+
+def search_never(
+    folds: Folds,
+    never: np.ndarray,
+    options: SearchOptions,
+    fit_options: Callable[[Choice], LinearOptions],
+) -> Found:
+    """The same of data that are complete but for outputs that are never observed.
+
+    Parameters
+    ----------
+    folds : Folds
+        Of outputs that are zero where they are never observed.
+    never : array of bool, of shape (d1, ..., dp)
+    options : SearchOptions
+        Of multilinear ranks, which couple outputs.
+    fit_options : callable
+        From a choice to the options of its fit.
+    """
+    _check_options(options)
+    folds = never_folds(folds, never)
+    alphas = default_penalties(folds) if options.alphas is None else options.alphas
+    grid, room = plan_ranks(folds, options, alphas.size)
+    with few_threads_for(alphas.size * search_work(folds)):
+        folds.prepare(0)
+        with progress(options.name, options.verbose) as bar:
+            some = _incomplete_outputs(folds)
+            chosen = _search_ranks(some, alphas, grid, options, bar, room)
+        return _found(chosen, options, lambda choice: replace(fit_options(choice), never=never))
+
+
+def _check_options(options: SearchOptions) -> None:
+    """Raise for what needs complete outputs."""
     if options.criterion != "cv":
         _refuse_criteria(0, 0.0)
     if options.subspaces == "response":
@@ -262,25 +476,19 @@ def search_missing(
             "subspaces='response' needs complete outputs, and entries of y are missing; use "
             "subspaces='fitted'."
         )
-    start = ImputedSamples(data, splits, options.fit_intercept).with_means()
-    folds = start.folds()
-    alphas = default_penalties(folds) if options.alphas is None else options.alphas
-    grid, room = plan_ranks(folds, options, alphas.size)
-    with few_threads_for(alphas.size * search_work(folds)):
-        with progress(options.name, options.verbose) as bar:
-            search = _search_ranks if grid.caps else _search_ridge
-            chosen = search(start, folds, alphas, grid, options, bar, room)
-        choice, problems = chosen.choice, Problems(chosen.imputed.folds())
-        fit, n_dropped = fit_data(data, fit_options(choice), mask=choice.mask, pilot=chosen.pilot)
-        residuals = fold_residuals(problems, choice, chosen.results["alphas"].min(), options)
-    return Found(
-        choice,
-        chosen.results,
-        fit,
-        calibrate(residuals, data.output_shape),
-        n_dropped=n_dropped,
-        pilot=chosen.pilot,
-    )
+
+
+def _found(
+    chosen: _Chosen, options: SearchOptions, fit_options: Callable[[Choice], LinearOptions]
+) -> Found:
+    """The choice, fitted to all the data, and its calibration."""
+    choice, folds = chosen.choice, chosen.imputed
+    how = replace(fit_options(choice), pilot=chosen.pilot)
+    fit = folds.refit(choice.candidate, how, choice.mask)
+    lowest = chosen.results["alphas"].min()
+    residuals = fold_residuals(Problems(folds), choice, lowest, options)
+    calibration = calibrate(residuals, folds.shape[1:])
+    return Found(choice, chosen.results, fit, calibration, pilot=chosen.pilot)
 
 
 def _search_ridge(
@@ -319,12 +527,11 @@ def _search_ridge(
     choice = single_choice(select(results, options.selection, folds.n_folds), results, options)
     alpha = scaled_alpha(choice.alpha, folds.x_unit)
     found = tuple(_imputed_by(complete_ridge(start.observed(k), alpha)) for k in numbers)
-    return _Chosen(replace(start, imputations=found), results, choice)
+    return _Chosen(replace(start, imputations=found).folds(), results, choice)
 
 
 def _search_ranks(
-    start: ImputedSamples,
-    folds: Folds,
+    some: _Incomplete,
     alphas: np.ndarray,
     grid: RankGrid,
     options: SearchOptions,
@@ -332,58 +539,67 @@ def _search_ranks(
     room: int,
 ) -> _Chosen:
     """Impute, choose and impute again; the surface of the last imputation, exact at the choice."""
-    shape = folds.shape
-    visited: dict[Index, _Visit] = {}
+    shape, start = some.start.shape, some.start
+    pairs = [start.problem(k, 0, 0.0) for k in range(start.n_folds)]
+    null_mse = float(np.mean([held.yy / held.size for _, held in pairs]))
+    grown: dict[_Model, _Visit] = {}
+    if len(grid.caps) > 1 and any(problem.never is not None for problem, _ in pairs):
+        grown = _grow(start, alphas, grid, options, bar)
+        start = _incomplete_outputs(start).impute(grown[_least(grown)].imputed)
 
     def compute(more: np.ndarray) -> Surface:
-        return compute_surface(Problems(folds), more, grid, options, bar)
+        return compute_surface(Problems(start), more, grid, options, bar)
 
     if options.alphas is not None:
         surface = compute(alphas).supported()
     else:
         surface = widened(compute, alphas, room=room)[0].supported()
+    visited: dict[Index, _Visit] = {}
+    if some.exact_start:
+        visited = _places(grown, surface)
 
     def choose_index(found: Surface) -> Index:
-        return select(results_of(found, shape, options), options.selection, folds.n_folds)
+        return select(results_of(found, shape, options), options.selection, start.n_folds)
 
     def visit(index: Index) -> _Visit:
         single = single_choice(index, results_of(surface, shape, options), options)
-        structure = options.structure(single.rank)
-        alpha = scaled_alpha(single.alpha, folds.x_unit)
-        bar.expect(folds.n_folds)
+        return _fit_folds(some, options.structure(single.rank), single.alpha, options, bar)
 
-        def run(fold: int) -> tuple[float, Imputation]:
-            found = complete_structure(start.observed(fold), alpha, structure, shape[0])
-            imputation = _imputed_by(found)
-            bar.tick()
-            return start.error(fold, imputation), imputation
+    def surface_of(index: Index) -> tuple[Folds, Surface]:
+        imputed = some.impute(visited[index].imputed)
+        found = compute_surface(Problems(imputed), surface.alphas, grid, options, bar)
+        return imputed, found.supported()
 
-        done = over_folds(folds.n_folds, run, n_parallel(folds, options.n_jobs))
-        errors, imputations = zip(*done, strict=True)
-        return _Visit(np.array(errors), imputations)
-
-    def surface_of(index: Index) -> tuple[ImputedSamples, Surface]:
-        imputed = replace(start, imputations=visited[index].imputations)
-        problems = Problems(imputed.folds())
-        return imputed, compute_surface(problems, surface.alphas, grid, options, bar).supported()
-
-    last = choose_index(surface)
+    last, n_grown = choose_index(surface), len(visited)
     choice: Index | None = None
     imputed, found = start, surface
-    while last not in visited and len(visited) < _ROUNDS:
+    while last not in visited and len(visited) - n_grown < _ROUNDS:
         visited[last] = visit(last)
         choice = last
         imputed, found = surface_of(choice)
         last = choose_index(found)
     best = last if last in visited else choice
     if options.selection in ("min", "stack"):
-        best = min(visited, key=lambda index: float(visited[index].errors.mean()))
+        best = _least(visited)
+        for _ in range(_DESCENTS if grown else 0):
+            for index in _lower_ranks(best, found):
+                if index not in visited:
+                    visited[index] = visit(index)
+            if _least(visited) == best:
+                break
+            best = _least(visited)
     assert best is not None
     if best != choice:
         imputed, found = surface_of(best)
     found.fold_mse[(slice(None), 0, *best)] = visited[best].errors
-    # The error of ridge regression is not that of outputs which another model has imputed.
-    found = replace(found, null_mse=surface.null_mse, ridge_mse=math.nan)
+    # The error of ridge regression is not that of outputs which another model has imputed. Where
+    # these are zero throughout, ridge regression predicts zero, and only the others count.
+    ridge_mse = math.nan
+    if some.exact_start:
+        ones = RankGrid((1,) * len(grid.caps))
+        bare = compute_surface(Problems(some.start), found.alphas, ones, options, bar)
+        ridge_mse = bare.ridge_mse
+    found = replace(found, null_mse=null_mse, ridge_mse=ridge_mse)
     warn_at_edge(found, found.alphas, "alphas")
     results = results_of(found, shape, options)
     results["fitted_index"] = np.array(list(visited))
@@ -391,25 +607,123 @@ def _search_ranks(
     single = single_choice(best, results, options)
     if not options.stacks:
         return _Chosen(imputed, results, single)
-    stacked = choose(Problems(imputed.folds()), found, results, options)
-    stack = _exact_stack(imputed, stacked, options)
+    stacked = choose(Problems(imputed), found, results, options)
+    stack = _exact_stack(some, imputed, visited[best].imputed, stacked, options)
     if stack is None or not stack.cross_fitted_mse < visited[best].errors.mean():
         return _Chosen(imputed, results, single)
     mixed = replace(stacked, index=best, error=stack.cross_fitted_mse, stack=stack)
     return _Chosen(imputed, results, mixed, (options.structure(single.rank), single.alpha))
 
 
-def _exact_stack(imputed: ImputedSamples, choice: Choice, options: SearchOptions) -> Stack | None:
+def _fit_folds(
+    some: _Incomplete,
+    structure: Structure,
+    alpha: float,
+    options: SearchOptions,
+    bar: Progress,
+) -> _Visit:
+    """Fit a model to the observed entries of every fold."""
+    folds, penalty = some.start, scaled_alpha(alpha, some.start.x_unit)
+    bar.expect(folds.n_folds)
+
+    def run(fold: int) -> tuple[float, Any]:
+        found = some.fit(fold, structure, penalty)
+        bar.tick()
+        return found
+
+    done = over_folds(folds.n_folds, run, n_parallel(folds, options.n_jobs))
+    errors, imputed = zip(*done, strict=True)
+    return _Visit(np.array(errors), imputed)
+
+
+# A penalty, in the units of the user's data, and a rank.
+_Model = tuple[float, tuple[int, ...]]
+
+
+def _grow(
+    start: Folds, alphas: np.ndarray, grid: RankGrid, options: SearchOptions, bar: Progress
+) -> dict[_Model, _Visit]:
+    """Models that complete outputs which are never observed, of ranks that grow from one.
+
+    Each model completes the outputs, and the next one is the best on the surface of the completed
+    outputs whose ranks are at most a little larger. Values of a model of low rank in place of what
+    is not known do not raise the ranks of the outputs, as zeros do.
+
+    Parameters
+    ----------
+    start : Folds
+        Whose problems have `never`.
+    alphas : array of shape (n_alphas,)
+        Penalties to choose from.
+    grid : RankGrid
+    options : SearchOptions
+    bar : Progress
+    """
+    some = _incomplete_outputs(start)
+    imputed, caps, found = start, (1,) * len(grid.caps), dict[_Model, _Visit]()
+    for _ in range(_GROWTHS):
+        surface = compute_surface(Problems(imputed), alphas, RankGrid(caps), options, bar)
+        results = results_of(surface.supported(), start.shape, options)
+        index = select(results, "min", start.n_folds)
+        single = single_choice(index, results, options)
+        model = single.alpha, single.rank
+        if model in found:
+            break
+        structure = options.structure(single.rank)
+        found[model] = _fit_folds(some, structure, single.alpha, options, bar)
+        imputed = some.impute(found[model].imputed)
+        caps = tuple(
+            min(max(R + 1, R * 3 // 2), cap) for R, cap in zip(single.rank, grid.caps, strict=True)
+        )
+    return found
+
+
+def _least(found: dict[_Key, _Visit]) -> _Key:
+    """The model of least error."""
+    return min(found, key=lambda key: float(found[key].errors.mean()))
+
+
+def _lower_ranks(index: Index, surface: Surface) -> list[Index]:
+    """The candidates whose ranks are lower by one in the input mode, or in some output modes.
+
+    The surface of outputs that a model has imputed favours its ranks, so that lower ones have to be
+    fitted to be compared with it. Output modes are lowered together, too: a mode of low rank beside
+    others of high rank leaves much freedom where nothing is observed.
+    """
+    p, errors = len(surface.grid.caps) - 1, surface.fold_mse[0, 0]
+    steps = [(1, *(0,) * p), *((0, *step) for step in product((0, 1), repeat=p) if any(step))]
+    head, ranks = index[: -p - 1], index[-p - 1 :]
+    lower = [(*head, *(R - less for R, less in zip(ranks, step, strict=True))) for step in steps]
+    return [other for other in lower if min(other) >= 0 and np.isfinite(errors[other])]
+
+
+def _places(grown: dict[_Model, _Visit], surface: Surface) -> dict[Index, _Visit]:
+    """Models by their places in a surface, as far as they are candidates."""
+    mask, found = surface.grid.mask(), dict[Index, _Visit]()
+    for (alpha, rank), visit in grown.items():
+        where = np.flatnonzero(surface.alphas == alpha)
+        ranks = tuple(min(R, cap) - 1 for R, cap in zip(rank, surface.grid.caps, strict=True))
+        if where.size and (mask is None or mask[ranks]):
+            found[(int(where[0]), *ranks)] = visit
+    return found
+
+
+def _exact_stack(
+    some: _Incomplete,
+    folds: Folds,
+    imputed: Sequence[Any],
+    choice: Choice,
+    options: SearchOptions,
+) -> Stack | None:
     """The stack with its error over observed entries, in place of that over imputed ones."""
-    stack, data, errors = choice.stack, imputed.data, []
+    stack, errors = choice.stack, []
     if stack is None:
         return None
-    structure = options.structure(stack.mask.shape)
-    for fold, imputation in enumerate(imputed.imputations):
-        problem = imputation.problem.at(scaled_alpha(choice.alpha, data.x_unit))
-        found = structure.approximate(problem, data.n_features, stack.mask)
-        mixed = replace(imputation, predict=_predictor(problem, found.tucker))
-        errors.append(imputed.error(fold, mixed))
+    structure, alpha = options.structure(stack.mask.shape), scaled_alpha(choice.alpha, folds.x_unit)
+    for fold in range(folds.n_folds):
+        problem = folds.problem(fold, choice.candidate, 0.0)[0].at(alpha)
+        found = structure.approximate(problem, folds.shape[0], stack.mask)
+        errors.append(some.error(fold, imputed[fold], found, alpha))
     shift = float(np.mean(errors)) - stack.mse
     return replace(
         stack,

@@ -54,6 +54,18 @@ class RankGrid:
         caps = tuple(min(R, size // d) for R, d in zip(self.caps, shape, strict=True))
         return RankGrid(caps, self.listed)
 
+    def within_shape(self, shape: Sequence[int]) -> RankGrid:
+        """Ranks above the size of their mode become that size.
+
+        Examples
+        --------
+        >>> RankGrid((3, 4), ((3, 4), (1, 1))).within_shape((3, 2))
+        RankGrid(caps=(3, 2), listed=((3, 2), (1, 1)))
+        """
+        capped = lambda ranks: tuple(map(min, ranks, shape))  # noqa: E731
+        listed = None if self.listed is None else tuple(map(capped, self.listed))
+        return RankGrid(capped(self.caps), listed)
+
     def within_input_rank(self, limit: int) -> RankGrid:
         """Input ranks above `limit` become `limit`, the largest that any fold supports."""
         if not self.caps or self.caps[0] <= limit:

@@ -59,8 +59,6 @@ def candidate_designs(
     data: FoldData,
     base: InputDesign,
     alphas: np.ndarray,
-    basis_alphas: Sequence[float] = BASIS_ALPHAS,
-    *,
     n_jobs: int = 1,
 ) -> list[InputDesign | None]:
     """The designs that a search tries: all inputs, and their best projections.
@@ -72,23 +70,37 @@ def candidate_designs(
         Its scale is that of all designs; its ranks are not used.
     alphas : array of shape (n_alphas,)
         Penalties of the fits, in the units of the scaled data.
-    basis_alphas : sequence of float
-        Penalties of the ridge fits that the directions come from.
     n_jobs : int
         Number of folds that run at a time.
     """
+    (whole, error), *others = _compared(data, base, alphas, n_jobs)
+    kept = [design for design, other in others if other <= _HOPELESS * error]
+    return [whole, *kept[:_KEPT]]
+
+
+def best_design(
+    data: FoldData, base: InputDesign, alphas: np.ndarray, n_jobs: int = 1
+) -> InputDesign | None:
+    """The design of least ridge error; parameters as in `candidate_designs`."""
+    return min(_compared(data, base, alphas, n_jobs), key=lambda pair: pair[1])[0]
+
+
+def _compared(
+    data: FoldData, base: InputDesign, alphas: np.ndarray, n_jobs: int
+) -> list[tuple[InputDesign | None, float]]:
+    """All of the inputs with its ridge error, and projections with theirs, best first."""
     whole = None if base.scale is None else replace(base, ranks=())
     space = base.space
     modes = tuple(shape if sum(m > 1 for m in shape) > 1 else None for shape in space.shapes)
     if all(shape is None for shape in modes) or data.n_folds == 0:
-        return [whole]
+        return [(whole, 0.0)]
     data.prepare()
     full = replace(base, ranks=modes)
     run = partial(over_folds, data.n_folds, n_jobs=n_jobs)
     products = run(lambda fold: _products(data, fold, full))
     errors: dict[tuple[float, BlockRanks], float] = {}
     tried = {}
-    for alpha in basis_alphas:
+    for alpha in BASIS_ALPHAS:
         design = replace(full, alpha=alpha)
         folds = run(partial(_rotated, data, design=design, products=products, alphas=alphas))
         tried[alpha] = _Exploration(folds, modes, _most_features(space.n_columns))
@@ -99,9 +111,11 @@ def candidate_designs(
     for alpha, exploration in tried.items():
         errors |= {(alpha, ranks): value for ranks, value in exploration.errors().items()}
     everything = run(lambda fold: _errors_of_all(data, fold, whole, alphas))
-    bound = _HOPELESS * float(np.mean(everything, axis=0).min())
-    kept = [key for key in sorted(errors, key=errors.__getitem__) if errors[key] <= bound]
-    return [whole, *(replace(base, ranks=ranks, alpha=alpha) for alpha, ranks in kept[:_KEPT])]
+    order = sorted(errors, key=errors.__getitem__)
+    return [
+        (whole, float(np.mean(everything, axis=0).min())),
+        *((replace(base, ranks=key[1], alpha=key[0]), errors[key]) for key in order),
+    ]
 
 
 def _most_features(n_columns: int) -> int:

@@ -41,7 +41,8 @@ from ..linear.fit import (
 )
 from ..linear.inputs import InputPlan, input_plan, shown_ranks
 from ..missing.fit import check_no_infinity, has_missing
-from ..missing.search import mean_over, search_missing
+from ..missing.known import KnownOutputs, Prepared, known_outputs_of, prepare
+from ..missing.search import mean_over, search_missing, search_never
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
 from .criteria import CRITERIA, criterion_results
@@ -56,7 +57,7 @@ from .folds import (
     split,
 )
 from .grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
-from .input_ranks import candidate_designs
+from .input_ranks import best_design, candidate_designs
 from .intervals import interval_factor, to_array_of
 from .pruning import pruned_surface
 from .search import Choice, Found, SearchOptions, in_units, n_parallel, run_search
@@ -270,31 +271,29 @@ class LinearSearch(Search):
         plan = input_plan(self, names.labels, data.n_features)
         if isinstance(data, Stream):
             refuse_output_weight(self.output_weight, "data that are read in blocks")
-            return self._search(self._stream_data(data, groups), plan, options, names)
+            found, design = self._search_stream(data, groups, plan, options)
+            return self._assign_search(found, names, design)
         data, weights = weigh_outputs(self.output_weight, data, names.labels, ignores_missing(self))
-        data = (data if weights is None else weighted(data, weights)).scaled()
         splits = split(data, self.cv, groups) if self.criterion == "cv" else []
+        some = None
         if ignores_missing(self) and has_missing(data):
             check_no_infinity(data)
-            refuse_design(plan)
-            found = search_missing(data, splits, options, self._fit_options)
-            design = None
+            some = prepare(data, weights, keep_grid=self._keeps_grid(data))
+            data, splits = some.samples.scaled(), splits_within(splits, some.rows)
+            found, design = self._search_incomplete(some, data, splits, plan, options)
+            weights, v = some.weights, some.output_weight
         else:
-            if data.w is not None:  # samples without weight are not read later
-                check_finite(data.Y, "y")
-            parts = sample_data(
-                data,
-                splits,
-                fit_intercept=self.fit_intercept,
-                response_grams=self.subspaces == "response",
-                solver=self.solver,
-                max_bytes=self.max_bytes,
-            )
+            data = (data if weights is None else weighted(data, weights)).scaled()
+            parts = self._sample_data(data, splits)
             found, design = search_designs(parts, plan, options, self._fit_options)
+            v = None if weights is None else product_of(weights)
         error = None
-        if weights is not None and self.criterion == "cv":
-            fitted = replace(self._fit_options(found.choice), inputs=design)
-            error = unweighted_error(data, splits, fitted, found, weights)
+        if v is not None and self.criterion == "cv":
+            never = None if some is None else some.never
+            chosen = replace(self._fit_options(found.choice), inputs=design)
+            error = unweighted_error(data, splits, chosen, found, v, never)
+        if some is not None and some.known is not None:
+            found = expand_found(found, some.known)
         return self._assign_search(found, names, design, data, weights, error)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -330,7 +329,9 @@ class LinearSearch(Search):
         assert total is not None
         check_search(options, total.n_samples)
         names = names_of_moments(self, total)
-        return self._search(data, input_plan(self, names.labels, data.n_features), options, names)
+        plan = input_plan(self, names.labels, data.n_features)
+        found, design = search_designs(data, plan, options, self._fit_options)
+        return self._assign_search(found, names, design)
 
     @classmethod
     def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
@@ -338,6 +339,79 @@ class LinearSearch(Search):
         return cls(**parameters).fit_fold_moments(moments)
 
     # ------------------------------------------------------------ steps
+
+    def _sample_data(self, data: Samples, splits: Sequence[Any]) -> FoldData:
+        """The folds of complete samples."""
+        if data.w is not None:  # samples without weight are not read later
+            check_finite(data.Y, "y")
+        return sample_data(
+            data,
+            splits,
+            fit_intercept=self.fit_intercept,
+            response_grams=self.subspaces == "response",
+            solver=self.solver,
+            max_bytes=self.max_bytes,
+        )
+
+    def _search_incomplete(
+        self,
+        some: Prepared,
+        data: Samples,
+        splits: Sequence[Any],
+        plan: InputPlan,
+        options: SearchOptions,
+    ) -> tuple[Found, InputDesign | None]:
+        """The search of samples with missing outputs, for the outputs that are ever observed."""
+        options = self._options_within(options, some.known)
+        design = None
+        if some.is_complete:
+            parts = self._sample_data(data, splits)
+            found, design = self._search_folds(parts, plan, options, some.known)
+        else:
+            refuse_design(plan)
+            how = options, self._fit_options
+            found = search_missing(data, splits, *how, output_weight=some.output_weight)
+        return replace(found, n_dropped=some.n_dropped), design
+
+    def _search_folds(
+        self, data: FoldData, plan: InputPlan, options: SearchOptions, known: KnownOutputs | None
+    ) -> tuple[Found, InputDesign | None]:
+        """The search of complete data, in which outputs that are never observed are zero."""
+        if known is None or known.never is None:
+            return search_designs(data, plan, options, self._fit_options)
+        design = plan.fixed
+        if plan.is_searched:
+            design = best_design(data, plan.design, *design_grid(data, plan, options))
+        folds = linear_folds(data, [design])
+        return search_never(folds, known.never, options, self._fit_options), design
+
+    def _search_stream(
+        self, data: Stream, groups: Any, plan: InputPlan, options: SearchOptions
+    ) -> tuple[Found, InputDesign | None]:
+        """The search of data that are read in blocks, which may all lack the same outputs."""
+        known = None
+        if ignores_missing(self):
+            data, known = known_outputs_of(data, keep_grid=self._keeps_grid(data))
+        parts, options = self._stream_data(data, groups), self._options_within(options, known)
+        found, design = self._search_folds(parts, plan, options, known)
+        return (found if known is None else expand_found(found, known)), design
+
+    def _keeps_grid(self, data: Samples | Stream) -> bool:
+        """Whether the modes of the outputs matter to the structure."""
+        rank = (1,) * (1 + len(data.output_shape))
+        return isinstance(self._structure(rank), MultilinearRank)
+
+    def _options_within(self, options: SearchOptions, known: KnownOutputs | None) -> SearchOptions:
+        """Options of a search of known outputs: no rank is above the size of its mode."""
+        if known is None or known.slices is None:
+            return options
+
+        def grid(shape: Sequence[int]) -> RankGrid:
+            whole = self._grid((shape[0], *known.full_shape)).within_shape(shape)
+            fitted = self.subspaces == "fitted" and whole.listed is None
+            return whole.within_others(shape) if fitted else whole
+
+        return replace(options, grid=grid)
 
     def _options(self) -> SearchOptions:
         warn_of_caps(self)
@@ -372,11 +446,6 @@ class LinearSearch(Search):
         if self.criterion == "cv":
             return self._moment_data(*gather_folds(data, self.cv, groups, grams))
         return self._moment_data(data.halves(grams))
-
-    def _search(self, data: FoldData, plan: InputPlan, options: SearchOptions, names: Names) -> Any:
-        """Search by moments alone, and assign all fitted attributes."""
-        found, design = search_designs(data, plan, options, self._fit_options)
-        return self._assign_search(found, names, design)
 
     def _fit_options(self, choice: Choice) -> LinearOptions:
         """The options of the fit of a choice to all the data."""
@@ -897,11 +966,7 @@ def search_designs(
     """
     designs = [plan.fixed]
     if plan.is_searched:
-        alphas = options.alphas
-        unit = 1.0 if data.everything is None else data.everything.x_unit
-        tried = penalties_of(data, plan.design.scale) if alphas is None else alphas / unit / unit
-        n_jobs = n_parallel(linear_folds(data), options.n_jobs)
-        designs = candidate_designs(data, plan.design, tried, n_jobs=n_jobs)
+        designs = candidate_designs(data, plan.design, *design_grid(data, plan, options))
     options = replace(options, named_candidates=len(designs) > 1)
     found = run_search(linear_folds(data, designs), options, fit_options)
     if len(designs) > 1:
@@ -915,12 +980,20 @@ def search_designs(
     return found, designs[found.choice.candidate]
 
 
+def design_grid(data: FoldData, plan: InputPlan, options: SearchOptions) -> tuple[np.ndarray, int]:
+    """The penalties that designs are compared at, and how many folds run at a time."""
+    alphas = options.alphas
+    unit = 1.0 if data.everything is None else data.everything.x_unit
+    tried = penalties_of(data, plan.design.scale) if alphas is None else alphas / unit / unit
+    return tried, n_parallel(linear_folds(data), options.n_jobs)
+
+
 def refuse_design(plan: InputPlan) -> None:
-    """Raise for ranks or weights of inputs in a search with missing outputs."""
+    """Raise for ranks or weights of inputs in a search with outputs missing in some samples."""
     if plan.fixed is not None:
         raise ValueError(
-            "input_rank and input_weight cannot be used in a search with missing outputs; use a "
-            "single estimator, or leave them out."
+            "input_rank and input_weight cannot be used in a search where outputs are missing in "
+            "some samples only; use a single estimator, or leave them out."
         )
 
 
@@ -994,20 +1067,64 @@ def unweighted_error(
     splits: Sequence[Any],
     options: LinearOptions,
     found: Found,
-    weights: Sequence[np.ndarray],
+    v: np.ndarray,
+    never: np.ndarray | None = None,
 ) -> float:
-    """Held-out error with all outputs alike, of a model that was fitted to weighted outputs."""
-    v, errors, mask = product_of(weights), [], found.choice.mask
+    """Held-out error with all outputs alike, of a model that was fitted to weighted outputs.
+
+    Parameters
+    ----------
+    data : Samples
+        Scaled, with outputs times the roots of their weights.
+    splits : list of index pairs
+    options : LinearOptions
+        Of the chosen model.
+    found : Found
+    v : array of shape (d1, ..., dp)
+        Weights of the outputs.
+    never : array of bool, of shape (d1, ..., dp), optional
+        Outputs that are never observed.
+    """
+    counts = v > 0 if never is None else (v > 0) & ~never
+    options, errors, mask = replace(options, never=never, pilot=found.pilot), [], found.choice.mask
     for train, test in splits:
-        fit, _ = fit_data(data.rows(train), options, mask=mask, pilot=found.pilot)
+        fit, _ = fit_data(data.rows(train), options, mask=mask)
         held = data.rows(test)
         predicted = fit.tucker.map_input(held.X * data.x_unit) + fit.intercept
         predicted = predicted / data.y_unit
-        seen = (v > 0) & ~(np.isnan(held.Y) | np.isnan(predicted))
+        seen = counts & ~(np.isnan(held.Y) | np.isnan(predicted))
         squares = np.square(held.Y - predicted) / np.where(v > 0, v, 1.0)
         w = np.ones(len(seen)) if held.w is None else held.w
         errors.append(mean_over(seen, squares, w))
     return float(np.mean(errors)) * data.y_unit * data.y_unit
+
+
+def splits_within(splits: Sequence[Any], rows: np.ndarray) -> list[Any]:
+    """Splits of some of the samples, `rows`, from those of all; no side may be left without any."""
+    found = []
+    for k, sides in enumerate(splits):
+        inside = [np.searchsorted(rows, side[np.isin(side, rows)]) for side in sides]
+        for name, side in zip(("training", "test"), inside, strict=True):
+            if not side.size:
+                raise ValueError(
+                    f"The {name} side of split {k} of cv: y has no observed entry; use fewer "
+                    f"folds, or shuffle them."
+                )
+        found.append(tuple(inside))
+    return found
+
+
+def expand_found(found: Found, known: KnownOutputs) -> Found:
+    """What a search of known outputs has found, for all outputs."""
+    calibration = found.calibration
+    if calibration is not None:
+        kept = dict(calibration.quantiles)
+        for name, fill in (("entry", np.nan), ("n_entry", 0.0)):
+            if name in kept and np.ndim(kept[name]):
+                kept[name] = known.put_known(kept[name], fill)
+        noise = known.put_known(calibration.noise)
+        calibration = replace(calibration, noise=noise, quantiles=kept)
+    return replace(found, fit=known.expand(found.fit), calibration=calibration)
 
 
 def shared_parameters(search: Any, model: Any) -> dict[str, Any]:

@@ -7,16 +7,25 @@ machines do the work is up to the active Dask scheduler.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from ..core.threads import limit_threads
-from ..data.arrays import check_inputs, check_kind, check_outputs, is_dask, unmasked
+from ..data.arrays import (
+    check_inputs,
+    check_kind,
+    check_outputs,
+    is_dask,
+    locate_rows,
+    nan_for_masked,
+    unmasked,
+)
 from .budget import DEFAULT_MAX_BYTES
 from .passes import Pass, locate_errors
 from .reading import Box
@@ -54,6 +63,28 @@ class DaskStream(Stream):
         self._Y = chunked(da.asarray(Y), X, self.n_features, max_bytes)
         self._X = da.asarray(X).rechunk((self._Y.chunks[0], -1))
 
+    def with_outputs(
+        self, function: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]
+    ) -> Self:
+        other, row_bytes = copy.copy(self), 8 * max(1, math.prod(self.output_shape))
+        most = max(1, self.max_bytes // 4 // row_bytes)  # samples whose outputs fit a task
+        samples = tuple(n for whole in self._Y.chunks[0] for n in pieces(whole, most))
+        other.output_shape, other._X = shape, self._X.rechunk((samples, -1))
+        other._Y = da.map_blocks(
+            _map_outputs,
+            self._Y.rechunk((samples, *self._Y.shape[1:])),
+            function=function,
+            dtype=self._Y.dtype,
+            chunks=(samples, *((d,) for d in shape)),
+            drop_axis=list(range(1, self._Y.ndim)),
+            new_axis=list(range(1, len(shape) + 1)),
+            meta=np.empty((0,) * (1 + len(shape)), dtype=self._Y.dtype),
+        )
+        return other
+
+    def first_outputs(self) -> np.ndarray:
+        return np.asarray(nan_for_masked(self._Y[self.first_row].compute()))[0]
+
     def input_rows(self, index: slice | np.ndarray) -> np.ndarray:
         return check_rows_of_inputs(self._X[index].compute(), index)
 
@@ -85,6 +116,15 @@ class DaskStream(Stream):
                 parts = inputs[i], grid[place[0]], *self._weights_and_labels(task, rows)
                 leaves.append(delayed(_at)(place, map_block, *parts))
             yield box, _tree(leaves, task.join)
+
+
+def _map_outputs(
+    Y: np.ndarray, function: Callable[[np.ndarray], np.ndarray], block_info: Any = None
+) -> np.ndarray:
+    """The mapped outputs of a chunk of samples; the place of a bad entry is that in all of them."""
+    rows = slice(*block_info[0]["array-location"][0])
+    with locate_rows(rows):
+        return function(np.asarray(nan_for_masked(Y)))
 
 
 def _at(

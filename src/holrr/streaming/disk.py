@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial, reduce
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from ..core.namespace import is_numpy_array
 from ..core.threads import limit_threads
-from ..data.arrays import check_inputs, check_kind, check_outputs, is_on_disk
+from ..data.arrays import check_inputs, check_kind, check_outputs, is_on_disk, nan_for_masked
 from .passes import Pass, locate_errors
-from .reading import Box, RowReader, blocks_of_rows, boxes, in_order
+from .reading import Box, MappedRows, RowReader, blocks_of_rows, boxes, in_order
 from .stream import Stream, check_rows_of_inputs
 
 __all__ = ["DiskStream"]
@@ -32,6 +33,17 @@ class DiskStream(Stream):
         self._X, self._Y = _checked(X, "X", check_inputs), _checked(Y, "y", check_outputs)
         self._in_memory = None if is_on_disk(self._X) else self._X
         self._describe(self._X, self._Y, sample_weight, max_bytes)
+
+    def with_outputs(
+        self, function: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]
+    ) -> Self:
+        other = copy.copy(self)
+        other._Y, other.output_shape = MappedRows(self._Y, function, shape), shape
+        return other
+
+    def first_outputs(self) -> np.ndarray:
+        with closing(RowReader(self._Y)) as read:
+            return np.array(nan_for_masked(read(self.first_row)))[0]
 
     def input_rows(self, index: slice | np.ndarray) -> np.ndarray:
         with closing(RowReader(self._X)) as read:

@@ -14,10 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..core.tensor import release_pages
-from ..data.arrays import is_on_disk
+from ..data.arrays import is_on_disk, locate_rows, nan_for_masked
 from ..data.inputs import some_columns
 
-__all__ = ["Box", "Flattened", "Folded", "RowReader", "blocks_of_rows", "boxes", "in_order"]
+__all__ = ["Box", "Flattened", "Folded", "MappedRows", "RowReader", "blocks_of_rows", "boxes"]
+__all__ += ["in_order"]
+
+_MAPPED = 2**24  # bytes of rows that are mapped together
 
 T = TypeVar("T")
 Box = tuple[slice, ...]
@@ -40,6 +43,43 @@ class Folded:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self[:], dtype=dtype)
+
+
+class MappedRows:
+    """An array whose rows are mapped to others as they are read.
+
+    Parameters
+    ----------
+    A : array of shape (n, ...)
+        On disk, or in memory.
+    function : callable
+        From a block of rows to the rows that stand for them, of `shape`.
+    shape : tuple of int
+    """
+
+    is_on_disk = True
+
+    def __init__(
+        self, A: Any, function: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]
+    ) -> None:
+        self._A, self._function = A, function
+        self.shape, self.dtype = (A.shape[0], *shape), A.dtype
+        chunks = getattr(A, "chunks", None)
+        self.chunks = None if chunks is None else (chunks[0], *shape)
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        rows, *box = key if isinstance(key, tuple) else (key,)
+        row_bytes = self.dtype.itemsize * math.prod(self._A.shape[1:])
+        parts = blocks_of_rows(rows.stop - rows.start, row_bytes, _MAPPED, None)
+        return np.concatenate([self._read(rows.start, part, box) for part in parts])
+
+    def _read(self, start: int, part: slice, box: Sequence[slice]) -> np.ndarray:
+        rows = slice(start + part.start, start + part.stop)
+        block = np.array(nan_for_masked(self._A[rows]))
+        if isinstance(self._A, np.memmap):
+            release_pages(self._A)
+        with locate_rows(rows):
+            return self._function(block)[(slice(None), *box)]
 
 
 class Flattened:

@@ -75,6 +75,25 @@ class Stream(ABC):
         return other
 
     @abstractmethod
+    def with_outputs(
+        self, function: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]
+    ) -> Self:
+        """The same samples with their outputs mapped to others, of this shape, as they are read.
+
+        Errors of the function about an entry of a block are told with its place in all the data.
+        """
+
+    @abstractmethod
+    def first_outputs(self) -> np.ndarray:
+        """Outputs of the first sample that has a weight, of shape (d1, ..., dp); NaN if masked."""
+
+    @property
+    def first_row(self) -> slice:
+        """The first sample that has a weight."""
+        first = 0 if self.weights is None else int(np.flatnonzero(self.weights)[0])
+        return slice(first, first + 1)
+
+    @abstractmethod
     def input_rows(self, index: slice | np.ndarray) -> np.ndarray:
         """Some rows of `X`, in memory."""
 

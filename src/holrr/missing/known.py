@@ -1,0 +1,310 @@
+"""Leave out outputs that are never observed, such as the sea in a map.
+
+An output without any observed entry has no part in a fit. Structures that do not use the modes of
+the outputs (full rank, matrix rank) are fitted to the other outputs alone, as a vector. For a low
+multilinear rank, whole slices without any observed output are left out, and the cells that remain
+are columns of Z that are not known (`Whitened.never`). If nothing else is missing, the outputs of
+the fit are complete, whether the data are samples, moments or a stream.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..core.approximate import MultilinearRank, Structure
+from ..core.checks import BadEntryError
+from ..core.fit import Fit
+from ..core.moments import CentredMoments
+from ..core.namespace import row_blocks
+from ..core.output_weights import product_of
+from ..core.tensor import Tucker
+from ..data.validation import Samples
+from ..streaming.stream import Stream
+
+__all__ = ["KnownOutputs", "Prepared", "known_outputs_of", "prepare"]
+
+_BLOCK = 2**22  # bytes of outputs that are examined together
+
+
+@dataclass(frozen=True, eq=False)
+class KnownOutputs:
+    """Which outputs of a grid are known, and how they are arranged in a fit.
+
+    Parameters
+    ----------
+    full_shape : tuple of int
+        ``(d1, ..., dp)``.
+    index : array of shape (k,)
+        Positions of the outputs of the fit among all outputs, flattened.
+    shape : tuple of int
+        Shape of the outputs of the fit: ``(k,)``, or that of a smaller grid.
+    slices : tuple of p arrays, or None
+        Of a smaller grid: the positions along each mode that are kept.
+    never : array of bool, of this shape, or None
+        Outputs of the smaller grid that are never observed, where there are some.
+    """
+
+    full_shape: tuple[int, ...]
+    index: np.ndarray
+    shape: tuple[int, ...]
+    slices: tuple[np.ndarray, ...] | None = None
+    never: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, never: np.ndarray, *, keep_grid: bool) -> KnownOutputs:
+        """Leave out what is never observed.
+
+        Parameters
+        ----------
+        never : array of bool, of shape (d1, ..., dp)
+        keep_grid : bool
+            Whether the modes of the outputs matter, so that only whole slices are left out.
+        """
+        places = np.arange(never.size).reshape(never.shape)
+        if not keep_grid:
+            index = places[~never]
+            return cls(never.shape, index, index.shape)
+        modes = range(never.ndim)
+        others = [tuple(k for k in modes if k != mode) for mode in modes]
+        slices = tuple(np.flatnonzero(~never.all(axis=other)) for other in others)
+        kept = never[np.ix_(*slices)] if slices else never
+        index = places[np.ix_(*slices)] if slices else places
+        return cls(never.shape, index.ravel(), kept.shape, slices, kept if kept.any() else None)
+
+    # ------------------------------------------------------------ from all outputs
+
+    def take(self, A: np.ndarray) -> np.ndarray:
+        """The outputs of the fit, (..., *shape), of all outputs, (..., d1, ..., dp)."""
+        lead = A.shape[: A.ndim - len(self.full_shape)]
+        if self.index.size == math.prod(self.full_shape) and self.shape == self.full_shape:
+            return A
+        return A.reshape(*lead, -1)[..., self.index].reshape(*lead, *self.shape)
+
+    def take_complete(self, A: np.ndarray) -> np.ndarray:
+        """The same with zeros for outputs that are never observed."""
+        A = self.take(A)
+        return A if self.never is None else np.where(self.never, np.zeros((), A.dtype), A)
+
+    def check_block(self, Y: np.ndarray) -> np.ndarray:
+        """`take_complete` of a block of samples, which must lack these outputs and no others."""
+        never = self.all_never
+        wrong = np.isfinite(Y) == never
+        if not wrong.any():
+            return self.take_complete(Y)
+        where = tuple(int(i) for i in np.argwhere(wrong)[0])
+        if never[where[1:]]:
+            raise BadEntryError(
+                "y",
+                "a number for an output that is missing in the first sample",
+                where,
+                "Data that are read in blocks may lack the same outputs in every sample only; load "
+                "them as NumPy arrays.",
+            )
+        raise BadEntryError("y", "NaN" if math.isnan(Y[where]) else "infinity", where)
+
+    @property
+    def all_never(self) -> np.ndarray:
+        """Which of all outputs are never observed, (d1, ..., dp)."""
+        known = np.ones(self.shape, bool) if self.never is None else ~self.never
+        return ~self.put(known, fill=False)
+
+    def moments(self, m: Any) -> CentredMoments:
+        """Moments of the outputs of the fit; those of outputs that are never observed are zero."""
+        grams = m.response_grams
+        if grams is not None:
+            assert self.slices is not None
+            grams = tuple(G[np.ix_(i, i)] for G, i in zip(grams, self.slices, strict=True))
+        return CentredMoments(
+            n_samples=m.n_samples,
+            weight=m.weight,
+            mean_x=m.mean_x,
+            mean_y=self.take_complete(m.mean_y),
+            Sxx=m.Sxx,
+            Sxy=self.take_complete(m.Sxy),
+            syy=m.syy,
+            response_grams=grams,
+            dtype=m.dtype,
+            squares=None if m.squares is None else self.take_complete(m.squares),
+        )
+
+    def structure(self, structure: Structure, n_features: int) -> Structure:
+        """The structure of the fit: no rank is above the size of its mode."""
+        if not isinstance(structure, MultilinearRank):
+            return structure
+        rank = structure.check(n_features, self.full_shape)
+        sizes = (n_features, *self.shape)
+        capped = (
+            R if isinstance(R, float) else min(R, d) for R, d in zip(rank, sizes, strict=True)
+        )
+        return replace(structure, rank=tuple(capped))
+
+    # ------------------------------------------------------------ back to all outputs
+
+    def put(self, A: np.ndarray, fill: Any) -> np.ndarray:
+        """All outputs, (..., d1, ..., dp), from those of the fit, (..., *shape)."""
+        lead = A.shape[: A.ndim - len(self.shape)]
+        out = np.full((*lead, math.prod(self.full_shape)), fill, dtype=A.dtype)
+        out[..., self.index] = A.reshape(*lead, self.index.size)
+        return out.reshape(*lead, *self.full_shape)
+
+    def put_known(self, A: np.ndarray, fill: float = math.nan) -> np.ndarray:
+        """The same with `fill` for outputs that are never observed."""
+        return self.put(A if self.never is None else np.where(self.never, fill, A), fill)
+
+    def expand(self, fit: Fit) -> Fit:
+        """A fit to all outputs; intercept and noise of those that are never observed are NaN."""
+        weight = fit.weight
+        return replace(
+            fit,
+            tucker=self._expanded(fit.tucker),
+            intercept=self.put_known(fit.intercept),
+            rss_root=None if fit.rss_root is None else self.put_known(fit.rss_root),
+            weight=weight if np.ndim(weight) == 0 else self.put_known(weight, 0.0),
+        )
+
+    def _expanded(self, T: Tucker) -> Tucker:
+        if self.slices is None:
+            return Tucker(
+                self.put(T.expanded(), fill=0.0),
+                (T.factors[0], *(None,) * len(self.full_shape)),
+                tuple(mode for mode in T.leading if mode == 0),
+            )
+        factors = list(T.factors[1:])
+        for mode, (U, keep) in enumerate(zip(factors, self.slices, strict=True)):
+            d = self.full_shape[mode]
+            if keep.size < d:
+                rows = np.zeros((d, T.rank[mode + 1]), dtype=T.core.dtype)
+                rows[keep] = np.eye(keep.size, dtype=T.core.dtype) if U is None else U
+                factors[mode] = rows
+        return Tucker(T.core, (T.factors[0], *factors), T.leading)
+
+
+# ---------------------------------------------------------------- samples in memory
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Samples with missing outputs, without what has no part in a fit.
+
+    Parameters
+    ----------
+    samples : Samples
+        Those with weight and an observed output. Their outputs are those of `known`, times the
+        roots of their weights, NaN where they are missing. If `is_complete`, outputs that are never
+        observed are zero, and there is no NaN.
+    known : KnownOutputs or None
+        None where every output is observed in some sample.
+    weights : tuple of p arrays of shape (d_i,), or None
+        Weights of all outputs, whose mean over the known ones is one.
+    rows : array of shape (n_samples,)
+        The samples among those that were given.
+    n_dropped : int
+        Number of samples without any observed output.
+    is_complete : bool
+        Whether every sample has all outputs that are ever observed.
+    """
+
+    samples: Samples
+    known: KnownOutputs | None
+    weights: tuple[np.ndarray, ...] | None
+    rows: np.ndarray
+    n_dropped: int
+    is_complete: bool
+
+    @property
+    def never(self) -> np.ndarray | None:
+        """Outputs of complete samples that are never observed, as in `Whitened`."""
+        return self.known.never if self.known is not None and self.is_complete else None
+
+    @property
+    def output_weight(self) -> np.ndarray | None:
+        """The weight of each output of the samples, of their shape."""
+        if self.weights is None:
+            return None
+        v = product_of(self.weights)
+        return v if self.known is None else self.known.take(v)
+
+    def expand(self, fit: Fit) -> Fit:
+        """The fit of all outputs, in their units, from one to the samples."""
+        fit = fit if self.known is None else self.known.expand(fit)
+        return fit if self.weights is None else fit.unweighted(self.weights)
+
+
+def prepare(data: Samples, weights: Any, *, keep_grid: bool) -> Prepared:
+    """Leave out samples and outputs without observed entries, and weigh the others.
+
+    Parameters
+    ----------
+    data : Samples
+        Of NumPy arrays, with NaN for missing outputs.
+    weights : sequence of p arrays of shape (d_i,), or None
+        Weights of the outputs. An output of weight zero is as one that is never observed.
+    keep_grid : bool
+        As in `KnownOutputs.of`.
+    """
+    v = None if weights is None else product_of(weights)
+    if v is not None and not v.all():
+        data = replace(data, Y=np.where(v > 0, data.Y, np.array(np.nan, data.Y.dtype)))
+    n_missing, rows, n_dropped = _count_missing(data)
+    data = data if rows.size == data.n_samples else data.rows(rows)
+    never = n_missing == rows.size
+    known = KnownOutputs.of(never, keep_grid=keep_grid) if never.any() else None
+    is_complete = bool((never | (n_missing == 0)).all())
+    Y = data.Y
+    if known is not None:
+        Y = known.take_complete(Y) if is_complete else known.take(Y)
+    if v is not None:
+        assert weights is not None
+        mean = float(v[~never].mean())
+        weights = (weights[0] / mean, *weights[1:])
+        root = np.sqrt(v / mean)
+        Y = Y * (root if known is None else known.take(root)).astype(Y.dtype)
+    samples = replace(data, Y=Y)
+    return Prepared(samples, known, weights, rows, n_dropped, is_complete)
+
+
+def _count_missing(data: Samples) -> tuple[np.ndarray, np.ndarray, int]:
+    """Missing entries of each output, over samples that count; these; how many have no output."""
+    Y, n = data.Y, data.n_samples
+    n_missing, some = np.zeros(data.output_shape, dtype=np.intp), np.empty(n, dtype=bool)
+    counts = np.ones(n, dtype=bool) if data.w is None else data.w > 0
+    for part in row_blocks(n, 8 * math.prod(data.output_shape), _BLOCK):
+        missing = np.isnan(Y[part])
+        some[part] = ~missing.reshape(len(missing), -1).all(axis=1)
+        n_missing += missing[some[part] & counts[part]].sum(axis=0)
+    if not some.any():
+        raise ValueError("y has no observed entry: every one of them is missing.")
+    if not (some & counts).any():
+        raise ValueError("sample_weight is zero for every sample of y with an observed entry.")
+    return n_missing, np.flatnonzero(some & counts), n - int(some.sum())
+
+
+# ---------------------------------------------------------------- data that are read in blocks
+
+
+def known_outputs_of(stream: Stream, *, keep_grid: bool) -> tuple[Stream, KnownOutputs | None]:
+    """A stream of the outputs that its first sample has, and which they are.
+
+    Every sample must have the same ones, which is checked when they are read. Of a stream whose
+    first sample is complete, nothing is left out.
+
+    Parameters
+    ----------
+    stream : Stream
+    keep_grid : bool
+        As in `KnownOutputs.of`.
+    """
+    never = np.isnan(stream.first_outputs())
+    if not never.any():
+        return stream, None
+    if never.all():
+        raise ValueError(
+            "the first sample of y has no observed output, so that it does not tell which outputs "
+            "are missing in every sample; leave out samples without any observed output."
+        )
+    known = KnownOutputs.of(never, keep_grid=keep_grid)
+    return stream.with_outputs(known.check_block, known.shape), known
