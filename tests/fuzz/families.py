@@ -420,7 +420,7 @@ def criteria(rng) -> None:
 # ---------------------------------------------------------------- outputs that are never observed
 
 
-def never_observed(rng, shape: tuple[int, ...]) -> np.ndarray:
+def a_mask(rng, shape: tuple[int, ...]) -> np.ndarray:
     """A mask of outputs: some of any place, a box, or whole slices; never all of them."""
     kind, mask = rng.integers(3), np.zeros(shape, dtype=bool)
     if kind == 0:
@@ -458,7 +458,7 @@ def never_observed_outputs(rng) -> None:
     """They have no influence: as if they were not there, or completed by the model itself."""
     shape = tuple(int(d) for d in rng.integers(2, 6, size=rng.integers(1, 3)))
     X, Y = a_problem(rng, n=int(rng.integers(20, 40)), d0=int(rng.integers(2, 5)), shape=shape)
-    seen, alpha = ~never_observed(rng, shape), 10.0 ** rng.uniform(-2, 1)
+    seen, alpha = ~a_mask(rng, shape), 10.0 ** rng.uniform(-2, 1)
     gaps = np.where(seen, Y, np.nan)
     if rng.uniform() < 0.7:
         rank = int(rng.integers(1, 3))

@@ -356,6 +356,7 @@ _FITTED: dict[str, Kind] = {
     "best_estimator_": Kind("an estimator", lambda v: isinstance(v, BaseEstimator)),
     "tucker_": record("Tucker"),
     "moments_": record("Moments"),
+    "_output_weight": optional(TENSOR),
     "X_fit_": optional(MATRIX),
     "landmarks_": MATRIX,
     "_hat": dict_of(ANYTHING),
