@@ -157,10 +157,13 @@ class KnownOutputs:
 
     def expand(self, fit: Fit) -> Fit:
         """A fit to all outputs; intercept and noise of those that are never observed are NaN."""
-        weight = fit.weight
+        weight, spectra = fit.weight, fit.spectra
+        if spectra and self.slices is None:  # those of the output modes were not computed
+            spectra = [spectra[0], *(np.empty(0) for _ in self.full_shape)]
         return replace(
             fit,
             tucker=self._expanded(fit.tucker),
+            spectra=spectra,
             intercept=self.put_known(fit.intercept),
             rss_root=None if fit.rss_root is None else self.put_known(fit.rss_root),
             weight=weight if np.ndim(weight) == 0 else self.put_known(weight, 0.0),
