@@ -26,7 +26,14 @@ from ..core.tensor import Tucker
 from ..core.threads import few_threads_for
 from ..data.validation import Samples
 from ..linear.fit import LinearOptions, fit_data
-from ..model_selection.folds import Folds, Problems, Split, input_trace, sample_residuals
+from ..model_selection.folds import (
+    Folds,
+    Problems,
+    Split,
+    input_trace,
+    n_training,
+    sample_residuals,
+)
 from ..model_selection.grid import RankGrid, default_alphas, warn_at_edge, widened
 from ..model_selection.intervals import FoldResiduals, calibrate
 from ..model_selection.search import (
@@ -35,6 +42,7 @@ from ..model_selection.search import (
     SearchOptions,
     Surface,
     choose,
+    coefficient_prior,
     compute_surface,
     default_penalties,
     fold_residuals,
@@ -52,7 +60,7 @@ from ..model_selection.surface import HeldOut
 from ..progress import Progress, progress
 from .completion import Completion, complete_ridge, complete_structure
 from .fit import drop_unobserved
-from .observed import Observed, SampleBasis
+from .observed import Observed, SampleBasis, has_observation
 
 __all__ = ["ImputedSamples", "mean_over", "search_missing"]
 
@@ -113,6 +121,7 @@ class ImputedSamples:
         """The folds of the imputed outputs, with held-out errors over observed entries."""
         data, splits = self.data, self.splits
         largest = max(train.size for train, _ in splits)
+        w = has_observation(data.Y, data.w).astype(float)
         return Folds(
             n_folds=len(splits),
             shape=(data.n_features, *data.output_shape),
@@ -122,6 +131,7 @@ class ImputedSamples:
             residuals=self._residuals,
             default_alphas=lambda: default_alphas(*input_trace(data, self.fit_intercept)),
             refit=lambda candidate, options, mask: fit_data(data, options, mask=mask)[0],
+            n_training=n_training(splits, w),
             x_unit=data.x_unit,
             y_unit=data.y_unit,
         )
@@ -272,11 +282,13 @@ def search_missing(
             chosen = search(start, folds, alphas, grid, options, bar, room)
         choice, problems = chosen.choice, Problems(chosen.imputed.folds())
         fit, n_dropped = fit_data(data, fit_options(choice), mask=choice.mask, pilot=chosen.pilot)
-        residuals = fold_residuals(problems, choice, chosen.results["alphas"].min(), options)
+        lowest = float(chosen.results["alphas"].min())
+        prior = coefficient_prior(problems, choice, lowest, options)
+        residuals = fold_residuals(problems, choice, lowest, options, prior)
     return Found(
         choice,
         chosen.results,
-        fit,
+        fit.with_prior(prior),
         calibrate(residuals, data.output_shape),
         n_dropped=n_dropped,
         pilot=chosen.pilot,
