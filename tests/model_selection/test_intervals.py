@@ -483,7 +483,10 @@ def test_simultaneous_widths_of_many_samples_hardly_depend_on_the_units_of_noise
 
 
 @pytest.mark.parametrize("alphas", [None, [1e-3], [1.0], [300.0]])
-@pytest.mark.parametrize("make", [RLSCV, LRRCV, partial(KernelRLSCV, kernel="linear")])
+@pytest.mark.parametrize(
+    "make",
+    [RLSCV, LRRCV, partial(KernelRLSCV, kernel="linear"), partial(RLSCV, missing="ignore")],
+)
 def test_intervals_at_training_inputs_with_more_features_than_samples(make, alphas):
     """New outputs there are covered, and the noise is that of the data, with any penalty."""
     at_training, at_new, noise = [], [], []
@@ -492,7 +495,10 @@ def test_intervals_at_training_inputs_with_more_features_than_samples(make, alph
         B = rng.normal(size=(400, 6)) / 20
         X, new = rng.normal(size=(50, 400)), rng.normal(size=(100, 400))
         observe = lambda X, B=B, rng=rng: X @ B + 0.5 * rng.normal(size=(len(X), 6))  # noqa: E731
-        model = make(alphas, cv=3).fit(X, observe(X))
+        Y = observe(X)
+        if "missing" in repr(make):
+            Y[rng.uniform(size=Y.shape) < 0.05] = np.nan
+        model = make(alphas, cv=3).fit(X, Y)
         noise.append(np.mean(model.noise_))
         for inputs, shares in ((X, at_training), (new, at_new)):
             lower, upper = model.predict_interval(inputs, 0.9)

@@ -33,7 +33,14 @@ from ..core.tensor import Tucker
 from ..core.threads import few_threads_for
 from ..data.validation import Samples
 from ..linear.fit import LinearOptions, fit_data
-from ..model_selection.folds import Folds, Problems, Split, input_trace, sample_residuals
+from ..model_selection.folds import (
+    Folds,
+    Problems,
+    Split,
+    input_trace,
+    n_training,
+    sample_residuals,
+)
 from ..model_selection.grid import RankGrid, default_alphas, warn_at_edge, widened
 from ..model_selection.intervals import FoldResiduals, calibrate
 from ..model_selection.search import (
@@ -42,6 +49,7 @@ from ..model_selection.search import (
     SearchOptions,
     Surface,
     choose,
+    coefficient_prior,
     compute_surface,
     default_penalties,
     fold_residuals,
@@ -59,7 +67,7 @@ from ..model_selection.surface import HeldOut
 from ..progress import Progress, progress
 from .completion import Completion, complete_ridge, complete_structure, impute_columns
 from .fit import drop_unobserved
-from .observed import Observed, SampleBasis
+from .observed import Observed, SampleBasis, has_observation
 
 __all__ = ["ImputedSamples", "mean_over", "never_folds", "search_missing", "search_never"]
 
@@ -127,6 +135,7 @@ class ImputedSamples:
         """The folds of the imputed outputs, with held-out errors over observed entries."""
         data, splits = self.data, self.splits
         largest = max(train.size for train, _ in splits)
+        w = has_observation(data.Y, data.w).astype(float)
         return Folds(
             n_folds=len(splits),
             shape=(data.n_features, *data.output_shape),
@@ -136,6 +145,7 @@ class ImputedSamples:
             residuals=self._residuals,
             default_alphas=lambda: default_alphas(*input_trace(data, self.fit_intercept)),
             refit=lambda candidate, options, mask: fit_data(data, options, mask=mask)[0],
+            n_training=n_training(splits, w),
             x_unit=data.x_unit,
             y_unit=data.y_unit,
         )
@@ -485,10 +495,11 @@ def _found(
     choice, folds = chosen.choice, chosen.imputed
     how = replace(fit_options(choice), pilot=chosen.pilot)
     fit = folds.refit(choice.candidate, how, choice.mask)
-    lowest = chosen.results["alphas"].min()
-    residuals = fold_residuals(Problems(folds), choice, lowest, options)
+    problems, lowest = Problems(folds), float(chosen.results["alphas"].min())
+    prior = coefficient_prior(problems, choice, lowest, options)
+    residuals = fold_residuals(problems, choice, lowest, options, prior)
     calibration = calibrate(residuals, folds.shape[1:])
-    return Found(choice, chosen.results, fit, calibration, pilot=chosen.pilot)
+    return Found(choice, chosen.results, fit.with_prior(prior), calibration, pilot=chosen.pilot)
 
 
 def _search_ridge(

@@ -738,9 +738,15 @@ def coefficient_prior(
     in `fold_residuals`.
     """
     folds, lowest = problems.folds, scaled_alpha(min_alpha, problems.folds.x_unit)
-    found = [problems(k, choice.candidate, lowest)[0] for k in range(folds.n_folds)]
+    if not 1 < folds.n_training <= folds.shape[0] + options.fit_intercept:
+        return None
+    # One fold, which has most of the data, where the problems would have to be computed again.
+    n_folds = folds.n_folds if problems.keeps_all else 1
+    found = [problems(k, choice.candidate, lowest)[0] for k in range(n_folds)]
     most = max(problem.s.shape[0] for problem in found)
-    independent = 1 < folds.n_training <= most + options.fit_intercept
+    # Folds differ in size by a sample, and centred samples have one direction less.
+    slack = options.fit_intercept + (n_folds < folds.n_folds)
+    independent = folds.n_training <= most + slack
     return prior_ratio(found) if independent and most < folds.shape[0] else None
 
 
