@@ -319,6 +319,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--write", action="store_true", help="put it into docs/benchmarks.md")
     args = parser.parse_args(arguments)
     warnings.filterwarnings("ignore", message="The best penalty")
+    warnings.filterwarnings("ignore", message="Maximum number of iterations")  # of PLS, in noise
     seeds, noises = (1, NOISES[1:2]) if args.quick else (args.seeds, NOISES)
     size = (200, (6, 5), (4, 4), 1) if args.quick else (2000, (20, 15), (20, 20), 3)
     parts = {
