@@ -31,7 +31,8 @@ def test_every_part_is_measured_and_judged(capsys):
         for pair, ratio, asked, met in ratios[2:]:
             ours, theirs = pair.split(" / ")
             assert float(ratio) == pytest.approx(error[ours] / error[theirs], abs=0.02)
-            assert met == ("yes" if float(ratio) <= float(asked) else "no")
+            if asked != "-":
+                assert met == ("yes" if float(ratio) <= float(asked) else "no")
     # The modes of X tell the analytes from the interferent; without them one is taken for another.
     first = {row[0]: float(row[1]) for row in found[0][2:]}
     assert first["HOLRRCV, tensor X"] < 0.7 * first["ridge, flat X"]
