@@ -329,7 +329,7 @@ def main(arguments: list[str] | None = None) -> None:
         "Excitation-emission matrices, three analytes": lambda: calibration(seeds, noises),
         "Outputs: three analytes at ten times": lambda: tensor_outputs(seeds, noises),
         "White inputs (10 x 8) -> 6 x 5": lambda: white_inputs(
-            min(seeds, 10), (120,) if args.quick else (100, 300)
+            min(seeds, 10), (120,) if args.quick else (40, 100, 300)
         ),
         "Time of the search": lambda: times(*size),
     }
