@@ -37,8 +37,6 @@ BlockRanks = tuple[Ranks | None, ...]
 BASIS_ALPHAS = (0.1, 1.0, math.inf)
 # How many projections become candidates.
 _KEPT = 3
-# A projection whose ridge error is larger than that of all inputs by more than this is not kept.
-_HOPELESS = 1.1
 # The diagonal ends after two steps whose errors are larger than the least by this.
 _WORSE = 1.05
 
@@ -73,32 +71,42 @@ def candidate_designs(
     n_jobs : int
         Number of folds that run at a time.
     """
-    (whole, error), *others = _compared(data, base, alphas, n_jobs)
-    kept = [design for design, other in others if other <= _HOPELESS * error]
+    (whole, errors), *others = _compared(data, base, alphas, n_jobs)
+    kept = [design for design, found in others if _is_better(found, errors)]
     return [whole, *kept[:_KEPT]]
 
 
 def best_design(
     data: FoldData, base: InputDesign, alphas: np.ndarray, n_jobs: int = 1
 ) -> InputDesign | None:
-    """The design of least ridge error; parameters as in `candidate_designs`."""
-    return min(_compared(data, base, alphas, n_jobs), key=lambda pair: pair[1])[0]
+    """The best projection, or all of the inputs; parameters as in `candidate_designs`."""
+    return candidate_designs(data, base, alphas, n_jobs)[:2][-1]
+
+
+def _is_better(errors: np.ndarray, others: np.ndarray) -> bool:
+    """Whether errors of the folds are lower than others, by more than their standard error.
+
+    The best of many projections is lower than all of the inputs by chance alone.
+    """
+    gain = others - errors
+    spread = float(gain.std(ddof=1)) / math.sqrt(gain.size) if gain.size > 1 else 0.0
+    return bool(gain.mean() > spread)
 
 
 def _compared(
     data: FoldData, base: InputDesign, alphas: np.ndarray, n_jobs: int
-) -> list[tuple[InputDesign | None, float]]:
-    """All of the inputs with its ridge error, and projections with theirs, best first."""
+) -> list[tuple[InputDesign | None, np.ndarray]]:
+    """All of the inputs, and projections, best first, with their ridge errors in each fold."""
     whole = None if base.scale is None else replace(base, ranks=())
     space = base.space
     modes = tuple(shape if sum(m > 1 for m in shape) > 1 else None for shape in space.shapes)
     if all(shape is None for shape in modes) or data.n_folds == 0:
-        return [(whole, 0.0)]
+        return [(whole, np.zeros(0))]
     data.prepare()
     full = replace(base, ranks=modes)
     run = partial(over_folds, data.n_folds, n_jobs=n_jobs)
     products = run(lambda fold: _products(data, fold, full))
-    errors: dict[tuple[float, BlockRanks], float] = {}
+    errors: dict[tuple[float, BlockRanks], np.ndarray] = {}
     tried = {}
     for alpha in BASIS_ALPHAS:
         design = replace(full, alpha=alpha)
@@ -111,11 +119,17 @@ def _compared(
     for alpha, exploration in tried.items():
         errors |= {(alpha, ranks): value for ranks, value in exploration.errors().items()}
     everything = run(lambda fold: _errors_of_all(data, fold, whole, alphas))
-    order = sorted(errors, key=errors.__getitem__)
+    order = sorted(errors, key=lambda key: float(errors[key].mean()))
     return [
-        (whole, float(np.mean(everything, axis=0).min())),
+        (whole, _at_best_penalty(everything)),
         *((replace(base, ranks=key[1], alpha=key[0]), errors[key]) for key in order),
     ]
+
+
+def _at_best_penalty(errors: Sequence[np.ndarray]) -> np.ndarray:
+    """The errors of each fold at the penalty of least mean error, from those at all penalties."""
+    table = np.stack(errors)
+    return table[:, int(np.argmin(table.mean(axis=0)))]
 
 
 def _most_features(n_columns: int) -> int:
@@ -246,15 +260,16 @@ class _Exploration:
         self._axes = [(b, k) for b, shape in enumerate(modes) if shape for k in range(len(shape))]
         self._steps = [ladder(modes[b][k]) for b, k in self._axes]  # type: ignore[index]
         self._seen: dict[tuple[int, ...], float] = {}
+        self._errors: dict[tuple[int, ...], np.ndarray] = {}
 
     @property
     def least(self) -> float:
         """The least error so far."""
         return min(self._seen.values())
 
-    def errors(self) -> dict[BlockRanks, float]:
-        """The errors of all combinations that were looked at."""
-        return {self._ranks(k): value for k, value in self._seen.items() if value < math.inf}
+    def errors(self) -> dict[BlockRanks, np.ndarray]:
+        """The errors in each fold of all combinations that were looked at."""
+        return {self._ranks(levels): errors for levels, errors in self._errors.items()}
 
     def walk_diagonal(self) -> None:
         """Raise all ranks together, as long as it helps."""
@@ -292,7 +307,7 @@ class _Exploration:
         if levels not in self._seen:
             ranks, error = self._ranks(levels), math.inf
             if ranks != self._modes and sum(math.prod(r) for r in ranks if r) <= self._most:
-                means = np.mean([fold.errors(ranks) for fold in self._folds], axis=0)
-                error = float(means.min())
+                found = _at_best_penalty([fold.errors(ranks) for fold in self._folds])
+                self._errors[levels], error = found, float(found.mean())
             self._seen[levels] = error
         return self._seen[levels]

@@ -1,0 +1,163 @@
+"""
+From sea temperature to pressure maps
+=====================================
+
+Both sides are fields over ``lat`` and ``lon``, on different grids, and the sea has land in it. The
+fit takes them as they are; the patterns come back as maps.
+
+.. code-block:: python
+
+    sst, slp = xr.open_dataarray("sst.nc"), xr.open_dataarray("slp.nc")
+    model = HOLRRCV(missing_features="drop").fit(sst[:200], slp[:200])
+    forecast = model.predict(sst[200:])
+    forecast.to_netcdf("forecast.nc")
+"""
+
+# %%
+# Data
+# ----
+# Eighty winters of three months. Two slow patterns of the sea drive the pressure over the ocean in
+# the north: a warm tongue along the equator, and a seesaw further north. Both the sea and the
+# pressure also vary in many ways that have nothing to do with each other, and ships and buoys
+# measure each cell with an error of its own. Cells on land are NaN in every month.
+
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+
+rng = np.random.default_rng(0)
+time = xr.date_range("1940-12-01", periods=960, freq="MS")
+time = time[time.month.isin([12, 1, 2])]
+lat, lon = np.arange(-25.0, 50.1, 5.0), np.arange(120.0, 290.1, 7.5)
+lat_slp, lon_slp = np.arange(20.0, 70.1, 5.0), np.arange(160.0, 260.1, 10.0)
+
+
+def bump(y, x, y0, x0, height, width):
+    """A smooth patch, of shape (y.size, x.size)."""
+    return np.exp(-(((y[:, None] - y0) / height) ** 2) - ((x - x0) / width) ** 2)
+
+
+def smooth_noise(y, x, n_patches=60):
+    """Sums of random patches, a new one for each month."""
+    places = rng.uniform((y[0], x[0]), (y[-1], x[-1]), size=(n_patches, 2))
+    patches = np.stack([bump(y, x, a, b, 8, 15) for a, b in places])
+    found = np.tensordot(rng.normal(size=(time.size, n_patches)), patches, 1)
+    return found / found.std(axis=0)
+
+
+index = rng.normal(size=(time.size, 2))
+for t in range(1, time.size):  # each month remembers the one before
+    index[t] = 0.7 * index[t - 1] + 0.7 * index[t]
+sea_patterns = [
+    bump(lat, lon, 0, 230, 9, 35),
+    bump(lat, lon, 40, 175, 8, 25) - bump(lat, lon, 22, 200, 8, 25),
+]
+air_patterns = [
+    bump(lat_slp, lon_slp, 48, 200, 12, 25) - 0.6 * bump(lat_slp, lon_slp, 60, 245, 10, 20),
+    bump(lat_slp, lon_slp, 30, 190, 9, 25),
+]
+land = lon < 132 + 0.4 * np.abs(lat[:, None] - 10)  # a coast in the west
+land |= lon > 282 - 1.1 * np.clip(lat[:, None] - 5, 0, None)  # and one in the east
+warm = np.tensordot(index, sea_patterns, 1) + 0.5 * smooth_noise(lat, lon)
+warm += 1.5 * rng.normal(size=warm.shape)
+sst = xr.DataArray(
+    np.where(land, np.nan, warm),
+    {"time": time, "lat": lat, "lon": lon},
+    name="sst",
+)
+slp = xr.DataArray(
+    1013 + 3 * np.tensordot(index, air_patterns, 1) + 1.5 * smooth_noise(lat_slp, lon_slp),
+    {"time": time, "lat": lat_slp, "lon": lon_slp},
+    name="slp",
+    attrs={"units": "hPa"},
+)
+print(f"{sst.sizes}, {land.mean():.0%} of it land, to {slp.sizes}")
+
+# %%
+# Skill against climatology
+# -------------------------
+# Neighbouring months are alike, so test samples come in blocks of sixteen winters, and so do the
+# folds of each search. The forecast of climatology is the mean of the training winters. A cell
+# counts by its area, the cosine of its latitude, on both sides: ``input_weight`` in the penalty of
+# its coefficients, ``output_weight`` in the error.
+
+from sklearn.model_selection import KFold
+
+from holrr import HOLRRCV, RLSCV
+
+area, area_slp = np.cos(np.deg2rad(sst.lat)), np.cos(np.deg2rad(slp.lat))
+options = {
+    "cv": KFold(5),
+    "missing_features": "drop",
+    "input_weight": [area, None],
+    "output_weight": [area_slp, None],
+}
+searches = {
+    "ridge": RLSCV(input_rank=None, **options),
+    "low rank in the outputs": HOLRRCV(input_rank=None, **options),
+    "low rank on both sides": HOLRRCV(**options),
+}
+climatology, forecasts = [], {name: [] for name in searches}
+for train, test in KFold(5).split(sst):
+    climatology.append(slp[train].mean("time").expand_dims(time=slp.time[test]))
+    for name, search in searches.items():
+        forecasts[name].append(search.fit(sst[train], slp[train]).predict(sst[test]))
+missed = (xr.concat(climatology, "time") - slp) ** 2
+skills = {}
+for name, parts in forecasts.items():
+    errors = (xr.concat(parts, "time") - slp) ** 2
+    skills[name] = 1 - errors.mean("time") / missed.mean("time")
+    total = errors.weighted(area_slp).mean() / missed.weighted(area_slp).mean()
+    print(f"{name}: skill {1 - float(total):.3f}")
+
+# %%
+# Low ranks of the outputs gain over ridge regression, and low ranks of both sides gain once more.
+# Where there is nothing to predict, the skill of ridge regression falls below zero.
+
+fig, axes = plt.subplots(1, 3, figsize=(9, 2.6), layout="constrained", sharey=True)
+for ax, (name, skill) in zip(axes, skills.items(), strict=True):
+    drawn = ax.pcolormesh(skill.lon, skill.lat, skill, cmap="RdBu_r", vmin=-0.6, vmax=0.6)
+    ax.set_title(name, fontsize=10)
+    ax.set_xlabel("longitude")
+axes[0].set_ylabel("latitude")
+fig.colorbar(drawn, ax=axes, label="skill")
+plt.show()
+
+# %%
+# Patterns
+# --------
+# ``selection="1se"`` takes the smallest model within one standard error of the best, which is the
+# one to read. Land is grey.
+# sphinx_gallery_thumbnail_number = 2
+
+from holrr.plotting import LoadingsDisplay
+
+model = HOLRRCV(selection="1se", **options).fit(sst, slp)
+print(f"input ranks {model.input_rank_}, ranks {model.rank_}")
+figure = plt.figure(figsize=(7, 5.2), layout="constrained")
+upper, lower = figure.subfigures(2)
+above = LoadingsDisplay.from_estimator(model, mode=0, n_components=2, fig=upper)
+LoadingsDisplay.from_estimator(model, mode=("lat", "lon"), n_components=2, fig=lower)
+upper.suptitle("sea temperature")
+lower.suptitle("pressure")
+for ax in above.axes_.flat:
+    ax.set_facecolor("0.8")
+plt.show()
+
+# %%
+# The tongue and the seesaw are there, above, and the pressure that each goes with, below. They are
+# mixed: the model knows the plane that the two drivers span, and within it takes the axes that
+# explain most of the pressure. Such directions are those of redundancy analysis. Maximum covariance
+# analysis takes the directions of most covariance, in which a pattern of the sea can stand first
+# because it is strong, not because it predicts.
+#
+# The time series of the patterns are the scores of ``transform``. Everything else is in one
+# Dataset; dimensions of the inputs that the outputs have, too, are marked with ``_input``.
+
+scores = model.transform(sst)
+for k in range(2):
+    fitted = scores.to_numpy() @ np.linalg.lstsq(scores, index[:, k], rcond=None)[0]
+    print(
+        f"driver {k + 1}: correlation {np.corrcoef(fitted, index[:, k])[0, 1]:.2f} with the scores"
+    )
+print(model.to_xarray().coef.dims)
