@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from holrr import HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV, KernelRLS, Moments, load
+from holrr import HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV, KernelRLS, Moments, load, standard_errors
 from holrr.core.input_map import InputDesign, InputSpace
 from holrr.data import to_matrix
 from holrr.streaming import memory_budget
@@ -292,8 +292,10 @@ def test_cells_that_are_missing_in_some_samples_are_an_error():
         RLS(missing_features="drop").fit(some, maps)
     some = sea.copy()
     some[3, 1, 1] = 1.0
-    with pytest.raises(ValueError, match="column 4 of X"):
+    with pytest.raises(ValueError, match=r"'lat=0.0,lon=30.0' of X is missing in some"):
         RLS(missing_features="drop").fit(some, maps)
+    with pytest.raises(ValueError, match=r"features 'lat=0.0,lon=30.0'.*missing_features='drop'"):
+        RLS().fit(sea, maps)
     with pytest.raises(ValueError, match="leaves no inputs"):
         RLS(missing_features="drop").fit(sea * np.nan, maps)
 
@@ -483,6 +485,7 @@ def test_a_matrix_is_searched_as_before():
     assert_array_equal(one.predict(flat), two.predict(flat))
     assert one.cv_results_["mean_mse"].ndim == 4
     assert not hasattr(one, "input_rank_")
+    assert HOLRRCV(input_rank=None).fit(X, Y).input_rank_ == MODES
 
 
 def test_weights_of_cells_scale_the_inputs():
@@ -541,3 +544,86 @@ def test_no_basis_near_the_refined_one_is_better():
             bases[mode] = np.linalg.qr(bases[mode] + 1e-3 * rng.normal(size=bases[mode].shape))[0]
             projected = np.einsum("nij,ia,jb->nab", X, *bases).reshape(60, -1)
             assert RLS(0.5).fit(projected, Y).objective_ > model.objective_
+
+
+# ---------------------------------------------------------------- what newcomers ran into
+
+
+def test_where_inputs_do_not_matter_the_search_keeps_all_of_them():
+    """The best of many projections of pure noise is not chosen for its luck."""
+    rng = np.random.default_rng(0)
+    kept = 0
+    for _ in range(10):
+        X = rng.normal(size=(60, 6, 5))
+        W = np.tensordot(rng.normal(size=(6, 5, 3)), rng.normal(size=(3, 4)), 1)
+        Y = np.tensordot(X, W, 2)
+        model = RLSCV(cv=4).fit(X, Y + Y.std() * rng.normal(size=Y.shape))
+        kept += model.input_rank_ == (6, 5)
+    assert kept >= 8
+
+
+def test_input_shape_holds_for_moments():
+    X, Y, _ = problem()
+    moments = Moments.from_arrays(X.reshape(N, -1), Y)
+    model = RLS(input_shape=MODES, input_rank=(2, 2)).fit_moments(moments)
+    assert_allclose(model.coef_, RLS(input_rank=(2, 2)).fit(X, Y).coef_, atol=1e-10)
+    folds = [Moments.from_arrays(X[k::3].reshape(-1, 12), Y[k::3]) for k in range(3)]
+    assert HOLRRCV(input_shape=MODES).fit_fold_moments(folds).coef_.shape == (*MODES, *OUTPUTS)
+
+
+def test_standard_errors_have_the_modes_of_the_inputs():
+    sea, maps, land = field()
+    model = LRR(2, missing_features="drop")
+    found = standard_errors(model, sea, maps).to_xarray()
+    assert found.coef_std_error.dims == found.coef.dims
+    assert_array_equal(np.isnan(found.coef_std_error).all(("lat", "lon")), land)
+    assert_array_equal(np.isnan(found.factor_feature_std_error).all("rank_feature"), land)
+    blocks = {"field": sea.to_numpy()[:, ~land], "index": np.linspace(0, 1, N)}
+    found = standard_errors(LRR(2), blocks, maps).to_xarray()
+    assert found.coef_field_std_error.shape == found.coef_field.shape
+    assert found.coef_index_std_error.shape == found.coef_index.shape
+    search = HOLRRCV(missing_features="drop").fit(sea, maps)
+    assert standard_errors(search, sea, maps, stability=True).coef.std_error.shape[0] == 10
+
+
+def test_other_coordinates_are_named():
+    sea, maps, _ = field()
+    model = RLS().fit(sea.fillna(0.0), maps)
+    with pytest.raises(ValueError, match=r"along 'lat' than the fit: at position 0 it has -9.0"):
+        model.predict(sea.fillna(0.0).assign_coords(lat=sea.lat + 1))
+
+
+def test_weights_of_one_mode_and_of_cells_that_do_not_exist():
+    sea, maps, land = field()
+    area = np.cos(np.deg2rad(sea.lat))
+    one = RLS(input_weight=area, missing_features="drop").fit(sea, maps)
+    two = RLS(input_weight=[area.to_numpy(), None], missing_features="drop").fit(sea, maps)
+    assert_allclose(one.coef_, two.coef_, rtol=1e-10)
+    cells = np.where(land, np.nan, area.to_numpy()[:, None])
+    three = RLS(input_weight=cells, missing_features="drop").fit(sea, maps)
+    assert_allclose(three.coef_, one.coef_, rtol=1e-10)
+
+
+def test_masked_cells_are_missing_ones():
+    sea, maps, _ = field()
+    masked = np.ma.masked_invalid(sea.to_numpy())
+    model = RLS(missing_features="drop").fit(masked, maps.to_numpy())
+    expected = RLS(missing_features="drop").fit(sea.to_numpy(), maps.to_numpy())
+    assert_array_equal(model.predict(masked), expected.predict(sea.to_numpy()))
+
+
+def test_outputs_that_are_never_observed_beside_inputs_with_modes():
+    """Land on both sides: the ranks of the inputs are searched for, or given."""
+    X, Y, _ = problem(noise=1.0, n=150, modes=(9, 8))
+    Y[:, 1, 1] = np.nan
+    for model in (RLSCV(missing="ignore"), HOLRRCV(missing="ignore")):
+        assert model.fit(X, Y).input_rank_ == (2, 2)
+        assert np.isnan(model.predict(X)[:, 1, 1]).all()
+    fixed = HOLRR((2, 2, 2), input_rank=(2, 2), missing="ignore").fit(X, Y)
+    assert fixed.input_rank_ == (2, 2)
+    Y[0, 0, 0] = np.nan  # in some samples only
+    assert HOLRRCV(missing="ignore").fit(X, Y).input_rank_ == (9, 8)
+    with pytest.raises(ValueError, match="missing in some samples only"):
+        HOLRRCV(missing="ignore", input_rank=(2, 2)).fit(X, Y)
+    single = HOLRR((2, 2, 2), input_rank=(2, 2), missing="ignore").fit(X, Y)
+    assert single.input_rank_ == (2, 2)

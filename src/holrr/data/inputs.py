@@ -17,7 +17,7 @@ import numpy as np
 
 from ..core.input_map import InputSpace
 from ..core.namespace import asarray_like, is_array, namespace_of, to_numpy
-from .arrays import check_kind, check_outputs, comes_from, is_dask, is_on_disk
+from .arrays import check_kind, check_outputs, comes_from, is_dask, is_on_disk, nan_for_masked
 from .labels import Grid, Labels, free
 
 __all__ = [
@@ -250,13 +250,50 @@ def select_columns(X: Any, used: np.ndarray | None) -> Any:
     return X if used is None else _selected(X, used, check=False)
 
 
-def drop_missing(X: Any, used: np.ndarray | None) -> Any:
-    """The columns that are used; the others must be missing in every sample."""
-    return X if used is None else _selected(X, used, check=True)
+def drop_missing(X: Any, used: np.ndarray | None, names: Callable[[], list[Any]] = list) -> Any:
+    """The columns that are used; the others must be missing in every sample.
+
+    Parameters
+    ----------
+    X : array, table or Dask collection of shape (n_samples, n_columns)
+    used : array of int, or None
+    names : callable
+        Gives the names of the columns, for messages.
+    """
+    if used is None:
+        return X
+    try:
+        return _selected(X, used, check=True)
+    except PartlyMissingError as error:
+        found = names()
+        raise PartlyMissingError(found[error.column] if found else error.column) from None
+
+
+class PartlyMissingError(ValueError):
+    """An input that is missing in some samples, but not in all of them.
+
+    Parameters
+    ----------
+    column : int or str
+        Number or name of the column of the inputs.
+    """
+
+    def __init__(self, column: Any) -> None:
+        super().__init__(column)
+        self.column = column
+
+    def __str__(self) -> str:
+        what = repr(self.column) if isinstance(self.column, str) else f"column {self.column}"
+        return (
+            f"{what} of X is missing in some samples and has a value in others. "
+            f"missing_features='drop' leaves out inputs that are missing in every sample; impute "
+            f"the others, or drop samples."
+        )
 
 
 def _values(X: Any) -> Any:
-    """Tables and lists as arrays; arrays as they are."""
+    """Tables and lists as arrays, masked entries as NaN; other arrays as they are."""
+    X = nan_for_masked(X)
     return X if is_array(X) and not np.ma.isMaskedArray(X) else check_outputs(X, "X")
 
 
@@ -282,12 +319,7 @@ def some_columns(X: Any, used: np.ndarray, *, check: bool) -> Any:
         others = np.setdiff1d(np.arange(X.shape[1]), used)
         present = to_numpy(~xp.isnan(xp.take(X, asarray_like(others, X), axis=1)))
         if present.any():
-            column = others[np.argwhere(present)[0, 1]]
-            raise ValueError(
-                f"column {column} of X, counted over all of its cells, is missing in some samples "
-                f"and has a value in others. missing_features='drop' leaves out inputs that are "
-                f"missing in every sample; impute the others, or drop samples."
-            )
+            raise PartlyMissingError(int(others[np.argwhere(present)[0, 1]]))
     return xp.take(X, asarray_like(used, X), axis=1)
 
 

@@ -338,6 +338,7 @@ def check_features(estimator: BaseEstimator, X: Any, inputs: Sequence[Grid] = ()
     fitted = (getattr(estimator, "labels_", None) or Labels()).inputs
     if inputs and len(fitted) == len(inputs) and all(map(Grid.is_like, inputs, fitted)):
         return  # without a name for every feature, of which there may be many
+    _check_coordinates(inputs, fitted)
     names = [name for grid in inputs for name in grid.entries()]
     X = _table_of(X)
     if names:
@@ -347,6 +348,24 @@ def check_features(estimator: BaseEstimator, X: Any, inputs: Sequence[Grid] = ()
     _check_distinct(getattr(X, "columns", ()), "X")
     _check_order(estimator, list(map(str, getattr(X, "columns", ()))), inputs)
     validate_data(estimator, X, skip_check_array=True, reset=False)
+
+
+def _check_coordinates(inputs: Sequence[Grid], fitted: Sequence[Grid]) -> None:
+    """Raise where inputs with the dimensions of the fit have other coordinates along one."""
+    if len(inputs) != len(fitted):
+        return
+    for grid, known in zip(inputs, fitted, strict=True):
+        if grid.dims != known.dims or len(grid.dims) < 2:
+            continue
+        for k, dim in enumerate(grid.dims):
+            a, b = grid.coordinate(k), known.coordinate(k)
+            if grid.is_labelled(k) and known.is_labelled(k) and not same(a, b):
+                block = "X" if grid.name is None else f"{grid.name!r} of X"
+                differ = first_difference(a, b, "it", "the fit")
+                raise ValueError(
+                    f"{block} has other coordinates along {dim!r} than the fit: {differ}. Put them "
+                    f"in order with X.sel({dim}=...) or X.reindex({dim}=...)."
+                )
 
 
 def other_features(a: Any, b: Any, one: str = "one", other: str = "the other") -> str | None:

@@ -244,6 +244,14 @@ def _surface(
     dims = [free(more, taken)] * (values.ndim - n_ranks - 1) + [penalty]
     dims += [free(f"n_{name}" if n_ranks > 1 else "rank", taken) for name in names[:n_ranks]]
     coords[penalty] = (penalty, results[model._penalties])
+    if "input_ranks" in results:
+        coords[dims[0]] = (dims[0], np.array([_shown(ranks) for ranks in results["input_ranks"]]))
     for axis in range(values.ndim - n_ranks, values.ndim):
         coords[dims[axis]] = (dims[axis], np.arange(1, values.shape[axis] + 1))
     return tuple(dims), values
+
+
+def _shown(ranks: Any) -> str:
+    """Ranks of the input modes of each block, in words."""
+    parts = ["all" if r is None else " x ".join(map(str, r)) for r in ranks]
+    return ", ".join(parts)

@@ -37,6 +37,7 @@ from .inputs import (
     column_names,
     drop_missing,
     find_used,
+    grids_of_shape,
     n_columns,
     select_columns,
     with_inputs,
@@ -182,7 +183,8 @@ def validate(
         check_features(estimator, data.X, data.inputs.naming)
         features = getattr(estimator, "feature_names_in_", None)
         names = Names(estimator.n_features_in_, features, estimator.labels_)
-        data = replace(data, X=drop_missing(data.X, None if known is None else known.used))
+        used = None if known is None else known.used
+        data = replace(data, X=drop_missing(data.X, used, column_names(data.inputs, None)))
     return (_open(data, first) if stream else _samples(data, first)), names
 
 
@@ -198,7 +200,8 @@ def _named(data: Unlabelled, drop: bool) -> tuple[Unlabelled, Names]:
     labels = data.labels
     if used is not None:
         labels = with_inputs(labels or Labels(), data.inputs, used)
-        data = replace(data, X=drop_missing(data.X, used), labels=labels)
+        names = column_names(data.inputs, None)
+        data = replace(data, X=drop_missing(data.X, used, names), labels=labels)
     return data, Names(n_features, features, labels)
 
 
@@ -283,6 +286,11 @@ def names_of_moments(estimator: Any, moments: Any) -> Names:
         if tuple(wanted) != shape:
             raise ValueError(f"output_shape={wanted} is not that of the moments, {shape}.")
         labels = replace(labels or Labels(), kind="array", flat=True, outputs=None)
+    modes = getattr(estimator, "input_shape", None)
+    if modes is not None:
+        known = () if labels is None else labels.inputs
+        n_cells = n_columns(labels) or moments.n_features
+        labels = replace(labels or Labels(), inputs=grids_of_shape(modes, n_cells, known))
     n_features = n_columns(labels) or moments.n_features
     return Names(n_features, moments.feature_names, labels)
 

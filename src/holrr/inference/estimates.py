@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 from ..core.namespace import Array, to_numpy
+from ..data.inputs import whole_axes
 
 __all__ = ["Estimate", "Jackknife", "StandardErrors", "aligned"]
 
@@ -143,13 +144,28 @@ class StandardErrors:
     def to_xarray(self) -> Any:
         """The model as a Dataset, with ``coef_std_error`` and the like, named as the data were."""
         found = self.model.to_xarray()
-        modes = [name for name in found if str(name).startswith("factor_")]
-        estimates = dict(zip(modes, self.factors, strict=True))
-        for name, of in {"coef": self.coef, "intercept": self.intercept, **estimates}.items():
-            if of is not None and of.value.size == found[name].size:
-                values = of.std_error.reshape(found[name].shape)
-                found[f"{name}_std_error"] = found[name].copy(data=values)
+        coefs, factors = (
+            [name for name in found if str(name).startswith(prefix)]
+            for prefix in ("coef", "factor_")
+        )
+        first, *others = self.factors
+        n_blocks = len(factors) - len(others)
+        errors = {"intercept": self.intercept.std_error}
+        errors |= self._by_block(coefs, self.coef) | self._by_block(factors[:n_blocks], first)
+        for name, of in zip(factors[n_blocks:], others, strict=True):
+            errors |= {} if of is None else {name: of.std_error}
+        for name, values in errors.items():
+            if values.size == found[name].size:
+                data = values.reshape(found[name].shape)
+                found[f"{name}_std_error"] = found[name].copy(data=data)
         return found
+
+    def _by_block(self, names: list[Any], of: Estimate | None) -> dict[Any, np.ndarray]:
+        """Standard errors of the inputs with the modes of each block; NaN for cells without any."""
+        if of is None or not names:
+            return {}
+        parts = whole_axes(of.std_error, self.model.labels_, self.model.n_features_in_)
+        return dict(zip(names, parts, strict=True))
 
 
 class Jackknife:

@@ -99,8 +99,8 @@ class LinearRegressor(TensorRegressor):
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
-            NumPy, or any library that follows the array API standard (torch, cupy, ...); the fit is
+        X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
+            Or a table, an object of xarray, or a dict of arrays (see docs/inputs.md). NumPy, or any library that follows the array API standard (torch, cupy, ...); the fit is
             computed where the arrays are. Memory maps, HDF5 and Zarr arrays are read in blocks,
             Dask arrays are reduced on the active scheduler (see docs/streaming.md).
         y : array of shape (n_samples, d1, ..., dp)
@@ -469,7 +469,8 @@ class HOLRR(LinearRegressor):
         Dense coefficients, computed on access. For inputs with modes, of shape
         (m1, ..., mq, d1, ..., dp), and for several blocks a dict of such arrays.
     input_rank_ : tuple of int, or dict
-        With `input_rank`: how many directions of each mode of X are kept.
+        For inputs with modes: how many directions of each mode of X are kept, all of them without
+        `input_rank`.
     input_factors_ : list of q arrays of shape (m_k, r_k), or dict
         With `input_rank`: orthonormal bases of the kept directions of each mode of X.
     intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
@@ -573,16 +574,21 @@ class HOLRR(LinearRegressor):
 
 def input_attributes(fit: Fit, names: Names) -> dict[str, Any]:
     """The fitted attributes that say which directions of the input modes a fit keeps."""
-    if fit.inputs is None or fit.inputs.keeps_columns:
+    grids = (names.labels or Labels()).inputs
+    if not any(len(grid.shape) > 1 for grid in grids):
         return {}
-    factors = [None if P is None else [*P] for P in fit.inputs.bases]
-    labels = names.labels or Labels()
-    ranks: Any = fit.inputs.ranks
-    if len(labels.inputs) < 2:
-        return {"input_rank_": ranks[0], "input_factors_": factors[0]}
-    keys = [grid.name for grid in labels.inputs]
-    kept = {key: P for key, P in zip(keys, factors, strict=True) if P is not None}
-    return {"input_rank_": dict(zip(keys, ranks, strict=True)), "input_factors_": kept}
+    found = None if fit.inputs is None or fit.inputs.keeps_columns else fit.inputs
+    ranks: dict[Any, Any] = {}
+    factors: dict[Any, Any] = {}
+    for block, grid in enumerate(grids):
+        bases = None if found is None else found.bases[block]
+        ranks[grid.name] = grid.shape if len(grid.shape) > 1 else None
+        if bases is not None:
+            ranks[grid.name], factors[grid.name] = tuple(U.shape[1] for U in bases), [*bases]
+    if len(grids) > 1:
+        return {"input_rank_": ranks, "input_factors_": factors or None}
+    name = grids[0].name
+    return {"input_rank_": ranks[name], "input_factors_": factors.get(name)}
 
 
 def warn_renamed(estimator: Any) -> None:

@@ -153,6 +153,9 @@ def _scale(weight: Any, grids: Sequence[Grid], space: InputSpace) -> np.ndarray 
     pairs = zip(given, grids, strict=True)
     cells = np.concatenate([_block_weights(v, grid) for v, grid in pairs])
     v = cells if space.cells is None else cells[space.cells]
+    if not np.isfinite(v).all() or (v < 0).any():
+        bad = v[~(np.isfinite(v) & (v >= 0))][0]
+        raise ValueError(f"input_weight must be finite and at least 0 everywhere; found {bad}.")
     if not v.any():
         raise ValueError("input_weight is zero for all inputs that are used.")
     return np.sqrt(v / v[v > 0].mean())
@@ -166,10 +169,7 @@ def _block_weights(weight: Any, grid: Grid) -> np.ndarray:
     try:
         weight = unlabel_output_weight(weight, Labels(outputs=grid))
         if hasattr(weight, "shape") and tuple(weight.shape) == grid.shape:  # not products only
-            found = np.asarray(weight, dtype=np.float64)
-            if not np.isfinite(found).all() or (found < 0).any():
-                raise ValueError("output_weight must be finite and at least 0 everywhere.")
-            return found.ravel()
+            return np.asarray(weight, dtype=np.float64).ravel()
         vectors = check_output_weight(weight, grid.shape)
     except (TypeError, ValueError) as error:
         said = str(error).replace("output_weight", "input_weight").replace("output mode", "mode")

@@ -250,7 +250,7 @@ class LinearSearch(Search):
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
             As in the estimator that is chosen.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0.
@@ -509,7 +509,8 @@ class RLSCV(LinearSearch):
     input_rank : "auto", int, tuple, dict or None, default="auto"
         For inputs with modes: how many directions to keep of each mode, as in `HOLRR`. "auto"
         searches for these ranks, and for `input_alpha`, with all of X among the candidates, where X
-        has at least two modes. See docs/inputs.md.
+        has at least two modes. With outputs that are missing in some samples, or an information
+        criterion, it keeps all of X. See docs/inputs.md.
     input_alpha : float, default=1.0
         As in `HOLRR`; used where `input_rank` is given.
     input_weight, missing_features, input_shape, output_shape, sample_dim
@@ -624,7 +625,8 @@ class LRRCV(LinearSearch):
     input_rank : "auto", int, tuple, dict or None, default="auto"
         For inputs with modes: how many directions to keep of each mode, as in `HOLRR`. "auto"
         searches for these ranks, and for `input_alpha`, with all of X among the candidates, where X
-        has at least two modes. See docs/inputs.md.
+        has at least two modes. With outputs that are missing in some samples, or an information
+        criterion, it keeps all of X. See docs/inputs.md.
     input_alpha : float, default=1.0
         As in `HOLRR`; used where `input_rank` is given.
     input_weight, missing_features, input_shape, output_shape, sample_dim
@@ -791,7 +793,8 @@ class HOLRRCV(LinearSearch):
     input_rank : "auto", int, tuple, dict or None, default="auto"
         For inputs with modes: how many directions to keep of each mode, as in `HOLRR`. "auto"
         searches for these ranks, and for `input_alpha`, with all of X among the candidates, where X
-        has at least two modes. See docs/inputs.md.
+        has at least two modes. With outputs that are missing in some samples, or an information
+        criterion, it keeps all of X. See docs/inputs.md.
     input_alpha : float, default=1.0
         As in `HOLRR`; used where `input_rank` is given.
     input_weight, missing_features, input_shape, output_shape, sample_dim
