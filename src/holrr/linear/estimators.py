@@ -100,8 +100,9 @@ class LinearRegressor(TensorRegressor):
         Parameters
         ----------
         X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-            Or a table, an object of xarray, or a dict of arrays (see docs/inputs.md). NumPy, or any library that follows the array API standard (torch, cupy, ...); the fit is
-            computed where the arrays are. Memory maps, HDF5 and Zarr arrays are read in blocks,
+            Or a table, an object of xarray, or a dict of arrays, see docs/inputs.md. Arrays may be
+            of NumPy or of any library that follows the array API standard (torch, cupy, ...); the
+            fit is computed where they are. Memory maps, HDF5 and Zarr arrays are read in blocks,
             Dask arrays are reduced on the active scheduler (see docs/streaming.md).
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0; p = 0 are scalar targets.
