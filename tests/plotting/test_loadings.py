@@ -264,7 +264,7 @@ def test_pairs_of_several_blocks_have_a_row_each():
     model = LRR(2).fit(X, rng.normal(size=(60, 7)))
     display = LoadingsDisplay.from_estimator(model, mode="pairs")
     assert [U.shape for U in display.loadings] == [(4, 5, 2), (3, 2), (7, 2)]
-    assert display.names[0] == ("field: input1", "field: input2")
+    assert display.names[0] == ("field: input1 (inputs)", "field: input2 (inputs)")
 
 
 def test_pairs_need_directions_and_at_most_two_modes():

@@ -297,7 +297,7 @@ def _drawable(
             f"mode='pairs' draws curves and maps, but the {what} have the modes {long}. "
             f"model.to_xarray() has all patterns with their coordinates."
         )
-    return _panels(U, share, axes)
+    return _panels(U, share, [(f"{name} ({what})", x) for name, x in axes])
 
 
 def _unit(U: np.ndarray) -> np.ndarray:
