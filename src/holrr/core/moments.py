@@ -49,6 +49,7 @@ __all__ = [
     "ResponseSums",
     "merge_others",
     "check_sizes",
+    "sizes_of",
     "n_shares",
     "sum_responses",
 ]
@@ -197,24 +198,12 @@ class CentredMoments:
         An intercept can also go with inputs that are taken as they are (kernels, say). Data so
         small that their products have vanished are refused.
         """
-        check_sizes(*self.sizes(), self.weight)
+        check_sizes(*sizes_of(self), self.weight)
         if not fit_intercept:
             return self.about_zero()
         if centre_inputs:
             return self
         return self.about(namespace_of(self.Sxx).zeros_like(self.mean_x), self.mean_y)
-
-    def sizes(self) -> tuple[float, float]:
-        """Typical sizes of inputs and outputs: those of the largest mean, or of all deviations."""
-        found = []
-        scatter = float(namespace_of(self.Sxx).linalg.trace(self.Sxx))
-        for mean, squares in ((self.mean_x, scatter), (self.mean_y, self.syy)):
-            xp = namespace_of(mean)
-            deviation = (
-                math.sqrt(max(squares, 0.0) / self.weight) if squares < math.inf else squares
-            )
-            found.append(max(float(xp.max(xp.abs(mean))), deviation))
-        return found[0], found[1]
 
     def about(self, mean_x: Array, mean_y: Array) -> Self:
         """Moments about other centres than the samples' own means."""
@@ -245,6 +234,17 @@ class CentredMoments:
             response_grams=grams,
             squares=None if self.squares is None else self.squares + more,
         )
+
+
+def sizes_of(m: CentredMoments) -> tuple[float, float]:
+    """Typical sizes of inputs and outputs: those of the largest mean, or of all deviations."""
+    found = []
+    scatter = float(namespace_of(m.Sxx).linalg.trace(m.Sxx))
+    for mean, squares in ((m.mean_x, scatter), (m.mean_y, m.syy)):
+        xp = namespace_of(mean)
+        deviation = math.sqrt(max(squares, 0.0) / m.weight) if squares < math.inf else squares
+        found.append(max(float(xp.max(xp.abs(mean))), deviation))
+    return found[0], found[1]
 
 
 def check_sizes(x: float, y: float, weight: float, *, squares: bool = False) -> None:

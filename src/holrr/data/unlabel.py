@@ -17,6 +17,7 @@ import numpy as np
 
 from .arrays import (
     check_kind,
+    check_not_empty,
     check_outputs,
     comes_from,
     ignores_missing,
@@ -213,6 +214,7 @@ def unlabel_inputs(X: Any, dim: str | None, known: Labels | None, shape: Any = N
         assert dim is not None
         wanted = grids[0].dims if grids and grids[0].is_named else None
         A = _in_order(X, "X", dim, wanted)
+        check_not_empty(A, _called(A, "X"))
         found = Inputs(_values(A, "X").reshape(A.shape[0], -1), (grid_of(A, dim),))
     elif comes_from(X, "pandas") and hasattr(X, "columns"):
         found = _table(X)
@@ -229,8 +231,8 @@ def _blocks(X: Any, dim: str | None, known: tuple[Grid, ...]) -> Inputs:
     """The variables of a Dataset, or the arrays of a dict, as blocks of columns."""
     is_set = is_dataset(X)
     if known and known[0].name is None:
-        what = "Dataset" if is_set else "dict"
-        raise ValueError(f"X is a {what}, but the inputs of the fit were a single array.")
+        what, was = "Dataset" if is_set else "dict", "DataArray" if known[0].is_named else "array"
+        raise ValueError(f"X is a {what}, but the inputs of the fit were a single {was}.")
     parts = {name: X[name] for name in (X.data_vars if is_set else X)}
     _check_variables(parts, known, "Dataset" if is_set else "dict")
     grids, blocks = [], []
@@ -239,6 +241,7 @@ def _blocks(X: Any, dim: str | None, known: tuple[Grid, ...]) -> Inputs:
         if comes_from(A, "xarray"):
             own = dim if dim is not None and dim in A.dims else A.dims[0]
             A = _in_order(A, "X", own if not is_set else str(dim), known[k].dims if known else None)
+            check_not_empty(A, _called(A, "X"))
             grids.append(grid_of(A, A.dims[0], name=name))
             blocks.append(_values(A, "X").reshape(A.shape[0], -1))
             continue

@@ -22,6 +22,7 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.pipeline import Pipeline
 
+from ..core.input_map import InputMap, InputSpace
 from ..core.namespace import is_array, to_numpy
 from ._schema import check_estimator, check_pipeline, check_record, check_splitter
 from ._upgrade import upgrade
@@ -30,6 +31,8 @@ __all__ = ["Decoder", "Encoder"]
 
 # Where the names of classes are looked up; a class that is not public in these cannot be saved.
 _PACKAGES = ("linear", "kernel", "penalized", "model_selection", "data")
+# Records inside of models that are not public.
+_INTERNAL: dict[str, Any] = {"InputMap": InputMap, "InputSpace": InputSpace}
 _MODULES = ("holrr", *(f"holrr.{name}" for name in _PACKAGES))
 
 
@@ -296,7 +299,9 @@ def _is_splitter_class(cls: Any) -> bool:
 
 
 def _public_class(name: str, wanted: Callable[[Any], bool]) -> Any:
-    """The class of this library that is public under `name`."""
+    """The class of this library that is public under `name`, or a record that models hold."""
+    if name in _INTERNAL and wanted(_INTERNAL[name]):
+        return _INTERNAL[name]
     for module in _MODULES:
         public = import_module(module)
         found = getattr(public, name) if name in public.__all__ else None

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.fit import Fit
 from ..core.leverage import std_factor
-from ..core.moments import check_sizes, merge_others
+from ..core.moments import check_sizes, merge_others, sizes_of
 from ..core.namespace import Array, namespace_of, on_host
 from ..core.spectral import Spectral, spectral_from_moments
 from ..data.arrays import take
@@ -138,7 +138,7 @@ def landmark_folds(
         labels = labels_of(splits, data.n_samples, w)
         parts = features[candidate].fold_moments(data, labels, len(splits), response_grams)
         for part in parts:
-            check_sizes(*part.sizes(), part.weight, squares=True)
+            check_sizes(*sizes_of(part), part.weight, squares=True)
         return list(zip(merge_others(parts), parts, strict=True))
 
     def centred(m: Moments) -> Moments:

@@ -23,7 +23,7 @@ from ..core.checks import check_finite
 from ..core.fit import Fit
 from ..core.input_map import InputDesign, InputMap
 from ..core.leverage import std_factor
-from ..core.moments import CentredMoments, check_sizes, merge_others
+from ..core.moments import CentredMoments, check_sizes, merge_others, sizes_of
 from ..core.namespace import Array, asarray_like, eigenvalues, namespace_of, on_host, to_numpy
 from ..core.spectral import (
     Spectral,
@@ -236,7 +236,7 @@ def moment_data(
         return training()[fold].centred(fit_intercept), held_out(fold)
 
     for part in parts:
-        check_sizes(*part.sizes(), part.weight, squares=True)
+        check_sizes(*sizes_of(part), part.weight, squares=True)
     n, first = np.array([part.n_samples for part in parts]), parts[0]
     n_train = n.sum() - n if splits is None else [n[train].sum() for train, _ in splits]
     return FoldData(

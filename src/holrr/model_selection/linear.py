@@ -472,7 +472,8 @@ class LinearSearch(Search):
         n_dropped = found.n_dropped if ignores_missing(self) and data is not None else None
         model = self._model(found.choice)
         model.input_rank = shown_ranks(design, names.labels)
-        model.input_alpha = 1.0 if design is None else design.alpha
+        if design is not None and any(design.ranks):
+            model.input_alpha = design.alpha
         model._assign_fit(fit, names, n_dropped)
         attributes = search_attributes(found, model, y_unit, weights)
         attributes |= input_attributes(fit, names)
