@@ -298,7 +298,7 @@ def test_flat_outputs_on_disk_equal_those_in_memory(kind, tmp_path):
 def test_errors_name_the_labels_that_differ():
     x, y = maps()
     model = RLS().fit(x, y)
-    with pytest.raises(ValueError, match=r"At position 0 X has 'lat=51.0,lon=0' and the fit had"):
+    with pytest.raises(ValueError, match=r"along 'lat' than the fit: at position 0 it has 51.0"):
         model.predict(x[:, ::-1])
     with pytest.raises(ValueError, match=r"yet now missing:\n- lat=51.0,lon=0"):
         model.predict(x[:, :1])

@@ -627,3 +627,107 @@ def test_outputs_that_are_never_observed_beside_inputs_with_modes():
         HOLRRCV(missing="ignore", input_rank=(2, 2)).fit(X, Y)
     single = HOLRR((2, 2, 2), input_rank=(2, 2), missing="ignore").fit(X, Y)
     assert single.input_rank_ == (2, 2)
+
+
+# ---------------------------------------------------------------- blocks with labels
+
+
+def test_rows_of_blocks_are_compared_with_outputs_and_each_other():
+    sea, maps, _ = field()
+    sea = sea.fillna(0.0)
+    index = pd.DataFrame({"a": np.linspace(0, 1, N)}, index=sea.indexes["time"])
+    model = RLS().fit({"sea": sea, "index": index}, maps)
+    for blocks in (
+        {"sea": sea[::-1], "index": index[::-1]},
+        {"sea": sea, "index": index[::-1]},
+        {"sea": sea[::-1], "index": index},
+    ):
+        with pytest.raises(ValueError, match="carry different labels"):
+            RLS().fit(blocks, maps)
+        with pytest.raises(ValueError, match="carry different labels"):
+            model.score(blocks, maps)
+    with pytest.raises(ValueError, match=r"X and X\['index'\] carry different labels"):
+        model.predict({"sea": sea[:5], "index": index[4::-1]})
+
+
+def test_predictions_of_blocks_have_the_labels_of_their_rows():
+    sea, maps, _ = field()
+    sea = sea.fillna(0.0)
+    index = xr.DataArray(np.linspace(0, 1, N), dims="time", coords={"time": sea.time})
+    blocks = {"sea": sea, "index": index}
+    model = LRR(2).fit(blocks, maps)
+    some = {name: block[5:8] for name, block in blocks.items()}
+    assert model.predict(some).equals(model.predict(xr.Dataset(some)))
+    assert model.transform(some).dims == ("time", "component")
+    turned = {"sea": sea[5:8].transpose("lat", "lon", "time"), "index": index[5:8]}
+    assert_array_equal(model.predict(turned), model.predict(some))
+    table = pd.DataFrame(maps.to_numpy().reshape(N, -1), index=sea.indexes["time"])
+    frames = {"a": pd.DataFrame(sea.to_numpy().reshape(N, -1), index=table.index)}
+    found = RLS().fit(frames, table).predict({"a": frames["a"][5:8]})
+    assert_array_equal(found.index, table.index[5:8])
+
+
+def test_moments_of_other_modes_or_other_land_are_not_merged():
+    X, Y, _ = problem()
+    one = Moments.from_arrays(X[:20], Y[:20])
+    with pytest.raises(ValueError, match=r"one has the modes \[\(4, 3\)\] and the other"):
+        one + Moments.from_arrays(X[20:].transpose(0, 2, 1), Y[20:])
+    parts = []
+    for rows, cell in ((slice(0, 20), (0, 0)), (slice(20, 40), (1, 1))):
+        some = X[rows].copy()
+        some[:, *cell] = np.nan
+        parts.append(RLS(missing_features="drop").partial_fit(some, Y[rows]).moments_)
+    with pytest.raises(ValueError, match="other cells of X"):
+        parts[0] + parts[1]
+
+
+def test_a_table_in_another_order_is_put_in_that_of_its_grid():
+    X, Y, _ = problem()
+    columns = pd.MultiIndex.from_product([list("abcd"), [1, 2, 3]])
+    table = pd.DataFrame(X.reshape(N, -1), columns=columns)
+    shuffled = table.iloc[:, np.random.default_rng(0).permutation(12)]
+    matrix, shape = to_matrix(shuffled)
+    expected = RLS().fit(shuffled, Y).coef_
+    assert_allclose(RLS(input_shape=shape).fit(matrix, Y).coef_, expected, atol=1e-12)
+    with pytest.raises(ValueError, match="not all combinations"):
+        to_matrix(shuffled.iloc[:, :-1])
+
+
+def test_single_precision_is_kept():
+    torch = pytest.importorskip("torch")
+    X, Y, _ = problem()
+    x, y = X.astype(np.float32), Y.astype(np.float32)
+    for params in ({"input_rank": (2, 2)}, {"input_weight": np.full(MODES, 2.0)}):
+        model = RLS(**params).fit(x, y)
+        assert model.coef_.dtype == np.float32
+        of_torch = RLS(**params).fit(torch.from_numpy(x), torch.from_numpy(y))
+        assert of_torch.coef_.dtype == torch.float32
+        assert_allclose(of_torch.coef_.numpy(), model.coef_, atol=1e-4)
+
+
+def test_ranks_above_the_number_of_features_are_lowered():
+    X, Y, _ = problem()
+    model = HOLRR((6, 2, 2), input_rank=(2, 2)).fit(X, Y)
+    assert model.rank_ == (4, 2, 2)
+    batches = HOLRR((3, 2, 2), input_rank=(2, 2)).partial_fit(X[:1], Y[:1])
+    batches.partial_fit(X[1:], Y[1:])
+    assert_allclose(
+        batches.predict(X), HOLRR((3, 2, 2), input_rank=(2, 2)).fit(X, Y).predict(X), atol=1e-9
+    )
+    with pytest.raises(ValueError, match=r"rank\[0\]"):
+        HOLRR((13, 2, 2), input_rank=(2, 2)).fit(X, Y)
+
+
+def test_blocks_of_other_libraries():
+    torch, polars = pytest.importorskip("torch"), pytest.importorskip("polars")
+    X, Y, _ = problem()
+    with pytest.raises(TypeError, match=r"one library; got \['Tensor', 'ndarray'\]"):
+        RLS().fit({"a": torch.from_numpy(X), "b": X[:, 0]}, Y)
+    table = polars.DataFrame(X[:, 0], schema=list("pqr"))
+    model = RLS().fit({"a": X, "b": table}, Y)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict({"a": X, "b": table[list("rqp")]})
+    masked = np.ma.masked_array(X, mask=np.zeros(X.shape, dtype=bool))
+    masked[:, 1, 1] = np.ma.masked
+    dropped = RLS(missing_features="drop").fit({"a": masked}, Y)
+    assert np.isnan(dropped.coef_[1, 1]).all()

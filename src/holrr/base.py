@@ -22,11 +22,11 @@ from .core.leverage import noise_level, std_factor
 from .core.namespace import Array, asarray_like, namespace_of, to_device_of, to_numpy
 from .core.tensor import Tucker
 from .core.threads import few_threads_for
-from .data.arrays import comes_from, is_dask
+from .data.arrays import is_dask
 from .data.inputs import whole_axes
 from .data.labels import Grid, Labels, free, name_by_hand
 from .data.relabel import relabel, to_xarray
-from .data.unlabel import dims_of
+from .data.unlabel import dims_of, has_dims
 from .data.validation import Names, score_errors, validate_inputs
 from .io import save
 
@@ -361,7 +361,7 @@ class TensorRegressor(
         """
         check_is_fitted(self)
         scores = self._score_array(validate_inputs(self, X))
-        if self.labels_ is None or not comes_from(X, "xarray"):
+        if self.labels_ is None or not has_dims(X):
             return scores
         grid = Grid((free("component", dims_of(X)),), tuple(scores.shape[1:]), name="score")
         labels = replace(self.labels_, kind="dataarray", flat=False, outputs=grid)

@@ -194,7 +194,8 @@ class InputMap:
                 part = M[start:stop, :]
                 if bases is not None:
                     assert ranks is not None
-                    T = multi_mode_product(xp.reshape(part, (*ranks, M.shape[1])), [*bases, None])
+                    own = [xp.astype(U, M.dtype, copy=False) for U in bases]
+                    T = multi_mode_product(xp.reshape(part, (*ranks, M.shape[1])), [*own, None])
                     part = self.space.rows(T, block)
                 found.append(part)
                 order.append(columns)
@@ -203,7 +204,9 @@ class InputMap:
             place = np.argsort(np.concatenate(order))
             if (place != np.arange(place.size)).any():
                 M = xp.take(M, asarray_like(place, M), axis=0)
-        return M if here.scale is None else M * here.scale[:, None]
+        if here.scale is None:
+            return M
+        return M * xp.astype(here.scale, M.dtype, copy=False)[:, None]
 
     def moments(self, m: CentredMoments) -> CentredMoments:
         """Moments of the features, from those of the inputs."""

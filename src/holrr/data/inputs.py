@@ -17,8 +17,8 @@ import numpy as np
 
 from ..core.input_map import InputSpace
 from ..core.namespace import asarray_like, is_array, namespace_of, to_numpy
-from .arrays import check_kind, check_outputs, comes_from, is_dask, is_on_disk, nan_for_masked
-from .labels import Grid, Labels, free
+from .arrays import check_kind, check_outputs, is_dask, is_on_disk, nan_for_masked
+from .labels import Grid, Labels
 
 __all__ = [
     "Inputs",
@@ -203,17 +203,28 @@ def join_columns(blocks: Sequence[Any]) -> Any:
         from ..streaming.reading import Flattened
 
         return Flattened(blocks)
-    return namespace_of(*blocks).concat(list(blocks), axis=1)
+    try:
+        xp = namespace_of(*blocks)
+    except TypeError as error:
+        kinds = [type(block).__name__ for block in blocks]
+        raise TypeError(f"the blocks of X must come from one library; got {kinds}.") from error
+    return xp.concat(list(blocks), axis=1)
 
 
 def block_of(name: Any, values: Any) -> tuple[Any, Grid]:
     """A block of a dict of arrays or tables, as columns, and its grid."""
-    if comes_from(values, "pandas") and hasattr(values, "columns"):
-        labels = values.columns.to_numpy()
-        dim = free(str(values.columns.name or "feature"), ())
-        grid = Grid((dim,), (labels.size,), {dim: ((dim,), labels.astype(str), {})}, name)
+    values = nan_for_masked(values)
+    if hasattr(values, "columns") and not is_dask(values):
+        labels = np.array(
+            [" / ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in values.columns]
+        )
+        grid = Grid(("feature",), (labels.size,), {"feature": (("feature",), labels, {})}, name)
         return check_outputs(values, f"X[{name!r}]"), grid
-    if not hasattr(values, "shape"):
+    if is_dask(values):
+        from ..streaming.dask import known_chunks
+
+        values = known_chunks(values, f"X[{name!r}]")
+    elif not hasattr(values, "shape") or (is_on_disk(values) and len(values.shape) == 1):
         values = np.asarray(values)
     if len(values.shape) == 0:
         raise ValueError(f"X[{name!r}] must have samples along its first axis; got a scalar.")

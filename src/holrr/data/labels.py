@@ -511,7 +511,10 @@ def _how_to_align(indexes: Mapping[str, Any], data: Mapping[str, Any]) -> str:
 
 
 def row_index(A: Any, sample_dim: str | None = None) -> Any:
-    """The labels of the rows, as a pandas index, or None."""
+    """The labels of the rows, as a pandas index, or None; of a dict, those of its first block."""
+    if isinstance(A, Mapping) and not hasattr(A, "dims"):
+        found = (row_index(block, sample_dim) for block in A.values())
+        return next((index for index in found if index is not None), None)
     if comes_from(A, "pandas"):
         return getattr(A, "index", None)
     if comes_from(A, "xarray") and A.dims:

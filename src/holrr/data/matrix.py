@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ..extras import need
-from .arrays import comes_from, is_dask, is_on_disk
+from .arrays import is_dask, is_on_disk
 from .labels import features_of, row_index
-from .unlabel import dims_of, unlabel_inputs
+from .unlabel import dims_of, has_dims, unlabel_inputs
 
 __all__ = ["to_matrix"]
 
@@ -51,7 +52,7 @@ def to_matrix(X: Any, sample_dim: str | None = None) -> tuple[Any, Any]:
     """
     pd = need("pandas", "to_matrix needs pandas", "table")
     dim = None
-    if comes_from(X, "xarray"):
+    if has_dims(X):
         dim = dims_of(X)[0] if sample_dim is None else sample_dim
     found = unlabel_inputs(X, dim, None)
     values = found.X
@@ -61,6 +62,14 @@ def to_matrix(X: Any, sample_dim: str | None = None) -> tuple[Any, Any]:
     shapes = {grid.name: grid.shape for grid in found.grids}
     shape: Any = shapes if len(shapes) > 1 or None not in shapes else shapes[None]
     if found.has_names:
+        if found.cells is not None:  # the columns in the order of the grid
+            if found.cells.size < math.prod(found.grids[0].shape):
+                raise ValueError(
+                    f"the columns of X are not all combinations of their levels "
+                    f"{found.grids[0].dims}, and a matrix cannot say which are missing. Pass the "
+                    f"table itself to the estimator."
+                )
+            values = values.iloc[:, np.argsort(found.cells)]
         return values, shape or (n_features,)
     columns = [f"x{j}" for j in range(n_features)] if names is None else names
     return pd.DataFrame(np.asarray(values), row_index(X, dim), columns), shape or (n_features,)

@@ -12,9 +12,9 @@ import numpy as np
 from ..core.namespace import is_numpy_array, to_numpy
 from ..extras import need
 from .arrays import comes_from, is_dask
-from .inputs import whole_axes
+from .inputs import is_blocks, whole_axes
 from .labels import Grid, Labels, free, mode_coordinates, mode_names, row_index
-from .unlabel import dimension_of_inputs
+from .unlabel import dimension_of_inputs, has_dims
 
 __all__ = ["relabel", "to_xarray"]
 
@@ -90,10 +90,12 @@ def _coordinates(grid: Grid) -> dict[str, Any]:
 
 def _rows(labels: Labels, X: Any) -> tuple[str, dict[str, Any]]:
     """The sample dimension of predictions for `X`, and its coordinates."""
-    if comes_from(X, "xarray"):
-        dim = dimension_of_inputs(X, labels)
-        variables = X.coords.variables
-        return dim, {name: v for name, v in variables.items() if v.dims == (dim,)}
+    if has_dims(X):
+        dim, found = dimension_of_inputs(X, labels), dict[str, Any]()
+        for A in X.values() if is_blocks(X) else [X]:
+            variables = A.coords.variables if comes_from(A, "xarray") else {}
+            found |= {name: v for name, v in variables.items() if v.dims == (dim,)}
+        return dim, found
     index = row_index(X)
     dim = labels.sample_dim or free("sample", (labels.outside or Grid()).dims)
     return dim, {} if index is None else {dim: index}
@@ -108,7 +110,7 @@ def _frame(pd: Any, labels: Labels, X: Any, out: Any) -> Any:
         columns = pd.Index(labels.columns[0], name=names[0])
     else:
         columns = pd.MultiIndex.from_arrays(labels.columns, names=names)
-    dim = dimension_of_inputs(X, labels) if comes_from(X, "xarray") else None
+    dim = dimension_of_inputs(X, labels) if has_dims(X) else None
     return pd.DataFrame(_columns(labels, out), row_index(X, dim), columns, copy=False)
 
 

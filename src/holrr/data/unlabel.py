@@ -29,7 +29,13 @@ from .inputs import Inputs, block_of, flatten, grids_of_shape, is_blocks, join_c
 from .labels import Grid, Labels, check_rows, differing_axis, first_difference, free, plain, same
 
 __all__ = ["Unlabelled", "dimension_of_inputs", "is_dataset", "sample_dimension", "unlabel"]
-__all__ += ["unlabel_inputs", "unlabel_output_weight", "unlabel_outputs", "unlabel_weights"]
+__all__ += [
+    "has_dims",
+    "unlabel_inputs",
+    "unlabel_output_weight",
+    "unlabel_outputs",
+    "unlabel_weights",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +72,8 @@ def unlabel(
         The labels of the fit, with which those of the data must agree.
     """
     dim = sample_dimension(getattr(estimator, "sample_dim", None), X, y, known)
-    check_rows(X, sample_dim=dim, y=y, sample_weight=sample_weight, groups=groups)
+    for block in X.values() if is_blocks(X) else [X]:
+        check_rows(block, sample_dim=dim, y=y, sample_weight=sample_weight, groups=groups)
     fill = ignores_missing(estimator)
     inputs = unlabel_inputs(X, dim, known, getattr(estimator, "input_shape", None))
     shape = getattr(estimator, "output_shape", None)
@@ -235,14 +242,18 @@ def _blocks(X: Any, dim: str | None, known: tuple[Grid, ...]) -> Inputs:
         raise ValueError(f"X is a {what}, but the inputs of the fit were a single {was}.")
     parts = {name: X[name] for name in (X.data_vars if is_set else X)}
     _check_variables(parts, known, "Dataset" if is_set else "dict")
+    if not is_set and parts:
+        first, *others = parts
+        labelled = {f"X[{name!r}]": parts[name] for name in others}
+        check_rows(parts[first], sample_dim=dim, **labelled)
     grids, blocks = [], []
     for k, name in enumerate([grid.name for grid in known] if known else parts):
         A = parts[name]
         if comes_from(A, "xarray"):
-            own = dim if dim is not None and dim in A.dims else A.dims[0]
-            A = _in_order(A, "X", own if not is_set else str(dim), known[k].dims if known else None)
+            assert dim is not None
+            A = _in_order(A.rename(name), "X", dim, known[k].dims if known else None)
             check_not_empty(A, _called(A, "X"))
-            grids.append(grid_of(A, A.dims[0], name=name))
+            grids.append(grid_of(A, dim, name=name))
             blocks.append(_values(A, "X").reshape(A.shape[0], -1))
             continue
         block, grid = block_of(name, A)
@@ -629,8 +640,22 @@ def fold(y: Any, output_shape: Sequence[int]) -> Any:
 # ---------------------------------------------------------------- the sample dimension
 
 
+def has_dims(A: Any) -> bool:
+    """Whether data are objects of xarray, or a dict with some of them."""
+    if is_blocks(A):
+        return any(comes_from(block, "xarray") for block in A.values())
+    return comes_from(A, "xarray")
+
+
 def dims_of(A: Any) -> tuple[str, ...]:
-    """The dimensions, in the order of the first variable that has all of them, or nearly."""
+    """The dimensions, in the order of the first variable that has all of them, or nearly.
+
+    Of a dict, those that all of its DataArrays have come first.
+    """
+    if is_blocks(A):
+        found = [block.dims for block in A.values() if comes_from(block, "xarray")]
+        shared = [d for d in found[0] if all(d in dims for dims in found)]
+        return tuple(dict.fromkeys([*shared, *(d for dims in found for d in dims)]))
     if not is_dataset(A) or not len(A.data_vars):
         return tuple(A.dims)
     orders = sorted((v.dims for v in A.data_vars.values()), key=len, reverse=True)
@@ -643,7 +668,7 @@ def is_dataset(A: Any) -> bool:
 
 def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) -> str | None:
     """The dimension of the samples: the one that is given, known, shared, or the first."""
-    named = {name: dims_of(A) for name, A in (("X", X), ("y", y)) if comes_from(A, "xarray")}
+    named = {name: dims_of(A) for name, A in (("X", X), ("y", y)) if has_dims(A)}
     fitted = None if known is None else known.sample_dim
     if not named:
         return given or fitted

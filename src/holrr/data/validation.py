@@ -44,7 +44,7 @@ from .inputs import (
 )
 from .labels import Labels, check_features, features_of, other_features
 from .scores import Errors, check_scored, errors_of
-from .unlabel import Unlabelled, dimension_of_inputs, unlabel, unlabel_inputs
+from .unlabel import Unlabelled, dimension_of_inputs, has_dims, unlabel, unlabel_inputs
 
 __all__ = ["Names", "Samples", "names_of_moments", "open_data", "score_errors", "validate"]
 __all__ += ["validate_inputs", "validate_points"]
@@ -245,7 +245,7 @@ def validate_inputs(estimator: BaseEstimator, X: Any) -> Array:
         check_features(estimator, X)
         return checked
     labels: Labels = getattr(estimator, "labels_", None) or Labels()
-    dim = dimension_of_inputs(X, labels) if comes_from(X, "xarray") else None
+    dim = dimension_of_inputs(X, labels) if has_dims(X) else None
     inputs = unlabel_inputs(X, dim, labels)
     check_features(estimator, inputs.X, inputs.naming)
     X = select_columns(inputs.X, labels.used)

@@ -196,7 +196,9 @@ def _fit_features(
     scaled = data.scaled()
     Y = scaled.Y if weights is None else weighted(scaled, weights).Y
     features = options.inputs.from_samples(scaled.X, Y, scaled.w, options.fit_intercept)
-    inner = replace(options, inputs=None)
+    inner = _within_features(
+        replace(options, inputs=None), data.n_features, features.n_features, data.output_shape
+    )
     if _refines_inputs(options, mask) and not has_missing(scaled):
         fit, features = _refine_samples(replace(scaled, Y=Y), inner, features)
         fit = fit.lifted(features).rescaled(scaled.x_unit, scaled.y_unit)
@@ -204,6 +206,18 @@ def _fit_features(
     mapped = replace(scaled, X=features(scaled.X))
     fit, n_dropped = fit_data(mapped, inner, weights, mask=mask)
     return fit.lifted(features), n_dropped
+
+
+def _within_features(
+    options: LinearOptions, n_inputs: int, n_features: int, output_shape: Sequence[int]
+) -> LinearOptions:
+    """The options of a fit to features, whose input rank is at most their number."""
+    structure = options.structure
+    if not isinstance(structure, MultilinearRank):
+        return options
+    first, *others = structure.check(n_inputs, output_shape)
+    first = first if isinstance(first, float) else min(first, n_features)
+    return replace(options, structure=replace(structure, rank=(first, *others)))
 
 
 def _refines_inputs(options: LinearOptions, mask: np.ndarray | None) -> bool:
@@ -297,6 +311,9 @@ def fit_moments(
         if options.inputs is None:
             return _fit_centred(centred, options, mask).rescaled(1.0, 1.0)
         features = options.inputs.from_moments(centred)
+        sizes = moments.n_features, features.n_features, moments.output_shape
+        options = _within_features(options, *sizes)
+        structure = options.structure
         if _refines_inputs(options, mask):
             assert isinstance(structure, MultilinearRank)
             fit, features = refine_inputs(

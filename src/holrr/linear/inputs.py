@@ -174,6 +174,7 @@ def _block_weights(weight: Any, grid: Grid) -> np.ndarray:
     except (TypeError, ValueError) as error:
         said = str(error).replace("output_weight", "input_weight").replace("output mode", "mode")
         said = said.replace("of the outputs", "of the inputs").replace("y has", "X has")
+        said = said.replace("than y", "than X").replace("order of y", "order of X")
         raise type(error)(said) from None
     product = vectors[0]
     for v in vectors[1:]:

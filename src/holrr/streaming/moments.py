@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..core.moments import CentredMoments
-from ..data.labels import Labels, differing_axis, first_difference, other_features
+from ..data.labels import Labels, differing_axis, first_difference, other_features, same
 
 __all__ = ["Moments"]
 
@@ -210,6 +210,7 @@ def _check_same_names(a: Moments, b: Any) -> None:
             f"the same order first."
         )
     labels = a.labels, getattr(b, "labels", None)
+    _check_same_inputs(*(found or Labels() for found in labels))
     mine, others = (None if found is None else found.outside for found in labels)
     if mine is None or others is None or mine.shape != others.shape:
         return  # the shapes tell
@@ -225,4 +226,20 @@ def _check_same_names(a: Moments, b: Any) -> None:
             f"Moments of different outputs cannot be merged: along {mine.dims[k]!r} "
             f"{first_difference(mine.coordinate(k), others.coordinate(k))}. Put the outputs of y "
             f"in the same order first."
+        )
+
+
+def _check_same_inputs(a: Labels, b: Labels) -> None:
+    """Raise where moments of inputs with other modes, or without other cells, are merged."""
+    shapes = [[grid.shape for grid in labels.inputs] for labels in (a, b)]
+    if all(shapes) and shapes[0] != shapes[1]:
+        raise ValueError(
+            f"Moments of different inputs cannot be merged: one has the modes {shapes[0]} and the "
+            f"other {shapes[1]}."
+        )
+    used = [labels.used for labels in (a, b)]
+    if not same(*used):
+        raise ValueError(
+            "Moments of different inputs cannot be merged: other cells of X were missing in every "
+            "sample, and left out. Leave out the same cells in both."
         )
