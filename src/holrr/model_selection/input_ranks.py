@@ -84,13 +84,13 @@ def best_design(
 
 
 def _is_better(errors: np.ndarray, others: np.ndarray) -> bool:
-    """Whether errors of the folds are lower than others, by more than their standard error.
+    """Whether errors of the folds are lower than others, by more than two standard errors.
 
     The best of many projections is lower than all of the inputs by chance alone.
     """
     gain = others - errors
     spread = float(gain.std(ddof=1)) / math.sqrt(gain.size) if gain.size > 1 else 0.0
-    return bool(gain.mean() > spread)
+    return bool(gain.mean() > 2 * spread)
 
 
 def _compared(
