@@ -309,8 +309,19 @@ def never_observed(rng) -> None:
     ways = [from_disk, from_hdf5, from_dask] + [from_batches] * row.batches
     with tempfile.TemporaryDirectory() as folder:
         found = ways[rng.integers(len(ways))](row, X, seen, w, params, Path(folder))
-    # Rounds of completion amplify rounding where little is known of much freedom.
-    close(row, found.predict(X)[:, ~never], predicted[:, ~never], 1e-3)
+    # Where little is known of much freedom, rounds of completion amplify rounding, and rounding may
+    # decide which of several completions is found. These must be as good as each other.
+    if not as_good(found, expected):
+        close(row, found.predict(X)[:, ~never], predicted[:, ~never], 1e-3)
+
+
+def as_good(found, expected) -> bool:
+    """Whether searches have the same held-out error, or rounds ended before the last digit."""
+    if hasattr(expected, "best_score_"):
+        return math.isclose(found.best_score_, expected.best_score_, rel_tol=1e-4)
+    if getattr(expected, "max_iter", None) is None or expected.n_iter_ < expected.max_iter:
+        return False
+    return math.isclose(found.objective_, expected.objective_, rel_tol=1e-2)
 
 
 @family
