@@ -39,7 +39,7 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         features, and their means and standard deviations: one where a feature is constant.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (n_features,)
         Names of the features, where they have some.
     labels_ : Labels or None
         Labels of objects of xarray, with which those of other inputs are compared.
