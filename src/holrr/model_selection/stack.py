@@ -220,8 +220,12 @@ class _Path:
         if self.candidates is not None:
             wanted = asarray_like(self.candidates.reshape(-1), slope)
             slope = xp.where(wanted, slope, xp.full_like(slope, math.inf))
-        place = int(xp.argmin(slope))
-        least = min(float(slope[place]), 0.0)
+        least = float(xp.min(slope))
+        # Of blocks that rounding cannot tell apart, such as ranks above the product of the others,
+        # the first: it is no larger than they are.
+        room = 1e-12 * abs(least) + 1e-14 * float(self.yy.sum())
+        place = int(xp.argmax(xp.astype(slope <= least + room, xp.int8)))
+        least = min(least, 0.0)
         here = self.mse[-1] - self.yy.sum() + self.linear.sum(axis=0) @ self.weights[-1]
         gap = 2 * max(float(here - least), 0.0)
         index = np.unravel_index(place, shape)
