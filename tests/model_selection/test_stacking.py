@@ -145,6 +145,15 @@ def test_the_stack_does_not_depend_on_the_units_of_the_outputs(unit):
         assert_allclose(scaled.predict(X) / unit, plain.predict(X), rtol=0, atol=close)
 
 
+def test_blocks_that_are_the_same_model_are_the_smallest_of_them():
+    """A rank above the product of the others adds rounding, which depends on units."""
+    for seed in range(40):
+        X, Y = noisy(30, 5, (4,), seed=seed)
+        for unit in (1.0, 1e7, 1e21 / 3):
+            model = HOLRRCV([0.1, 10.0], cv=3, selection="stack").fit(X, unit * Y)
+            assert all(R0 == R1 for R0, R1 in model.stack_ranks_)
+
+
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
 def test_the_stack_does_not_depend_on_the_scale_of_the_inputs(scale):
     """The penalties are in the units of the data, which are divided by a power of two."""
