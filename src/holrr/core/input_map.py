@@ -89,11 +89,6 @@ class InputSpace:
             return np.arange(start, stop)
         return np.flatnonzero((self.cells >= start) & (self.cells < stop))
 
-    def block_of_columns(self) -> np.ndarray:
-        """The block of each column, of shape (n_columns,)."""
-        found = np.repeat(np.arange(len(self.shapes)), [math.prod(shape) for shape in self.shapes])
-        return found if self.cells is None else found[self.cells]
-
     def tensor(self, A: Array, block: int) -> Array:
         """The columns of a block of `A`, (n, n_columns), as a tensor of shape (n, m1, ..., mq).
 
@@ -219,16 +214,8 @@ class InputMap:
             Sxy=fold(Sxy, 0, (Sxy.shape[0], *m.output_shape)),
         )
 
-    def truncated(self, ranks: Sequence[Ranks | None]) -> InputMap:
-        """The map to the leading directions of each mode."""
-        bases = tuple(
-            None if P is None or r is None else tuple(U[:, :k] for U, k in zip(P, r, strict=True))
-            for P, r in zip(self.bases, ranks, strict=True)
-        )
-        return replace(self, bases=bases)
-
     def positions(self, ranks: Sequence[Ranks | None]) -> np.ndarray:
-        """Which of the features are those of the `truncated` map."""
+        """Which of the features belong to the leading directions of each mode."""
         found, start = [], 0
         for block, (full, r) in enumerate(zip(self.ranks, ranks, strict=True)):
             shape = (self.space.columns(block).size,) if full is None else full

@@ -1,4 +1,4 @@
-"""Inputs of any order as a matrix: their modes and blocks are kept as grids beside it.
+"""Inputs of any order as a matrix, with their modes and blocks described by grids.
 
 A sample of the inputs can be a vector, a field (latitude x longitude), or several named blocks of
 different shapes. All of the library works on a matrix with one column for each cell. `read_inputs`

@@ -21,7 +21,7 @@ from sklearn import model_selection as splitters
 
 from ..core.checks import check_finite
 from ..core.fit import Fit
-from ..core.input_map import InputDesign, InputMap
+from ..core.input_map import InputDesign, InputMap, InputProducts
 from ..core.leverage import std_factor
 from ..core.moments import CentredMoments, check_sizes, merge_others, sizes_of
 from ..core.namespace import Array, asarray_like, eigenvalues, namespace_of, on_host, to_numpy
@@ -44,7 +44,8 @@ from .surface import HeldOut
 __all__ = ["FoldData", "Folds", "Problems", "Split", "check_fold_moments", "check_splits"]
 __all__ += ["features_of_fold", "gather_folds", "in_double", "input_trace", "is_partition"]
 __all__ += ["labels_of", "linear_folds", "linear_problem", "moment_data", "moment_folds"]
-__all__ += ["n_training", "partition_of", "penalties_of", "pieces_of", "sample_data"]
+__all__ += ["n_training", "partition_of", "penalties_of", "pieces_of"]
+__all__ += ["products_of_fold", "sample_data"]
 __all__ += ["sample_folds", "sample_residuals", "split"]
 
 _BLOCK = 2**26  # bytes of scattered outputs that are copied together
@@ -434,13 +435,26 @@ def sample_folds(data: Samples, splits: Sequence[Split], **options: Any) -> Fold
 def features_of_fold(data: FoldData, fold: int, design: InputDesign) -> InputMap:
     """What a design makes of the inputs of a training set."""
     with _located(data.everything):
-        moments = data.moments(fold)
-        if moments is not None:
-            return design.from_moments(moments[0])
-        pair = data.samples(fold)
-        assert pair is not None
-        seen = pair[0]
-        return design.from_samples(seen.X, seen.Y, seen.w, data.fit_intercept)
+        like = data.everything.X if data.everything is not None else _total(data).Sxx
+        return design.map_of(lambda: products_of_fold(data, fold, design), like)
+
+
+def _total(data: FoldData) -> CentredMoments:
+    """The moments of all the data, of folds that have no samples."""
+    total = data.total()
+    assert total is not None
+    return total
+
+
+def products_of_fold(data: FoldData, fold: int, design: InputDesign) -> InputProducts:
+    """The products of a training set, which the directions of input modes come from."""
+    moments = data.moments(fold)
+    if moments is not None:
+        return design.products_of_moments(moments[0])
+    pair = data.samples(fold)
+    assert pair is not None
+    seen = pair[0]
+    return design.products_of_samples(seen.X, seen.Y, seen.w, data.fit_intercept)
 
 
 def linear_problem(

@@ -25,7 +25,7 @@ from ..core.namespace import asarray_like, namespace_of
 from ..core.spectral import Spectral, spectral_from_moments, spectral_from_samples
 from ..core.threads import limit_threads
 from ..data.validation import Samples
-from .folds import FoldData, features_of_fold
+from .folds import FoldData, features_of_fold, products_of_fold
 from .search import over_folds
 from .surface import HeldOut, rank_path
 
@@ -105,7 +105,7 @@ def _compared(
     data.prepare()
     full = replace(base, ranks=modes)
     run = partial(over_folds, data.n_folds, n_jobs=n_jobs)
-    products = run(lambda fold: _products(data, fold, full))
+    products = run(lambda fold: products_of_fold(data, fold, full))
     errors: dict[tuple[float, BlockRanks], np.ndarray] = {}
     tried = {}
     for alpha in BASIS_ALPHAS:
@@ -135,17 +135,6 @@ def _at_best_penalty(errors: Sequence[np.ndarray]) -> np.ndarray:
 def _most_features(n_columns: int) -> int:
     """Largest number of features of a projection: above, it hardly differs from all inputs."""
     return n_columns if n_columns <= 64 else min(n_columns // 2, 1000)
-
-
-def _products(data: FoldData, fold: int, design: InputDesign) -> InputProducts:
-    """The products of a training set, which the directions of all penalties come from."""
-    moments = data.moments(fold)
-    if moments is not None:
-        return design.products_of_moments(moments[0])
-    pair = data.samples(fold)
-    assert pair is not None
-    seen = pair[0]
-    return design.products_of_samples(seen.X, seen.Y, seen.w, data.fit_intercept)
 
 
 class _RotatedFold:
