@@ -31,7 +31,14 @@ from scipy.sparse.linalg import lsmr
 from .namespace import Array, asarray_like, namespace_of, to_numpy
 from .tensor import Tucker
 
-__all__ = ["check_output_weight", "excluded_outputs", "product_of", "scale_outputs", "unscale"]
+__all__ = [
+    "check_weight_vectors",
+    "check_output_weight",
+    "excluded_outputs",
+    "product_of",
+    "scale_outputs",
+    "unscale",
+]
 __all__ += ["weight_of_outputs"]
 
 
@@ -65,13 +72,25 @@ def check_output_weight(output_weight: Any, shape: Sequence[int]) -> tuple[np.nd
         output_weight = [output_weight]
     if not isinstance(output_weight, (list, tuple)):
         return _factorised(_array(output_weight, shape))
-    if len(output_weight) != len(shape):
+    return check_weight_vectors(output_weight, shape, "output_weight", "output mode")
+
+
+def check_weight_vectors(
+    weight: Sequence[Any], shape: Sequence[int], name: str, mode: str
+) -> tuple[np.ndarray, ...]:
+    """Weights as one vector, or None for ones, for each mode of an array of this shape.
+
+    `name` and `mode` are what messages call the weights and each of the modes.
+
+    >>> check_weight_vectors([[1, 2], None], (2, 3), "input_weight", "input mode")
+    (array([1., 2.]), array([1., 1., 1.]))
+    """
+    if len(weight) != len(shape):
         raise ValueError(
-            f"output_weight must have {len(shape)} entries, one vector for each output mode; got "
-            f"{len(output_weight)}."
+            f"{name} must have {len(shape)} entries, one vector for each {mode}; got {len(weight)}."
         )
-    pairs = zip(output_weight, shape, strict=True)
-    return tuple(_vector(v, d, f"output_weight[{i}]") for i, (v, d) in enumerate(pairs))
+    pairs = zip(weight, shape, strict=True)
+    return tuple(_vector(v, d, f"{name}[{i}]") for i, (v, d) in enumerate(pairs))
 
 
 def _is_one_vector(output_weight: Any, p: int) -> bool:
@@ -116,7 +135,7 @@ def _numbers(v: Any, name: str, *, allow_nan: bool = False) -> np.ndarray:
     if not good.all():
         raise ValueError(f"{name} must be finite and at least 0 everywhere; found {v[~good][0]}.")
     if not (v > 0).any():
-        raise ValueError(f"{name} is zero everywhere: no output would count.")
+        raise ValueError(f"{name} is zero everywhere: nothing would count.")
     return v.astype(np.float32) if single else v
 
 

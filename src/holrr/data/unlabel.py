@@ -32,6 +32,7 @@ __all__ = ["Unlabelled", "dimension_of_inputs", "is_dataset", "sample_dimension"
 __all__ += [
     "has_dims",
     "unlabel_inputs",
+    "unlabel_mode_weights",
     "unlabel_output_weight",
     "unlabel_outputs",
     "unlabel_weights",
@@ -128,18 +129,29 @@ def unlabel_output_weight(weight: Any, labels: Labels | None) -> Any:
         Of the fit.
     """
     grid = None if labels is None else labels.outputs
-    if grid is None:
-        return weight
+    return weight if grid is None else unlabel_mode_weights(weight, grid, "output_weight", "y")
+
+
+def unlabel_mode_weights(weight: Any, grid: Grid, name: str, data: str) -> Any:
+    """Weights of the modes of a grid, without their labels, which must be those of the grid.
+
+    Parameters
+    ----------
+    weight : as in `unlabel_output_weight`
+    grid : Grid
+    name, data : str
+        What messages call the weights, and what the grid belongs to.
+    """
     if isinstance(weight, (list, tuple)) and len(weight) == len(grid.dims):
         modes = range(len(grid.dims))
         return [
-            _weights(v, grid, (k,), f"output_weight[{k}]")
+            _weights(v, grid, (k,), f"{name}[{k}]", data)
             for k, v in zip(modes, weight, strict=True)
         ]
-    return _weights(weight, grid, tuple(range(len(grid.dims))), "output_weight")
+    return _weights(weight, grid, tuple(range(len(grid.dims))), name, data)
 
 
-def _weights(weight: Any, grid: Grid, modes: tuple[int, ...], name: str) -> Any:
+def _weights(weight: Any, grid: Grid, modes: tuple[int, ...], name: str, data: str) -> Any:
     """Weights of some modes as an array with these modes; None where all are one."""
     axes = _axes_of(weight)
     if axes is None:
@@ -147,7 +159,8 @@ def _weights(weight: Any, grid: Grid, modes: tuple[int, ...], name: str) -> Any:
     dims = [grid.dims[k] for k in modes]
     if comes_from(weight, "xarray") and not set(weight.dims) <= set(dims):
         raise ValueError(
-            f"{name} has dimensions {weight.dims} where y has {tuple(dims)}; it may have these."
+            f"{name} has dimensions {weight.dims} where {data} has {tuple(dims)}; it may have "
+            f"these."
         )
     # A table, or a Series without a name, has as many axes as there are modes.
     by_name = all(dim in dims for dim, _ in axes)
@@ -156,7 +169,7 @@ def _weights(weight: Any, grid: Grid, modes: tuple[int, ...], name: str) -> Any:
     found = [dims.index(dim) if by_name else k for k, (dim, _) in enumerate(axes)]
     values = np.asarray(weight.to_numpy())
     for k, (_, index), size in zip(found, axes, values.shape, strict=True):
-        _check_weight_labels(name, index, size, grid, modes[k])
+        _check_weight_labels(name, data, index, size, grid, modes[k])
     whole = [grid.shape[k] for k in modes]
     sizes = [size if k in found else 1 for k, size in enumerate(whole)]
     return np.broadcast_to(values.transpose(np.argsort(found)).reshape(sizes), whole)
@@ -171,19 +184,21 @@ def _axes_of(weight: Any) -> list[tuple[Any, Any]] | None:
     return None
 
 
-def _check_weight_labels(name: str, index: Any, size: int, grid: Grid, mode: int) -> None:
-    """Weights must have the labels of the outputs, in the same order; positions are no labels."""
+def _check_weight_labels(
+    name: str, data: str, index: Any, size: int, grid: Grid, mode: int
+) -> None:
+    """Weights must have the labels of the data, in the same order; positions are no labels."""
     axis, expected = grid.dims[mode], grid.shape[mode]
     if size != expected:
-        raise ValueError(f"{name} has {size} entries along {axis!r}, and y has {expected}.")
+        raise ValueError(f"{name} has {size} entries along {axis!r}, and {data} has {expected}.")
     if index is None or not grid.is_labelled(mode):
         return
     found, known = _labels_of(index), grid.coordinate(mode)
     counted = index.name is None and same(found, np.arange(size))
     if not counted and not same(found, known):
         raise ValueError(
-            f"{name} has other coordinates along {axis!r} than y: "
-            f"{first_difference(found, known, 'it', 'y')}. Put it in the order of y, with "
+            f"{name} has other coordinates along {axis!r} than {data}: "
+            f"{first_difference(found, known, 'it', data)}. Put it in the order of {data}, with "
             f".reindex(...) or .sel(...) for instance."
         )
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..core.input_map import InputDesign, InputSpace, Ranks
-from ..core.output_weights import check_output_weight
+from ..core.output_weights import check_weight_vectors, product_of
 from ..data.arrays import comes_from
 from ..data.inputs import input_space
 from ..data.labels import Grid, Labels
-from ..data.unlabel import unlabel_output_weight
+from ..data.unlabel import unlabel_mode_weights
 
 __all__ = ["InputPlan", "input_plan", "shown_ranks"]
 
@@ -166,17 +166,19 @@ def _block_weights(weight: Any, grid: Grid) -> np.ndarray:
     n = math.prod(grid.shape)
     if weight is None:
         return np.ones(n)
+    weight = unlabel_mode_weights(weight, grid, "input_weight", "X")
+    if isinstance(weight, (list, tuple)) and not (len(grid.shape) == 1 and np.ndim(weight) == 1):
+        return product_of(
+            check_weight_vectors(weight, grid.shape, "input_weight", "input mode")
+        ).ravel()
     try:
-        weight = unlabel_output_weight(weight, Labels(outputs=grid))
-        if hasattr(weight, "shape") and tuple(weight.shape) == grid.shape:  # not products only
-            return np.asarray(weight, dtype=np.float64).ravel()
-        vectors = check_output_weight(weight, grid.shape)
+        found = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        said = str(error).replace("output_weight", "input_weight").replace("output mode", "mode")
-        said = said.replace("of the outputs", "of the inputs").replace("y has", "X has")
-        said = said.replace("than y", "than X").replace("order of y", "order of X")
-        raise type(error)(said) from None
-    product = vectors[0]
-    for v in vectors[1:]:
-        product = np.multiply.outer(product, v)
-    return product.ravel()
+        raise TypeError(f"input_weight must hold numbers; got {weight!r}.") from error
+    if found.shape != grid.shape:
+        raise ValueError(
+            f"input_weight as an array must have the shape {grid.shape} of the inputs; got "
+            f"{found.shape}. Weights of single modes are a list of one vector, or None, for each "
+            f"mode."
+        )
+    return found.ravel()
