@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from .core.fit import Fit
 from .core.leverage import noise_level, std_factor
 from .core.namespace import Array, asarray_like, namespace_of, to_device_of, to_numpy
+from .core.own_inputs import OwnCoefficients
 from .core.tensor import Tucker
 from .core.threads import few_threads_for
 from .data.arrays import is_dask
@@ -33,7 +34,7 @@ from .io import save
 __all__ = ["TensorRegressor", "scalar_if_0d"]
 
 # Private fitted attributes; the names of the public ones end with an underscore.
-_PRIVATE = ("_hat", "_noise", "_intervals", "_features", "_warm", "_output_weight")
+_PRIVATE = ("_hat", "_noise", "_intervals", "_features", "_warm", "_output_weight", "_own")
 
 
 class TensorRegressor(
@@ -52,6 +53,7 @@ class TensorRegressor(
     tucker_: Tucker
     labels_: Labels | None = None
     _output_weight: np.ndarray | None = None  # of the fit, of shape (d1, ..., dp)
+    _own: OwnCoefficients | None = None  # coefficients of own inputs
 
     # ------------------------------------------------------------ fitted attributes
 
@@ -77,6 +79,7 @@ class TensorRegressor(
             "_hat": fit.hat,
             "_noise": None if fit.rss_root is None else (fit.rss_root, fit.weight),
             "_output_weight": fit.output_weight,
+            "_own": fit.own,
             **names.attributes(),
             **attributes,
         }
@@ -158,6 +161,8 @@ class TensorRegressor(
     def _dense_coef(self) -> Array:
         """The coefficients as a tensor; NaN for outputs that were never observed."""
         coef = self.tucker_.to_dense()
+        if self._own is not None:
+            coef = coef + namespace_of(coef).reshape(self._own.to_dense(coef), tuple(coef.shape))
         if not self._has_unknown_outputs():
             return coef
         xp = namespace_of(coef)
@@ -279,6 +284,9 @@ class TensorRegressor(
                 T, xp = tucker.to_device_of(F), namespace_of(F)
                 out = T.map_input(xp.astype(F, T.core.dtype, copy=False))
                 out += self._intercept_like(out)
+                if self._own is not None:
+                    own = xp.reshape(self._own.times(x), tuple(out.shape))
+                    out += xp.astype(own, out.dtype, copy=False)
                 means.append(out)
                 if return_std:
                     factors.append(self._std_factor(x, F))
@@ -317,7 +325,7 @@ class TensorRegressor(
 
     def _std_factor(self, X: Array, F: Array) -> Array:
         """``sqrt(1 + 1/n + h(x))`` of each sample, from inputs and features."""
-        return std_factor(self._hat, F)
+        return std_factor(self._hat, F, own=self._own)
 
     def _check_noise(self) -> None:
         if "_noise" in vars(self):

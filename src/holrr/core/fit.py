@@ -19,6 +19,7 @@ from .input_map import InputMap
 from .leverage import Hat
 from .namespace import Array, asarray_like, device_of, namespace_of, to_device_of
 from .output_weights import product_of, unscale
+from .own_inputs import OwnCoefficients
 from .spectral import Whitened
 from .tensor import Tucker, multi_mode_product, unfold
 
@@ -58,6 +59,8 @@ class Fit:
         The features that were fitted, where these are not the inputs themselves.
     output_weight : array of shape (d1, ..., dp), optional
         Weights of the outputs in the objective, where they have some.
+    own : OwnCoefficients or None
+        Coefficients of own inputs, besides those in Tucker form.
     """
 
     tucker: Tucker
@@ -74,9 +77,18 @@ class Fit:
     weight: Any = 0.0
     inputs: InputMap | None = None
     output_weight: np.ndarray | None = None
+    own: OwnCoefficients | None = None
+
+    def predict(self, X: Array) -> Array:
+        """Predictions for inputs, of shape (n, d1, ..., dp)."""
+        out = self.tucker.map_input(X) + self.intercept
+        if self.own is None:
+            return out
+        xp = namespace_of(out)
+        return out + xp.reshape(self.own.times(X), tuple(out.shape))
 
     def lifted(self, features: InputMap) -> Fit:
-        """The fit to the inputs, from one to features of them."""
+        """The fit to the inputs, from one to features of them in the same units."""
         coef, xp = self.tucker, namespace_of(self.tucker.core)
         first, (_, *others) = coef.factors[0], coef.factors
         core = coef.core
@@ -88,7 +100,9 @@ class Fit:
             first = features.lift(xp.eye(core.shape[0], dtype=core.dtype, device=device_of(core)))
         coef = Tucker(core, (first, *others), coef.leading)
         hat = None if self.hat is None else {**self.hat, "inputs": features}
-        return replace(self, tucker=coef, hat=hat, inputs=features)
+        if hat is not None and features.own is not None:
+            hat["freedom"] = np.reshape(features.own.freedom, tuple(coef.shape[1:]))
+        return replace(self, tucker=coef, hat=hat, inputs=features, own=features.own)
 
     def unweighted(self, weights: Sequence[np.ndarray]) -> Fit:
         """The fit of the outputs, from one to outputs times the roots of their weights."""
@@ -98,7 +112,12 @@ class Fit:
             xp, v = namespace_of(root), asarray_like(of_outputs, root)
             root = xp.where(v > 0, root / xp.sqrt(xp.where(v > 0, v, xp.ones_like(v))), math.nan)
         return replace(
-            self, tucker=coef, intercept=intercept, rss_root=root, output_weight=of_outputs
+            self,
+            tucker=coef,
+            intercept=intercept,
+            rss_root=root,
+            output_weight=of_outputs,
+            own=None if self.own is None else self.own.unweighted(of_outputs),
         )
 
     @np.errstate(over="ignore", invalid="ignore")  # checked by `_dtype_for`
@@ -132,6 +151,7 @@ class Fit:
             spectra=None if self.spectra is None else [s * squares for s in self.spectra],
             hat=None if self.hat is None else {**self.hat, "unit": x_unit},
             rss_root=None if self.rss_root is None else self.rss_root * y_unit,
+            own=None if self.own is None else self.own.rescaled(x_unit, y_unit),
         )
 
     def with_prior(self, prior: float | None) -> Fit:

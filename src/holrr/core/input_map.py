@@ -11,6 +11,9 @@ Kronecker product of an orthonormal basis for each mode of a block. The coeffici
 ``scale * (P W)`` with those of the features, `W`. Since the map is linear, moments of the features
 follow from moments of the inputs.
 
+Where outputs have own inputs (see `own_inputs`), the features are fitted to what these leave of the
+outputs.
+
 `InputSpace` is the arrangement, `InputDesign` says what is wanted, and `InputMap` is what training
 data make of it.
 """
@@ -20,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -34,11 +38,13 @@ from .namespace import (
     symmetrise,
     to_numpy,
 )
+from .own_inputs import OwnCoefficients, OwnInputs
 from .tensor import fold, gram, multi_mode_product, unfold
 
 __all__ = ["InputDesign", "InputMap", "InputProducts", "InputSpace", "Ranks", "mode_bases"]
 
 Ranks = tuple[int, ...]
+Record = TypeVar("Record", bound=Any)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +131,8 @@ class InputMap:
     bases : tuple
         For each block None, where its columns are features themselves, or the orthonormal bases of
         its modes, of shape (m_k, r_k).
+    own : OwnCoefficients or None
+        Coefficients of own inputs, whose part is taken off the outputs.
 
     Examples
     --------
@@ -140,6 +148,7 @@ class InputMap:
     space: InputSpace
     scale: Array | None
     bases: tuple[tuple[Array, ...] | None, ...]
+    own: OwnCoefficients | None = None
 
     @property
     def ranks(self) -> tuple[Ranks | None, ...]:
@@ -204,7 +213,8 @@ class InputMap:
         return M * xp.astype(here.scale, M.dtype, copy=False)[:, None]
 
     def moments(self, m: CentredMoments) -> CentredMoments:
-        """Moments of the features, from those of the inputs."""
+        """Moments of the features and of what own inputs leave of the outputs."""
+        m = m if self.own is None else self.own.leave_moments(m)
         Sxy = self(unfold(m.Sxy, 0).T).T
         Sxx = self(self(m.Sxx).T)
         return replace(
@@ -213,6 +223,16 @@ class InputMap:
             Sxx=symmetrise(Sxx),
             Sxy=fold(Sxy, 0, (Sxy.shape[0], *m.output_shape)),
         )
+
+    def samples(self, part: Record) -> Record:
+        """Samples with features as inputs, and with what own inputs leave of the outputs.
+
+        Parameters
+        ----------
+        part : record with the fields `X` and `Y`
+        """
+        Y = part.Y if self.own is None else self.own.leave(part.X, part.Y)
+        return replace(part, X=self(part.X), Y=Y)
 
     def positions(self, ranks: Sequence[Ranks | None]) -> np.ndarray:
         """Which of the features belong to the leading directions of each mode."""
@@ -253,6 +273,8 @@ class InputDesign:
     alpha : float
         Penalty of the ridge fit that the directions come from, as a multiple of the mean eigenvalue
         of ``X'X``.
+    own : OwnInputs or None
+        The own inputs of each output.
 
     Notes
     -----
@@ -266,14 +288,24 @@ class InputDesign:
     scale: np.ndarray | None = None
     ranks: tuple[Ranks | None, ...] = ()
     alpha: float = 1.0
+    own: OwnInputs | None = None
 
     def from_moments(self, m: CentredMoments) -> InputMap:
         """The map for training data of which the moments are known."""
-        return self.map_of(lambda: self.products_of_moments(m), m.Sxx)
+        own, left = None, m
+        if self.own is not None:
+            own = self.own.from_moments(m, self.scale)
+            left = own.leave_moments(m)
+        return replace(self.map_of(lambda: self.products_of_moments(left), m.Sxx), own=own)
 
     def from_samples(self, X: Array, Y: Array, w: Array | None, fit_intercept: bool) -> InputMap:
         """The map for training samples."""
-        return self.map_of(lambda: self.products_of_samples(X, Y, w, fit_intercept), X)
+        own, left = None, Y
+        if self.own is not None:
+            own = self.own.from_samples(X, Y, w, fit_intercept, self.scale)
+            left = own.leave(X, Y)
+        products = lambda: self.products_of_samples(X, left, w, fit_intercept)  # noqa: E731
+        return replace(self.map_of(products, X), own=own)
 
     def products_of_moments(self, m: CentredMoments) -> InputProducts:
         """The inputs in their principal directions, and their products with the outputs."""

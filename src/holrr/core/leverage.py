@@ -33,6 +33,7 @@ import numpy as np
 from .moments import CentredMoments
 from .namespace import (
     Array,
+    asarray_like,
     inverse_squares,
     is_numpy_array,
     namespace_of,
@@ -40,6 +41,7 @@ from .namespace import (
     to_device_of,
     to_numpy,
 )
+from .own_inputs import OwnCoefficients
 from .tensor import (
     Tucker,
     chunk_mode,
@@ -51,7 +53,7 @@ from .tensor import (
 )
 
 __all__ = ["Hat", "cholesky_hat", "column_products", "leverage", "noise_level", "spectral_hat"]
-__all__ += ["prior_ratio", "std_factor"]
+__all__ += ["extra_share", "prior_ratio", "std_factor"]
 
 # With a smaller share of the samples left as residual degrees of freedom there is no noise level.
 _NO_FREEDOM = 1e-6
@@ -223,17 +225,40 @@ def noise_level(hat: dict[str, Any], root: Array, weight: Any) -> Array:
     weight : float, or array of shape (d1, ..., dp)
         As in `Hat`.
     """
-    xp, trace = namespace_of(root), hat["trace"]
-    if trace is None:
-        lost = hat["alpha"] * inverse_squares(hat["factor"]) if hat["alpha"] else 0.0
-        trace = hat["factor"].shape[0] - lost
-    free = weight - hat["share"] * trace - hat["intercept"] + xp.zeros_like(root)
+    xp = namespace_of(root)
+    free = weight - hat["share"] * _trace(hat) - hat["intercept"] + xp.zeros_like(root)
+    if hat.get("freedom") is not None:
+        free = free - extra_share(hat) * asarray_like(hat["freedom"], root)
     some = free > _NO_FREEDOM * weight
     level = root / xp.sqrt(xp.where(some, free, xp.ones_like(free)))
     return xp.where(some, level, xp.full_like(root, math.nan))
 
 
-def std_factor(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Array:
+def _trace(hat: dict[str, Any]) -> float:
+    """``sum lam / (lam + alpha)``, the degrees of freedom of the ridge fit."""
+    if hat["trace"] is not None:
+        return float(hat["trace"])
+    lost = hat["alpha"] * inverse_squares(hat["factor"]) if hat["alpha"] else 0.0
+    return float(hat["factor"].shape[0] - lost)
+
+
+def extra_share(hat: dict[str, Any]) -> float:
+    """The share of the degrees of freedom of own inputs that the ridge fit does not have already.
+
+    With the hat matrices H of the ridge fit and H_O of own inputs, both together have
+    ``tr(H_O + H - H H_O)`` degrees of freedom. The directions of own inputs are taken to be shrunk
+    as much by H as the average direction is.
+    """
+    n_directions = min(hat["factor"].shape[1], hat["weight"] - hat["intercept"])
+    return 1.0 - min(1.0, hat["share"] * _trace(hat) / max(n_directions, 1.0))
+
+
+def std_factor(
+    hat: dict[str, Any],
+    F: Array,
+    norms: Array | None = None,
+    own: OwnCoefficients | None = None,
+) -> Array:
     """``sqrt(1 + 1/n + h(x))`` of each row, of shape (n,).
 
     Parameters
@@ -244,13 +269,16 @@ def std_factor(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Arr
         Inputs, not centred; kernel values for a kernel.
     norms : array of shape (n,), optional
         As in `leverage`.
+    own : OwnCoefficients, optional
+        Of own inputs, whose leverage is added: the mean over all outputs.
     """
     xp = namespace_of(F)
     F = xp.astype(F, xp.float64, copy=False)
+    of_own = 0.0 if own is None else extra_share(hat) * own.leverage(F)
     if hat.get("inputs") is not None:
         F = hat["inputs"](F)
     F = (F if hat["unit"] == 1.0 else F / hat["unit"]) - to_device_of(hat["mean"], F)
-    h = hat["share"] * leverage(hat, F, norms)
+    h = of_own + hat["share"] * leverage(hat, F, norms)
     return xp.sqrt(1.0 + (1.0 / hat["weight"] if hat["intercept"] else 0.0) + h)
 
 

@@ -24,6 +24,7 @@ from ..kernel.estimators import KernelRegressor
 from ..kernel.fit import fit_landmarks, fit_samples
 from ..linear.estimators import LinearRegressor
 from ..linear.fit import fit_data, fit_moments, weigh_outputs
+from ..linear.inputs import input_plan
 from ..missing.fit import has_missing
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
@@ -226,10 +227,11 @@ def _fit_samples(
     """A clone of the model, fitted to samples."""
     new, names = clone(model), Names(data.n_features)
     if isinstance(new, LinearRegressor):
-        options = replace(new._options(given, data.n_features), pilot=pilot)
+        plan = input_plan(new, given, data)
+        options = replace(new._options(plan), pilot=pilot)
         data, weights = weigh_outputs(new.output_weight, data, given.labels, options.ignore_missing)
         fit, n_dropped = fit_data(data, options, weights, mask=mask)
-        return new._assign_fit(fit, names, n_dropped)
+        return new._assign_fit(fit, names, plan, n_dropped)
     if isinstance(new, KernelRegressor):
         fit = fit_samples(data, new._kernel_function(), new._options(), mask)
         return new._assign_fit(fit, names, inputs=data.X)
@@ -245,6 +247,6 @@ def _fit_moments(
         fit = fit_landmarks(features, moments, new._options(), mask)
         return new._assign_fit(fit, names, features=features)
     if isinstance(new, LinearRegressor):
-        options = new._options(given, moments.n_features)
-        return new._assign_fit(fit_moments(moments, options, mask), names)
+        plan = input_plan(new, given, moments)
+        return new._assign_fit(fit_moments(moments, new._options(plan), mask), names, plan)
     return new._fit_moments(moments, names, keep=False)

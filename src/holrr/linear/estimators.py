@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -19,6 +20,7 @@ from ..core.spectral import SOLVERS
 from ..core.threads import few_threads_for
 from ..core.warn import warn
 from ..data.arrays import ignores_missing
+from ..data.blocks import InputBlocks, penalties_by_block
 from ..data.labels import Labels
 from ..data.validation import Names, Samples, names_of_moments, validate
 from ..missing.fit import check_same_missing, has_missing, zero_for_never
@@ -31,11 +33,11 @@ from .fit import (
     refuse_output_weight,
     weigh_outputs,
 )
-from .inputs import input_plan
+from .inputs import InputPlan, input_plan
 
 __all__ = ["DATA_CONSTRAINTS", "HOLRR", "LINEAR_CONSTRAINTS", "LRR", "MULTILINEAR_CONSTRAINTS"]
 __all__ += ["RLS", "LinearRegressor", "add_batch", "check_batch", "check_moments_argument"]
-__all__ += ["input_attributes", "warn_renamed"]
+__all__ += ["block_attributes", "input_attributes", "warn_renamed"]
 
 DATA_CONSTRAINTS: dict[str, list[Any]] = {
     "output_shape": ["array-like", None],
@@ -44,7 +46,7 @@ DATA_CONSTRAINTS: dict[str, list[Any]] = {
     "sample_dim": [str, None],
 }
 LINEAR_CONSTRAINTS: dict[str, list[Any]] = {
-    "alpha": [Interval(Real, 0, None, closed="left")],
+    "alpha": [Interval(Real, 0, None, closed="left"), dict],
     "fit_intercept": ["boolean"],
     "solver": [StrOptions(set(SOLVERS))],
     "missing": [StrOptions({"raise", "ignore"}), Hidden(StrOptions({"fill"}))],
@@ -52,6 +54,9 @@ LINEAR_CONSTRAINTS: dict[str, list[Any]] = {
     "input_rank": ["array-like", dict, Integral, None],
     "input_alpha": [Interval(Real, 0, None, closed="left"), Options(Real, {math.inf})],
     "input_weight": ["array-like", dict, None],
+    "blocks": ["array-like", str, dict, None],
+    "own": ["array-like", str, None],
+    "own_alpha": [Interval(Real, 0, None, closed="left")],
     **DATA_CONSTRAINTS,
 }
 MULTILINEAR_CONSTRAINTS: dict[str, list[Any]] = {
@@ -70,7 +75,7 @@ class LinearRegressor(TensorRegressor):
 
     _parameter_constraints: dict = LINEAR_CONSTRAINTS
 
-    alpha: float
+    alpha: Any
     fit_intercept: bool
     solver: str
     missing: str = "raise"
@@ -78,19 +83,22 @@ class LinearRegressor(TensorRegressor):
     input_rank: Any = None
     input_alpha: float = 1.0
     input_weight: Any = None
+    blocks: Any = None
+    own: Any = None
+    own_alpha: float = 1.0
 
     def _structure(self) -> Structure:
         """The structure of the coefficients."""
         raise NotImplementedError
 
-    def _options(self, names: Names, n_inputs: int) -> LinearOptions:
+    def _options(self, plan: InputPlan) -> LinearOptions:
         return LinearOptions(
             structure=self._structure(),
-            alpha=float(self.alpha),
+            alpha=plan.alpha,
             fit_intercept=self.fit_intercept,
             solver=self.solver,
             ignore_missing=ignores_missing(self),
-            inputs=input_plan(self, names.labels, n_inputs).fixed,
+            inputs=plan.fixed,
         )
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -115,12 +123,13 @@ class LinearRegressor(TensorRegressor):
         """
         warn_renamed(self)
         data, names = validate(self, X, y, sample_weight)
-        options = self._options(names, data.n_features)
+        plan = input_plan(self, names, data)
+        options = self._options(plan)
         data, weights = weigh_outputs(
             self.output_weight, data, names.labels, options.ignore_missing
         )
         fit, n_dropped = fit_data(data, options, weights)
-        return self._assign_fit(fit, names, n_dropped if isinstance(data, Samples) else None)
+        return self._assign_fit(fit, names, plan, n_dropped if isinstance(data, Samples) else None)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -152,7 +161,8 @@ class LinearRegressor(TensorRegressor):
         warn_renamed(self)
         refuse_output_weight(self.output_weight, "moments")
         data, names, seen = check_batch(self, X, y, sample_weight)
-        options, never = self._options(names, data.n_features), np.zeros((), dtype=bool)
+        plan, never = input_plan(self, names, data), np.zeros((), dtype=bool)
+        options = self._options(plan)
         if options.ignore_missing and isinstance(data, Samples) and has_missing(data):
             data, never = zero_for_never(data)
         if seen is not None:
@@ -161,7 +171,7 @@ class LinearRegressor(TensorRegressor):
             check_same_missing(never, np.isnan(before))
         moments = add_batch(data, seen, names, options.structure.needs_response_grams)
         fit = fit_moments(moments, options, never=never if never.any() else None)
-        return self._assign_fit(fit, names, moments=moments)
+        return self._assign_fit(fit, names, plan, moments=moments)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_moments(self, moments: Moments) -> Any:
@@ -185,11 +195,17 @@ class LinearRegressor(TensorRegressor):
         """
         refuse_output_weight(self.output_weight, "moments")
         names = check_moments_argument(self, moments)
-        options = self._options(names, moments.n_features)
-        return self._assign_fit(fit_moments(moments, options), names, moments=moments)
+        plan = input_plan(self, names, moments)
+        fit = fit_moments(moments, self._options(plan))
+        return self._assign_fit(fit, names, plan, moments=moments)
 
     def _assign_fit(
-        self, fit: Fit, names: Names, n_dropped: int | None = None, moments: Moments | None = None
+        self,
+        fit: Fit,
+        names: Names,
+        plan: InputPlan,
+        n_dropped: int | None = None,
+        moments: Moments | None = None,
     ) -> Any:
         """Assign the attributes of a fit; ranks and rounds by the kind of structure."""
         structure, attributes = self._structure(), dict[str, Any]()
@@ -203,6 +219,7 @@ class LinearRegressor(TensorRegressor):
         if ignores:
             attributes["n_dropped_"] = n_dropped
         attributes |= input_attributes(fit, names)
+        attributes |= block_attributes(plan.blocks, self.alpha, names)
         return self._assign(fit, names, moments_=moments, **attributes)
 
 
@@ -271,6 +288,9 @@ class RLS(LinearRegressor):
         input_rank=None,
         input_alpha=1.0,
         input_weight=None,
+        blocks=None,
+        own=None,
+        own_alpha=1.0,
         missing_features="raise",
         input_shape=None,
         output_shape=None,
@@ -284,6 +304,9 @@ class RLS(LinearRegressor):
         self.input_rank = input_rank
         self.input_alpha = input_alpha
         self.input_weight = input_weight
+        self.blocks = blocks
+        self.own = own
+        self.own_alpha = own_alpha
         self.missing_features = missing_features
         self.input_shape = input_shape
         self.output_shape = output_shape
@@ -369,6 +392,9 @@ class LRR(LinearRegressor):
         input_rank=None,
         input_alpha=1.0,
         input_weight=None,
+        blocks=None,
+        own=None,
+        own_alpha=1.0,
         missing_features="raise",
         input_shape=None,
         output_shape=None,
@@ -383,6 +409,9 @@ class LRR(LinearRegressor):
         self.input_rank = input_rank
         self.input_alpha = input_alpha
         self.input_weight = input_weight
+        self.blocks = blocks
+        self.own = own
+        self.own_alpha = own_alpha
         self.missing_features = missing_features
         self.input_shape = input_shape
         self.output_shape = output_shape
@@ -541,6 +570,9 @@ class HOLRR(LinearRegressor):
         input_rank=None,
         input_alpha=1.0,
         input_weight=None,
+        blocks=None,
+        own=None,
+        own_alpha=1.0,
         missing_features="raise",
         input_shape=None,
         output_shape=None,
@@ -559,6 +591,9 @@ class HOLRR(LinearRegressor):
         self.input_rank = input_rank
         self.input_alpha = input_alpha
         self.input_weight = input_weight
+        self.blocks = blocks
+        self.own = own
+        self.own_alpha = own_alpha
         self.missing_features = missing_features
         self.input_shape = input_shape
         self.output_shape = output_shape
@@ -590,6 +625,30 @@ def input_attributes(fit: Fit, names: Names) -> dict[str, Any]:
         return {"input_rank_": ranks, "input_factors_": factors or None}
     name = grids[0].name
     return {"input_rank_": ranks[name], "input_factors_": factors.get(name)}
+
+
+def block_attributes(blocks: InputBlocks | None, alpha: Any, names: Names) -> dict[str, Any]:
+    """The fitted attributes that say which blocks the inputs have, and their penalties.
+
+    Parameters
+    ----------
+    blocks : InputBlocks or None
+    alpha : float, or dict from names of blocks to numbers
+    names : Names
+        Of the data.
+    """
+    if blocks is None:
+        return {}
+    used = None if names.labels is None else names.labels.used
+    columns = {name: blocks.columns(b) for b, name in enumerate(blocks.names)}
+    if isinstance(alpha, Mapping):
+        penalties = penalties_by_block(alpha, blocks)
+    else:
+        penalties = np.full(len(blocks), float(alpha))
+    return {
+        "blocks_": columns if used is None else {name: used[j] for name, j in columns.items()},
+        "block_alphas_": dict(zip(blocks.names, penalties.tolist(), strict=True)),
+    }
 
 
 def warn_renamed(estimator: Any) -> None:

@@ -18,7 +18,12 @@ from ..core.fit import Fit, fit_approximation, scaled_alpha
 from ..core.input_map import InputDesign, InputMap
 from ..core.moments import CentredMoments
 from ..core.namespace import asarray_like, namespace_of, to_numpy
-from ..core.output_weights import check_output_weight, excluded_outputs, scale_outputs
+from ..core.output_weights import (
+    check_output_weight,
+    excluded_outputs,
+    product_of,
+    scale_outputs,
+)
 from ..core.spectral import (
     Whitened,
     check_moments,
@@ -45,7 +50,7 @@ from ..streaming.problems import whiten_stream
 from ..streaming.stream import Stream
 from .refine import refine_inputs
 
-__all__ = ["LinearOptions", "check_linear_moments", "fit_data", "fit_moments"]
+__all__ = ["LinearOptions", "check_linear_moments", "check_own_inputs", "fit_data", "fit_moments"]
 __all__ += ["refuse_output_weight", "weigh_outputs", "weighted"]
 
 
@@ -80,6 +85,11 @@ class LinearOptions:
 
     def of_known(self, known: KnownOutputs, n_features: int, *, is_complete: bool) -> LinearOptions:
         """The options of a fit to known outputs."""
+        if self.inputs is not None and self.inputs.own is not None:
+            raise ValueError(
+                "own cannot be used with moments, or data that are read in blocks, where some "
+                "outputs are never observed; drop these outputs from y."
+            )
         fitting, pilot = known.structure(self.structure, n_features), self.pilot
         if pilot is not None:
             pilot = known.structure(pilot[0], n_features), pilot[1]
@@ -193,6 +203,7 @@ def _fit_features(
 ) -> tuple[Fit, int]:
     """Fit a model to features of the inputs, and return the fit to the inputs themselves."""
     assert options.inputs is not None
+    check_own_inputs(options)
     scaled = data.scaled()
     Y = scaled.Y if weights is None else weighted(scaled, weights).Y
     features = options.inputs.from_samples(scaled.X, Y, scaled.w, options.fit_intercept)
@@ -203,9 +214,25 @@ def _fit_features(
         fit, features = _refine_samples(replace(scaled, Y=Y), inner, features)
         fit = fit.lifted(features).rescaled(scaled.x_unit, scaled.y_unit)
         return (fit if weights is None else fit.unweighted(weights)), 0
-    mapped = replace(scaled, X=features(scaled.X))
-    fit, n_dropped = fit_data(mapped, inner, weights, mask=mask)
+    own = features.own
+    if own is not None and weights is not None:
+        own = own.unweighted(product_of(weights))
+        features = replace(features, own=own)
+    fit, n_dropped = fit_data(features.samples(scaled), inner, weights, mask=mask)
+    if own is not None:  # in the units of the fit
+        features = replace(features, own=own.rescaled(scaled.x_unit, scaled.y_unit))
     return fit.lifted(features), n_dropped
+
+
+def check_own_inputs(options: LinearOptions) -> None:
+    """Raise for own inputs with a structure that cannot have them."""
+    if options.inputs is None or options.inputs.own is None:
+        return
+    if options.structure.needs_response_grams:
+        raise ValueError(
+            "own cannot be combined with subspaces='response', whose output subspaces come from "
+            "all of y; use the default, subspaces='fitted'."
+        )
 
 
 def _within_features(
@@ -235,11 +262,12 @@ def _refine_samples(
     options = replace(options, alpha=alpha, ignore_missing=False)
 
     def moments_of(wanted: InputMap) -> CentredMoments:
-        found = CentredMoments.from_checked(wanted(data.X), data.Y, data.w)
+        part = wanted.samples(plain)
+        found = CentredMoments.from_checked(part.X, part.Y, part.w)
         return found.centred(options.fit_intercept)
 
     def refit(wanted: InputMap) -> Fit:
-        return fit_data(replace(plain, X=wanted(data.X)), options)[0]
+        return fit_data(wanted.samples(plain), options)[0]
 
     assert isinstance(options.structure, MultilinearRank)
     return refine_inputs(
@@ -310,6 +338,7 @@ def fit_moments(
         centred = moments.centred(options.fit_intercept)
         if options.inputs is None:
             return _fit_centred(centred, options, mask).rescaled(1.0, 1.0)
+        check_own_inputs(options)
         features = options.inputs.from_moments(centred)
         sizes = moments.n_features, features.n_features, moments.output_shape
         options = _within_features(options, *sizes)

@@ -1,10 +1,13 @@
-"""What a linear estimator is asked to make of its inputs: their ranks, and weights of cells."""
+"""What a linear estimator is asked to make of its inputs.
+
+These are ranks of their modes, weights of their cells, and penalties of their blocks.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -12,53 +15,129 @@ import numpy as np
 
 from ..core.input_map import InputDesign, InputSpace, Ranks
 from ..core.output_weights import check_weight_vectors, product_of
+from ..core.own_inputs import OwnInputs
 from ..data.arrays import comes_from
+from ..data.blocks import InputBlocks, penalties_by_block, read_blocks
 from ..data.inputs import input_space
 from ..data.labels import Grid, Labels
+from ..data.own import read_own
 from ..data.unlabel import unlabel_mode_weights
+from ..data.validation import Names
 
-__all__ = ["InputPlan", "input_plan", "shown_ranks"]
+__all__ = ["InputPlan", "block_scale", "common_penalty", "input_plan", "shown_ranks"]
 
 
 @dataclass(frozen=True, eq=False)
 class InputPlan:
-    """The design of a fit, and whether the ranks of its input modes are searched for.
+    """The design of a fit, its penalty, and what is searched for.
 
     Parameters
     ----------
     design : InputDesign
     is_searched : bool
+        Whether the ranks of the input modes are searched for.
+    blocks : InputBlocks or None
+        The blocks of inputs that have penalties of their own, where there are several.
+    alpha : float
+        The penalty of a single fit; of blocks, the geometric mean of their penalties.
+    own : tuple of OwnInputs
+        The kinds of own inputs that a search tries.
+    own_alphas : array of shape (n_penalties,), or None
+        The penalties of own inputs that a search tries; None for those scaled to the data.
     """
 
     design: InputDesign
     is_searched: bool = False
+    blocks: InputBlocks | None = None
+    alpha: float = 1.0
+    own: tuple[OwnInputs, ...] = ()
+    own_alphas: np.ndarray | None = None
 
     @property
     def fixed(self) -> InputDesign | None:
         """The design; None where the inputs are used as they are."""
         whole = all(r is None for r in self.design.ranks)
-        return None if whole and self.design.scale is None else self.design
+        whole = whole and self.design.scale is None and self.design.own is None
+        return None if whole else self.design
+
+    def with_penalties(self, penalties: np.ndarray, alpha: float) -> InputDesign:
+        """The design with a penalty for each block, which is `alpha` for scaled inputs."""
+        assert self.blocks is not None
+        return replace(
+            self.design, scale=block_scale(self.design.scale, self.blocks, penalties, alpha)
+        )
 
 
-def input_plan(estimator: Any, labels: Labels | None, n_used: int) -> InputPlan:
-    """What the parameters `input_rank`, `input_alpha` and `input_weight` of an estimator ask for.
+def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
+    """What the parameters of an estimator ask for that concern its inputs.
+
+    These are `input_rank`, `input_alpha`, `input_weight`, `blocks` and `own`, and `alpha` where it
+    has a penalty for each block.
 
     Parameters
     ----------
     estimator : estimator
-    labels : Labels or None
+    names : Names
         Of the data.
-    n_used : int
-        Number of columns that are used.
+    data : Samples, Stream, Moments or FoldData
+        Their number of columns, and the shape of their outputs.
     """
+    labels, n_used = names.labels, data.n_features
     space = input_space(labels, n_used)
     grids = (labels or Labels()).inputs or (Grid(("feature",), (n_used,), is_named=False),)
     rank = getattr(estimator, "input_rank", None)
-    alpha = float(getattr(estimator, "input_alpha", 1.0))
     scale = _scale(getattr(estimator, "input_weight", None), grids, space)
+    given, alpha = estimator.blocks, getattr(estimator, "alpha", 1.0)
+    if isinstance(alpha, Mapping) and given is None:
+        given = "auto"
+    blocks = read_blocks(given, labels, names.features, n_used)
+    if isinstance(alpha, Mapping):
+        assert blocks is not None
+        penalties = penalties_by_block(alpha, blocks)
+        alpha = common_penalty(penalties)
+        scale = block_scale(scale, blocks, penalties, alpha)
+    is_search = not hasattr(estimator, "alpha")
+    own = read_own(estimator.own, labels, n_used, data.output_shape, all_kinds=is_search)
     if isinstance(rank, str):  # "auto"
-        return InputPlan(InputDesign(space, scale, (None,) * len(grids)), _has_modes(space))
-    return InputPlan(InputDesign(space, scale, _ranks(rank, grids), alpha))
+        design, is_searched = InputDesign(space, scale, (None,) * len(grids)), _has_modes(space)
+    else:
+        basis_alpha = float(getattr(estimator, "input_alpha", 1.0))
+        design, is_searched = InputDesign(space, scale, _ranks(rank, grids), basis_alpha), False
+    if own and not is_search:
+        design = replace(design, own=replace(own[0], beta=float(estimator.own_alpha)))
+    return InputPlan(design, is_searched, blocks, float(alpha), tuple(own))
+
+
+# ---------------------------------------------------------------- penalties of blocks
+
+
+def common_penalty(penalties: np.ndarray) -> float:
+    """The geometric mean of those penalties that are neither zero nor infinite; zero without any.
+
+    >>> common_penalty(np.array([1.0, 100.0, np.inf]))
+    10.0
+    """
+    some = penalties[np.isfinite(penalties) & (penalties > 0)]
+    return float(np.exp(np.log(some).mean())) if some.size else 0.0
+
+
+def block_scale(
+    scale: np.ndarray | None, blocks: InputBlocks, penalties: np.ndarray, alpha: float
+) -> np.ndarray | None:
+    """What columns are multiplied with, so that `alpha` has the effect of a penalty for each block.
+
+    A column whose penalty is infinite is multiplied with zero.
+
+    Parameters
+    ----------
+    scale : array of shape (n_columns,), or None
+        Of the weights of the inputs.
+    blocks : InputBlocks
+    penalties : array of shape (n_blocks,)
+    alpha : float
+    """
+    ratio = np.sqrt(alpha / penalties)[blocks.index]
+    return ratio if scale is None else scale * ratio
 
 
 def _has_modes(space: InputSpace) -> bool:

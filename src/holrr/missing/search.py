@@ -28,6 +28,7 @@ import numpy as np
 
 from ..core.approximate import Approximation, Structure
 from ..core.fit import Fit, lift, scaled_alpha
+from ..core.input_map import InputDesign, InputMap
 from ..core.spectral import Spectral, Whitened
 from ..core.tensor import Tucker
 from ..core.threads import few_threads_for
@@ -123,6 +124,10 @@ class ImputedSamples:
         One for each fold.
     output_weight : array of shape (d1, ..., dp), or None
         Weights of outputs whose roots the outputs were multiplied by.
+    design : InputDesign or None
+        What is made of the inputs; None for the inputs as they are.
+    maps : tuple of InputMap
+        What the training samples of each fold make of the design.
     """
 
     data: Samples
@@ -130,10 +135,29 @@ class ImputedSamples:
     fit_intercept: bool = True
     imputations: tuple[Imputation, ...] = ()
     output_weight: np.ndarray | None = None
+    design: InputDesign | None = None
+    maps: tuple[InputMap, ...] = ()
+
+    def with_design(self, design: InputDesign | None) -> ImputedSamples:
+        """The same with what a design makes of the inputs."""
+        if design is None:
+            return self
+        maps = []
+        for train, _ in self.splits:
+            seen = self.data.rows(train)
+            maps.append(design.from_samples(seen.X, seen.Y, seen.w, self.fit_intercept))
+        return replace(self, design=design, maps=tuple(maps))
+
+    def side(self, fold: int, side: int) -> Samples:
+        """The training (0) or held-out (1) samples of a fold, with features as their inputs."""
+        rows = self.data.rows(self.splits[fold][side])
+        return self.maps[fold].samples(rows) if self.maps else rows
 
     def folds(self) -> Folds:
         """The folds of the imputed outputs, with held-out errors over observed entries."""
-        data, splits = self.data, self.splits
+        data, splits, design = self.data, self.splits, self.design
+        scale = None if design is None else design.scale
+        scaled = data if scale is None else replace(data, X=data.X * scale)
         largest = max(train.size for train, _ in splits)
         w = has_observation(data.Y, data.w).astype(float)
         return Folds(
@@ -143,8 +167,10 @@ class ImputedSamples:
             problem=self._problem,
             full_problem=_refuse_criteria,
             residuals=self._residuals,
-            default_alphas=lambda: default_alphas(*input_trace(data, self.fit_intercept)),
-            refit=lambda candidate, options, mask: fit_data(data, options, mask=mask)[0],
+            default_alphas=lambda: default_alphas(*input_trace(scaled, self.fit_intercept)),
+            refit=lambda candidate, options, mask: fit_data(
+                data, replace(options, inputs=design), mask=mask
+            )[0],
             n_training=n_training(splits, w),
             x_unit=data.x_unit,
             y_unit=data.y_unit,
@@ -162,7 +188,7 @@ class ImputedSamples:
     def _problem(
         self, fold: int, candidate: int, min_alpha: float
     ) -> tuple[Spectral, ObservedHeldOut]:
-        found, test = self.imputations[fold], self.data.rows(self.splits[fold][1])
+        found, test = self.imputations[fold], self.side(fold, 1)
         Xc, seen, w = self._held_out(test, found)
         Y = np.where(seen, test.Y, found.predict(Xc))
         held = HeldOut.from_features(Xc @ found.problem.basis, Y, found.problem.mean_y, test.w)
@@ -177,12 +203,14 @@ class ImputedSamples:
     def _residuals(self, fold: int, candidate: int, fit: Fit) -> FoldResiduals:
         never = self.imputations[fold].never
         fit = replace(fit, intercept=np.where(never, np.nan, fit.intercept))
+        if self.maps:
+            fit = fit.lifted(self.maps[fold])
         return sample_residuals(self.data, self.splits[fold][1], fit)
 
     def observed(self, fold: int) -> Observed:
         """The observed training outputs of a fold."""
         try:
-            train, _ = drop_unobserved(self.data.rows(self.splits[fold][0]))
+            train, _ = drop_unobserved(self.side(fold, 0))
         except ValueError as error:
             raise ValueError(f"The training side of split {fold} of cv: {error}") from error
         basis = SampleBasis.from_arrays(train.X, train.w, 0.0, fit_intercept=self.fit_intercept)
@@ -190,7 +218,7 @@ class ImputedSamples:
 
     def error(self, fold: int, imputation: Imputation) -> float:
         """Held-out error of predictions, over observed entries."""
-        test = self.data.rows(self.splits[fold][1])
+        test = self.side(fold, 1)
         Xc, seen, w = self._held_out(test, imputation)
         squares = np.square(test.Y - imputation.predict(Xc))
         return mean_over(seen, squares, w, self.output_weight)
@@ -418,6 +446,7 @@ def search_missing(
     options: SearchOptions,
     fit_options: Callable[[Choice], LinearOptions],
     output_weight: np.ndarray | None = None,
+    design: InputDesign | None = None,
 ) -> Found:
     """Choose penalty and rank by held-out error over observed entries, and fit the choice.
 
@@ -431,9 +460,12 @@ def search_missing(
         From a choice to the options of its fit.
     output_weight : array of shape (d1, ..., dp), optional
         Weights of outputs whose roots the outputs were multiplied by.
+    design : InputDesign or None
+        What is made of the inputs; None for the inputs as they are.
     """
     _check_options(options)
-    start = ImputedSamples(data, splits, options.fit_intercept, (), output_weight).with_means()
+    start = ImputedSamples(data, splits, options.fit_intercept, (), output_weight)
+    start = start.with_design(design).with_means()
     folds = start.folds()
     alphas = default_penalties(folds) if options.alphas is None else options.alphas
     grid, room = plan_ranks(folds, options, alphas.size)

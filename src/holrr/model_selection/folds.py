@@ -162,6 +162,8 @@ class FoldData:
         All the data, where there are samples.
     held_out : callable
         ``held_out(fold)`` gives the indices of held-out samples, or their moments.
+    rows : callable
+        ``rows(fold)`` gives the indices of training and held-out samples, where there are samples.
     prepare : callable
         Computes what the folds share, before they run in threads.
     fit_intercept, response_grams : bool
@@ -179,6 +181,7 @@ class FoldData:
     total: Callable[[], CentredMoments | None]
     everything: Samples | None
     held_out: Callable[[int], Any]
+    rows: Callable[[int], Split]
     prepare: Callable[[], object] = lambda: None
     fit_intercept: bool = True
     response_grams: bool = False
@@ -250,10 +253,15 @@ def moment_data(
         total=total,
         everything=None,
         held_out=held_out,
+        rows=_no_rows,
         prepare=training,
         fit_intercept=fit_intercept,
         device=None if on_host(first.Sxx) else first.Sxx,
     )
+
+
+def _no_rows(fold: int) -> Split:
+    raise ValueError(f"Fold {fold} is known by its moments only.")
 
 
 def _merged(parts: Sequence[CentredMoments], index: np.ndarray) -> CentredMoments:
@@ -334,6 +342,7 @@ def sample_data(
         total=total,
         everything=data,
         held_out=lambda fold: splits[fold][1],
+        rows=lambda fold: splits[fold],
         prepare=prepare,
         fit_intercept=fit_intercept,
         response_grams=response_grams,
@@ -370,17 +379,18 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
             m = m if design is None else design.from_moments(m).moments(m)
             return spectral_from_moments(m), total.weight
         wide = in_double(samples)
-        X = wide.X
         if design is not None:
-            X = design.from_samples(X, wide.Y, wide.w, data.fit_intercept)(X)
-        found = spectral_from_samples(X, wide.Y, wide.w, min_alpha=min_alpha, **data.options)
+            wide = design.from_samples(wide.X, wide.Y, wide.w, data.fit_intercept).samples(wide)
+        found = spectral_from_samples(wide.X, wide.Y, wide.w, min_alpha=min_alpha, **data.options)
         return found, samples.weight
 
     def residuals(fold: int, candidate: int, fit: Fit) -> FoldResiduals | MomentResiduals:
         held_out, mapped = data.held_out(fold), features(fold, candidate)
         if samples is None:
-            part = held_out if mapped is None else mapped.moments(held_out)
-            return MomentResiduals(fit, part)
+            if mapped is None:
+                return MomentResiduals(fit, held_out)
+            own = 0.0 if mapped.own is None else mapped.own.total_leverage(held_out)
+            return MomentResiduals(fit, mapped.moments(held_out), own)
         return sample_residuals(samples, held_out, fit if mapped is None else fit.lifted(mapped))
 
     def refit(candidate: int, options: LinearOptions, mask: np.ndarray | None) -> Fit:
@@ -435,15 +445,13 @@ def sample_folds(data: Samples, splits: Sequence[Split], **options: Any) -> Fold
 def features_of_fold(data: FoldData, fold: int, design: InputDesign) -> InputMap:
     """What a design makes of the inputs of a training set."""
     with _located(data.everything):
-        like = data.everything.X if data.everything is not None else _total(data).Sxx
-        return design.map_of(lambda: products_of_fold(data, fold, design), like)
-
-
-def _total(data: FoldData) -> CentredMoments:
-    """The moments of all the data, of folds that have no samples."""
-    total = data.total()
-    assert total is not None
-    return total
+        moments = data.moments(fold)
+        if moments is not None:
+            return design.from_moments(moments[0])
+        pair = data.samples(fold)
+        assert pair is not None
+        seen = pair[0]
+        return design.from_samples(seen.X, seen.Y, seen.w, data.fit_intercept)
 
 
 def products_of_fold(data: FoldData, fold: int, design: InputDesign) -> InputProducts:
@@ -487,7 +495,7 @@ def linear_problem(
         if features is None:
             decompose = spectral_from_arrays
         else:
-            train, test = (replace(part, X=features(part.X)) for part in pair)
+            train, test = (features.samples(part) for part in pair)
             decompose = spectral_from_samples  # there may be fewer features than samples
         found = decompose(train.X, train.Y, train.w, min_alpha=min_alpha, **data.options)
         xp = namespace_of(test.X)
@@ -553,7 +561,7 @@ def sample_residuals(data: Samples, rows: np.ndarray, fit: Fit) -> FoldResiduals
     """Residuals of a linear fit at some of the samples."""
     X, Y = take(data.X, rows), residual_outputs(data.Y)
     assert fit.hat is not None
-    return FoldResiduals.of(fit, X, std_factor(fit.hat, X), Y, data.w, rows)
+    return FoldResiduals.of(fit, X, std_factor(fit.hat, X, own=fit.own), Y, data.w, rows)
 
 
 def n_training(splits: Sequence[Split], w: Array | None) -> int:

@@ -157,7 +157,7 @@ class _RotatedFold:
             self.seen, self.unseen = (self.full.moments(m) for m in moments)
         else:
             assert samples is not None
-            self.seen, self.unseen = (replace(part, X=self.full(part.X)) for part in samples)
+            self.seen, self.unseen = (self.full.samples(part) for part in samples)
 
     def errors(self, ranks: BlockRanks) -> np.ndarray:
         """Mean squared held-out errors of ridge regression at all penalties."""
@@ -223,9 +223,7 @@ def _errors_of_all(
     if whole is not None:
         features = features_of_fold(data, fold, whole)
         parts = [
-            features.moments(part)
-            if isinstance(part, CentredMoments)
-            else replace(part, X=features(part.X))
+            features.moments(part) if isinstance(part, CentredMoments) else features.samples(part)
             for part in parts
         ]
     seen, unseen = parts

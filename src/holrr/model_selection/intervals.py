@@ -29,7 +29,7 @@ import numpy as np
 from scipy.stats import t
 
 from ..core.fit import Fit
-from ..core.leverage import leverage, noise_level
+from ..core.leverage import extra_share, leverage, noise_level
 from ..core.moments import CentredMoments
 from ..core.namespace import (
     Array,
@@ -80,6 +80,7 @@ class FoldResiduals:
     factor: Array  # (n,): sqrt(1 + 1/n + h(x)) of each sample
     w: np.ndarray  # weights of shape (n,), all positive
     own: np.ndarray  # (D,): `own_noise` of the fit
+    added: Array | None = None  # (n, D): predictions from own inputs, which come on top
 
     @classmethod
     def of(
@@ -109,17 +110,21 @@ class FoldResiduals:
             to_device_of(A, Y) for A in (latent, core, intercept, factor)
         )
         Y, own = namespace_of(Y).reshape(Y, (Y.shape[0], -1)), own_noise(fit).reshape(-1)
+        added = None if fit.own is None else to_device_of(fit.own.times(F), Y)
         if w is None:
-            return cls(Y, rows, latent, core, intercept, factor, np.ones(rows.size), own)
+            return cls(Y, rows, latent, core, intercept, factor, np.ones(rows.size), own, added)
         weights = to_numpy(w)[rows]
         keep = np.flatnonzero(weights > 0)
         latent, factor = take(latent, keep), take(factor, keep)
-        return cls(Y, rows[keep], latent, core, intercept, factor, weights[keep], own)
+        added = None if added is None else take(added, keep)
+        return cls(Y, rows[keep], latent, core, intercept, factor, weights[keep], own, added)
 
     def scaled(self, columns: slice) -> Array:
         """Residuals of some outputs over the factors, (n, n_columns)."""
         R = take(self.Y[:, columns], self.rows) - self.latent @ self.core[:, columns]
         R -= self.intercept[columns]
+        if self.added is not None:
+            R -= namespace_of(R).astype(self.added[:, columns], R.dtype, copy=False)
         R /= namespace_of(R).astype(self.factor, R.dtype, copy=False)[:, None]
         return R
 
@@ -130,6 +135,7 @@ class MomentResiduals:
 
     fit: Fit
     held_out: CentredMoments
+    own_leverage: float = 0.0  # sum over the samples, of own inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -426,6 +432,7 @@ def held_out_noise(folds: Sequence[MomentResiduals]) -> np.ndarray | None:
         xp = namespace_of(lam)
         rows = (U * xp.sqrt(xp.clip(lam, 0.0, None))).T
         h = hat["share"] * float(xp.sum(leverage(hat, rows)))
+        h += extra_share(hat) * fold.own_leverage if fold.own_leverage else 0.0
         spread += h + m.weight * (1 + (1 / hat["weight"] if hat["intercept"] else 0.0))
     return np.sqrt(np.clip(squares, 0.0, None) / spread)
 

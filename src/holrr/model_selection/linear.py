@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -29,6 +30,7 @@ from ..linear.estimators import (
     LRR,
     MULTILINEAR_CONSTRAINTS,
     RLS,
+    block_attributes,
     input_attributes,
     warn_renamed,
 )
@@ -45,6 +47,7 @@ from ..missing.known import KnownOutputs, Prepared, known_outputs_of, prepare
 from ..missing.search import mean_over, search_missing, search_never
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
+from .block_penalties import BlockPenalties, find_block_penalties
 from .criteria import CRITERIA, criterion_results
 from .folds import (
     FoldData,
@@ -57,8 +60,9 @@ from .folds import (
     split,
 )
 from .grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
-from .input_ranks import best_design, candidate_designs
+from .input_ranks import candidate_designs
 from .intervals import interval_factor, to_array_of
+from .own_inputs import own_designs
 from .pruning import pruned_surface
 from .search import Choice, Found, SearchOptions, in_units, n_parallel, run_search
 
@@ -70,6 +74,7 @@ SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "criterion": [StrOptions({"cv", *CRITERIA})],
     "selection": [StrOptions({"auto", "stack", "min", "1se"}), callable],
     "max_bytes": [Interval(Real, 0, None, closed="neither")],
+    "own_alphas": ["array-like", Interval(Real, 0, None, closed="left"), None],
     "search": [StrOptions({"pruned", "exhaustive"})],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
@@ -226,6 +231,9 @@ class LinearSearch(Search):
     missing: str
     output_weight: Any
     input_rank: Any
+    blocks: Any
+    own: Any
+    own_alphas: Any
     n_jobs: int | None
     verbose: Any
     subspaces: str = "fitted"
@@ -268,11 +276,11 @@ class LinearSearch(Search):
         options = self._options()
         check_search(options, data.n_samples)
         self._grid((data.n_features, *data.output_shape))  # raises for bad ranks
-        plan = input_plan(self, names.labels, data.n_features)
+        plan = self._plan(names, data)
         if isinstance(data, Stream):
             refuse_output_weight(self.output_weight, "data that are read in blocks")
-            found, design = self._search_stream(data, groups, plan, options)
-            return self._assign_search(found, names, design)
+            found, chosen = self._search_stream(data, groups, plan, options)
+            return self._assign_search(found, names, plan, chosen)
         data, weights = weigh_outputs(self.output_weight, data, names.labels, ignores_missing(self))
         splits = split(data, self.cv, groups) if self.criterion == "cv" else []
         some = None
@@ -280,21 +288,21 @@ class LinearSearch(Search):
             check_no_infinity(data)
             some = prepare(data, weights, keep_grid=self._keeps_grid(data))
             data, splits = some.samples.scaled(), splits_within(splits, some.rows)
-            found, design = self._search_incomplete(some, data, splits, plan, options)
+            found, chosen = self._search_incomplete(some, data, splits, plan, options)
             weights, v = some.weights, some.output_weight
         else:
             data = (data if weights is None else weighted(data, weights)).scaled()
             parts = self._sample_data(data, splits)
-            found, design = search_designs(parts, plan, options, self._fit_options)
+            found, chosen = search_designs(parts, plan, options, self._fit_options)
             v = None if weights is None else product_of(weights)
         error = None
         if v is not None and self.criterion == "cv":
             never = None if some is None else some.never
-            chosen = replace(self._fit_options(found.choice), inputs=design)
-            error = unweighted_error(data, splits, chosen, found, v, never)
+            final = replace(self._fit_options(found.choice), inputs=chosen.design)
+            error = unweighted_error(data, splits, final, found, v, never)
         if some is not None and some.known is not None:
             found = expand_found(found, some.known)
-        return self._assign_search(found, names, design, data, weights, error)
+        return self._assign_search(found, names, plan, chosen, data, weights, error)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_fold_moments(self, moments: Sequence[Moments]) -> Any:
@@ -329,9 +337,9 @@ class LinearSearch(Search):
         assert total is not None
         check_search(options, total.n_samples)
         names = names_of_moments(self, total)
-        plan = input_plan(self, names.labels, data.n_features)
-        found, design = search_designs(data, plan, options, self._fit_options)
-        return self._assign_search(found, names, design)
+        plan = self._plan(names, data)
+        found, chosen = search_designs(data, plan, options, self._fit_options)
+        return self._assign_search(found, names, plan, chosen)
 
     @classmethod
     def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
@@ -339,6 +347,11 @@ class LinearSearch(Search):
         return cls(**parameters).fit_fold_moments(moments)
 
     # ------------------------------------------------------------ steps
+
+    def _plan(self, names: Names, data: Any) -> InputPlan:
+        """What is asked for that concerns the inputs."""
+        own_alphas = check_penalties(self.own_alphas, "own_alphas")
+        return replace(input_plan(self, names, data), own_alphas=own_alphas)
 
     def _sample_data(self, data: Samples, splits: Sequence[Any]) -> FoldData:
         """The folds of complete samples."""
@@ -360,41 +373,75 @@ class LinearSearch(Search):
         splits: Sequence[Any],
         plan: InputPlan,
         options: SearchOptions,
-    ) -> tuple[Found, InputDesign | None]:
+    ) -> tuple[Found, InputCandidate]:
         """The search of samples with missing outputs, for the outputs that are ever observed."""
         options = self._options_within(options, some.known)
-        design = None
+        if some.known is not None:
+            refuse_own(plan)
         if some.is_complete:
             parts = self._sample_data(data, splits)
-            found, design = self._search_folds(parts, plan, options, some.known)
+            found, chosen = self._search_folds(parts, plan, options, some.known)
         else:
-            refuse_design(plan)
-            how = options, self._fit_options
-            found = search_missing(data, splits, *how, output_weight=some.output_weight)
-        return replace(found, n_dropped=some.n_dropped), design
+            found, chosen = self._search_observed(some, data, splits, plan, options)
+        return replace(found, n_dropped=some.n_dropped), chosen
+
+    def _search_observed(
+        self,
+        some: Prepared,
+        data: Samples,
+        splits: Sequence[Any],
+        plan: InputPlan,
+        options: SearchOptions,
+    ) -> tuple[Found, InputCandidate]:
+        """The search of samples that lack some outputs.
+
+        Penalties of blocks and own inputs are compared on outputs that the search with equal
+        penalties and without own inputs imputes.
+        """
+
+        def run(candidate: InputCandidate) -> Found:
+            how = options, self._fit_options, some.output_weight, candidate.design
+            return search_missing(data, splits, *how)
+
+        chosen = InputCandidate(plan.fixed)
+        found = run(chosen)
+        if plan.own or (plan.blocks is not None and len(plan.blocks) > 1):
+            predicted = found.fit.predict(data.X * data.x_unit) / data.y_unit
+            imputed = replace(data, Y=np.where(np.isnan(data.Y), predicted, data.Y))
+            parts = self._sample_data(imputed, splits)
+            whole = replace(plan, is_searched=False)
+            for candidate in input_candidates(parts, whole, options)[0][1:]:
+                other = run(candidate)
+                if other.choice.error < found.choice.error:
+                    found, chosen = other, candidate
+        return found, chosen
 
     def _search_folds(
         self, data: FoldData, plan: InputPlan, options: SearchOptions, known: KnownOutputs | None
-    ) -> tuple[Found, InputDesign | None]:
+    ) -> tuple[Found, InputCandidate]:
         """The search of complete data, in which outputs that are never observed are zero."""
         if known is None or known.never is None:
             return search_designs(data, plan, options, self._fit_options)
-        design = plan.fixed
-        if plan.is_searched:
-            design = best_design(data, plan.design, *design_grid(data, plan, options))
-        folds = linear_folds(data, [design])
-        return search_never(folds, known.never, options, self._fit_options), design
+        refuse_own(plan)
+        candidates, _ = input_candidates(data, plan, options)
+        # Of the penalties that were found, the best projection, or all of the inputs.
+        last = candidates[-1].ratios
+        chosen = [c for c in candidates if c.ratios is last][:2][-1]
+        folds = linear_folds(data, [chosen.design])
+        return search_never(folds, known.never, options, self._fit_options), chosen
 
     def _search_stream(
         self, data: Stream, groups: Any, plan: InputPlan, options: SearchOptions
-    ) -> tuple[Found, InputDesign | None]:
+    ) -> tuple[Found, InputCandidate]:
         """The search of data that are read in blocks, which may all lack the same outputs."""
         known = None
         if ignores_missing(self):
             data, known = known_outputs_of(data, keep_grid=self._keeps_grid(data))
+        if known is not None:
+            refuse_own(plan)
         parts, options = self._stream_data(data, groups), self._options_within(options, known)
-        found, design = self._search_folds(parts, plan, options, known)
-        return (found if known is None else expand_found(found, known)), design
+        found, chosen = self._search_folds(parts, plan, options, known)
+        return (found if known is None else expand_found(found, known)), chosen
 
     def _keeps_grid(self, data: Samples | Stream) -> bool:
         """Whether the modes of the outputs matter to the structure."""
@@ -461,22 +508,31 @@ class LinearSearch(Search):
         self,
         found: Found,
         names: Names,
-        design: InputDesign | None,
+        plan: InputPlan,
+        chosen: InputCandidate,
         data: Samples | None = None,
         weights: Sequence[np.ndarray] | None = None,
         unweighted_mse: float | None = None,
     ) -> Any:
         """Assign all fitted attributes, those of the chosen model among them."""
-        y_unit = 1.0 if data is None else data.y_unit
+        x_unit, y_unit = (1.0, 1.0) if data is None else (data.x_unit, data.y_unit)
         fit = found.fit if weights is None else found.fit.unweighted(weights)
         n_dropped = found.n_dropped if ignores_missing(self) and data is not None else None
-        model = self._model(found.choice)
+        model, design, blocks = self._model(found.choice), chosen.design, plan.blocks
         model.input_rank = shown_ranks(design, names.labels)
         if design is not None and any(design.ranks):
             model.input_alpha = design.alpha
-        model._assign_fit(fit, names, n_dropped)
+        if blocks is not None and chosen.ratios is not None:
+            penalties = found.choice.alpha * chosen.ratios
+            model.alpha = dict(zip(blocks.names, penalties.tolist(), strict=True))
+        own = None if design is None else design.own
+        model.own = None if own is None else list(own.modes) or self.own
+        if own is not None:
+            model.own_alpha = own.beta * x_unit * x_unit
+        model._assign_fit(fit, names, plan, n_dropped)
         attributes = search_attributes(found, model, y_unit, weights)
         attributes |= input_attributes(fit, names)
+        attributes |= block_attributes(blocks, model.alpha, names)
         if unweighted_mse is not None:
             attributes["cv_results_"]["unweighted_mse"] = unweighted_mse
         for name in ("n_iter_", "n_dropped_"):
@@ -571,6 +627,9 @@ class RLSCV(LinearSearch):
         input_rank="auto",
         input_alpha=1.0,
         input_weight=None,
+        blocks=None,
+        own=None,
+        own_alphas=None,
         missing_features="raise",
         n_jobs=None,
         verbose=False,
@@ -590,6 +649,9 @@ class RLSCV(LinearSearch):
         self.input_rank = input_rank
         self.input_alpha = input_alpha
         self.input_weight = input_weight
+        self.blocks = blocks
+        self.own = own
+        self.own_alphas = own_alphas
         self.missing_features = missing_features
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -684,6 +746,9 @@ class LRRCV(LinearSearch):
         input_rank="auto",
         input_alpha=1.0,
         input_weight=None,
+        blocks=None,
+        own=None,
+        own_alphas=None,
         missing_features="raise",
         n_jobs=None,
         verbose=False,
@@ -705,6 +770,9 @@ class LRRCV(LinearSearch):
         self.input_rank = input_rank
         self.input_alpha = input_alpha
         self.input_weight = input_weight
+        self.blocks = blocks
+        self.own = own
+        self.own_alphas = own_alphas
         self.missing_features = missing_features
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -906,6 +974,9 @@ class HOLRRCV(LinearSearch):
         input_rank="auto",
         input_alpha=1.0,
         input_weight=None,
+        blocks=None,
+        own=None,
+        own_alphas=None,
         missing_features="raise",
         n_jobs=None,
         verbose=False,
@@ -932,6 +1003,9 @@ class HOLRRCV(LinearSearch):
         self.input_rank = input_rank
         self.input_alpha = input_alpha
         self.input_weight = input_weight
+        self.blocks = blocks
+        self.own = own
+        self.own_alphas = own_alphas
         self.missing_features = missing_features
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -954,50 +1028,137 @@ class HOLRRCV(LinearSearch):
 # ---------------------------------------------------------------- shared by all searches
 
 
+@dataclass(frozen=True, eq=False)
+class InputCandidate:
+    """What a model makes of its inputs.
+
+    Parameters
+    ----------
+    design : InputDesign or None
+        None for the inputs as they are.
+    ratios : array of shape (n_blocks,), or None
+        Penalties of the blocks over the common penalty; None where all are equal.
+    """
+
+    design: InputDesign | None = None
+    ratios: np.ndarray | None = None
+
+
 def search_designs(
     data: FoldData,
     plan: InputPlan,
     options: SearchOptions,
     fit_options: Callable[[Choice], LinearOptions],
-) -> tuple[Found, InputDesign | None]:
+) -> tuple[Found, InputCandidate]:
     """Search over penalties and ranks, and over what is made of the inputs where that is asked for.
 
     Returns
     -------
     found : Found
-    design : InputDesign or None
+    chosen : InputCandidate
         What the chosen model makes of its inputs.
     """
-    designs = [plan.fixed]
-    if plan.is_searched:
-        designs = candidate_designs(data, plan.design, *design_grid(data, plan, options))
-    options = replace(options, named_candidates=len(designs) > 1)
+    candidates, penalties = input_candidates(data, plan, options)
+    options = replace(options, named_candidates=len(candidates) > 1)
+    designs = [candidate.design for candidate in candidates]
     found = run_search(linear_folds(data, designs), options, fit_options)
-    if len(designs) > 1:
+    results = found.results
+    unit = 1.0 if data.everything is None else data.everything.x_unit
+    if plan.is_searched and len(candidates) > 1:
         full = tuple(plan.design.space.shapes)
-        found.results["input_ranks"] = [
-            full if design is None or not design.ranks else design.ranks for design in designs
+        results["input_ranks"] = [
+            full if design is None or not any(design.ranks) else design.ranks for design in designs
         ]
-        found.results["input_alphas"] = [
-            math.nan if design is None or not design.ranks else design.alpha for design in designs
+        results["input_alphas"] = [
+            math.nan if design is None or not any(design.ranks) else design.alpha
+            for design in designs
         ]
-    return found, designs[found.choice.candidate]
+    if penalties is not None:
+        assert plan.blocks is not None
+        equal = np.ones(len(plan.blocks))
+        results["block_ratios"] = np.stack(
+            [equal if c.ratios is None else c.ratios for c in candidates]
+        )
+        results["block_path_alphas"] = penalties.path * unit * unit
+        results["block_path_mse"] = penalties.path_errors
+    if plan.own:
+        own = [None if design is None else design.own for design in designs]
+        results["own"] = [() if one is None else one.modes for one in own]
+        results["own_alphas"] = [math.nan if one is None else one.beta * unit**2 for one in own]
+    return found, candidates[found.choice.candidate]
 
 
-def design_grid(data: FoldData, plan: InputPlan, options: SearchOptions) -> tuple[np.ndarray, int]:
+def input_candidates(
+    data: FoldData, plan: InputPlan, options: SearchOptions
+) -> tuple[list[InputCandidate], BlockPenalties | None]:
+    """What a search tries to make of the inputs; the inputs with equal penalties come first.
+
+    Returns
+    -------
+    candidates : list of InputCandidate
+    penalties : BlockPenalties or None
+        Those of the blocks, where there are several.
+    """
+    grid = partial(design_grid, data, options=options)
+    candidates, found = _projections(data, plan, plan.fixed, None, grid), None
+    has_blocks = plan.blocks is not None and len(plan.blocks) > 1
+    if (has_blocks or plan.own) and options.criterion != "cv":
+        raise ValueError(
+            f"blocks and own need criterion='cv', since penalties of blocks and own inputs are "
+            f"chosen by their held-out errors; got criterion={options.criterion!r}."
+        )
+    if has_blocks:
+        assert plan.blocks is not None
+        scale = plan.design.scale
+        alphas, n_jobs = grid(scale)
+        found = find_block_penalties(data, plan.blocks, scale, options.max_bytes, n_jobs)
+        alphas = alphas[alphas > 0]
+        if found is not None and alphas.size:
+            # In units of the nearest penalty of the grid: the best penalties are tried exactly.
+            common = float(alphas[np.argmin(np.abs(np.log(alphas / found.common())))])
+            design = plan.with_penalties(found.penalties, common)
+            candidates += _projections(data, plan, design, found.penalties / common, grid)
+    if plan.own:
+        last = candidates[-1].ratios
+        whole = next(c.design for c in candidates if c.ratios is last)
+        base = plan.design if whole is None else whole
+        best = own_designs(data, base, plan, *grid(base.scale))
+        is_ridge = not options.grid((data.n_features, *data.output_shape)).caps
+        candidates += [InputCandidate(design, last) for design in best[: 1 if is_ridge else 2]]
+    return candidates, found
+
+
+def _projections(
+    data: FoldData,
+    plan: InputPlan,
+    design: InputDesign | None,
+    ratios: np.ndarray | None,
+    grid: Callable[[np.ndarray | None], tuple[np.ndarray, int]],
+) -> list[InputCandidate]:
+    """A design, and the best projections of its inputs where their ranks are searched for."""
+    if not plan.is_searched:
+        return [InputCandidate(design, ratios)]
+    base = plan.design if design is None else design
+    found = candidate_designs(data, base, *grid(base.scale))
+    return [InputCandidate(d, ratios) for d in found]
+
+
+def design_grid(
+    data: FoldData, scale: np.ndarray | None, options: SearchOptions
+) -> tuple[np.ndarray, int]:
     """The penalties that designs are compared at, and how many folds run at a time."""
     alphas = options.alphas
     unit = 1.0 if data.everything is None else data.everything.x_unit
-    tried = penalties_of(data, plan.design.scale) if alphas is None else alphas / unit / unit
+    tried = penalties_of(data, scale) if alphas is None else alphas / unit / unit
     return tried, n_parallel(linear_folds(data), options.n_jobs)
 
 
-def refuse_design(plan: InputPlan) -> None:
-    """Raise for ranks or weights of inputs in a search with outputs missing in some samples."""
-    if plan.fixed is not None:
+def refuse_own(plan: InputPlan) -> None:
+    """Raise for own inputs in a search where some outputs are never observed."""
+    if plan.own:
         raise ValueError(
-            "input_rank and input_weight cannot be used in a search where outputs are missing in "
-            "some samples only; use a single estimator, or leave them out."
+            "own cannot be used in a search where some outputs are never observed; drop these "
+            "outputs from y."
         )
 
 
@@ -1094,8 +1255,7 @@ def unweighted_error(
     for train, test in splits:
         fit, _ = fit_data(data.rows(train), options, mask=mask)
         held = data.rows(test)
-        predicted = fit.tucker.map_input(held.X * data.x_unit) + fit.intercept
-        predicted = predicted / data.y_unit
+        predicted = fit.predict(held.X * data.x_unit) / data.y_unit
         seen = counts & ~(np.isnan(held.Y) | np.isnan(predicted))
         squares = np.square(held.Y - predicted) / np.where(v > 0, v, 1.0)
         w = np.ones(len(seen)) if held.w is None else held.w

@@ -1,0 +1,369 @@
+"""Inputs that an output has of its own, such as the past of the same station and variable.
+
+The coefficients are a sum ``S + W``: S is sparse, with entries only where an input is an own input
+of an output, and W is of low rank. This is the decomposition into "low rank plus sparse" with a
+known support. Two steps fit it. First, each output j has a ridge fit on its own inputs O_j,
+
+    S_j = (X_O'X_O + beta I)^-1 X_O'y_j ,
+
+and then W is fitted to the outputs that S leaves, ``Y - X S``. Outputs with the same own inputs
+share a factorisation (a *group*), and groups of the same size are computed together (`OwnGroups`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csc_array
+
+from .moments import CentredMoments, weighted_mean
+from .namespace import Array, asarray_like, is_numpy_array, namespace_of, to_numpy
+
+__all__ = ["OwnCoefficients", "OwnGroups", "OwnInputs", "groups_of", "own_inputs_of"]
+
+_BLOCK = 2**26  # bytes of gathered inputs that are processed together
+
+
+@dataclass(frozen=True, eq=False)
+class OwnGroups:
+    """Groups of outputs of the same size, each with the own inputs that its outputs share.
+
+    Parameters
+    ----------
+    columns : array of int, of shape (n_groups, k)
+    outputs : array of int, of shape (n_groups, m)
+        Positions among the flattened outputs.
+    """
+
+    columns: np.ndarray
+    outputs: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class OwnInputs:
+    """Which inputs each output has of its own, and the penalty of their coefficients.
+
+    Parameters
+    ----------
+    groups : tuple of OwnGroups
+    shape : tuple of int
+        Number of columns of the inputs, and of the flattened outputs.
+    beta : float
+        Penalty, at least 0.
+    modes : tuple
+        The modes in which own inputs agree with their output, by name or as pairs of positions;
+        empty where they come from a boolean matrix.
+
+    Examples
+    --------
+    >>> own = own_inputs_of(np.eye(3, 2, dtype=bool))
+    >>> [(g.columns.tolist(), g.outputs.tolist()) for g in own.groups]
+    [([[0], [1]], [[0], [1]])]
+    """
+
+    groups: tuple[OwnGroups, ...]
+    shape: tuple[int, int]
+    beta: float = 1.0
+    modes: tuple[Any, ...] = ()
+
+    def from_moments(self, m: CentredMoments, scale: np.ndarray | None) -> OwnCoefficients:
+        """The coefficients of own inputs, from moments about the centres of a fit.
+
+        Parameters
+        ----------
+        m : CentredMoments
+        scale : array of shape (n_columns,), or None
+            What the inputs are multiplied with; the coefficients are those of the inputs
+            themselves.
+        """
+        d = m.n_features
+        Sxx, Sxy = to_numpy(m.Sxx), np.reshape(to_numpy(m.Sxy), (d, -1))
+        s = np.ones(d) if scale is None else scale
+        parts = []
+        for g in self.groups:
+            root = s[g.columns]
+            G = Sxx[g.columns[:, :, None], g.columns[:, None, :]]
+            G = root[:, :, None] * G * root[:, None, :]
+            C = root[:, :, None] * Sxy[g.columns[:, :, None], g.outputs[:, None, :]]
+            lam, Q = np.linalg.eigh(G)
+            parts.append(_solved(lam, Q, np.swapaxes(Q, 1, 2) @ C, self.beta, root))
+        return self._coefficients(parts, to_numpy(m.mean_x))
+
+    def from_samples(
+        self, X: Array, Y: Array, w: Array | None, fit_intercept: bool, scale: np.ndarray | None
+    ) -> OwnCoefficients:
+        """The same from samples; outputs may be missing, in patterns of their own.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_columns)
+        Y : array of shape (n, d1, ..., dp)
+            NaN where an output is missing.
+        w : array of shape (n,), or None
+        fit_intercept : bool
+        scale : array of shape (n_columns,), or None
+        """
+        X, Y = (to_numpy(A).astype(np.float64) for A in (X, Y))
+        Y = Y.reshape(Y.shape[0], -1)
+        v = np.ones(X.shape[0]) if w is None else to_numpy(w)
+        s = np.ones(X.shape[1]) if scale is None else scale
+        mean = weighted_mean(X, v, float(v.sum())) if fit_intercept else np.zeros(X.shape[1])
+        Xc = (X - mean) * s
+        missing = np.isnan(Y)
+        parts = []
+        for g in self.groups:
+            if missing[:, g.outputs].any():
+                parts.append(_each_observed(Xc, Y, v, fit_intercept, g, self.beta, s))
+                continue
+            Yg = Y - weighted_mean(Y, v, float(v.sum())) if fit_intercept else Y
+            parts.append(_all_observed(Xc, Yg, np.sqrt(v), g, self.beta, s))
+        return self._coefficients(parts, mean)
+
+    def _coefficients(self, parts: Sequence[_Part], mean: np.ndarray) -> OwnCoefficients:
+        freedom = np.zeros(self.shape[1])
+        for g, part in zip(self.groups, parts, strict=True):
+            freedom[g.outputs] = part.freedom
+        return OwnCoefficients(
+            groups=self.groups,
+            shape=self.shape,
+            values=tuple(part.values for part in parts),
+            maps=tuple(part.maps for part in parts),
+            freedom=freedom,
+            mean=mean,
+        )
+
+
+def own_inputs_of(owned: np.ndarray) -> OwnInputs:
+    """Own inputs from a boolean matrix.
+
+    Parameters
+    ----------
+    owned : array of bool, of shape (n_columns, n_outputs)
+    """
+    owned = np.asarray(owned, dtype=bool)
+    patterns, inverse = np.unique(owned.T, axis=0, return_inverse=True)
+    keys = inverse.reshape(-1)
+    pairs = [
+        (np.flatnonzero(pattern), np.flatnonzero(keys == k)) for k, pattern in enumerate(patterns)
+    ]
+    return OwnInputs(groups_of(pairs), (owned.shape[0], owned.shape[1]))
+
+
+def groups_of(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[OwnGroups, ...]:
+    """Groups of the same size together, from pairs of columns and outputs."""
+    by_size: dict[tuple[int, int], list[tuple[np.ndarray, np.ndarray]]] = {}
+    for columns, outputs in pairs:
+        if columns.size and outputs.size:
+            by_size.setdefault((columns.size, outputs.size), []).append((columns, outputs))
+    return tuple(
+        OwnGroups(np.stack([c for c, _ in found]), np.stack([o for _, o in found]))
+        for found in by_size.values()
+    )
+
+
+# ---------------------------------------------------------------- ridge fits of groups
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Coefficients of groups of one size."""
+
+    values: np.ndarray  # (n_groups, k, m), of the inputs themselves
+    maps: np.ndarray  # (n_groups, k, r): the squares of ``(x - mean) map`` are the leverage
+    freedom: np.ndarray  # (n_groups, m), degrees of freedom
+
+
+def _solved(lam: np.ndarray, Q: np.ndarray, C: np.ndarray, beta: float, root: np.ndarray) -> _Part:
+    """Ridge fits from eigenvalues, (g, r), eigenvectors, (g, k, r), and ``Q'X'Y``, (g, r, m)."""
+    most = np.maximum(lam.max(axis=1, keepdims=True), 0.0)
+    seen = lam > most * lam.shape[1] * np.finfo(float).eps  # no direction without variance
+    weight = np.where(seen, 1.0 / np.where(seen, lam + beta, 1.0), 0.0)
+    values = root[:, :, None] * (Q @ (weight[:, :, None] * C))
+    maps = root[:, :, None] * Q * np.sqrt(weight)[:, None, :]
+    freedom = np.sum(np.where(seen, lam, 0.0) * weight, axis=1)
+    return _Part(values, maps, np.repeat(freedom[:, None], C.shape[2], axis=1))
+
+
+def _all_observed(
+    X: np.ndarray, Y: np.ndarray, root_w: np.ndarray, g: OwnGroups, beta: float, s: np.ndarray
+) -> _Part:
+    """Ridge fits of groups, from centred inputs and outputs."""
+    n, k = X.shape[0], g.columns.shape[1]
+    step = max(1, _BLOCK // (8 * n * k))
+    found = []
+    for start in range(0, g.columns.shape[0], step):
+        columns, outputs = g.columns[start : start + step], g.outputs[start : start + step]
+        A = np.moveaxis(X[:, columns], 1, 0) * root_w[:, None]  # (g, n, k)
+        B = np.moveaxis(Y[:, outputs], 1, 0) * root_w[:, None]  # (g, n, m)
+        At = np.swapaxes(A, 1, 2)
+        if k <= n:
+            lam, Q = np.linalg.eigh(At @ A)
+            C = np.swapaxes(Q, 1, 2) @ (At @ B)
+        else:
+            lam, U = np.linalg.eigh(A @ At)
+            most = lam.max(axis=1, keepdims=True) * n * np.finfo(float).eps
+            inverse = np.where(lam > most, 1.0 / np.sqrt(np.where(lam > most, lam, 1.0)), 0.0)
+            Q = (At @ U) * inverse[:, None, :]
+            C = np.sqrt(np.maximum(lam, 0.0))[:, :, None] * (np.swapaxes(U, 1, 2) @ B)
+        found.append(_solved(lam, Q, C, beta, s[columns]))
+    return _Part(
+        *(np.concatenate([getattr(p, f) for p in found]) for f in ("values", "maps", "freedom"))
+    )
+
+
+def _each_observed(
+    X: np.ndarray,
+    Y: np.ndarray,
+    w: np.ndarray,
+    fit_intercept: bool,
+    g: OwnGroups,
+    beta: float,
+    s: np.ndarray,
+) -> _Part:
+    """Ridge fits of groups, of each output to the samples in which it is observed."""
+    n_groups, k = g.columns.shape
+    # The leverage is that of all samples.
+    maps = _all_observed(X, np.zeros_like(Y), np.sqrt(w), g, beta, s).maps
+    values = np.zeros((n_groups, k, g.outputs.shape[1]))
+    freedom = np.zeros(g.outputs.shape)
+    alone = OwnGroups(np.arange(k)[None], np.zeros((1, 1), dtype=int))
+    for i, j in np.ndindex(*g.outputs.shape):
+        output, columns = g.outputs[i, j], g.columns[i]
+        rows = np.flatnonzero(~np.isnan(Y[:, output]) & (w > 0))
+        if not rows.size:
+            continue
+        A, y, v = X[np.ix_(rows, columns)], Y[rows, output], w[rows]
+        if fit_intercept:
+            A, y = A - (v @ A) / v.sum(), y - (v @ y) / v.sum()
+        part = _all_observed(A, y[:, None], np.sqrt(v), alone, beta, s[columns])
+        values[i, :, j], freedom[i, j] = part.values[0, :, 0], part.freedom[0, 0]
+    return _Part(values, maps, freedom)
+
+
+# ---------------------------------------------------------------- coefficients
+
+
+@dataclass(frozen=True, eq=False)
+class OwnCoefficients:
+    """Coefficients S of own inputs, of the inputs themselves.
+
+    Parameters
+    ----------
+    groups : tuple of OwnGroups
+    shape : tuple of int
+        Number of columns of the inputs, and of the flattened outputs.
+    values : tuple of arrays of shape (n_groups, k, m)
+    maps : tuple of arrays of shape (n_groups, k, r)
+        The squares of ``(x - mean) map`` add up to the leverage of the outputs of a group.
+    freedom : array of shape (n_outputs,)
+        Degrees of freedom of the fit of each output.
+    mean : array of shape (n_columns,)
+        Centre of the inputs.
+    """
+
+    groups: tuple[OwnGroups, ...]
+    shape: tuple[int, int]
+    values: tuple[np.ndarray, ...]
+    maps: tuple[np.ndarray, ...]
+    freedom: np.ndarray
+    mean: np.ndarray
+
+    @cached_property
+    def matrix(self) -> csc_array:
+        """S as a sparse matrix of shape (n_columns, n_outputs)."""
+        rows, columns, values = [], [], []
+        for g, v in zip(self.groups, self.values, strict=True):
+            rows.append(np.broadcast_to(g.columns[:, :, None], v.shape).ravel())
+            columns.append(np.broadcast_to(g.outputs[:, None, :], v.shape).ravel())
+            values.append(v.ravel())
+        if not rows:
+            return csc_array(self.shape)
+        entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
+        return csc_array(entries, shape=self.shape)
+
+    def to_dense(self, like: Array | None = None) -> Array:
+        """S as an array of shape (n_columns, n_outputs), in the library and type of `like`."""
+        S = self.matrix.toarray()
+        return S if like is None else asarray_like(S, like, dtype=like.dtype)
+
+    def times(self, X: Array) -> Array:
+        """``X S``, of shape (n, n_outputs)."""
+        if is_numpy_array(X):
+            return (self.matrix.T.astype(X.dtype, copy=False) @ X.T).T
+        return X @ self.to_dense(X)
+
+    def leave(self, X: Array, Y: Array) -> Array:
+        """The outputs that S leaves, ``Y - X S``."""
+        xp = namespace_of(Y)
+        fitted = xp.reshape(self.times(X), tuple(Y.shape))
+        return Y - xp.astype(fitted, Y.dtype, copy=False)
+
+    def leave_moments(self, m: CentredMoments) -> CentredMoments:
+        """The moments of the outputs that S leaves."""
+        if m.response_grams is not None:
+            raise ValueError(
+                "own inputs cannot be combined with subspaces='response'; use the default, "
+                "subspaces='fitted'."
+            )
+        xp, shape = namespace_of(m.Sxx), tuple(m.output_shape)
+        Sxy = xp.reshape(m.Sxy, (m.n_features, -1))
+        fitted = self.times(m.Sxx)  # X'X S, since X'X is symmetric
+        left = Sxy - fitted
+        squares = None
+        syy = m.syy
+        S = self.to_dense(m.Sxx)
+        change = xp.sum(S * (fitted - 2 * Sxy), axis=0)
+        if m.squares is not None:
+            squares = xp.clip(m.squares + xp.reshape(change, shape), 0.0, None)
+        syy = max(syy + float(xp.sum(change)), 0.0)
+        mean_y = m.mean_y - xp.reshape(self.times(m.mean_x[None, :])[0, :], shape)
+        return replace(
+            m, Sxy=xp.reshape(left, (m.n_features, *shape)), mean_y=mean_y, syy=syy, squares=squares
+        )
+
+    def rescaled(self, x_unit: float, y_unit: float) -> OwnCoefficients:
+        """The same for data in the user's units, from data divided by powers of two."""
+        return replace(
+            self,
+            values=tuple(v * (y_unit / x_unit) for v in self.values),
+            maps=tuple(B / x_unit for B in self.maps),
+            mean=self.mean * x_unit,
+        )
+
+    def unweighted(self, weight: np.ndarray) -> OwnCoefficients:
+        """The same for the outputs themselves, from outputs times the roots of their weights."""
+        root = np.sqrt(weight.reshape(-1))
+        root = np.where(root > 0, root, math.inf)
+        pairs = zip(self.groups, self.values, strict=True)
+        return replace(self, values=tuple(v / root[g.outputs][:, None, :] for g, v in pairs))
+
+    def leverage(self, X: Array) -> Array:
+        """Leverage of own inputs, the mean over all outputs, of shape (n,).
+
+        Parameters
+        ----------
+        X : array of shape (n, n_columns)
+            Inputs, not centred.
+        """
+        Xc, total = to_numpy(X).astype(np.float64) - self.mean, np.zeros(X.shape[0])
+        for g, B in zip(self.groups, self.maps, strict=True):
+            m = g.outputs.shape[1]
+            for columns, of_group in zip(g.columns, B, strict=True):
+                t = Xc[:, columns] @ of_group
+                total += m * np.einsum("ij,ij->i", t, t)
+        return asarray_like(total / self.shape[1], X, dtype=namespace_of(X).float64)
+
+    def total_leverage(self, m: CentredMoments) -> float:
+        """The sum of the leverages of samples, from their moments."""
+        m = m.about(asarray_like(self.mean, m.mean_x), m.mean_y)
+        Sxx, total = to_numpy(m.Sxx), 0.0
+        for g, B in zip(self.groups, self.maps, strict=True):
+            for columns, of_group in zip(g.columns, B, strict=True):
+                part = Sxx[np.ix_(columns, columns)] @ of_group
+                total += g.outputs.shape[1] * float(np.vdot(of_group, part))
+        return total / self.shape[1]

@@ -1,0 +1,313 @@
+"""Blocks of inputs: which columns share a penalty (`read_blocks`).
+
+A block is a set of columns with a name: the columns of a feature space, of a variable, or of a lag.
+The parameter `blocks` of the linear estimators says what the blocks are, in one of several ways.
+Every column that is used belongs to one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from .labels import Grid, Labels
+
+__all__ = ["InputBlocks", "penalties_by_block", "read_blocks"]
+
+# What ColumnTransformer puts between the name of a transformer and that of a column.
+_SEPARATOR = "__"
+# How many columns a message names.
+_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class InputBlocks:
+    """Names of blocks of inputs, and the block of each column.
+
+    Parameters
+    ----------
+    names : tuple of str
+    index : array of shape (n_columns,)
+        The block of each column that is used, counted from zero.
+
+    Examples
+    --------
+    >>> blocks = InputBlocks(("lags", "calendar"), np.array([0, 0, 1]))
+    >>> len(blocks), blocks.columns(0)
+    (2, array([0, 1]))
+    """
+
+    names: tuple[str, ...]
+    index: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def columns(self, block: int) -> np.ndarray:
+        """The columns of a block."""
+        return np.flatnonzero(self.index == block)
+
+
+def read_blocks(
+    blocks: Any, labels: Labels | None, features: Any, n_used: int
+) -> InputBlocks | None:
+    """The blocks that a user asks for.
+
+    Parameters
+    ----------
+    blocks : None, str, dict, list of lists, or array of shape (n_features,)
+        As the parameter `blocks` of `HOLRR`.
+    labels : Labels or None
+        Of the data.
+    features : sequence of str, or None
+        Names of all columns of X, where they have some.
+    n_used : int
+        Number of columns that are used.
+
+    Returns
+    -------
+    InputBlocks or None
+        None where `blocks` is None.
+
+    Examples
+    --------
+    >>> read_blocks({"lags": ["a", "b"], "calendar": ["c"]}, None, ["a", "b", "c"], 3).index
+    array([0, 0, 1])
+    >>> read_blocks("prefix", None, ["num__a", "num__b", "cat__c"], 3).names
+    ('num', 'cat')
+    """
+    if blocks is None:
+        return None
+    grids = (labels or Labels()).inputs
+    n_columns = n_used if labels is None or labels.used is None else _n_columns(labels)
+    texts = None if features is None else list(map(str, features))
+    names: list[Any] = list(range(n_columns)) if texts is None else texts
+    if isinstance(blocks, str):
+        return _used(_by_name(blocks, grids, texts, labels), labels)
+    if isinstance(blocks, Mapping):
+        given = {str(name): columns for name, columns in blocks.items()}
+        if len(given) < len(blocks):
+            raise ValueError(f"blocks has two blocks of the same name; got {list(blocks)}.")
+        return _used(_by_columns(given, names, grids), labels)
+    listed = list(blocks)
+    if listed and not any(_is_scalar(entry) for entry in listed):
+        named = {str(k): columns for k, columns in enumerate(listed)}
+        return _used(_by_columns(named, names, grids), labels)
+    if len(listed) != n_columns or not all(_is_scalar(entry) for entry in listed):
+        raise ValueError(
+            f"blocks as a list must hold the label of the block of each of the {n_columns} columns "
+            f"of X, or one list of columns for each block; got {len(listed)} entries. A dict from "
+            f"names of blocks to lists of columns names the blocks."
+        )
+    return _used([str(label) for label in listed], labels)
+
+
+def _n_columns(labels: Labels) -> int:
+    """Number of columns of X, those that are missing in every sample included."""
+    if labels.cells is not None:
+        return int(labels.cells.size)
+    return sum(int(np.prod(grid.shape)) for grid in labels.inputs)
+
+
+def _is_scalar(entry: Any) -> bool:
+    return isinstance(entry, (str, int, float, np.generic)) and np.ndim(entry) == 0
+
+
+def _used(of_columns: Sequence[str], labels: Labels | None) -> InputBlocks:
+    """Blocks from the name of the block of each column of X, of those columns that are used."""
+    names = tuple(dict.fromkeys(of_columns))
+    place = {name: k for k, name in enumerate(names)}
+    index = np.array([place[name] for name in of_columns], dtype=np.intp)
+    if labels is not None and labels.used is not None:
+        index = index[labels.used]
+        unused = [name for k, name in enumerate(names) if not (index == k).any()]
+        if unused:
+            raise ValueError(
+                f"blocks: all inputs of block {unused[0]!r} are missing in every sample, so that "
+                f"nothing is left of it. Leave the block out of X."
+            )
+    return InputBlocks(names, index)
+
+
+# ---------------------------------------------------------------- blocks by a name
+
+
+def _by_name(
+    blocks: str, grids: Sequence[Grid], features: list[str] | None, labels: Labels | None
+) -> list[str]:
+    """The block of each column of X, from the name of a way to group them."""
+    named = [grid for grid in grids if grid.name is not None]
+    prefixes = _prefixes(features)
+    if blocks == "auto":
+        if len(named) > 1:
+            return _along(None, grids, labels)
+        if prefixes is not None:
+            return prefixes
+        raise ValueError(
+            "blocks='auto' needs an X that comes in blocks: a dict of arrays, a Dataset of several "
+            "variables, or columns with names such as 'num__a' and 'cat__b', as ColumnTransformer "
+            "gives them. Name the blocks with a dict from names to columns, or give the name of a "
+            "mode of X."
+        )
+    if blocks == "prefix":
+        if prefixes is None:
+            without = [f for f in features or () if _SEPARATOR not in f][:_SHOWN]
+            why = "X has no names" if features is None else f"these have none: {without}"
+            raise ValueError(
+                f"blocks='prefix' needs names of columns with a prefix, such as 'num__a'; {why}."
+            )
+        return prefixes
+    dims = [dim for grid in grids if grid.is_named for dim in grid.dims]
+    if blocks not in dims:
+        known = f"X has the modes {list(dict.fromkeys(dims))}" if dims else "X has no named modes"
+        raise ValueError(
+            f"blocks={blocks!r} is no mode of X and no level of its columns; {known}. It may also "
+            f"be 'auto', 'prefix', or a dict from names of blocks to columns."
+        )
+    return _along(blocks, grids, labels)
+
+
+def _prefixes(features: list[str] | None) -> list[str] | None:
+    """What precedes ``__`` in the name of each column, where all have it."""
+    if not features or not all(_SEPARATOR in name for name in features):
+        return None
+    return [name.split(_SEPARATOR, 1)[0] for name in features]
+
+
+def _along(dim: str | None, grids: Sequence[Grid], labels: Labels | None) -> list[str]:
+    """The entry along a mode of the cell of each column; None for the names of the arrays.
+
+    An array of several that has no such mode is a block of its own.
+    """
+    found: list[str] = []
+    for grid in grids:
+        if dim is None or dim not in grid.dims:
+            found += [str(grid.name)] * int(np.prod(grid.shape))
+            continue
+        axis = grid.dims.index(dim)
+        entries = np.array([str(value) for value in grid.coordinate(axis)], dtype=object)
+        shape = [-1 if k == axis else 1 for k in range(len(grid.shape))]
+        found += np.broadcast_to(entries.reshape(shape), grid.shape).ravel().tolist()
+    if labels is not None and labels.cells is not None:
+        return [found[cell] for cell in labels.cells]
+    return found
+
+
+# ---------------------------------------------------------------- blocks by their columns
+
+
+def _by_columns(blocks: Mapping[str, Any], features: list[Any], grids: Sequence[Grid]) -> list[str]:
+    """The block of each column of X, from the columns of each block."""
+    if not blocks:
+        raise ValueError("blocks is empty; it must name at least one block and its columns.")
+    variables, start = {}, 0
+    for grid in grids:
+        stop = start + int(np.prod(grid.shape))
+        if grid.name is not None:
+            variables[str(grid.name)] = np.arange(start, stop)
+        start = stop
+    place = {name: k for k, name in enumerate(features) if isinstance(name, str)}
+    found: list[str | None] = [None] * len(features)
+    for name, given in blocks.items():
+        columns = _columns(name, given, place, variables, len(features))
+        if not columns.size:
+            raise ValueError(f"blocks: block {name!r} is empty; it must hold at least one column.")
+        for j in columns:
+            if found[j] is not None and found[j] != name:
+                raise ValueError(
+                    f"blocks: column {features[j]!r} is in two blocks, {found[j]!r} and {name!r}; "
+                    f"every column belongs to one."
+                )
+            found[j] = name
+    left = [features[j] for j, block in enumerate(found) if block is None]
+    if left:
+        more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+        raise ValueError(
+            f"blocks: these columns of X are in no block: {left[:_SHOWN]}{more}. Every column "
+            f"belongs to one; put them into a block of their own."
+        )
+    return [block for block in found if block is not None]
+
+
+def _columns(
+    name: str,
+    given: Any,
+    place: Mapping[str, int],
+    variables: Mapping[str, np.ndarray],
+    n_columns: int,
+) -> np.ndarray:
+    """The positions of the columns of a block."""
+    if isinstance(given, slice):
+        return np.arange(n_columns)[given]
+    if _is_scalar(given):
+        given = [given]
+    entries = list(given)
+    if entries and all(isinstance(entry, (bool, np.bool_)) for entry in entries):
+        if len(entries) != n_columns:
+            raise ValueError(
+                f"blocks: the mask of block {name!r} has {len(entries)} entries, but X has "
+                f"{n_columns} columns."
+            )
+        return np.flatnonzero(entries)
+    found: list[int] = []
+    for entry in entries:
+        if isinstance(entry, str) and entry in place:
+            found.append(place[entry])
+        elif isinstance(entry, str) and entry in variables:
+            found += variables[entry].tolist()
+        elif isinstance(entry, Integral) and -n_columns <= int(entry) < n_columns:
+            found.append(int(entry) % n_columns)
+        else:
+            known = f"the columns {list(place)[:_SHOWN]}..." if place else f"{n_columns} columns"
+            raise ValueError(
+                f"blocks: block {name!r} holds {entry!r}, which is no column of X; X has {known}."
+            )
+    return np.array(found, dtype=np.intp)
+
+
+# ---------------------------------------------------------------- penalties
+
+
+def penalties_by_block(alpha: Mapping[Any, Any], blocks: InputBlocks) -> np.ndarray:
+    """The penalty of each block, from a dict with one for each.
+
+    Parameters
+    ----------
+    alpha : dict from names of blocks to numbers
+        At least 0; an infinite penalty leaves a block out.
+    blocks : InputBlocks
+
+    Examples
+    --------
+    >>> blocks = InputBlocks(("lags", "calendar"), np.array([0, 0, 1]))
+    >>> penalties_by_block({"calendar": 0.1, "lags": 10}, blocks)
+    array([10. ,  0.1])
+    """
+    given = {str(name): value for name, value in alpha.items()}
+    unknown = [name for name in given if name not in blocks.names]
+    if unknown:
+        raise ValueError(
+            f"alpha has a penalty for {unknown[0]!r}; the blocks of X are {list(blocks.names)}."
+        )
+    absent = [name for name in blocks.names if name not in given]
+    if absent:
+        raise ValueError(
+            f"alpha has no penalty for the blocks {absent}; a dict needs one for each block."
+        )
+    found = []
+    for name in blocks.names:
+        value = given[name]
+        is_number = isinstance(value, (int, float, np.integer, np.floating))
+        if not is_number or isinstance(value, bool) or not float(value) >= 0:
+            raise ValueError(
+                f"alpha has {value!r} for block {name!r}; penalties are numbers of at least 0, or "
+                f"infinite to leave a block out."
+            )
+        found.append(float(value))
+    if not np.isfinite(found).any():
+        raise ValueError("alpha is infinite for all blocks; at least one must be used.")
+    return np.array(found)

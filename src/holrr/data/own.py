@@ -1,0 +1,257 @@
+"""Own inputs: which inputs belong to which output, from the modes that both have (`read_own`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from ..core.own_inputs import OwnInputs, groups_of, own_inputs_of
+from .inputs import input_space
+from .labels import Grid, Labels, first_difference, same
+
+__all__ = ["read_own"]
+
+# What the names of the variables of two Datasets are along.
+_VARIABLE = "variable"
+
+
+@dataclass(frozen=True, eq=False)
+class _SharedMode:
+    """A mode that inputs and outputs share, with a code for each entry; -1 for entries without."""
+
+    name: Any  # or a pair of positions
+    of_columns: np.ndarray  # (n_columns,)
+    of_outputs: np.ndarray  # (n_outputs,)
+
+
+def read_own(
+    own: Any, labels: Labels | None, n_used: int, output_shape: Sequence[int], *, all_kinds: bool
+) -> list[OwnInputs]:
+    """The kinds of own inputs that a user asks for.
+
+    Parameters
+    ----------
+    own : None, str, list, or array of bool
+        As the parameter `own` of `HOLRR`.
+    labels : Labels or None
+        Of the data.
+    n_used : int
+        Number of columns of the inputs that are used.
+    output_shape : sequence of int
+        ``(d1, ..., dp)``.
+    all_kinds : bool
+        Whether every combination of the shared modes is a kind of its own. If not, there is one
+        kind: own inputs agree with their output in all of these modes.
+
+    Returns
+    -------
+    list of OwnInputs
+        Empty where `own` is None.
+    """
+    if own is None:
+        return []
+    space = input_space(labels, n_used)
+    labels = labels or Labels()
+    grids = labels.inputs or (Grid(("feature",), (n_used,), is_named=False),)
+    if not isinstance(own, str) and _is_mask(own):
+        return [_from_mask(own, grids, space.cells, n_used, output_shape)]
+    outputs = labels.outputs
+    if not isinstance(own, str) and _are_pairs(own):
+        modes = [_paired(int(a), int(b), grids, output_shape, own) for a, b in own]
+    else:
+        names = None if isinstance(own, str) and own == "auto" else _names(own)
+        modes = _named(names, grids, outputs)
+    used = space.cells if space.cells is not None else np.arange(n_used)
+    modes = [_SharedMode(m.name, m.of_columns[used], m.of_outputs) for m in modes]
+    sizes = range(1, len(modes) + 1) if all_kinds else [len(modes)]
+    kinds = [kind for r in sizes for kind in combinations(modes, r)]
+    found = [_of_kind(kind, n_used, math.prod(output_shape)) for kind in kinds]
+    if not any(kind.groups for kind in found):
+        raise ValueError(f"own={own!r} gives no output any input of its own.")
+    return [kind for kind in found if kind.groups]
+
+
+def _names(own: Any) -> list[str]:
+    names = [own] if isinstance(own, str) else list(own)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError(
+            f"own must be 'auto', names of modes that X and y share, pairs of their positions, or "
+            f"a boolean array of inputs by outputs; got {own!r}."
+        )
+    return names
+
+
+def _of_kind(kind: Sequence[_SharedMode], n_columns: int, n_outputs: int) -> OwnInputs:
+    """Own inputs that agree with their output in some modes."""
+    codes = np.stack([mode.of_columns for mode in kind], axis=1)
+    columns: dict[tuple[int, ...], list[int]] = {}
+    for j in np.flatnonzero((codes >= 0).all(axis=1)):
+        columns.setdefault(tuple(codes[j].tolist()), []).append(int(j))
+    outputs: dict[tuple[int, ...], list[int]] = {}
+    keys = np.stack([mode.of_outputs for mode in kind], axis=1).tolist()
+    for output, key in enumerate(keys):
+        outputs.setdefault(tuple(key), []).append(output)
+    pairs = [
+        (np.array(columns[key]), np.array(found))
+        for key, found in outputs.items()
+        if key in columns
+    ]
+    modes = tuple(mode.name for mode in kind)
+    return OwnInputs(groups_of(pairs), (n_columns, n_outputs), modes=modes)
+
+
+# ---------------------------------------------------------------- modes by their names
+
+
+def _named(
+    names: list[str] | None, grids: Sequence[Grid], outputs: Grid | None
+) -> list[_SharedMode]:
+    """The shared modes of these names, or all that have a name and coordinates in common."""
+    in_x = list(dict.fromkeys(d for grid in grids if grid.is_named for d in grid.dims))
+    if len(grids) > 1 and _VARIABLE not in in_x:
+        in_x.append(_VARIABLE)
+    in_y = [] if outputs is None or not outputs.is_named else list(outputs.dims)
+    if names is None:
+        shared = [d for d in in_y if d in in_x and _difference(d, grids, outputs) is None]
+        if not shared:
+            raise ValueError(
+                f"own='auto' needs modes of X and y with the same names and coordinates; X has the "
+                f"modes {in_x} and y has {in_y}. Name them alike, or pass a boolean array of "
+                f"inputs by outputs."
+            )
+        names = shared
+    for name in names:
+        for where, known in (("X", in_x), ("y", in_y)):
+            if name not in known:
+                raise ValueError(f"own={name!r} is no mode of {where}, which has {known}.")
+        differ = _difference(name, grids, outputs)
+        if differ is not None:
+            raise ValueError(
+                f"own={name!r}: X and y have different coordinates along this mode: {differ}. "
+                f"Give both the same with .sel(...) or .reindex(...)."
+            )
+    assert outputs is not None
+    return [_shared(name, grids, outputs) for name in names]
+
+
+def _coordinates(name: str, grid: Grid) -> np.ndarray | None:
+    """The labels along a mode of the inputs, or None where the grid does not have the mode."""
+    if name in grid.dims:
+        return np.asarray(grid.coordinate(grid.dims.index(name)))
+    return None
+
+
+def _difference(name: str, grids: Sequence[Grid], outputs: Grid | None) -> str | None:
+    """How the labels of X and y along a mode differ, in words, or None."""
+    assert outputs is not None
+    of_y = outputs.coordinate(outputs.dims.index(name))
+    if name == _VARIABLE and len(grids) > 1 and not any(name in grid.dims for grid in grids):
+        known = {str(grid.name) for grid in grids}
+        absent = [str(v) for v in of_y if str(v) not in known]
+        return f"X has no variable {absent[0]!r}" if len(absent) == len(of_y) else None
+    for grid in grids:
+        of_x = _coordinates(name, grid)
+        if of_x is None:
+            continue
+        if not same(np.sort(of_x.astype(str)), np.sort(of_y.astype(str))):
+            return first_difference(of_x, of_y, "X", "y")
+    return None
+
+
+def _shared(name: str, grids: Sequence[Grid], outputs: Grid) -> _SharedMode:
+    axis = outputs.dims.index(name)
+    labels = [str(v) for v in outputs.coordinate(axis)]
+    code = {label: k for k, label in enumerate(labels)}
+    of_columns = []
+    for grid in grids:
+        found = np.full(grid.shape, -1, dtype=np.intp)
+        if name in grid.dims:
+            k = grid.dims.index(name)
+            codes = np.array([code[str(v)] for v in grid.coordinate(k)])
+            found = _along(codes, k, grid.shape)
+        elif name == _VARIABLE:
+            found[...] = code.get(str(grid.name), -1)
+        of_columns.append(found.ravel())
+    of_outputs = _along(np.arange(len(labels)), axis, outputs.shape).ravel()
+    return _SharedMode(name, np.concatenate(of_columns), of_outputs)
+
+
+def _along(codes: np.ndarray, axis: int, shape: Sequence[int]) -> np.ndarray:
+    wanted = [-1 if k == axis else 1 for k in range(len(shape))]
+    return np.broadcast_to(codes.reshape(wanted), tuple(shape))
+
+
+# ---------------------------------------------------------------- modes by their positions
+
+
+def _are_pairs(own: Any) -> bool:
+    if not isinstance(own, Iterable):
+        return False
+    return all(
+        isinstance(pair, (tuple, list))
+        and len(pair) == 2
+        and all(isinstance(k, Integral) and not isinstance(k, bool) for k in pair)
+        for pair in own
+    ) and bool(list(own))
+
+
+def _paired(
+    a: int, b: int, grids: Sequence[Grid], output_shape: Sequence[int], own: Any
+) -> _SharedMode:
+    """The mode that is axis `a` of a sample of X and axis `b` of a sample of y."""
+    shape = grids[0].shape
+    if len(grids) > 1 or not (0 <= a < len(shape) and 0 <= b < len(output_shape)):
+        raise ValueError(
+            f"own={own!r} must hold pairs (axis of a sample of X, axis of a sample of y), counted "
+            f"from 0 without the axis of the samples; a sample of X has shape {shape} and one of y "
+            f"{tuple(output_shape)}."
+        )
+    if shape[a] != output_shape[b]:
+        raise ValueError(
+            f"own={own!r}: axis {a} of a sample of X has {shape[a]} entries, and axis {b} of a "
+            f"sample of y {output_shape[b]}; a mode that both share has the same size."
+        )
+    codes = np.arange(shape[a])
+    return _SharedMode(
+        (a, b), _along(codes, a, shape).ravel(), _along(codes, b, output_shape).ravel()
+    )
+
+
+def _is_mask(own: Any) -> bool:
+    if hasattr(own, "dtype"):
+        return np.asarray(own).dtype == bool
+    return (
+        isinstance(own, (list, tuple))
+        and np.asarray(own, dtype=object).ndim > 1
+        and all(isinstance(v, (bool, np.bool_)) for v in np.asarray(own, dtype=object).ravel())
+    )
+
+
+def _from_mask(
+    own: Any,
+    grids: Sequence[Grid],
+    cells: np.ndarray | None,
+    n_used: int,
+    output_shape: Sequence[int],
+) -> OwnInputs:
+    """Own inputs from an array of inputs by outputs, flat or with their modes."""
+    owned = np.asarray(own)
+    D, n_cells = math.prod(output_shape), sum(math.prod(grid.shape) for grid in grids)
+    whole = (*grids[0].shape, *output_shape) if len(grids) == 1 else None
+    if owned.shape not in {(n_cells, D), (n_used, D), whole}:
+        raise ValueError(
+            f"own as a boolean array must have shape ({n_cells}, {D}), inputs by outputs; got "
+            f"{owned.shape}."
+        )
+    owned = owned.reshape(-1, D)
+    if cells is not None and owned.shape[0] == n_cells:
+        owned = owned[cells]
+    if not owned.any():
+        raise ValueError("own is False everywhere; leave it out for a model without own inputs.")
+    return own_inputs_of(owned)

@@ -1,0 +1,465 @@
+"""Penalties of blocks of inputs that minimise the held-out error of ridge regression.
+
+With a penalty ``alpha_b`` for each block, the coefficients of a fold are ``W = A^-1 C`` with
+``A = G + diag(alpha)``, from the training moments ``G = X'X`` and ``C = X'Y``. The held-out error
+with the moments ``Gt`` and ``Ct`` of the other samples is a smooth function of the logarithms of
+the penalties. With ``V = A^-1 (Gt W - Ct)`` its derivatives are
+
+    d error / d log alpha_b  =  -2 alpha_b  sum of (W * V) over the rows of block b .
+
+So a quasi-Newton method finds the penalties, at one Cholesky factorisation for each fold and step
+(`_PrimalFold`). Where there are fewer samples than inputs, the same is done with the Gram matrix
+``K = sum_b X_b X_b' / alpha_b`` of the samples (`_DualError`).
+
+The error has several minima. The search starts from equal penalties and from penalties in
+proportion to the variances of the blocks, and from the best minimum it tries to move the penalty of
+one block at a time by a large step (`find_block_penalties`). It uses no random numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, qr
+from scipy.optimize import minimize
+
+from ..core.moments import CentredMoments
+from ..core.namespace import to_numpy
+from ..core.threads import limit_threads
+from ..data.blocks import InputBlocks
+from ..data.validation import Samples
+from .folds import FoldData
+
+__all__ = ["BlockPenalties", "block_errors", "find_block_penalties"]
+
+# Penalties are between these multiples of the mean square of a block's inputs.
+_RANGE = (1e-6, 1e6)
+# Common penalties that the two starts are compared at, as multiples of the mean square.
+_START = 10.0 ** np.arange(-4.0, 4.0)
+# A step of one penalty that may lead from one minimum to another.
+_JUMP = math.log(1e3)
+# The search ends where the error falls by less than this share of it.
+_GAIN = 1e-4
+# A block is left out where the error rises by no more than this share of it.
+_DROP = 1e-5
+_MAX_STEPS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class BlockPenalties:
+    """The penalties that were found, and the way to them.
+
+    Parameters
+    ----------
+    penalties : array of shape (n_blocks,)
+        In the units of the scaled inputs. A block that is left out has an infinite one.
+    error : float
+        Their held-out mean squared error, of ridge regression.
+    path : array of shape (n_steps, n_blocks)
+        The penalties of all evaluations, in their order.
+    path_errors : array of shape (n_steps,)
+        The errors of these penalties.
+    squares : array of shape (n_blocks,)
+        Sums of squares of the centred inputs of each block.
+    """
+
+    penalties: np.ndarray
+    error: float
+    path: np.ndarray
+    path_errors: np.ndarray
+    squares: np.ndarray
+
+    def common(self) -> float:
+        """The penalty that shrinks equal inputs of the same total variance as much.
+
+        Inputs divided by the roots of the penalties, times the root of this one, have the sum of
+        squares that the inputs have.
+        """
+        total = float(np.sum(self.squares / self.penalties))
+        return float(self.squares.sum()) / total
+
+
+ErrorOf = Callable[[np.ndarray], tuple[float, np.ndarray]]
+Map = Callable[..., Iterable[Any]]
+
+
+def block_errors(
+    data: FoldData,
+    blocks: InputBlocks,
+    scale: np.ndarray | None,
+    max_bytes: float = math.inf,
+    over: Map = map,
+) -> ErrorOf:
+    """The held-out error as a function of the logarithms of the penalties, with its gradient.
+
+    Parameters
+    ----------
+    data : FoldData
+    blocks : InputBlocks
+    scale : array of shape (n_columns,), or None
+        What the inputs are multiplied with.
+    max_bytes : float
+        Memory for the Gram matrices of all blocks, where there are fewer samples than inputs;
+        beyond that they are computed again in every step.
+    over : callable
+        Applies a function to all folds, as `map` does.
+    """
+    index, n_blocks = blocks.index, len(blocks)
+    if data.everything is not None and data.n_train < data.n_features:
+        return _DualError(data, blocks, scale, max_bytes, over)
+    data.prepare()
+    folds = [_PrimalFold.of(*_moments(data, fold), scale) for fold in range(data.n_folds)]
+
+    def error(logs: np.ndarray) -> tuple[float, np.ndarray]:
+        alpha = np.exp(logs)[index]
+        total, slopes = 0.0, np.zeros(n_blocks)
+        for value, by_column in over(lambda fold: fold.error(alpha), folds):
+            total += value
+            slopes += np.bincount(index, by_column, minlength=n_blocks)
+        return total / len(folds), slopes / len(folds)
+
+    return error
+
+
+def _moments(data: FoldData, fold: int) -> tuple[CentredMoments, CentredMoments]:
+    """Moments of a training set about the centres of a fit, and of held-out samples."""
+    found = data.moments(fold)
+    if found is not None:
+        return found
+    pair = data.samples(fold)
+    assert pair is not None
+    seen, unseen = (CentredMoments.from_checked(part.X, part.Y, part.w) for part in pair)
+    return seen.centred(data.fit_intercept), unseen
+
+
+# ---------------------------------------------------------------- from moments
+
+
+@dataclass(frozen=True, eq=False)
+class _PrimalFold:
+    """Moments of a fold, from which its held-out error follows.
+
+    Outputs enter through products with the training moments only. Where there are more outputs
+    than inputs, they are rotated to as many directions as there are inputs: the squared error
+    changes by a constant, which is part of `yy`.
+    """
+
+    G: np.ndarray  # (d, d), of the training samples
+    C: np.ndarray  # (d, k)
+    Gt: np.ndarray  # (d, d), of the held-out samples, about the centres of the training samples
+    Ct: np.ndarray  # (d, k)
+    yy: float
+    size: float
+    most: float  # a penalty that leaves nothing of an input
+
+    @classmethod
+    def of(
+        cls, seen: CentredMoments, unseen: CentredMoments, scale: np.ndarray | None
+    ) -> _PrimalFold:
+        """The same from moments in any array library."""
+        unseen = unseen.about(seen.mean_x, seen.mean_y)
+        d = seen.n_features
+        G, Gt = to_numpy(seen.Sxx), to_numpy(unseen.Sxx)
+        C, Ct = (np.reshape(to_numpy(m.Sxy), (d, -1)) for m in (seen, unseen))
+        n_outputs = C.shape[1]
+        if scale is not None:
+            G, Gt = (scale[:, None] * A * scale for A in (G, Gt))
+            C, Ct = scale[:, None] * C, scale[:, None] * Ct
+        if n_outputs > d:
+            Q = qr(C.T, mode="economic")[0]
+            C, Ct = C @ Q, Ct @ Q
+        most = 1e14 * max(float(np.trace(G)), np.finfo(float).tiny)
+        return cls(G, C, Gt, Ct, float(unseen.syy), unseen.weight * n_outputs, most)
+
+    def error(self, alpha: np.ndarray) -> tuple[float, np.ndarray]:
+        """Mean squared held-out error, and its derivatives by the log penalty of each input."""
+        A, alpha = self.G.copy(), np.minimum(alpha, self.most)
+        A[np.diag_indices_from(A)] += alpha
+        factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        W = cho_solve(factor, self.C, check_finite=False)
+        GW = self.Gt @ W
+        squares = self.yy + float(np.vdot(W, GW - 2 * self.Ct))
+        V = cho_solve(factor, GW - self.Ct, overwrite_b=True, check_finite=False)
+        slopes = -2 * alpha * np.einsum("ij,ij->i", W, V)
+        return max(squares, 0.0) / self.size, slopes / self.size
+
+
+# ---------------------------------------------------------------- from samples
+
+
+class _DualError:
+    """The held-out error of all folds from Gram matrices of the samples, one for each block.
+
+    Centring and weights of a fold are linear in the Gram matrix: with linear maps ``T`` and ``V``
+    from all samples to its training and held-out samples, the fold needs ``T K T'`` and ``V K T'``.
+
+    Parameters
+    ----------
+    data, blocks, scale, max_bytes, over
+        As in `block_errors`.
+    """
+
+    def __init__(
+        self,
+        data: FoldData,
+        blocks: InputBlocks,
+        scale: np.ndarray | None,
+        max_bytes: float,
+        over: Map,
+    ) -> None:
+        samples, self._over = data.everything, over
+        assert samples is not None
+        X = to_numpy(samples.X).astype(np.float64)
+        X = X if scale is None else X * scale
+        if data.fit_intercept:  # about a common centre, which rounding profits from
+            X = X - X.mean(axis=0)
+        Y = np.reshape(to_numpy(samples.Y), (X.shape[0], -1)).astype(np.float64)
+        n = X.shape[0]
+        self._parts = [X[:, blocks.columns(b)] for b in range(len(blocks))]
+        self._grams: np.ndarray | None = None
+        if 8 * len(blocks) * n * n <= max_bytes:
+            self._grams = np.stack([A @ A.T for A in self._parts])
+        w = np.ones(n) if samples.w is None else to_numpy(samples.w)
+        folds = [data.rows(fold) for fold in range(data.n_folds)]
+        self._folds = [_DualFold.of(*rows, w, Y, data.fit_intercept) for rows in folds]
+
+    def __call__(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
+        gamma = np.exp(-logs)
+        K = self._combined(gamma)
+        total, adjoint = 0.0, np.zeros_like(K)
+        for value, part in self._over(lambda fold: fold.error(K), self._folds):
+            total += value
+            adjoint += part
+        slopes = -gamma * self._products(adjoint)
+        return total / len(self._folds), slopes / len(self._folds)
+
+    def _combined(self, gamma: np.ndarray) -> np.ndarray:
+        """``sum_b gamma_b X_b X_b'``."""
+        if self._grams is not None:
+            return np.tensordot(gamma, self._grams, 1)
+        return sum(g * (A @ A.T) for g, A in zip(gamma, self._parts, strict=True))
+
+    def _products(self, adjoint: np.ndarray) -> np.ndarray:
+        """The inner product of a matrix with the Gram matrix of each block."""
+        if self._grams is not None:
+            return np.tensordot(self._grams, adjoint, 2)
+        return np.array([np.vdot(A, adjoint @ A) for A in self._parts])
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Some of all samples, less the mean of the training samples, times the roots of weights.
+
+    This is a linear map from N samples to n: `__call__` applies it, and `transposed` its transpose.
+    """
+
+    index: np.ndarray  # (n,)
+    root: np.ndarray  # (n,), roots of the weights
+    mean: np.ndarray  # (N,), shares of all samples in the mean that is taken off
+
+    def __call__(self, A: np.ndarray) -> np.ndarray:
+        return self.root[:, None] * (A[self.index] - self.mean @ A)
+
+    def transposed(self, B: np.ndarray) -> np.ndarray:
+        B = self.root[:, None] * B
+        found = np.outer(-self.mean, B.sum(axis=0))
+        found[self.index] += B
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _DualFold:
+    """The samples of a fold, and its outputs, centred and weighted."""
+
+    train: _Rows
+    test: _Rows
+    Y: np.ndarray  # (n, k)
+    Yt: np.ndarray  # (m, k)
+    size: float
+
+    @classmethod
+    def of(
+        cls, train: np.ndarray, test: np.ndarray, w: np.ndarray, Y: np.ndarray, fit_intercept: bool
+    ) -> _DualFold:
+        """The same from indices of samples, weights and outputs of all samples."""
+        train, test = train[w[train] > 0], test[w[test] > 0]
+        mean = np.zeros(w.size)
+        if fit_intercept:
+            np.add.at(mean, train, w[train] / w[train].sum())
+        size = float(w[test].sum()) * Y.shape[1]
+        T, V = (_Rows(rows, np.sqrt(w[rows]), mean) for rows in (train, test))
+        Y, Yt = T(Y), V(Y)
+        n = Y.shape[0] + Yt.shape[0]
+        if Y.shape[1] > n:  # rotated to fewer outputs; the squared error does not change
+            R = qr(np.concatenate([Y, Yt]).T, mode="r")[0][:n].T
+            Y, Yt = R[: Y.shape[0]], R[Y.shape[0] :]
+        return cls(T, V, Y, Yt, size)
+
+    def error(self, K: np.ndarray) -> tuple[float, np.ndarray]:
+        """Mean squared held-out error, and its derivative by K."""
+        TK = self.train(K)
+        M, cross = self.train(TK.T), self.test(TK.T)
+        M[np.diag_indices_from(M)] += 1.0
+        factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+        a = cho_solve(factor, self.Y, check_finite=False)
+        R = cross @ a - self.Yt
+        Q = cho_solve(factor, cross.T @ R, check_finite=False)
+        left = (2 / self.size) * (self.test.transposed(R) - self.train.transposed(Q))
+        return float(np.vdot(R, R)) / self.size, left @ self.train.transposed(a).T
+
+
+# ---------------------------------------------------------------- the search
+
+
+def find_block_penalties(
+    data: FoldData,
+    blocks: InputBlocks,
+    scale: np.ndarray | None,
+    max_bytes: float = math.inf,
+    n_jobs: int = 1,
+) -> BlockPenalties | None:
+    """Penalties of blocks with the least held-out error of ridge regression.
+
+    Parameters
+    ----------
+    data, blocks, scale, max_bytes
+        As in `block_errors`.
+    n_jobs : int
+        Number of folds that run at a time, each with one thread.
+
+    Returns
+    -------
+    BlockPenalties or None
+        None where the penalties have no effect, since all inputs are constant.
+    """
+    squares = _squares(data, blocks, scale)
+    if not (squares > 0).any():
+        return None
+    sizes = np.bincount(blocks.index, minlength=len(blocks))
+    mean = np.where(squares > 0, squares / np.minimum(sizes, data.n_train), 1.0)
+    common = float(squares.sum()) / min(data.n_features, data.n_train)
+    with limit_threads(1), ThreadPoolExecutor(n_jobs) as pool:
+        over = pool.map if n_jobs > 1 else map
+        finder = _Search(block_errors(data, blocks, scale, max_bytes, over), mean)
+        starts = [
+            finder.best_of([np.full(len(blocks), common * t) for t in _START]),
+            finder.best_of([mean * t for t in _START]),
+        ]
+        best = min((finder.descend(np.log(start)) for start in starts), key=finder.value)
+        best = finder.drop(finder.jump(best))
+    path = np.exp(np.array([logs for logs, _ in finder.seen]))
+    errors = np.array([error for _, error in finder.seen])
+    return BlockPenalties(np.exp(best), finder.value(best), path, errors, squares)
+
+
+def _squares(data: FoldData, blocks: InputBlocks, scale: np.ndarray | None) -> np.ndarray:
+    """Sums of squares of the centred inputs of each block."""
+    total = data.total()
+    if total is None:
+        assert data.everything is not None
+        squares = _column_squares(data.everything, data.fit_intercept)
+    else:
+        squares = np.diag(to_numpy(total.centred(data.fit_intercept).Sxx))
+    squares = squares if scale is None else squares * scale * scale
+    return np.bincount(blocks.index, np.maximum(squares, 0.0), minlength=len(blocks))
+
+
+def _column_squares(samples: Samples, fit_intercept: bool) -> np.ndarray:
+    X = to_numpy(samples.X).astype(np.float64)
+    w = np.ones(X.shape[0]) if samples.w is None else to_numpy(samples.w)
+    X = X - (w @ X) / w.sum() if fit_intercept else X
+    return w @ (X * X)
+
+
+class _Search:
+    """Minimisation of the error over the logarithms of the penalties.
+
+    Parameters
+    ----------
+    error_of : callable
+        From logarithms of penalties to the error and its gradient.
+    mean : array of shape (n_blocks,)
+        Mean square of the inputs of each block, the unit of its penalty.
+    """
+
+    def __init__(self, error_of: ErrorOf, mean: np.ndarray) -> None:
+        self._error_of = error_of
+        self.seen: list[tuple[np.ndarray, float]] = []
+        self._values: dict[bytes, float] = {}
+        self._bounds = np.log(np.outer(mean, _RANGE))
+
+    def evaluate(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
+        """The error and its gradient; infinite where rounding leaves nothing of a factorisation."""
+        try:
+            value, slopes = self._error_of(logs)
+        except LinAlgError:
+            value, slopes = math.inf, np.zeros_like(logs)
+        if not math.isfinite(value):
+            value, slopes = math.inf, np.zeros_like(logs)
+        self._values[logs.tobytes()] = value
+        self.seen.append((logs.copy(), value))
+        return value, slopes
+
+    def value(self, logs: np.ndarray) -> float:
+        """The error, computed once."""
+        found = self._values.get(logs.tobytes())
+        return self.evaluate(logs)[0] if found is None else found
+
+    def best_of(self, penalties: Sequence[np.ndarray]) -> np.ndarray:
+        """The best of several vectors of penalties."""
+        return min(penalties, key=lambda p: self.value(np.log(p)))
+
+    def descend(self, start: np.ndarray) -> np.ndarray:
+        """The minimum that a quasi-Newton method finds from here."""
+        start = np.clip(start, *self._bounds.T)
+        unit = self.value(start)
+        if not 0 < unit < math.inf:
+            return start
+
+        def relative(logs: np.ndarray) -> tuple[float, np.ndarray]:
+            value, slopes = self.evaluate(logs)
+            return min(value / unit, 1e10), slopes / unit
+
+        found = minimize(
+            relative,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=self._bounds,
+            options={"maxiter": _MAX_STEPS, "ftol": 1e-7, "gtol": 1e-6},
+        )
+        return found.x if self.value(found.x) < unit else start
+
+    def jump(self, best: np.ndarray) -> np.ndarray:
+        """Move the penalty of one block by a large step, and descend again, as long as it helps."""
+        for _ in range(best.size):
+            tried = []
+            for b in range(best.size):
+                for step in (-_JUMP, _JUMP):
+                    logs = best.copy()
+                    logs[b] = np.clip(logs[b] + step, *self._bounds[b])
+                    tried.append(logs)
+            found = self.descend(min(tried, key=self.value))
+            if not self.value(found) < (1 - _GAIN) * self.value(best):
+                return best
+            best = found
+        return best
+
+    def drop(self, best: np.ndarray) -> np.ndarray:
+        """Leave blocks out, the one that matters least first, as long as the error hardly rises."""
+        while np.isfinite(best).sum() > 1:
+            tried = []
+            for b in np.flatnonzero(np.isfinite(best)):
+                logs = best.copy()
+                logs[b] = math.inf
+                tried.append(logs)
+            found = min(tried, key=self.value)
+            if self.value(found) > (1 + _DROP) * self.value(best):
+                return best
+            best = found
+        return best

@@ -1,0 +1,183 @@
+"""Which own inputs to use, and with which penalty: a comparison by ridge errors.
+
+The shared part of a model with own inputs is fitted to what own inputs leave of the outputs, so
+that the inputs of a fold have to be decomposed only once for all kinds of own inputs and all of
+their penalties. The best of them becomes a candidate of the search over penalties and ranks, beside
+models without own inputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ..core.input_map import InputDesign
+from ..core.moments import CentredMoments
+from ..core.namespace import to_numpy
+from ..core.own_inputs import OwnCoefficients
+from ..core.spectral import spectral_from_moments, spectral_from_samples
+from ..data.validation import Samples
+from ..linear.inputs import InputPlan
+from .folds import FoldData
+from .search import over_folds
+
+__all__ = ["own_designs"]
+
+# Penalties of own inputs to try, as multiples of the mean square of the inputs.
+_PENALTIES = 10.0 ** np.arange(-3.0, 2.5, 0.5)
+
+
+def own_designs(
+    data: FoldData, base: InputDesign, plan: InputPlan, alphas: np.ndarray, n_jobs: int = 1
+) -> list[InputDesign]:
+    """The best designs with own inputs: beside ridge regression, and on their own.
+
+    The shared part of a model of low rank has less to say than ridge regression, which favours
+    other own inputs. There are one or two designs.
+
+    Parameters
+    ----------
+    data : FoldData
+    base : InputDesign
+        Its scale is that of all designs.
+    plan : InputPlan
+        With the kinds and the penalties of own inputs.
+    alphas : array of shape (n_alphas,)
+        Penalties of the shared part.
+    n_jobs : int
+        Number of folds that run at a time.
+    """
+    x_unit = 1.0 if data.everything is None else data.everything.x_unit
+    if plan.own_alphas is not None:
+        betas = plan.own_alphas / x_unit / x_unit
+    else:
+        betas = _PENALTIES * _mean_square(data, base.scale)
+    tried = [
+        replace(base, ranks=(), own=replace(kind, beta=float(beta)))
+        for kind, beta in product(plan.own, betas)
+    ]
+    data.prepare()
+
+    def run(fold: int) -> np.ndarray:
+        part = _Decomposed.of(data, fold, base.scale, float(alphas.min()))
+        return np.stack([part.errors(design, alphas) for design in tried])
+
+    errors = np.mean(over_folds(data.n_folds, run, n_jobs), axis=0)  # (n_designs, 1 + n_alphas)
+    best = int(np.argmin(errors.min(axis=1))), int(np.argmin(errors[:, 0]))
+    return [tried[k] for k in dict.fromkeys(best)]
+
+
+def _mean_square(data: FoldData, scale: np.ndarray | None) -> float:
+    """Mean over the inputs of the sums of squares about their means."""
+    total = data.total()
+    if total is not None:
+        squares = np.diag(to_numpy(total.centred(data.fit_intercept).Sxx))
+    else:
+        assert data.everything is not None
+        X = to_numpy(data.everything.X).astype(np.float64)
+        w = data.everything.w
+        v = np.ones(X.shape[0]) if w is None else to_numpy(w)
+        X = X - (v @ X) / v.sum() if data.fit_intercept else X
+        squares = v @ (X * X)
+    return float(np.mean(squares if scale is None else squares * scale * scale))
+
+
+@dataclass(frozen=True, eq=False)
+class _Decomposed:
+    """A fold whose training inputs are decomposed: ``F'F = diag(lam)`` with the features F."""
+
+    data: FoldData
+    seen: CentredMoments | Samples
+    unseen: CentredMoments | Samples
+    scale: np.ndarray | None
+    basis: np.ndarray  # (d, r), from scaled inputs to features
+    lam: np.ndarray  # (r,)
+    mean_x: np.ndarray  # (d,), of the inputs, zero without an intercept
+
+    @classmethod
+    def of(
+        cls, data: FoldData, fold: int, scale: np.ndarray | None, min_alpha: float
+    ) -> _Decomposed:
+        """The same of a fold, from its moments or its samples."""
+        moments, pair = data.moments(fold), data.samples(fold)
+        s = 1.0 if scale is None else scale
+        if moments is not None:
+            seen, unseen = moments
+            Sxx = to_numpy(seen.Sxx)
+            Sxx = Sxx if scale is None else scale[:, None] * Sxx * scale
+            zero = np.zeros((Sxx.shape[0], 1))
+            found = spectral_from_moments(
+                replace(seen, Sxx=Sxx, Sxy=zero, mean_x=to_numpy(seen.mean_x) * s, squares=None)
+            )
+            part: Any = (seen, unseen)
+        else:
+            assert pair is not None
+            X, w = to_numpy(pair[0].X).astype(np.float64) * s, pair[0].w
+            found = spectral_from_samples(
+                X,
+                np.zeros((X.shape[0], 1)),
+                None if w is None else to_numpy(w),
+                min_alpha=min_alpha,
+                **data.options,
+            )
+            part = pair
+        basis, lam = to_numpy(found.basis), to_numpy(found.s) ** 2
+        mean = to_numpy(found.mean_x) / s if scale is not None else to_numpy(found.mean_x)
+        return cls(data, part[0], part[1], scale, basis, lam, np.nan_to_num(mean))
+
+    def errors(self, design: InputDesign, alphas: np.ndarray) -> np.ndarray:
+        """Mean squared held-out errors of own inputs, alone and with ridge regression.
+
+        The first error is that of own inputs alone, the others are those at all penalties.
+        """
+        assert design.own is not None
+        if isinstance(self.seen, CentredMoments):
+            own = design.own.from_moments(self.seen, design.scale)
+            P, B, C, yy, size = self._of_moments(own)
+        else:
+            seen = self.seen
+            own = design.own.from_samples(
+                seen.X, seen.Y, seen.w, self.data.fit_intercept, design.scale
+            )
+            P, B, C, yy, size = self._of_samples(own)
+        shrink = 1.0 / (self.lam + alphas[:, None])  # (n_alphas, r)
+        shrink = np.concatenate([np.zeros_like(shrink[:1]), shrink])
+        inner = np.einsum("ij,ij->i", P, B)
+        squares = C * (P @ P.T)
+        errors = yy - 2 * shrink @ inner + np.einsum("ai,ij,aj->a", shrink, squares, shrink)
+        return np.maximum(errors, 0.0) / size
+
+    def _of_moments(self, own: OwnCoefficients) -> tuple[Any, ...]:
+        """``F'Y`` of the training samples; ``F'Y``, ``F'F``, ``||Y||^2`` of the others; their size.
+
+        Y are the outputs that own inputs leave.
+        """
+        seen, unseen = self.seen, self.unseen
+        assert isinstance(seen, CentredMoments)
+        assert isinstance(unseen, CentredMoments)
+        seen, unseen = own.leave_moments(seen), own.leave_moments(unseen)
+        unseen = unseen.about(seen.mean_x, seen.mean_y)
+        basis = self.basis if self.scale is None else self.scale[:, None] * self.basis
+        flat = [np.reshape(to_numpy(m.Sxy), (m.n_features, -1)) for m in (seen, unseen)]
+        C = basis.T @ to_numpy(unseen.Sxx) @ basis
+        size = unseen.weight * flat[0].shape[1]
+        return basis.T @ flat[0], basis.T @ flat[1], C, unseen.syy, size
+
+    def _of_samples(self, own: OwnCoefficients) -> tuple[Any, ...]:
+        parts, mean_y = [], None
+        basis = self.basis if self.scale is None else self.scale[:, None] * self.basis
+        for part in (self.seen, self.unseen):
+            assert isinstance(part, Samples)
+            X, Y = (to_numpy(A).astype(np.float64) for A in (part.X, part.Y))
+            Y = own.leave(X, Y.reshape(Y.shape[0], -1))
+            w = np.ones(X.shape[0]) if part.w is None else to_numpy(part.w)
+            if mean_y is None:
+                mean_y = (w @ Y) / w.sum() if self.data.fit_intercept else np.zeros(Y.shape[1])
+            root = np.sqrt(w)[:, None]
+            parts.append((root * ((X - self.mean_x) @ basis), root * (Y - mean_y), float(w.sum())))
+        (F, Y, _), (Ft, Yt, weight) = parts
+        size = weight * Y.shape[1]
+        return F.T @ Y, Ft.T @ Yt, Ft.T @ Ft, float(np.vdot(Yt, Yt)), size
