@@ -16,14 +16,14 @@ import numpy as np
 
 from .approximate import Approximation
 from .input_map import InputMap
-from .leverage import Hat
-from .namespace import Array, asarray_like, device_of, namespace_of, to_device_of
+from .leverage import Hat, spectral_hat
+from .namespace import Array, asarray_like, device_of, namespace_of, to_device_of, to_numpy
 from .output_weights import product_of, unscale
 from .own_inputs import OwnCoefficients
-from .spectral import Whitened
+from .spectral import Spectral, Whitened
 from .tensor import Tucker, multi_mode_product, unfold
 
-__all__ = ["Fit", "fit_approximation", "intercept_of", "lift", "scaled_alpha"]
+__all__ = ["Fit", "fit_approximation", "fit_by_output", "intercept_of", "lift", "scaled_alpha"]
 
 # No penalty in scaled units is larger: nothing is left of the data long before.
 _LARGEST = float(np.finfo(float).max)
@@ -176,8 +176,13 @@ class Fit:
         )
 
 
-def scaled_alpha(alpha: float, x_unit: float) -> float:
-    """The ridge penalty for inputs divided by `x_unit` that has the effect of `alpha`."""
+def scaled_alpha(alpha: Any, x_unit: float) -> Any:
+    """The ridge penalty for inputs divided by `x_unit` that has the effect of `alpha`.
+
+    It is an array where `alpha` is one: a penalty for each output.
+    """
+    if isinstance(alpha, np.ndarray):
+        return np.minimum(alpha / x_unit / x_unit, _LARGEST)
     return min(float(alpha) / x_unit / x_unit, _LARGEST)
 
 
@@ -219,6 +224,53 @@ def fit_approximation(problem: Whitened, found: Approximation, fit_intercept: bo
         spectra=list(found.spectra),
         n_iter=1 + found.n_iter,
         hat={**kept, "intercept": fit_intercept},
+        rss_root=root,
+        weight=hat.weight,
+    )
+
+
+def fit_by_output(problem: Spectral, alphas: np.ndarray, fit_intercept: bool) -> Fit:
+    """Ridge regression with a penalty for each output.
+
+    Parameters
+    ----------
+    problem : Spectral
+    alphas : array of shape (d1, ..., dp)
+    fit_intercept : bool
+
+    Notes
+    -----
+    The leverage, of which all outputs have the same, is that of the geometric mean of the
+    penalties. Degrees of freedom and noise are those of each output.
+    """
+    xp, s, shape = namespace_of(problem.s), problem.s, tuple(problem.T.shape[1:])
+    T = unfold(problem.T, 0)
+    a = asarray_like(np.reshape(alphas, (1, -1)), T, dtype=T.dtype)
+    squares = (s * s)[:, None]
+    shrink = squares / (squares + a)  # (r, D)
+    W = problem.basis @ (T * shrink / s[:, None])
+    coef = Tucker(xp.reshape(W, (W.shape[0], *shape)), (None,) * (1 + len(shape)))
+    explained = xp.sum(T * T * shrink, axis=0)
+    root = None
+    if problem.squares is not None:
+        left = xp.sum(T * T * shrink * (2 - shrink), axis=0)
+        rss = xp.clip(problem.squares - xp.reshape(left, shape), 0.0, None)
+        root = xp.sqrt(rss)
+    positive = alphas[alphas > 0]
+    common = float(np.exp(np.log(positive).mean())) if positive.size else 0.0
+    hat = spectral_hat(problem, common, problem.root(common))
+    trace = to_numpy(xp.reshape(xp.sum(shrink, axis=0), shape))
+    objective = max(problem.syy - float(xp.sum(explained)), 0.0)
+    return Fit(
+        tucker=coef,
+        intercept=intercept_of(coef, problem),
+        solver=problem.solver,
+        dtype=problem.dtype,
+        objective=objective,
+        lower_bound=objective,
+        energy=float(xp.sum(explained)),
+        spectra=[],
+        hat={**hat.kept(1.0), "trace": trace, "intercept": fit_intercept},
         rss_root=root,
         weight=hat.weight,
     )

@@ -226,7 +226,9 @@ def noise_level(hat: dict[str, Any], root: Array, weight: Any) -> Array:
         As in `Hat`.
     """
     xp = namespace_of(root)
-    free = weight - hat["share"] * _trace(hat) - hat["intercept"] + xp.zeros_like(root)
+    trace = _trace(hat)
+    trace = asarray_like(trace, root) if isinstance(trace, np.ndarray) else trace
+    free = weight - hat["share"] * trace - float(hat["intercept"]) + xp.zeros_like(root)
     if hat.get("freedom") is not None:
         free = free - extra_share(hat) * asarray_like(hat["freedom"], root)
     some = free > _NO_FREEDOM * weight
@@ -234,10 +236,13 @@ def noise_level(hat: dict[str, Any], root: Array, weight: Any) -> Array:
     return xp.where(some, level, xp.full_like(root, math.nan))
 
 
-def _trace(hat: dict[str, Any]) -> float:
-    """``sum lam / (lam + alpha)``, the degrees of freedom of the ridge fit."""
+def _trace(hat: dict[str, Any]) -> Any:
+    """``sum lam / (lam + alpha)``, the degrees of freedom of the ridge fit.
+
+    An array of shape (d1, ..., dp) where each output has its own penalty.
+    """
     if hat["trace"] is not None:
-        return float(hat["trace"])
+        return hat["trace"]
     lost = hat["alpha"] * inverse_squares(hat["factor"]) if hat["alpha"] else 0.0
     return float(hat["factor"].shape[0] - lost)
 
@@ -250,7 +255,8 @@ def extra_share(hat: dict[str, Any]) -> float:
     as much by H as the average direction is.
     """
     n_directions = min(hat["factor"].shape[1], hat["weight"] - hat["intercept"])
-    return 1.0 - min(1.0, hat["share"] * _trace(hat) / max(n_directions, 1.0))
+    mean = float(np.mean(_trace(hat)))
+    return 1.0 - min(1.0, hat["share"] * mean / max(n_directions, 1.0))
 
 
 def std_factor(

@@ -46,7 +46,7 @@ DATA_CONSTRAINTS: dict[str, list[Any]] = {
     "sample_dim": [str, None],
 }
 LINEAR_CONSTRAINTS: dict[str, list[Any]] = {
-    "alpha": [Interval(Real, 0, None, closed="left"), dict],
+    "alpha": [Interval(Real, 0, None, closed="left"), "array-like", dict],
     "fit_intercept": ["boolean"],
     "solver": [StrOptions(set(SOLVERS))],
     "missing": [StrOptions({"raise", "ignore"}), Hidden(StrOptions({"fill"}))],
@@ -641,14 +641,15 @@ def block_attributes(blocks: InputBlocks | None, alpha: Any, names: Names) -> di
         return {}
     used = None if names.labels is None else names.labels.used
     columns = {name: blocks.columns(b) for b, name in enumerate(blocks.names)}
+    found: dict[str, Any] = {
+        "blocks_": columns if used is None else {name: used[j] for name, j in columns.items()}
+    }
     if isinstance(alpha, Mapping):
         penalties = penalties_by_block(alpha, blocks)
-    else:
-        penalties = np.full(len(blocks), float(alpha))
-    return {
-        "blocks_": columns if used is None else {name: used[j] for name, j in columns.items()},
-        "block_alphas_": dict(zip(blocks.names, penalties.tolist(), strict=True)),
-    }
+        found["block_alphas_"] = dict(zip(blocks.names, penalties.tolist(), strict=True))
+    elif isinstance(alpha, Real):
+        found["block_alphas_"] = dict.fromkeys(blocks.names, float(alpha))
+    return found
 
 
 def warn_renamed(estimator: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.approximate import MultilinearRank, Structure
-from ..core.fit import Fit, fit_approximation, scaled_alpha
+from ..core.fit import Fit, fit_approximation, fit_by_output, scaled_alpha
 from ..core.input_map import InputDesign, InputMap
 from ..core.moments import CentredMoments
 from ..core.namespace import asarray_like, namespace_of, to_numpy
@@ -61,7 +61,8 @@ class LinearOptions:
     Parameters
     ----------
     structure : Structure
-    alpha : float
+    alpha : float, or array of shape (d1, ..., dp)
+        Only ridge regression has a penalty for each output.
     fit_intercept : bool
     solver : {"auto", "cholesky", "eigh", "svd"}
     ignore_missing : bool
@@ -75,7 +76,7 @@ class LinearOptions:
     """
 
     structure: Structure
-    alpha: float
+    alpha: Any
     fit_intercept: bool = True
     solver: str = "auto"
     ignore_missing: bool = False
@@ -140,6 +141,11 @@ def _fit_complete(data: Samples, options: LinearOptions, mask: np.ndarray | None
         alpha = scaled_alpha(options.alpha, scaled.x_unit)
         how: dict[str, Any] = {"solver": options.solver, "fit_intercept": options.fit_intercept}
         arrays = scaled.X, scaled.Y, scaled.w
+        if isinstance(alpha, np.ndarray):
+            how["solver"] = "eigh" if options.solver == "cholesky" else options.solver
+            spectral = spectral_from_samples(*arrays, min_alpha=float(alpha.min()), **how)
+            fit = fit_by_output(spectral, alpha, options.fit_intercept)
+            return fit.rescaled(scaled.x_unit, scaled.y_unit)
         if options.never is not None and mask is not None:
             assert options.pilot is not None
             pilot = options.pilot[0], scaled_alpha(options.pilot[1], scaled.x_unit)
@@ -178,6 +184,11 @@ def _fit_incomplete(
 ) -> tuple[Fit, int]:
     """Fit a model to samples with missing outputs."""
     check_no_infinity(data)
+    if isinstance(options.alpha, np.ndarray):
+        raise ValueError(
+            "alpha as an array, a penalty for each output, needs complete outputs, and entries of "
+            "y are missing; fit outputs with missing entries by themselves."
+        )
     some = prepare(data, weights, keep_grid=isinstance(options.structure, MultilinearRank))
     if some.known is not None:
         options = options.of_known(some.known, data.n_features, is_complete=some.is_complete)
@@ -289,7 +300,7 @@ def _fit_stream(data: Stream, options: LinearOptions, mask: np.ndarray | None) -
         )
     if known is not None:
         options = options.of_known(known, data.n_features, is_complete=True)
-    if options.inputs is not None:
+    if options.inputs is not None or isinstance(options.alpha, np.ndarray):
         fit = fit_moments(data.moments(options.structure.needs_response_grams), options, mask)
         return fit if known is None else known.expand(fit)
     problem = whiten_stream(
@@ -360,6 +371,8 @@ def fit_moments(
 
 def _fit_centred(m: CentredMoments, options: LinearOptions, mask: np.ndarray | None) -> Fit:
     """Fit a model to moments about the centres of the fit."""
+    if isinstance(options.alpha, np.ndarray):
+        return fit_by_output(spectral_from_moments(m), options.alpha, options.fit_intercept)
     if options.never is not None and mask is not None:
         assert options.pilot is not None
         spectral = replace(spectral_from_moments(m), never=options.never)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from ..core.approximate import FullRank
 from ..core.input_map import InputDesign, InputSpace, Ranks
 from ..core.output_weights import check_weight_vectors, product_of
 from ..core.own_inputs import OwnInputs
@@ -38,8 +39,9 @@ class InputPlan:
         Whether the ranks of the input modes are searched for.
     blocks : InputBlocks or None
         The blocks of inputs that have penalties of their own, where there are several.
-    alpha : float
-        The penalty of a single fit; of blocks, the geometric mean of their penalties.
+    alpha : float, or array of shape (d1, ..., dp)
+        The penalty of a single fit; of blocks, the geometric mean of their penalties; of ridge
+        regression also one for each output.
     own : tuple of OwnInputs
         The kinds of own inputs that a search tries.
     own_alphas : array of shape (n_penalties,), or None
@@ -49,7 +51,7 @@ class InputPlan:
     design: InputDesign
     is_searched: bool = False
     blocks: InputBlocks | None = None
-    alpha: float = 1.0
+    alpha: Any = 1.0
     own: tuple[OwnInputs, ...] = ()
     own_alphas: np.ndarray | None = None
 
@@ -96,6 +98,8 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
         penalties = penalties_by_block(alpha, blocks)
         alpha = common_penalty(penalties)
         scale = block_scale(scale, blocks, penalties, alpha)
+    elif not isinstance(alpha, Real):
+        alpha = _by_output(estimator, alpha, data.output_shape)
     is_search = not hasattr(estimator, "alpha")
     own = read_own(estimator.own, labels, n_used, data.output_shape, all_kinds=is_search)
     if isinstance(rank, str):  # "auto"
@@ -105,10 +109,35 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
         design, is_searched = InputDesign(space, scale, _ranks(rank, grids), basis_alpha), False
     if own and not is_search:
         design = replace(design, own=replace(own[0], beta=float(estimator.own_alpha)))
-    return InputPlan(design, is_searched, blocks, float(alpha), tuple(own))
+    alpha = alpha if isinstance(alpha, np.ndarray) else float(alpha)
+    return InputPlan(design, is_searched, blocks, alpha, tuple(own))
 
 
-# ---------------------------------------------------------------- penalties of blocks
+# ---------------------------------------------------------------- penalties
+
+
+def _by_output(estimator: Any, alpha: Any, output_shape: Sequence[int]) -> np.ndarray:
+    """A penalty for each output, which only ridge regression can have."""
+    if not isinstance(estimator._structure(), FullRank):
+        raise ValueError(
+            f"alpha must be a number, or a dict with one for each block of inputs, for "
+            f"{type(estimator).__name__}; got {type(alpha).__name__}. A penalty for each output "
+            f"needs outputs that are fitted independently of each other, as in RLS, and a low rank "
+            f"couples them: with different penalties there is no common set of latent inputs."
+        )
+    try:
+        found = np.asarray(alpha, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"alpha must hold numbers; got {alpha!r}.") from error
+    if found.size != math.prod(output_shape):
+        raise ValueError(
+            f"alpha as an array must have the shape {tuple(output_shape)} of the outputs; got "
+            f"{found.shape}."
+        )
+    if not (np.isfinite(found) & (found >= 0)).all():
+        bad = found[~(np.isfinite(found) & (found >= 0))][0]
+        raise ValueError(f"alpha must be finite and at least 0 for every output; found {bad}.")
+    return found.reshape(tuple(output_shape))
 
 
 def common_penalty(penalties: np.ndarray) -> float:

@@ -402,7 +402,7 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
             m = total.centred(data.fit_intercept)
             m = m if options.inputs is None else options.inputs.from_moments(m).moments(m)
             s = np.sqrt(np.maximum(eigenvalues(m.Sxx), 0.0))
-            if data.keeps_digits(s, options.alpha, m.n_features):
+            if data.keeps_digits(s, float(np.min(options.alpha)), m.n_features):
                 return fit_moments(total, options, mask)
         return fit_data(samples, options, mask=mask)[0]
 

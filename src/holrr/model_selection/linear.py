@@ -48,6 +48,7 @@ from ..missing.search import mean_over, search_missing, search_never
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
 from .block_penalties import BlockPenalties, find_block_penalties
+from .by_output import choose_by_output
 from .criteria import CRITERIA, criterion_results
 from .folds import (
     FoldData,
@@ -239,6 +240,7 @@ class LinearSearch(Search):
     subspaces: str = "fitted"
     refine: bool = False
     search: str = "exhaustive"
+    alpha_per_output: bool = False
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         """The ranks to try of coefficients of this shape."""
@@ -376,6 +378,10 @@ class LinearSearch(Search):
     ) -> tuple[Found, InputCandidate]:
         """The search of samples with missing outputs, for the outputs that are ever observed."""
         options = self._options_within(options, some.known)
+        if options.by_output:
+            raise ValueError(
+                "alpha_per_output=True needs complete outputs, and entries of y are missing."
+            )
         if some.known is not None:
             refuse_own(plan)
         if some.is_complete:
@@ -476,6 +482,7 @@ class LinearSearch(Search):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             fit_intercept=self.fit_intercept,
+            by_output=self.alpha_per_output,
         )
 
     def _moment_data(self, moments: Sequence[Moments], splits: Any = None) -> FoldData:
@@ -556,6 +563,10 @@ class RLSCV(LinearSearch):
     selection : {"min", "1se"} or callable, default="min"
         "min" is the penalty of least error, "1se" the largest within one standard error of it. A
         callable gets `cv_results_` and returns an index into ``mean_mse``.
+    alpha_per_output : bool, default=False
+        Whether each output has the penalty of its own least held-out error, rather than one for
+        all. It needs ``criterion="cv"``, ``selection="min"`` and complete outputs, and cannot be
+        combined with `blocks`.
     fit_intercept, solver, output_weight
         As in `HOLRRCV`.
     missing : {"raise", "ignore"}, default="raise"
@@ -575,8 +586,8 @@ class RLSCV(LinearSearch):
 
     Attributes
     ----------
-    alpha_ : float
-        The chosen penalty.
+    alpha_ : float, or array of shape (d1, ..., dp)
+        The chosen penalty; with `alpha_per_output` that of each output.
     best_estimator_ : RLS
         The chosen model, fitted to all the data.
     cv_results_ : dict
@@ -610,6 +621,7 @@ class RLSCV(LinearSearch):
         **SEARCH_CONSTRAINTS,
         **INPUT_RANK,
         "selection": [StrOptions({"min", "1se"}), callable],
+        "alpha_per_output": ["boolean"],
     }
 
     def __init__(
@@ -619,6 +631,7 @@ class RLSCV(LinearSearch):
         *,
         criterion="cv",
         selection="min",
+        alpha_per_output=False,
         fit_intercept=True,
         solver="auto",
         max_bytes=2**30,
@@ -641,6 +654,7 @@ class RLSCV(LinearSearch):
         self.cv = cv
         self.criterion = criterion
         self.selection = selection
+        self.alpha_per_output = alpha_per_output
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.max_bytes = max_bytes
@@ -1061,7 +1075,10 @@ def search_designs(
     candidates, penalties = input_candidates(data, plan, options)
     options = replace(options, named_candidates=len(candidates) > 1)
     designs = [candidate.design for candidate in candidates]
-    found = run_search(linear_folds(data, designs), options, fit_options)
+    folds = linear_folds(data, designs)
+    found = run_search(folds, options, fit_options)
+    if options.by_output:
+        found = choose_by_output(folds, found, options, fit_options)
     results = found.results
     unit = 1.0 if data.everything is None else data.everything.x_unit
     if plan.is_searched and len(candidates) > 1:
@@ -1102,6 +1119,11 @@ def input_candidates(
     grid = partial(design_grid, data, options=options)
     candidates, found = _projections(data, plan, plan.fixed, None, grid), None
     has_blocks = plan.blocks is not None and len(plan.blocks) > 1
+    if has_blocks and options.by_output:
+        raise ValueError(
+            "alpha_per_output=True cannot be combined with blocks: penalties are found for blocks "
+            "of inputs or for outputs, not for both."
+        )
     if (has_blocks or plan.own) and options.criterion != "cv":
         raise ValueError(
             f"blocks and own need criterion='cv', since penalties of blocks and own inputs are "
@@ -1164,6 +1186,11 @@ def refuse_own(plan: InputPlan) -> None:
 
 def check_search(options: SearchOptions, n_samples: int) -> None:
     """Raise where selection and criterion do not go together, or there are too few samples."""
+    if options.by_output and (options.criterion, options.selection) != ("cv", "min"):
+        raise ValueError(
+            f"alpha_per_output=True needs criterion='cv' and selection='min'; got "
+            f"criterion={options.criterion!r} and selection={options.selection!r}."
+        )
     if options.criterion == "cv":
         return
     if isinstance(options.selection, str) and options.selection == "1se":

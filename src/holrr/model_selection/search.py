@@ -71,6 +71,8 @@ class SearchOptions:
         Computes only the surfaces that can contain the choice, see `pruning.pruned_surface`.
     named_candidates : bool
         Whether errors have an axis for the candidates (kernels).
+    by_output : bool
+        Whether each output has a penalty of its own, in ridge regression.
     """
 
     name: str
@@ -87,6 +89,7 @@ class SearchOptions:
     verbose: Any = False
     fit_intercept: bool = True
     named_candidates: bool = False
+    by_output: bool = False
 
     @property
     def stacks(self) -> bool:
@@ -519,7 +522,7 @@ class Choice:
     index : tuple of int
         Index of the best single model in the error surface, as in `cv_results_`.
     candidate : int
-    alpha : float
+    alpha : float, or array of shape (d1, ..., dp)
         In the units of the user's data.
     rank : tuple of int
         Of the modes that are reduced.
@@ -531,7 +534,7 @@ class Choice:
 
     index: Index
     candidate: int
-    alpha: float
+    alpha: Any
     rank: Index
     error: float
     stack: Stack | None = None

@@ -1,0 +1,70 @@
+"""A penalty for each output of ridge regression, chosen by the output's own held-out errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..core.fit import fit_by_output
+from ..core.namespace import to_numpy
+from ..core.tensor import unfold
+from ..linear.fit import LinearOptions
+from .folds import Folds, Problems
+from .intervals import calibrate, own_noise
+from .search import Choice, Found, SearchOptions, n_parallel, over_folds, scaled_penalties
+
+__all__ = ["choose_by_output"]
+
+
+def choose_by_output(
+    folds: Folds,
+    found: Found,
+    options: SearchOptions,
+    fit_options: Callable[[Choice], LinearOptions],
+) -> Found:
+    """The search with the best penalty of each output, from one for all outputs together.
+
+    Parameters
+    ----------
+    folds : Folds
+    found : Found
+        The result of the search for one penalty.
+    options : SearchOptions
+    fit_options : callable
+        From a choice to the options of its fit.
+    """
+    alphas, candidate = found.results["alphas"], found.choice.candidate
+    scaled, problems, shape = scaled_penalties(alphas, folds), Problems(folds), folds.shape[1:]
+    folds.prepare(candidate)
+    n_jobs = n_parallel(folds, options.n_jobs)
+
+    def errors(fold: int) -> tuple[np.ndarray, float]:
+        problem, held_out = problems(fold, candidate, float(scaled.min()))
+        T, B = (to_numpy(unfold(A, 0)) for A in (problem.T, held_out.B))
+        s, C = to_numpy(problem.s), to_numpy(held_out.C)
+        gains = []
+        for alpha in scaled:
+            V = T * (s / (s * s + alpha))[:, None]  # coefficients of the held-out features
+            gains.append(np.einsum("ij,ij->j", V, C @ V - 2 * B))
+        return np.stack(gains) / held_out.size, held_out.yy / held_out.size
+
+    parts = over_folds(folds.n_folds, errors, n_jobs)
+    gains = np.mean([gain for gain, _ in parts], axis=0)  # (n_alphas, D), less the null error
+    best = np.argmin(gains, axis=0)
+    error = float(np.take_along_axis(gains, best[None], axis=0).sum())
+    error += float(np.mean([null for _, null in parts]))
+    by_output = scaled[best].reshape(shape)
+
+    def residuals(fold: int) -> Any:
+        problem = problems(fold, candidate, float(scaled.min()))[0]
+        fit = fit_by_output(problem, by_output, options.fit_intercept)
+        return folds.residuals(fold, candidate, fit)
+
+    choice = replace(found.choice, alpha=alphas[best].reshape(shape), error=error)
+    fit = folds.refit(candidate, fit_options(choice), None)
+    own = own_noise(fit) / folds.y_unit
+    calibration = calibrate(over_folds(folds.n_folds, residuals, n_jobs), shape, own)
+    return replace(found, choice=choice, fit=fit, calibration=calibration)
