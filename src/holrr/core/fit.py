@@ -102,6 +102,7 @@ class Fit:
         hat = None if self.hat is None else {**self.hat, "inputs": features}
         if hat is not None and features.own is not None:
             hat["freedom"] = np.reshape(features.own.freedom, tuple(coef.shape[1:]))
+            hat["is_shared"] = features.own.is_shared
         return replace(self, tucker=coef, hat=hat, inputs=features, own=features.own)
 
     def unweighted(self, weights: Sequence[np.ndarray]) -> Fit:

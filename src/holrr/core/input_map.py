@@ -38,7 +38,7 @@ from .namespace import (
     symmetrise,
     to_numpy,
 )
-from .own_inputs import OwnCoefficients, OwnInputs
+from .own_inputs import OwnCoefficients, OwnInputs, all_outputs, least_squares
 from .tensor import fold, gram, multi_mode_product, unfold
 
 __all__ = ["InputDesign", "InputMap", "InputProducts", "InputSpace", "Ranks", "mode_bases"]
@@ -120,6 +120,38 @@ class InputSpace:
 
 
 @dataclass(frozen=True, eq=False)
+class Partial:
+    """Regression of all inputs on those that have no penalty, U: ``X - U B`` is what is left.
+
+    By the theorem of Frisch, Waugh and Lovell, a fit to what U leaves of the inputs and outputs has
+    the coefficients of a fit with both.
+
+    Parameters
+    ----------
+    columns : array of int, of shape (k,)
+        The inputs without a penalty.
+    B : array of shape (k, n_columns)
+    """
+
+    columns: np.ndarray
+    B: Array
+
+    def leave(self, X: Array) -> Array:
+        """``X - U B``."""
+        xp = namespace_of(X)
+        U = xp.take(X, asarray_like(self.columns, X), axis=1)
+        return X - U @ xp.astype(self.B, X.dtype, copy=False)
+
+    def lift(self, M: Array) -> Array:
+        """Coefficients of the inputs, from those of what is left of them."""
+        xp = namespace_of(M)
+        rows = np.zeros((M.shape[0], self.columns.size))
+        rows[self.columns, np.arange(self.columns.size)] = 1.0
+        B = xp.astype(self.B, M.dtype, copy=False)
+        return M - asarray_like(rows, M, dtype=M.dtype) @ (B @ M)
+
+
+@dataclass(frozen=True, eq=False)
 class InputMap:
     """A linear map from the columns of the input matrix to features.
 
@@ -133,6 +165,8 @@ class InputMap:
         its modes, of shape (m_k, r_k).
     own : OwnCoefficients or None
         Coefficients of own inputs, whose part is taken off the outputs.
+    partial : Partial or None
+        Inputs without a penalty, whose part is taken off the other inputs first.
 
     Examples
     --------
@@ -149,6 +183,7 @@ class InputMap:
     scale: Array | None
     bases: tuple[tuple[Array, ...] | None, ...]
     own: OwnCoefficients | None = None
+    partial: Partial | None = None
 
     @property
     def ranks(self) -> tuple[Ranks | None, ...]:
@@ -171,6 +206,8 @@ class InputMap:
     def __call__(self, X: Array) -> Array:
         """Features of the rows of `X`, of shape (n, n_features)."""
         xp, here = namespace_of(X), self.to_device_of(X)
+        if here.partial is not None:
+            X = here.partial.leave(X)
         if here.scale is not None:
             X = X * xp.astype(here.scale, X.dtype, copy=False)
         if here.keeps_columns:
@@ -208,9 +245,9 @@ class InputMap:
             place = np.argsort(np.concatenate(order))
             if (place != np.arange(place.size)).any():
                 M = xp.take(M, asarray_like(place, M), axis=0)
-        if here.scale is None:
-            return M
-        return M * xp.astype(here.scale, M.dtype, copy=False)[:, None]
+        if here.scale is not None:
+            M = M * xp.astype(here.scale, M.dtype, copy=False)[:, None]
+        return M if here.partial is None else here.partial.lift(M)
 
     def moments(self, m: CentredMoments) -> CentredMoments:
         """Moments of the features and of what own inputs leave of the outputs."""
@@ -247,6 +284,7 @@ class InputMap:
     def to_device_of(self, like: Array) -> InputMap:
         """The same map in the array library and on the device of `like`."""
         arrays = [self.scale, *(U for P in self.bases if P is not None for U in P)]
+        arrays += [] if self.partial is None else [self.partial.B]
         if all(
             A is None or (type(A) is type(like) and device_of(A) == device_of(like)) for A in arrays
         ):
@@ -256,6 +294,7 @@ class InputMap:
             self,
             scale=None if self.scale is None else move(self.scale),
             bases=tuple(None if P is None else tuple(map(move, P)) for P in self.bases),
+            partial=self.partial and replace(self.partial, B=move(self.partial.B)),
         )
 
 
@@ -275,6 +314,9 @@ class InputDesign:
         of ``X'X``.
     own : OwnInputs or None
         The own inputs of each output.
+    free : array of int, or None
+        Inputs without a penalty, whose part is taken off inputs and outputs first. Their scale is
+        zero, and there are no own inputs besides them.
 
     Notes
     -----
@@ -289,23 +331,38 @@ class InputDesign:
     ranks: tuple[Ranks | None, ...] = ()
     alpha: float = 1.0
     own: OwnInputs | None = None
+    free: np.ndarray | None = None
 
     def from_moments(self, m: CentredMoments) -> InputMap:
         """The map for training data of which the moments are known."""
-        own, left = None, m
-        if self.own is not None:
+        own, partial = None, None
+        if self.free is not None:
+            S = to_numpy(m.Sxx)
+            own = all_outputs(self.free, m.n_features, m.output_shape).from_moments(m, None)
+            B = least_squares(S[np.ix_(self.free, self.free)], S[self.free, :])
+            partial = Partial(self.free, asarray_like(B, m.Sxx))
+        elif self.own is not None:
             own = self.own.from_moments(m, self.scale)
-            left = own.leave_moments(m)
-        return replace(self.map_of(lambda: self.products_of_moments(left), m.Sxx), own=own)
+        first = InputMap(self.space, None, (None,) * len(self.space.shapes), own, partial)
+        products = lambda: self.products_of_moments(first.moments(m))  # noqa: E731
+        return replace(self.map_of(products, m.Sxx), own=own, partial=partial)
 
     def from_samples(self, X: Array, Y: Array, w: Array | None, fit_intercept: bool) -> InputMap:
         """The map for training samples."""
-        own, left = None, Y
-        if self.own is not None:
+        own, partial = None, None
+        if self.free is not None:
+            how = X, Y, w, fit_intercept
+            own = all_outputs(self.free, X.shape[1], Y.shape[1:]).from_samples(*how, None)
+            A, _ = _centred(X, Y, w, fit_intercept)
+            A = to_numpy(A)
+            B = least_squares(A[:, self.free].T @ A[:, self.free], A[:, self.free].T @ A)
+            partial = Partial(self.free, asarray_like(B, X))
+        elif self.own is not None:
             own = self.own.from_samples(X, Y, w, fit_intercept, self.scale)
-            left = own.leave(X, Y)
-        products = lambda: self.products_of_samples(X, left, w, fit_intercept)  # noqa: E731
-        return replace(self.map_of(products, X), own=own)
+        left = Y if own is None else own.leave(X, Y)
+        inputs = X if partial is None else partial.leave(X)
+        products = lambda: self.products_of_samples(inputs, left, w, fit_intercept)  # noqa: E731
+        return replace(self.map_of(products, X), own=own, partial=partial)
 
     def products_of_moments(self, m: CentredMoments) -> InputProducts:
         """The inputs in their principal directions, and their products with the outputs."""

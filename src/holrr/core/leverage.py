@@ -252,8 +252,10 @@ def extra_share(hat: dict[str, Any]) -> float:
 
     With the hat matrices H of the ridge fit and H_O of own inputs, both together have
     ``tr(H_O + H - H H_O)`` degrees of freedom. The directions of own inputs are taken to be shrunk
-    as much by H as the average direction is.
+    as much by H as the average direction is. Inputs that only the first part has add all of theirs.
     """
+    if not hat.get("is_shared", True):
+        return 1.0
     n_directions = min(hat["factor"].shape[1], hat["weight"] - hat["intercept"])
     mean = float(np.mean(_trace(hat)))
     return 1.0 - min(1.0, hat["share"] * mean / max(n_directions, 1.0))

@@ -24,7 +24,8 @@ from scipy.sparse import csc_array
 from .moments import CentredMoments, weighted_mean
 from .namespace import Array, asarray_like, is_numpy_array, namespace_of, to_numpy
 
-__all__ = ["OwnCoefficients", "OwnGroups", "OwnInputs", "groups_of", "own_inputs_of"]
+__all__ = ["OwnCoefficients", "OwnGroups", "OwnInputs", "all_outputs", "groups_of"]
+__all__ += ["least_squares", "own_inputs_of"]
 
 _BLOCK = 2**26  # bytes of gathered inputs that are processed together
 
@@ -58,6 +59,8 @@ class OwnInputs:
     modes : tuple
         The modes in which own inputs agree with their output, by name or as pairs of positions;
         empty where they come from a boolean matrix.
+    is_shared : bool
+        Whether own inputs are inputs of the other part of the model, too.
 
     Examples
     --------
@@ -70,6 +73,7 @@ class OwnInputs:
     shape: tuple[int, int]
     beta: float = 1.0
     modes: tuple[Any, ...] = ()
+    is_shared: bool = True
 
     def from_moments(self, m: CentredMoments, scale: np.ndarray | None) -> OwnCoefficients:
         """The coefficients of own inputs, from moments about the centres of a fit.
@@ -135,6 +139,7 @@ class OwnInputs:
             maps=tuple(part.maps for part in parts),
             freedom=freedom,
             mean=mean,
+            is_shared=self.is_shared,
         )
 
 
@@ -152,6 +157,19 @@ def own_inputs_of(owned: np.ndarray) -> OwnInputs:
         (np.flatnonzero(pattern), np.flatnonzero(keys == k)) for k, pattern in enumerate(patterns)
     ]
     return OwnInputs(groups_of(pairs), (owned.shape[0], owned.shape[1]))
+
+
+def all_outputs(columns: np.ndarray, n_columns: int, output_shape: Sequence[int]) -> OwnInputs:
+    """Inputs without a penalty, which all outputs have."""
+    n_outputs = math.prod(output_shape)
+    groups = groups_of([(columns, np.arange(n_outputs))])
+    return OwnInputs(groups, (n_columns, n_outputs), beta=0.0, is_shared=False)
+
+
+def least_squares(G: np.ndarray, C: np.ndarray) -> np.ndarray:
+    """``G^+ C`` of a symmetric matrix, (k, k), and (k, m): the solution of least norm."""
+    lam, Q = np.linalg.eigh(G)
+    return _solved(lam[None], Q[None], (Q.T @ C)[None], 0.0, np.ones((1, G.shape[0]))).values[0]
 
 
 def groups_of(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[OwnGroups, ...]:
@@ -264,6 +282,8 @@ class OwnCoefficients:
         Degrees of freedom of the fit of each output.
     mean : array of shape (n_columns,)
         Centre of the inputs.
+    is_shared : bool
+        Whether own inputs are inputs of the other part of the model, too.
     """
 
     groups: tuple[OwnGroups, ...]
@@ -272,6 +292,7 @@ class OwnCoefficients:
     maps: tuple[np.ndarray, ...]
     freedom: np.ndarray
     mean: np.ndarray
+    is_shared: bool = True
 
     @cached_property
     def matrix(self) -> csc_array:

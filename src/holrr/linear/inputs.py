@@ -92,12 +92,14 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
     given, alpha = estimator.blocks, getattr(estimator, "alpha", 1.0)
     if isinstance(alpha, Mapping) and given is None:
         given = "auto"
-    blocks = read_blocks(given, labels, names.features, n_used)
+    blocks, free = read_blocks(given, labels, names.features, n_used), None
     if isinstance(alpha, Mapping):
         assert blocks is not None
         penalties = penalties_by_block(alpha, blocks)
         alpha = common_penalty(penalties)
         scale = block_scale(scale, blocks, penalties, alpha)
+        if alpha > 0 and (penalties == 0).any():
+            free = np.flatnonzero(penalties[blocks.index] == 0)
     elif not isinstance(alpha, Real):
         alpha = _by_output(estimator, alpha, data.output_shape)
     is_search = not hasattr(estimator, "alpha")
@@ -107,6 +109,13 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
     else:
         basis_alpha = float(getattr(estimator, "input_alpha", 1.0))
         design, is_searched = InputDesign(space, scale, _ranks(rank, grids), basis_alpha), False
+    if free is not None:
+        if own:
+            raise ValueError(
+                "own cannot be combined with an alpha of 0 for a block of inputs; give the block a "
+                "small penalty."
+            )
+        design = replace(design, free=free)
     if own and not is_search:
         design = replace(design, own=replace(own[0], beta=float(estimator.own_alpha)))
     alpha = alpha if isinstance(alpha, np.ndarray) else float(alpha)
@@ -155,7 +164,7 @@ def block_scale(
 ) -> np.ndarray | None:
     """What columns are multiplied with, so that `alpha` has the effect of a penalty for each block.
 
-    A column whose penalty is infinite is multiplied with zero.
+    Columns whose penalty is infinite, and those that have none, are multiplied with zero.
 
     Parameters
     ----------
@@ -165,7 +174,11 @@ def block_scale(
     penalties : array of shape (n_blocks,)
     alpha : float
     """
-    ratio = np.sqrt(alpha / penalties)[blocks.index]
+    positive = penalties > 0
+    ratio = np.where(positive, np.sqrt(alpha / np.where(positive, penalties, 1.0)), 0.0)
+    if alpha == 0:  # no block has a penalty, and those that are infinite are left out
+        ratio = np.where(positive, 0.0, 1.0)
+    ratio = ratio[blocks.index]
     return ratio if scale is None else scale * ratio
 
 
