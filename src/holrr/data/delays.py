@@ -248,7 +248,7 @@ def _check_delays(delays: Any) -> np.ndarray:
             f"delays must be whole numbers that differ from each other, at least one; got "
             f"{delays!r}."
         )
-    return np.array([int(k) for k in found])
+    return np.array([int(k) for k in found], dtype=np.int64)
 
 
 def _values(X: Any) -> Any:
@@ -278,9 +278,9 @@ def _runs(groups: Any, n_samples: int) -> list[slice]:
     if groups is None:
         return [slice(0, n_samples)]
     labels = check_groups(groups, n_samples)
-    starts = [0, *(np.flatnonzero(labels[1:] != labels[:-1]) + 1).tolist(), n_samples]
+    starts = [0, *(np.flatnonzero(labels[1:] != labels[:-1]) + 1).tolist()]
     seen: dict[Any, int] = {}
-    for start, stop in pairwise(starts):
+    for start in starts:
         label = labels[start]
         if label in seen:
             shown = label.item() if isinstance(label, np.generic) else label
@@ -290,7 +290,7 @@ def _runs(groups: Any, n_samples: int) -> list[slice]:
                 f"them. Sort the samples by run, or give each stretch of samples its own label."
             )
         seen[label] = start
-    return [slice(start, stop) for start, stop in pairwise(starts)]
+    return [slice(start, stop) for start, stop in pairwise([*starts, n_samples])]
 
 
 # ---------------------------------------------------------------- arrays
@@ -374,7 +374,7 @@ def _delayed_block(
     if comes_from(A, "xarray"):
         return _delayed_xarray(A, shift, (dim, *grids[name].dims), _free_dimension(A))
     columns, grid = block_of(name, A)
-    if hasattr(A, "columns"):
+    if hasattr(A, "columns") and not is_dask(A):
         return _delayed_table(A, columns, shift)
     return _delayed(A if is_on_disk(A) else _in_modes(columns, grid), shift)
 

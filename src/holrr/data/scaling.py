@@ -266,18 +266,21 @@ def _scaling_by(mean: np.ndarray, spread: np.ndarray) -> Rescale:
     """Scaling by means and standard deviations of the columns, of shape (n_features,)."""
 
     def rescale(A: Array, columns: slice) -> Array:
-        parts = [part[columns].reshape(tuple(A.shape[1:])) for part in (mean, spread)]
-        if not is_dask(A):
-            parts = [asarray_like(part, A) for part in parts]
-        return _standardized(A, *parts)
+        return _standardized(A, _beside(A, mean[columns]), _beside(A, spread[columns]))
 
     return rescale
 
 
+def _beside(A: Array, values: np.ndarray) -> Array:
+    """Values for each cell of an array, where it is; Dask takes those of NumPy."""
+    values = values.reshape(tuple(A.shape[1:]))
+    return values if is_dask(A) else asarray_like(values, A)
+
+
 def _scaling_within(rows: list[np.ndarray], used: np.ndarray | None, n_features: int) -> Rescale:
     """Scaling of the samples of each group by their own means and standard deviations."""
-    gaps = np.zeros(n_features) if used is None else np.full(n_features, np.nan)
-    gaps[used] = 0.0
+    missing = np.zeros(n_features) if used is None else np.full(n_features, np.nan)
+    missing[used] = 0.0
     order = np.concatenate(rows)
 
     def rescale(A: Array, columns: slice) -> Array:
@@ -288,7 +291,8 @@ def _scaling_within(rows: list[np.ndarray], used: np.ndarray | None, n_features:
             found = take(found, np.argsort(order))
         if used is None:
             return found
-        return found + asarray_like(gaps[columns].reshape(A.shape[1:]), A, dtype=found.dtype)
+        here = _beside(A, missing[columns])
+        return found + namespace_of(here).astype(here, found.dtype, copy=False)
 
     return rescale
 
@@ -339,11 +343,13 @@ def _mean_and_spread(
     low, high = (xp.astype(end(A, axis=0), xp.float64) for end in (xp.min, xp.max))
     mean, low, high = computed(average(lambda B: B), low, high)
     of = namespace_of(mean)
-    largest = of.maximum(high - mean, mean - low)
+    with np.errstate(invalid="ignore"):  # infinite entries of Dask, which are found afterwards
+        largest = of.maximum(high - mean, mean - low)
     # What rounding leaves of a constant is no spread.
     varies = (high > low) & (largest > 8 * float(np.finfo(float).eps) * of.abs(mean))
     unit = of.where(varies, largest, of.ones_like(largest))
-    (squares,) = computed(average(lambda B: ((B - mean) / unit) ** 2))
+    centre = of.where(of.isfinite(mean), mean, of.zeros_like(mean))
+    (squares,) = computed(average(lambda B: ((B - centre) / unit) ** 2))
     return mean, of.where(varies, unit * of.sqrt(squares), unit)
 
 
@@ -392,9 +398,7 @@ def _rescaled(
     return found
 
 
-def _rescaled_xarray(
-    A: Any, grid: Grid, columns: slice, dim: str | None, rescale: Rescale
-) -> Any:
+def _rescaled_xarray(A: Any, grid: Grid, columns: slice, dim: str | None, rescale: Rescale) -> Any:
     in_order = A.variable.transpose(dim, *grid.dims)
     found = in_order.copy(data=rescale(in_order.data, columns))
     return A.copy(data=found.transpose(*A.dims).data)
