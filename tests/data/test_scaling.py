@@ -284,6 +284,15 @@ def test_groups_that_were_not_in_the_fit_are_scaled_in_the_same_way():
     assert_allclose(found, StandardScaler().fit_transform(X[10:]))
 
 
+@pytest.mark.parametrize("by_group", [False, True])
+def test_a_parameter_that_is_changed_after_the_fit_changes_nothing(by_group):
+    X = inputs()
+    scaler = Standardizer(by_group=by_group).fit(X)
+    expected = scaler.transform(X, groups=GROUPS)
+    found = scaler.set_params(by_group=not by_group).transform(X, groups=GROUPS)
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_groups_are_not_used_unless_asked_for():
     X = inputs()
     assert_allclose(Standardizer().fit_transform(X, groups=GROUPS), Standardizer().fit_transform(X))

@@ -29,7 +29,7 @@ from .validation import Names, compare_inputs, names_of_inputs
 __all__ = ["Standardizer"]
 
 # Bytes of float64 copies that means and standard deviations are computed from at a time.
-_BUDGET = 2**27
+_BUDGET = 2**24
 # From an array (n_samples, m1, ..., mq), whose cells are some columns of the inputs, to its like.
 Rescale = Callable[[Array, slice], Array]
 
@@ -160,7 +160,7 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             checked = check_inputs(kept, names=column_names(inputs, used))
             matrix = checked if used is None else check_matrix(nan_for_masked(matrix))
         dim = dimension_of_inputs(X, labels) if has_dims(X) else None
-        if self.by_group:
+        if not self.scaling_:  # by group, whatever the parameter has become since the fit
             matrix = _with_known_rows(matrix) if is_dask(matrix) else matrix
             rows = _rows_of_groups(X, dim, groups, matrix.shape[0])
             rescale = _scaling_within(rows, used, matrix.shape[1])
