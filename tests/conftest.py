@@ -130,3 +130,21 @@ def other_xp(request, monkeypatch) -> Library:
 def device_xp(request, monkeypatch) -> Library:
     """Each array library whose arrays are treated as those of an accelerator."""
     return _library(request.param, monkeypatch)
+
+
+@pytest.fixture
+def host_copies(monkeypatch) -> list[tuple[int, ...]]:
+    """Shapes of the arrays of other libraries that are copied to NumPy while a test runs."""
+    from holrr.core.namespace import to_numpy
+
+    shapes: list[tuple[int, ...]] = []
+
+    def recorded(a):
+        if not isinstance(a, (np.ndarray, np.generic)):
+            shapes.append(tuple(a.shape))
+        return to_numpy(a)
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("holrr") and getattr(module, "to_numpy", None) is to_numpy:
+            monkeypatch.setattr(module, "to_numpy", recorded)
+    return shapes

@@ -72,8 +72,8 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
 def test_the_code_of_the_guides_prints_what_they_say(page, tmp_path):
-    himalaya = ["himalaya"] if page.stem == "migration_himalaya" else []
-    for extra in ("matplotlib", "pandas", "xarray", "dask", "tensorly", *himalaya):
+    more = {"migration_himalaya": ["himalaya"], "preprocessing": ["torch"]}.get(page.stem, [])
+    for extra in ("matplotlib", "pandas", "xarray", "dask", "tensorly", *more):
         pytest.importorskip(extra, reason=f"{extra} is not installed")
     result = run_guide(page, tmp_path)
     assert (result.failed, result.attempted > 5) == (0, True)

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -163,3 +164,231 @@ def test_the_scaling_of_older_files_is_found_by_the_names_of_dimensions():
     xr.testing.assert_identical(old.transform(array), scaler.transform(array))
     turned = array.transpose("lon", "time", "lat")
     xr.testing.assert_identical(old.transform(turned), scaler.transform(turned))
+
+
+# ---------------------------------------------------------------- where the data are
+
+
+@pytest.mark.parametrize("by_group", [False, True])
+def test_arrays_on_a_device_are_not_copied_to_the_host(device_xp, host_copies, by_group):
+    given = device_xp.asarray(inputs(24).reshape(12, 2, 3))
+    scaler = Standardizer(by_group=by_group).fit(given)
+    found = scaler.transform(given, groups=np.repeat([0, 1], 6))
+    assert device_xp.owns(found)
+    assert set(host_copies) == (set() if by_group else {(6,)})  # means and standard deviations
+
+
+def test_blocks_of_other_libraries_stay_such(xp):
+    X = inputs(24).reshape(12, 2, 3)
+    blocks = {"field": X, "index": X[:, 0, 0].copy()}
+    expected = Standardizer().fit_transform(blocks)
+    found = Standardizer().fit_transform({name: xp.asarray(A) for name, A in blocks.items()})
+    for name, A in found.items():
+        assert xp.owns(A)
+        assert_allclose(xp.to_numpy(A), expected[name], atol=1e-9)
+        assert A.shape == blocks[name].shape
+
+
+def test_float32_keeps_its_digits(xp):
+    """The mean of numbers that are large beside their spread has more digits than float32 has."""
+    X = (1e4 + np.arange(40).reshape(20, 2) / 64).astype(np.float32)
+    expected = StandardScaler().fit_transform(X.astype(np.float64))
+    found = Standardizer().fit_transform(xp.asarray(X))
+    assert found.dtype == xp.asarray(X).dtype
+    assert_allclose(xp.to_numpy(found), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["frame", "dataarray", "dask"])
+def test_float32_stays_float32(kind):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    X = inputs().astype(np.float32)
+    make = {
+        "frame": lambda A: pd.DataFrame(A, columns=list("abc")),
+        "dataarray": lambda A: xr.DataArray(A, dims=("time", "x")),
+        "dask": lambda A: da.from_array(A, chunks=(7, 2)),
+    }[kind]
+    found = np.asarray(Standardizer().fit_transform(make(X)))
+    assert found.dtype == np.float32
+    assert_allclose(found, Standardizer().fit_transform(X), atol=1e-5)
+
+
+def test_blocks_of_rows_give_the_statistics_of_all(xp, monkeypatch):
+    monkeypatch.setattr("holrr.data.scaling._BUDGET", 1)  # 64 rows at least
+    X = inputs(200)
+    X[:, 2] = 0.1
+    found = Standardizer().fit(xp.asarray(X))
+    assert_allclose(found.scaling_[""][1], X.mean(0), rtol=1e-12)
+    assert_allclose(found.scaling_[""][2], [*X.std(0)[:2], 1.0], rtol=1e-9)
+
+
+def test_a_dict_of_xarray_objects_keeps_its_labels():
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    A = xr.DataArray(inputs(24).reshape(12, 2, 3), dims=("time", "lat", "lon"))
+    turned = A.transpose("lat", "time", "lon")
+    expected = (A - A.mean("time")) / A.std("time")
+    found = Standardizer(sample_dim="time").fit_transform({"a": turned, "b": A.to_numpy()})
+    xr.testing.assert_allclose(found["a"], expected.transpose(*turned.dims))
+    assert_allclose(found["b"], expected.to_numpy())
+
+
+# ---------------------------------------------------------------- groups
+
+GROUPS = np.tile([2, 0, 1], 10)  # not one after the other
+
+
+def test_groups_are_scaled_one_by_one(xp):
+    for X in (inputs(), inputs(180).reshape(30, 6, 3)):
+        found = Standardizer(by_group=True).fit_transform(xp.asarray(X), groups=GROUPS)
+        assert xp.owns(found)
+        for group in range(3):
+            expected = Standardizer().fit_transform(X[GROUPS == group])
+            assert_allclose(xp.to_numpy(found)[GROUPS == group], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["frame", "polars", "dataarray", "dataset", "dask", "chunks"])
+def test_groups_of_labelled_inputs_are_those_of_plain_ones(kind):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    pl = pytest.importorskip("polars", reason="polars is not installed")
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    X = inputs()
+    array = xr.DataArray(X, dims=("time", "x"), coords={"x": list("abc")}, attrs={"units": "K"})
+    given = {
+        "frame": pd.DataFrame(X, columns=list("abc")),
+        "polars": pl.DataFrame(X, schema=list("abc")),
+        "dataarray": array.T,
+        "dataset": array.to_dataset("x"),
+        "dask": da.from_array(X, chunks=(7, 2)),
+        "chunks": array.chunk(time=7),
+    }[kind]
+    scaler = Standardizer("time", by_group=True).fit(given)
+    for groups in (GROUPS, np.sort(GROUPS)):
+        found = scaler.transform(given, groups=groups)
+        assert type(found) is type(given)
+        expected = Standardizer(by_group=True).fit_transform(X, groups=groups)
+        if kind == "dataset":
+            found = found.to_array("x")
+        values = np.asarray(found.transpose("time", "x") if hasattr(found, "dims") else found)
+        assert_allclose(values, expected, atol=1e-9)
+        assert kind not in ("dask", "chunks") or found.chunks is not None
+        assert kind != "frame" or list(found.columns) == list("abc")
+
+
+def test_groups_that_were_not_in_the_fit_are_scaled_in_the_same_way():
+    X = inputs()
+    scaler = Standardizer(by_group=True).fit(X[:10])
+    assert scaler.scaling_ == {}
+    found = scaler.transform(X[10:], groups=["new"] * 20)
+    assert_allclose(found, StandardScaler().fit_transform(X[10:]))
+
+
+@pytest.mark.parametrize("by_group", [False, True])
+def test_a_parameter_that_is_changed_after_the_fit_changes_nothing(by_group):
+    X = inputs()
+    scaler = Standardizer(by_group=by_group).fit(X)
+    expected = scaler.transform(X, groups=GROUPS)
+    found = scaler.set_params(by_group=not by_group).transform(X, groups=GROUPS)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_groups_are_not_used_unless_asked_for():
+    X = inputs()
+    assert_allclose(Standardizer().fit_transform(X, groups=GROUPS), Standardizer().fit_transform(X))
+
+
+def test_scaling_by_group_needs_groups():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    table = pd.DataFrame(inputs(), columns=list("abc"))
+    scaler = Standardizer(by_group=True).fit(table)
+    with pytest.raises(ValueError, match="by_group=True needs groups"):
+        scaler.transform(table)
+    with pytest.raises(ValueError, match=r"one entry for each of the 30 samples; got \(29,\)"):
+        scaler.transform(table, groups=GROUPS[:29])
+    with pytest.raises(ValueError, match="rows of X and groups carry different labels"):
+        scaler.transform(table, groups=pd.Series(GROUPS, index=table.index[::-1]))
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    with pytest.raises(TypeError, match=r"X\.to_dask_array\(lengths=True\)"):
+        scaler.transform(dd.from_pandas(table, npartitions=2), groups=GROUPS)
+
+
+def test_scaling_by_group_is_saved(tmp_path):
+    X = inputs()
+    scaler = Standardizer(by_group=True).fit(X)
+    holrr.io.save(scaler, tmp_path / "m")
+    again = holrr.load(tmp_path / "m")
+    assert again.by_group is True
+    expected = scaler.transform(X, groups=GROUPS)
+    np.testing.assert_array_equal(again.transform(X, groups=GROUPS), expected)
+
+
+# ---------------------------------------------------------------- features without values
+
+
+@pytest.mark.parametrize("by_group", [False, True])
+def test_features_without_any_value_stay_so(xp, by_group):
+    X = inputs(150).reshape(30, 5, 3)
+    land = np.array([[0, 0, 1], [0, 1, 1], [0, 0, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)
+    expected = Standardizer(by_group=by_group).fit_transform(X, groups=GROUPS)
+    expected[:, land] = np.nan
+    sea = np.where(land, np.nan, X)
+    scaler = Standardizer(by_group=by_group).fit(xp.asarray(sea))
+    for given in (sea, X):  # what the cells hold that are not used does not matter
+        found = scaler.transform(xp.asarray(given), groups=GROUPS)
+        assert_allclose(xp.to_numpy(found), expected, atol=1e-9)
+    bad = sea.copy()
+    bad[3, 0, 0] = np.nan
+    for use in (scaler.fit, scaler.transform):
+        with pytest.raises(ValueError, match="X contains NaN"):
+            use(xp.asarray(bad))
+
+
+def test_labelled_features_without_any_value_reach_an_estimator_that_drops_them(tmp_path):
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    A = xr.DataArray(inputs(72).reshape(36, 2, 3), dims=("time", "lat", "lon"))
+    A = A.where((A.lat > 0) | (A.lon > 0))
+    Y = np.random.default_rng(1).normal(size=(36, 2))
+    model = make_pipeline(Standardizer(), holrr.RLS(missing_features="drop")).fit(A, Y)
+    assert np.isnan(model[-1].coef_).all(-1).tolist() == [[True, False, False], [False] * 3]
+    flat = A.to_numpy().reshape(36, 6)[:, 1:]
+    plain = make_pipeline(Standardizer(), holrr.RLS()).fit(flat, Y)
+    assert_allclose(model.predict(A), plain.predict(flat), atol=1e-9)
+    holrr.io.save(model, tmp_path / "m")
+    np.testing.assert_array_equal(holrr.load(tmp_path / "m").predict(A), model.predict(A))
+
+
+def test_tables_and_masked_arrays_may_have_features_without_any_value():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X = inputs()
+    expected = Standardizer().fit_transform(X)
+    expected[:, 1] = np.nan
+    X[:, 1] = np.nan
+    table = pd.DataFrame(X, columns=list("abc"))
+    assert_allclose(Standardizer().fit_transform(table).to_numpy(), expected)
+    masked = np.ma.masked_invalid(X)
+    assert_allclose(Standardizer().fit_transform(masked), expected)
+    table.loc[4, "c"] = np.nan
+    with pytest.raises(ValueError, match=r"X contains NaN .*feature 'c'"):
+        Standardizer().fit(table)
+    with pytest.raises(ValueError, match="X contains NaN"):
+        Standardizer().fit(np.full((5, 2), np.nan))
+
+
+def test_dask_arrays_may_have_features_without_any_value():
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    X = inputs()
+    expected = Standardizer().fit_transform(X)
+    expected[:, 1] = np.nan
+    X[:, 1] = np.nan
+    scaler = Standardizer().fit(da.from_array(X, chunks=(7, 2)))
+    assert scaler.labels_.used.tolist() == [0, 2]
+    assert_allclose(scaler.transform(X), expected)
+    by_group = Standardizer(by_group=True).fit(X)
+    found = by_group.transform(da.from_array(np.nan_to_num(X), chunks=(7, 2)), groups=GROUPS)
+    assert_allclose(found.compute(), by_group.transform(X, groups=GROUPS), atol=1e-9)
+    X[20, 2] = np.inf
+    with pytest.raises(ValueError, match="X contains NaN or infinity in feature 2"):
+        Standardizer().fit(da.from_array(X, chunks=(7, 2)))
+    with pytest.raises(ValueError, match="X contains NaN or infinity in feature 0"):
+        Standardizer().fit(da.from_array(np.full((5, 2), np.nan), chunks=2))

@@ -1,7 +1,8 @@
-"""Validation and labels of data, and scaling that keeps labels."""
+"""Validation and labels of data, and scaling and delays that keep labels."""
 
+from .delays import Delayer
 from .labels import Grid, Labels
 from .matrix import to_matrix
 from .scaling import Standardizer
 
-__all__ = ["Grid", "Labels", "Standardizer", "to_matrix"]
+__all__ = ["Delayer", "Grid", "Labels", "Standardizer", "to_matrix"]

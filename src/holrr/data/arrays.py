@@ -27,9 +27,9 @@ from ..core.namespace import (
     to_numpy,
 )
 
-__all__ = ["as_slice", "check_inputs", "check_kind", "check_lengths", "check_not_empty"]
-__all__ += ["check_outputs", "check_pair", "check_weights", "comes_from", "ignores_missing"]
-__all__ += ["is_dask", "is_on_disk"]
+__all__ = ["as_slice", "check_groups", "check_inputs", "check_kind", "check_lengths"]
+__all__ += ["check_matrix", "check_not_empty", "check_outputs", "check_pair", "check_weights"]
+__all__ += ["comes_from", "ignores_missing", "is_dask", "is_on_disk"]
 __all__ += ["locate_rows"]
 __all__ += ["nan_for_masked", "take", "unmasked", "weights_of"]
 
@@ -94,7 +94,7 @@ def check_inputs(
     """
     given = X
     try:
-        X = _matrix(X, name)
+        X = check_matrix(X, name)
         check_finite(X, name)
     except BadEntryError as error:
         shown = names() or list(getattr(given, "columns", ()))
@@ -102,7 +102,7 @@ def check_inputs(
     return X
 
 
-def _matrix(X: Any, name: str) -> Array:
+def check_matrix(X: Any, name: str = "X") -> Array:
     """`X` as a floating-point matrix, whose entries are not looked at."""
     if _is_plain(X) and X.ndim == 2:
         pass
@@ -361,6 +361,17 @@ def weights_of(sample_weight: Any, n_samples: int) -> np.ndarray | None:
     elif is_on_disk(sample_weight):
         sample_weight = np.asarray(sample_weight)
     return check_weights(sample_weight, np.empty((n_samples, 0)))
+
+
+def check_groups(groups: Any, n_samples: int) -> np.ndarray:
+    """Labels of the groups of samples, of shape (n_samples,); a missing label is no group."""
+    given = to_numpy(groups) if is_array(groups) else groups
+    labels = check_array(given, ensure_2d=False, allow_nd=True, dtype=None, input_name="groups")
+    if labels.shape != (n_samples,):
+        raise ValueError(
+            f"groups must have one entry for each of the {n_samples} samples; got {labels.shape}."
+        )
+    return labels
 
 
 def _first(mask: np.ndarray) -> int:

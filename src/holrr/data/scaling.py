@@ -3,40 +3,65 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.namespace import asarray_like, to_numpy
-from .arrays import check_inputs, comes_from, is_dask
-from .inputs import column_names, is_blocks
-from .labels import Grid, Labels, features_of
-from .unlabel import dimension_of_inputs, is_dataset, sample_dimension, unlabel_inputs
-from .validation import Names, validate_inputs
+from ..core.checks import BadEntryError
+from ..core.namespace import Array, asarray_like, namespace_of, row_blocks, to_numpy
+from .arrays import (
+    check_groups,
+    check_inputs,
+    check_matrix,
+    comes_from,
+    is_dask,
+    nan_for_masked,
+    take,
+)
+from .inputs import Inputs, column_names, is_blocks, select_columns
+from .labels import Grid, Labels, check_rows
+from .unlabel import dimension_of_inputs, has_dims, is_dataset, sample_dimension, unlabel_inputs
+from .validation import Names, compare_inputs, names_of_inputs
 
 __all__ = ["Standardizer"]
+
+# Bytes of float64 copies that means and standard deviations are computed from at a time.
+_BUDGET = 2**24
+# From an array (n_samples, m1, ..., mq), whose cells are some columns of the inputs, to its like.
+Rescale = Callable[[Array, slice], Array]
 
 
 class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Each feature less its mean, over its standard deviation.
 
-    Unlike scikit-learn's `StandardScaler` it gives back what it got: tables and objects of xarray
-    keep their names and dimensions, and what Dask has not computed yet stays so. In a pipeline
-    before a model it is saved with it (`holrr.io.save`).
+    Unlike scikit-learn's `StandardScaler` it returns what it is given: tables and objects of xarray
+    keep their names and dimensions, tensors of torch and other libraries stay on their device,
+    float32 stays float32, and what Dask has not computed yet stays so. In a pipeline before a model
+    it is saved with it (`holrr.io.save`).
+
+    A feature that is NaN in every sample of the fit, such as land in a field of the sea, is NaN
+    afterwards; estimators leave it out with ``missing_features="drop"``. Any other NaN is an error.
 
     Parameters
     ----------
     sample_dim : str, optional
         Which dimension of xarray's objects the samples are along; by default the one that X and y
         share, or the first.
+    by_group : bool, default=False
+        Whether each group of samples, such as a run of an experiment, has its own means and
+        standard deviations. They are those of the group in the data that are transformed, so that
+        groups which were not in the fit are transformed in the same way. A group should be complete
+        there.
 
     Attributes
     ----------
     scaling_ : dict
         For each variable of a Dataset, or for "" alone, the names of the dimensions of its
-        features, and their means and standard deviations: one where a feature is constant.
+        features, and their means and standard deviations: one where a feature is constant. It is
+        empty with `by_group`.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of shape (n_features,)
@@ -53,21 +78,32 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
          metres  always
     mon    -1.0     0.0
     tue     1.0     0.0
+
+    Two runs, the second of which has another mean and another spread:
+
+    >>> import numpy as np
+    >>> X = np.array([[1.0], [3.0], [100.0], [300.0]])
+    >>> Standardizer(by_group=True).fit_transform(X, groups=[1, 1, 2, 2]).ravel()
+    array([-1.,  1., -1.,  1.])
     """
 
     scaling_: dict[str, tuple[tuple[str, ...], np.ndarray, np.ndarray]]
     labels_: Labels | None = None
 
-    def __init__(self, sample_dim=None):
+    # With metadata routing, groups that are passed to a pipeline reach `transform`.
+    __metadata_request__transform = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
+
+    def __init__(self, sample_dim=None, *, by_group=False):
         self.sample_dim = sample_dim
+        self.by_group = by_group
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Find means and standard deviations.
+        """Find means and standard deviations; with `by_group`, the names of the features alone.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features), table, or object of xarray
-            Without missing values. Arrays may have modes, and may be the blocks of a dict.
+            Arrays may have modes, and may be the blocks of a dict.
         y : outputs, optional
             Which tell the samples of an object of xarray from its features.
 
@@ -77,28 +113,29 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         dim = sample_dimension(self.sample_dim, X, y, None)
         inputs = unlabel_inputs(X, dim, None)
-        matrix, checked = inputs.X, None
-        if not is_dask(matrix):
-            checked = check_inputs(matrix, names=column_names(inputs, None), fitted=False)
-        labels = None
-        if inputs.grids and not inputs.has_names:
-            labels = Labels(sample_dim=dim, inputs=inputs.grids)
-        names = Names(*features_of(matrix, inputs.naming), labels)
-        if comes_from(X, "xarray"):
-            found = {}
-            for name, A in (X.data_vars if is_dataset(X) else {"": X}).items():
-                mean, spread = _mean_and_spread(A, dim=dim)
-                found[name] = tuple(mean.dims), mean.to_numpy(), spread.to_numpy()
-        else:
-            values = matrix if checked is None else to_numpy(checked)
-            mean, spread = _mean_and_spread(values.astype(np.float64), axis=0)
-            found = {"": ((), np.asarray(mean), np.asarray(spread))}
+        matrix, used = _with_missing(inputs)
+        found: dict[str, Any] = {}
+        if not self.by_group:
+            mean, spread = map(to_numpy, _mean_and_spread(matrix, _computed))
+            if is_dask(matrix) and not np.isfinite(mean).all():
+                used = _used_of_dask(matrix, mean, column_names(inputs, None))
+            found = {"": ((), mean, spread)}
+            if comes_from(X, "xarray"):
+                found = {
+                    "" if grid.name is None else grid.name: (
+                        grid.dims,
+                        mean[columns].reshape(grid.shape),
+                        spread[columns].reshape(grid.shape),
+                    )
+                    for grid, columns in _columns_of(inputs.grids)
+                }
+        names = names_of_inputs(inputs, dim, used)
         for name in ("n_features_in_", "feature_names_in_", "labels_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(scaling_=found, **names.attributes())
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, *, groups: Any = None) -> Any:
         """The inputs, scaled.
 
         Parameters
@@ -106,38 +143,46 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X : as in `fit`
             With the features of the fit, in the same order; the dimensions of an object of xarray
             may be in any order.
+        groups : array of shape (n_samples,), optional
+            The group of each sample, in any order. Needed with `by_group`, and not used otherwise.
 
         Returns
         -------
         as `X`
         """
         check_is_fitted(self)
-        checked = validate_inputs(_with_names(self), X)
-        mean, spread = (
-            np.concatenate([np.ravel(part[k]) for part in self.scaling_.values()]) for k in (1, 2)
-        )
-        if comes_from(X, "xarray"):
-            return _scaled(X, _with_names(self).labels_ or Labels(), mean, spread)
-        if comes_from(X, "polars"):
-            return type(X)((checked - mean) / spread, schema=X.columns)
-        if hasattr(X, "columns"):
-            return (X - mean) / spread
-        if not is_dask(checked) and type(checked) is not np.ndarray:
-            mean, spread = (asarray_like(A, checked, dtype=checked.dtype) for A in (mean, spread))
-        return _like((checked - mean) / spread, X, (self.labels_ or Labels()).inputs)
+        fitted = _with_names(self)
+        labels = fitted.labels_ or Labels()
+        inputs, used = compare_inputs(fitted, X), labels.used
+        matrix = inputs.X
+        if not is_dask(matrix):
+            kept = select_columns(matrix, used)
+            checked = check_inputs(kept, names=column_names(inputs, used))
+            matrix = checked if used is None else check_matrix(nan_for_masked(matrix))
+        dim = dimension_of_inputs(X, labels) if has_dims(X) else None
+        if not self.scaling_:  # by group, whatever the parameter has become since the fit
+            matrix = _with_known_rows(matrix) if is_dask(matrix) else matrix
+            rows = _rows_of_groups(X, dim, groups, matrix.shape[0])
+            rescale = _scaling_within(rows, used, matrix.shape[1])
+        else:
+            parts = self.scaling_.values()
+            mean, spread = (np.concatenate([np.ravel(part[k]) for part in parts]) for k in (1, 2))
+            rescale = _scaling_by(mean, spread)
+        return _rescaled(X, matrix, inputs.grids, dim, rescale)
 
+    def fit_transform(self, X: Any, y: Any = None, *, groups: Any = None) -> Any:
+        """Fit to the inputs, and scale them.
 
-def _like(matrix: Any, X: Any, grids: tuple[Grid, ...]) -> Any:
-    """The columns of a matrix with the modes that `X` has, or as its blocks."""
-    if not is_blocks(X):
-        shape = tuple(getattr(X, "shape", ()))
-        return matrix.reshape(shape) if len(shape) > 2 else matrix
-    found, start = {}, 0
-    for grid in grids:
-        stop = start + math.prod(grid.shape)
-        found[grid.name] = matrix[:, start:stop].reshape(np.shape(X[grid.name]))
-        start = stop
-    return {name: found[name] for name in X}
+        Parameters
+        ----------
+        X, y : as in `fit`
+        groups : as in `transform`
+
+        Returns
+        -------
+        as `X`
+        """
+        return self.fit(X, y).transform(X, groups=groups)
 
 
 def _with_names(fitted: Standardizer) -> Standardizer:
@@ -153,32 +198,218 @@ def _with_names(fitted: Standardizer) -> Standardizer:
     return named
 
 
-def _scaled(X: Any, labels: Labels, mean: np.ndarray, spread: np.ndarray) -> Any:
-    """An object of xarray less the means, over the spreads, of its features."""
-    from xarray import Variable
-
-    grids = unlabel_inputs(X, dimension_of_inputs(X, labels), labels).grids
-    ends = np.cumsum([math.prod(grid.shape) for grid in grids])[:-1]
-    parts = zip(grids, np.split(mean, ends), np.split(spread, ends), strict=True)
-    scaling = {
-        grid.name: [Variable(grid.dims, part.reshape(grid.shape)) for part in (m, s)]
-        for grid, m, s in parts
-    }
-
-    def scaled(A: Any) -> Any:
-        m, s = scaling[A.name if is_dataset(X) else None]
-        return A.copy(data=((A.variable - m) / s).transpose(*A.dims).data)
-
-    return X.map(scaled) if is_dataset(X) else scaled(X)
+# ---------------------------------------------------------------- checks
 
 
-def _mean_and_spread(A: Any, **along: Any) -> tuple[Any, Any]:
-    """Found in units of the largest deviation, whose square neither overflows nor vanishes."""
-    mean = A.mean(**along)
-    deviation = A - mean
-    largest = abs(deviation).max(**along)
+def _with_missing(inputs: Inputs) -> tuple[Array, np.ndarray | None]:
+    """Checked inputs as a matrix, and the columns with values where others have none at all."""
+    if is_dask(inputs.X):
+        A = inputs.X
+        return A.to_dask_array() if hasattr(A, "to_dask_array") else A, None
+    try:
+        return check_inputs(inputs.X, names=column_names(inputs, None), fitted=False), None
+    except BadEntryError:
+        matrix = check_matrix(nan_for_masked(inputs.X))
+        xp = namespace_of(matrix)
+        missing = to_numpy(xp.all(xp.isnan(matrix), axis=0))
+        if missing.all() or not missing.any():
+            raise
+    used = np.flatnonzero(~missing)
+    check_inputs(select_columns(matrix, used), names=column_names(inputs, used), fitted=False)
+    return matrix, used
+
+
+def _used_of_dask(matrix: Any, mean: np.ndarray, names: Callable[[], list[Any]]) -> np.ndarray:
+    """The columns of a Dask array with finite means; the others must be NaN in every sample."""
+    others = np.flatnonzero(~np.isfinite(mean))
+    empty = np.isnan(matrix[:, others]).all(axis=0).compute()
+    if not empty.all() or others.size == mean.size:
+        j = int(others[np.argmin(empty)])
+        found = names()
+        raise ValueError(
+            f"X contains NaN or infinity in feature {found[j] if found else j}; every entry must "
+            f"be finite, unless a feature is NaN in every sample. Drop these samples or impute the "
+            f"values first."
+        )
+    return np.flatnonzero(np.isfinite(mean))
+
+
+def _with_known_rows(A: Any) -> Any:
+    """A Dask array whose samples are counted."""
+    if hasattr(A, "columns"):
+        raise TypeError(
+            "X is a Dask table, whose samples are not counted, and by_group=True needs that; pass "
+            "X.to_dask_array(lengths=True)."
+        )
+    from ..streaming.dask import known_chunks
+
+    return known_chunks(A, "X")
+
+
+def _rows_of_groups(X: Any, dim: str | None, groups: Any, n_samples: int) -> list[np.ndarray]:
+    """The samples of each group."""
+    if groups is None:
+        raise ValueError(
+            "by_group=True needs groups, the group of each sample: transform(X, groups=...). In a "
+            "pipeline, groups reach it with sklearn.set_config(enable_metadata_routing=True)."
+        )
+    for block in X.values() if is_blocks(X) else [X]:
+        check_rows(block, sample_dim=dim, groups=groups)
+    codes = np.unique(check_groups(groups, n_samples), return_inverse=True)[1]
+    return [np.flatnonzero(codes == k) for k in range(int(codes.max()) + 1)]
+
+
+# ---------------------------------------------------------------- arithmetic
+
+
+def _scaling_by(mean: np.ndarray, spread: np.ndarray) -> Rescale:
+    """Scaling by means and standard deviations of the columns, of shape (n_features,)."""
+
+    def rescale(A: Array, columns: slice) -> Array:
+        return _standardized(A, _beside(A, mean[columns]), _beside(A, spread[columns]))
+
+    return rescale
+
+
+def _beside(A: Array, values: np.ndarray) -> Array:
+    """Values for each cell of an array, where it is; Dask takes those of NumPy."""
+    values = values.reshape(tuple(A.shape[1:]))
+    return values if is_dask(A) else asarray_like(values, A)
+
+
+def _scaling_within(rows: list[np.ndarray], used: np.ndarray | None, n_features: int) -> Rescale:
+    """Scaling of the samples of each group by their own means and standard deviations."""
+    missing = np.zeros(n_features) if used is None else np.full(n_features, np.nan)
+    missing[used] = 0.0
+    order = np.concatenate(rows)
+
+    def rescale(A: Array, columns: slice) -> Array:
+        xp = namespace_of(A)
+        parts = [take(A, index) for index in rows]
+        found = xp.concat([_standardized(part, *_mean_and_spread(part)) for part in parts], axis=0)
+        if (np.diff(order) < 0).any():
+            found = take(found, np.argsort(order))
+        if used is None:
+            return found
+        here = _beside(A, missing[columns])
+        return found + namespace_of(here).astype(here, found.dtype, copy=False)
+
+    return rescale
+
+
+def _standardized(A: Array, mean: Array, spread: Array) -> Array:
+    """``(A - mean) / spread``, in float32 where `A` is."""
+    if not str(getattr(A, "dtype", None)).endswith("float32"):  # tables of Dask have several
+        return (A - mean) / spread
+    # In two parts the mean keeps its digits, of which a small spread needs more than float32 has.
+    xp = namespace_of(mean)
+    high = xp.astype(mean, xp.float32)
+    low = xp.astype(mean - xp.astype(high, xp.float64), xp.float32)
+    return (A - high - low) / xp.astype(spread, xp.float32)
+
+
+def _computed(*arrays: Any) -> tuple[Any, ...]:
+    """Arrays of Dask, computed in one pass over their data; others as they are."""
+    if not any(map(is_dask, arrays)):
+        return arrays
+    from dask import compute
+
+    return tuple(compute(*arrays))
+
+
+def _mean_and_spread(
+    A: Array, computed: Callable[..., tuple[Any, ...]] = lambda *arrays: arrays
+) -> tuple[Array, Array]:
+    """Mean and standard deviation over the samples, in float64, where the data are.
+
+    Squares are of deviations in units of the largest, which neither overflow nor vanish.
+
+    Parameters
+    ----------
+    A : array of shape (n_samples, ...)
+        Of which some rows at a time are copied to float64.
+    computed : callable
+        Is applied to what the first pass over `A` gives, before the second begins.
+    """
+    xp, n = namespace_of(A), A.shape[0]
+
+    def average(function: Callable[[Array], Array]) -> Array:
+        if is_dask(A):
+            return xp.mean(function(xp.astype(A, xp.float64)), axis=0)
+        blocks = row_blocks(n, 8 * math.prod(A.shape[1:]), _BUDGET)
+        parts = (xp.astype(A[rows, ...], xp.float64, copy=False) for rows in blocks)
+        return sum(xp.sum(function(part), axis=0) for part in parts) / n
+
+    low, high = (xp.astype(end(A, axis=0), xp.float64) for end in (xp.min, xp.max))
+    mean, low, high = computed(average(lambda B: B), low, high)
+    of = namespace_of(mean)
+    with np.errstate(invalid="ignore"):  # infinite entries of Dask, which are found afterwards
+        largest = of.maximum(high - mean, mean - low)
     # What rounding leaves of a constant is no spread.
-    varies = largest > 8 * np.finfo(float).eps * abs(mean)
-    unit = varies * largest + ~varies
-    roots = np.sqrt(((deviation / unit) ** 2).mean(**along))
-    return mean, unit * (varies * roots + ~varies)
+    varies = (high > low) & (largest > 8 * float(np.finfo(float).eps) * of.abs(mean))
+    unit = of.where(varies, largest, of.ones_like(largest))
+    centre = of.where(of.isfinite(mean), mean, of.zeros_like(mean))
+    (squares,) = computed(average(lambda B: ((B - centre) / unit) ** 2))
+    return mean, of.where(varies, unit * of.sqrt(squares), unit)
+
+
+# ---------------------------------------------------------------- the kinds of inputs
+
+
+def _columns_of(grids: tuple[Grid, ...]) -> Iterator[tuple[Grid, slice]]:
+    """The blocks of the inputs, and which columns of their matrix each of them is."""
+    start = 0
+    for grid in grids:
+        stop = start + math.prod(grid.shape)
+        yield grid, slice(start, stop)
+        start = stop
+
+
+def _rescaled(
+    X: Any, matrix: Array, grids: tuple[Grid, ...], dim: str | None, rescale: Rescale
+) -> Any:
+    """Scaled inputs of the kind that `X` is.
+
+    Parameters
+    ----------
+    X : object
+    matrix : array of shape (n_samples, n_features)
+        `X` without its labels.
+    grids : tuple of Grid
+        The blocks of `X`, in the order of the fit.
+    dim : str or None
+        The sample dimension of objects of xarray.
+    rescale : callable
+    """
+    blocks = {grid.name: (grid, columns) for grid, columns in _columns_of(grids)}
+    if is_dataset(X):
+        return X.map(lambda A: _rescaled_xarray(A, *blocks[A.name], dim, rescale), keep_attrs=True)
+    if comes_from(X, "xarray"):
+        return _rescaled_xarray(X, *blocks[None], dim, rescale)
+    if not is_blocks(X):
+        return _like(rescale(matrix, slice(None)), X, grids[0] if grids else None)
+    found = {}
+    for name, A in X.items():
+        grid, columns = blocks[name]
+        if comes_from(A, "xarray"):
+            found[name] = _rescaled_xarray(A, grid, columns, dim, rescale)
+        else:
+            found[name] = _like(rescale(matrix[:, columns], columns), A, grid)
+    return found
+
+
+def _rescaled_xarray(A: Any, grid: Grid, columns: slice, dim: str | None, rescale: Rescale) -> Any:
+    in_order = A.variable.transpose(dim, *grid.dims)
+    found = in_order.copy(data=rescale(in_order.data, columns))
+    return A.copy(data=found.transpose(*A.dims).data)
+
+
+def _like(matrix: Array, A: Any, grid: Grid | None) -> Any:
+    """Columns as the table or array that `A` is, with the modes of its grid where it has one."""
+    if comes_from(A, "polars"):
+        return type(A)(matrix, schema=A.columns)
+    if hasattr(A, "columns"):
+        return matrix if is_dask(A) else type(A)(matrix, index=A.index, columns=A.columns)
+    if grid is None:
+        return matrix
+    return namespace_of(matrix).reshape(matrix, (matrix.shape[0], *grid.shape))

@@ -24,6 +24,7 @@ from ..core.namespace import (
 from ..streaming.stream import Stream, open_stream
 from .arrays import (
     check_inputs,
+    check_matrix,
     check_outputs,
     check_pair,
     check_weights,
@@ -46,7 +47,8 @@ from .labels import Labels, check_features, features_of, other_features
 from .scores import Errors, check_scored, errors_of
 from .unlabel import Unlabelled, dimension_of_inputs, has_dims, unlabel, unlabel_inputs
 
-__all__ = ["Names", "Samples", "names_of_moments", "open_data", "score_errors", "validate"]
+__all__ = ["Names", "Samples", "compare_inputs", "names_of_inputs", "names_of_moments"]
+__all__ += ["open_data", "score_errors", "validate"]
 __all__ += ["validate_inputs", "validate_points"]
 
 
@@ -244,12 +246,39 @@ def validate_inputs(estimator: BaseEstimator, X: Any) -> Array:
         checked = check_inputs(X)
         check_features(estimator, X)
         return checked
+    inputs = compare_inputs(estimator, X)
+    used = (getattr(estimator, "labels_", None) or Labels()).used
+    X = select_columns(inputs.X, used)
+    return X if is_dask(X) else check_inputs(X, names=column_names(inputs, used))
+
+
+def compare_inputs(estimator: BaseEstimator, X: Any) -> Inputs:
+    """Inputs without their labels, which must be those of the fit; entries are not looked at."""
+    if type(X) is np.ndarray and X.ndim < 2:
+        check_matrix(X)  # raises for it
     labels: Labels = getattr(estimator, "labels_", None) or Labels()
-    dim = dimension_of_inputs(X, labels) if has_dims(X) else None
-    inputs = unlabel_inputs(X, dim, labels)
+    inputs = unlabel_inputs(X, dimension_of_inputs(X, labels) if has_dims(X) else None, labels)
     check_features(estimator, inputs.X, inputs.naming)
-    X = select_columns(inputs.X, labels.used)
-    return X if is_dask(X) else check_inputs(X, names=column_names(inputs, labels.used))
+    return inputs
+
+
+def names_of_inputs(inputs: Inputs, dim: str | None, used: np.ndarray | None = None) -> Names:
+    """Names for a fit to inputs alone.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    dim : str or None
+        The sample dimension of objects of xarray.
+    used : array of int, optional
+        The columns that have values, where others are missing in every sample.
+    """
+    labels = None
+    if used is not None:
+        labels = with_inputs(Labels(sample_dim=dim), inputs, used)
+    elif inputs.grids and not inputs.has_names:  # the columns of a table are compared by name
+        labels = Labels(sample_dim=dim, inputs=inputs.grids)
+    return Names(*features_of(inputs.X, inputs.naming), labels)
 
 
 def validate_points(points: Any, names: Names, name: str) -> Array:

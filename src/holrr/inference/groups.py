@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
-from sklearn.utils import check_array
 
 from ..core.checks import check_finite
 from ..core.moments import merge_others
 from ..core.namespace import Array, namespace_of, to_numpy
 from ..core.spectral import squares_keep_digits
-from ..data.arrays import ignores_missing
+from ..data.arrays import check_groups, ignores_missing
 from ..data.inputs import whole_axes
 from ..data.unlabel import unlabel_output_weight
 from ..data.validation import Names, Samples
@@ -76,13 +75,7 @@ def _labels(n_samples: int, weights: np.ndarray | None, n_groups: int, groups: A
     made of those, as even in size as they can be.
     """
     rows = np.arange(n_samples) if weights is None else np.flatnonzero(weights > 0)
-    units = np.arange(n_samples)
-    if groups is not None:  # a missing label is no group
-        units = check_array(groups, ensure_2d=False, allow_nd=True, dtype=None, input_name="groups")
-    if units.shape != (n_samples,):
-        raise ValueError(
-            f"groups must have one entry for each of the {n_samples} samples; got {units.shape}."
-        )
+    units = np.arange(n_samples) if groups is None else check_groups(groups, n_samples)
     units = np.unique(units[rows], return_inverse=True)[1]
     n_units = int(units.max()) + 1
     if n_units < 2:

@@ -76,6 +76,9 @@ class Encoder:
             ]
         }
 
+    def _range(self, value: range, where: str) -> dict[str, Any]:
+        return {"start": value.start, "stop": value.stop, "step": value.step}
+
     def _array(self, value: Any, where: str) -> dict[str, Any]:
         if id(value) not in self._seen:
             name = f"{len(self.arrays)}"
@@ -182,6 +185,9 @@ class Decoder:
 
     def _dict(self, tree: dict[str, Any]) -> dict[Any, Any]:
         return {self.decode(k): self.decode(v) for k, v in tree["items"]}
+
+    def _range(self, tree: dict[str, Any]) -> range:
+        return range(tree["start"], tree["stop"], tree["step"])
 
     def _array(self, tree: dict[str, Any]) -> np.ndarray:
         return self._arrays[tree["name"]]
@@ -400,6 +406,7 @@ _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]
     ("list", _is(list), Encoder._list),
     ("tuple", _is(tuple), Encoder._list),
     ("dict", _is(dict), Encoder._dict),
+    ("range", _is(range), Encoder._range),
     ("date", lambda v: comes_from(v, "cftime"), Encoder._date),
     ("clock", _is(datetime.date, datetime.datetime, datetime.time), Encoder._clock),
     ("timestamp", _is_of_pandas("Timestamp", "NaTType"), Encoder._timestamp),
@@ -421,6 +428,7 @@ _DECODERS: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
     "list": Decoder._items,
     "tuple": lambda self, tree: tuple(self._items(tree)),
     "dict": Decoder._dict,
+    "range": Decoder._range,
     "array": Decoder._array,
     "objects": Decoder._objects,
     "date": Decoder._date,

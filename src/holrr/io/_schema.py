@@ -373,6 +373,7 @@ _FITTED: dict[str, Kind] = {
     ),
     "_warm": dict_of(ANYTHING),
     "scaling_": DICT,
+    "delays_": PLACES,
 }
 _HAT: dict[str, Kind] = {
     "form": one_of("map", "cholesky", "gram"),
@@ -401,6 +402,8 @@ def check_estimator(value: Any) -> None:
     _check(name, state, _FITTED)
     if "scaling_" in state:
         _check_scaling(name, state)
+    if "delays_" in state:
+        _check_delays(name, state)
     if "tucker_" in state:
         _check_fitted(name, state)
     validate = getattr(value, "_validate_params", None)
@@ -418,8 +421,18 @@ def _check_scaling(name: str, state: dict[str, Any]) -> None:
         _require(fits, name, f"the scaling of {key!r:.40} must have dims, means and spreads")
         n += entry[1].size
     known = state.get("n_features_in_", n)
-    _require(known == n, name, f"the scaling has {n} features, where there are {known}")
+    fits = known == n or (n == 0 and bool(state.get("by_group")))
+    _require(fits, name, f"the scaling has {n} features, where there are {known}")
     _check_names(name, state, known, ())
+
+
+def _check_delays(name: str, state: dict[str, Any]) -> None:
+    """Delays and names of a `Delayer`."""
+    delays = state["delays_"]
+    fits = delays.size > 0 and np.unique(delays).size == delays.size
+    _require(fits, name, "delays_ must differ from each other, and there must be one at least")
+    _require("n_features_in_" in state, name, "there are delays and no number of features")
+    _check_names(name, state, state["n_features_in_"], ())
 
 
 def _check_fitted(name: str, state: dict[str, Any]) -> None:

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..core.tensor import release_pages
-from ..data.arrays import is_on_disk, locate_rows, nan_for_masked
+from ..data.arrays import as_slice, is_on_disk, locate_rows, nan_for_masked
 from ..data.inputs import some_columns
 
-__all__ = ["Box", "Flattened", "Folded", "MappedRows", "RowReader", "blocks_of_rows", "boxes"]
-__all__ += ["in_order"]
+__all__ = ["Box", "Flattened", "Folded", "GatheredRows", "MappedRows", "RowReader"]
+__all__ += ["blocks_of_rows", "boxes", "in_order"]
 
 _MAPPED = 2**24  # bytes of rows that are mapped together
 
@@ -80,6 +80,51 @@ class MappedRows:
             release_pages(self._A)
         with locate_rows(rows):
             return self._function(block)[(slice(None), *box)]
+
+
+class GatheredRows:
+    """An array on disk of which several rows, near each other, are read for each row.
+
+    Parameters
+    ----------
+    A : array of shape (n, ...)
+        On disk.
+    rows : array of int, of shape (n, k)
+        Which rows of `A` are read for each row; n stands for a row of `fill`.
+    fill : float
+    """
+
+    is_on_disk = True
+
+    def __init__(self, A: Any, rows: np.ndarray, fill: float) -> None:
+        self._A, self._rows, self._fill = A, rows, fill
+        self.shape = (*rows.shape, *A.shape[1:])
+        self.ndim, self.dtype = len(self.shape), A.dtype
+        if self.dtype.kind != "f":
+            self.dtype = np.dtype(np.float64)
+        chunks = getattr(A, "chunks", None)
+        self.chunks = None if chunks is None else (chunks[0], *self.shape[1:])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        rows, *box = key if isinstance(key, tuple) else (key,)
+        wanted = self._rows[rows]
+        exist = wanted < self._A.shape[0]
+        found = np.full((*wanted.shape, *self.shape[2:]), self._fill, dtype=self.dtype)
+        if exist.any():
+            read = np.unique(wanted[exist])
+            if isinstance(rows, slice):  # what lies between them is read, too: in one piece
+                read = np.arange(read[0], read[-1] + 1)
+            block = np.asarray(nan_for_masked(self._A[as_slice(read)]))
+            found[exist] = block[np.searchsorted(read, wanted[exist])]
+            if isinstance(self._A, np.memmap):
+                release_pages(self._A)
+        return found[(slice(None), *box)]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self[:], dtype=dtype)
 
 
 class Flattened:

@@ -1,0 +1,417 @@
+"""Inputs of earlier and later samples, within the runs of an experiment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from ..core.namespace import Array, asarray_like, namespace_of
+from .arrays import (
+    check_groups,
+    check_kind,
+    check_matrix,
+    check_not_empty,
+    comes_from,
+    is_dask,
+    is_on_disk,
+    nan_for_masked,
+)
+from .inputs import block_of, flatten, is_blocks, join_columns, select_columns
+from .labels import Grid, Labels, check_rows, free
+from .unlabel import dimension_of_inputs, has_dims, is_dataset, sample_dimension, unlabel_inputs
+from .validation import compare_inputs, names_of_inputs
+
+__all__ = ["Delayer"]
+
+
+class Delayer(TransformerMixin, BaseEstimator):
+    """The inputs of some samples before, or after, as inputs of each sample.
+
+    With ``delays=[1, 2]`` the inputs of a sample are those of the sample before it, followed by
+    those of the sample two before. Samples are in the order of time. No delay crosses the border
+    between two runs (`groups`), and the first samples of a run, which have nothing before them, get
+    the value `fill`. So there are as many samples after as before: transformers of scikit-learn
+    cannot drop samples. Drop the filled samples from X and y before a fit where they would matter.
+
+    The kind of inputs stays the same, on disk and on its device. The delays are named, so that they
+    can be used as blocks:
+
+    ====================================  ==========================================================
+    X                                     delayed inputs
+    ====================================  ==========================================================
+    array of shape (n, d)                 array of shape (n, n_delays * d), all columns of the first
+                                          delay first
+    array of shape (n, m1, ..., mq)       array of shape (n, n_delays, m1, ..., mq)
+    DataFrame of pandas                   DataFrame with one more level of columns, ``"delay"``, the
+                                          first
+    DataFrame of polars                   DataFrame with columns ``"delay1__name"``
+    DataArray, Dataset                    the same with one more dimension, ``"delay"``, after that
+                                          of the samples, which is the first
+    dict                                  dict; an array of shape (n, m1, ..., mq) gets the shape
+                                          (n, n_delays, m1, ..., mq)
+    ====================================  ==========================================================
+
+    Parameters
+    ----------
+    delays : sequence of int
+        How many samples before: 0 stands for the sample itself, and negative numbers for samples
+        after it.
+    fill : float, default=0.0
+        Stands for inputs that do not exist, before the beginning or after the end of a run. Zero
+        is the mean of standardised inputs.
+    sample_dim : str, optional
+        Which dimension of xarray's objects the samples are along; by default the one that X and y
+        share, or the first.
+
+    Attributes
+    ----------
+    delays_ : array of int, of shape (n_delays,)
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, where they have some.
+    labels_ : Labels or None
+        Labels of inputs with modes or blocks, with which those of other inputs are compared.
+
+    Notes
+    -----
+    NaN stays NaN. Nothing is learned from the values of the inputs, so they can be delayed before
+    the data are split into folds; a pipeline would delay each training set on its own, with false
+    borders where the samples of another fold are missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.data import Delayer
+    >>> X = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
+    >>> Delayer([0, 1]).fit_transform(X, groups=["a", "a", "a", "b", "b"])
+    array([[1., 0.],
+           [2., 1.],
+           [3., 2.],
+           [4., 0.],
+           [5., 4.]])
+
+    >>> import pandas as pd
+    >>> delayer = Delayer([1, 2]).fit(pd.DataFrame({"rain": X[:, 0]}))
+    >>> delayer.transform(pd.DataFrame({"rain": X[:, 0]}))
+    delay    1    2
+          rain rain
+    0      0.0  0.0
+    1      1.0  0.0
+    2      2.0  1.0
+    3      3.0  2.0
+    4      4.0  3.0
+    >>> delayer.get_feature_names_out()
+    array(['delay1__rain', 'delay2__rain'], dtype=object)
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        "delays": ["array-like"],
+        "fill": [Real],
+        "sample_dim": [str, None],
+    }
+    # With metadata routing, groups that are passed to a pipeline reach `transform`.
+    __metadata_request__transform = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
+
+    delays_: np.ndarray
+    labels_: Labels | None = None
+
+    def __init__(self, delays, *, fill=0.0, sample_dim=None):
+        self.delays = delays
+        self.fill = fill
+        self.sample_dim = sample_dim
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Check the delays, and keep the names of the inputs.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), table, or object of xarray
+            Arrays may have modes, and may be the blocks of a dict.
+        y : outputs, optional
+            Which tell the samples of an object of xarray from its features.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        delays = _check_delays(self.delays)
+        dim = sample_dimension(self.sample_dim, X, y, None)
+        inputs = unlabel_inputs(X, dim, None)
+        _values(inputs.X)
+        names = names_of_inputs(inputs, dim)
+        for name in ("n_features_in_", "feature_names_in_", "labels_"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(delays_=delays, **names.attributes())
+        return self
+
+    def transform(self, X: Any, *, groups: Any = None) -> Any:
+        """The delayed inputs.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            With the features of the fit, in the same order; the dimensions of an object of xarray
+            may be in any order.
+        groups : array of shape (n_samples,), optional
+            The run of each sample. The samples of a run follow each other. By default all samples
+            are one run.
+
+        Returns
+        -------
+        as `X`
+            See the table above.
+        """
+        check_is_fitted(self)
+        inputs = compare_inputs(self, X)
+        matrix, labels = _values(inputs.X), self.labels_ or Labels()
+        dim = dimension_of_inputs(X, labels) if has_dims(X) else None
+        for block in X.values() if is_blocks(X) else [X]:
+            check_rows(block, sample_dim=dim, groups=groups)
+        shift = _Shift(self.delays_, _runs(groups, matrix.shape[0]), float(self.fill))
+        grids = {grid.name: grid for grid in inputs.grids}
+        if is_dataset(X):
+            name = _free_dimension(X)
+            return X.map(
+                lambda A: _delayed_xarray(A, shift, (dim, *grids[A.name].dims), name),
+                keep_attrs=True,
+            )
+        if comes_from(X, "xarray"):
+            return _delayed_xarray(X, shift, (dim, *grids[None].dims), _free_dimension(X))
+        if is_blocks(X):
+            return {name: _delayed_block(name, A, shift, dim, grids) for name, A in X.items()}
+        if hasattr(X, "columns"):
+            return _delayed_table(X, matrix, shift)
+        if inputs.grids:
+            return _delayed(X if is_on_disk(X) else _in_modes(matrix, inputs.grids[0]), shift)
+        return _delayed_matrix(matrix, shift, [math.prod(grid.shape) for grid in labels.inputs])
+
+    def fit_transform(self, X: Any, y: Any = None, *, groups: Any = None) -> Any:
+        """Fit to the inputs, and delay them.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+        groups : as in `transform`
+
+        Returns
+        -------
+        as `X`
+            See the table above.
+        """
+        return self.fit(X, y).transform(X, groups=groups)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the delayed inputs, with the delay before the name of the input.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Names of the inputs, if they have none yet; x0, x1, ... by default.
+
+        Returns
+        -------
+        array of shape (n_delays * n_features,)
+            In the order of the columns; of several blocks, block by block.
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        sizes = [math.prod(grid.shape) for grid in (self.labels_ or Labels()).inputs]
+        parts = np.split(names, np.cumsum(sizes)[:-1]) if sizes else [names]
+        found = [f"delay{k}__{name}" for part in parts for k in self.delays_ for name in part]
+        return np.array(found, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+# ---------------------------------------------------------------- checks
+
+
+def _check_delays(delays: Any) -> np.ndarray:
+    """Delays as an array of integers, all different."""
+    found = list(delays)
+    right = all(isinstance(k, Integral) and not isinstance(k, bool) for k in found)
+    if not right or not found or len(set(found)) < len(found):
+        raise ValueError(
+            f"delays must be whole numbers that differ from each other, at least one; got "
+            f"{delays!r}."
+        )
+    return np.array([int(k) for k in found], dtype=np.int64)
+
+
+def _values(X: Any) -> Any:
+    """Inputs as a matrix of floating-point numbers, whose entries are not looked at.
+
+    Of Dask they are not computed, and those on disk are not read.
+    """
+    if is_dask(X):
+        from ..streaming.dask import known_chunks
+
+        if hasattr(X, "columns"):
+            raise TypeError(
+                "X is a Dask table, whose samples are not counted; pass "
+                "X.to_dask_array(lengths=True)."
+            )
+        X = known_chunks(X, "X")
+        return X if X.dtype.kind == "f" else X.astype(np.float64)
+    if is_on_disk(X) and len(X.shape) == 2:
+        check_kind(X, "X")
+        check_not_empty(X, "X")
+        return X
+    return check_matrix(nan_for_masked(X))
+
+
+def _runs(groups: Any, n_samples: int) -> list[slice]:
+    """The samples of each run, which follow each other."""
+    if groups is None:
+        return [slice(0, n_samples)]
+    labels = check_groups(groups, n_samples)
+    starts = [0, *(np.flatnonzero(labels[1:] != labels[:-1]) + 1).tolist()]
+    seen: dict[Any, int] = {}
+    for start in starts:
+        label = labels[start]
+        if label in seen:
+            shown = label.item() if isinstance(label, np.generic) else label
+            raise ValueError(
+                f"groups must have the samples of a run one after the other; run {shown!r} has "
+                f"samples from {seen[label]} on, and again from {start} on, with others between "
+                f"them. Sort the samples by run, or give each stretch of samples its own label."
+            )
+        seen[label] = start
+    return [slice(start, stop) for start, stop in pairwise([*starts, n_samples])]
+
+
+# ---------------------------------------------------------------- arrays
+
+
+@dataclass(frozen=True, eq=False)
+class _Shift:
+    """Delays of the samples of some runs, and the value for what does not exist."""
+
+    delays: np.ndarray
+    runs: list[slice]
+    fill: float
+
+    @property
+    def rows(self) -> np.ndarray:
+        """For each sample and delay the sample that is meant, (n, n_delays); n for none."""
+        n = self.runs[-1].stop
+        sizes = [run.stop - run.start for run in self.runs]
+        first = np.repeat([run.start for run in self.runs], sizes)[:, None]
+        last = np.repeat([run.stop - 1 for run in self.runs], sizes)[:, None]
+        rows = np.arange(n)[:, None] - self.delays
+        return np.where((rows >= first) & (rows <= last), rows, n)
+
+
+def _delayed(A: Array, shift: _Shift) -> Array:
+    """An array (n, m1, ..., mq) of any library as one of shape (n, n_delays, m1, ..., mq)."""
+    if is_dask(A):
+        return _delayed_lazily(A, shift)
+    rows = shift.rows
+    if is_on_disk(A):
+        from ..streaming.reading import GatheredRows
+
+        return GatheredRows(A, rows, shift.fill)
+    xp = namespace_of(A)
+    padded = xp.concat([A, xp.full_like(A[:1, ...], shift.fill)], axis=0)
+    found = xp.take(padded, asarray_like(rows.reshape(-1), A), axis=0)
+    return xp.reshape(found, (*rows.shape, *A.shape[1:]))
+
+
+def _delayed_lazily(A: Any, shift: _Shift) -> Any:
+    """The same for a Dask array, in the same chunks of samples."""
+    import dask.array as da
+
+    found = []
+    for delay in shift.delays.tolist():
+        parts = []
+        for run in shift.runs:
+            n = min(abs(delay), run.stop - run.start)
+            empty = da.full_like(A[:1], shift.fill, shape=(n, *A.shape[1:]))
+            if delay >= 0:
+                parts += [empty, A[run.start : run.stop - n]]
+            else:
+                parts += [A[run.start + n : run.stop], empty]
+        whole = da.concatenate([part for part in parts if part.shape[0]])
+        found.append(whole.rechunk(A.chunks))
+    return da.stack(found, axis=1)
+
+
+def _in_modes(matrix: Array, grid: Grid) -> Array:
+    """The columns of a matrix with the modes of a grid."""
+    return namespace_of(matrix).reshape(matrix, (matrix.shape[0], *grid.shape))
+
+
+def _delayed_matrix(matrix: Array, shift: _Shift, sizes: list[int]) -> Array:
+    """A matrix as one with more columns, delay by delay within blocks of these sizes, if any."""
+    if len(sizes) < 2:
+        return flatten(_delayed(matrix, shift))[0]
+    ends = np.cumsum(sizes)
+    columns = np.split(np.arange(ends[-1]), ends[:-1])
+    blocks = [_delayed(select_columns(matrix, some), shift) for some in columns]
+    return join_columns([flatten(block)[0] for block in blocks])
+
+
+# ---------------------------------------------------------------- labelled inputs
+
+
+def _delayed_block(
+    name: Any, A: Any, shift: _Shift, dim: str | None, grids: Mapping[Any, Grid]
+) -> Any:
+    """An entry of a dict."""
+    if comes_from(A, "xarray"):
+        return _delayed_xarray(A, shift, (dim, *grids[name].dims), _free_dimension(A))
+    columns, grid = block_of(name, A)
+    if hasattr(A, "columns") and not is_dask(A):
+        return _delayed_table(A, columns, shift)
+    return _delayed(A if is_on_disk(A) else _in_modes(columns, grid), shift)
+
+
+def _delayed_table(X: Any, matrix: Array, shift: _Shift) -> Any:
+    """A table, with the delay as first level of its columns, or before their names for polars."""
+    values = _delayed_matrix(matrix, shift, [])
+    delays, columns = shift.delays, X.columns
+    if comes_from(X, "polars"):
+        return type(X)(values, schema=[f"delay{k}__{name}" for k in delays for name in columns])
+    import pandas as pd
+
+    repeated = columns.append([columns] * (len(delays) - 1))
+    levels = [repeated.get_level_values(k) for k in range(columns.nlevels)]
+    names = [free("delay", columns.names), *columns.names]
+    index = pd.MultiIndex.from_arrays([np.repeat(delays, len(columns)), *levels], names=names)
+    return type(X)(values, index=X.index, columns=index)
+
+
+def _free_dimension(X: Any) -> str:
+    """A name for the dimension of the delays that nothing in an object of xarray has."""
+    return free("delay", [*X.dims, *X.coords, *getattr(X, "data_vars", ())])
+
+
+def _delayed_xarray(A: Any, shift: _Shift, dims: tuple[Any, ...], name: str) -> Any:
+    """A DataArray with the samples first, then the delays, then the features.
+
+    Parameters
+    ----------
+    A : DataArray
+    shift : _Shift
+    dims : tuple
+        The dimension of the samples, and those of the features in the order of the fit.
+    name : str
+        The dimension of the delays.
+    """
+    data = A.transpose(*dims).data
+    found = _delayed(data if data.dtype.kind == "f" else data.astype(np.float64), shift)
+    made = type(A)(found, dims=(dims[0], name, *dims[1:]), name=A.name, attrs=A.attrs)
+    return made.assign_coords(A.coords).assign_coords({name: shift.delays})
