@@ -307,9 +307,11 @@ PUBLIC = [
 # Another value for every parameter, or several where not all estimators take the first.
 ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "alpha": (0.03,),
+    "alpha_per_output": (True, False),
     "alphas": ([0.5, 5.0],),
     "beta": (0.5,),
     "betas": ([0.3],),
+    "blocks": ([[0, 1], [2, 3, 4]],),
     "center_kernel": (False,),
     "coef0": (0.5,),
     "criterion": ("gcv", "cv"),
@@ -334,6 +336,9 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "n_init": (2,),
     "n_jobs": (2,),
     "output_weight": ([[1.0, 2.0, 0.5], None],),
+    "own": (np.arange(60).reshape(5, 12) % 4 == 0,),
+    "own_alpha": (0.1,),  # without own inputs it has no effect
+    "own_alphas": ([0.1],),
     "penalties": ([3.0],),
     "penalty": (4.0,),
     "random_state": (3,),

@@ -332,10 +332,12 @@ def test_bad_weights_raise(row, case):
 
 ALWAYS_BAD = {
     "sample_dim": (0, ["time"]),
-    "alpha": (-1.0, NAN, INF, -INF, "much", None, (1.0, 2.0), 1j),
+    "alpha": (-1.0, NAN, INF, -INF, "much", None, (1.0, 2.0), 1j, {"a": 1.0}),
+    "alpha_per_output": ("yes", 1.5),
     "alphas": ([], [1.0, -1.0], [1.0, NAN], [INF], [2.0, 1.0, 2.0], [[1.0, 2.0]], "much"),
     "beta": (-1.0, 0.0, NAN, INF, "much", None),
     "betas": ([], [0.0], [NAN], [-1.0, 1.0], "much"),
+    "blocks": ("lags", [[0, 1]], [[0, 9], [1, 2, 3, 4]], {}, ["a", "b"], 3, {"a": 0, "b": [0, 1]}),
     "center_kernel": ("yes",),
     "coef0": (INF, "much"),
     "criterion": ("dic", None),
@@ -364,6 +366,9 @@ ALWAYS_BAD = {
     "n_jobs": ("two", 1.5),
     "output_shape": ((0, 3), (-1,), (2.0, 3), "ab", [[2, 3]], 6, (5, 5)),
     "output_weight": ([1.0], [[-1.0, 1.0, 1.0], None], [None, [0.0] * 4], "much", 2.0),
+    "own": ("auto", "station", [(0, 0)], [(5, 0)], np.ones((2, 2), bool), 3, [], [1, 2]),
+    "own_alpha": (-1.0, NAN, "much", None),
+    "own_alphas": ([], [1.0, -1.0], [NAN], "much"),
     "penalties": ([], [-1.0, 1.0], [NAN], ["a"]),
     "penalty": (-1.0, NAN, INF, "much", None),
     "random_state": ("seed", -1),

@@ -103,7 +103,10 @@ class TensorRegressor(
         NaN.
         """
         check_is_fitted(self)
-        coef = self._dense_coef()
+        return self._arranged(self._dense_coef())
+
+    def _arranged(self, coef: Array) -> Any:
+        """Coefficients, (n_used, d1, ..., dp), as `coef_` has them."""
         if self.labels_ is None:
             return coef
         if self.labels_.flat:
@@ -113,6 +116,20 @@ class TensorRegressor(
         if len(blocks) == 1:
             return blocks[0]
         return {grid.name: A for grid, A in zip(self.labels_.inputs, blocks, strict=True)}
+
+    @property
+    def own_coef_(self) -> Array:
+        """Coefficients of own inputs, with the shape of `coef_`, which they are part of.
+
+        They are zero where an input is not an own input of an output. Available where own inputs
+        are used.
+        """
+        check_is_fitted(self)
+        if self._own is None:
+            raise AttributeError(f"This {type(self).__name__} uses no own inputs.")
+        core = self.tucker_.core
+        own = namespace_of(core).reshape(self._own.to_dense(core), tuple(self.tucker_.shape))
+        return self._arranged(own)
 
     def _all_columns(self, values: Array) -> Array:
         """Rows for all columns of the inputs, from those of the ones that are used; NaN else."""

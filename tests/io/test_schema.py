@@ -14,7 +14,8 @@ from sklearn.pipeline import make_pipeline
 
 import holrr
 from holrr import HOLRR, HOLRRCV, RLS, KernelHOLRRCV, KernelRLS, Moments, Tucker
-from holrr.core.input_map import InputMap, InputSpace
+from holrr.core.input_map import InputMap, InputSpace, Partial
+from holrr.core.own_inputs import OwnCoefficients, OwnGroups
 from holrr.data import Grid, Labels, Standardizer
 from holrr.io import load, save
 from holrr.io._container import VERSION
@@ -62,6 +63,19 @@ def input_map():
     return InputMap(space(), np.ones(4), ((np.eye(2), np.eye(3)[:, :2]), None))
 
 
+def partial():
+    return Partial(np.array([1]), np.ones((1, 4)))
+
+
+def own_groups():
+    return OwnGroups(np.array([[0, 1], [2, 3]]), np.array([[0], [2]]))
+
+
+def own():
+    values, maps = np.ones((2, 2, 1)), np.ones((2, 2, 2))
+    return OwnCoefficients((own_groups(),), (4, 3), (values,), (maps,), np.ones(3), np.ones(4))
+
+
 RECORDS = {
     "Tucker": tucker,
     "Moments": moments,
@@ -69,6 +83,9 @@ RECORDS = {
     "Labels": labels,
     "InputSpace": space,
     "InputMap": input_map,
+    "Partial": partial,
+    "OwnGroups": own_groups,
+    "OwnCoefficients": own,
 }
 
 
@@ -156,6 +173,15 @@ def test_moments_whose_parts_do_not_fit_are_refused(value, message):
         (input_map, {"scale": np.ones(3)}, "scale must have 4 entries"),
         (input_map, {"bases": (None,)}, "bases and blocks"),
         (input_map, {"bases": ((np.eye(3), np.eye(3)), None)}, r"the sizes \(2, 3\)"),
+        (partial, {"columns": np.array([4])}, "differ in their sizes"),
+        (partial, {"B": np.ones((2, 4))}, "differ in their sizes"),
+        (own_groups, {"outputs": np.array([[0]])}, "differ in their number"),
+        (own_groups, {"columns": np.array([[0, -1], [2, 3]])}, "differ in their number"),
+        (own, {"mean": np.ones(3)}, "mean must have 4 entries"),
+        (own, {"freedom": np.ones(4)}, "freedom must have 3 entries"),
+        (own, {"values": ()}, "groups, values and maps"),
+        (own, {"values": (np.ones((2, 1, 1)),)}, "do not fit"),
+        (own, {"shape": (4, 2), "freedom": np.ones(2)}, "do not fit"),
         (labels, {"cells": np.array([5])}, "cells of columns"),
         (labels, {"used": np.array([1, 1])}, "columns that are used"),
         (labels, {"kind": "pickle"}, "Labels.kind must be one of"),

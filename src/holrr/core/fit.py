@@ -99,7 +99,7 @@ class Fit:
         else:
             first = features.lift(xp.eye(core.shape[0], dtype=core.dtype, device=device_of(core)))
         coef = Tucker(core, (first, *others), coef.leading)
-        hat = None if self.hat is None else {**self.hat, "inputs": features}
+        hat = None if self.hat is None else {**self.hat, "inputs": replace(features, own=None)}
         if hat is not None and features.own is not None:
             hat["freedom"] = np.reshape(features.own.freedom, tuple(coef.shape[1:]))
             hat["is_shared"] = features.own.is_shared

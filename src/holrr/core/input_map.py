@@ -333,6 +333,12 @@ class InputDesign:
     own: OwnInputs | None = None
     free: np.ndarray | None = None
 
+    def in_units(self, x_unit: float) -> InputDesign:
+        """The design for inputs that are multiplied with `x_unit`."""
+        if self.own is None or x_unit == 1.0:
+            return self
+        return replace(self, own=replace(self.own, beta=self.own.beta * x_unit * x_unit))
+
     def from_moments(self, m: CentredMoments) -> InputMap:
         """The map for training data of which the moments are known."""
         own, partial = None, None

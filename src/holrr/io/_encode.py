@@ -22,8 +22,9 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.pipeline import Pipeline
 
-from ..core.input_map import InputMap, InputSpace
+from ..core.input_map import InputMap, InputSpace, Partial
 from ..core.namespace import is_array, to_numpy
+from ..core.own_inputs import OwnCoefficients, OwnGroups
 from ._schema import check_estimator, check_pipeline, check_record, check_splitter
 from ._upgrade import upgrade
 
@@ -32,7 +33,10 @@ __all__ = ["Decoder", "Encoder"]
 # Where the names of classes are looked up; a class that is not public in these cannot be saved.
 _PACKAGES = ("linear", "kernel", "penalized", "model_selection", "data")
 # Records inside of models that are not public.
-_INTERNAL: dict[str, Any] = {"InputMap": InputMap, "InputSpace": InputSpace}
+_INTERNAL: dict[str, Any] = {
+    record.__name__: record
+    for record in (InputMap, InputSpace, OwnCoefficients, OwnGroups, Partial)
+}
 _MODULES = ("holrr", *(f"holrr.{name}" for name in _PACKAGES))
 
 

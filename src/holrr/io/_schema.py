@@ -254,6 +254,31 @@ def _check_map(features: Any) -> None:
         _require(fits, "InputMap", f"bases do not have the sizes {shape} of their block")
 
 
+def _check_partial(partial: Any) -> None:
+    k = partial.columns.size
+    fits = k > 0 and partial.B.shape[0] == k and _are_places(partial.columns, partial.B.shape[1])
+    _require(fits, "Partial", "columns and B differ in their sizes")
+
+
+def _check_groups(groups: Any) -> None:
+    fits = groups.columns.shape[0] == groups.outputs.shape[0] and groups.columns.size > 0
+    fits = fits and groups.columns.min() >= 0 and groups.outputs.min() >= 0
+    _require(fits, "OwnGroups", "columns and outputs differ in their number")
+
+
+def _check_own(own: Any) -> None:
+    name = "OwnCoefficients"
+    n_columns, n_outputs = own.shape
+    _require(own.mean.size == n_columns, name, f"mean must have {n_columns} entries")
+    _require(own.freedom.size == n_outputs, name, f"freedom must have {n_outputs} entries")
+    fits = len(own.groups) == len(own.values) == len(own.maps)
+    _require(fits, name, "groups, values and maps differ in number")
+    for g, v, B in zip(own.groups, own.values, own.maps, strict=True):
+        fits = v.shape == (*g.columns.shape, g.outputs.shape[1]) and B.shape[:2] == g.columns.shape
+        fits = fits and g.columns.max() < n_columns and g.outputs.max() < n_outputs
+        _require(fits, name, "values do not fit their inputs and outputs")
+
+
 def _check_labels_of(owner: str, labels: Any, n_features: int, shape: tuple[int, ...]) -> None:
     """Labels of a fit to data with these numbers of features and outputs."""
     n = _n_columns(labels)[0]
@@ -316,6 +341,21 @@ _MAP = {
     "space": record("InputSpace"),
     "scale": optional(VECTOR),
     "bases": tuple_of(optional(tuple_of(MATRIX))),
+    "own": optional(record("OwnCoefficients")),
+    "partial": optional(record("Partial")),
+}
+_PLACES_2D = Kind("a matrix of whole numbers", lambda v: _is_array(v, "iu", 2))
+_STACK = Kind("an array of floating-point numbers with 3 axes", lambda v: _is_array(v, "f", 3))
+_PARTIAL = {"columns": PLACES, "B": MATRIX}
+_GROUPS = {"columns": _PLACES_2D, "outputs": _PLACES_2D}
+_OWN = {
+    "groups": tuple_of(record("OwnGroups")),
+    "shape": Kind("two sizes", lambda v: SHAPE.holds(v) and len(v) == 2),
+    "values": tuple_of(_STACK),
+    "maps": tuple_of(_STACK),
+    "freedom": VECTOR,
+    "mean": VECTOR,
+    "is_shared": BOOL,
 }
 # Name of a record -> kinds of its fields, and what must hold between them.
 _RECORDS: dict[str, tuple[dict[str, Kind], Callable[[Any], None]]] = {
@@ -325,6 +365,9 @@ _RECORDS: dict[str, tuple[dict[str, Kind], Callable[[Any], None]]] = {
     "Labels": (_LABELS, _check_labels),
     "InputSpace": (_SPACE, _check_space),
     "InputMap": (_MAP, _check_map),
+    "Partial": (_PARTIAL, _check_partial),
+    "OwnGroups": (_GROUPS, _check_groups),
+    "OwnCoefficients": (_OWN, _check_own),
 }
 
 
@@ -335,7 +378,8 @@ _RANK = either(COUNT, tuple_of(COUNT))
 _FITTED: dict[str, Kind] = {
     "solver_": TEXT,
     **dict.fromkeys(("objective_", "lower_bound_", "energy_", "best_score_"), REAL),
-    **dict.fromkeys(("alpha_", "beta_", "penalty_", "penalty_max_"), REAL),
+    "alpha_": either(REAL, TENSOR),
+    **dict.fromkeys(("beta_", "penalty_", "penalty_max_"), REAL),
     **dict.fromkeys(("stack_mse_", "stack_gap_"), REAL),
     **dict.fromkeys(("n_iter_", "n_dropped_"), COUNT),
     **dict.fromkeys(("alphas_", "betas_", "penalties_", "stack_weights_"), VECTOR),
@@ -344,6 +388,8 @@ _FITTED: dict[str, Kind] = {
     "gamma_": optional(REAL),
     "input_rank_": either(tuple_of(COUNT), dict_of(optional(tuple_of(COUNT)))),
     "input_factors_": either(list_of(MATRIX), dict_of(list_of(MATRIX))),
+    "blocks_": dict_of(PLACES),
+    "block_alphas_": dict_of(REAL),
     "rank_": _RANK,
     "ranks_": list_of(_RANK),
     "stack_ranks_": list_of(tuple_of(COUNT)),
@@ -359,6 +405,7 @@ _FITTED: dict[str, Kind] = {
     "_output_weight": optional(TENSOR),
     "X_fit_": optional(MATRIX),
     "landmarks_": MATRIX,
+    "_own": optional(record("OwnCoefficients")),
     "_hat": dict_of(ANYTHING),
     "_intervals": dict_of(ANYTHING),
     "_features": Kind(
@@ -378,7 +425,9 @@ _FITTED: dict[str, Kind] = {
 _HAT: dict[str, Kind] = {
     "form": one_of("map", "cholesky", "gram"),
     **dict.fromkeys(("alpha", "weight", "unit", "share"), REAL),
-    "trace": optional(REAL),
+    "trace": optional(either(REAL, TENSOR)),
+    "freedom": TENSOR,
+    "is_shared": BOOL,
     "mean": VECTOR,
     "factor": MATRIX,
     "root": optional(VECTOR),

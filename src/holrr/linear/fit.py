@@ -217,7 +217,8 @@ def _fit_features(
     check_own_inputs(options)
     scaled = data.scaled()
     Y = scaled.Y if weights is None else weighted(scaled, weights).Y
-    features = options.inputs.from_samples(scaled.X, Y, scaled.w, options.fit_intercept)
+    design = options.inputs.in_units(1 / scaled.x_unit)
+    features = design.from_samples(scaled.X, Y, scaled.w, options.fit_intercept)
     inner = _within_features(
         replace(options, inputs=None), data.n_features, features.n_features, data.output_shape
     )

@@ -91,6 +91,11 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
     scale = _scale(getattr(estimator, "input_weight", None), grids, space)
     given, alpha = estimator.blocks, getattr(estimator, "alpha", 1.0)
     if isinstance(alpha, Mapping) and given is None:
+        if len((labels or Labels()).inputs) < 2:
+            raise ValueError(
+                f"alpha={alpha!r} has a penalty for each block of inputs; name the blocks with the "
+                f"parameter blocks, or pass X as a dict of arrays or a Dataset."
+            )
         given = "auto"
     blocks, free = read_blocks(given, labels, names.features, n_used), None
     if isinstance(alpha, Mapping):

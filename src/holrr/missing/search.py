@@ -169,7 +169,7 @@ class ImputedSamples:
             residuals=self._residuals,
             default_alphas=lambda: default_alphas(*input_trace(scaled, self.fit_intercept)),
             refit=lambda candidate, options, mask: fit_data(
-                data, replace(options, inputs=design), mask=mask
+                data, replace(options, inputs=design and design.in_units(data.x_unit)), mask=mask
             )[0],
             n_training=n_training(splits, w),
             x_unit=data.x_unit,

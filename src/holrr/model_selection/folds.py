@@ -404,6 +404,8 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
             s = np.sqrt(np.maximum(eigenvalues(m.Sxx), 0.0))
             if data.keeps_digits(s, float(np.min(options.alpha)), m.n_features):
                 return fit_moments(total, options, mask)
+        if options.inputs is not None:
+            options = replace(options, inputs=options.inputs.in_units(samples.x_unit))
         return fit_data(samples, options, mask=mask)[0]
 
     return Folds(

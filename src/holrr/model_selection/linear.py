@@ -300,7 +300,8 @@ class LinearSearch(Search):
         error = None
         if v is not None and self.criterion == "cv":
             never = None if some is None else some.never
-            final = replace(self._fit_options(found.choice), inputs=chosen.design)
+            design = chosen.design and chosen.design.in_units(data.x_unit)
+            final = replace(self._fit_options(found.choice), inputs=design)
             error = unweighted_error(data, splits, final, found, v, never)
         if some is not None and some.known is not None:
             found = expand_found(found, some.known)

@@ -1,0 +1,143 @@
+"""Which columns belong to which block, from all that `blocks` can be."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from sklearn.compose import ColumnTransformer
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from holrr import RLS, RLSCV
+from holrr.data.blocks import InputBlocks, penalties_by_block, read_blocks
+
+rng = np.random.default_rng(0)
+N = 30
+Y = rng.normal(size=(N, 2, 3))
+
+
+def columns_of(model):
+    return {name: columns.tolist() for name, columns in model.blocks_.items()}
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        {"a": [0, 1], "b": [2, 3, 4]},
+        {"a": [-5, 1], "b": slice(2, None)},
+        {"a": [True, True, False, False, False], "b": np.array([2, 3, 4])},
+        ["a", "a", "b", "b", "b"],
+        np.array(["a", "a", "b", "b", "b"]),
+    ],
+)
+def test_blocks_of_a_matrix(blocks):
+    X = rng.normal(size=(N, 5))
+    assert columns_of(RLS(blocks=blocks).fit(X, Y)) == {"a": [0, 1], "b": [2, 3, 4]}
+
+
+def test_lists_of_columns_are_counted():
+    model = RLS(blocks=[[0, 1], [2, 3, 4]]).fit(rng.normal(size=(N, 5)), Y)
+    assert columns_of(model) == {"0": [0, 1], "1": [2, 3, 4]}
+
+
+def test_blocks_by_names_of_columns():
+    table = pd.DataFrame(rng.normal(size=(N, 4)), columns=["x", "y", "u", "v"])
+    model = RLS(blocks={"wind": ["u", "v"], "place": ["x", "y"]}).fit(table, Y)
+    assert columns_of(model) == {"place": [0, 1], "wind": [2, 3]}
+
+
+def test_prefixes_of_a_column_transformer_are_blocks():
+    table = pd.DataFrame({"t": rng.normal(size=N), "day": list("abc") * 10})
+    change = ColumnTransformer(
+        [("num", StandardScaler(), ["t"]), ("cat", OneHotEncoder(sparse_output=False), ["day"])]
+    )
+    X = change.set_output(transform="pandas").fit_transform(table)
+    for blocks in ("auto", "prefix"):
+        assert columns_of(RLS(blocks=blocks).fit(X, Y)) == {"num": [0], "cat": [1, 2, 3]}
+
+
+def test_a_level_of_the_columns():
+    columns = pd.MultiIndex.from_product([[1, 2], ["t", "p", "q"]], names=["lag", "variable"])
+    table = pd.DataFrame(rng.normal(size=(N, 6)), columns=columns)
+    assert columns_of(RLS(blocks="lag").fit(table, Y)) == {"1": [0, 1, 2], "2": [3, 4, 5]}
+    shuffled = table[[columns[k] for k in (3, 0, 5, 1, 2, 4)]]
+    assert columns_of(RLS(blocks="lag").fit(shuffled, Y)) == {"2": [0, 2, 5], "1": [1, 3, 4]}
+
+
+def test_entries_along_a_mode():
+    X = xr.DataArray(
+        rng.normal(size=(N, 2, 3)), dims=("time", "lag", "cell"), coords={"lag": [1, 2]}
+    )
+    assert columns_of(RLS(blocks="lag").fit(X, Y)) == {"1": [0, 1, 2], "2": [3, 4, 5]}
+    assert columns_of(RLS(blocks="cell").fit(X, Y)) == {"0": [0, 3], "1": [1, 4], "2": [2, 5]}
+
+
+def test_variables_of_a_dataset_and_entries_of_a_dict():
+    parts = {"sst": rng.normal(size=(N, 2, 2)), "nao": rng.normal(size=N)}
+    wanted = {"sst": [0, 1, 2, 3], "nao": [4]}
+    assert columns_of(RLS(blocks="auto").fit(parts, Y)) == wanted
+    data = xr.Dataset(
+        {"sst": (("time", "lat", "lon"), parts["sst"]), "nao": ("time", parts["nao"])}
+    )
+    assert columns_of(RLS(blocks="auto").fit(data, Y)) == wanted
+    assert columns_of(RLS(blocks={"all": ["nao", "sst"]}).fit(data, Y)) == {"all": [0, 1, 2, 3, 4]}
+    # A mode of one variable: the other one is a block of its own.
+    assert columns_of(RLS(blocks="lat").fit(data, Y)) == {"0": [0, 1], "1": [2, 3], "nao": [4]}
+
+
+def test_penalties_alone_name_the_entries_of_a_dict():
+    parts = {"sst": rng.normal(size=(N, 2, 2)), "nao": rng.normal(size=N)}
+    model = RLS(alpha={"sst": 2.0, "nao": 0.5}).fit(parts, Y)
+    assert model.block_alphas_ == {"sst": 2.0, "nao": 0.5}
+
+
+def test_columns_without_any_value_are_left_out():
+    X = rng.normal(size=(N, 5))
+    X[:, 1] = np.nan
+    model = RLS(blocks=list("aabbb"), missing_features="drop").fit(X, Y)
+    assert columns_of(model) == {"a": [0], "b": [2, 3, 4]}
+    with pytest.raises(ValueError, match="all inputs of block 'c' are missing"):
+        RLS(blocks=list("acbbb"), missing_features="drop").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "message"),
+    [
+        ({"a": [0, 1], "b": [2, 3]}, r"in no block: \[4\]"),
+        ({"a": [0, 1], "b": [1, 2, 3, 4]}, "column 1 is in two blocks, 'a' and 'b'"),
+        ({"a": [0, 1, 2, 3, 4], "b": []}, "block 'b' is empty"),
+        ({"a": [0, 1], "b": [2, 3, 9]}, "block 'b' holds 9, which is no column"),
+        ({"a": [0, 1], "b": ["x"]}, "block 'b' holds 'x', which is no column"),
+        ({"a": [True, False]}, "mask of block 'a' has 2 entries, but X has 5"),
+        ({1: [0, 1], "1": [2, 3, 4]}, "two blocks of the same name"),
+        ({}, "blocks is empty"),
+        (["a", "b"], "label of the block of each of the 5 columns"),
+        ("lag", "'lag' is no mode of X"),
+        ("auto", "an X that comes in blocks"),
+        ("prefix", "X has no names"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [RLS, RLSCV])
+def test_blocks_that_cannot_be_are_named(estimator, blocks, message):
+    with pytest.raises(ValueError, match=message):
+        estimator(blocks=blocks).fit(rng.normal(size=(N, 5)), Y)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "message"),
+    [
+        ({"a": 1.0}, r"no penalty for the blocks \['b'\]"),
+        ({"a": 1.0, "b": 1.0, "c": 1.0}, "a penalty for 'c'"),
+        ({"a": 1.0, "b": -1.0}, "-1.0 for block 'b'"),
+        ({"a": 1.0, "b": np.nan}, "nan for block 'b'"),
+        ({"a": 1.0, "b": "much"}, "'much' for block 'b'"),
+        ({"a": np.inf, "b": np.inf}, "infinite for all blocks"),
+    ],
+)
+def test_penalties_that_cannot_be_are_named(alpha, message):
+    blocks = InputBlocks(("a", "b"), np.array([0, 1, 1]))
+    with pytest.raises(ValueError, match=message):
+        penalties_by_block(alpha, blocks)
+
+
+def test_no_blocks_are_none():
+    assert read_blocks(None, None, None, 4) is None
