@@ -232,8 +232,9 @@ class RLS(LinearRegressor):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Ridge penalty, at least 0. With 0, the solution of least norm.
+    alpha : float, dict, or array of shape (d1, ..., dp), default=1.0
+        Ridge penalty, at least 0. With 0, the solution of least norm. A dict has a penalty for
+        each block of inputs (see `blocks`), an array one for each output.
     fit_intercept : bool, default=True
         Whether an intercept is fitted (by centring the data; it is not penalised).
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
@@ -246,12 +247,16 @@ class RLS(LinearRegressor):
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
         As in `HOLRR`. The outputs of ridge regression are independent, so that only zeros have an
         effect on the fit; all weights have one on `score`.
-    input_rank, input_alpha, input_weight, missing_features, input_shape, output_shape, sample_dim
+    input_rank, input_alpha, input_weight, blocks, own, own_alpha
+        As in `HOLRR`.
+    missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
     ----------
     coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+    blocks_, block_alphas_, own_coef_
+        As in `HOLRR`.
     objective_ : float
         The minimum.
     lower_bound_ : float
@@ -328,8 +333,8 @@ class LRR(LinearRegressor):
     rank : int, float or None, default=None
         Largest rank, capped at the number of features; a float in (0, 1) is the share of the
         energy of Z to keep; None for full rank.
-    alpha : float, default=1.0
-        Ridge penalty, at least 0.
+    alpha : float or dict, default=1.0
+        Ridge penalty, at least 0; a dict has one for each block of inputs (see `blocks`).
     missing : {"raise", "ignore"}, default="raise"
         Whether NaN and masked entries of y are an error or are left out of the objective, by
         imputing them and refitting in turn. See docs/missing.md.
@@ -337,11 +342,15 @@ class LRR(LinearRegressor):
         See `RLS`.
     fit_intercept, output_weight
         As in `HOLRR`.
-    input_rank, input_alpha, input_weight, missing_features, input_shape, output_shape, sample_dim
+    input_rank, input_alpha, input_weight, blocks, own, own_alpha
+        As in `HOLRR`.
+    missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
     Attributes
     ----------
+    blocks_, block_alphas_, own_coef_
+        As in `HOLRR`.
     core_ : array of shape (R, d1, ..., dp)
         Outputs for each of the R latent inputs.
     factors_ : list of p + 1 arrays
@@ -436,8 +445,10 @@ class HOLRR(LinearRegressor):
         that hold that share of each mode's energy; or a tuple ``(R0, ..., Rp)`` of such entries,
         input mode first. None for full rank: ridge regression, the same model as `RLS`. `HOLRRCV`
         chooses the rank by cross-validation.
-    alpha : float, default=1.0
-        Ridge penalty, at least 0.
+    alpha : float or dict, default=1.0
+        Ridge penalty, at least 0. A dict has one for each block of inputs (see `blocks`); an
+        infinite penalty leaves a block out, and inputs with a penalty of 0 are neither shrunk nor
+        reduced in rank, as the intercept is.
     subspaces : {"fitted", "response"}, default="fitted"
         Where the output subspaces come from: the part of the outputs that the inputs explain, or,
         as in Algorithm 1 of the paper, the outputs themselves. The former ignores noise that no
@@ -476,6 +487,22 @@ class HOLRR(LinearRegressor):
         inputs by their square roots, which changes the penalty and the directions of `input_rank`.
         One vector, or None, for each mode, or an array; for several blocks, a dict of them. A
         DataArray weighs the modes that are its dimensions.
+    blocks : str, dict, list or None, default=None
+        Blocks of inputs that can have penalties of their own: a dict from names of blocks to their
+        columns (names, positions, a slice or a mask); a list of such columns; or the label of the
+        block of each column, of shape (n_features,). The name of a mode of X, or of a level of the
+        columns of a table, makes each of its entries a block. "prefix" groups columns by what
+        precedes ``__`` in their names, as ColumnTransformer writes it, and "auto" uses the
+        variables of a Dataset, the entries of a dict, or such prefixes. Every column belongs to one
+        block. Blocks alone do not change the fit. See docs/blocks.md.
+    own : str, list, array of bool, or None, default=None
+        Inputs that an output has of its own, besides the part that all outputs share: those that
+        agree with the output in a mode that X and y share, by its name or a list of names. "auto"
+        stands for all modes with the same names and coordinates. For arrays without names, pairs
+        of positions ``(axis of a sample of X, axis of a sample of y)``, or a boolean array of
+        inputs by outputs. See docs/own_inputs.md.
+    own_alpha : float, default=1.0
+        Ridge penalty of the coefficients of own inputs.
     missing_features : {"raise", "drop"}, default="raise"
         Whether cells of X that are missing in every sample (land in a field of the sea) are an
         error, or are left out of the model. Coefficients of dropped cells are NaN, and their values
@@ -503,6 +530,13 @@ class HOLRR(LinearRegressor):
         `input_rank`.
     input_factors_ : list of q arrays of shape (m_k, r_k), or dict
         With `input_rank`: orthonormal bases of the kept directions of each mode of X.
+    blocks_ : dict
+        With `blocks`: from the name of each block to the positions of its columns.
+    block_alphas_ : dict
+        With `blocks`: the penalty of each block.
+    own_coef_ : array with the shape of `coef_`
+        With `own`: the coefficients of own inputs, zero for all others. They are part of `coef_`,
+        and not of `core_` and `factors_`.
     intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
     noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
         Standard deviation of the noise of each output: residual squares over the residual

@@ -582,6 +582,11 @@ class RLSCV(LinearSearch):
         criterion, it keeps all of X. See docs/inputs.md.
     input_alpha : float, default=1.0
         As in `HOLRR`; used where `input_rank` is given.
+    blocks : str, dict, list or None, default=None
+        Blocks of inputs, as in `HOLRR`, whose penalties are searched for, with equal penalties
+        among the candidates. See docs/blocks.md.
+    own, own_alphas
+        As in `HOLRRCV`.
     input_weight, missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
@@ -595,7 +600,7 @@ class RLSCV(LinearSearch):
         As in `HOLRRCV`; ``mean_mse`` and its like have the shape (n_alphas,).
     alphas_, best_score_, best_index_, null_mse_, ridge_mse_, noise_, n_dropped_
         As in `HOLRRCV`.
-    coef_, intercept_, tucker_, spectra_, n_parameters_
+    coef_, intercept_, tucker_, spectra_, n_parameters_, blocks_, block_alphas_, own_coef_
         Those of the final model.
     n_features_in_, feature_names_in_, labels_
         As in `HOLRR`.
@@ -707,6 +712,11 @@ class LRRCV(LinearSearch):
         criterion, it keeps all of X. See docs/inputs.md.
     input_alpha : float, default=1.0
         As in `HOLRR`; used where `input_rank` is given.
+    blocks : str, dict, list or None, default=None
+        Blocks of inputs, as in `HOLRR`, whose penalties are searched for, with equal penalties
+        among the candidates. See docs/blocks.md.
+    own, own_alphas
+        As in `HOLRRCV`.
     input_weight, missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
@@ -724,6 +734,8 @@ class LRRCV(LinearSearch):
         Of a stack, as in `HOLRRCV`.
     coef_, intercept_, tucker_, core_, factors_, spectra_, n_parameters_
         Those of the final model.
+    blocks_, block_alphas_, own_coef_
+        As in `HOLRRCV`.
     n_features_in_, feature_names_in_, labels_
         As in `HOLRR`.
 
@@ -881,6 +893,18 @@ class HOLRRCV(LinearSearch):
         criterion, it keeps all of X. See docs/inputs.md.
     input_alpha : float, default=1.0
         As in `HOLRR`; used where `input_rank` is given.
+    blocks : str, dict, list or None, default=None
+        Blocks of inputs, as in `HOLRR`, whose penalties are searched for: those with the least
+        held-out error of ridge regression, times each of `alphas`, are candidates beside equal
+        penalties. A block that does not help gets an infinite penalty, which leaves it out. See
+        docs/blocks.md.
+    own : str, list, array of bool, or None, default=None
+        As in `HOLRR`. With several shared modes, every combination of them is tried (the same
+        station, the same variable, both), and the model without own inputs is always a candidate.
+        See docs/own_inputs.md.
+    own_alphas : array of shape (n_penalties,) or None, default=None
+        Penalties of own inputs to try. None for eleven in half decades, from 1e-3 to 1e2 times the
+        mean square of the inputs.
     input_weight, missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
@@ -913,6 +937,11 @@ class HOLRRCV(LinearSearch):
         alike.
         With missing outputs, ``fitted_index`` and ``fitted_mse``: the candidates that were fitted
         to the observed entries of every fold, and their exact held-out errors.
+        With `blocks` or `own`, and complete outputs, the surfaces have a first axis of candidates.
+        ``block_ratios``, of shape (n_candidates, n_blocks), are their penalties of blocks over the
+        common one, and ``block_path_alphas`` and ``block_path_mse`` are the penalties that were
+        tried and their errors in ridge regression. ``own`` and ``own_alphas`` are the modes and the
+        penalties of own inputs.
     alphas_ : array of shape (n_alphas,)
         The penalties that were tried.
     stack_ranks_ : list of tuples
@@ -926,6 +955,13 @@ class HOLRRCV(LinearSearch):
         docs/intervals.md.
     coef_, intercept_, tucker_, core_, factors_, spectra_, n_parameters_
         Those of the final model.
+    blocks_ : dict
+        With `blocks`: from the name of each block to the positions of its columns.
+    block_alphas_ : dict
+        With `blocks`: the penalty of each block, infinite where it is left out. `alpha_` is the
+        common penalty that they are multiples of.
+    own_coef_ : array with the shape of `coef_`
+        Where own inputs were chosen: their coefficients, zero for all other inputs.
     n_dropped_ : int
         With ``missing="ignore"``: number of samples without any observed output.
     n_features_in_, feature_names_in_, labels_
