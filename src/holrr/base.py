@@ -214,9 +214,13 @@ class TensorRegressor(
 
     @property
     def n_parameters_(self) -> int:
-        """Number of free parameters of the coefficients, without the intercept."""
+        """Number of free parameters of the coefficients, without the intercept.
+
+        Those of own inputs are counted, too.
+        """
         check_is_fitted(self)
-        return self.tucker_.n_parameters
+        n_own = 0 if self._own is None else sum(v.size for v in self._own.values)
+        return self.tucker_.n_parameters + n_own
 
     @property
     def noise_(self) -> Any:

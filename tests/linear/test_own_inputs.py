@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from holrr import HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV, Moments
+from holrr.inference import standard_errors
 from holrr.io import load, save
 
 PLACES, VARIABLES, LAGS = 4, 3, 2
@@ -220,9 +221,11 @@ def test_own_inputs_have_the_penalty_of_their_block():
 
 @pytest.mark.parametrize("search", SEARCHES, ids=str)
 @pytest.mark.parametrize("n", [60, 20], ids=["tall", "wide"])
-def test_the_folds_choose_own_inputs_where_they_help(search, n):
+@pytest.mark.parametrize("blocks", [None, np.repeat([0, 1], 12)], ids=["plain", "blocks"])
+def test_the_folds_choose_own_inputs_where_they_help(search, n, blocks):
     X, Y = problem(n, noise=0.5)
-    model = clone(search).set_params(own=BOTH, input_rank=None, selection="min", cv=4).fit(X, Y)
+    model = clone(search).set_params(own=BOTH, input_rank=None, selection="min", cv=4)
+    model.set_params(blocks=blocks).fit(X, Y)
     best, results = model.best_estimator_, model.cv_results_
     assert best.own == BOTH
     assert results["own"][0] == ()
@@ -327,6 +330,23 @@ def test_missing_outputs_blocks_intervals_and_files(search, tmp_path):
     Y[np.random.default_rng(1).random(Y.shape) < 0.1] = np.nan
     some = clone(search).set_params(**how, missing="ignore").fit(X, Y)
     assert np.corrcoef(some.predict(X).ravel(), model.predict(X).ravel())[0, 1] > 0.95
+
+
+@pytest.mark.parametrize(
+    "model",
+    [HOLRR((2, 2, 2), 3.0, own="auto"), HOLRRCV(own="auto", cv=3, blocks="lag")],
+    ids=["single", "search"],
+)
+def test_standard_errors_and_names_include_own_inputs(model):
+    dx, dy = labelled(*problem(40))
+    model = model.set_params(input_rank=None).fit(dx, dy)
+    found = standard_errors(
+        model, dx, dy, groups=np.arange(40) // 5, stability=isinstance(model, HOLRRCV)
+    )
+    np.testing.assert_allclose(found.coef.value.reshape(model.coef_.shape), model.coef_, atol=1e-8)
+    assert (found.coef.std_error > 0).all()
+    np.testing.assert_allclose(model.to_xarray()["coef"].to_numpy(), model.coef_)
+    assert model.n_parameters_ == model.tucker_.n_parameters + np.count_nonzero(model.own_coef_)
 
 
 # ---------------------------------------------------------------- noise and errors

@@ -16,7 +16,8 @@ from ..core.moments import merge_others
 from ..core.namespace import Array, namespace_of, to_numpy
 from ..core.spectral import squares_keep_digits
 from ..data.arrays import check_groups, ignores_missing
-from ..data.inputs import whole_axes
+from ..data.inputs import input_space, whole_axes
+from ..data.own import read_own
 from ..data.unlabel import unlabel_output_weight
 from ..data.validation import Names, Samples
 from ..kernel.estimators import KernelRegressor
@@ -59,13 +60,18 @@ def group_data(
             check_finite(data.Y, "y")  # the place of a bad entry in all the data
             raise
         total = parts[0].merge(*parts[1:]).centred(model.fit_intercept)
-        if squares_keep_digits(total, float(model.alpha)):
+        if squares_keep_digits(total, _least_penalty(model.alpha)):
             found.parts = parts
     if found.parts is not None and found.features is None:
         found.parts = [
             replace(part, feature_names=names.features, labels=names.labels) for part in found.parts
         ]
     return found
+
+
+def _least_penalty(alpha: Any) -> float:
+    """The smallest of the penalties of all blocks or outputs, or the one that there is."""
+    return float(np.min(list(alpha.values()) if isinstance(alpha, dict) else alpha))
 
 
 def _labels(n_samples: int, weights: np.ndarray | None, n_groups: int, groups: Any) -> np.ndarray:
@@ -180,10 +186,26 @@ class Groups:
         if getattr(model, "output_weight", None) is not None:
             weight = unlabel_output_weight(model.output_weight, self.names.labels)
             search.set_params(output_weight=weight)
+        if getattr(model, "blocks_", None) is not None:  # names are lost on the way
+            search.set_params(blocks=model.blocks_)
+        if getattr(model, "own", None) is not None:
+            search.set_params(own=self._own_mask(model))
         for rows in self._others():
             some, of_some = self.some(rows), None if groups is None else groups[rows]
             X = self._with_modes(some.X)
             yield clone(search).fit(X, some.Y, some.w, groups=of_some)
+
+    def _own_mask(self, model: Any) -> np.ndarray:
+        """The own inputs that a search was asked for, as a boolean array of inputs by outputs."""
+        labels, shape = self.names.labels, model._output_shape
+        assert isinstance(self.data, Samples)
+        (own,) = read_own(model.own, labels, self.data.n_features, shape, all_kinds=False)
+        cells = input_space(labels, self.data.n_features).cells
+        mask = np.zeros((model.n_features_in_, own.shape[1]), dtype=bool)
+        for g in own.groups:
+            for columns, outputs in zip(g.columns, g.outputs, strict=True):
+                mask[np.ix_(columns if cells is None else cells[columns], outputs)] = True
+        return mask
 
     def _with_modes(self, X: Array) -> Any:
         """Inputs with the modes and blocks that they came with."""

@@ -41,7 +41,7 @@ from ..linear.fit import (
     weigh_outputs,
     weighted,
 )
-from ..linear.inputs import InputPlan, input_plan, shown_ranks
+from ..linear.inputs import InputPlan, common_penalty, input_plan, shown_ranks
 from ..missing.fit import check_no_infinity, has_missing
 from ..missing.known import KnownOutputs, Prepared, known_outputs_of, prepare
 from ..missing.search import mean_over, search_missing, search_never
@@ -533,10 +533,10 @@ class LinearSearch(Search):
         if blocks is not None and chosen.ratios is not None:
             penalties = found.choice.alpha * chosen.ratios
             model.alpha = dict(zip(blocks.names, penalties.tolist(), strict=True))
-        own = None if design is None else design.own
-        model.own = None if own is None else list(own.modes) or self.own
+        own = own_parameters(chosen, x_unit)
+        model.own = None if own is None else list(own[0]) or self.own
         if own is not None:
-            model.own_alpha = own.beta * x_unit * x_unit
+            model.own_alpha = own[1]
         model._assign_fit(fit, names, plan, n_dropped)
         attributes = search_attributes(found, model, y_unit, weights)
         attributes |= input_attributes(fit, names)
@@ -1095,6 +1095,18 @@ class InputCandidate:
     ratios: np.ndarray | None = None
 
 
+def own_parameters(
+    candidate: InputCandidate, x_unit: float
+) -> tuple[tuple[Any, ...], float] | None:
+    """The modes of own inputs and their penalty, as an estimator takes them; None without any."""
+    own = None if candidate.design is None else candidate.design.own
+    if own is None:
+        return None
+    # An estimator has penalties of blocks in units of their geometric mean.
+    unit = 1.0 if candidate.ratios is None else common_penalty(candidate.ratios)
+    return own.modes, own.beta * unit * x_unit * x_unit
+
+
 def search_designs(
     data: FoldData,
     plan: InputPlan,
@@ -1136,9 +1148,9 @@ def search_designs(
         results["block_path_alphas"] = penalties.path * unit * unit
         results["block_path_mse"] = penalties.path_errors
     if plan.own:
-        own = [None if design is None else design.own for design in designs]
-        results["own"] = [() if one is None else one.modes for one in own]
-        results["own_alphas"] = [math.nan if one is None else one.beta * unit**2 for one in own]
+        own = [own_parameters(c, unit) for c in candidates]
+        results["own"] = [() if one is None else one[0] for one in own]
+        results["own_alphas"] = [math.nan if one is None else one[1] for one in own]
     return found, candidates[found.choice.candidate]
 
 
