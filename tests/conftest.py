@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from registry import ROWS
 
@@ -130,3 +131,16 @@ def other_xp(request, monkeypatch) -> Library:
 def device_xp(request, monkeypatch) -> Library:
     """Each array library whose arrays are treated as those of an accelerator."""
     return _library(request.param, monkeypatch)
+
+
+@pytest.fixture
+def three_threads():
+    """Three threads for every BLAS that has threads, whatever the machine and its settings are."""
+    with threadpool_limits(3, "blas"):
+        libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+        for library in libraries:
+            if hasattr(library, "clear_controlling_thread"):  # so that other threads can set it
+                library.clear_controlling_thread(force=True)
+        threaded = [lib for lib in libraries if lib.info().get("threading_layer") != "disabled"]
+        assert {lib.get_num_threads() for lib in threaded} == {3}
+        yield

@@ -151,6 +151,7 @@ def test_threads_masked_arrays_files_and_units_do_not_change_a_search(search, tm
     assert_allclose(small.predict(X) * 2.0**400, found.predict(X), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.usefixtures("three_threads")
 def test_a_small_search_uses_one_blas_thread(monkeypatch):
     """More threads wait for each other where other processes use the cores."""
     X, Y = incomplete()
