@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from registry import ROWS
 
@@ -148,3 +149,16 @@ def host_copies(monkeypatch) -> list[tuple[int, ...]]:
         if name.startswith("holrr") and getattr(module, "to_numpy", None) is to_numpy:
             monkeypatch.setattr(module, "to_numpy", recorded)
     return shapes
+
+
+@pytest.fixture
+def three_threads():
+    """Three threads for every BLAS that has threads, whatever the machine and its settings are."""
+    with threadpool_limits(3, "blas"):
+        libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+        for library in libraries:
+            if hasattr(library, "clear_controlling_thread"):  # so that other threads can set it
+                library.clear_controlling_thread(force=True)
+        threaded = [lib for lib in libraries if lib.info().get("threading_layer") != "disabled"]
+        assert {lib.get_num_threads() for lib in threaded} == {3}
+        yield

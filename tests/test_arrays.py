@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,16 @@ from registry import certificate, same_certificate
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:n_components")
 
 
+FITTED: dict[tuple[str, str], Any] = {}
+
+
+def fitted_in_numpy(row, name, X, Y):
+    """The fit in NumPy, which is the same for all libraries; `name` is that of the problem."""
+    if (row.id, name) not in FITTED:
+        FITTED[row.id, name] = row.make().fit(X, Y)
+    return FITTED[row.id, name]
+
+
 def same_noise(row, xp, model, expected):
     """Assert that the noise, where it is estimated, is equal and on the device of the fit."""
     if hasattr(expected, "noise_"):
@@ -24,7 +35,7 @@ def same_noise(row, xp, model, expected):
 
 def test_other_array_libraries_give_the_same_fit(row, other_xp):
     X, Y, xp = *toy(shape=(3, 4, 2)), other_xp
-    expected = row.make().fit(X, Y)
+    expected = fitted_in_numpy(row, "order 3", X, Y)
     model = row.make().fit(xp.asarray(X), xp.asarray(Y))
     predicted = model.predict(xp.asarray(X))
     assert xp.owns(predicted)
@@ -127,7 +138,7 @@ def test_float32_stays_float32(row, xp):
         assert a.dtype == float32
     for a in [getattr(model, "core_", None), *getattr(model, "factors_", [])]:
         assert a is None or a.dtype == float32
-    expected = row.make().fit(X, Y).predict(X)
+    expected = fitted_in_numpy(row, "400 samples", X, Y).predict(X)
     assert_allclose(xp.to_numpy(predicted), expected, rtol=1e-3, atol=1e-4 * np.abs(Y).max())
 
 

@@ -320,7 +320,8 @@ def test_nested_folds_are_those_of_the_groups_on_both_levels(row, routing):
     """With metadata routing it needs nothing but the groups."""
     X, Y, _ = informative()
     groups = np.random.default_rng(0).permutation(len(X)) // 5
-    model, outer = row.make(cv=GroupKFold(3), output_shape=SHAPE), GroupKFold(2)
+    early = {"tol": 1e-3} if "tol" in row.params else {}  # scores are compared to the last bit
+    model, outer = row.make(cv=GroupKFold(3), output_shape=SHAPE, **early), GroupKFold(2)
     expected = []
     for train, test in outer.split(X, groups=groups):
         fold = clone(model).fit(X[train], Y[train], groups=groups[train])

@@ -66,13 +66,22 @@ def alternatives(row):
                     yield name, other
 
 
+FITTED: dict[str, bytes] = {}
+
+
 def fitted_with(row, **params):
-    """A fitted estimator with these parameters; None where they are not valid."""
-    X, Y = toy()
-    try:
-        return row.make(**params).fit(X, Y)
-    except (TypeError, ValueError):
-        return None
+    """A fitted estimator with these parameters, of its own; None where they are not valid.
+
+    Several tests need the same fits, which are deterministic: they are kept as pickles.
+    """
+    key = f"{row.id} {joblib.hash(params)}"
+    if key not in FITTED:
+        try:
+            model = row.make(**params).fit(*toy())
+        except (TypeError, ValueError):
+            model = None
+        FITTED[key] = pickle.dumps(model)
+    return pickle.loads(FITTED[key])
 
 
 OTHER = [
@@ -90,8 +99,8 @@ def test_refit_after_set_params_equals_a_fresh_fit(owner, name, other):
     fresh = fitted_with(owner, **{name: other})
     if fresh is None:
         pytest.skip("this value is not valid")
-    usual = owner.make().fit(X, Y)
-    changed = pickle.loads(pickle.dumps(usual)).set_params(**{name: other})
+    usual = fitted_with(owner)
+    changed = fitted_with(owner).set_params(**{name: other})
     assert_same_state(changed.fit(X, Y), fresh)
     back = fresh.set_params(**{name: owner.make().get_params()[name]})
     assert_same_state(back.fit(X, Y), usual)

@@ -89,15 +89,19 @@ def test_a_wrong_command_line_is_one_line_and_exit_code_2(capfd, words, told):
 
 
 @pytest.mark.filterwarnings("ignore:The best penalty")
-def test_fit_info_and_predict_agree_with_the_library(folder, tmp_path):
+def test_fit_info_and_predict_agree_with_the_library(folder, tmp_path, capsys):
+    from holrr.cli import main
+
     X, Y = np.load(folder / "X.npy"), np.load(folder / "Y.npy")
-    fitted = call("fit", folder / "X.npy", folder / "Y.npy", "-o", tmp_path / "m.holrr")
+    model, predicted = str(tmp_path / "m.holrr"), str(tmp_path / "P.npy")
+    fitted = call("fit", folder / "X.npy", folder / "Y.npy", "-o", model)
     assert fitted.returncode == 0, fitted.stderr
-    done = call("predict", tmp_path / "m.holrr", folder / "X.npy", "-o", tmp_path / "P.npy")
-    assert done.returncode == 0, done.stderr
+    assert main(["predict", model, str(folder / "X.npy"), "-o", predicted]) == 0
+    capsys.readouterr()
+    assert main(["info", model]) == 0
+    info = capsys.readouterr().out
     by_hand = holrr.HOLRRCV(cv=5).fit(X, Y)
     np.testing.assert_allclose(np.load(tmp_path / "P.npy"), by_hand.predict(X), atol=1e-10)
-    info = call("info", tmp_path / "m.holrr").stdout
     assert f"{np.sqrt(-by_hand.best_score_):.6g} (5-fold cross-validation)" in info
     for words in ("HOLRR", "3 x 4", " x ".join(map(str, by_hand.rank_)), "of 60", "certificate"):
         assert words in info
@@ -248,12 +252,15 @@ def test_a_full_disk_is_exit_code_4(folder, monkeypatch, capfd, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["m.holrr"]
 
 
-def test_debug_adds_the_traceback(folder):
+def test_debug_adds_the_traceback(folder, capfd):
+    from holrr.cli import main
+
     words = ("fit", folder / "X.npy", folder / "none.npy", "-o", folder / "m")
     plain = call(*words)
     assert plain.returncode == 3
     assert "none.npy does not exist" in complaint(plain)
-    assert "Traceback" in call(*words, "--debug").stderr
+    assert main([*map(str, words), "--debug"]) == 3
+    assert "Traceback" in capfd.readouterr().err
 
 
 # ---------------------------------------------------------------- demo

@@ -24,22 +24,13 @@ from holrr.model_selection import search
 from holrr.streaming import memory_budget
 from holrr.streaming.passes import RunningMoments
 
+pytestmark = pytest.mark.usefixtures("three_threads")
+
 
 def counts():
     """The threads of each BLAS that was built with threads."""
     blas = [lib for lib in threadpool_info() if lib["user_api"] == "blas"]
     return [lib["num_threads"] for lib in blas if lib.get("threading_layer") != "disabled"]
-
-
-@pytest.fixture(autouse=True)
-def three_threads():
-    """Three threads, whatever the machine and its settings are."""
-    with threadpool_limits(3, "blas"):
-        for library in ThreadpoolController().select(user_api="blas").lib_controllers:
-            if hasattr(library, "clear_controlling_thread"):  # so that other threads can set it
-                library.clear_controlling_thread(force=True)
-        assert set(counts()) == {3}
-        yield
 
 
 def test_limit_ends_with_its_context():

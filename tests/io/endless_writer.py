@@ -1,4 +1,4 @@
-"""A process that forks writers on demand, so that 200 of them cost one import of the library.
+"""A process that forks writers on demand, so that 100 of them cost one import of the library.
 
 For each line "KIND PATH FIRST" on stdin a child saves, from number FIRST on, one object after the
 other at PATH and never ends by itself. Its process id and then the number of every save that has

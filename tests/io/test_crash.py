@@ -15,7 +15,7 @@ from endless_writer import number_of
 
 from holrr.io import load
 
-TRIALS = 100  # of each kind
+TRIALS = 50  # of each kind
 
 
 @pytest.fixture(scope="module")

@@ -73,14 +73,19 @@ def test_intervals_of_single_fits_raise(row):
 
 
 @pytest.mark.rows("has_intervals")
-@pytest.mark.parametrize(
-    ("n", "cv"),  # few held-out scores and many
-    [(30, ShuffleSplit(3, test_size=0.3, random_state=0)), (90, 4)],
-    ids=["few", "many"],
-)
-def test_intervals_in_every_array_library(row, other_xp, n, cv, monkeypatch):
-    """With an output without noise, and samples that are held out several times or never."""
-    xp = other_xp
+def test_intervals_in_every_array_library(row, other_xp, monkeypatch):
+    assert_same_intervals(row, other_xp, 90, 4, monkeypatch)
+
+
+@pytest.mark.rows("has_intervals", "representative")
+def test_intervals_of_few_scores_in_every_array_library(row, other_xp, monkeypatch):
+    """Of samples that are held out several times or never."""
+    splits = ShuffleSplit(3, test_size=0.3, random_state=0)
+    assert_same_intervals(row, other_xp, 30, splits, monkeypatch)
+
+
+def assert_same_intervals(row, xp, n, cv, monkeypatch):
+    """Compare a fit with that of NumPy; one of the outputs has no noise."""
     X, Y = toy(n=n, shape=(4, 3))
     Y[:, 0, 0] = 2.0
     monkeypatch.setattr("holrr.model_selection.intervals._DEVICE_BLOCK", 8 * n * 5)

@@ -55,11 +55,12 @@ def test_files_keep_the_results(make_data, tmp_path):
         np.testing.assert_array_equal(again[name], value)
 
 
-@pytest.mark.parametrize("selection", ["stack", "min", "1se"])
 @pytest.mark.parametrize(
     "parameters",
     [
-        {},
+        {"selection": "stack"},
+        {"selection": "min"},
+        {"selection": "1se"},
         {"max_rank": (None, 3, 4)},
         {"ranks": [(1, 1, 1), (3, 3, 3), (15, 6, 7)]},
         {"alphas": [1.0, 0.1, 10.0, 0.01]},
@@ -67,7 +68,7 @@ def test_files_keep_the_results(make_data, tmp_path):
     ids=str,
 )
 @pytest.mark.parametrize("make", [HOLRRCV, KernelHOLRRCV])
-def test_shapes_do_not_depend_on_the_search(monkeypatch, make, parameters, selection):
+def test_shapes_do_not_depend_on_the_search(monkeypatch, make, parameters):
     """A pruned search has NaN for what it has not computed, in arrays of the full shape."""
     monkeypatch.setattr(pruning, "_MANY", 20)
     monkeypatch.setattr(pruning, "N_DIRECTIONS", 20)
@@ -76,7 +77,7 @@ def test_shapes_do_not_depend_on_the_search(monkeypatch, make, parameters, selec
     )
     kernels = {"gammas": [0.01, 0.03]} if make is KernelHOLRRCV else {}
     full, pruned = (
-        make(search=search, selection=selection, **kernels, **parameters).fit(X, Y).cv_results_
+        make(search=search, **kernels, **parameters).fit(X, Y).cv_results_
         for search in ("exhaustive", "pruned")
     )
     assert pruned.keys() - full.keys() == {"screened_mse"}

@@ -15,19 +15,19 @@ from paper.drawing.style import figure_bytes
 from paper.progress import silent
 from paper.report import Check, Section, build_report, save_section
 from paper.reproduce import EXPERIMENTS, configs_for, reproduce
+from workers import made_once
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def out(tmp_path_factory):
     """Three experiments that need no files."""
-    folder = tmp_path_factory.mktemp("report")
     configs = {
         "synthetic": tiny_synthetic(sizes=(15,), slow_methods=()),
         "images": tiny_images(n_trials=1),
         "runtime": tiny_runtime(),
     }
-    reproduce(configs, folder, progress=silent)
-    return folder
+    make = functools.partial(reproduce, configs, progress=silent)
+    return made_once(tmp_path_factory, "report", make)
 
 
 def test_every_experiment_leaves_its_table_and_figures(out):

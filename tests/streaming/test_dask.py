@@ -234,11 +234,12 @@ def test_chunks_are_read_once_for_all_folds(data):
     assert len(reads) == 6
 
 
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("threads", "three_threads")
 def test_tasks_use_one_blas_thread_each(data, monkeypatch):
     from threadpoolctl import threadpool_info
 
     seen = []
+    monkeypatch.setattr("dask.system.CPU_COUNT", 2)
     of_chunk = streams.moments_of_block
 
     def watched(*args, **options):
