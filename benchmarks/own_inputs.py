@@ -1,13 +1,13 @@
 """Own inputs on series of places and variables, beside published errors.
 
-    python benchmarks/own_inputs.py [--data FOLDER] [--sets CCDS USHCN Foursquare] [--write]
+    python benchmarks/own_inputs.py [--data FOLDER] [--sets NAME ...] [--quick] [--write]
 
 The next step of every series from the last steps of all: CCDS (125 places, 17 variables, 156
-months), USHCN (108 places, 3 variables, 1032 months) and Foursquare (56 places, 15 variables, 1200
-hours). The first 140, 929 and 1085 steps are for training. Penalties, ranks, kinds of own
-inputs and blocks are chosen by five folds of neighbouring training samples. The errors are those
-of all steps after that, without an intercept. Own inputs of an output are the past of the same
-place, of the same variable, or of both. Each lag is a block.
+months), USHCN (108 places, 3 variables, 1032 months) and Foursquare (56 users in the role of
+places, 15 variables, 1200 steps). The first 140, 929 and 1085 steps are for training. Penalties,
+ranks, kinds of own inputs and blocks are chosen by five folds of neighbouring training samples. The
+errors are those of all steps after that, without an intercept. Own inputs of an output are the past
+of the same place, of the same variable, or of both. Each lag is a block.
 
 The published errors are those of Bahadori, Yu and Liu (2014). Their label says NRMSE, and their
 code computes the RMSE. Their scripts let the first test steps overlap the training steps, and use
@@ -17,7 +17,8 @@ FOLDER holds climateP17.mat, climateP3.mat and norm_4sq_small.mat. They are in t
 of the repository Eng-RSMY/MultiSourceTemporal on GitHub, and are not part of this project. The
 default is $HOLRR_PUBLISHED_DIR, or ``shared/published`` beside the checkout.
 
-Prints a Markdown table for each data set. With --write the tables go into docs/benchmarks.md.
+Prints Markdown tables for each data set. With --write they go into docs/benchmarks.md. CCDS takes
+about two minutes, USHCN five and Foursquare fifteen.
 """
 
 from __future__ import annotations
