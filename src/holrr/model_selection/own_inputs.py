@@ -125,8 +125,10 @@ class _Decomposed:
             )
             part = pair
         basis, lam = to_numpy(found.basis), to_numpy(found.s) ** 2
-        mean = to_numpy(found.mean_x) / s if scale is not None else to_numpy(found.mean_x)
-        return cls(data, part[0], part[1], scale, basis, lam, np.nan_to_num(mean))
+        mean = to_numpy(found.mean_x)
+        if scale is not None:  # inputs that are left out have no part in the features
+            mean = np.divide(mean, scale, out=np.zeros_like(mean), where=scale != 0)
+        return cls(data, part[0], part[1], scale, basis, lam, mean)
 
     def errors(self, design: InputDesign, alphas: np.ndarray) -> np.ndarray:
         """Mean squared held-out errors of own inputs, alone and with ridge regression.
