@@ -357,6 +357,7 @@ _FITTED: dict[str, Kind] = {
     "tucker_": record("Tucker"),
     "moments_": record("Moments"),
     "_output_weight": optional(TENSOR),
+    "_input_mean": VECTOR,
     "X_fit_": optional(MATRIX),
     "landmarks_": MATRIX,
     "_hat": dict_of(ANYTHING),
