@@ -29,10 +29,10 @@ from ..core.threads import few_threads_for
 from ..data.arrays import ignores_missing, is_dask, take
 from ..data.blocks import INTERCEPT
 from ..data.relabel import by_block, labelled, relabel
-from ..data.scores import AVERAGES, part_errors_of
+from ..data.scores import AVERAGES, PartErrors, part_errors_of
 from ..data.validation import score_errors, validate_inputs
 
-__all__ = ["BlockParts", "block_parts_of", "predict_blocks", "score_blocks"]
+__all__ = ["BlockParts", "block_errors", "block_parts_of", "predict_blocks", "score_blocks"]
 
 
 def predict_blocks(self: Any, X: Any) -> Any:
@@ -146,15 +146,26 @@ def score_blocks(
     array([0.  , 0.58])
     """
     check_choice(average, AVERAGES, "average")
-    parts = block_parts_of(self, "score_blocks")
-    sums = score_errors(self, X, y, sample_weight, partial(part_errors_of, parts))
+    names, sums = block_errors(self, X, y, sample_weight)
     found = sums.split(average, output_weight=self._output_weight)
     return by_block(
-        {
-            name: labelled(self.labels_, part, "r2")
-            for name, part in zip(parts.names, found, strict=True)
-        }
+        {name: labelled(self.labels_, part, "r2") for name, part in zip(names, found, strict=True)}
     )
+
+
+def block_errors(
+    model: Any, X: Any, y: Any, sample_weight: Any = None
+) -> tuple[tuple[str, ...], PartErrors]:
+    """The names of the parts of R2, and the sums that they consist of.
+
+    Parameters
+    ----------
+    model : estimator
+    X, y, sample_weight
+        As in `score_blocks`.
+    """
+    parts = block_parts_of(model, "score_blocks")
+    return parts.names, score_errors(model, X, y, sample_weight, partial(part_errors_of, parts))
 
 
 # ---------------------------------------------------------------- parts
