@@ -380,6 +380,23 @@ def test_torch_tensors_stay_tensors(make, dtype):
     assert_allclose(sum(found.values()), model.score(as_tensor(new), as_tensor(y)), rtol=1e-5)
 
 
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_arrays_stay_on_their_device(make):
+    xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+    device = xp.Device("device1")
+    (X, Y), (new, y) = data(), held_out()
+    X, Y, there = (xp.asarray(A, device=device) for A in (X, Y, new))
+    model = make(blocks=BLOCKS, own=OWN).fit(X, Y)
+    parts = model.predict_blocks(there)
+    assert {part.device for part in parts.values()} == {device}
+    rest = model.predict(there)
+    for part in parts.values():
+        rest = rest - part
+    assert float(xp.max(xp.abs(rest))) < 1e-12
+    found = model.score_blocks(there, xp.asarray(y, device=device))
+    assert_allclose(sum(found.values()), model.score(there, xp.asarray(y, device=device)))
+
+
 def labelled_pair(xr, X, Y):
     time = np.datetime64("2001-01-01") + np.arange(len(X))
     x = xr.DataArray(
@@ -473,6 +490,9 @@ def test_files_keep_what_parts_need(make, options, tmp_path):
     for name, part in model.predict_blocks(new).items():
         assert_array_equal(found.predict_blocks(new)[name], part)
     assert found.score_blocks(new, y) == model.score_blocks(new, y)
+    model._input_mean = model._input_mean[1:]
+    with pytest.raises(ValueError, match="the mean of the inputs must have 12 entries"):
+        model.save(tmp_path / "model.holrr")
 
 
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)

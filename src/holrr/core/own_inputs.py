@@ -304,7 +304,9 @@ class OwnCoefficients:
             S = self.matrix if columns is None else self.matrix[columns]
             return (S.T.astype(X.dtype, copy=False) @ X.T).T
         S = self.to_dense(X)
-        return X @ (S if columns is None else S[asarray_like(columns, X), :])
+        if columns is not None:
+            S = namespace_of(X).take(S, asarray_like(columns, X), axis=0)
+        return X @ S
 
     def leave(self, X: Array, Y: Array) -> Array:
         """The outputs that S leaves, ``Y - X S``."""

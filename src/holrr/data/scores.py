@@ -243,10 +243,12 @@ class PartErrors:
         D = 2 * (Y / errors.unit) - predicted / errors.unit - errors.mean
         passed = np.isnan(D) if missing else None
         D = D if passed is None else np.where(passed, 0.0, D)
+        D *= v.reshape(-1, *(1,) * (D.ndim - 1))
         products, sums = np.zeros((2, len(parts), *Y.shape[1:]))
         for b, P in enumerate(parts):
-            P = P / errors.unit if passed is None else np.where(passed, 0.0, P / errors.unit)
-            products[b], sums[b] = np.tensordot(v, P * D, 1), np.tensordot(v, P, 1)
+            P = P if errors.unit == 1.0 else P / errors.unit
+            P = P if passed is None else np.where(passed, 0.0, P)
+            products[b], sums[b] = np.einsum("i...,i...->...", P, D), np.tensordot(v, P, 1)
         return cls(errors, constant, products, sums)
 
     def __add__(self, other: PartErrors) -> PartErrors:

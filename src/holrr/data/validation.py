@@ -296,7 +296,14 @@ def names_of_moments(estimator: Any, moments: Any) -> Names:
     return Names(n_features, moments.feature_names, labels)
 
 
-def score_errors(model: Any, X: Any, y: Any, sample_weight: Any = None, sums_of: Any = None) -> Any:
+def score_errors(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    sums_of: Any = None,
+    n_sums: int = 3,
+) -> Any:
     """The sums that scores of a fitted model consist of, from one pass over the data.
 
     Parameters
@@ -307,6 +314,8 @@ def score_errors(model: Any, X: Any, y: Any, sample_weight: Any = None, sums_of:
     sums_of : callable, optional
         From inputs, outputs and weights of checked samples to their sums, which can be added;
         `Errors` of the predictions by default.
+    n_sums : int
+        How many arrays of the shape of the outputs these sums are.
     """
     data = unlabel(model, X, y, sample_weight, known=model.labels_)
     check_features(model, data.X, data.inputs.naming)
@@ -319,7 +328,7 @@ def score_errors(model: Any, X: Any, y: Any, sample_weight: Any = None, sums_of:
     shape = model._output_shape
     if stream is not None:
         check_scored((stream.n_samples, *stream.output_shape), (stream.n_samples, *shape))
-        return stream.errors(sums_of or partial(errors_of, for_workers(model)))
+        return stream.errors(sums_of or partial(errors_of, for_workers(model)), n_sums)
     Y = check_outputs(data.y)
     check_scored(Y.shape, (checked.shape[0], *shape))
     w = weights_of(data.sample_weight, Y.shape[0])

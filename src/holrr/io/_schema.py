@@ -452,6 +452,9 @@ def _check_fitted(name: str, state: dict[str, Any]) -> None:
     if "spectra_" in state:
         fits = len(state["spectra_"]) in (0, 1 + len(shape))
         _require(fits, name, f"spectra_ must have {1 + len(shape)} entries")
+    if "_input_mean" in state:
+        fits = state["_input_mean"].shape == (n_inputs,)
+        _require(fits, name, f"the mean of the inputs must have {n_inputs} entries")
     if "stack_ranks_" in state:
         fits = len(state["stack_ranks_"]) == state.get("stack_weights_", np.empty(0)).size
         _require(fits, name, "stack_ranks_ and stack_weights_ differ in number")

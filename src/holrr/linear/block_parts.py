@@ -137,13 +137,16 @@ def score_blocks(
     >>> import numpy as np
     >>> from holrr import RLS
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(50, 3))
-    >>> Y = np.stack([X[:, 0], X[:, 0] + X[:, 2]], axis=1) + 5
-    >>> model = RLS(alpha=0.0, blocks={"lags": [0, 1], "calendar": [2]}).fit(X, Y)
-    >>> {name: round(part, 2) for name, part in model.score_blocks(X, Y).items()}
-    {'lags': 0.59, 'calendar': 0.41, 'intercept': 0.0}
-    >>> model.score_blocks(X, Y, average=None)["calendar"].round(2)
-    array([0.  , 0.58])
+    >>> X = rng.normal(size=(200, 3))
+    >>> Y = np.stack([X[:, 0], X[:, 0] + X[:, 2]], axis=1) + rng.normal(size=(200, 2))
+    >>> model = RLS(alpha=1.0, blocks={"lags": [0, 1], "calendar": [2]}).fit(X[:150], Y[:150])
+    >>> parts = model.score_blocks(X[150:], Y[150:])
+    >>> {name: round(part, 2) for name, part in parts.items()}
+    {'lags': 0.24, 'calendar': 0.24, 'intercept': -0.05}
+    >>> bool(np.isclose(sum(parts.values()), model.score(X[150:], Y[150:])))
+    True
+    >>> model.score_blocks(X[150:], Y[150:], average=None)["calendar"].round(2)
+    array([-0.01,  0.45])
     """
     check_choice(average, AVERAGES, "average")
     names, sums = block_errors(self, X, y, sample_weight)
@@ -165,7 +168,8 @@ def block_errors(
         As in `score_blocks`.
     """
     parts = block_parts_of(model, "score_blocks")
-    return parts.names, score_errors(model, X, y, sample_weight, partial(part_errors_of, parts))
+    sums_of, n_sums = partial(part_errors_of, parts), 3 + 2 * len(parts.columns)
+    return parts.names, score_errors(model, X, y, sample_weight, sums_of, n_sums)
 
 
 # ---------------------------------------------------------------- parts

@@ -19,7 +19,7 @@ __all__ = ["BlockScoresDisplay"]
 
 _MAX_PANELS, _MAX_COLUMNS = 16, 6
 _MAX_BARS = 40
-_NEGLIGIBLE = 0.05  # of the intercept, which is not drawn by output where it is smaller
+_NEGLIGIBLE = 0.1  # of the largest part: an intercept with smaller ones is not drawn by output
 # Told apart by readers who are blind to some colours; more blocks than these have shades.
 _COLORS = (style.MAIN, style.ACCENT, "#2a9d8f", "#8a4f9e", "#e0b13a", "#6fa8dc", "#a04030")
 _TOTAL = "all together"
@@ -145,8 +145,8 @@ class BlockScoresDisplay:
 
         For a third mode, the shortest, there is a column of maps for each of its entries, or for
         six of them. A map of R2 itself comes last. Of more than fifteen blocks those with the
-        largest parts are drawn, and the intercept is left out where its part is below 0.05 for
-        every output.
+        largest parts are drawn, and the intercept is left out where all of its parts are below a
+        tenth of the largest part.
 
         Parameters
         ----------
@@ -285,7 +285,7 @@ class BlockScoresDisplay:
         blocks = [
             b
             for b, name in enumerate(self.block_names)
-            if name != INTERCEPT or largest[b] >= _NEGLIGIBLE
+            if name != INTERCEPT or largest[b] >= _NEGLIGIBLE * largest.max()
         ] or [0]
         size = largest if self.pooled is None else np.abs(np.nan_to_num(self.pooled))
         return sorted(sorted(blocks, key=lambda b: -size[b])[:most])
