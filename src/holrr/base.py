@@ -34,7 +34,8 @@ from .io import save
 __all__ = ["TensorRegressor", "scalar_if_0d"]
 
 # Private fitted attributes; the names of the public ones end with an underscore.
-_PRIVATE = ("_hat", "_noise", "_intervals", "_features", "_warm", "_output_weight", "_own")
+_PRIVATE = ["_hat", "_noise", "_intervals", "_features", "_warm", "_output_weight", "_own"]
+_PRIVATE += ["_input_mean"]
 
 
 class TensorRegressor(

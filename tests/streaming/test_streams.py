@@ -7,6 +7,7 @@ import os
 import tracemalloc
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sklearn.model_selection import KFold
 
 from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, Moments, TraceNormRegression
 from holrr.core.moments import CentredMoments
+from holrr.data.scores import errors_of
 from holrr.metrics import r2
 from holrr.penalized import TraceNormRegressionCV
 from holrr.streaming import memory_budget
@@ -76,7 +78,7 @@ def test_scores_of_constant_outputs_equal_those_in_memory(way, weighted, met, tm
     assert r2(Y, P, sample_weight=w, average="uniform") == pytest.approx(each.mean(), rel=1e-12)
     with memory_budget(SMALL):
         assert model.score(*way(tmp_path, X, Y), w) == pytest.approx(expected, rel=1e-12)
-        found = open_stream(*way(tmp_path, X, Y), w).errors(model).r2("uniform")
+        found = open_stream(*way(tmp_path, X, Y), w).errors(partial(errors_of, model)).r2("uniform")
         assert found == pytest.approx(each.mean(), rel=1e-12)
 
 

@@ -1,15 +1,16 @@
-"""Checks of the size of numbers: entries that are not finite, and units that squares need."""
+"""Checks of arguments: entries that are not finite, units that squares need, and choices."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from .namespace import Array, namespace_of, to_numpy
 
-__all__ = ["BadEntryError", "check_finite", "unit_of"]
+__all__ = ["BadEntryError", "check_choice", "check_finite", "unit_of"]
 
 _ABOUT_OTHERS = "Drop these samples or impute the values first."
 _ABOUT_INPUTS = (
@@ -135,3 +136,15 @@ def _largest(A: Array) -> float:
     if not math.isnan(largest):
         return largest
     return _largest(xp.where(xp.isnan(A), xp.zeros_like(A), A))
+
+
+def check_choice(value: Any, choices: Sequence[str | None], name: str) -> None:
+    """Raise where a value, of any type, is none of the choices."""
+    if (value is None or isinstance(value, str)) and value in choices:
+        return
+    shown = f"an array of shape {np.shape(value)}" if hasattr(value, "shape") else f"{value!r:.60}"
+    hint = " Scores of each output, to be averaged with weights, are those of average=None."
+    raise ValueError(
+        f"{name} must be one of {', '.join(map(repr, choices))}; got {name}={shown}."
+        f"{hint if name == 'average' and np.ndim(value) else ''}"
+    )

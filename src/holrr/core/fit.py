@@ -61,6 +61,8 @@ class Fit:
         Weights of the outputs in the objective, where they have some.
     own : OwnCoefficients or None
         Coefficients of own inputs, besides those in Tucker form.
+    mean_x : array of shape (n_inputs,), or None
+        Centre of the inputs: their mean, or zero without an intercept.
     """
 
     tucker: Tucker
@@ -78,6 +80,7 @@ class Fit:
     inputs: InputMap | None = None
     output_weight: np.ndarray | None = None
     own: OwnCoefficients | None = None
+    mean_x: Array | None = None
 
     def predict(self, X: Array) -> Array:
         """Predictions for inputs, of shape (n, d1, ..., dp)."""
@@ -87,8 +90,15 @@ class Fit:
         xp = namespace_of(out)
         return out + xp.reshape(self.own.times(X), tuple(out.shape))
 
-    def lifted(self, features: InputMap) -> Fit:
-        """The fit to the inputs, from one to features of them in the same units."""
+    def lifted(self, features: InputMap, mean_x: Array | None = None) -> Fit:
+        """The fit to the inputs, from one to features of them in the same units.
+
+        Parameters
+        ----------
+        features : InputMap
+        mean_x : array of shape (n_inputs,), optional
+            Centre of the inputs in these units, where it is needed later.
+        """
         coef, xp = self.tucker, namespace_of(self.tucker.core)
         first, (_, *others) = coef.factors[0], coef.factors
         core = coef.core
@@ -103,7 +113,8 @@ class Fit:
         if hat is not None and features.own is not None:
             hat["freedom"] = np.reshape(features.own.freedom, tuple(coef.shape[1:]))
             hat["is_shared"] = features.own.is_shared
-        return replace(self, tucker=coef, hat=hat, inputs=features, own=features.own)
+        own = features.own
+        return replace(self, tucker=coef, hat=hat, inputs=features, own=own, mean_x=mean_x)
 
     def unweighted(self, weights: Sequence[np.ndarray]) -> Fit:
         """The fit of the outputs, from one to outputs times the roots of their weights."""
@@ -153,6 +164,7 @@ class Fit:
             hat=None if self.hat is None else {**self.hat, "unit": x_unit},
             rss_root=None if self.rss_root is None else self.rss_root * y_unit,
             own=None if self.own is None else self.own.rescaled(x_unit, y_unit),
+            mean_x=None if self.mean_x is None else self.mean_x * x_unit,
         )
 
     def with_prior(self, prior: float | None) -> Fit:
@@ -227,6 +239,7 @@ def fit_approximation(problem: Whitened, found: Approximation, fit_intercept: bo
         hat={**kept, "intercept": fit_intercept},
         rss_root=root,
         weight=hat.weight,
+        mean_x=problem.mean_x,
     )
 
 
@@ -274,6 +287,7 @@ def fit_by_output(problem: Spectral, alphas: np.ndarray, fit_intercept: bool) ->
         hat={**hat.kept(1.0), "trace": trace, "intercept": fit_intercept},
         rss_root=root,
         weight=hat.weight,
+        mean_x=problem.mean_x,
     )
 
 

@@ -312,11 +312,22 @@ class OwnCoefficients:
         S = self.matrix.toarray()
         return S if like is None else asarray_like(S, like, dtype=like.dtype)
 
-    def times(self, X: Array) -> Array:
-        """``X S``, of shape (n, n_outputs)."""
+    def times(self, X: Array, columns: np.ndarray | None = None) -> Array:
+        """``X S``, of shape (n, n_outputs).
+
+        Parameters
+        ----------
+        X : array of shape (n, n_columns), or (n, k) with `columns`
+        columns : array of int, of shape (k,), optional
+            The only inputs that count, which are those of `X`.
+        """
         if is_numpy_array(X):
-            return (self.matrix.T.astype(X.dtype, copy=False) @ X.T).T
-        return X @ self.to_dense(X)
+            S = self.matrix if columns is None else self.matrix[columns]
+            return (S.T.astype(X.dtype, copy=False) @ X.T).T
+        S = self.to_dense(X)
+        if columns is not None:
+            S = namespace_of(X).take(S, asarray_like(columns, X), axis=0)
+        return X @ S
 
     def leave(self, X: Array, Y: Array) -> Array:
         """The outputs that S leaves, ``Y - X S``."""

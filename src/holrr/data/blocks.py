@@ -16,7 +16,10 @@ import numpy as np
 
 from .labels import Grid, Labels
 
-__all__ = ["InputBlocks", "penalties_by_block", "read_blocks"]
+__all__ = ["INTERCEPT", "InputBlocks", "penalties_by_block", "read_blocks"]
+
+#: The part of predictions that belongs to no block.
+INTERCEPT = "intercept"
 
 # What ColumnTransformer puts between the name of a transformer and that of a column.
 _SEPARATOR = "__"
@@ -120,6 +123,11 @@ def _is_scalar(entry: Any) -> bool:
 def _used(of_columns: Sequence[str], labels: Labels | None) -> InputBlocks:
     """Blocks from the name of the block of each column of X, of those columns that are used."""
     names = tuple(dict.fromkeys(of_columns))
+    if INTERCEPT in names:
+        raise ValueError(
+            f"blocks: a block is called {INTERCEPT!r}, which is the name of the constant part of "
+            f"predictions (see predict_blocks); rename it."
+        )
     place = {name: k for k, name in enumerate(names)}
     index = np.array([place[name] for name in of_columns], dtype=np.intp)
     if labels is not None and labels.used is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from copy import deepcopy
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -16,7 +17,7 @@ from .inputs import is_blocks, whole_axes
 from .labels import Grid, Labels, free, mode_coordinates, mode_names, row_index
 from .unlabel import dimension_of_inputs, has_dims
 
-__all__ = ["relabel", "to_xarray"]
+__all__ = ["by_block", "labelled", "relabel", "to_xarray"]
 
 
 def relabel(labels: Labels | None, X: Any, out: Any) -> Any:
@@ -41,6 +42,49 @@ def relabel(labels: Labels | None, X: Any, out: Any) -> Any:
     except ImportError:
         return out
     return maker(module, labels, X, out)
+
+
+def labelled(labels: Labels | None, each: Any, name: str) -> Any:
+    """One number an output with the names of the outputs: a DataArray, a Series, or the array."""
+    if not isinstance(each, np.ndarray) or labels is None:
+        return each
+    if labels.outputs is None:
+        return each.reshape(-1) if labels.flat else each
+    bare = replace(labels.outputs, name=name, attrs={})  # whose units are not these
+    flat = labels.flat
+    if isinstance(flat, Grid):
+        flat = replace(flat, name=name, attrs={})
+    none: dict[str, Any] = {name: {} for name in labels.variables}
+    found = relabel(replace(labels, outputs=bare, flat=flat, variables=none), None, each[None])
+    if comes_from(found, "xarray"):
+        return found.isel({labels.sample_dim or "sample": 0}, drop=True)
+    if comes_from(found, "pandas"):
+        return found.iloc[0].rename(name)
+    return found[0] if isinstance(found, np.ndarray) else found
+
+
+def by_block(found: dict[str, Any]) -> Any:
+    """Results of each block: a dict, or one object with a dimension for the blocks in xarray.
+
+    Parameters
+    ----------
+    found : dict
+        From names of blocks to results, all of the same kind.
+
+    Returns
+    -------
+    dict, DataArray or Dataset
+        The dimension of the blocks is the first, and is called ``block`` unless the results have
+        such a name already.
+    """
+    first = next(iter(found.values()))
+    if not comes_from(first, "xarray"):
+        return found
+    xr = import_module("xarray")
+    dim = free("block", {*first.dims, *first.coords, *getattr(first, "data_vars", ())})
+    names = xr.DataArray(list(found), dims=dim, name=dim)
+    how = {"data_vars": "all", "coords": "minimal", "compat": "override", "join": "override"}
+    return xr.concat(list(found.values()), names, **how)
 
 
 # ---------------------------------------------------------------- xarray

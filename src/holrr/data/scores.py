@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
@@ -17,11 +17,17 @@ from ..core.namespace import row_blocks, to_numpy
 from ..core.warn import warn
 from .arrays import ignores_missing, locate_rows
 
-__all__ = ["Errors", "check_scored", "errors_between", "errors_of"]
+__all__ = ["AVERAGES", "Errors", "PartErrors", "check_scored", "errors_between", "errors_of"]
+__all__ += ["part_errors_of"]
+
+#: How scores of outputs are averaged; None gives the score of each output.
+AVERAGES = ("pooled", "uniform", None)
 
 # Bytes of outputs that are looked at at a time, so that they stay near the processor, and of those
 # that are predicted at a time, of which each call costs something of its own.
 _BLOCK, _PREDICTED = 2**20, 2**24
+
+Sums = TypeVar("Sums", bound=Any)  # records that can be added
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +137,25 @@ class Errors:
         constant = self.scatter == 0
         each = 1 - self.error / np.where(constant, 1, self.scatter)
         each = np.where(constant, self.error == 0, each)
+        return self.averaged(each, average, output_weight=output_weight, least=least)
+
+    def averaged(
+        self,
+        each: np.ndarray,
+        average: str | None = "pooled",
+        *,
+        output_weight: np.ndarray | None = None,
+        least: int = 2,
+    ) -> Any:
+        """The average of R2 over outputs, or of a part of R2.
+
+        Parameters
+        ----------
+        each : array of shape (d1, ..., dp)
+            Of each output.
+        average, output_weight, least
+            As in `r2`.
+        """
         counts, v = self._counts(least), self._output_weight(output_weight)
         if average is None:
             return np.where(counts, each, np.nan)
@@ -139,11 +164,11 @@ class Errors:
             few = "less than two samples" if least == 2 else "no samples"
             warn(f"R^2 score is not well-defined with {few}.", UndefinedMetricWarning)
             return math.nan
-        varies = counts & ~constant
+        varies = counts & (self.scatter > 0)
         if average == "uniform" or not varies.any():
             return float(np.average(each[counts], weights=v[counts]))
-        error, scatter = (v[varies] * A[varies] for A in (self.error, self.scatter))
-        return float(1 - error.sum() / scatter.sum())
+        v = v[varies] * self.scatter[varies]
+        return float(np.sum(v * each[varies]) / v.sum())
 
     def rmse(
         self, average: str | None = "pooled", *, output_weight: np.ndarray | None = None
@@ -182,23 +207,133 @@ class Errors:
         return np.broadcast_to(counts, np.shape(self.error))
 
 
+@dataclass(frozen=True, eq=False)
+class PartErrors:
+    """What the split of R2 by parts of the predictions needs of some samples.
+
+    Predictions are a sum ``P = c + sum_b P_b`` of parts of blocks and a constant c. About the mean
+    of the outputs, with ``Y' = Y - mean`` and ``P' = P - mean``,
+
+        ||Y'||^2 - ||Y' - P'||^2 = <c - mean, 2 Y' - P'> + sum_b <P_b, 2 Y' - P'> ,
+
+    and each term over ``||Y'||^2`` is the part of R2 that belongs to a block, or to the constant.
+    """
+
+    errors: Errors  # of the predictions; its unit holds for the sums below, too
+    constant: np.ndarray  # c, of shape (d1, ..., dp), in the unit of the outputs
+    products: np.ndarray  # ``sum w P_b (2 Y' - P')``, of shape (n_blocks, d1, ..., dp)
+    sums: np.ndarray  # ``sum w P_b``, of the same shape
+
+    @classmethod
+    def of(
+        cls,
+        Y: Any,
+        parts: Sequence[Any],
+        constant: np.ndarray,
+        w: np.ndarray | None,
+        *,
+        missing: bool = False,
+    ) -> PartErrors:
+        """Those of a block of samples; with `missing`, NaN in outputs or parts is passed over."""
+        Y = to_numpy(Y).astype(np.float64, copy=False)
+        parts = [to_numpy(P).astype(np.float64, copy=False) for P in parts]
+        predicted = sum(parts) + constant
+        errors = errors_between(Y, predicted, w, missing=missing)
+        v = np.ones(len(Y)) if w is None else w
+        D = 2 * (Y / errors.unit) - predicted / errors.unit - errors.mean
+        passed = np.isnan(D) if missing else None
+        D = D if passed is None else np.where(passed, 0.0, D)
+        D *= v.reshape(-1, *(1,) * (D.ndim - 1))
+        products, sums = np.zeros((2, len(parts), *Y.shape[1:]))
+        for b, P in enumerate(parts):
+            P = P if errors.unit == 1.0 else P / errors.unit
+            P = P if passed is None else np.where(passed, 0.0, P)
+            products[b], sums[b] = np.einsum("i...,i...->...", P, D), np.tensordot(v, P, 1)
+        return cls(errors, constant, products, sums)
+
+    def __add__(self, other: PartErrors) -> PartErrors:
+        """All samples together: products are moved to the common mean."""
+        errors = self.errors + other.errors
+        products, sums = np.zeros((2, *self.sums.shape))
+        for part in (self, other):
+            share = part.errors.unit / errors.unit
+            shift = errors.mean - share * part.errors.mean
+            products += share * (share * part.products - shift * part.sums)
+            sums += share * part.sums
+        return replace(self, errors=errors, products=products, sums=sums)
+
+    def split(
+        self, average: str | None = "pooled", *, output_weight: np.ndarray | None = None
+    ) -> list[Any]:
+        """The parts of R2 of all blocks and, last, of the constant; they add up to R2.
+
+        R2 of an output that does not vary is the part of the constant.
+
+        Parameters
+        ----------
+        average, output_weight
+            As in `Errors.r2`.
+        """
+        e = self.errors
+        varies = e.scatter > 0
+        scatter = np.where(varies, e.scatter, 1.0)
+        each = np.where(varies, self.products / scatter, 0.0)
+        # The deviations of the outputs from their mean add up to zero.
+        offset = self.constant / e.unit - e.mean
+        rest = -offset * (e.weight * offset + self.sums.sum(axis=0)) / scatter
+        rest = np.where(varies, rest, e.error == 0)
+        return [e.averaged(part, average, output_weight=output_weight) for part in (*each, rest)]
+
+
 def errors_of(model: Any, X: Any, Y: Any, w: np.ndarray | None) -> Errors:
     """Those of a fitted model on checked samples, which it predicts a block at a time."""
-    fill, unknown = ignores_missing(model), model._has_unknown_outputs()
-    if (
-        unknown and not fill
-    ):  # outputs that the model does not predict are skipped, not missing ones
-        check_finite(Y, "y")
+    missing = _passes_over(ignores_missing(model), model._has_unknown_outputs(), Y)
     return _in_blocks(
         lambda rows: errors_between(
             Y[rows, ...],
             model._predict_array(X[rows, :]),
             None if w is None else w[rows],
-            missing=fill or unknown,
+            missing=missing,
         ),
         Y,
         _PREDICTED,
     )
+
+
+def part_errors_of(parts: Any, X: Any, Y: Any, w: np.ndarray | None) -> PartErrors:
+    """Those of the parts of a model's predictions on checked samples, a block at a time.
+
+    Parameters
+    ----------
+    parts : BlockParts
+        Of a fitted model.
+    X : array of shape (n_samples, n_features)
+    Y : array of shape (n_samples, d1, ..., dp)
+    w : array of shape (n_samples,), or None
+    """
+    missing = _passes_over(parts.ignores_missing, parts.has_unknown, Y)
+    constant = to_numpy(parts.constant).astype(np.float64)
+    return _in_blocks(
+        lambda rows: PartErrors.of(
+            Y[rows, ...],
+            parts.of_blocks(X[rows, :]),
+            constant,
+            None if w is None else w[rows],
+            missing=missing,
+        ),
+        Y,
+        max(1, _PREDICTED // len(parts.names)),
+    )
+
+
+def _passes_over(ignores_missing: bool, has_unknown: bool, Y: Any) -> bool:
+    """Whether NaN is passed over in scores of a model.
+
+    Outputs that the model does not predict are, but missing ones only where it ignores these.
+    """
+    if has_unknown and not ignores_missing:
+        check_finite(Y, "y")
+    return ignores_missing or has_unknown
 
 
 def errors_between(Y: Any, predicted: Any, w: np.ndarray | None, *, missing: bool) -> Errors:
@@ -212,10 +347,10 @@ def errors_between(Y: Any, predicted: Any, w: np.ndarray | None, *, missing: boo
     )
 
 
-def _in_blocks(of_rows: Callable[[slice], Errors], Y: Any, max_bytes: int) -> Errors:
+def _in_blocks(of_rows: Callable[[slice], Sums], Y: Any, max_bytes: int) -> Sums:
     """All blocks together; the place of a bad entry is that in all of them."""
 
-    def of_block(rows: slice) -> Errors:
+    def of_block(rows: slice) -> Sums:
         with locate_rows(rows):
             return of_rows(rows)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..core.namespace import (
     namespace_of,
     to_numpy,
 )
-from ..streaming.stream import Stream, open_stream
+from ..streaming.stream import Stream, for_workers, open_stream
 from .arrays import (
     check_inputs,
     check_matrix,
@@ -44,7 +45,7 @@ from .inputs import (
     with_inputs,
 )
 from .labels import Labels, check_features, features_of, other_features
-from .scores import Errors, check_scored, errors_of
+from .scores import check_scored, errors_of
 from .unlabel import Unlabelled, dimension_of_inputs, has_dims, unlabel, unlabel_inputs
 
 __all__ = ["Names", "Samples", "compare_inputs", "names_of_inputs", "names_of_moments"]
@@ -324,8 +325,27 @@ def names_of_moments(estimator: Any, moments: Any) -> Names:
     return Names(n_features, moments.feature_names, labels)
 
 
-def score_errors(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Errors:
-    """The sums that scores of a fitted model consist of, from one pass over the data."""
+def score_errors(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    sums_of: Any = None,
+    n_sums: int = 3,
+) -> Any:
+    """The sums that scores of a fitted model consist of, from one pass over the data.
+
+    Parameters
+    ----------
+    model : estimator
+    X, y, sample_weight
+        As in `score`.
+    sums_of : callable, optional
+        From inputs, outputs and weights of checked samples to their sums, which can be added;
+        `Errors` of the predictions by default.
+    n_sums : int
+        How many arrays of the shape of the outputs these sums are.
+    """
     data = unlabel(model, X, y, sample_weight, known=model.labels_)
     check_features(model, data.X, data.inputs.naming)
     used = None if model.labels_ is None else model.labels_.used
@@ -337,7 +357,8 @@ def score_errors(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Error
     shape = model._output_shape
     if stream is not None:
         check_scored((stream.n_samples, *stream.output_shape), (stream.n_samples, *shape))
-        return stream.errors(model)
+        return stream.errors(sums_of or partial(errors_of, for_workers(model)), n_sums)
     Y = check_outputs(data.y)
     check_scored(Y.shape, (checked.shape[0], *shape))
-    return errors_of(model, checked, Y, weights_of(data.sample_weight, Y.shape[0]))
+    w = weights_of(data.sample_weight, Y.shape[0])
+    return (sums_of or partial(errors_of, model))(checked, Y, w)

@@ -403,6 +403,7 @@ _FITTED: dict[str, Kind] = {
     "tucker_": record("Tucker"),
     "moments_": record("Moments"),
     "_output_weight": optional(TENSOR),
+    "_input_mean": VECTOR,
     "X_fit_": optional(MATRIX),
     "landmarks_": MATRIX,
     "_own": optional(record("OwnCoefficients")),
@@ -513,6 +514,9 @@ def _check_fitted(name: str, state: dict[str, Any]) -> None:
     if "spectra_" in state:
         fits = len(state["spectra_"]) in (0, 1 + len(shape))
         _require(fits, name, f"spectra_ must have {1 + len(shape)} entries")
+    if "_input_mean" in state:
+        fits = state["_input_mean"].shape == (n_inputs,)
+        _require(fits, name, f"the mean of the inputs must have {n_inputs} entries")
     if "stack_ranks_" in state:
         fits = len(state["stack_ranks_"]) == state.get("stack_weights_", np.empty(0)).size
         _require(fits, name, "stack_ranks_ and stack_weights_ differ in number")

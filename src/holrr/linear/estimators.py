@@ -26,6 +26,7 @@ from ..data.validation import Names, Samples, names_of_moments, validate
 from ..missing.fit import check_same_missing, has_missing, zero_for_never
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
+from . import block_parts
 from .fit import (
     LinearOptions,
     fit_data,
@@ -86,6 +87,9 @@ class LinearRegressor(TensorRegressor):
     blocks: Any = None
     own: Any = None
     own_alpha: float = 1.0
+
+    predict_blocks = block_parts.predict_blocks
+    score_blocks = block_parts.score_blocks
 
     def _structure(self) -> Structure:
         """The structure of the coefficients."""
@@ -219,7 +223,7 @@ class LinearRegressor(TensorRegressor):
         if ignores:
             attributes["n_dropped_"] = n_dropped
         attributes |= input_attributes(fit, names)
-        attributes |= block_attributes(plan.blocks, self.alpha, names)
+        attributes |= block_attributes(plan.blocks, self.alpha, names, fit)
         return self._assign(fit, names, moments_=moments, **attributes)
 
 
@@ -661,7 +665,9 @@ def input_attributes(fit: Fit, names: Names) -> dict[str, Any]:
     return {"input_rank_": ranks[name], "input_factors_": factors.get(name)}
 
 
-def block_attributes(blocks: InputBlocks | None, alpha: Any, names: Names) -> dict[str, Any]:
+def block_attributes(
+    blocks: InputBlocks | None, alpha: Any, names: Names, fit: Fit
+) -> dict[str, Any]:
     """The fitted attributes that say which blocks the inputs have, and their penalties.
 
     Parameters
@@ -670,13 +676,15 @@ def block_attributes(blocks: InputBlocks | None, alpha: Any, names: Names) -> di
     alpha : float, or dict from names of blocks to numbers
     names : Names
         Of the data.
+    fit : Fit
     """
     if blocks is None:
         return {}
     used = None if names.labels is None else names.labels.used
     columns = {name: blocks.columns(b) for b, name in enumerate(blocks.names)}
     found: dict[str, Any] = {
-        "blocks_": columns if used is None else {name: used[j] for name, j in columns.items()}
+        "blocks_": columns if used is None else {name: used[j] for name, j in columns.items()},
+        "_input_mean": fit.mean_x,
     }
     if isinstance(alpha, Mapping):
         penalties = penalties_by_block(alpha, blocks)

@@ -16,8 +16,8 @@ import numpy as np
 from ..core.approximate import MultilinearRank, Structure
 from ..core.fit import Fit, fit_approximation, fit_by_output, scaled_alpha
 from ..core.input_map import InputDesign, InputMap
-from ..core.moments import CentredMoments
-from ..core.namespace import asarray_like, namespace_of, to_numpy
+from ..core.moments import CentredMoments, weighted_mean
+from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
 from ..core.output_weights import (
     check_output_weight,
     excluded_outputs,
@@ -41,6 +41,7 @@ from ..missing.completion import complete_columns
 from ..missing.fit import (
     check_no_infinity,
     check_not_response,
+    drop_unobserved,
     fit_missing,
     has_missing,
     warn_of_rounds,
@@ -222,9 +223,10 @@ def _fit_features(
     inner = _within_features(
         replace(options, inputs=None), data.n_features, features.n_features, data.output_shape
     )
+    mean_x = _input_mean(scaled, options)
     if _refines_inputs(options, mask) and not has_missing(scaled):
         fit, features = _refine_samples(replace(scaled, Y=Y), inner, features)
-        fit = fit.lifted(features).rescaled(scaled.x_unit, scaled.y_unit)
+        fit = fit.lifted(features, mean_x).rescaled(scaled.x_unit, scaled.y_unit)
         return (fit if weights is None else fit.unweighted(weights)), 0
     own = features.own
     if own is not None and weights is not None:
@@ -233,7 +235,19 @@ def _fit_features(
     fit, n_dropped = fit_data(features.samples(scaled), inner, weights, mask=mask)
     if own is not None:  # in the units of the fit
         features = replace(features, own=own.rescaled(scaled.x_unit, scaled.y_unit))
-    return fit.lifted(features), n_dropped
+    return fit.lifted(features, mean_x * scaled.x_unit), n_dropped
+
+
+def _input_mean(data: Samples, options: LinearOptions) -> Array:
+    """Centre of the inputs of a fit, of shape (n_features,): zero without an intercept.
+
+    Samples without any observed output do not count.
+    """
+    if not options.fit_intercept:
+        return namespace_of(data.X).zeros_like(data.X[0, :])
+    if options.ignore_missing and has_missing(data):
+        data = drop_unobserved(data)[0]
+    return weighted_mean(data.X, data.w, data.weight)
 
 
 def check_own_inputs(options: LinearOptions) -> None:
@@ -367,7 +381,7 @@ def fit_moments(
             )
         else:
             fit = _fit_centred(features.moments(centred), options, mask)
-        return fit.lifted(features).rescaled(1.0, 1.0)
+        return fit.lifted(features, centred.mean_x).rescaled(1.0, 1.0)
 
 
 def _fit_centred(m: CentredMoments, options: LinearOptions, mask: np.ndarray | None) -> Fit:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from ..core.checks import check_finite
+from ..core.checks import check_choice, check_finite
 from ..core.namespace import row_blocks, to_numpy
 from ..core.output_weights import weight_of_outputs
 from ..data.arrays import (
@@ -26,15 +26,13 @@ from ..data.arrays import (
     weights_of,
 )
 from ..data.labels import Labels, check_rows, row_index
-from ..data.relabel import relabel
-from ..data.scores import Errors, errors_between
+from ..data.relabel import labelled
+from ..data.scores import AVERAGES, Errors, errors_between
 from ..data.unlabel import unlabel_output_weight, unlabel_outputs, unlabel_weights
 
-__all__ = ["check_choice", "compare", "labelled", "open_all", "r2", "rmse", "rows_of", "scorers"]
-__all__ += ["skill", "skill_of"]
+__all__ = ["compare", "open_all", "r2", "rmse", "rows_of", "scorers", "skill", "skill_of"]
 
 _BLOCK = 2**24  # bytes of outputs that are read at a time
-_AVERAGES = ("pooled", "uniform", None)
 
 
 def r2(
@@ -218,7 +216,7 @@ def compare(
     What one of them misses counts in none. The predictions may be a function from a slice of the
     samples to what is predicted for them.
     """
-    check_choice(average, _AVERAGES, "average")
+    check_choice(average, AVERAGES, "average")
     check_choice(missing, ("skip", "raise"), "missing")
     named = dict(zip(("y_pred", "reference"), forecasts, strict=False))
     Y, readers, w, labels = open_all(y_true, named, sample_weight, sample_dim)
@@ -240,18 +238,6 @@ def compare(
 
         blocks = slices(Y.chunks[0])
     return [reduce(add, found) for found in zip(*map(of_block, blocks), strict=True)], labels
-
-
-def check_choice(value: Any, choices: Sequence[str | None], name: str) -> None:
-    """Raise where a value, of any type, is none of the choices."""
-    if (value is None or isinstance(value, str)) and value in choices:
-        return
-    shown = f"an array of shape {np.shape(value)}" if hasattr(value, "shape") else f"{value!r:.60}"
-    hint = " Scores of each output, to be averaged with weights, are those of average=None."
-    raise ValueError(
-        f"{name} must be one of {', '.join(map(repr, choices))}; got {name}={shown}."
-        f"{hint if name == 'average' and np.ndim(value) else ''}"
-    )
 
 
 def open_all(
@@ -330,17 +316,3 @@ def _as_row(reference: Any, dim: str | None, outputs: tuple[int, ...]) -> Any:
     if comes_from(reference, "pandas") and not hasattr(reference, "columns") and outputs:
         return reference.to_frame().T
     return np.asarray(reference)[None] if np.shape(reference) == outputs else None
-
-
-def labelled(labels: Labels | None, each: Any, name: str) -> Any:
-    """One number an output with the names of the outputs: a DataArray, a Series, or the array."""
-    if not isinstance(each, np.ndarray) or labels is None or labels.outputs is None:
-        return each
-    bare = replace(labels.outputs, name=name, attrs={})  # whose units are not these
-    none: dict[str, Any] = {name: {} for name in labels.variables}
-    found = relabel(replace(labels, outputs=bare, variables=none), None, each[None])
-    if comes_from(found, "xarray"):
-        return found.isel({labels.sample_dim or "sample": 0}, drop=True)
-    if comes_from(found, "pandas"):
-        return found.iloc[0].rename(name)
-    return each if isinstance(found, np.ndarray) else found

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checks import check_choice
 from ..data.labels import Labels
-from ._scores import check_choice, labelled, open_all, rows_of
+from ..data.relabel import labelled
+from ._scores import open_all, rows_of
 
 __all__ = ["calibration_error", "check_intervals", "interval_coverage", "interval_width"]
 

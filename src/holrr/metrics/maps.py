@@ -8,7 +8,8 @@ from sklearn.utils import _safe_indexing
 
 from ..data.arrays import is_on_disk
 from ..data.labels import Labels
-from ._scores import compare, labelled, skill_of
+from ..data.relabel import labelled
+from ._scores import compare, skill_of
 
 __all__ = ["find_skill", "skill_map"]
 

@@ -24,6 +24,7 @@ from ..core.warn import warn
 from ..data.arrays import ignores_missing, is_dask
 from ..data.relabel import relabel
 from ..data.validation import Names, Samples, names_of_moments, validate, validate_inputs
+from ..linear import block_parts
 from ..linear.estimators import (
     HOLRR,
     LINEAR_CONSTRAINTS,
@@ -241,6 +242,9 @@ class LinearSearch(Search):
     refine: bool = False
     search: str = "exhaustive"
     alpha_per_output: bool = False
+
+    predict_blocks = block_parts.predict_blocks
+    score_blocks = block_parts.score_blocks
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         """The ranks to try of coefficients of this shape."""
@@ -540,7 +544,7 @@ class LinearSearch(Search):
         model._assign_fit(fit, names, plan, n_dropped)
         attributes = search_attributes(found, model, y_unit, weights)
         attributes |= input_attributes(fit, names)
-        attributes |= block_attributes(blocks, model.alpha, names)
+        attributes |= block_attributes(blocks, model.alpha, names, fit)
         if unweighted_mse is not None:
             attributes["cv_results_"]["unweighted_mse"] = unweighted_mse
         for name in ("n_iter_", "n_dropped_"):

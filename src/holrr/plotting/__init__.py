@@ -1,5 +1,6 @@
 """Displays in scikit-learn's manner; matplotlib is imported when one of them is drawn."""
 
+from ._block_scores import BlockScoresDisplay
 from ._calibration import IntervalCalibrationDisplay
 from ._coefficients import CoefficientDisplay
 from ._loadings import LoadingsDisplay
@@ -7,5 +8,5 @@ from ._rank_surface import RankSurfaceDisplay
 from ._skill_map import SkillMapDisplay
 from ._spectrum import SpectrumDisplay
 
-__all__ = ["CoefficientDisplay", "IntervalCalibrationDisplay", "LoadingsDisplay"]
-__all__ += ["RankSurfaceDisplay", "SkillMapDisplay", "SpectrumDisplay"]
+__all__ = ["BlockScoresDisplay", "CoefficientDisplay", "IntervalCalibrationDisplay"]
+__all__ += ["LoadingsDisplay", "RankSurfaceDisplay", "SkillMapDisplay", "SpectrumDisplay"]

@@ -180,26 +180,13 @@ class SkillMapDisplay:
                 style.short(f"{self.mode_names[mode]} {self.coordinates[mode][i]}", 26)
                 for i in some
             ]
-        columns = min(len(panels), 4)
-        rows = -(-len(panels) // columns)
-        wide = 4.8 if columns == 1 else 2.4 * columns + 0.9
-        self.figure_ = fig or style.new_figure(wide, 3.6 if columns == 1 else 2.3 * rows + 0.4)
-        grid = self.figure_.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-        self.axes_ = grid.ravel()[: len(panels)]
-        for ax in grid.ravel()[len(panels) :]:
-            ax.set_visible(False)
-        top = min(1.0, float(np.nanmax(np.abs(values), initial=0.0))) or 1.0
-        for k, (ax, panel, title) in enumerate(zip(self.axes_, panels, titles, strict=True)):
-            coordinates = [self.coordinates[mode] for mode in modes]
-            image = style.signed_map(ax, panel, *coordinates, cmap="RdBu", vmin=-top, vmax=top)
+        self.figure_, self.axes_ = style.panels_of_maps(
+            panels,
+            titles,
+            [self.mode_names[mode] for mode in modes],
+            [self.coordinates[mode] for mode in modes],
+            self.label,
+            fig,
+        )
+        for ax, panel in zip(self.axes_, panels, strict=True):
             style.outline(ax, panel < _CLEARLY, 0.0, "black")
-            ax.tick_params(labelsize=7)
-            ax.set_title(title, fontsize=8)
-            ax.set_ylabel(
-                style.short(self.mode_names[modes[0]], 24) if k % columns == 0 else "", fontsize=9
-            )
-            last = k + columns >= len(panels)
-            ax.set_xlabel(style.short(self.mode_names[modes[1]], 24) if last else "", fontsize=9)
-            ax.tick_params(labelbottom=last, labelleft=k % columns == 0)
-        extend = "min" if np.nanmin(values, initial=0.0) < -top else "neither"
-        style.color_bar(image, list(self.axes_), self.label, extend=extend, shrink=0.8)

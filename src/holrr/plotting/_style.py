@@ -13,7 +13,7 @@ from ..extras import need
 
 __all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "color_bar"]
 __all__ += ["date_ticks", "focus", "is_ordered", "marks", "name_ticks", "names_of", "new_figure"]
-__all__ += ["outline", "plain_log", "rank_axis", "short", "signed_map", "tidy"]
+__all__ += ["outline", "panels_of_maps", "plain_log", "rank_axis", "short", "signed_map", "tidy"]
 
 # Told apart by readers who are blind to some colours, and in grey print.
 MAIN, ACCENT, MUTED, DARK = "#1f5a99", "#d1600e", "#b9bec6", "#6b7280"
@@ -104,6 +104,60 @@ def signed_map(ax: Any, values: np.ndarray, y: np.ndarray, x: np.ndarray, **opti
     if from_the_top and not ax.yaxis_inverted():
         ax.invert_yaxis()
     return image
+
+
+def panels_of_maps(
+    panels: np.ndarray,
+    titles: Sequence[str],
+    names: Sequence[str],
+    coordinates: Sequence[np.ndarray],
+    label: str,
+    fig: Any = None,
+    columns: int = 4,
+) -> tuple[Any, np.ndarray]:
+    """Maps side by side, with one scale of colours, which reaches from -1 at most to 1 at most.
+
+    Parameters
+    ----------
+    panels : array of shape (n_panels, n_rows, n_columns)
+    titles : sequence of n_panels strings
+    names : pair of strings
+        Of the modes along the rows and the columns of a map.
+    coordinates : pair of arrays
+        Of these modes.
+    label : str
+        Of the colours.
+    fig : matplotlib Figure or SubFigure, optional
+        Where to draw.
+    columns : int
+        How many maps are side by side at most.
+
+    Returns
+    -------
+    figure, axes
+        Axes as an array of shape (n_panels,).
+    """
+    columns = min(len(panels), columns)
+    rows = -(-len(panels) // columns)
+    wide = 4.8 if columns == 1 else 2.4 * columns + 0.9
+    figure = fig or new_figure(wide, 3.6 if len(panels) == 1 else 2.3 * rows + 0.4)
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    axes = grid.ravel()[: len(panels)]
+    for ax in grid.ravel()[len(panels) :]:
+        ax.set_visible(False)
+    top = min(1.0, float(np.nanmax(np.abs(panels), initial=0.0))) or 1.0
+    high = 24 if rows == 1 else 14  # letters beside a map
+    for k, (ax, panel, title) in enumerate(zip(axes, panels, titles, strict=True)):
+        image = signed_map(ax, panel, *coordinates, cmap="RdBu", vmin=-top, vmax=top)
+        ax.tick_params(labelsize=7)
+        ax.set_title(title, fontsize=8)
+        ax.set_ylabel(short(names[0], high) if k % columns == 0 else "", fontsize=9)
+        last = k + columns >= len(panels)
+        ax.set_xlabel(short(names[1], 24) if last else "", fontsize=9)
+        ax.tick_params(labelbottom=last, labelleft=k % columns == 0)
+    extend = "min" if np.nanmin(panels, initial=0.0) < -top else "neither"
+    color_bar(image, list(axes), label, extend=extend, shrink=0.8)
+    return figure, axes
 
 
 def color_bar(image: Any, axes: Any, label: str | None = None, **options: Any) -> None:

@@ -23,7 +23,6 @@ from ..data.arrays import (
     check_weights,
     locate_rows,
 )
-from ..data.scores import Errors, errors_of
 from .moments import Moments
 from .reading import Box
 
@@ -145,8 +144,8 @@ def moments_of_inputs(X: np.ndarray, Y: Any, w: np.ndarray | None) -> list[Runni
     return moments_of_block(X, X[:, 0], w)
 
 
-def errors_of_block(model: Any, X: Any, Y: Any, w: np.ndarray | None) -> Errors:
-    return errors_of(model, check_inputs(X), check_outputs(Y), w)
+def errors_of_block(sums_of: Callable[..., Any], X: Any, Y: Any, w: np.ndarray | None) -> Any:
+    return sums_of(check_inputs(X), check_outputs(Y), w)
 
 
 def sums_of_block(

@@ -24,7 +24,6 @@ from ..data.arrays import (
     unmasked,
     weights_of,
 )
-from ..data.scores import Errors
 from .budget import check_budget
 from .moments import Moments
 from .passes import (
@@ -165,10 +164,18 @@ class Stream(ABC):
             assert sums is not None  # some weight is positive, see check_weights
             yield box, sums
 
-    def errors(self, model: Any) -> Errors:
-        """What the score of a fitted model needs, from one pass over the data."""
-        map_block = partial(errors_of_block, for_workers(model))
-        task = Pass(map_block, added, 24 * math.prod(self.output_shape))
+    def errors(self, sums_of: Callable[..., Any], n_sums: int = 3) -> Any:
+        """What the score of a fitted model needs, from one pass over the data.
+
+        Parameters
+        ----------
+        sums_of : callable
+            From checked inputs, outputs and weights of a block to sums that can be added.
+        n_sums : int
+            How many arrays of the shape of the outputs these are.
+        """
+        map_block = partial(errors_of_block, sums_of)
+        task = Pass(map_block, added, 8 * n_sums * math.prod(self.output_shape))
         ((_, errors),) = self._run(task)
         return errors
 
