@@ -134,7 +134,7 @@ def test_the_model_of_a_search_is_that_of_its_penalties(search, n):
         list(model.block_alphas_.values()), model.alpha_ * chosen, rtol=1e-12
     )
     # Equal penalties are a candidate, with the errors of a search without blocks.
-    equal = type(search)(**{**search.get_params(), "blocks": None, "alphas": results["alphas"]})
+    equal = type(search)(**{**model.get_params(), "blocks": None, "alphas": results["alphas"]})
     np.testing.assert_allclose(
         results["mean_mse"][0], equal.fit(X, Y).cv_results_["mean_mse"], rtol=1e-7, equal_nan=True
     )

@@ -151,11 +151,9 @@ def own_inputs_of(owned: np.ndarray) -> OwnInputs:
     owned : array of bool, of shape (n_columns, n_outputs)
     """
     owned = np.asarray(owned, dtype=bool)
-    patterns, inverse = np.unique(owned.T, axis=0, return_inverse=True)
+    _, first, inverse = np.unique(owned.T, axis=0, return_index=True, return_inverse=True)
     keys = inverse.reshape(-1)
-    pairs = [
-        (np.flatnonzero(pattern), np.flatnonzero(keys == k)) for k, pattern in enumerate(patterns)
-    ]
+    pairs = [(np.flatnonzero(owned[:, j]), np.flatnonzero(keys == keys[j])) for j in np.sort(first)]
     return OwnInputs(groups_of(pairs), (owned.shape[0], owned.shape[1]))
 
 
