@@ -126,7 +126,7 @@ class TensorRegressor(
         are used.
         """
         check_is_fitted(self)
-        if self._own is None:
+        if self._own is None or not self._own.is_shared:
             raise AttributeError(f"This {type(self).__name__} uses no own inputs.")
         core = self.tucker_.core
         own = namespace_of(core).reshape(self._own.to_dense(core), tuple(self.tucker_.shape))
@@ -221,7 +221,7 @@ class TensorRegressor(
         """
         check_is_fitted(self)
         n_own = 0 if self._own is None else sum(v.size for v in self._own.values)
-        return self.tucker_.n_parameters + n_own
+        return min(self.tucker_.n_parameters + n_own, math.prod(self.tucker_.shape))
 
     @property
     def noise_(self) -> Any:

@@ -108,6 +108,7 @@ def test_columns_without_any_value_are_left_out():
         ({"a": [0, 1], "b": [2, 3, 9]}, "block 'b' holds 9, which is no column"),
         ({"a": [0, 1], "b": ["x"]}, "block 'b' holds 'x', which is no column"),
         ({"a": [True, False]}, "mask of block 'a' has 2 entries, but X has 5"),
+        ({"a": None, "b": [0, 1, 2, 3, 4]}, "block 'a' holds None"),
         ({1: [0, 1], "1": [2, 3, 4]}, "two blocks of the same name"),
         ({}, "blocks is empty"),
         (["a", "b"], "label of the block of each of the 5 columns"),
@@ -137,6 +138,50 @@ def test_penalties_that_cannot_be_are_named(alpha, message):
     blocks = InputBlocks(("a", "b"), np.array([0, 1, 1]))
     with pytest.raises(ValueError, match=message):
         penalties_by_block(alpha, blocks)
+
+
+def test_columns_that_are_numbers_are_found_by_their_labels():
+    table = pd.DataFrame(rng.normal(size=(N, 4)), columns=[2, 3, 0, 1])
+    model = RLS(blocks={"a": [0, 1], "b": [2, 3]}).fit(table, Y)
+    assert columns_of(model) == {"b": [0, 1], "a": [2, 3]}
+
+
+def test_columns_of_several_levels_are_found_by_their_tuples():
+    columns = pd.MultiIndex.from_product([["t", "p"], [1, 2]])
+    table = pd.DataFrame(rng.normal(size=(N, 4)), columns=columns)
+    model = RLS(blocks={"a": [("t", 1), ("p", 2)], "b": [("t", 2), ("p", 1)]}).fit(table, Y)
+    assert columns_of(model) == {"a": [0, 3], "b": [1, 2]}
+
+
+def test_labels_with_the_modes_of_the_inputs():
+    X = rng.normal(size=(N, 2, 3))
+    assert columns_of(RLS(blocks=np.array([list("aab")] * 2)).fit(X, Y)) == {
+        "a": [0, 1, 3, 4],
+        "b": [2, 5],
+    }
+
+
+def test_names_that_are_the_same_as_text_are_refused():
+    X = rng.normal(size=(N, 3))
+    with pytest.raises(ValueError, match="blocks has two blocks of the same name"):
+        RLS(blocks=[1, "1", 2]).fit(X, Y)
+    with pytest.raises(ValueError, match="alpha has two blocks of the same name"):
+        RLS({1: 1.0, "1": 2.0}, blocks=[1, 1, 1]).fit(X, Y)
+    data = xr.Dataset(
+        {"a": (("time",), X[:, 0]), "p": (("time", "st"), X[:, 1:])}, coords={"st": ["a", "b"]}
+    )
+    with pytest.raises(
+        ValueError, match="'a' is an entry along this mode, and the name of a variable"
+    ):
+        RLS(blocks="st").fit(data, Y)
+
+
+def test_a_series_of_penalties():
+    X = rng.normal(size=(N, 3))
+    series = RLS(pd.Series({"a": 1.0, "b": 5.0}), blocks=list("aab")).fit(X, Y)
+    plain = RLS({"a": 1.0, "b": 5.0}, blocks=list("aab")).fit(X, Y)
+    assert series.block_alphas_ == plain.block_alphas_
+    np.testing.assert_array_equal(series.predict(X), plain.predict(X))
 
 
 def test_no_blocks_are_none():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 from himalaya.ridge import RidgeCV as HimalayaRidgeCV
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
@@ -105,6 +106,27 @@ def test_a_search_of_moments_torch_files_and_intervals(tmp_path):
     assert model.best_estimator_.alpha.shape == (4, 3)
 
 
+def test_labels_of_penalties_are_those_of_the_outputs():
+    X, Y = problem(40)
+    coords = {"s": list("abcd"), "v": [0, 1, 2]}
+    y, alpha = (
+        xr.DataArray(Y, {"t": range(40), **coords}, ("t", "s", "v")),
+        xr.DataArray(ALPHA, coords),
+    )
+    wanted = RLS(ALPHA).fit(X, Y).predict(X)
+    for given in (alpha, alpha.transpose("v", "s")):
+        np.testing.assert_array_equal(RLS(given).fit(X, y).predict(X), wanted)
+    with pytest.raises(ValueError, match="alpha has other coordinates along 's'"):
+        RLS(alpha.isel(s=[1, 0, 2, 3])).fit(X, y)
+    with pytest.raises(ValueError, match=r"shape \(4, 3\)"):
+        RLS(ALPHA.T).fit(X, Y)
+
+
+def test_scalar_targets_have_a_number():
+    X, Y = problem(40)
+    assert isinstance(RLSCV(ALPHAS, alpha_per_output=True).fit(X, Y[:, 0, 0]).alpha_, float)
+
+
 def test_what_cannot_have_penalties_by_output_says_why():
     X, Y = problem(30)
     for model in (LRR(2, ALPHA), HOLRR(2, ALPHA)):
@@ -119,5 +141,9 @@ def test_what_cannot_have_penalties_by_output_says_why():
     Y[0, 0] = np.nan
     with pytest.raises(ValueError, match="complete outputs"):
         RLS(ALPHA, missing="ignore").fit(X, Y)
+    Y[0, 0] = 0.0
+    Y[:, 0, 0] = np.nan
+    with pytest.raises(ValueError, match="complete outputs"):
+        RLS(ALPHA, missing="ignore").partial_fit(X, Y)
     with pytest.raises(ValueError, match="complete outputs"):
         RLSCV(alpha_per_output=True, missing="ignore").fit(X, Y)

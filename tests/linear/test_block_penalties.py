@@ -177,6 +177,47 @@ def test_missing_outputs():
         np.testing.assert_allclose(model.coef_[:, *j], W[:, 0], atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [RLS(ALPHA, blocks=BLOCKS), HOLRR(2, input_shape=(5, 3), input_rank=(2, 2))],
+    ids=["blocks", "input ranks"],
+)
+def test_samples_without_outputs_have_no_influence(model):
+    X, Y = problem(60)
+    model = clone(model).set_params(missing="ignore")
+    wanted = clone(model).fit(X[7:], Y[7:]).predict(X)
+    Y[:7] = np.nan
+    found = model.fit(X, Y)
+    np.testing.assert_array_equal(found.predict(X), wanted)
+    assert found.n_dropped_ == 7
+
+
+def test_what_an_alpha_of_zero_cannot_do_is_said():
+    X, Y = problem(60)
+    alpha = {**ALPHA, "a": 0.0}
+    with pytest.raises(ValueError, match="subspaces='response'"):
+        HOLRR(2, alpha, blocks=BLOCKS, subspaces="response").fit(X, Y)
+    Y[:, 0, 0] = np.nan
+    with pytest.raises(ValueError, match="alpha of 0 for a block of inputs needs complete outputs"):
+        RLS(alpha, blocks=BLOCKS, missing="ignore").fit(X, Y)
+    with pytest.raises(ValueError, match="alpha of 0 for a block cannot be used with moments"):
+        RLS(alpha, blocks=BLOCKS, missing="ignore").partial_fit(X, Y)
+
+
+def test_inputs_without_a_penalty_are_not_reduced_whatever_the_others_have():
+    X, Y = problem(60)
+    ranks = [
+        np.linalg.matrix_rank(
+            HOLRR(1, {"a": 0.0, "b": other, "c": other}, blocks=BLOCKS)
+            .fit(X, Y)
+            .coef_.reshape(15, -1),
+            tol=1e-6,
+        )
+        for other in (1e12, np.inf)
+    ]
+    assert ranks == [4, 4]
+
+
 def test_penalties_go_with_input_ranks_and_weights():
     X, Y = problem(60)
     model = HOLRR(None, {"0": 1.0, "1": 9.0, "2": 4.0}, input_shape=(5, 3), input_rank=(2, 3))

@@ -162,6 +162,9 @@ def test_units_weights_torch_and_files(model, tmp_path):
     single = clone(model).fit(*(A.float() for A in tensors)).predict(tensors[0].float())
     assert single.dtype == torch.float32
     np.testing.assert_allclose(single.numpy(), wanted, atol=1e-4)
+    free = RLS({"0": 0.0, "1": 1.0}, blocks=np.repeat([0, 1], 12)).fit(X, Y)
+    assert not hasattr(free, "own_coef_")
+    assert free.n_parameters_ == 24 * 12
     save(fitted, tmp_path / "model.holrr")
     same = load(tmp_path / "model.holrr")
     np.testing.assert_array_equal(same.predict(X, return_std=True), (wanted, std))
@@ -391,6 +394,37 @@ def test_coordinates_that_differ_are_named():
     moved = dy.isel(place=[1, 0, 2, 3])  # paired by labels, not by position
     one, two = (RLS(own="auto").fit(dx, y).predict(dx) for y in (dy, moved))
     np.testing.assert_allclose(one.sel(place=two.place), two, atol=1e-11)
+
+
+def test_labels_of_any_type_are_paired():
+    X, Y = problem(20)
+    days = np.array(["2000-01-01", "2001-01-01", "2002-01-01", "2003-01-01"], dtype="datetime64[s]")
+    wanted = RLS(own=[(1, 0)]).fit(X, Y).predict(X)
+    dims = ("time", "lag", "day", "variable")
+    for of_x, of_y in ((days, days.astype("datetime64[ns]")), (np.arange(4), np.arange(4.0))):
+        dx = xr.DataArray(X, dims=dims, coords={"day": of_x})
+        dy = xr.DataArray(Y, dims=(dims[0], *dims[2:]), coords={"day": of_y})
+        np.testing.assert_allclose(RLS(own="day").fit(dx, dy).predict(dx), wanted, atol=1e-12)
+    twice = dx.assign_coords(day=[0, 0, 1, 2]), dy.assign_coords(day=[0, 0, 1, 2])
+    with pytest.raises(ValueError, match="X has two entries"):
+        RLS(own="day").fit(*twice)
+
+
+def test_one_pair_and_arrays_of_pairs_and_labelled_masks():
+    X, Y = problem(20)
+    wanted = RLS(own=[(1, 0)]).fit(X, Y).predict(X)
+    for own in ((1, 0), np.array([(1, 0)])):
+        np.testing.assert_array_equal(RLS(own=own).fit(X, Y).predict(X), wanted)
+    with pytest.raises(TypeError, match=r"own\.to_numpy"):
+        RLS(own=pd.DataFrame(owned_by(("place",)))).fit(X, Y)
+
+
+def test_own_inputs_with_equal_penalties_stay_a_candidate_beside_blocks():
+    X, Y = problem(40)
+    how = {"own": BOTH, "input_rank": None, "cv": 4}
+    plain = RLSCV(**how).fit(X, Y)
+    blocks = RLSCV(**how, blocks=np.arange(24)).fit(X, Y)
+    assert blocks.best_score_ >= plain.best_score_ - 1e-12
 
 
 def test_what_cannot_have_own_inputs_says_so():

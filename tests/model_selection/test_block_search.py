@@ -234,6 +234,8 @@ def test_what_blocks_need_is_said():
     X, Y, labels = problem(40)
     with pytest.raises(ValueError, match="blocks and own need criterion='cv'"):
         HOLRRCV(blocks=labels, criterion="gcv").fit(X, Y)
+    # Where the only penalty is zero, blocks have no other.
+    assert set(RLSCV([0.0], blocks=labels).fit(X, Y).block_alphas_.values()) == {0.0}
     one = HOLRRCV(blocks=["a"] * X.shape[1], criterion="gcv").fit(X, Y)  # one block is none
     assert list(one.block_alphas_) == ["a"]
 

@@ -7,7 +7,7 @@ Every column that is used belongs to one block.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -92,21 +92,43 @@ def read_blocks(
     if isinstance(blocks, str):
         return _used(_by_name(blocks, grids, texts, labels), labels)
     if isinstance(blocks, Mapping):
+        _check_texts(blocks, "blocks")
         given = {str(name): columns for name, columns in blocks.items()}
-        if len(given) < len(blocks):
-            raise ValueError(f"blocks has two blocks of the same name; got {list(blocks)}.")
         return _used(_by_columns(given, names, grids), labels)
-    listed = list(blocks)
-    if listed and not any(_is_scalar(entry) for entry in listed):
+    listed = _listed(blocks, grids)
+    if listed and not any(map(_is_label, listed)):
         named = {str(k): columns for k, columns in enumerate(listed)}
         return _used(_by_columns(named, names, grids), labels)
-    if len(listed) != n_columns or not all(_is_scalar(entry) for entry in listed):
+    if len(listed) != n_columns or not all(map(_is_label, listed)):
         raise ValueError(
             f"blocks as a list must hold the label of the block of each of the {n_columns} columns "
             f"of X, or one list of columns for each block; got {len(listed)} entries. A dict from "
             f"names of blocks to lists of columns names the blocks."
         )
+    _check_texts(set(listed), "blocks")
     return _used([str(label) for label in listed], labels)
+
+
+def _listed(blocks: Any, grids: Sequence[Grid]) -> list[Any]:
+    """The entries of a list or an array; labels of cells may have the modes of the inputs."""
+    if hasattr(blocks, "dtype") and not hasattr(blocks, "columns"):
+        found = np.asarray(blocks)
+        if len(grids) == 1 and found.shape == grids[0].shape:
+            found = found.ravel()
+        return list(found)
+    return list(blocks)
+
+
+def _check_texts(names: Iterable[Any], argument: str) -> None:
+    """Raise where two names are the same as text."""
+    seen: dict[str, Any] = {}
+    for name in names:
+        if str(name) in seen:
+            raise ValueError(
+                f"{argument} has two blocks of the same name: {seen[str(name)]!r} and {name!r}; "
+                f"names of blocks are compared as text."
+            )
+        seen[str(name)] = name
 
 
 def _n_columns(labels: Labels) -> int:
@@ -116,8 +138,9 @@ def _n_columns(labels: Labels) -> int:
     return sum(int(np.prod(grid.shape)) for grid in labels.inputs)
 
 
-def _is_scalar(entry: Any) -> bool:
-    return isinstance(entry, (str, int, float, np.generic)) and np.ndim(entry) == 0
+def _is_label(entry: Any) -> bool:
+    """Whether an entry is the label of a block, rather than the columns of one."""
+    return not isinstance(entry, (list, tuple, range, slice, set)) and np.ndim(entry) == 0
 
 
 def _used(of_columns: Sequence[str], labels: Labels | None) -> InputBlocks:
@@ -166,7 +189,8 @@ def _by_name(
             without = [f for f in features or () if _SEPARATOR not in f][:_SHOWN]
             why = "X has no names" if features is None else f"these have none: {without}"
             raise ValueError(
-                f"blocks='prefix' needs names of columns with a prefix, such as 'num__a'; {why}."
+                f"blocks='prefix' needs names of columns with a prefix, such as 'num__a'; {why}. A "
+                f"ColumnTransformer gives them with set_output(transform='pandas')."
             )
         return prefixes
     dims = [dim for grid in grids if grid.is_named for dim in grid.dims]
@@ -192,12 +216,19 @@ def _along(dim: str | None, grids: Sequence[Grid], labels: Labels | None) -> lis
     An array of several that has no such mode is a block of its own.
     """
     found: list[str] = []
+    alone = {str(grid.name) for grid in grids if dim is None or dim not in grid.dims}
     for grid in grids:
         if dim is None or dim not in grid.dims:
             found += [str(grid.name)] * int(np.prod(grid.shape))
             continue
         axis = grid.dims.index(dim)
         entries = np.array([str(value) for value in grid.coordinate(axis)], dtype=object)
+        both = [name for name in entries if name in alone]
+        if both:
+            raise ValueError(
+                f"blocks={dim!r}: {both[0]!r} is an entry along this mode, and the name of a "
+                f"variable of X without it, which would be a block of the same name. Rename one."
+            )
         shape = [-1 if k == axis else 1 for k in range(len(grid.shape))]
         found += np.broadcast_to(entries.reshape(shape), grid.shape).ravel().tolist()
     if labels is not None and labels.cells is not None:
@@ -250,10 +281,14 @@ def _columns(
 ) -> np.ndarray:
     """The positions of the columns of a block."""
     if isinstance(given, slice):
-        return np.arange(n_columns)[given]
-    if _is_scalar(given):
-        given = [given]
-    entries = list(given)
+        try:
+            return np.arange(n_columns)[given]
+        except TypeError as error:
+            raise TypeError(
+                f"blocks: the slice of block {name!r} must have positions as its ends; got {given}."
+            ) from error
+    is_name = isinstance(given, tuple) and _text_of(given) in place
+    entries = [given] if _is_label(given) or is_name else list(given)
     if entries and all(isinstance(entry, (bool, np.bool_)) for entry in entries):
         if len(entries) != n_columns:
             raise ValueError(
@@ -263,8 +298,9 @@ def _columns(
         return np.flatnonzero(entries)
     found: list[int] = []
     for entry in entries:
-        if isinstance(entry, str) and entry in place:
-            found.append(place[entry])
+        text = _text_of(entry)
+        if not isinstance(entry, bool) and text in place:  # also of columns that are numbers
+            found.append(place[text])
         elif isinstance(entry, str) and entry in variables:
             found += variables[entry].tolist()
         elif isinstance(entry, Integral) and -n_columns <= int(entry) < n_columns:
@@ -275,6 +311,11 @@ def _columns(
                 f"blocks: block {name!r} holds {entry!r}, which is no column of X; X has {known}."
             )
     return np.array(found, dtype=np.intp)
+
+
+def _text_of(column: Any) -> str:
+    """The name of a column as text; columns with several levels have tuples as names."""
+    return " / ".join(map(str, column)) if isinstance(column, tuple) else str(column)
 
 
 # ---------------------------------------------------------------- penalties
@@ -295,6 +336,7 @@ def penalties_by_block(alpha: Mapping[Any, Any], blocks: InputBlocks) -> np.ndar
     >>> penalties_by_block({"calendar": 0.1, "lags": 10}, blocks)
     array([10. ,  0.1])
     """
+    _check_texts(alpha, "alpha")
     given = {str(name): value for name, value in alpha.items()}
     unknown = [name for name in given if name not in blocks.names]
     if unknown:

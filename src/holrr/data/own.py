@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..core.own_inputs import OwnInputs, groups_of, own_inputs_of
+from .arrays import comes_from
 from .inputs import input_space
-from .labels import Grid, Labels, first_difference, same
+from .labels import Grid, Labels, first_difference
 
 __all__ = ["read_own"]
 
@@ -59,6 +60,15 @@ def read_own(
     space = input_space(labels, n_used)
     labels = labels or Labels()
     grids = labels.inputs or (Grid(("feature",), (n_used,), is_named=False),)
+    if comes_from(own, "xarray") or comes_from(own, "pandas"):
+        raise TypeError(
+            f"own as a {type(own).__name__} would be used by position, not by its labels; pass "
+            f"own.to_numpy(), with inputs by outputs."
+        )
+    if hasattr(own, "dtype") and np.asarray(own).dtype.kind in "iu" and np.ndim(own) == 2:
+        own = [tuple(pair) for pair in np.asarray(own).tolist()]
+    if isinstance(own, tuple) and _are_pairs([own]):
+        own = [own]
     if not isinstance(own, str) and _is_mask(own):
         return [_from_mask(own, grids, space.cells, n_used, output_shape)]
     outputs = labels.outputs
@@ -159,21 +169,36 @@ def _difference(name: str, grids: Sequence[Grid], outputs: Grid | None) -> str |
         of_x = _coordinates(name, grid)
         if of_x is None:
             continue
-        if not same(np.sort(of_x.astype(str)), np.sort(of_y.astype(str))):
-            return first_difference(of_x, of_y, "X", "y")
+        texts = _texts(of_x), _texts(of_y)
+        for where, labels in zip("Xy", texts, strict=True):
+            twice = [v for k, v in enumerate(labels) if v in labels[:k]]
+            if twice:
+                return f"{where} has two entries {twice[0]!r}"
+        if sorted(texts[0]) != sorted(texts[1]):
+            return first_difference(*texts, "X", "y")
     return None
+
+
+def _texts(labels: np.ndarray) -> list[str]:
+    """Labels as text that is equal where the labels are: 1 and 1.0, and dates of any precision."""
+    labels = np.asarray(labels)
+    if labels.dtype.kind == "M":
+        labels = labels.astype("datetime64[ns]")
+    elif labels.dtype.kind in "iu":
+        labels = labels.astype(float)
+    return [str(v) for v in labels]
 
 
 def _shared(name: str, grids: Sequence[Grid], outputs: Grid) -> _SharedMode:
     axis = outputs.dims.index(name)
-    labels = [str(v) for v in outputs.coordinate(axis)]
+    labels = _texts(outputs.coordinate(axis))
     code = {label: k for k, label in enumerate(labels)}
     of_columns = []
     for grid in grids:
         found = np.full(grid.shape, -1, dtype=np.intp)
         if name in grid.dims:
             k = grid.dims.index(name)
-            codes = np.array([code[str(v)] for v in grid.coordinate(k)])
+            codes = np.array([code[v] for v in _texts(grid.coordinate(k))])
             found = _along(codes, k, grid.shape)
         elif name == _VARIABLE:
             found[...] = code.get(str(grid.name), -1)
@@ -242,6 +267,7 @@ def _from_mask(
 ) -> OwnInputs:
     """Own inputs from an array of inputs by outputs, flat or with their modes."""
     owned = np.asarray(own)
+    owned = owned[..., None] if not output_shape and owned.ndim == 1 else owned
     D, n_cells = math.prod(output_shape), sum(math.prod(grid.shape) for grid in grids)
     whole = (*grids[0].shape, *output_shape) if len(grids) == 1 else None
     if owned.shape not in {(n_cells, D), (n_used, D), whole}:

@@ -19,7 +19,7 @@ from ..core.namespace import to_numpy
 from ..core.spectral import SOLVERS
 from ..core.threads import few_threads_for
 from ..core.warn import warn
-from ..data.arrays import ignores_missing
+from ..data.arrays import comes_from, ignores_missing
 from ..data.blocks import InputBlocks, penalties_by_block
 from ..data.labels import Labels
 from ..data.validation import Names, Samples, names_of_moments, validate
@@ -686,6 +686,7 @@ def block_attributes(
         "blocks_": columns if used is None else {name: used[j] for name, j in columns.items()},
         "_input_mean": fit.mean_x,
     }
+    alpha = dict(alpha) if comes_from(alpha, "pandas") else alpha
     if isinstance(alpha, Mapping):
         penalties = penalties_by_block(alpha, blocks)
         found["block_alphas_"] = dict(zip(blocks.names, penalties.tolist(), strict=True))

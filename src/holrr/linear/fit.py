@@ -55,6 +55,12 @@ __all__ = ["LinearOptions", "check_linear_moments", "check_own_inputs", "fit_dat
 __all__ += ["refuse_output_weight", "weigh_outputs", "weighted"]
 
 
+_COMPLETE_OUTPUTS = (
+    "alpha as an array, a penalty for each output, needs complete outputs, and entries of y are "
+    "missing; fit outputs with missing entries by themselves."
+)
+
+
 @dataclass(frozen=True, eq=False)
 class LinearOptions:
     """Parameters of a linear fit, apart from its data.
@@ -87,11 +93,15 @@ class LinearOptions:
 
     def of_known(self, known: KnownOutputs, n_features: int, *, is_complete: bool) -> LinearOptions:
         """The options of a fit to known outputs."""
-        if self.inputs is not None and self.inputs.own is not None:
+        inputs = self.inputs
+        if inputs is not None and (inputs.own is not None or inputs.free is not None):
+            what = "own" if inputs.own is not None else "an alpha of 0 for a block"
             raise ValueError(
-                "own cannot be used with moments, or data that are read in blocks, where some "
-                "outputs are never observed; drop these outputs from y."
+                f"{what} cannot be used with moments, or data that are read in blocks, where some "
+                f"outputs are never observed; drop these outputs from y."
             )
+        if isinstance(self.alpha, np.ndarray):
+            raise ValueError(_COMPLETE_OUTPUTS)
         fitting, pilot = known.structure(self.structure, n_features), self.pilot
         if pilot is not None:
             pilot = known.structure(pilot[0], n_features), pilot[1]
@@ -186,10 +196,7 @@ def _fit_incomplete(
     """Fit a model to samples with missing outputs."""
     check_no_infinity(data)
     if isinstance(options.alpha, np.ndarray):
-        raise ValueError(
-            "alpha as an array, a penalty for each output, needs complete outputs, and entries of "
-            "y are missing; fit outputs with missing entries by themselves."
-        )
+        raise ValueError(_COMPLETE_OUTPUTS)
     some = prepare(data, weights, keep_grid=isinstance(options.structure, MultilinearRank))
     if some.known is not None:
         options = options.of_known(some.known, data.n_features, is_complete=some.is_complete)
@@ -216,6 +223,15 @@ def _fit_features(
     """Fit a model to features of the inputs, and return the fit to the inputs themselves."""
     assert options.inputs is not None
     check_own_inputs(options)
+    n_empty = 0
+    if options.ignore_missing and has_missing(data):
+        if options.inputs.free is not None:
+            raise ValueError(
+                "an alpha of 0 for a block of inputs needs complete outputs, and entries of y are "
+                "missing; give the block a small penalty."
+            )
+        check_no_infinity(data)
+        data, n_empty = drop_unobserved(data)  # they must not influence the features
     scaled = data.scaled()
     Y = scaled.Y if weights is None else weighted(scaled, weights).Y
     design = options.inputs.in_units(1 / scaled.x_unit)
@@ -235,29 +251,26 @@ def _fit_features(
     fit, n_dropped = fit_data(features.samples(scaled), inner, weights, mask=mask)
     if own is not None:  # in the units of the fit
         features = replace(features, own=own.rescaled(scaled.x_unit, scaled.y_unit))
-    return fit.lifted(features, mean_x * scaled.x_unit), n_dropped
+    return fit.lifted(features, mean_x * scaled.x_unit), n_dropped + n_empty
 
 
 def _input_mean(data: Samples, options: LinearOptions) -> Array:
-    """Centre of the inputs of a fit, of shape (n_features,): zero without an intercept.
-
-    Samples without any observed output do not count.
-    """
+    """Centre of the inputs of a fit, of shape (n_features,): zero without an intercept."""
     if not options.fit_intercept:
         return namespace_of(data.X).zeros_like(data.X[0, :])
-    if options.ignore_missing and has_missing(data):
-        data = drop_unobserved(data)[0]
     return weighted_mean(data.X, data.w, data.weight)
 
 
 def check_own_inputs(options: LinearOptions) -> None:
     """Raise for own inputs with a structure that cannot have them."""
-    if options.inputs is None or options.inputs.own is None:
+    inputs = options.inputs
+    if inputs is None or (inputs.own is None and inputs.free is None):
         return
     if options.structure.needs_response_grams:
+        what = "own" if inputs.own is not None else "an alpha of 0 for a block"
         raise ValueError(
-            "own cannot be combined with subspaces='response', whose output subspaces come from "
-            "all of y; use the default, subspaces='fitted'."
+            f"{what} cannot be combined with subspaces='response', whose output subspaces come "
+            f"from all of y; use the default, subspaces='fitted'."
         )
 
 

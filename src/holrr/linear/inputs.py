@@ -89,7 +89,10 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
     grids = (labels or Labels()).inputs or (Grid(("feature",), (n_used,), is_named=False),)
     rank = getattr(estimator, "input_rank", None)
     scale = _scale(getattr(estimator, "input_weight", None), grids, space)
-    given, alpha = estimator.blocks, getattr(estimator, "alpha", 1.0)
+    given = estimator.blocks
+    alpha: Any = getattr(estimator, "alpha", 1.0)
+    if given is not None and comes_from(alpha, "pandas"):
+        alpha = dict(alpha)  # a Series of the penalties of blocks
     if isinstance(alpha, Mapping) and given is None:
         if len((labels or Labels()).inputs) < 2:
             raise ValueError(
@@ -102,11 +105,12 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
         assert blocks is not None
         penalties = penalties_by_block(alpha, blocks)
         alpha = common_penalty(penalties)
-        scale = block_scale(scale, blocks, penalties, alpha)
-        if alpha > 0 and (penalties == 0).any():
+        if (penalties == 0).any() and penalties.any():
             free = np.flatnonzero(penalties[blocks.index] == 0)
+            alpha = alpha or 1.0  # of no effect, where all other blocks are left out
+        scale = block_scale(scale, blocks, penalties, alpha)
     elif not isinstance(alpha, Real):
-        alpha = _by_output(estimator, alpha, data.output_shape)
+        alpha = _by_output(estimator, alpha, labels, data.output_shape)
     is_search = not hasattr(estimator, "alpha")
     own = read_own(estimator.own, labels, n_used, data.output_shape, all_kinds=is_search)
     if isinstance(rank, str):  # "auto"
@@ -130,7 +134,9 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
 # ---------------------------------------------------------------- penalties
 
 
-def _by_output(estimator: Any, alpha: Any, output_shape: Sequence[int]) -> np.ndarray:
+def _by_output(
+    estimator: Any, alpha: Any, labels: Labels | None, output_shape: Sequence[int]
+) -> np.ndarray:
     """A penalty for each output, which only ridge regression can have."""
     if not isinstance(estimator._structure(), FullRank):
         raise ValueError(
@@ -139,11 +145,14 @@ def _by_output(estimator: Any, alpha: Any, output_shape: Sequence[int]) -> np.nd
             f"needs outputs that are fitted independently of each other, as in RLS, and a low rank "
             f"couples them: with different penalties there is no common set of latent inputs."
         )
+    if labels is not None and labels.outputs is not None and not labels.flat:
+        alpha = unlabel_mode_weights(alpha, labels.outputs, "alpha", "y")
     try:
         found = np.asarray(alpha, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"alpha must hold numbers; got {alpha!r}.") from error
-    if found.size != math.prod(output_shape):
+    flat = labels is not None and bool(labels.flat) and found.shape == (math.prod(output_shape),)
+    if found.shape != tuple(output_shape) and not flat:
         raise ValueError(
             f"alpha as an array must have the shape {tuple(output_shape)} of the outputs; got "
             f"{found.shape}."
@@ -181,8 +190,8 @@ def block_scale(
     """
     positive = penalties > 0
     ratio = np.where(positive, np.sqrt(alpha / np.where(positive, penalties, 1.0)), 0.0)
-    if alpha == 0:  # no block has a penalty, and those that are infinite are left out
-        ratio = np.where(positive, 0.0, 1.0)
+    if alpha == 0:  # no block has a penalty
+        ratio = np.ones(len(blocks))
     ratio = ratio[blocks.index]
     return ratio if scale is None else scale * ratio
 

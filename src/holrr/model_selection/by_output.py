@@ -63,7 +63,8 @@ def choose_by_output(
         fit = fit_by_output(problem, by_output, options.fit_intercept)
         return folds.residuals(fold, candidate, fit)
 
-    choice = replace(found.choice, alpha=alphas[best].reshape(shape), error=error)
+    alpha = alphas[best].reshape(shape) if shape else float(alphas[best[0]])
+    choice = replace(found.choice, alpha=alpha, error=error)
     fit = folds.refit(candidate, fit_options(choice), None)
     own = own_noise(fit) / folds.y_unit
     calibration = calibrate(over_folds(folds.n_folds, residuals, n_jobs), shape, own)

@@ -1194,12 +1194,13 @@ def input_candidates(
             design = plan.with_penalties(found.penalties, common)
             candidates += _projections(data, plan, design, found.penalties / common, grid)
     if plan.own:
-        last = candidates[-1].ratios
-        whole = next(c.design for c in candidates if c.ratios is last)
-        base = plan.design if whole is None else whole
-        best = own_designs(data, base, plan, *grid(base.scale))
         is_ridge = not options.grid((data.n_features, *data.output_shape)).caps
-        candidates += [InputCandidate(design, last) for design in best[: 1 if is_ridge else 2]]
+        # With all of the inputs, for equal penalties and for those that were found.
+        whole = {id(c.ratios): c for c in reversed(candidates)}.values()
+        for base in sorted(whole, key=lambda c: c.ratios is not None):
+            design = plan.design if base.design is None else base.design
+            best = own_designs(data, design, plan, *grid(design.scale))
+            candidates += [InputCandidate(d, base.ratios) for d in best[: 1 if is_ridge else 2]]
     return candidates, found
 
 

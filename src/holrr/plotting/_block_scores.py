@@ -183,7 +183,7 @@ class BlockScoresDisplay:
         ax.barh(places, np.nan_to_num(values), 0.7, color=[*colors, style.DARK])
         for place, value in zip(places, values, strict=True):
             text = "not known" if np.isnan(value) else _number(value, 3)
-            side = "left" if not value < 0 else "right"
+            side = "left" if not round(value, 3) < 0 else "right"
             step = (4 if side == "left" else -4, 0)
             ax.annotate(
                 text,
