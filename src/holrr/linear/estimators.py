@@ -238,7 +238,8 @@ class RLS(LinearRegressor):
     ----------
     alpha : float, dict, or array of shape (d1, ..., dp), default=1.0
         Ridge penalty, at least 0. With 0, the solution of least norm. A dict has a penalty for
-        each block of inputs (see `blocks`), an array one for each output.
+        each block of inputs (see `blocks`), an array one for each output, with the labels of the
+        outputs where it has labels.
     fit_intercept : bool, default=True
         Whether an intercept is fitted (by centring the data; it is not penalised).
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
@@ -451,8 +452,8 @@ class HOLRR(LinearRegressor):
         chooses the rank by cross-validation.
     alpha : float or dict, default=1.0
         Ridge penalty, at least 0. A dict has one for each block of inputs (see `blocks`); an
-        infinite penalty leaves a block out, and inputs with a penalty of 0 are neither shrunk nor
-        reduced in rank, as the intercept is.
+        infinite penalty leaves a block out. Like the intercept, inputs with a penalty of 0 are
+        neither shrunk nor reduced in rank.
     subspaces : {"fitted", "response"}, default="fitted"
         Where the output subspaces come from: the part of the outputs that the inputs explain, or,
         as in Algorithm 1 of the paper, the outputs themselves. The former ignores noise that no
@@ -492,21 +493,29 @@ class HOLRR(LinearRegressor):
         One vector, or None, for each mode, or an array; for several blocks, a dict of them. A
         DataArray weighs the modes that are its dimensions.
     blocks : str, dict, list or None, default=None
-        Blocks of inputs that can have penalties of their own: a dict from names of blocks to their
-        columns (names, positions, a slice or a mask); a list of such columns; or the label of the
-        block of each column, of shape (n_features,). The name of a mode of X, or of a level of the
-        columns of a table, makes each of its entries a block. "prefix" groups columns by what
-        precedes ``__`` in their names, as ColumnTransformer writes it, and "auto" uses the
-        variables of a Dataset, the entries of a dict, or such prefixes. Every column belongs to one
-        block. Blocks alone do not change the fit. See docs/blocks.md.
+        Blocks of inputs that can have penalties of their own:
+
+        - a dict from names of blocks to their columns (names, positions, a slice or a mask), or a
+          list of such columns;
+        - the label of the block of each column, of shape (n_features,) or (m1, ..., mq);
+        - the name of a mode of X, or of a level of the columns of a table: each entry is a block;
+        - "prefix": columns with the same text before ``__`` in their names, as ColumnTransformer
+          writes them;
+        - "auto": the variables of a Dataset, the entries of a dict, or such prefixes.
+
+        Every column belongs to one block. Without a dict as `alpha`, blocks do not change the fit.
+        See docs/blocks.md.
     own : str, list, array of bool, or None, default=None
-        Inputs that an output has of its own, besides the part that all outputs share: those that
-        agree with the output in a mode that X and y share, by its name or a list of names. "auto"
-        stands for all modes with the same names and coordinates. For arrays without names, pairs
-        of positions ``(axis of a sample of X, axis of a sample of y)``, or a boolean array of
-        inputs by outputs. See docs/own_inputs.md.
+        Own inputs of each output, which get coefficients of their own besides the low-rank part.
+        They are the inputs with the same label as the output along a mode that X and y share; give
+        the name of the mode, or a list of names. "auto" stands for all modes with the same names
+        and coordinates. For arrays without names, pairs of positions
+        ``(axis of a sample of X, axis of a sample of y)``, or a boolean array of inputs by outputs.
+        See docs/own_inputs.md.
     own_alpha : float, default=1.0
-        Ridge penalty of the coefficients of own inputs.
+        Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With penalties by
+        block, an own input has the penalty `own_alpha` times the penalty of its block over the
+        geometric mean of all of them.
     missing_features : {"raise", "drop"}, default="raise"
         Whether cells of X that are missing in every sample (land in a field of the sea) are an
         error, or are left out of the model. Coefficients of dropped cells are NaN, and their values
@@ -539,8 +548,8 @@ class HOLRR(LinearRegressor):
     block_alphas_ : dict
         With `blocks`: the penalty of each block.
     own_coef_ : array with the shape of `coef_`
-        With `own`: the coefficients of own inputs, zero for all others. They are part of `coef_`,
-        and not of `core_` and `factors_`.
+        With `own`: the coefficients of own inputs, zero for all others; a dict of such arrays where
+        `coef_` is one. They are part of `coef_`, and not of `core_` and `factors_`.
     intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
     noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
         Standard deviation of the noise of each output: residual squares over the residual

@@ -570,8 +570,8 @@ class RLSCV(LinearSearch):
         callable gets `cv_results_` and returns an index into ``mean_mse``.
     alpha_per_output : bool, default=False
         Whether each output has the penalty of its own least held-out error, rather than one for
-        all. It needs ``criterion="cv"``, ``selection="min"`` and complete outputs, and cannot be
-        combined with `blocks`.
+        all, among the penalties that the search for one penalty tries. It needs ``criterion="cv"``,
+        ``selection="min"`` and complete outputs, and cannot be combined with `blocks`.
     fit_intercept, solver, output_weight
         As in `HOLRRCV`.
     missing : {"raise", "ignore"}, default="raise"
@@ -898,17 +898,17 @@ class HOLRRCV(LinearSearch):
     input_alpha : float, default=1.0
         As in `HOLRR`; used where `input_rank` is given.
     blocks : str, dict, list or None, default=None
-        Blocks of inputs, as in `HOLRR`, whose penalties are searched for: those with the least
-        held-out error of ridge regression, times each of `alphas`, are candidates beside equal
-        penalties. A block that does not help gets an infinite penalty, which leaves it out. See
-        docs/blocks.md.
+        Blocks of inputs, as in `HOLRR`, whose penalties are searched for. The ratios of the
+        penalties come from the least held-out error of ridge regression, and each of `alphas`
+        scales them. Equal penalties are candidates, too. A block that does not help gets an
+        infinite penalty, which leaves it out. See docs/blocks.md.
     own : str, list, array of bool, or None, default=None
         As in `HOLRR`. With several shared modes, every combination of them is tried (the same
         station, the same variable, both), and the model without own inputs is always a candidate.
         See docs/own_inputs.md.
     own_alphas : array of shape (n_penalties,) or None, default=None
         Penalties of own inputs to try. None for eleven in half decades, from 1e-3 to 1e2 times the
-        mean square of the inputs.
+        mean diagonal entry of ``X'X`` (of the centred inputs where an intercept is fitted).
     input_weight, missing_features, input_shape, output_shape, sample_dim
         As in `HOLRR`.
 
