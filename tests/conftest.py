@@ -1,6 +1,15 @@
-"""Shared fixtures: one estimator registry, one array library fixture, one hypothesis profile."""
+"""Shared fixtures: one estimator registry, one array library fixture, one hypothesis profile.
+
+The workers of pytest-xdist share the cores, and the problems of the tests are small: more threads
+of BLAS would only wait for one another. The number is set to one, also for the programs that tests
+start, unless the environment says otherwise; tests of threads set their own (`three_threads`).
+"""
 
 from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import sys
 from collections.abc import Callable
@@ -13,6 +22,8 @@ from hypothesis import HealthCheck, settings
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from registry import ROWS
+
+threadpool_limits(int(os.environ["OMP_NUM_THREADS"]), "blas")  # where NumPy was imported before
 
 settings.register_profile(
     "holrr",
