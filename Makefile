@@ -16,8 +16,9 @@ demo: $(VENV)/.demo-installed
 	$(BIN)/python -m holrr.demo
 
 docs: $(VENV)/.docs-installed
-	rm -rf docs/reference/generated
+	rm -rf docs/reference/generated build/docs/complete.txt
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs auto -d build/doctrees docs build/docs
+	touch build/docs/complete.txt
 
 reproduce: $(VENV)/.paper-installed
 	$(BIN)/python -m paper $(ARGS)
