@@ -119,7 +119,7 @@ def test_the_advice_on_rows_of_different_labels_leads_to_a_fit():
     model = RLS()
     for of_x, of_y, rows, advice, follow in (
         ("frame", "frame", ROWS[::-1], r"y = y\.loc\[X\.index\]", lambda x, y: (x, y.loc[x.index])),
-        ("frame", "frame", later, r"X, y = X\.align\(y, join='inner'", _align_in_pandas),
+        ("frame", "frame", later, r"X, y = X\.align\(y, join='inner', axis=0\)", _align_in_pandas),
         ("dataarray", "dataarray", later, r"xarray\.align\(X, y, join=\"inner\"", _align_in_xarray),
         ("dataarray", "dataset", later, r"xarray\.align\(X, y, join=\"inner\"", _align_in_xarray),
     ):
