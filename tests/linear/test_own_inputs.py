@@ -433,6 +433,14 @@ def test_what_cannot_have_own_inputs_says_so():
     X, Y = problem(20)
     with pytest.raises(ValueError, match="subspaces='response'"):
         HOLRR(2, subspaces="response", own=BOTH).fit(X, Y)
+    with pytest.raises(ValueError, match="subspaces='response'"):
+        HOLRRCV(subspaces="response", own=BOTH).fit(X, Y)
+    # Moments that hold more than is needed do no harm.
+    more = Moments.from_arrays(X.reshape(20, -1), Y, response_grams=True)
+    how = {"rank": 2, "own": BOTH, "input_shape": X.shape[1:]}
+    np.testing.assert_allclose(
+        HOLRR(**how).fit_moments(more).coef_, HOLRR(**how).fit(X, Y).coef_, atol=1e-9
+    )
     with pytest.raises(ValueError, match="alpha of 0"):
         RLS({"0": 0.0, "1": 1.0}, blocks=np.repeat([0, 1], 12), own=BOTH).fit(X, Y)
     with pytest.raises(ValueError, match="need criterion='cv'"):

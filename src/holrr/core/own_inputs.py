@@ -334,12 +334,7 @@ class OwnCoefficients:
         return Y - xp.astype(fitted, Y.dtype, copy=False)
 
     def leave_moments(self, m: CentredMoments) -> CentredMoments:
-        """The moments of the outputs that S leaves."""
-        if m.response_grams is not None:
-            raise ValueError(
-                "own inputs cannot be combined with subspaces='response'; use the default, "
-                "subspaces='fitted'."
-            )
+        """The moments of the outputs that S leaves, without Gram matrices of the outputs."""
         xp, shape = namespace_of(m.Sxx), tuple(m.output_shape)
         Sxy = xp.reshape(m.Sxy, (m.n_features, -1))
         fitted = self.times(m.Sxx)  # X'X S, since X'X is symmetric
@@ -353,7 +348,12 @@ class OwnCoefficients:
         syy = max(syy + float(xp.sum(change)), 0.0)
         mean_y = m.mean_y - xp.reshape(self.times(m.mean_x[None, :])[0, :], shape)
         return replace(
-            m, Sxy=xp.reshape(left, (m.n_features, *shape)), mean_y=mean_y, syy=syy, squares=squares
+            m,
+            Sxy=xp.reshape(left, (m.n_features, *shape)),
+            mean_y=mean_y,
+            syy=syy,
+            squares=squares,
+            response_grams=None,
         )
 
     def rescaled(self, x_unit: float, y_unit: float) -> OwnCoefficients:

@@ -51,10 +51,21 @@ from ..streaming.problems import whiten_stream
 from ..streaming.stream import Stream
 from .refine import refine_inputs
 
-__all__ = ["LinearOptions", "check_linear_moments", "check_own_inputs", "fit_data", "fit_moments"]
+__all__ = [
+    "RESPONSE_SUBSPACES",
+    "LinearOptions",
+    "check_linear_moments",
+    "check_own_inputs",
+    "fit_data",
+    "fit_moments",
+]
 __all__ += ["refuse_output_weight", "weigh_outputs", "weighted"]
 
 
+RESPONSE_SUBSPACES = (
+    "{} cannot be combined with subspaces='response', whose output subspaces come from all of y; "
+    "use the default, subspaces='fitted'."
+)
 _COMPLETE_OUTPUTS = (
     "alpha as an array, a penalty for each output, needs complete outputs, and entries of y are "
     "missing; fit outputs with missing entries by themselves."
@@ -90,6 +101,11 @@ class LinearOptions:
     inputs: InputDesign | None = None
     never: np.ndarray | None = None
     pilot: tuple[Structure, float] | None = None
+
+    @property
+    def spectral_solver(self) -> str:
+        """The solver that serves all penalties: a Cholesky factor belongs to one of them."""
+        return "eigh" if self.solver == "cholesky" else self.solver
 
     def of_known(self, known: KnownOutputs, n_features: int, *, is_complete: bool) -> LinearOptions:
         """The options of a fit to known outputs."""
@@ -153,14 +169,14 @@ def _fit_complete(data: Samples, options: LinearOptions, mask: np.ndarray | None
         how: dict[str, Any] = {"solver": options.solver, "fit_intercept": options.fit_intercept}
         arrays = scaled.X, scaled.Y, scaled.w
         if isinstance(alpha, np.ndarray):
-            how["solver"] = "eigh" if options.solver == "cholesky" else options.solver
+            how["solver"] = options.spectral_solver
             spectral = spectral_from_samples(*arrays, min_alpha=float(alpha.min()), **how)
             fit = fit_by_output(spectral, alpha, options.fit_intercept)
             return fit.rescaled(scaled.x_unit, scaled.y_unit)
         if options.never is not None and mask is not None:
             assert options.pilot is not None
             pilot = options.pilot[0], scaled_alpha(options.pilot[1], scaled.x_unit)
-            how["solver"] = "eigh" if options.solver == "cholesky" else options.solver
+            how["solver"] = options.spectral_solver
             least = min(alpha, pilot[1])
             spectral = spectral_from_samples(*arrays, min_alpha=least, **how)
             spectral = complete_columns(replace(spectral, never=options.never), *pilot)
@@ -268,10 +284,7 @@ def check_own_inputs(options: LinearOptions) -> None:
         return
     if options.structure.needs_response_grams:
         what = "own" if inputs.own is not None else "an alpha of 0 for a block"
-        raise ValueError(
-            f"{what} cannot be combined with subspaces='response', whose output subspaces come "
-            f"from all of y; use the default, subspaces='fitted'."
-        )
+        raise ValueError(RESPONSE_SUBSPACES.format(what))
 
 
 def _within_features(

@@ -62,6 +62,11 @@ class InputPlan:
         whole = whole and self.design.scale is None and self.design.own is None
         return None if whole else self.design
 
+    @property
+    def has_several_blocks(self) -> bool:
+        """Whether there are blocks whose penalties can differ."""
+        return self.blocks is not None and len(self.blocks) > 1
+
     def with_penalties(self, penalties: np.ndarray, alpha: float) -> InputDesign:
         """The design with a penalty for each block, which is `alpha` for scaled inputs."""
         assert self.blocks is not None

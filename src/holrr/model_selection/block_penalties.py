@@ -32,8 +32,7 @@ from ..core.moments import CentredMoments
 from ..core.namespace import to_numpy
 from ..core.threads import limit_threads
 from ..data.blocks import InputBlocks
-from ..data.validation import Samples
-from .folds import FoldData
+from .folds import FoldData, column_squares, sides_of_fold
 
 __all__ = ["BlockPenalties", "block_errors", "find_block_penalties"]
 
@@ -128,12 +127,10 @@ def block_errors(
 
 def _moments(data: FoldData, fold: int) -> tuple[CentredMoments, CentredMoments]:
     """Moments of a training set about the centres of a fit, and of held-out samples."""
-    found = data.moments(fold)
-    if found is not None:
-        return found
-    pair = data.samples(fold)
-    assert pair is not None
-    seen, unseen = (CentredMoments.from_checked(part.X, part.Y, part.w) for part in pair)
+    seen, unseen = sides_of_fold(data, fold)
+    if isinstance(seen, CentredMoments):
+        return seen, unseen
+    seen, unseen = (CentredMoments.from_checked(part.X, part.Y, part.w) for part in (seen, unseen))
     return seen.centred(data.fit_intercept), unseen
 
 
@@ -337,7 +334,7 @@ def find_block_penalties(
     BlockPenalties or None
         None where the penalties have no effect, since all inputs are constant.
     """
-    squares = _squares(data, blocks, scale)
+    squares = np.bincount(blocks.index, column_squares(data, scale), minlength=len(blocks))
     if not (squares > 0).any():
         return None
     sizes = np.bincount(blocks.index, minlength=len(blocks))
@@ -355,25 +352,6 @@ def find_block_penalties(
     path = np.exp(np.array([logs for logs, _ in finder.seen]))
     errors = np.array([error for _, error in finder.seen])
     return BlockPenalties(np.exp(best), finder.value(best), path, errors, squares)
-
-
-def _squares(data: FoldData, blocks: InputBlocks, scale: np.ndarray | None) -> np.ndarray:
-    """Sums of squares of the centred inputs of each block."""
-    total = data.total()
-    if total is None:
-        assert data.everything is not None
-        squares = _column_squares(data.everything, data.fit_intercept)
-    else:
-        squares = np.diag(to_numpy(total.centred(data.fit_intercept).Sxx))
-    squares = squares if scale is None else squares * scale * scale
-    return np.bincount(blocks.index, np.maximum(squares, 0.0), minlength=len(blocks))
-
-
-def _column_squares(samples: Samples, fit_intercept: bool) -> np.ndarray:
-    X = to_numpy(samples.X).astype(np.float64)
-    w = np.ones(X.shape[0]) if samples.w is None else to_numpy(samples.w)
-    X = X - (w @ X) / w.sum() if fit_intercept else X
-    return w @ (X * X)
 
 
 class _Search:

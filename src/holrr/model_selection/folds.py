@@ -42,11 +42,18 @@ from .intervals import FoldResiduals, MomentResiduals, residual_outputs
 from .surface import HeldOut
 
 __all__ = ["FoldData", "Folds", "Problems", "Split", "check_fold_moments", "check_splits"]
-__all__ += ["features_of_fold", "gather_folds", "in_double", "input_trace", "is_partition"]
+__all__ += [
+    "column_squares",
+    "features_of_fold",
+    "gather_folds",
+    "in_double",
+    "input_trace",
+    "is_partition",
+]
 __all__ += ["labels_of", "linear_folds", "linear_problem", "moment_data", "moment_folds"]
 __all__ += ["n_training", "partition_of", "penalties_of", "pieces_of"]
 __all__ += ["products_of_fold", "sample_data"]
-__all__ += ["sample_folds", "sample_residuals", "split"]
+__all__ += ["sample_folds", "sample_residuals", "sides_of_fold", "split"]
 
 _BLOCK = 2**26  # bytes of scattered outputs that are copied together
 _KEPT = 2**28  # bytes of the outputs of problems that are kept
@@ -444,26 +451,30 @@ def sample_folds(data: Samples, splits: Sequence[Split], **options: Any) -> Fold
     return linear_folds(sample_data(data, splits, **options))
 
 
+def sides_of_fold(data: FoldData, fold: int) -> tuple[Any, Any]:
+    """Training and held-out data of a fold: their moments where they are known, else samples."""
+    sides = data.moments(fold)
+    if sides is not None:
+        return sides
+    pair = data.samples(fold)
+    assert pair is not None
+    return pair
+
+
 def features_of_fold(data: FoldData, fold: int, design: InputDesign) -> InputMap:
     """What a design makes of the inputs of a training set."""
     with _located(data.everything):
-        moments = data.moments(fold)
-        if moments is not None:
-            return design.from_moments(moments[0])
-        pair = data.samples(fold)
-        assert pair is not None
-        seen = pair[0]
+        seen = sides_of_fold(data, fold)[0]
+        if isinstance(seen, CentredMoments):
+            return design.from_moments(seen)
         return design.from_samples(seen.X, seen.Y, seen.w, data.fit_intercept)
 
 
 def products_of_fold(data: FoldData, fold: int, design: InputDesign) -> InputProducts:
     """The products of a training set, which the directions of input modes come from."""
-    moments = data.moments(fold)
-    if moments is not None:
-        return design.products_of_moments(moments[0])
-    pair = data.samples(fold)
-    assert pair is not None
-    seen = pair[0]
+    seen = sides_of_fold(data, fold)[0]
+    if isinstance(seen, CentredMoments):
+        return design.products_of_moments(seen)
     return design.products_of_samples(seen.X, seen.Y, seen.w, data.fit_intercept)
 
 
@@ -514,12 +525,22 @@ def penalties_of(data: FoldData, scale: np.ndarray | None = None) -> np.ndarray:
         return default_alphas(*input_trace(part, data.fit_intercept))
     total = data.total()
     assert total is not None
-    m = total.centred(data.fit_intercept)
-    squares = namespace_of(m.Sxx).linalg.diagonal(m.Sxx)
-    if scale is not None:
-        squares = squares * asarray_like(scale, squares) ** 2
-    trace = float(namespace_of(m.Sxx).sum(squares))
-    return default_alphas(trace, min(m.n_samples, m.n_features))
+    trace = float(column_squares(data, scale).sum())
+    return default_alphas(trace, min(total.n_samples, total.n_features))
+
+
+def column_squares(data: FoldData, scale: np.ndarray | None = None) -> np.ndarray:
+    """Sum of squares of each input about the centre of a fit, times `scale` squared: (n_columns,).
+
+    It is the diagonal of ``X'X`` of all the data.
+    """
+    total, samples = data.total(), data.everything
+    if total is not None:
+        squares = to_numpy(total.centred(data.fit_intercept).Sxx).diagonal()
+    else:
+        assert samples is not None
+        squares = to_numpy(_squares_of(samples, data.fit_intercept))
+    return np.maximum(squares, 0.0) if scale is None else np.maximum(squares, 0.0) * scale * scale
 
 
 def in_double(data: Samples) -> Samples:
@@ -578,12 +599,18 @@ def input_trace(data: Samples, fit_intercept: bool) -> tuple[float, int]:
 
     Samples without weight and repetitions of others add no direction.
     """
+    squares = _squares_of(data, fit_intercept)
+    return float(namespace_of(squares).sum(squares)), _n_distinct(data, data.n_features)
+
+
+def _squares_of(data: Samples, fit_intercept: bool) -> Array:
+    """``sum w (x - mean)^2`` of each input, of shape (n_features,)."""
     xp = namespace_of(data.X)
     X = xp.astype(data.X, xp.float64, copy=False)
     w = xp.ones_like(X[:, 0]) if data.w is None else data.w
     if fit_intercept:
         X = X - (w @ X) / xp.sum(w)
-    return float(xp.sum(w @ (X * X))), _n_distinct(data, data.n_features)
+    return w @ (X * X)
 
 
 def _n_distinct(data: Samples, most: int) -> int:

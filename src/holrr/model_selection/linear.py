@@ -36,6 +36,7 @@ from ..linear.estimators import (
     warn_renamed,
 )
 from ..linear.fit import (
+    RESPONSE_SUBSPACES,
     LinearOptions,
     fit_data,
     refuse_output_weight,
@@ -416,7 +417,7 @@ class LinearSearch(Search):
 
         chosen = InputCandidate(plan.fixed)
         found = run(chosen)
-        if plan.own or (plan.blocks is not None and len(plan.blocks) > 1):
+        if plan.own or plan.has_several_blocks:
             predicted = found.fit.predict(data.X * data.x_unit) / data.y_unit
             imputed = replace(data, Y=np.where(np.isnan(data.Y), predicted, data.Y))
             parts = self._sample_data(imputed, splits)
@@ -1127,96 +1128,122 @@ def search_designs(
     """
     candidates, penalties = input_candidates(data, plan, options)
     options = replace(options, named_candidates=len(candidates) > 1)
-    designs = [candidate.design for candidate in candidates]
-    folds = linear_folds(data, designs)
+    folds = linear_folds(data, [candidate.design for candidate in candidates])
     found = run_search(folds, options, fit_options)
     if options.by_output:
         found = choose_by_output(folds, found, options, fit_options)
-    results = found.results
+    found.results.update(candidate_results(data, plan, candidates, penalties))
+    return found, candidates[found.choice.candidate]
+
+
+def candidate_results(
+    data: FoldData,
+    plan: InputPlan,
+    candidates: Sequence[InputCandidate],
+    penalties: BlockPenalties | None,
+) -> dict[str, Any]:
+    """The entries of `cv_results_` that say what the candidates make of their inputs."""
     unit = 1.0 if data.everything is None else data.everything.x_unit
+    found: dict[str, Any] = {}
     if plan.is_searched and len(candidates) > 1:
+        projected = [
+            c.design if c.design is not None and any(c.design.ranks) else None for c in candidates
+        ]
         full = tuple(plan.design.space.shapes)
-        results["input_ranks"] = [
-            full if design is None or not any(design.ranks) else design.ranks for design in designs
-        ]
-        results["input_alphas"] = [
-            math.nan if design is None or not any(design.ranks) else design.alpha
-            for design in designs
-        ]
+        found["input_ranks"] = [full if d is None else d.ranks for d in projected]
+        found["input_alphas"] = [math.nan if d is None else d.alpha for d in projected]
     if penalties is not None:
-        assert plan.blocks is not None
-        equal = np.ones(len(plan.blocks))
-        results["block_ratios"] = np.stack(
-            [equal if c.ratios is None else c.ratios for c in candidates]
-        )
-        results["block_path_alphas"] = penalties.path * unit * unit
-        results["block_path_mse"] = penalties.path_errors
+        equal = np.ones_like(penalties.penalties)
+        ratios = [equal if c.ratios is None else c.ratios for c in candidates]
+        found["block_ratios"] = np.stack(ratios)
+        found["block_path_alphas"] = penalties.path * unit * unit
+        found["block_path_mse"] = penalties.path_errors
     if plan.own:
         own = [own_parameters(c, unit) for c in candidates]
-        results["own"] = [() if one is None else one[0] for one in own]
-        results["own_alphas"] = [math.nan if one is None else one[1] for one in own]
-    return found, candidates[found.choice.candidate]
+        found["own"] = [() if one is None else one[0] for one in own]
+        found["own_alphas"] = [math.nan if one is None else one[1] for one in own]
+    return found
 
 
 def input_candidates(
     data: FoldData, plan: InputPlan, options: SearchOptions
 ) -> tuple[list[InputCandidate], BlockPenalties | None]:
-    """What a search tries to make of the inputs; the inputs with equal penalties come first.
+    """What a search tries to make of the inputs.
 
     Returns
     -------
     candidates : list of InputCandidate
+        Those with equal penalties come before those with the penalties that were found. Candidates
+        with own inputs come last.
     penalties : BlockPenalties or None
         Those of the blocks, where there are several.
     """
+    check_candidates(plan, options)
     grid = partial(design_grid, data, options=options)
-    candidates, found = _projections(data, plan, plan.fixed, None, grid), None
-    has_blocks = plan.blocks is not None and len(plan.blocks) > 1
-    if has_blocks and options.by_output:
+    penalties = _block_penalties(data, plan, options, grid)
+    scaled = [InputCandidate(plan.fixed)]
+    # Penalties are in units of the nearest one of the grid, so that the best are tried exactly.
+    alphas = grid(plan.design.scale)[0] if penalties is not None else np.zeros(0)
+    alphas = alphas[alphas > 0]
+    if penalties is not None and alphas.size:
+        common = float(alphas[np.argmin(np.abs(np.log(alphas / penalties.common())))])
+        design = plan.with_penalties(penalties.penalties, common)
+        scaled.append(InputCandidate(design, penalties.penalties / common))
+    candidates = [c for base in scaled for c in _projections(data, plan, base, grid)]
+    if plan.own:
+        candidates += [c for base in scaled for c in _own_inputs(data, plan, base, options, grid)]
+    return candidates, penalties
+
+
+def check_candidates(plan: InputPlan, options: SearchOptions) -> None:
+    """Raise where blocks or own inputs are asked for together with what excludes them."""
+    if plan.has_several_blocks and options.by_output:
         raise ValueError(
             "alpha_per_output=True cannot be combined with blocks: penalties are found for blocks "
             "of inputs or for outputs, not for both."
         )
-    if (has_blocks or plan.own) and options.criterion != "cv":
+    if (plan.has_several_blocks or plan.own) and options.criterion != "cv":
         raise ValueError(
             f"blocks and own need criterion='cv', since penalties of blocks and own inputs are "
             f"chosen by their held-out errors; got criterion={options.criterion!r}."
         )
-    if has_blocks:
-        assert plan.blocks is not None
-        scale = plan.design.scale
-        alphas, n_jobs = grid(scale)
-        found = find_block_penalties(data, plan.blocks, scale, options.max_bytes, n_jobs)
-        alphas = alphas[alphas > 0]
-        if found is not None and alphas.size:
-            # In units of the nearest penalty of the grid: the best penalties are tried exactly.
-            common = float(alphas[np.argmin(np.abs(np.log(alphas / found.common())))])
-            design = plan.with_penalties(found.penalties, common)
-            candidates += _projections(data, plan, design, found.penalties / common, grid)
-    if plan.own:
-        is_ridge = not options.grid((data.n_features, *data.output_shape)).caps
-        # With all of the inputs, for equal penalties and for those that were found.
-        whole = {id(c.ratios): c for c in reversed(candidates)}.values()
-        for base in sorted(whole, key=lambda c: c.ratios is not None):
-            design = plan.design if base.design is None else base.design
-            best = own_designs(data, design, plan, *grid(design.scale))
-            candidates += [InputCandidate(d, base.ratios) for d in best[: 1 if is_ridge else 2]]
-    return candidates, found
+    if plan.own and options.subspaces == "response":
+        raise ValueError(RESPONSE_SUBSPACES.format("own"))
+
+
+PenaltyGrid = Callable[[np.ndarray | None], tuple[np.ndarray, int]]
+
+
+def _block_penalties(
+    data: FoldData, plan: InputPlan, options: SearchOptions, grid: PenaltyGrid
+) -> BlockPenalties | None:
+    """The best penalties of blocks, where there are several."""
+    if not plan.has_several_blocks:
+        return None
+    assert plan.blocks is not None
+    scale = plan.design.scale
+    return find_block_penalties(data, plan.blocks, scale, options.max_bytes, grid(scale)[1])
+
+
+def _own_inputs(
+    data: FoldData, plan: InputPlan, base: InputCandidate, options: SearchOptions, grid: PenaltyGrid
+) -> list[InputCandidate]:
+    """A candidate with the best own inputs; for models of low rank, one or two of them."""
+    design = plan.design if base.design is None else base.design
+    found = own_designs(data, design, plan, *grid(design.scale))
+    is_ridge = not options.grid((data.n_features, *data.output_shape)).caps
+    return [InputCandidate(d, base.ratios) for d in found[: 1 if is_ridge else 2]]
 
 
 def _projections(
-    data: FoldData,
-    plan: InputPlan,
-    design: InputDesign | None,
-    ratios: np.ndarray | None,
-    grid: Callable[[np.ndarray | None], tuple[np.ndarray, int]],
+    data: FoldData, plan: InputPlan, base: InputCandidate, grid: PenaltyGrid
 ) -> list[InputCandidate]:
-    """A design, and the best projections of its inputs where their ranks are searched for."""
+    """A candidate, and the best projections of its inputs where their ranks are searched for."""
     if not plan.is_searched:
-        return [InputCandidate(design, ratios)]
-    base = plan.design if design is None else design
-    found = candidate_designs(data, base, *grid(base.scale))
-    return [InputCandidate(d, ratios) for d in found]
+        return [base]
+    design = plan.design if base.design is None else base.design
+    found = candidate_designs(data, design, *grid(design.scale))
+    return [InputCandidate(d, base.ratios) for d in found]
 
 
 def design_grid(

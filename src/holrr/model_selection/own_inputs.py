@@ -21,22 +21,23 @@ from ..core.own_inputs import OwnCoefficients
 from ..core.spectral import spectral_from_moments, spectral_from_samples
 from ..data.validation import Samples
 from ..linear.inputs import InputPlan
-from .folds import FoldData
+from .folds import FoldData, column_squares, sides_of_fold
 from .search import over_folds
 
 __all__ = ["own_designs"]
 
-# Penalties of own inputs to try, as multiples of the mean square of the inputs.
+# Penalties of own inputs to try, as multiples of the mean diagonal entry of X'X.
 _PENALTIES = 10.0 ** np.arange(-3.0, 2.5, 0.5)
 
 
 def own_designs(
     data: FoldData, base: InputDesign, plan: InputPlan, alphas: np.ndarray, n_jobs: int = 1
 ) -> list[InputDesign]:
-    """The best designs with own inputs: beside ridge regression, and on their own.
+    """Designs with the best own inputs, by the held-out errors of ridge regression.
 
-    The shared part of a model of low rank has less to say than ridge regression, which favours
-    other own inputs. There are one or two designs.
+    The first design has the own inputs and the penalty that are best together with ridge regression
+    as the shared part. The second, where it differs, has those that are best without any shared
+    part: a shared part of low rank is between the two.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def own_designs(
     if plan.own_alphas is not None:
         betas = plan.own_alphas / x_unit / x_unit
     else:
-        betas = _PENALTIES * _mean_square(data, base.scale)
+        betas = _PENALTIES * float(column_squares(data, base.scale).mean())
     tried = [
         replace(base, ranks=(), own=replace(kind, beta=float(beta)))
         for kind, beta in product(plan.own, betas)
@@ -68,21 +69,6 @@ def own_designs(
     errors = np.mean(over_folds(data.n_folds, run, n_jobs), axis=0)  # (n_designs, 1 + n_alphas)
     best = int(np.argmin(errors.min(axis=1))), int(np.argmin(errors[:, 0]))
     return [tried[k] for k in dict.fromkeys(best)]
-
-
-def _mean_square(data: FoldData, scale: np.ndarray | None) -> float:
-    """Mean over the inputs of the sums of squares about their means."""
-    total = data.total()
-    if total is not None:
-        squares = np.diag(to_numpy(total.centred(data.fit_intercept).Sxx))
-    else:
-        assert data.everything is not None
-        X = to_numpy(data.everything.X).astype(np.float64)
-        w = data.everything.w
-        v = np.ones(X.shape[0]) if w is None else to_numpy(w)
-        X = X - (v @ X) / v.sum() if data.fit_intercept else X
-        squares = v @ (X * X)
-    return float(np.mean(squares if scale is None else squares * scale * scale))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,33 +88,29 @@ class _Decomposed:
         cls, data: FoldData, fold: int, scale: np.ndarray | None, min_alpha: float
     ) -> _Decomposed:
         """The same of a fold, from its moments or its samples."""
-        moments, pair = data.moments(fold), data.samples(fold)
+        seen, unseen = sides_of_fold(data, fold)
         s = 1.0 if scale is None else scale
-        if moments is not None:
-            seen, unseen = moments
+        if isinstance(seen, CentredMoments):
             Sxx = to_numpy(seen.Sxx)
             Sxx = Sxx if scale is None else scale[:, None] * Sxx * scale
             zero = np.zeros((Sxx.shape[0], 1))
             found = spectral_from_moments(
                 replace(seen, Sxx=Sxx, Sxy=zero, mean_x=to_numpy(seen.mean_x) * s, squares=None)
             )
-            part: Any = (seen, unseen)
         else:
-            assert pair is not None
-            X, w = to_numpy(pair[0].X).astype(np.float64) * s, pair[0].w
+            X = to_numpy(seen.X).astype(np.float64) * s
             found = spectral_from_samples(
                 X,
                 np.zeros((X.shape[0], 1)),
-                None if w is None else to_numpy(w),
+                None if seen.w is None else to_numpy(seen.w),
                 min_alpha=min_alpha,
                 **data.options,
             )
-            part = pair
         basis, lam = to_numpy(found.basis), to_numpy(found.s) ** 2
         mean = to_numpy(found.mean_x)
         if scale is not None:  # inputs that are left out have no part in the features
             mean = np.divide(mean, scale, out=np.zeros_like(mean), where=scale != 0)
-        return cls(data, part[0], part[1], scale, basis, lam, mean)
+        return cls(data, seen, unseen, scale, basis, lam, mean)
 
     def errors(self, design: InputDesign, alphas: np.ndarray) -> np.ndarray:
         """Mean squared held-out errors of own inputs, alone and with ridge regression.
