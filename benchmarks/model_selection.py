@@ -8,11 +8,12 @@ The first form prints what HOLRRCV takes for every rank and 13 penalties beside
 - as many single fits of HOLRR as there are folds and penalties, on the training folds;
 - scikit-learn's GridSearchCV over a sample of the same candidates, as a ratio per candidate;
 - scikit-learn's and himalaya's RidgeCV on the flattened outputs, which choose the penalty alone;
-- HOLRRCV that chooses one rank, beside that which stacks all of them.
+- HOLRRCV that chooses one model, beside that which mixes several.
 
 The methods take turns and medians are compared. The second form prints what selection="stack"
 gains over selection="min" on fresh data: new coefficients, samples and noise for each seed, errors
-against the noiseless outputs; or with FOLDER, where the Met Office files lie, new random splits.
+against the noiseless outputs; or with FOLDER, where the Met Office files lie, new random splits. It
+also prints what it costs where the outputs are nothing but noise.
 Without --quick the first takes about two minutes and the second about three on two cores. How long
 searches take where inputs and outputs are many is in benchmarks/table.py.
 """
@@ -124,18 +125,19 @@ def compare_with_ridge(X, Y, repeats: int) -> None:
         print(f"| {name} | {t:.2f} | {times[0] / t:.2f} |")
 
 
-def compare_with_stack(X, Y, repeats: int) -> None:
-    """Seconds of the processor, which other programs on the machine disturb less."""
-    times = {"min": [], "stack": []}
-    for _ in range(repeats):
-        for selection, found in times.items():
-            start = time.process_time()
-            HOLRRCV(ALPHAS, cv=5, selection=selection).fit(X, Y)
-            found.append(time.process_time() - start)
-    best, stack = (statistics.median(found) for found in times.values())
-    print(
-        f"\nCPU seconds of one rank {best:.2f}, of the stack {stack:.2f}: {stack / best:.2f} times"
-    )
+def compare_with_stack(quick: bool) -> None:
+    """A search that mixes models beside one that chooses the best of them, with default grids."""
+    sizes = [(2000, 50, (20, 20, 20), 5), (200, 10, (12, 8, 6), 51)]
+    if quick:
+        sizes = [(300, 20, (8, 8, 8), 1), (200, 10, (12, 8, 6), 3)]
+    print("\n| | best single model, s | stack, s | ratio |\n|---|--:|--:|--:|")
+    for n, d0, shape, repeats in sizes:
+        X, Y = data(n, d0, shape)
+        fits = [lambda s=s, X=X, Y=Y: HOLRRCV(selection=s).fit(X, Y) for s in ("min", "stack")]
+        medians(fits, 1)
+        best, stack = medians(fits, repeats)
+        name = f"{n} x {d0} -> {'x'.join(map(str, shape))}"
+        print(f"| {name} | {best:.4g} | {stack:.4g} | {stack / best:.2f} |")
 
 
 # ---------------------------------------------------------------- many inputs and outputs
@@ -207,6 +209,21 @@ def gain_of_stacking(name: str, make, n_seeds: int) -> None:
     )
 
 
+def cost_of_noise(n: int, shape: tuple[int, ...], n_seeds: int) -> None:
+    """Errors of new samples where there is nothing to predict, over those of the mean."""
+    ratios = []
+    for seed in range(n_seeds):
+        rng = np.random.default_rng(seed)
+        X, Y = rng.normal(size=(n + 500, 10)), rng.normal(size=(n + 500, *shape))
+        error = lambda predicted, Y=Y: math.sqrt(np.mean((Y[n:] - predicted) ** 2))  # noqa: E731
+        mean = error(Y[:n].mean(axis=0))
+        models = RLSCV(), HOLRRCV(selection="min"), HOLRRCV()
+        ratios.append([error(m.fit(X[:n], Y[:n]).predict(X[n:])) / mean for m in models])
+    ratios = np.array(ratios)
+    cells = " | ".join(f"{v:.4f}" for v in (*ratios.mean(axis=0), ratios[:, 2].max()))
+    print(f"| {n} samples, outputs {'x'.join(map(str, shape))} | {cells} |", flush=True)
+
+
 def stacking(n_seeds: int, folder: str | None) -> None:
     print("| data | RMSE, best rank | RMSE, stack | ratio | worst ratio | better |")
     print("|---|--:|--:|--:|--:|--:|")
@@ -216,6 +233,10 @@ def stacking(n_seeds: int, folder: str | None) -> None:
     for n in (100, 200) if folder else ():
         make = lambda seed, n=n: weather(folder, n, seed)  # noqa: E731
         gain_of_stacking(f"weather, {n} samples", make, max(n_seeds // 2, 2))
+    print("\n| noise alone, RMSE / that of the mean | ridge | best rank | stack | worst stack |")
+    print("|---|--:|--:|--:|--:|")
+    for n, shape in itertools.product((20, 50, 100), ((10, 10, 10), (6, 8), (3,))):
+        cost_of_noise(n, shape, n_seeds)
 
 
 def main() -> None:
@@ -237,7 +258,7 @@ def main() -> None:
         print(f"{n} samples, 50 inputs, {outputs} outputs, {args.threads} threads\n")
         compare_with_fits(X, Y, n_folds=3, repeats=1 if args.quick else 3)
         compare_with_ridge(X, Y, repeats=1)
-        compare_with_stack(X, Y, repeats=1 if args.quick else 3)
+        compare_with_stack(args.quick)
 
 
 if __name__ == "__main__":

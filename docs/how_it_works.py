@@ -176,7 +176,8 @@ def surface() -> None:
     ]
     mask = np.zeros(errors.shape)
     for rank, weight in zip(search.stack_ranks_, search.stack_weights_, strict=True):
-        mask[tuple(slice(R) for R in rank)] += weight
+        block = errors.shape if rank is None else rank  # ridge regression keeps all of the core
+        mask[tuple(slice(R) for R in block)] += weight
     shown.append((mask[:, :, 1], {"cmap": "Blues", "vmin": 0, "vmax": 1}, "mask of the stack"))
     for ax, (field, options, title) in zip(axes, shown, strict=True):
         drawn = ax.imshow(field, **options)

@@ -56,9 +56,7 @@ def model_selection() -> dict[str, Any]:
     model, modes = after("model_selection.md", 1)["model"], ["inputs", "places", "variables"]
     return {
         "rank_surface": RankSurfaceDisplay.from_estimator(model, mode_names=modes).figure_,
-        "spectrum_modes": SpectrumDisplay.from_estimator(
-            model.best_estimator_, mode_names=modes
-        ).figure_,
+        "spectrum_modes": SpectrumDisplay.from_estimator(model, mode_names=modes).figure_,
     }
 
 

@@ -50,7 +50,7 @@ plt.show()
 # Three choices
 # -------------
 # ``"min"`` takes the least held-out error, ``"1se"`` the smallest model within one standard error
-# of it, and ``"stack"``, the default, the best mixture of all ranks. With the truth at hand we can
+# of it, and ``"stack"``, the default, a mixture of several models. With the truth at hand we can
 # judge them: by the error about the noiseless outputs, as a share of that of ridge regression,
 # mean and range of three training sets of each size.
 

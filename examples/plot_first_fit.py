@@ -27,7 +27,7 @@ models = {m.__name__.removesuffix("CV"): m().fit(X[:50], Y[:50]) for m in (RLSCV
 # %%
 # The best single ranks are those of the coefficients that made the data.
 
-models["HOLRR"].rank_
+models["HOLRR"].best_params_["rank"]
 
 # %%
 # What the models know of the third input, its coefficients for every output: with noise, with

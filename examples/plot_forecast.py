@@ -52,7 +52,7 @@ Y = xr.DataArray(
 past, future = {"time": slice("2007-08")}, {"time": slice("2008-01", None)}
 model = HOLRRCV(cv=TimeSeriesSplit(6)).fit(X.sel(past), Y.sel(past))
 score = model.score(X.sel(future), Y.sel(future))
-print(f"ranks {model.rank_}, R2 of the last twelve years {score:.2f}")
+print(f"best single ranks {model.best_params_['rank']}, R2 of the last twelve years {score:.2f}")
 
 # %%
 # Most of that R2 is the calendar. The skill against the mean of each month of the year says what

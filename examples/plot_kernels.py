@@ -70,6 +70,6 @@ plt.show()
 # %%
 # The surface of the search, at the chosen width. The ranks that were built in are (3, 2, 2).
 
-print("rank", models["kernel HOLRR"].rank_)
+print("best single rank", models["kernel HOLRR"].best_params_["rank"])
 RankSurfaceDisplay.from_estimator(models["kernel HOLRR"], mode_names=["sample", "gene", "time"])
 plt.show()

@@ -45,7 +45,7 @@ from holrr import HOLRRCV, RLSCV
 
 model = HOLRRCV(missing="ignore").fit(drivers, maps)
 ridge = RLSCV(missing="ignore").fit(drivers, maps)
-print(f"ranks {model.rank_}")
+print(f"best single ranks {model.best_params_['rank']}")
 for name, found in {"HOLRR": model, "ridge": ridge}.items():
     error = (found.predict(drivers).to_numpy() - truth)[:, ~sea]
     print(f"{name}: RMSE {np.sqrt(np.mean(error**2)):.2f} about the truth, clouds included")

@@ -75,7 +75,8 @@ low, high = model.predict_interval(indices["2010":], coverage=0.9)
 
 observed = maps.sel(time=slice("2010", None))
 inside = (observed >= low) & (observed <= high)
-print(f"ranks {model.rank_}, R2 {model.score(indices['2010':], observed):.2f}")
+score = model.score(indices["2010":], observed)
+print(f"best single ranks {model.best_params_['rank']}, R2 {score:.2f}")
 print(f"{float(inside.mean()):.3f} of the new observations lie in their 90 percent interval")
 
 # %%

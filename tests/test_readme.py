@@ -26,9 +26,11 @@ def run(page, which=slice(None)):
 def test_the_code_of_the_readme_does_what_it_says():
     names = run(ROOT / "README.md")
     model, X, Y = names["model"], names["X"], names["Y"]
-    assert model.rank_ == (3, 3, 2, 2)
+    rank = model.best_params_["rank"]
+    assert rank == (3, 3, 2, 2)
     assert model.predict(X[150:]).shape == (50, 12, 8, 6)
-    assert model.n_parameters_ == 104  # "about a hundred"
+    counts = model.cv_results_["n_parameters"]
+    assert counts[tuple(R - 1 for R in rank)] == 104  # "about a hundred"
     assert names["X"].shape[1] * Y[0].size == 5760
 
 

@@ -422,7 +422,7 @@ class TensorRegressor(
 
         ``1 - sum v w (y - prediction)^2 / sum v w (y - mean)^2``, with sums over samples and
         outputs. The weights w are those of the samples, and v is the `output_weight` of the fit, if
-        the model has one: the same weights as in the objective and in `best_score_`.
+        the model has one: the same weights as in the objective and in `held_out_mse_`.
         `holrr.metrics` has the R2 of each output, their average, and R2 with other weights.
 
         Parameters

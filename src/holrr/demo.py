@@ -52,8 +52,8 @@ img {{ width: 100%; height: auto }}
 DATA = (
     f"{N_TRAIN} samples, {N_FEATURES} inputs, outputs of {' x '.join(map(str, OUTPUT_SHAPE))}, "
     f"coefficients of rank {' x '.join(map(str, RANK))}, noise as strong as the signal. Penalty "
-    "and ranks by 5-fold cross-validation, which tries all 10,000 ranks. HOLRR is their best "
-    "mixture; the best of them is named:"
+    "and ranks by 5-fold cross-validation, which tries all 10,000 ranks. Low-rank regression and "
+    "HOLRR mix the best models; the ranks are those of the best single one:"
 )
 PICTURE = (
     f"A picture as coefficients, each row of pixels an input, recovered from {N_SAMPLES} samples:"
@@ -86,7 +86,8 @@ def compare(seed: int = 0) -> list[tuple[str, ...]]:
 
 
 def _ranks(model: Any) -> str:
-    return " x ".join(map(str, np.atleast_1d(getattr(model, "rank_", "full"))))
+    """The ranks of the best single model."""
+    return " x ".join(map(str, np.atleast_1d(model.best_params_.get("rank", "full"))))
 
 
 def draw(seed: int = 0) -> Any:
@@ -101,7 +102,7 @@ def draw(seed: int = 0) -> Any:
         _show(axes[0], load_image(image), f"{image}\n")
         for ax, (name, method) in zip(axes[1:], METHODS.items(), strict=True):
             model = method(cv=5, fit_intercept=False).fit(X, Y)
-            rank = f"rank {_ranks(model)}" if hasattr(model, "rank_") else "full rank"
+            rank = f"rank {_ranks(model)}" if "rank" in model.best_params_ else "full rank"
             title = f"{name}\n{rank}, error {rmse(W, model.coef_):.3f}"
             _show(ax, image_from_coef(model.coef_, "rows"), title)
     return figure

@@ -1,6 +1,7 @@
 """The command line as a subprocess: results, messages, exit codes."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -102,9 +103,12 @@ def test_fit_info_and_predict_agree_with_the_library(folder, tmp_path, capsys):
     info = capsys.readouterr().out
     by_hand = holrr.HOLRRCV(cv=5).fit(X, Y)
     np.testing.assert_allclose(np.load(tmp_path / "P.npy"), by_hand.predict(X), atol=1e-10)
-    assert f"{np.sqrt(-by_hand.best_score_):.6g} (5-fold cross-validation)" in info
+    assert f"{np.sqrt(by_hand.held_out_mse_):.6g} (5-fold cross-validation)" in info
     for words in ("HOLRR", "3 x 4", " x ".join(map(str, by_hand.rank_)), "of 60", "certificate"):
         assert words in info
+    # What is mixed stands in the last line of what Python shows.
+    assert repr(by_hand).splitlines()[-1].removeprefix("# ") in info
+    assert re.search(rf"^alpha +{by_hand.best_params_['alpha']:g}$", info, flags=re.MULTILINE)
     assert info in fitted.stdout
 
 
@@ -273,6 +277,7 @@ def test_demo_says_where_its_files_are(tmp_path):
         assert str(tmp_path / "d" / name) in done.stdout
         assert (tmp_path / "d" / name).stat().st_size > 0
     (row,) = (line.split() for line in done.stdout.splitlines() if line.startswith("HOLRR  "))
-    ranks, count = map(int, row[1:-3:2]), int(row[-3].replace(",", ""))
-    assert count == n_parameters((10, 10, 10, 10), tuple(ranks))
+    ranks, count = tuple(map(int, row[1:-3:2])), int(row[-3].replace(",", ""))
+    assert count == n_parameters((10, 10, 10, 10), ranks)
+    assert max(ranks) < 10  # of the best single model, not of the mixture
     assert done.stderr == ""

@@ -107,7 +107,7 @@ def test_columns_in_another_order_score_the_same(folder, capfd):
 def test_the_held_out_error_stands_beside_those_of_the_mean_and_of_ridge(folder, capfd, model):
     said = lines(capfd, "fit", "X.npy", "Y.npy", "--model", model, "--cv", "3", "-o", "m")
     by_hand = holrr.load("m")
-    assert number(said["held-out RMSE"]) == pytest.approx((-by_hand.best_score_) ** 0.5, rel=1e-5)
+    assert number(said["held-out RMSE"]) == pytest.approx(by_hand.held_out_mse_**0.5, rel=1e-5)
     assert number(said["of the mean"]) == pytest.approx(by_hand.null_mse_**0.5, rel=1e-5)
     assert number(said["of ridge"]) == pytest.approx(by_hand.ridge_mse_**0.5, rel=1e-5)
     info = lines(capfd, "info", "m")

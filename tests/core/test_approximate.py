@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -139,8 +140,8 @@ def test_approximation_in_every_library(xp):
     assert_allclose(refined.error, hooi(Z, here).error, rtol=1e-10)
 
 
-def test_long_modes_of_full_rank_are_rotated_for_masks_only():
-    """A mask multiplies singular directions; other fits leave long modes as they are."""
+def test_long_modes_of_full_rank_are_rotated_on_request_only():
+    """Mixtures weigh singular directions; other fits leave long modes as they are."""
     Z = np.random.default_rng(0).normal(size=(70, 65))
     assert hosvd(Z, Z.shape).tucker.leading == ()
     found = hosvd(Z, Z.shape, rotate=True).tucker
@@ -257,14 +258,20 @@ def test_number_of_leading_directions_that_a_structure_reads():
     assert MultilinearRank((2, 3, 4), refine=True).n_leading(9, (3, 4)) is None
 
 
-def test_mask_multiplies_the_core_and_scales_the_degrees_of_freedom():
-    white = problem()
-    plain = MultilinearRank((2, 3, 2)).approximate(white, 5)
-    mask = np.random.default_rng(0).uniform(size=(2, 3, 2))
-    found = MultilinearRank((2, 3, 2)).approximate(white, 5, mask)
-    assert_allclose(found.tucker.core, plain.tucker.core * mask, atol=1e-12)
-    lost = np.sum((white.Z - found.tucker.to_dense()) ** 2)
-    assert_allclose(found.error, lost, rtol=1e-9)
-    assert found.share == pytest.approx(mask.mean())
-    assert plain.share == 1.0
-    assert plain.masked(None) is plain
+@pytest.mark.parametrize("structure", [MatrixRank(2), MultilinearRank((2, 3, 70))], ids=str)
+def test_rotated_approximations_are_the_same_tensor_in_leading_directions(structure):
+    """So that the leading blocks of their cores are the approximations of lower ranks."""
+    white = whiten_arrays(*toy(shape=(3, 70)), None, 0.5)
+    plain = structure.approximate(white, 5)
+    found = structure.approximate(white, 5, rotate=True)
+    assert_allclose(found.tucker.to_dense(), plain.tucker.to_dense(), atol=1e-10)
+    assert_allclose(found.error, plain.error, rtol=1e-12)
+    assert found.share == plain.share == 1.0
+    if isinstance(structure, MultilinearRank):
+        assert plain.tucker.leading == (0, 1)
+        assert found.tucker.leading == (0, 1, 2)
+        lower = replace(structure, rank=(1, 2, 5)).approximate(white, 5)
+        short = found.tucker.truncate((1, 2, 5))
+        assert_allclose(short.to_dense(), lower.tucker.to_dense(), atol=1e-10)
+    else:
+        assert plain.tucker.leading == found.tucker.leading == (0,)

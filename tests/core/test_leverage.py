@@ -17,6 +17,7 @@ import reference
 from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, KernelRLS, Moments
 from holrr.core.approximate import MultilinearRank
 from holrr.core.leverage import leverage, prior_ratio
+from holrr.core.mixture import mix
 from holrr.core.spectral import spectral_from_samples
 from holrr.data.validation import Samples
 from holrr.kernel.fit import KernelOptions, fit_samples
@@ -350,20 +351,23 @@ def test_moments_of_an_older_version_give_fits_without_noise(tmp_path):
         search.predict_interval(X)
 
 
-def test_mask_scales_the_degrees_of_freedom():
-    """A mask of one half leaves half of the degrees of freedom."""
+def test_half_a_fit_has_half_of_its_degrees_of_freedom():
+    """The other half of the weight is that of the mean."""
     data = Samples(*toy())
-    options = LinearOptions(MultilinearRank(2), alpha=1.0)
-    whole = fit_data(data, options)[0]
-    half = fit_data(data, options, mask=np.full(whole.tucker.rank, 0.5))[0]
+    whole = fit_data(data, LinearOptions(MultilinearRank(2), alpha=1.0))[0]
+    mixture = mix(MultilinearRank(), 1.0, [(1.0, (2, 2, 2), 0.5)], 3)
+    half = fit_data(data, LinearOptions(mixture, alpha=1.0))[0]
     assert half.hat["share"] == pytest.approx(whole.hat["share"] / 2)
+    assert half.hat["trace"] == pytest.approx(whole.hat["trace"])
 
 
-def test_mask_scales_the_degrees_of_freedom_of_a_kernel_fit():
-    data, kernel = Samples(*toy()), KernelFunction("linear")
-    options = KernelOptions(MultilinearRank(2), alpha=1.0)
-    whole = fit_samples(data, kernel, options)
-    half = fit_samples(data, kernel, options, mask=np.full(whole.tucker.rank, 0.5))
+@pytest.mark.parametrize("name", ["linear", "rbf"])
+def test_half_a_kernel_fit_has_half_of_its_degrees_of_freedom(name):
+    """Both count the directions of an eigendecomposition, which mixtures always take."""
+    data, kernel = Samples(*toy()), KernelFunction(name)
+    whole = fit_samples(data, kernel, KernelOptions(MultilinearRank(2), 1.0, solver="eigh"))
+    mixture = mix(MultilinearRank(), 1.0, [(1.0, (2, 2, 2), 0.5)], 3)
+    half = fit_samples(data, kernel, KernelOptions(mixture, 1.0))
     assert half.hat["share"] == pytest.approx(whole.hat["share"] / 2)
 
 

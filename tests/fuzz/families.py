@@ -24,9 +24,9 @@ from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, Shuff
 
 import holrr
 import reference
-from holrr import HOLRR, HOLRRCV, LRRCV, RLSCV, Moments
+from holrr import HOLRR, HOLRRCV, LRRCV, RLS, RLSCV, Moments
 from holrr.cli import main
-from holrr.model_selection.stack import project_onto_hull
+from holrr.model_selection.stack import least_in_hull
 from holrr.streaming import memory_budget
 from problems import low_rank_tensor, on_disk
 from registry import ROWS, Row, n_factors
@@ -629,9 +629,9 @@ def projections_onto_hulls(rng) -> None:
     if rng.uniform() < 0.3:
         A = np.cumsum(A, axis=1)
     unit = 10.0 ** rng.uniform(-60, 60)
-    B, w = (unit * A).T @ (unit * A), np.empty(0)
-    for k in range(1, m + 1):
-        w = project_onto_hull(B[:k, :k], w)
+    B, w = (unit * A).T @ (unit * A), np.ones(1)
+    for k in range(2, m + 1):
+        w = least_in_hull(B[:k, :k], np.r_[w, 0.0])
     lower, upper = least_mixture(A)
     assert w.min() >= 0
     assert_allclose(w.sum(), 1.0, rtol=1e-9)
@@ -641,34 +641,43 @@ def projections_onto_hulls(rng) -> None:
 
 @family
 def stacks(rng) -> None:
-    """The error of a stack is that of the best mixture of its ranks and of the mean."""
+    """A stack is the weighted sum of its models, and its error that of its held-out predictions.
+
+    These are mixtures, too, so that no fold has a smaller error than its best one.
+    """
     n, d0 = int(rng.integers(12, 24)), int(rng.integers(1, 4))
     shape = tuple(int(d) for d in rng.integers(1, 4, size=rng.integers(1, 3)))
     X, Y = a_problem(rng, n, d0, shape)
     Y = Y + rng.uniform(0.0, 2.0) * rng.normal(size=Y.shape)
-    alpha, splits = 10.0 ** rng.uniform(-2, 2), list(KFold(3).split(X))
-    model = HOLRRCV([alpha], cv=splits, selection="stack").fit(X, Y)
-    columns = {}
-    for index in np.ndindex(*(m + 1 for m in model.cv_results_["mean_mse"].shape[1:])):
-        if 0 in index and any(index):  # all zeros stand for the mean
-            continue
-        column = []
-        for train, test in splits:
-            residual = Y[train].mean(axis=0) - Y[test]
-            if any(index):
-                residual = HOLRR(index, alpha).fit(X[train], Y[train]).predict(X[test]) - Y[test]
-            column.append(residual.ravel() / math.sqrt(residual.size * len(splits)))
-        columns[index] = np.concatenate(column)
-    names = list(map(tuple, model.stack_ranks_))
-    if sum(model.stack_weights_) < 1 - 1e-9:  # the rest is the weight of the mean
-        names.append((0,) * (1 + len(shape)))
-    chosen = [columns[R] for R in names]
-    lower, upper = least_mixture(np.stack(chosen, axis=1))
-    close = 1e-7 * float(np.mean((Y - Y.mean(axis=0)) ** 2))
-    assert lower - close <= model.stack_mse_ <= upper + close
-    least = least_mixture(np.stack(list(columns.values()), axis=1))[0]
-    assert model.stack_mse_ >= least - close
-    assert model.stack_mse_ <= model.cv_results_["mean_mse"].min() + close
+    alphas, splits = 10.0 ** rng.uniform(-2, 2) * np.array([0.03, 1.0, 30.0]), KFold(3)
+    splits = list(splits.split(X))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = HOLRRCV(alphas, cv=splits, selection="stack", keep_held_out=True).fit(X, Y)
+    kinds = list(zip(model.stack_alphas_, model.stack_ranks_, strict=True))
+    models = [RLS(alpha) if R is None else HOLRR(R, alpha) for alpha, R in kinds]
+    w, size = model.stack_weights_, float(np.abs(Y - Y.mean(axis=0)).max())
+    assert w.min(initial=1.0) > 0
+    assert w.sum() <= 1 + 1e-12
+    total = (
+        (1 - w.sum()) * Y.mean(axis=0)
+        + 0 * Y
+        + sum(weight * one.fit(X, Y).predict(X) for weight, one in zip(w, models, strict=True))
+    )
+    assert_allclose(model.predict(X), total, atol=1e-8 * size)
+    errors, least = [], []
+    for train, test in splits:
+        errors.append(np.mean((model.held_out_[test] - Y[test]) ** 2))
+        every = [Y[train].mean(axis=0) - Y[test]]
+        for alpha in alphas:
+            every.append(RLS(alpha).fit(X[train], Y[train]).predict(X[test]) - Y[test])
+            for index in np.ndindex(*model.cv_results_["mean_mse"].shape[1:]):
+                one = HOLRR(tuple(i + 1 for i in index), alpha).fit(X[train], Y[train])
+                every.append(one.predict(X[test]) - Y[test])
+        columns = np.stack([residual.ravel() for residual in every], axis=1)
+        least.append(least_mixture(columns)[0] / len(columns))
+    assert_allclose(model.held_out_mse_, np.mean(errors), rtol=1e-9, atol=1e-14 * size**2)
+    assert model.held_out_mse_ >= np.mean(least) - 1e-7 * size**2
 
 
 # ---------------------------------------------------------------- bad data, files and commands

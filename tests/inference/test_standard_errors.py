@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, KFold
 
@@ -356,17 +356,51 @@ def test_a_search_keeps_its_choice_and_is_run_again_without_each_group():
         quick.rank_stability  # noqa: B018
 
 
-@pytest.mark.parametrize("search", [HOLRRCV(), LRRCV()], ids=str)
-def test_a_stack_is_fitted_again_as_a_stack(search):
+class Mixed(BaseEstimator):
+    """The weighted sum of the coefficients of some models."""
+
+    def __init__(self, models, weights):
+        self.models, self.weights = models, weights
+
+    def fit(self, X, Y, w):
+        fits = [clone(model).fit(X, Y, w).coef_ for model in self.models]
+        self.coef_ = sum(weight * W for weight, W in zip(self.weights, fits, strict=True))
+        return self
+
+
+@pytest.mark.parametrize(("search", "kind"), [(HOLRRCV(), HOLRR), (LRRCV(), LRR)], ids=str)
+def test_a_stack_is_fitted_again_as_a_stack(search, kind):
+    """With its penalties, ranks and weights."""
     X, Y = toy(60, noise=2.0)
     search.set_params(alphas=[0.1, 1.0, 10.0]).fit(X, Y)
-    assert len(search.stack_ranks_) > 1
+    assert len(set(search.stack_alphas_)) > 1
+    models = [
+        RLS(alpha) if R is None else kind(R if kind is HOLRR else R[0], alpha)
+        for alpha, R in zip(search.stack_alphas_, search.stack_ranks_, strict=True)
+    ]
     found = standard_errors(search, X, Y, stability=False)
     assert_allclose(found.coef.value, search.coef_, rtol=1e-8)
-    single = clone(search.best_estimator_).set_params(rank=search.rank_)
+    labels = np.repeat(np.arange(found.n_groups), 60 // found.n_groups)
+    std_error, bias = naive(Mixed(models, search.stack_weights_), X, Y, labels)
+    assert_allclose(found.coef.std_error, std_error, rtol=1e-6)
+    assert_allclose(found.coef.bias, bias, rtol=1e-5, atol=1e-9)
+    best = np.atleast_1d(search.best_params_["rank"])
+    assert found.factors[0].std_error.shape[1] == best[0]
+    single = kind(search.best_params_["rank"], search.best_params_["alpha"])
     ratio = rms(found.coef.std_error) / rms(standard_errors(single, X, Y).coef.std_error)
     assert 0.5 < ratio < 1.5
-    assert found.factors[0].std_error.shape[1] == np.atleast_1d(search.rank_)[0]
+
+
+def test_the_rank_and_the_penalty_of_a_stack_are_those_of_its_best_single_model():
+    """So that `rank_stability` says how often the search finds the same."""
+    X, Y = toy(60, noise=2.0)
+    stack = HOLRRCV([0.1, 1.0, 10.0]).fit(X, Y)
+    single = clone(stack).set_params(selection="min").fit(X, Y)
+    found, expected = (standard_errors(model, X, Y, n_groups=6) for model in (stack, single))
+    assert found.rank == expected.rank == stack.best_params_["rank"]
+    assert found.penalty == expected.penalty == stack.best_params_["alpha"]
+    assert found.ranks == expected.ranks
+    assert found.rank_stability == expected.rank_stability
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

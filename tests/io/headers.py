@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-# Names of private fitted attributes in version 3 and before.
+# Names of private fitted attributes in version 2 and before.
 RENAMED = {
     "_hat": "_fitted_hat",
     "_noise": "_fitted_noise",
     "_intervals": "_fitted_intervals",
     "_features": "_fitted_features",
 }
-# Parameters that searches did not have.
+# Parameters that searches did not have in version 3, and in version 2.
+NEW_PARAMETERS_IN_4 = {"keep_held_out"}
 NEW_PARAMETERS = {"max_rank", "max_iter", "tol", "solver"}
 # Fitted attributes that a search of version 3 has, and that it had from its final model before.
 OF_MODEL = {"tucker_", "intercept_", "solver_", "objective_", "lower_bound_", "energy_"}
@@ -49,7 +50,10 @@ def rewrite(path, arrays=None, **changes) -> None:
 
 
 def downgrade(path, version: int) -> None:
-    """Rewrite a file of version 3 as version 2 or 1 would have written it."""
+    """Rewrite a file of version 4 as version 3, 2 or 1 would have written it.
+
+    Stacks of these versions mix ranks at one penalty, and those of the file have to do so, too.
+    """
     with np.load(path) as arrays:
         tree = _older(header_of(path)["object"], version, arrays)
     rewrite(path, version=version, object=tree)
@@ -67,6 +71,9 @@ def _older(tree: Any, version: int, arrays: Any) -> Any:
         return {**tree, "state": state}
     if tree.get("$") != "estimator":
         return {key: _older(value, version, arrays) for key, value in tree.items()}
+    tree = _version_3(tree, arrays)
+    if version == 3:
+        return {**tree, "state": _older(tree["state"], version, arrays)}
     params, state = dict(tree["params"]), dict(tree["state"])
     if "best_estimator_" in state:
         params = {k: v for k, v in params.items() if k not in _new_parameters(tree["class"])}
@@ -90,6 +97,27 @@ def _older(tree: Any, version: int, arrays: Any) -> Any:
     if version == 1:
         params = {k: v for k, v in params.items() if k not in NEW_PARAMETERS_IN_2}
         state = {k: v for k, v in state.items() if k not in NEW_IN_2}
+    return {**tree, "params": params, "state": state}
+
+
+def _version_3(tree: dict[str, Any], arrays: Any) -> dict[str, Any]:
+    """An estimator as version 3 wrote it: one description for the best model and the stack."""
+    params = {k: v for k, v in tree["params"].items() if k not in NEW_PARAMETERS_IN_4}
+    state = dict(tree["state"])
+    if "cv_results_" not in state:
+        return {**tree, "params": params}
+    results = dict(state["cv_results_"]["items"])
+    held_out = results.pop("held_out_mse", None)
+    if held_out is not None:
+        state["best_score_"] = -held_out
+    best = dict(state.pop("best_params_", {"items": []})["items"])
+    if "stack_ranks_" in state:
+        alphas = arrays[state.pop("stack_alphas_")["name"]]
+        if not (np.all(alphas == state["alpha_"]) and all(state["stack_ranks_"]["items"])):
+            raise ValueError("only stacks of ranks at one penalty can be written in this version")
+        state |= {"stack_mse_": 0.9 * held_out, "stack_gap_": 1e-9, "rank_": best["rank"]}
+        results["stack_path_mse"] = state["stack_weights_"]
+    state["cv_results_"] = {"$": "dict", "items": [list(item) for item in results.items()]}
     return {**tree, "params": params, "state": state}
 
 

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
 
-from holrr import HOLRR, LRR, RLS, KernelRLS, Moments, Tucker
+from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, KernelHOLRRCV, KernelRLS, Moments, Tucker
 from holrr.io import load, save
 from holrr.io._container import VERSION
 from holrr.io._encode import Decoder, Encoder
@@ -62,6 +62,31 @@ def test_every_public_class_is_the_same_after_a_file(cls, tmp_path):
         model.save(tmp_path / "model")
         assert_same_state(model, load(tmp_path / "model"))
     np.testing.assert_array_equal(load(tmp_path / "model").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("search", [RLSCV, HOLRRCV, KernelHOLRRCV])
+def test_held_out_predictions_are_not_saved(search, tmp_path):
+    """They have the size of the outputs; everything else is the same after a file."""
+    X, Y = data()
+    model = search([0.1, 1.0], cv=3, keep_held_out=True).fit(X, Y)
+    assert model.held_out_.shape == Y.shape
+    again = round_trip(model, tmp_path)
+    assert again.keep_held_out
+    assert not hasattr(again, "held_out_")
+    del model.held_out_
+    assert_same_state(model, again)
+
+
+def test_a_stack_of_ranks_penalties_and_ridge_regression_is_the_same_after_a_file(tmp_path):
+    X, Y = data(shape=(4, 5))
+    W = np.random.default_rng(1).normal(size=(4, 4, 5))
+    Y = 0.2 * Y + np.tensordot(X, W, 1)  # of full rank
+    model = HOLRRCV(cv=3).fit(X, Y)
+    assert None in model.stack_ranks_
+    again = round_trip(model, tmp_path)
+    assert_same_state(model, again)
+    assert again.stack_ranks_ == model.stack_ranks_
+    assert repr(again) == repr(model)
 
 
 def test_a_function_as_kernel_cannot_be_saved(tmp_path):

@@ -255,6 +255,10 @@ SCALED = Standardizer().fit(X)
         (SEARCH, {"best_estimator_": RLS()}, "best_estimator_ has coefficients of another shape"),
         (SEARCH, {"best_estimator_": HOLRR(1).fit(X, Y[:, :2])}, "best_estimator_"),
         (SEARCH, {"stack_weights_": np.ones(77)}, "stack_ranks_ and stack_weights_ differ"),
+        (SEARCH, {"stack_alphas_": np.ones(77)}, "stack_ranks_ and stack_alphas_ differ"),
+        (SEARCH, {"stack_ranks_": [(1, 1, 1)] * 77}, "stack_ranks_ and stack_weights_ differ"),
+        (SEARCH, {"stack_ranks_": [0.5] * len(SEARCH.stack_ranks_)}, "stack_ranks_ must be"),
+        (SEARCH, {"best_params_": [0.1]}, "best_params_ must be"),
         (SEARCH, {"_intervals": {}}, "there are no levels"),
         (SEARCH, {"_intervals": {"levels": None, "df": "x"}}, "df must be a number"),
         (

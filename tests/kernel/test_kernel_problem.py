@@ -104,13 +104,19 @@ def test_ranks_above_that_of_the_data_are_lowered(calls):
     assert calls == [False]
 
 
-def test_stack_is_refitted_from_leading_rows(monkeypatch, calls):
+def test_a_stack_is_refitted_from_all_rows(calls):
+    """It has several ranks, and equals the sum of fits from their leading rows."""
     X, Y = data((10, 26), n=265)
-    make = lambda: KernelHOLRRCV(alphas=[0.1, 1.0], cv=3, max_rank=(4, 4, 4))  # noqa: E731
-    stack = make().fit(X, Y)
-    assert True in calls
-    monkeypatch.setattr(problem, "leading_rows", lambda *args: None)
-    assert_allclose(stack.predict(X), make().fit(X, Y).predict(X), rtol=1e-8, atol=1e-9)
+    stack = KernelHOLRRCV(alphas=[0.1, 1.0], cv=3, max_rank=(4, 4, 4)).fit(X, Y)
+    assert calls == []
+    assert len(stack.stack_ranks_) > 1
+    kernel, expected = {"kernel": "rbf", "gamma": stack.gamma_}, 0.0
+    for rank, weight in zip(stack.stack_ranks_, stack.stack_weights_, strict=True):
+        model = KernelHOLRR(rank, alpha=stack.alpha_, **kernel).fit(X, Y)
+        expected = expected + weight * model.predict(X)
+    assert calls == [True] * len(stack.stack_ranks_)
+    expected = expected + (1 - stack.stack_weights_.sum()) * Y.mean(axis=0)
+    assert_allclose(stack.predict(X), expected, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("shape", [(257,), (10, 26), (150, 2)])

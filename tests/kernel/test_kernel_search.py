@@ -237,11 +237,44 @@ def test_final_model_is_a_fit_of_the_best_index(selection):
     X, Y = smooth()
     search = KernelHOLRRCV(ALPHAS, gammas=[0.1, 1.0], selection=selection).fit(X, Y)
     k, a, *rank = search.best_index_
+    rank = tuple(R + 1 for R in rank)
     assert (search.alpha_, search.gamma_) == (ALPHAS[a], [0.1, 1.0][k])
-    if selection != "stack":
-        params = {"alpha": ALPHAS[a], "gamma": search.gamma_, "kernel": "rbf"}
-        expected = KernelHOLRR(tuple(R + 1 for R in rank), **params).fit(X, Y)
-        assert_allclose(search.predict(X), expected.predict(X), rtol=1e-9)
+    kernel = {"kernel": "rbf", "gamma": search.gamma_}
+    assert search.best_params_ == {"alpha": search.alpha_, "rank": rank, **kernel}
+    mixed = [(search.alpha_, rank, 1.0)]
+    if selection == "stack":
+        kinds = search.stack_alphas_, search.stack_ranks_, search.stack_weights_
+        mixed = list(zip(*kinds, strict=True))
+        assert len(mixed) > 1
+    expected = (1 - sum(weight for _, _, weight in mixed)) * Y.mean(axis=0)
+    for alpha, R, weight in mixed:
+        one = KernelRLS(alpha, **kernel) if R is None else KernelHOLRR(R, alpha=alpha, **kernel)
+        expected = expected + weight * one.fit(X, Y).predict(X)
+    assert_allclose(search.predict(X), expected, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:The error surfaces of ranks")
+@pytest.mark.parametrize("selection", ["min", "stack"])
+def test_best_params_are_those_of_the_best_index_whatever_predicts(selection):
+    """Where memory caps the ranks, ridge regression of another kernel may be better than them."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(120, 2))
+    low = np.einsum("na,b,c->nbc", np.sin(X[:, :1]), rng.normal(size=5), rng.normal(size=6))
+    waves = [np.sin(3 * X @ rng.normal(size=2) + rng.uniform(0, 6)) for _ in range(30)]
+    Y = 2 * low + np.stack(waves, axis=1).reshape(low.shape) + 0.1 * rng.normal(size=low.shape)
+    grid = {"alphas": [0.01, 0.1, 1.0], "gammas": [0.02, 0.2, 2.0]}
+    search = KernelHOLRRCV(**grid, selection=selection, cv=3, max_bytes=680).fit(X, Y)
+    k, a, *rank = search.best_index_
+    assert search.best_score_ == -search.cv_results_["mean_mse"][search.best_index_]
+    assert search.best_params_ == {
+        "alpha": grid["alphas"][a],
+        "rank": tuple(R + 1 for R in rank),
+        "kernel": "rbf",
+        "gamma": grid["gammas"][k],
+    }
+    if selection == "min":
+        assert search.held_out_mse_ == search.ridge_mse_ < -search.best_score_
+        assert search.gamma_ != search.best_params_["gamma"]
 
 
 def test_search_with_refined_fits_and_criteria():
@@ -383,15 +416,28 @@ def test_full_rank_is_a_candidate_whatever_the_memory(make, shape, selection):
     n_surfaces = 3 * 5 * len(getattr(model, "gammas", None) or [1]) + 40
     capped = clone(model).set_params(max_bytes=8 * n_surfaces * 3**modes).fit(X, Y)
     assert max(capped.cv_results_["n_parameters"].shape) < 14
-    assert -capped.best_score_ <= capped.ridge_mse_ * (1 + 1e-9)
     surface = capped.cv_results_["mean_mse"]
+    assert capped.best_score_ == -np.nanmin(surface)  # that of the best rank under the cap
     assert capped.ridge_mse_ < 0.9 * np.nanmin(surface)
     dense = capped.best_estimator_
-    ridge = (RLS if modes and "Kernel" not in repr(make) else KernelRLS)(capped.alpha_)
-    if isinstance(ridge, KernelRLS):
-        names = ("kernel", "gamma", "landmarks")
-        ridge.set_params(**{name: getattr(dense, name) for name in names})
-    assert_allclose(capped.predict(X), ridge.fit(X, Y).predict(X), rtol=0, atol=1e-6)
+    kind = RLS if "Kernel" not in repr(make) else KernelRLS
+    kernel = {} if kind is RLS else {n: getattr(dense, n) for n in ("kernel", "gamma", "landmarks")}
+    if selection == "min":
+        assert capped.held_out_mse_ == pytest.approx(capped.ridge_mse_, rel=1e-12)
+        mixed = [(capped.alpha_, None, 1.0)]
+    else:  # ridge regression has nearly all of the weight, at one penalty or at several
+        assert capped.held_out_mse_ <= 1.005 * capped.ridge_mse_
+        kinds = capped.stack_alphas_, capped.stack_ranks_, capped.stack_weights_
+        mixed = list(zip(*kinds, strict=True))
+        assert sum(weight for _, rank, weight in mixed if rank is None) > 0.95
+    total = (1 - sum(weight for _, _, weight in mixed)) * Y.mean(axis=0)
+    for alpha, rank, weight in mixed:
+        one = kind(alpha, **kernel)
+        if rank is not None:
+            options = {"alpha": alpha, **kernel}
+            one = type(dense)(rank[0] if modes == 1 else rank, **options)
+        total = total + weight * one.fit(X, Y).predict(X)
+    assert_allclose(capped.predict(X), total, rtol=0, atol=1e-6)
     lower, upper = capped.predict_interval(X, 0.9)
     assert np.all(lower < upper)
     by_user = clone(model).set_params(max_rank=2).fit(X, Y)

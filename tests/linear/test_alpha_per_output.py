@@ -83,9 +83,13 @@ def test_the_search_chooses_as_himalaya_does(n):
         np.square(Y[test] - RLS(model.alpha_).fit(X[train], Y[train]).predict(X[test])).mean()
         for train, test in KFold(4).split(X)
     ]
-    assert -model.best_score_ == pytest.approx(np.mean(errors), rel=1e-9)
+    assert model.held_out_mse_ == pytest.approx(np.mean(errors), rel=1e-9)
+    assert model.cv_results_["held_out_mse"] == model.held_out_mse_
+    # The best single model is that with one penalty for all outputs, which is no better.
     one = RLSCV(ALPHAS, cv=KFold(4)).fit(X, Y)
-    assert model.best_score_ >= one.best_score_
+    assert model.best_params_ == one.best_params_ == {"alpha": one.alpha_}
+    assert model.best_score_ == one.best_score_ == pytest.approx(-one.held_out_mse_, rel=1e-12)
+    assert model.held_out_mse_ <= one.held_out_mse_
 
 
 def test_a_search_of_moments_torch_files_and_intervals(tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.model_selection import KFold
 
 from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV
 from problems import toy, with_missing
@@ -95,3 +96,22 @@ def test_the_weight_of_a_dimension_names_its_mode():
         HOLRR(2, output_weight=area.rename(latitude="lat")).fit(X, y)
     with pytest.raises(ValueError, match="has 3 entries along 'latitude', and y has 4"):
         HOLRR(2, output_weight=area[:3]).fit(X, y)
+
+
+@pytest.mark.parametrize("selection", ["stack", "min"])
+def test_the_unweighted_error_is_that_of_the_held_out_predictions(selection):
+    X, Y = toy(40, noise=3.0)
+    weights = [np.array([1.0, 4.0, 0.5]), None]
+    model = HOLRRCV(
+        [0.1, 1.0, 10.0],
+        cv=KFold(4),
+        selection=selection,
+        output_weight=weights,
+        keep_held_out=True,
+    ).fit(X, Y)
+    squares = (Y - model.held_out_) ** 2
+    expected = np.mean([squares[test].mean() for _, test in KFold(4).split(X)])
+    assert model.cv_results_["unweighted_mse"] == pytest.approx(expected, rel=1e-9)
+    share = weights[0] / weights[0].mean()
+    weighted = np.mean([(squares[test] * share[:, None]).mean() for _, test in KFold(4).split(X)])
+    assert model.held_out_mse_ == pytest.approx(weighted, rel=1e-9)

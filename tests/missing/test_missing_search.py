@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -41,9 +40,9 @@ def exact_errors(model, X, Y, w=None, cv=3, output_weight=1.0):
     return np.array(errors)
 
 
-def incomplete(n=60):
+def incomplete(n=60, **options):
     """Randomly missing outputs, one never observed, one rarely, and a sample without any."""
-    X, Y = toy(n)
+    X, Y = toy(n, **options)
     Y = with_missing(Y, 0.25)
     Y[:, 1, 2] = np.nan
     Y[20:, 0, 1] = np.nan
@@ -91,32 +90,38 @@ def test_the_error_of_the_choice_is_exact(i, weighted):
     assert_allclose(search.predict(X), model.fit(X, Y, w).predict(X), atol=1e-10)
 
 
-def test_a_stack_is_no_worse_than_the_best_single_rank():
-    X, _ = incomplete()
-    single, stack = fitted(2), fitted(4)
-    assert stack.best_score_ >= single.best_score_
-    assert stack.rank_ == single.rank_
+@pytest.mark.parametrize("search", [LRRCV, HOLRRCV])
+def test_a_stack_is_no_worse_than_the_best_single_rank(search):
+    X, Y = incomplete(noise=2.0, seed=1)
+    how = {"cv": KFold(3), "missing": "ignore", "keep_held_out": True}
+    single, stack = (search(ALPHAS, selection=s, **how).fit(X, Y) for s in ("min", "stack"))
+    assert len(stack.stack_ranks_) > 1
+    assert stack.held_out_mse_ < single.held_out_mse_ == -single.best_score_
+    for name in ("best_params_", "best_index_", "best_score_", "alpha_"):
+        assert getattr(stack, name) == getattr(single, name)
+    away = (stack.held_out_ - Y) ** 2  # the error is exact, over observed entries
+    errors = [np.nanmean(away[test]) for _, test in KFold(3).split(X)]
+    assert_allclose(stack.held_out_mse_, np.mean(errors), rtol=1e-9)
     assert stack.n_dropped_ == 1
     assert np.isnan(stack.lower_bound_)
     assert_array_equal(np.isnan(stack.predict(X)), np.isnan(single.predict(X)))
     known = ~np.isnan(stack.intercept_)
-    assert_allclose(stack.predict(X)[:, known], single.predict(X)[:, known], atol=0.5)
+    assert_allclose(stack.predict(X)[:, known], single.predict(X)[:, known], atol=0.6)
 
 
-@pytest.mark.parametrize("worse", [True, False])
-def test_the_best_single_rank_is_chosen_where_the_stack_is_worse(monkeypatch, worse):
-    exact_stack = missing_search._exact_stack
-
-    def changed(*args):
-        found = exact_stack(*args)
-        return replace(found, cross_fitted_mse=10.0) if worse else None
-
-    single = fitted(2)
-    monkeypatch.setattr(missing_search, "_exact_stack", changed)
-    X, Y = incomplete()
-    stack = HOLRRCV(ALPHAS, cv=3, selection="stack", missing="ignore").fit(X, Y)
-    assert not hasattr(stack, "stack_ranks_")
-    assert_array_equal(stack.predict(X), single.predict(X))
+@pytest.mark.parametrize("error", [10.0, np.nan])
+def test_the_best_single_rank_is_chosen_where_the_stack_is_worse(monkeypatch, error):
+    X, Y = incomplete(noise=2.0, seed=1)
+    single, stack = (
+        HOLRRCV(ALPHAS, cv=3, selection=selection, missing="ignore")
+        for selection in ("min", "stack")
+    )
+    assert hasattr(stack.fit(X, Y), "stack_ranks_")
+    monkeypatch.setattr(missing_search, "_exact_error", lambda *args: error)
+    assert not hasattr(stack.fit(X, Y), "stack_ranks_")
+    assert_array_equal(stack.predict(X), single.fit(X, Y).predict(X))
+    assert stack.held_out_mse_ == single.held_out_mse_
+    assert stack.rank_ == stack.best_params_["rank"] == single.rank_
 
 
 def test_searches_find_the_true_rank(capsys):
@@ -298,6 +303,7 @@ def test_weights_of_outputs_scale_the_outputs(search, share):
     if not hasattr(found, "stack_ranks_"):
         expected = exact_errors(clone(found.best_estimator_), X, Y, output_weight=v)
         assert_allclose(-found.best_score_, expected.mean(), rtol=1e-4)
+        assert found.held_out_mse_ == -found.best_score_
         errors = exact_errors(clone(found.best_estimator_), X, np.where(some, Y, np.nan))
         assert_allclose(found.cv_results_["unweighted_mse"], errors.mean(), rtol=1e-4)
         again = clone(found.best_estimator_).fit(X, Y)

@@ -1,10 +1,11 @@
-"""The errors that a search is compared with: of the mean and of ridge regression."""
+"""The held-out error of a search, and those that it is compared with: mean and ridge regression."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from holrr import HOLRRCV, LRRCV, RLS, RLSCV, KernelHOLRRCV, KernelRLSCV, Moments, load
@@ -35,6 +36,20 @@ def mean(X, Y, new):
 def noisy():
     X, Y = toy()
     return X, Y + 3 * np.random.default_rng(0).normal(size=Y.shape)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e100])
+@pytest.mark.parametrize("selection", ["min", "1se"])
+@pytest.mark.parametrize("make", [RLSCV, LRRCV, HOLRRCV])
+def test_the_held_out_error_is_that_of_the_chosen_model(make, selection, scale):
+    X, Y = noisy()
+    search = make(ALPHAS, cv=3, selection=selection).fit(X, scale * Y)
+
+    def chosen(X, Y, new):
+        return clone(search.best_estimator_).fit(X, Y).predict(new)
+
+    assert_allclose(search.held_out_mse_ / scale**2, brute_force(X, Y, chosen), rtol=1e-9)
+    assert search.held_out_mse_ == -search.best_score_ == search.cv_results_["held_out_mse"]
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e100])
@@ -88,6 +103,7 @@ def test_penalised_models_are_compared_with_ridge_on_its_own_grid(search):
     grid = default_alphas(np.square(X - X.mean(axis=0)).sum(), X.shape[1])
     assert_allclose(search.ridge_mse_, min(brute_force(X, Y, ridge(a)) for a in grid), rtol=1e-9)
     assert_allclose(search.null_mse_, brute_force(X, Y, mean), rtol=1e-9)
+    assert search.held_out_mse_ == -search.best_score_
 
 
 def test_moments_give_the_same_errors_and_files_keep_them(tmp_path):
@@ -97,8 +113,8 @@ def test_moments_give_the_same_errors_and_files_keep_them(tmp_path):
     expected = HOLRRCV(ALPHAS, cv=3, max_rank=2).fit(X, Y)
     search.save(tmp_path / "model.holrr")
     for found in (search, load(tmp_path / "model.holrr")):
-        assert_allclose(found.ridge_mse_, expected.ridge_mse_, rtol=1e-9)
-        assert_allclose(found.null_mse_, expected.null_mse_, rtol=1e-9)
+        for name in ("ridge_mse_", "null_mse_", "held_out_mse_"):
+            assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9)
 
 
 def test_errors_that_a_search_does_not_compute_are_not_attributes():
@@ -106,14 +122,15 @@ def test_errors_that_a_search_does_not_compute_are_not_attributes():
     partial = with_missing(Y, 0.2)
     by_criterion = LRRCV(ALPHAS, criterion="bic").fit(X, Y)
     with_ranks = HOLRRCV(ALPHAS, cv=3, max_rank=2, missing="ignore").fit(X, partial)
-    for name in ("null_mse_", "ridge_mse_"):
+    for name in ("null_mse_", "ridge_mse_", "held_out_mse_"):
         assert not hasattr(by_criterion, name)
         assert not hasattr(HOLRRCV(), name)
     assert hasattr(with_ranks, "null_mse_")
+    assert with_ranks.held_out_mse_ > 0
     with pytest.raises(AttributeError, match=r"ridge_mse_.*missing outputs"):
         with_ranks.ridge_mse_  # noqa: B018
     alone = RLSCV(ALPHAS, cv=3, missing="ignore").fit(X, partial)
-    assert alone.ridge_mse_ == -alone.best_score_
+    assert alone.ridge_mse_ == alone.held_out_mse_ == -alone.best_score_
 
 
 @pytest.mark.filterwarnings("ignore:The best penalty")
@@ -126,3 +143,5 @@ def test_a_baseline_that_is_not_known_says_why():
     assert RLSCV([1.0], cv=2, missing="ignore").fit(X, missing).ridge_mse_ > 0
     with pytest.raises(AttributeError, match="criterion='bic' has no held-out errors"):
         RLSCV([1.0], criterion="bic").fit(X, Y).null_mse_  # noqa: B018
+    with pytest.raises(AttributeError, match=r"held_out_mse_ is not known.*criterion='gcv'"):
+        HOLRRCV([1.0], criterion="gcv").fit(X, Y).held_out_mse_  # noqa: B018

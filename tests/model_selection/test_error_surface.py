@@ -1,5 +1,7 @@
 """The error surface equals the naive loop over all candidates."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from brute_force import brute_force, weighted_mse
@@ -134,16 +136,21 @@ def test_surface_equals_brute_force_for_leave_one_out(make_data):
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "eigh", "svd"])
-@pytest.mark.parametrize("Model", [RLSCV, LRRCV, HOLRRCV])
+@pytest.mark.parametrize(
+    ("Model", "selection"),
+    [(RLSCV, "min"), *product([LRRCV, HOLRRCV], ["stack", "min"])],
+)
 @pytest.mark.parametrize(("n", "d0"), [(30, 3), (9, 12)], ids=["primal", "dual"])
-def test_solvers_agree(make_data, Model, solver, n, d0):
-    """The folds use an eigendecomposition in place of "cholesky"; the final fit does not."""
+def test_solvers_agree(make_data, Model, selection, solver, n, d0):
+    """Folds and stacks have an eigendecomposition in place of "cholesky"; other fits do not."""
     X, Y = make_data(n, d0)
-    a, b = Model(ALPHAS[1:], solver=solver).fit(X, Y), Model(ALPHAS[1:]).fit(X, Y)
+    given = {"alphas": ALPHAS[1:], "selection": selection}
+    a, b = Model(solver=solver, **given).fit(X, Y), Model(**given).fit(X, Y)
     np.testing.assert_allclose(a.cv_results_["fold_mse"], b.cv_results_["fold_mse"], rtol=1e-9)
     np.testing.assert_allclose(a.predict(X), b.predict(X), rtol=1e-8)
     assert a.best_index_ == b.best_index_
-    assert a.solver_ == a.best_estimator_.solver_ == solver
+    used = "eigh" if (selection, solver) == ("stack", "cholesky") else solver
+    assert a.solver_ == a.best_estimator_.solver_ == used
 
 
 def test_errors_of_lrr_and_rls_are_slices_of_the_surface_at_full_rank(make_data):

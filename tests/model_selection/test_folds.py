@@ -167,7 +167,7 @@ def polynomial_folds(X, Y, degrees, splits):
             data[candidate], splits[fold][1], fit
         ),
         default_alphas=lambda: np.logspace(-2, 4, 13),
-        refit=lambda candidate, options, mask: fit_data(data[candidate], options, mask=mask)[0],
+        refit=lambda candidate, options: fit_data(data[candidate], options)[0],
         n_candidates=len(degrees),
     )
 
@@ -190,9 +190,10 @@ def test_a_record_of_functions_cross_validates_a_new_family(selection):
     )
 
     def fit_options(choice):
-        return LinearOptions(options.structure(choice.rank), choice.alpha)
+        return LinearOptions(choice.structure, choice.alpha)
 
     found = run_search(polynomial_folds(X, Y, degrees, splits), options, fit_options)
+    assert found.held_out is None
     assert found.choice.candidate == 1
     errors = found.results["mean_mse"]
     assert errors.shape == (3, 13, 8, 4, 2)
@@ -205,11 +206,18 @@ def test_a_record_of_functions_cross_validates_a_new_family(selection):
         if candidate == found.choice.candidate:
             assert found.choice.index[1:] == search.best_index_
             assert found.choice.alpha == search.alpha_
-            assert -found.choice.error == pytest.approx(search.best_score_, rel=1e-9)
+            assert found.choice.error == pytest.approx(search.held_out_mse_, rel=1e-9)
+            best = errors[found.choice.index]
+            assert -best == pytest.approx(search.best_score_, rel=1e-9)
+            assert (found.choice.error == best) == (selection != "stack")
             new = np.pad(powers, ((0, 0), (0, 3)))
             predicted = found.fit.tucker.map_input(new) + found.fit.intercept
             np.testing.assert_allclose(predicted, search.predict(powers), rtol=1e-8, atol=1e-9)
             np.testing.assert_allclose(found.calibration.noise, search.noise_, rtol=1e-8)
+            search.set_params(keep_held_out=True).fit(powers, Y)
+            options = replace(options, keep_held_out=True)
+            kept = run_search(polynomial_folds(X, Y, degrees, splits), options, fit_options)
+            np.testing.assert_allclose(kept.held_out, search.held_out_, rtol=1e-8, atol=1e-9)
 
 
 def test_a_new_family_has_default_penalties_and_criteria():
@@ -225,12 +233,21 @@ def test_a_new_family_has_default_penalties_and_criteria():
     )
 
     def fit_options(choice):
-        return LinearOptions(options.structure(choice.rank), choice.alpha)
+        return LinearOptions(choice.structure, choice.alpha)
 
     record = polynomial_folds(X, Y, [1], list(KFold(4).split(X)))
     found = run_search(record, options, fit_options)
-    np.testing.assert_allclose(found.results["alphas"], np.logspace(-2, 4, 13))
-    assert found.results["mean_mse"].shape == (13, 2, 2, 2)  # one unnamed candidate has no axis
+    alphas, errors = found.results["alphas"], found.results["mean_mse"]
+    assert errors.shape == (15, 2, 2, 2)  # one unnamed candidate has no axis
+    given = run_search(record, replace(options, alphas=np.logspace(-2, 4, 13)), fit_options)
+    best = given.choice.index[0]
+    assert 0 < best < 12
+    np.testing.assert_allclose(np.delete(alphas, [best, best + 2]), np.logspace(-2, 4, 13))
+    near = given.choice.alpha * 10.0 ** np.array([-0.25, 0.25])
+    np.testing.assert_allclose(alphas[[best, best + 2]], near)
+    np.testing.assert_allclose(
+        np.delete(errors, [best, best + 2], axis=0), given.results["mean_mse"], rtol=1e-9
+    )
     found = run_search(record, replace(options, criterion="bic"), fit_options)
     expected = HOLRRCV(np.logspace(-2, 4, 13), criterion="bic", max_rank=2).fit(X, Y)
     np.testing.assert_allclose(found.results["bic"], expected.cv_results_["bic"], rtol=1e-9)

@@ -6,18 +6,19 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from holrr import HOLRRCV, LRRCV, RLSCV
 from holrr.core.tensor import n_parameters
 from holrr.datasets import make_tensor_regression
-from holrr.kernel import KernelHOLRRCV, KernelLRRCV
+from holrr.kernel import KernelHOLRRCV, KernelLRRCV, KernelRLSCV
 from holrr.model_selection.grid import (
     RankGrid,
     falling_edge,
     matrix_grid,
     multilinear_grid,
     parameter_counts,
+    refined,
     warn_at_edge,
     widened,
 )
@@ -247,6 +248,126 @@ def test_a_decrease_counts_from_a_hundredth_of_the_standard_error_of_the_mean(de
     penalties = np.array([1.0, 2.0, 4.0])
     found = Surface(fold_mse, penalties, RankGrid(()), 10.0, 1)
     assert falling_edge(found, penalties) == edge
+
+
+# ---------------------------------------------------------------- finer grids
+
+
+def counted(compute):
+    """The function, and the list of all penalties for which it is called."""
+    seen = []
+
+    def computing(penalties):
+        seen.extend(penalties.tolist())
+        return compute(penalties)
+
+    return computing, seen
+
+
+@pytest.mark.parametrize("by_rank", [False, True])
+@pytest.mark.parametrize("bottom", [-6.2, -2.3, -0.1, 0.0, 0.2, 2.3, 6.2])
+@pytest.mark.parametrize("descending", [False, True])
+def test_a_grid_is_twice_as_fine_next_to_the_best_penalty(bottom, by_rank, descending):
+    """It is widened first; two penalties lie halfway to the neighbours of the best."""
+    grid = GRID[::-1] if descending else GRID
+    coarse = widened(valley(bottom, by_rank), grid)[1]
+    compute, seen = counted(valley(bottom, by_rank))
+    found, penalties = refined(compute, grid, room=14)
+    best = coarse[np.argmin(np.abs(np.log10(coarse) - bottom))]
+    expected = np.sort(np.concatenate([coarse, best * 10.0 ** np.array([-0.25, 0.25])]))
+    assert_allclose(penalties, expected[::-1] if descending else expected, rtol=1e-12)
+    assert np.isin(coarse, penalties).all()  # to the last bit
+    # Every penalty is computed once, and has its own errors.
+    assert sorted(seen) == sorted(penalties)
+    assert_allclose(found.alphas, penalties, rtol=0)
+    assert_allclose(found.mean_mse[0, :, 0], 1 + (np.log10(penalties) - bottom) ** 2)
+    assert abs(np.log10(penalties[np.argmin(found.profile()[0])]) - bottom) <= 0.125 + 1e-9
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize(("bottom", "edge"), [(30.0, "largest"), (-30.0, "smallest")])
+def test_a_grid_whose_edge_is_best_gets_one_penalty_more(bottom, edge, descending):
+    grid = GRID[::-1] if descending else GRID
+    compute, seen = counted(valley(bottom))
+    found, penalties = refined(compute, grid, room=2)
+    more = np.sqrt(GRID[-1] * GRID[-2] if bottom > 0 else GRID[0] * GRID[1])
+    expected = np.sort(np.append(GRID, more))
+    assert_allclose(penalties, expected[::-1] if descending else expected, rtol=1e-12)
+    assert sorted(seen) == sorted(penalties)
+    assert penalties[np.argmin(found.profile()[0])] == (GRID[-1] if bottom > 0 else GRID[0])
+    with pytest.warns(UserWarning, match=f"is the {edge} of the grid"):
+        warn_at_edge(found, penalties, "alphas")
+
+
+@pytest.mark.parametrize(
+    ("room", "size"), [(-3, 0), (0, 0), (1, 0), (2, 1), (5, 1), (6, 5), (9, 5), (10, 9), (14, 13)]
+)
+def test_a_grid_is_widened_and_refined_only_within_the_room(room, size):
+    """Two penalties are kept for what is finer, and one is needed at an edge."""
+    compute, seen = counted(valley(30.0))
+    penalties = refined(compute, GRID, room=room)[1]
+    assert penalties.size == len(seen) == GRID.size + size
+    assert size <= max(room, 0)
+    compute, seen = counted(valley(0.0))
+    penalties = refined(compute, GRID, room=room)[1]
+    assert penalties.size == len(seen) == GRID.size + (2 if room >= 2 else 0)
+
+
+def test_no_penalty_lies_halfway_to_zero():
+    grid = np.array([0.0, 0.1, 1.0, 10.0])
+
+    def lowest_at(place):
+        def compute(penalties):
+            mse = 1 + np.abs(np.searchsorted(grid, penalties) - float(place))
+            fold_mse = np.stack([mse, mse])[:, None]
+            return Surface(fold_mse, penalties, RankGrid(()), 10.0, 1)
+
+        return compute
+
+    for order in (slice(None), slice(None, None, -1)):
+        for place, more in enumerate(([], [1.0], [0.1, 10.0], [1.0])):
+            compute, seen = counted(lowest_at(place))
+            penalties = refined(compute, grid[order], room=2)[1]
+            halfway = [np.sqrt(grid[place] * alpha) for alpha in more]
+            assert_allclose(penalties, np.sort([*grid, *halfway])[order], rtol=1e-12)
+            assert sorted(seen) == sorted(penalties)
+
+
+def test_a_single_penalty_is_neither_widened_nor_refined():
+    found, penalties = refined(valley(3.0), np.array([2.0]))
+    assert penalties.tolist() == found.alphas.tolist() == [2.0]
+
+
+@pytest.mark.parametrize(("bottom", "grid"), [(307, (304, 308)), (-306, (-307, -303))])
+def test_penalties_at_the_ends_of_the_range_of_floats_are_refined(bottom, grid):
+    grid = np.logspace(*grid, 9)
+    compute, seen = counted(valley(bottom))
+    penalties = refined(compute, grid, room=2)[1]
+    assert penalties.size == np.unique(penalties).size == 11
+    assert sorted(seen) == sorted(penalties)
+    new = np.setdiff1d(penalties, grid)
+    assert_allclose(np.log10(new), [bottom - 0.25, bottom + 0.25], rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:The best penalty")
+@pytest.mark.parametrize("make", [RLSCV, LRRCV, HOLRRCV, KernelRLSCV, KernelHOLRRCV])
+def test_searches_refine_default_penalties_and_no_others(make):
+    X, Y = toy(n=20, noise=10.0)
+    kernels = {"gammas": [0.01, 0.1]} if make in (KernelRLSCV, KernelHOLRRCV) else {}
+    model = make(cv=3, selection="min", **kernels).fit(X, Y)
+    steps = np.diff(np.log(model.alphas_))
+    half = np.flatnonzero(steps < 0.75 * steps.max())
+    assert half.size == 4
+    assert half.tolist() == list(range(half[0], half[0] + 4))
+    assert_allclose(steps[half], steps.max() / 2, rtol=1e-9)
+    coarse = make(np.delete(model.alphas_, half[::2] + 1), cv=3, selection="min", **kernels)
+    coarse.fit(X, Y)
+    assert coarse.alpha_ == model.alphas_[half[2]]
+    assert model.best_score_ >= coarse.best_score_ * (1 + 1e-12)
+    assert_array_equal(coarse.alphas_, coarse.alphas)
+    again = make(model.alphas_, cv=3, selection="min", **kernels).fit(X, Y)
+    assert_allclose(model.cv_results_["mean_mse"], again.cv_results_["mean_mse"], rtol=1e-9)
+    assert model.alpha_ == again.alpha_
 
 
 @pytest.mark.filterwarnings("ignore:The best penalty")

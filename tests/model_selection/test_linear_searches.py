@@ -3,6 +3,8 @@
 import pickle
 import sys
 import warnings
+from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -51,7 +53,7 @@ def test_searches_find_the_true_ranks_of_noisy_data(parameters):
 
 @quiet
 def test_the_least_error_finds_the_true_ranks_or_slightly_larger_ones():
-    ranks = [HOLRRCV().fit(*low_rank_data(seed)).rank_ for seed in range(15)]
+    ranks = [HOLRRCV().fit(*low_rank_data(seed)).best_params_["rank"] for seed in range(15)]
     assert all(min(rank) >= 3 for rank in ranks)
     assert ranks.count((3, 3, 3)) >= 10
 
@@ -61,12 +63,17 @@ def test_the_final_model_is_the_chosen_one_fitted_to_all_data(make_data):
     X, Y = make_data()
     for model, final in [
         (RLSCV(ALPHAS), RLS()),
-        (LRRCV(ALPHAS), LRR()),
-        (HOLRRCV(ALPHAS), HOLRR()),
+        (LRRCV(ALPHAS, selection="min"), LRR()),
+        (HOLRRCV(ALPHAS, selection="min"), HOLRR()),
         (HOLRRCV(ALPHAS, refine=True), HOLRR(refine=True)),
-        (HOLRRCV(ALPHAS, subspaces="response"), HOLRR(subspaces="response")),
+        (
+            HOLRRCV(ALPHAS, selection="min", subspaces="response"),
+            HOLRR(subspaces="response"),
+        ),
     ]:
         model.fit(X, Y)
+        assert model.best_params_["alpha"] == model.alpha_
+        assert model.best_params_.get("rank") == getattr(model, "rank_", None)
         final.set_params(alpha=model.alpha_)
         if not isinstance(final, RLS):
             final.set_params(rank=model.rank_)
@@ -81,6 +88,41 @@ def test_the_final_model_is_the_chosen_one_fitted_to_all_data(make_data):
         assert model.solver_ == model.best_estimator_.solver_
         assert getattr(model, "n_iter_", None) == getattr(final, "n_iter_", None)
         assert not hasattr(model.best_estimator_, "moments_")
+
+
+@quiet
+@pytest.mark.parametrize(
+    ("make", "final"),
+    [
+        (LRRCV, LRR),
+        (HOLRRCV, HOLRR),
+        (partial(HOLRRCV, subspaces="response"), partial(HOLRR, subspaces="response")),
+    ],
+    ids=["LRRCV", "HOLRRCV", "response"],
+)
+def test_the_final_model_of_a_stack_is_the_mixture_fitted_to_all_data(make_data, make, final):
+    X, Y = make_data()
+    model = make(ALPHAS).fit(X, Y)
+    parts = list(zip(model.stack_alphas_, model.stack_ranks_, model.stack_weights_, strict=True))
+    assert len(parts) > 1
+    coef, intercept = 0.0, (1 - model.stack_weights_.sum()) * Y.mean(axis=0)
+    for alpha, rank, weight in parts:
+        rank = rank if rank is None or make is not LRRCV else rank[0]
+        fit = RLS(alpha) if rank is None else final(rank=rank, alpha=alpha)
+        fit.fit(X, Y)
+        coef, intercept = coef + weight * fit.coef_, intercept + weight * fit.intercept_
+    assert type(model.best_estimator_) is (LRR if make is LRRCV else HOLRR)
+    np.testing.assert_allclose(model.coef_, coef, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(model.intercept_, intercept, rtol=1e-8)
+    np.testing.assert_allclose(
+        model.predict(X), np.tensordot(X, coef, 1) + intercept, rtol=1e-9, atol=1e-10
+    )
+    assert model.tucker_ is model.best_estimator_.tucker_
+    assert model.rank_ == (model.core_.shape[0] if make is LRRCV else model.core_.shape)
+    assert model.best_estimator_.rank == model.rank_
+    assert model.n_parameters_ == model.best_estimator_.n_parameters_
+    assert model.solver_ == model.best_estimator_.solver_
+    assert not hasattr(model.best_estimator_, "moments_")
 
 
 @quiet
@@ -101,13 +143,21 @@ def test_max_iter_and_tol_are_those_of_the_final_fit(make_data, parameters, limi
 
 @quiet
 @pytest.mark.parametrize("solver", ["cholesky", "eigh"])
-@pytest.mark.parametrize("make", [KernelRLSCV, KernelLRRCV, KernelHOLRRCV])
-def test_solvers_of_kernel_searches_agree(make_data, make, solver):
+@pytest.mark.parametrize(
+    ("make", "selection"),
+    [
+        (KernelRLSCV, "min"),
+        *product([KernelLRRCV, KernelHOLRRCV], ["stack", "min"]),
+    ],
+)
+def test_solvers_of_kernel_searches_agree(make_data, make, selection, solver):
+    """The fits of several penalties that a stack mixes need an eigendecomposition."""
     X, Y = make_data(noise=3.0)
-    given = {"alphas": ALPHAS, "gammas": [0.01, 0.1], "cv": 3}
+    given = {"alphas": ALPHAS, "gammas": [0.01, 0.1], "cv": 3, "selection": selection}
     found, expected = make(solver=solver, **given).fit(X, Y), make(**given).fit(X, Y)
     assert found.best_index_ == expected.best_index_
-    assert found.solver_ == found.best_estimator_.solver_ == solver
+    used = "eigh" if selection == "stack" else solver
+    assert found.solver_ == found.best_estimator_.solver_ == used
     np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=1e-7, atol=1e-8)
     with pytest.raises(ValueError, match="'solver' parameter"):
         make(solver="svd", **given).fit(X, Y)
@@ -166,7 +216,11 @@ def test_capped_and_listed_ranks_have_the_errors_of_the_full_surface(make_data):
     for rank in [(1, 1, 1), (3, 1, 2), (2, 3, 1)]:
         at = (..., *(R - 1 for R in rank))
         np.testing.assert_allclose(errors[at], everything[at], rtol=1e-9)
-    assert listed.rank_ in [(1, 1, 1), (3, 1, 2), (2, 3, 1)]
+    assert listed.best_params_["rank"] in [(1, 1, 1), (3, 1, 2), (2, 3, 1)]
+    assert set(listed.stack_ranks_) <= {(1, 1, 1), (3, 1, 2), (2, 3, 1)}
+    assert listed.rank_ == tuple(np.max(listed.stack_ranks_, axis=0))
+    single = HOLRRCV(ALPHAS, ranks=[(1, 1, 1), (3, 1, 2), (2, 3, 1)], selection="min").fit(X, Y)
+    assert single.rank_ == single.core_.shape == listed.best_params_["rank"]
     assert HOLRRCV(ALPHAS, max_rank=2).fit(X, Y).cv_results_["mean_mse"].shape == (4, 2, 2, 2)
 
 
@@ -203,7 +257,9 @@ def test_exact_fits_choose_the_true_rank_despite_rounding():
     X, Y = make_tensor_regression(
         60, n_features=5, output_shape=(4, 5), rank=(3, 2, 3), noise=0.0, random_state=0
     )
-    assert HOLRRCV([0.0]).fit(X, Y).rank_ == (3, 2, 3)
+    model = HOLRRCV([0.0]).fit(X, Y)
+    assert model.best_params_ == {"alpha": 0.0, "rank": (3, 2, 3)}
+    assert model.rank_ == (3, 2, 3)
 
 
 # ---------------------------------------------------------------- warnings
@@ -222,7 +278,10 @@ def test_a_search_warns_of_a_penalty_at_the_edge_of_the_grid(make_data, alphas, 
 
 @pytest.mark.parametrize("make", [RLSCV, HOLRRCV, TraceNormRegressionCV, MLMTNCCV, KernelRLSCV])
 def test_the_default_grid_is_widened_as_long_as_its_edge_is_best(make):
-    """There is no warning where it ends. Unrelated inputs need ever larger penalties."""
+    """There is no warning where it ends. Unrelated inputs need ever larger penalties.
+
+    Next to the best penalty the grids of linear and kernel models are twice as fine.
+    """
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(30, 3)), rng.normal(size=(30, 2, 2))
     with warnings.catch_warnings():
@@ -233,7 +292,22 @@ def test_the_default_grid_is_widened_as_long_as_its_edge_is_best(make):
     assert grid.size >= 13
     assert model.cv_results_[name] is grid
     assert grid.size in mse.shape
-    np.testing.assert_allclose(np.diff(np.log(grid), n=2), 0, atol=1e-9)
+    steps = np.diff(np.log(grid))
+    assert (steps > 0).all() or (steps < 0).all()
+    steps = np.abs(steps)
+    half = np.flatnonzero(steps < 0.75 * steps.max())
+    np.testing.assert_allclose(np.delete(steps, half), steps.max(), rtol=1e-9)
+    if name != "alphas":
+        assert half.size == 0
+        return
+    np.testing.assert_allclose(steps[half], steps.max() / 2, rtol=1e-9)
+    least = mse.min(axis=tuple(i for i, n in enumerate(mse.shape) if n != grid.size))
+    # Two half steps on each side of the penalty that was the best before, or on the only side.
+    is_new = np.zeros(grid.size, dtype=bool)
+    is_new[half[::2] + 1] = True
+    best = int(np.flatnonzero(~is_new)[np.argmin(least[~is_new])])
+    sides = [i for i in (best - 2, best) if 0 <= i < steps.size]
+    np.testing.assert_array_equal(half, [j for i in sides for j in (i, i + 1)])
 
 
 @quiet
@@ -251,19 +325,21 @@ def test_the_default_grid_is_widened_towards_small_penalties():
 
 
 @quiet
-@pytest.mark.parametrize("steps", [3, 4])
-def test_the_default_grid_is_widened_only_within_the_memory_budget(steps):
+@pytest.mark.parametrize("selection", ["min", "stack"])
+@pytest.mark.parametrize(("room", "size"), [(1, 13), (2, 14), (5, 14), (6, 18), (10, 22)])
+def test_the_default_grid_is_widened_and_refined_only_within_the_memory_budget(
+    room, size, selection
+):
+    """By four penalties at a time, and by one where the best is the smallest of all."""
     rng = np.random.default_rng(1)
     sizes = np.logspace(0, -3, 12)
     X = rng.normal(size=(60, 12)) * sizes
     Y = X @ (rng.normal(size=(12, 4)) / sizes[:, None]) + rng.normal(size=(60, 4))
     one = 8 * 7 * 4 * 4  # 5 folds, mean and deviation, for all ranks of 12 inputs and 4 outputs
-    budget = one * (13 + steps)
-    model = HOLRRCV(max_bytes=budget, selection="min").fit(X, Y)
-    assert model.alphas_.size == (17 if steps == 4 else 13)
-    stack = 8 * (2 * 5 + 20 + 4) * 4 * 4  # terms of the folds, products of 20 ranks, sums
-    model = HOLRRCV(max_bytes=budget + stack).fit(X, Y)
-    assert model.alphas_.size == (17 if steps == 4 else 13)
+    for budget in (one * (13 + room), one * (14 + room) - 1):
+        model = HOLRRCV(max_bytes=budget, selection=selection).fit(X, Y)
+        assert model.alphas_.size == size
+        assert model.cv_results_["mean_mse"].shape == (size, 4, 4)
 
 
 @pytest.mark.parametrize("alphas", [[1.0], [1.0, 2.0], [0.0, 1e6, 1e7]])
@@ -278,15 +354,16 @@ def test_a_search_does_not_warn_where_the_grid_cannot_be_widened(make_data, alph
 def test_ranks_are_capped_where_the_surfaces_exceed_the_budget(make_data):
     X, Y = make_data(d0=4, shape=(3, 2))
     budget = 8 * 4 * 7 * (2 * 2 * 2)  # 4 penalties, 5 folds, mean and deviation, ranks up to 2
-    with pytest.warns(UserWarning, match=r"capped at 2.*leaves \(2, 2, 2\)"):
-        model = HOLRRCV(ALPHAS, max_bytes=budget, selection="min").fit(X, Y)
-    with pytest.warns(UserWarning, match=r"capped at 1.*leaves \(1, 1, 1\)"):
-        HOLRRCV(ALPHAS, max_bytes=budget).fit(X, Y)  # a stack needs more
     everything = HOLRRCV(ALPHAS).fit(X, Y).cv_results_
-    for key in ("fold_mse", "mean_mse"):
-        np.testing.assert_allclose(
-            model.cv_results_[key], everything[key][..., :2, :2, :2], rtol=1e-9
-        )
+    for selection in ("min", "stack"):  # a stack needs no more
+        with pytest.warns(UserWarning, match=r"capped at 2.*leaves \(2, 2, 2\)"):
+            model = HOLRRCV(ALPHAS, max_bytes=budget, selection=selection).fit(X, Y)
+        with pytest.warns(UserWarning, match=r"capped at 1.*leaves \(1, 1, 1\)"):
+            HOLRRCV(ALPHAS, max_bytes=budget - 1, selection=selection).fit(X, Y)
+        for key in ("fold_mse", "mean_mse"):
+            np.testing.assert_allclose(
+                model.cv_results_[key], everything[key][..., :2, :2, :2], rtol=1e-9
+            )
     with pytest.raises(ValueError, match=r"max_bytes.*candidate"):
         HOLRRCV(ALPHAS, max_bytes=10).fit(X, Y)
     with pytest.raises(ValueError, match=r"max_bytes.*candidate"):

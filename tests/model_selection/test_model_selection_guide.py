@@ -11,7 +11,7 @@ def test_the_code_of_the_guide_runs_and_its_shapes_are_true():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     names = {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -24,6 +24,13 @@ def test_results_are_a_plain_dict(make_data, make, criterion):
     X, Y = make_data(n=30, d0=4, shape=(3, 2), seed=1)
     results = make(ALPHAS, criterion=criterion).fit(X, Y).cv_results_
     assert type(results) is dict
+    common = {"alphas", "n_parameters", *(["kernels"] if make is KernelHOLRRCV else [])}
+    errors = {*SURFACES, "null_mse", "ridge_mse", "held_out_mse"}
+    if criterion == "cv":
+        assert results.keys() == common | errors
+    else:
+        assert results.keys() >= common | {criterion}
+        assert results.keys().isdisjoint(errors)
     for name, value in results.items():
         assert type(value) in (np.ndarray, float) or name == "kernels"
     for same in (copy.copy(results), copy.deepcopy(results), pickle.loads(pickle.dumps(results))):
@@ -82,7 +89,7 @@ def test_shapes_do_not_depend_on_the_search(monkeypatch, make, parameters):
     )
     assert pruned.keys() - full.keys() == {"screened_mse"}
     assert full.keys() <= pruned.keys()
-    for name in full.keys() - {"stack_path_mse", "kernels"}:
+    for name in full.keys() - {"kernels"}:
         assert np.shape(pruned[name]) == np.shape(full[name]), name
     assert np.isnan(pruned["mean_mse"]).sum() > np.isnan(full["mean_mse"]).sum()
     for name in SURFACES:

@@ -2,13 +2,14 @@
 
 import math
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from brute_force import brute_force
 from sklearn.model_selection import KFold
 
-from holrr import HOLRR
+from holrr import HOLRR, RLS
 from holrr.core.approximate import MultilinearRank
 from holrr.data.validation import Samples
 from holrr.model_selection import HOLRRCV, RLSCV
@@ -66,7 +67,8 @@ def test_the_surface_equals_brute_force(make_data):
     expected = brute_force(X, Y, list(KFold(3).split(X)), ALPHAS, (3, 3, 2))
     np.testing.assert_allclose(found.fold_mse[:, 0], expected, rtol=1e-9)
     np.testing.assert_allclose(found.mean_mse[0], expected.mean(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(found.ridge_mse, expected.mean(axis=0)[:, -1, -1, -1].min())
+    np.testing.assert_allclose(found.ridge_errors, expected.mean(axis=0)[None, :, -1, -1, -1])
+    assert found.ridge_mse == found.ridge_errors.min()
     nulls = [np.square(Y[b] - Y[a].mean(axis=0)).mean() for a, b in KFold(3).split(X)]
     assert found.null_mse == pytest.approx(np.mean(nulls))
     assert found.n_supported == 3
@@ -77,14 +79,18 @@ def test_the_surface_equals_brute_force(make_data):
 
 def test_a_surface_is_joined_with_that_of_more_penalties(make_data):
     problems, options = problems_of(*make_data()), options_of()
-    some, more = (surface_of(problems, options, np.array(a)) for a in ([0.3, 20.0], [1.0]))
-    both = surface_of(problems, options, np.array([0.3, 20.0, 1.0]))
-    after, before = some.joined(more, before=False), some.joined(more, before=True)
-    np.testing.assert_array_equal(after.alphas, both.alphas)
-    np.testing.assert_allclose(after.fold_mse, both.fold_mse, rtol=1e-12)
-    np.testing.assert_array_equal(before.alphas, [1.0, 0.3, 20.0])
-    np.testing.assert_array_equal(before.fold_mse[:, :, 0], after.fold_mse[:, :, 2])
-    assert after.ridge_mse == before.ridge_mse == pytest.approx(both.ridge_mse)
+    some, more = (surface_of(problems, options, np.array(a)) for a in ([0.3, 20.0], [1.0, 5.0]))
+    every = np.array([0.3, 20.0, 1.0, 5.0])
+    both = surface_of(problems, options, every)
+    for order in ([0, 1, 2, 3], [2, 3, 0, 1], [0, 2, 3, 1], [3, 1, 0, 2]):
+        found = some.joined(more, np.array(order))
+        np.testing.assert_array_equal(found.alphas, every[order])
+        np.testing.assert_allclose(found.fold_mse, both.fold_mse[:, :, order], rtol=1e-12)
+        np.testing.assert_allclose(found.mean_mse, both.mean_mse[:, order], rtol=1e-12)
+        np.testing.assert_allclose(found.ridge_errors, both.ridge_errors[:, order], rtol=1e-12)
+        assert found.ridge_mse == both.ridge_errors.min()
+    bare = replace(more, ridge_errors=None)
+    assert some.joined(bare, np.arange(4)).ridge_errors is None
 
 
 def test_the_profile_of_a_surface_is_the_least_error_of_each_penalty(make_data):
@@ -114,6 +120,7 @@ def test_the_surface_of_ridge_regression_is_its_own_baseline():
     fold_mse = np.array([[[2.0, 1.0, 3.0]], [[4.0, 2.0, 3.0]]])
     surface = Surface(fold_mse, np.array([0.1, 1.0, 10.0]), RankGrid(()), 9.0, 1)
     assert math.isnan(surface.ridge_mse)
+    np.testing.assert_array_equal(surface.supported().ridge_errors, [[3.0, 1.5, 3.0]])
     assert surface.supported().ridge_mse == 1.5
 
 
@@ -149,18 +156,19 @@ def test_default_penalties_stay_in_the_range_of_floats(make_data):
 
 
 def test_ranks_and_further_penalties_fit_the_memory_budget(make_data):
-    """The surfaces of three folds, their mean and deviation; a stack needs more."""
+    """The surfaces of three folds, their mean and deviation; a stack needs no more."""
     folds = problems_of(*make_data(d0=4)).folds
     one = 8 * (4 * 3 * 2) * (3 + 2)
-    grid, more = plan_ranks(folds, options_of(selection="min", max_bytes=7 * one), 2)
-    assert grid.caps == (4, 3, 2)
-    assert more == 5
-    with pytest.warns(UserWarning, match="max_bytes"):
-        grid, _ = plan_ranks(folds, options_of(selection="min", max_bytes=2 * one - 1), 2)
-    assert grid.caps == (3, 3, 2)
-    with pytest.warns(UserWarning, match="max_bytes"):
-        stacked, _ = plan_ranks(folds, options_of(selection="stack", max_bytes=2 * one), 2)
-    assert math.prod(stacked.caps) < 24
+    for selection in ("min", "1se", "stack"):
+        options = options_of(selection=selection)
+        for extra, size in ((0, 5), (one - 1, 5), (one, 6)):
+            grid, more = plan_ranks(folds, replace(options, max_bytes=7 * one + extra), 2)
+            assert grid.caps == (4, 3, 2)
+            assert more == size
+        assert plan_ranks(folds, replace(options, max_bytes=2 * one), 2)[1] == 0
+        with pytest.warns(UserWarning, match="max_bytes"):
+            grid, _ = plan_ranks(folds, replace(options, max_bytes=2 * one - 1), 2)
+        assert grid.caps == (3, 3, 2)
 
 
 # ---------------------------------------------------------------- folds in parallel
@@ -200,11 +208,22 @@ def test_residuals_are_those_of_the_choice_in_every_fold(make_data, selection):
     found = fold_residuals(problems, choice, ALPHAS.min(), options)
     for (train, test), part, k in zip(KFold(3).split(X), found, range(3), strict=True):
         if choice.stack is None:
-            model = HOLRR(choice.rank, choice.alpha).fit(X[train], Y[train])
+            model = HOLRR(choice.structure.rank, choice.alpha).fit(X[train], Y[train])
             predicted, factor = model.predict(X[test]), model._std_factor(X[test], X[test])
             np.testing.assert_allclose(part.factor, factor, rtol=1e-9)
-            residual = (Y[test] - predicted).reshape(len(test), -1) / factor[:, None]
-            np.testing.assert_allclose(part.scaled(slice(None)), residual, rtol=1e-7, atol=1e-9)
+        else:  # the separate fits, with the weights that this fold did not contribute to
+            weights = choice.stack.fold_weights[k]
+            predicted = (1 - weights.sum()) * Y[train].mean(axis=0)
+            for piece, weight in zip(choice.stack.parts, weights, strict=True):
+                alpha = ALPHAS[piece.place]
+                model = RLS(alpha) if piece.rank is None else HOLRR(piece.rank, alpha)
+                predicted = predicted + weight * model.fit(X[train], Y[train]).predict(X[test])
+            factor = part.factor
+        residual = (Y[test] - predicted).reshape(len(test), -1) / factor[:, None]
+        np.testing.assert_allclose(part.scaled(slice(None)), residual, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(
+            part.predictions(), predicted.reshape(len(test), -1), rtol=1e-7, atol=1e-9
+        )
         np.testing.assert_array_equal(part.rows, test)
         residual = part.scaled(slice(None)) * part.factor[:, None]
         if choice.stack is None:
@@ -215,7 +234,8 @@ def test_residuals_are_those_of_the_choice_in_every_fold(make_data, selection):
         assert np.mean(squares) == pytest.approx(choice.error, rel=1e-9)
 
 
-def test_the_error_of_the_choice_is_the_score_of_the_search(make_data):
+def test_the_error_of_the_choice_is_the_held_out_error_of_the_search(make_data):
+    """Its score is that of the best single model."""
     X, Y = make_data(noise=3.0)
     for selection in ("stack", "min", "1se"):
         problems, options = problems_of(X, Y), options_of(selection=selection)
@@ -225,9 +245,25 @@ def test_the_error_of_the_choice_is_the_score_of_the_search(make_data):
         search = HOLRRCV(ALPHAS, cv=3, selection=selection).fit(X, Y)
         assert choice.index == search.best_index_
         assert choice.alpha == search.alpha_
-        assert -choice.error == pytest.approx(search.best_score_, rel=1e-12)
-        if choice.stack is not None:
-            assert list(choice.stack.blocks) == search.stack_ranks_
+        assert choice.error == pytest.approx(search.held_out_mse_, rel=1e-12)
+        assert results["mean_mse"][choice.index] == pytest.approx(-search.best_score_, rel=1e-12)
+        a, *rank = choice.index
+        rank = tuple(R + 1 for R in rank)
+        assert search.best_params_ == {"alpha": ALPHAS[a], "rank": rank}
+        if choice.stack is None:
+            assert choice.error == -search.best_score_
+            assert choice.structure.rank == rank
+            assert choice.fold_structures == ()
+            continue
+        assert choice.structure_of_fold(1) is choice.fold_structures[1]
+        mixed = {
+            (ALPHAS[part.place], part.rank): weight
+            for part, weight in zip(choice.stack.parts, choice.stack.weights, strict=True)
+            if weight > 0
+        }
+        shown = zip(search.stack_alphas_, search.stack_ranks_, strict=True)
+        assert dict(zip(shown, search.stack_weights_, strict=True)) == pytest.approx(mixed)
+        assert np.all(np.diff(search.stack_weights_) <= 0)
 
 
 def test_a_search_has_the_attributes_of_its_final_model(make_data):

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from holrr import KernelHOLRRCV, KernelLRRCV, KernelRLSCV
+from holrr.core.approximate import MatrixRank, MultilinearRank
 from holrr.datasets import make_tensor_regression
 from holrr.linear import RLS
 from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
-from holrr.model_selection.search import SearchOptions, best_index, single_choice
+from holrr.model_selection.search import SearchOptions, best_index, single_choice, split_index
 
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
@@ -135,10 +136,24 @@ def test_a_choice_has_the_penalty_and_rank_of_its_index():
         "alphas": np.array([0.1, 1.0, 10.0]),
         "null_mse": 1.0,
     }
-    kernels = SearchOptions("", None, None, named_candidates=True)
+    kernels = SearchOptions("", None, MultilinearRank, named_candidates=True)
     choice = single_choice((1, 2, 3), results, kernels)
-    assert (choice.candidate, choice.alpha, choice.rank, choice.error) == (1, 10.0, (4,), 0.0)
-    assert choice.mask is None
-    linear = SearchOptions("", None, None)
+    assert (choice.index, choice.candidate) == ((1, 2, 3), 1)
+    assert (choice.alpha, choice.structure.rank, choice.error) == (10.0, (4,), 0.0)
+    assert choice.stack is None
+    assert choice.fold_structures == ()
+    assert choice.structure_of_fold(3) is choice.structure
+    linear = SearchOptions("", None, lambda rank: MatrixRank(rank[0]))
     choice = single_choice((2, 3), {**results, "mean_mse": results["mean_mse"][0]}, linear)
-    assert (choice.candidate, choice.alpha, choice.rank, choice.error) == (0, 10.0, (4,), 12.0)
+    assert (choice.index, choice.candidate) == ((2, 3), 0)
+    assert (choice.alpha, choice.structure.rank, choice.error) == (10.0, 4, 12.0)
+
+
+def test_an_index_is_split_into_candidate_penalty_and_rank():
+    matrix, tensor, ridge = ({"n_parameters": np.ones(s)} for s in ((4,), (4, 3, 2), ()))
+    assert split_index((1, 2, 3), matrix, True) == (1, 2, (4,))
+    assert split_index((2, 3), matrix, False) == (0, 2, (4,))
+    assert split_index((5, 6, 3, 0, 1), tensor, True) == (5, 6, (4, 1, 2))
+    assert split_index((6, 3, 0, 1), tensor, False) == (0, 6, (4, 1, 2))
+    assert split_index((1, 2), ridge, True) == (1, 2, ())
+    assert split_index((2,), ridge, False) == (0, 2, ())

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from ..data.labels import mode_coordinates, mode_names
 from ..data.scores import Errors
+from ..model_selection.linear import Search
 
 __all__ = ["description", "of_errors"]
 
@@ -64,6 +65,9 @@ def _facts(model: Any, notes: dict[str, Any], more: str = "") -> list[tuple[str,
         dim = getattr(getattr(best, "labels_", None), "sample_dim", None)
         facts += [("samples", f"{notes['n_samples']}{f' along {dim}' if dim else ''}")]
     facts += [("ranks", _times(best.tucker_.rank))]
+    mixed = model._what_is_mixed() if isinstance(model, Search) else ""
+    if mixed:
+        facts += [("mixture", mixed)]
     for name in ("alpha", "penalty", "beta", "kernel", "gamma"):
         value = getattr(best, name, None)
         if value is not None:
@@ -84,7 +88,7 @@ def _range(values: np.ndarray) -> str:
 
 def _errors(model: Any, notes: dict[str, Any]) -> list[tuple[str, str]]:
     """The held-out error, and those of the mean and of ridge beside it."""
-    mse = -model.best_score_ if hasattr(model, "best_score_") else notes.get("cv_mse")
+    mse = getattr(model, "held_out_mse_", notes.get("cv_mse"))
     if mse is None:
         return []
     facts = [("held-out RMSE", f"{_root(mse)} ({_folds(getattr(model, 'cv', notes.get('cv')))})")]

@@ -93,7 +93,7 @@ class Approximation:
     n_iter : int
         Rounds of alternating least squares, or of completion, after the first fit.
     share : float
-        Share of the core that a mask has kept, which scales the degrees of freedom.
+        Degrees of freedom over those of a fit of this rank; a mixture has others.
     converged : bool
         Whether the rounds of a completion have converged.
     """
@@ -105,18 +105,6 @@ class Approximation:
     n_iter: int = 0
     share: float = 1.0
     converged: bool = True
-
-    def masked(self, mask: np.ndarray | None) -> Approximation:
-        """The same with the core multiplied by a mask: a mixture of the fits of many ranks."""
-        if mask is None:
-            return self
-        core = self.tucker.core
-        tucker = self.tucker.masked(asarray_like(mask, core))
-        norms = [float(squared_norm(C)) for C in (core, tucker.core)]
-        cross = core[tuple(slice(R) for R in tucker.rank)] * tucker.core
-        lost = norms[0] + norms[1] - 2 * float(namespace_of(core).sum(cross))
-        error, share = self.error + max(lost, 0.0), float(mask.mean())
-        return replace(self, tucker=tucker, error=error, share=share)
 
     @property
     def lower_bound(self) -> float:
@@ -432,7 +420,6 @@ class _Completed:
 def _approximate_known(
     problem: Whitened,
     rank: Sequence[RankSpec],
-    mask: np.ndarray | None,
     max_iter: int,
     tol: float,
 ) -> Approximation:
@@ -449,8 +436,6 @@ def _approximate_known(
     rank : sequence of p + 1 ints or floats
         A share of the energy of a mode is found from the inner products of its slices, over the
         outputs that are known in both.
-    mask : array of shape (R0, ..., Rp), optional
-        Multiplies the core of the HOSVD of Z, whose columns are completed already.
     max_iter, tol
         As in `majorise`.
     """
@@ -460,15 +445,11 @@ def _approximate_known(
     known, residual = ~never, problem.residual / scale / scale
     ranks = tuple(_share_of_known(Z, known, mode, R) for mode, R in enumerate(rank))
     tails = tuple(_known_tail(Z, known, mode, R) for mode, R in enumerate(ranks))
-    n_iter, converged = 1, True
-    if mask is not None:
-        found = hosvd(Z, ranks, input_rank=problem.input_rank, rotate=True).masked(mask)
-    else:
-        best, n_iter, converged = _complete(
-            Z, known, ranks, problem.input_rank, residual, max_iter, tol
-        )
-        spectra = hosvd(_filled(Z, known, best.imputed), ranks).spectra
-        found = replace(best.found, spectra=spectra)
+    best, n_iter, converged = _complete(
+        Z, known, ranks, problem.input_rank, residual, max_iter, tol
+    )
+    spectra = hosvd(_filled(Z, known, best.imputed), ranks).spectra
+    found = replace(best.found, spectra=spectra)
     V = found.tucker
     error = float(squared_norm((Z - V.to_dense())[:, known]))
     return replace(
@@ -585,10 +566,10 @@ class FullRank:
         return None
 
     def approximate(
-        self, problem: Whitened, n_inputs: int, mask: np.ndarray | None = None
+        self, problem: Whitened, n_inputs: int, *, rotate: bool = False
     ) -> Approximation:
         """`Z` itself."""
-        return hosvd(problem.Z, problem.Z.shape, modes=()).masked(mask)
+        return hosvd(problem.Z, problem.Z.shape, modes=())
 
 
 @dataclass(frozen=True)
@@ -619,7 +600,7 @@ class MatrixRank:
         return None if isinstance(rank, float) else rank
 
     def approximate(
-        self, problem: Whitened, n_inputs: int, mask: np.ndarray | None = None
+        self, problem: Whitened, n_inputs: int, *, rotate: bool = False
     ) -> Approximation:
         """The nearest tensor to Z of this rank (Eckart and Young).
 
@@ -628,12 +609,12 @@ class MatrixRank:
         problem : Whitened
         n_inputs : int
             Number of inputs, which bounds the rank.
-        mask : array of shape (R0,), optional
-            Multiplies the core: a mixture of the fits of many ranks.
+        rotate : bool
+            As in `hosvd`.
         """
         outputs = problem.Z.shape[1:]
-        rank, rotate = (*self.check(n_inputs, outputs), *outputs), mask is not None
-        return hosvd(problem.Z, rank, modes=(0,), rotate=rotate, **problem.known()).masked(mask)
+        rank = (*self.check(n_inputs, outputs), *outputs)
+        return hosvd(problem.Z, rank, modes=(0,), rotate=rotate, **problem.known())
 
     def update(self, problem: Whitened, before: Approximation | None) -> Approximation:
         """An approximation that is no farther from Z than the bases of `before` allow."""
@@ -683,34 +664,34 @@ class MultilinearRank:
         return None if self.refine or isinstance(rank, float) else rank
 
     def approximate(
-        self, problem: Whitened, n_inputs: int, mask: np.ndarray | None = None
+        self, problem: Whitened, n_inputs: int, *, rotate: bool = False
     ) -> Approximation:
         """The truncated HOSVD of Z, refined where that is asked for.
 
         Where outputs are never observed, Z is completed in rounds, and the result is always
-        refined. With a mask their columns are taken as they stand.
+        refined.
 
         Parameters
         ----------
         problem : Whitened
         n_inputs : int
             Number of inputs, which bounds the rank of the input mode.
-        mask : array of shape (R0, ..., Rp), optional
-            Multiplies the core: a mixture of the fits of many ranks.
+        rotate : bool
+            As in `hosvd`.
         """
         rank = self.check(n_inputs, problem.Z.shape[1:])
         if problem.never is not None:
-            return _approximate_known(problem, rank, mask, self.max_iter, self.tol)
+            return _approximate_known(problem, rank, self.max_iter, self.tol)
         bases = None
         if self.subspaces == "response":
             assert problem.response_grams is not None
             bases = bases_from_grams(problem.response_grams)
-        options = {"output_bases": bases, "rotate": mask is not None, **problem.known()}
+        options = {"output_bases": bases, "rotate": rotate, **problem.known()}
         found = hosvd(problem.Z, rank, **options)
         if self.refine:
             rounds: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
             found = hooi(problem.Z, found, residual=problem.residual, **rounds)
-        return found.masked(mask)
+        return found
 
     def update(self, problem: Whitened, before: Approximation | None) -> Approximation:
         """A truncated HOSVD first, then one sweep of HOOI from the bases of `before`."""
@@ -724,7 +705,8 @@ class MultilinearRank:
 class Structure(Protocol):
     """The constraint on coefficients, as a record that can approximate Z.
 
-    `FullRank`, `MatrixRank` and `MultilinearRank` are structures; CONTRIBUTING shows another one.
+    `FullRank`, `MatrixRank` and `MultilinearRank` are structures, and `mixture.Mixture` is one.
+    CONTRIBUTING shows another.
     """
 
     @property
@@ -738,9 +720,9 @@ class Structure(Protocol):
         """Number of input directions of Z that `approximate` reads; None for all."""
 
     def approximate(
-        self, problem: Whitened, n_inputs: int, mask: np.ndarray | None = None
+        self, problem: Whitened, n_inputs: int, *, rotate: bool = False
     ) -> Approximation:
-        """A tensor of this structure near Z, its core multiplied by a mask if there is one."""
+        """A tensor of this structure near Z; with `rotate` in leading directions of all modes."""
 
 
 # ---------------------------------------------------------------- ranks as a user writes them

@@ -89,6 +89,8 @@ class Whitened:
     never : array of bool, of shape (d1, ..., dp), optional
         Outputs that are never observed: their columns of `Z` have no meaning and do not count in
         `residual` and `norm`. A structure that couples outputs starts from what stands there.
+    spectral : Spectral, optional
+        The problem for all penalties that this one was taken from.
     """
 
     Z: Array
@@ -104,6 +106,7 @@ class Whitened:
     hat: Hat | None = None
     whole: Any = None
     never: np.ndarray | None = None
+    spectral: Spectral | None = None
 
     def known(self) -> dict[str, Any]:
         """What `hosvd` need not compute again."""
@@ -168,6 +171,7 @@ class Spectral:
             dtype=self.dtype,
             hat=spectral_hat(self, alpha, root),
             never=self.never,
+            spectral=None if alone else self,
         )
 
     def root(self, alpha: float) -> Array:

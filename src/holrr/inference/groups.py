@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 
 from ..core.checks import check_finite
+from ..core.mixture import Mixture
 from ..core.moments import merge_others
 from ..core.namespace import Array, namespace_of, to_numpy
 from ..core.spectral import squares_keep_digits
@@ -129,18 +130,20 @@ class Groups:
         w, used = self.data.w, self.labels >= 0
         return np.bincount(self.labels[used], None if w is None else to_numpy(w)[used])
 
-    def fits(self, model: Any, mask: np.ndarray | None = None, pilot: Any = None) -> Iterator[Any]:
+    def fits(self, model: Any, mixture: Mixture | None = None, pilot: Any = None) -> Iterator[Any]:
         """Clones fitted to all the data, then without each group.
 
         Parameters
         ----------
         model : estimator
-        mask, pilot
-            Of a mixture of ranks, as in `fit_data`.
+        mixture : Mixture, optional
+            What is fitted in the place of the structure of the model.
+        pilot : pair of Structure and float, optional
+            Of a mixture, as in `LinearOptions`.
         """
         if self.parts is not None:
             for m in (self.parts[0].merge(*self.parts[1:]), *merge_others(self.parts)):
-                yield _fit_moments(model, m, self.names, self.features, mask)
+                yield _fit_moments(model, m, self.names, self.features, mixture)
             return
         if model.__sklearn_tags__().input_tags.pairwise:
             raise ValueError(
@@ -148,7 +151,7 @@ class Groups:
                 "kernel."
             )
         for rows in (self.labels >= 0, *self._others()):
-            yield _fit_samples(model, self.some(rows), self.names, mask, pilot)
+            yield _fit_samples(model, self.some(rows), self.names, mixture, pilot)
 
     def searches(self, model: Any) -> Iterator[Any]:
         """A whole search again, without each of the groups in turn."""
@@ -236,32 +239,43 @@ def _response_grams(model: Any) -> bool:
     return getattr(model, "subspaces", "fitted") == "response"
 
 
+def _of_mixture(options: Any, mixture: Mixture | None) -> Any:
+    """The options of a fit with a mixture as its structure, where there is one.
+
+    Penalties of blocks are in other units in a fit than in the search that found them.
+    """
+    if mixture is None:
+        return options
+    return replace(options, structure=mixture.about(options.alpha))
+
+
 def _fit_samples(
-    model: Any, data: Samples, given: Names, mask: np.ndarray | None, pilot: Any
+    model: Any, data: Samples, given: Names, mixture: Mixture | None, pilot: Any
 ) -> Any:
     """A clone of the model, fitted to samples."""
     new, names = clone(model), Names(data.n_features)
     if isinstance(new, LinearRegressor):
         plan = input_plan(new, given, data)
-        options = replace(new._options(plan), pilot=pilot)
+        options = _of_mixture(replace(new._options(plan), pilot=pilot), mixture)
         data, weights = weigh_outputs(new.output_weight, data, given.labels, options.ignore_missing)
-        fit, n_dropped = fit_data(data, options, weights, mask=mask)
+        fit, n_dropped = fit_data(data, options, weights)
         return new._assign_fit(fit, names, plan, n_dropped)
     if isinstance(new, KernelRegressor):
-        fit = fit_samples(data, new._kernel_function(), new._options(), mask)
+        fit = fit_samples(data, new._kernel_function(), _of_mixture(new._options(), mixture))
         return new._assign_fit(fit, names, inputs=data.X)
     return new._fit_data(data, names)
 
 
 def _fit_moments(
-    model: Any, moments: Moments, given: Names, features: Any, mask: np.ndarray | None
+    model: Any, moments: Moments, given: Names, features: Any, mixture: Mixture | None
 ) -> Any:
     """A clone of the model, fitted to moments of the inputs, or of the features of landmarks."""
     new, names = clone(model), Names(moments.n_features)
     if features is not None:
-        fit = fit_landmarks(features, moments, new._options(), mask)
+        fit = fit_landmarks(features, moments, _of_mixture(new._options(), mixture))
         return new._assign_fit(fit, names, features=features)
     if isinstance(new, LinearRegressor):
         plan = input_plan(new, given, moments)
-        return new._assign_fit(fit_moments(moments, new._options(plan), mask), names, plan)
+        options = _of_mixture(new._options(plan), mixture)
+        return new._assign_fit(fit_moments(moments, options), names, plan)
     return new._fit_moments(moments, names, keep=False)

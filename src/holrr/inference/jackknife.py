@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import TensorRegressor
+from ..core.mixture import Mixture, mix
 from ..core.namespace import Array, to_numpy
 from ..core.warn import warn
 from ..data.arrays import check_inputs, ignores_missing, is_dask
@@ -20,7 +21,6 @@ from ..data.validation import Names, validate, validate_inputs
 from ..kernel.estimators import KernelRegressor
 from ..model_selection.folds import check_fold_moments
 from ..model_selection.linear import Search
-from ..model_selection.stack import mask_of
 from ..streaming.moments import Moments
 from .estimates import Jackknife, StandardErrors, aligned
 from .groups import Groups, group_data
@@ -115,7 +115,7 @@ def standard_errors(
     if not isinstance(n_groups, Integral) or n_groups < 2:
         raise ValueError(f"n_groups must be an integer, at least 2; got n_groups={n_groups!r}.")
     model._validate_params()
-    final, mask, pilot = _final(model)
+    final, mixture, pilot = _final(model)
     is_kernel = isinstance(final, KernelRegressor)
     if isinstance(X, Sequence) and all(isinstance(m, Moments) for m in X):
         if not (y is None and sample_weight is None and groups is None):
@@ -140,7 +140,8 @@ def standard_errors(
     vars(named).update(names.attributes())
     at = None if predict_at is None else validate_inputs(named, predict_at)
     at = check_inputs(at.compute()) if is_dask(at) else at
-    found = _gather(grouped, final, mask, pilot, at, _rank(model) if mask is not None else ())
+    rank = () if mixture is None else _as_tuple(model.best_params_["rank"])
+    found = _gather(grouped, final, mixture, pilot, at, rank)
     if isinstance(model, Search):
         found = replace(found, **_choices(model, grouped if stability else None))
     _warn_of_other_data(model, found)
@@ -148,44 +149,54 @@ def standard_errors(
     return found
 
 
-def _final(model: Any) -> tuple[Any, np.ndarray | None, Any]:
-    """The model that is fitted again; of a mixture of ranks also its mask and its pilot."""
+def _final(model: Any) -> tuple[Any, Mixture | None, Any]:
+    """The model that is fitted again; of a stack also the mixture and its pilot."""
     if not isinstance(model, Search):
         return model, None, None
     check_is_fitted(model)
     final = model.best_estimator_
     if not hasattr(model, "stack_ranks_"):
         return final, None, None
-    order = model.cv_results_["n_parameters"].ndim
-    mask, pilot = mask_of(model.stack_ranks_, model.stack_weights_, order), None
-    if ignores_missing(final):  # the best single rank imputes
-        best = clone(final).set_params(rank=model.rank_)
-        alphas = model.cv_results_["alphas"]
-        pilot = best._structure(), float(alphas[model.best_index_[0]])
-    return final, mask, pilot
+    best = model.best_params_
+    single = clone(final).set_params(rank=best["rank"])._structure()
+    parts = zip(model.stack_alphas_, model.stack_ranks_, model.stack_weights_, strict=True)
+    mixture = mix(single, best["alpha"], parts, len(_as_tuple(best["rank"])))
+    # Missing outputs are imputed by the best single model.
+    pilot = (single, best["alpha"]) if ignores_missing(final) else None
+    return final, mixture, pilot
+
+
+def _as_tuple(rank: Any) -> tuple[int, ...]:
+    return rank if isinstance(rank, tuple) else (rank,)
 
 
 def _choices(model: Any, grouped: Groups | None) -> dict[str, Any]:
     """What a search has chosen, and what it chooses without each group."""
     name = next(name for name in _CHOSEN if name in vars(model))
-    found = {"rank": _rank(model), "penalty": float(getattr(model, name)), "ranks": None}
+    found = {"rank": _best_rank(model), "penalty": float(getattr(model, name)), "ranks": None}
     if grouped is not None:
-        again = [(_rank(search), getattr(search, name)) for search in grouped.searches(model)]
+        again = [(_best_rank(search), getattr(search, name)) for search in grouped.searches(model)]
         found["ranks"] = [rank for rank, _ in again]
         found["penalties"] = np.array([penalty for _, penalty in again])
     return found
 
 
+def _best_rank(search: Any) -> tuple[int, ...]:
+    """The rank of the best single model, also where a stack predicts."""
+    best = getattr(search, "best_params_", {})
+    return _as_tuple(best["rank"]) if "rank" in best else _rank(search)
+
+
 def _gather(
     grouped: Groups,
     model: Any,
-    mask: np.ndarray | None,
+    mixture: Mixture | None,
     pilot: Any,
     at: Array | None,
     rank: tuple[int, ...],
 ) -> StandardErrors:
     """Standard errors of all quantities, one leave-out in memory at a time."""
-    fits, ratios, ranks = grouped.fits(model, mask, pilot), grouped.weights, []
+    fits, ratios, ranks = grouped.fits(model, mixture, pilot), grouped.weights, []
     ratios, full = ratios.sum() / ratios, next(fits)
     sums = {name: Jackknife(value) for name, value in _quantities(full, at, rank).items()}
     for fit, h in zip(fits, ratios, strict=True):
@@ -229,8 +240,7 @@ def _quantities(
 
 
 def _rank(fit: Any) -> tuple[int, ...]:
-    rank = getattr(fit, "rank_", ())
-    return rank if isinstance(rank, tuple) else (rank,)
+    return _as_tuple(getattr(fit, "rank_", ()))
 
 
 def _warn_of_other_data(model: Any, found: StandardErrors) -> None:

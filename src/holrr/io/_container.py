@@ -19,7 +19,7 @@ from ._atomic import write_atomically
 
 __all__ = ["FORMAT", "VERSION", "read_container", "write_container"]
 
-FORMAT, VERSION = "holrr", 3
+FORMAT, VERSION = "holrr", 4
 _HEADER = "header.json"
 # Numbers, truth values, text of fixed width, dates: what NumPy stores without pickle.
 _KINDS = "biufcUSmM"

@@ -153,7 +153,8 @@ class Encoder:
 
     def _estimator(self, value: Any, where: str) -> dict[str, Any]:
         name, params = _public_name(value, where), value.get_params(deep=False)
-        fitted = {k: v for k, v in value.__getstate__().items() if k not in params}
+        left_out = {*params, "held_out_"}
+        fitted = {k: v for k, v in value.__getstate__().items() if k not in left_out}
         return {
             "class": name,
             "params": self._state(params, where),
@@ -268,8 +269,7 @@ class Decoder:
         cls = _public_class(tree["class"], _is_estimator_class)
         value = cls(**self._state(tree["params"]))
         vars(value).update(self._state(tree["state"]))
-        if self._version < 3:
-            upgrade(value)
+        upgrade(value, self._version)
         check_estimator(value)
         return value
 

@@ -380,9 +380,8 @@ _FITTED: dict[str, Kind] = {
     **dict.fromkeys(("objective_", "lower_bound_", "energy_", "best_score_"), REAL),
     "alpha_": either(REAL, TENSOR),
     **dict.fromkeys(("beta_", "penalty_", "penalty_max_"), REAL),
-    **dict.fromkeys(("stack_mse_", "stack_gap_"), REAL),
     **dict.fromkeys(("n_iter_", "n_dropped_"), COUNT),
-    **dict.fromkeys(("alphas_", "betas_", "penalties_", "stack_weights_"), VECTOR),
+    **dict.fromkeys(("alphas_", "betas_", "penalties_", "stack_alphas_", "stack_weights_"), VECTOR),
     "n_features_in_": POSITIVE,
     "labels_": optional(record("Labels")),
     "gamma_": optional(REAL),
@@ -392,7 +391,8 @@ _FITTED: dict[str, Kind] = {
     "block_alphas_": dict_of(REAL),
     "rank_": _RANK,
     "ranks_": list_of(_RANK),
-    "stack_ranks_": list_of(tuple_of(COUNT)),
+    "stack_ranks_": list_of(optional(tuple_of(COUNT))),
+    "best_params_": dict_of(ANYTHING),
     "spectra_": list_of(optional(VECTOR)),
     "kernel_params_": dict_of(ANYTHING),
     "kernels_": list_of(dict_of(ANYTHING)),
@@ -518,8 +518,9 @@ def _check_fitted(name: str, state: dict[str, Any]) -> None:
         fits = state["_input_mean"].shape == (n_inputs,)
         _require(fits, name, f"the mean of the inputs must have {n_inputs} entries")
     if "stack_ranks_" in state:
-        fits = len(state["stack_ranks_"]) == state.get("stack_weights_", np.empty(0)).size
-        _require(fits, name, "stack_ranks_ and stack_weights_ differ in number")
+        for other in ("stack_weights_", "stack_alphas_"):
+            fits = len(state["stack_ranks_"]) == state.get(other, np.empty(0)).size
+            _require(fits, name, f"stack_ranks_ and {other} differ in number")
     if "landmarks_" in state:
         fits = state["landmarks_"].shape[1] == n_features
         _require(fits, name, f"landmarks_ must have {n_features} columns")

@@ -1,4 +1,4 @@
-"""Fitted attributes of files of versions 1 and 2, under the names of this version."""
+"""Fitted attributes of files of older versions, under the names of this version."""
 
 from __future__ import annotations
 
@@ -24,8 +24,50 @@ _OF_MODEL += ["history_", "penalty_max_", "_output_weight"]
 _CHOSEN = {"alpha": "alpha_", "penalty": "penalty_", "beta": "beta_"}
 
 
-def upgrade(estimator: Any) -> None:
-    """Rename the attributes of a loaded estimator, in place."""
+def upgrade(estimator: Any, version: int) -> None:
+    """Rename the attributes of a loaded estimator, in place.
+
+    Parameters
+    ----------
+    estimator : estimator
+    version : int
+        Of the format of the file.
+    """
+    if version < 3:
+        _to_version_3(estimator)
+    if version < 4 and "cv_results_" in vars(estimator):
+        _to_version_4(vars(estimator))
+
+
+def _to_version_4(state: dict[str, Any]) -> None:
+    """Describe the model that predicts and the best single model apart from each other."""
+    results, index = state["cv_results_"], state.get("best_index_")
+    score = state.get("best_score_")
+    if "mean_mse" in results and score is not None:
+        results.setdefault("held_out_mse", -score)
+    if "n_parameters" not in results or index is None:
+        return
+    split = len(index) - results["n_parameters"].ndim
+    model_rank = vars(state["best_estimator_"]).get("rank_")
+    best: dict[str, Any] = {"alpha": float(results["alphas"][index[split - 1]])}
+    rank = tuple(i + 1 for i in index[split:])
+    if rank:
+        best["rank"] = rank if isinstance(model_rank, tuple) else rank[0]
+    if "kernels_" in state:
+        best |= state["kernels_"][index[0]]
+    state.setdefault("best_params_", best)
+    if "mean_mse" in results:
+        state["best_score_"] = -float(results["mean_mse"][index])
+    for name in ("stack_mse_", "stack_gap_"):
+        state.pop(name, None)
+    results.pop("stack_path_mse", None)
+    if "stack_ranks_" in state and "stack_alphas_" not in state:
+        state["stack_alphas_"] = np.full(len(state["stack_ranks_"]), float(state["alpha_"]))
+    if model_rank is not None:
+        state["rank_"] = model_rank
+
+
+def _to_version_3(estimator: Any) -> None:
     state = vars(estimator)
     for old, new in _RENAMED.items():
         if old in state:
@@ -48,10 +90,6 @@ def upgrade(estimator: Any) -> None:
         if parameter in fitted and parameter not in estimator.get_params():
             state[name] = float(fitted[parameter])
     place = state.pop("stack_place_", None)
-    if "stack_ranks_" in state and "n_parameters" in state.get("cv_results_", {}):
-        n, index = state["cv_results_"]["n_parameters"].ndim, state["best_index_"]
-        best = tuple(i + 1 for i in index[len(index) - n :])
-        state["rank_"] = best if isinstance(fitted.get("rank_"), tuple) else best[0]
     if "kernels_" in state:
         place = state["best_index_"] if place is None else place
         state["kernel_params_"] = dict(state["kernels_"][place[0]])

@@ -6,19 +6,18 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.fit import Fit, fit_approximation
 from ..core.leverage import std_factor
+from ..core.mixture import Mixture
 from ..core.namespace import Array, namespace_of, to_device_of
-from ..core.spectral import whiten_moments
+from ..core.spectral import spectral_from_moments, whiten_moments
 from ..core.threads import few_threads_for
 from ..data.validation import Samples
 from ..streaming.moments import Moments
 from .gram import Gram, KernelFunction, centred_gram, warn_of_lost_inputs
 from .landmarks import Landmarks
-from .problem import centre_responses, ridge_gram, whiten_gram
+from .problem import centre_responses, ridge_gram, spectral_from_gram, whiten_gram
 
 __all__ = ["KernelOptions", "fit_landmarks", "fit_samples", "kernel_std_factor"]
 
@@ -44,14 +43,14 @@ class KernelOptions:
 
 def limited(structure: Structure, output_shape: tuple[int, ...]) -> Structure:
     """The structure with at most as many input directions as outputs: more add nothing."""
+    if isinstance(structure, Mixture):
+        return replace(structure, base=limited(structure.base, output_shape))
     if isinstance(structure, (MatrixRank, MultilinearRank)):
         return replace(structure, max_directions=math.prod(output_shape))
     return structure
 
 
-def fit_samples(
-    data: Samples, kernel: KernelFunction, options: KernelOptions, mask: np.ndarray | None = None
-) -> Fit:
+def fit_samples(data: Samples, kernel: KernelFunction, options: KernelOptions) -> Fit:
     """Fit a model to samples in memory, with a coefficient for each of them.
 
     Parameters
@@ -59,8 +58,6 @@ def fit_samples(
     data : Samples
     kernel : KernelFunction
     options : KernelOptions
-    mask : array of shape (R0, ...), optional
-        Multiplies the core: a mixture of the fits of many ranks.
     """
     data = data.scaled(inputs=False)
     X, w, alpha = data.X, data.w, options.alpha
@@ -81,11 +78,13 @@ def fit_samples(
     with few_threads_for(n * n * (n + D + d)):
         if isinstance(structure, FullRank):
             problem = ridge_gram(build, outputs, alpha, solver=options.solver)
+        elif isinstance(structure, Mixture):
+            problem = spectral_from_gram(build(), outputs).at(alpha)
         else:
             k = structure.n_leading(n, outputs.shape)
             problem = whiten_gram(build, outputs, alpha, solver=options.solver, n_leading=k)
         with few_threads_for(n * math.prod(problem.Z.shape)):
-            found = structure.approximate(problem, n, mask)
+            found = structure.approximate(problem, n)
             fit = fit_approximation(problem, found, options.fit_intercept)
     if kernel.name == "precomputed" and fit.hat is not None:
         # k(x, x) of other samples is not known: the largest one of the training samples is used.
@@ -98,7 +97,6 @@ def fit_landmarks(
     features: Landmarks,
     moments: Moments,
     options: KernelOptions,
-    mask: np.ndarray | None = None,
     y_unit: float = 1.0,
 ) -> Fit:
     """Fit a model to the moments of the features of landmarks.
@@ -109,8 +107,6 @@ def fit_landmarks(
     moments : Moments
         Of the features and the outputs.
     options : KernelOptions
-    mask : array of shape (R0, ...), optional
-        Multiplies the core: a mixture of the fits of many ranks.
     y_unit : float
         What the outputs were divided by.
     """
@@ -120,10 +116,13 @@ def fit_landmarks(
         # The features are eigenvectors of a matrix that is not centred, and as large as its trace.
         warn_of_lost_inputs(features.kernel, points, None, G, n_roundings=points.shape[0])
     centred = moments.centred(options.fit_intercept, centre_inputs=options.center_kernel)
-    problem = whiten_moments(centred, options.alpha, solver=options.solver)
+    if isinstance(options.structure, Mixture):
+        problem = spectral_from_moments(centred).at(options.alpha)
+    else:
+        problem = whiten_moments(centred, options.alpha, solver=options.solver)
     problem = features.on_kernel_values(problem)
     structure = limited(options.structure, moments.output_shape)
-    found = structure.approximate(problem, features.points.shape[0], mask)
+    found = structure.approximate(problem, features.points.shape[0])
     return fit_approximation(problem, found, options.fit_intercept).rescaled(1.0, y_unit)
 
 

@@ -98,7 +98,7 @@ def kernel_folds(
         ),
         residuals=residuals,
         default_alphas=lambda: _default_alphas(data, specs, center),
-        refit=lambda candidate, options, mask: fit_samples(data, kernels[candidate], options, mask),
+        refit=lambda candidate, options: fit_samples(data, kernels[candidate], options),
         n_candidates=len(specs),
         n_training=n_training(splits, data.w),
         y_unit=data.y_unit,
@@ -173,9 +173,9 @@ def landmark_folds(
         Y = residual_outputs(samples.Y)
         return FoldResiduals.of(fit, phi, factor, Y, samples.w, test)
 
-    def refit(candidate: int, options: KernelOptions, mask: np.ndarray | None) -> Fit:
+    def refit(candidate: int, options: KernelOptions) -> Fit:
         total = features[candidate].moments(data, response_grams)
-        return fit_landmarks(features[candidate], total, options, mask, y_unit)
+        return fit_landmarks(features[candidate], total, options, y_unit)
 
     return Folds(
         n_folds=len(splits),

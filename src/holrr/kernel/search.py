@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sklearn.base import _fit_context
@@ -21,6 +22,9 @@ from ..model_selection.linear import (
     SEARCH_CONSTRAINTS,
     Search,
     check_search,
+    chosen_rank,
+    in_user_units,
+    refuse_held_out,
     resolve_ranks,
     resolve_selection,
     search_attributes,
@@ -92,6 +96,8 @@ class KernelSearch(Search):
         if isinstance(data, Samples):
             data = data.scaled(inputs=False)
             check_finite(data.Y, "y")
+        else:
+            refuse_held_out(self, "data that are read in blocks")
         splits = split(data, self.cv, groups) if self.criterion == "cv" else []
         specs, points = self._candidates(data), None
         details = {
@@ -110,17 +116,22 @@ class KernelSearch(Search):
             folds = kernel_folds(data, splits, specs, **details)
         found = run_search(folds, options, self._fit_options)
         chosen = specs[found.choice.candidate]
-        model = self._model(found.choice, chosen, points)
+        model = self._model(found.choice.alpha, chosen_rank(found), chosen, points)
         if isinstance(data, Samples) and points is None:
             model._assign_fit(found.fit, names, inputs=data.X)
         else:
             model._assign_fit(found.fit, names, features=model._draw_features(data, names))
         found.results["kernels"] = specs
         attributes = search_attributes(found, model, folds.y_unit)
+        attributes["best_params_"] |= specs[found.choice.index[0]]
         attributes["n_iter_"] = vars(model).get("n_iter_")
         self._assign(found.fit, names, kernels_=specs, landmarks_=points, **attributes)
         self.kernel_params_, self.gamma_ = dict(chosen), chosen.get("gamma")
-        return self
+        if found.held_out is not None:
+            assert isinstance(data, Samples)
+            units = in_user_units(found.held_out, data, None, slice(None), data.n_samples)
+            found = replace(found, held_out=units)
+        return self._keep_held_out(found, X)
 
     # ------------------------------------------------------------ steps
 
@@ -140,6 +151,7 @@ class KernelSearch(Search):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             fit_intercept=self.fit_intercept,
+            keep_held_out=self.keep_held_out,
             named_candidates=True,
         )
 
@@ -152,24 +164,23 @@ class KernelSearch(Search):
     def _fit_options(self, choice: Choice) -> KernelOptions:
         """The options of the fit of a choice to all the data."""
         return KernelOptions(
-            structure=self._structure(choice.rank),
+            structure=choice.structure,
             alpha=choice.alpha,
             fit_intercept=self.fit_intercept,
             center_kernel=self.center_kernel,
             solver=self.solver,
         )
 
-    def _model(self, choice: Choice, chosen: KernelSpec, points: Array | None) -> Any:
+    def _model(self, alpha: float, rank: Any, chosen: KernelSpec, points: Array | None) -> Any:
         """The unfitted estimator that was chosen."""
         shared = shared_parameters(self, self._estimator)
         for name in ("n_components", "random_state"):
             shared.pop(name)
         if points is not None:
             shared["landmarks"] = points
-        if choice.rank:
-            is_tuple = self._estimator is KernelHOLRR
-            shared["rank"] = choice.rank if is_tuple else choice.rank[0]
-        return self._estimator(alpha=choice.alpha, **{**shared, **chosen})
+        if rank is not None:
+            shared["rank"] = rank
+        return self._estimator(alpha=alpha, **{**shared, **chosen})
 
     @property
     def _uses_landmarks(self) -> bool:
@@ -209,7 +220,7 @@ class KernelRLSCV(KernelSearch):
         What is tried, and on which folds, as in `KernelHOLRRCV`.
     selection : {"min", "1se"} or callable, default="min"
         As in `HOLRRCV`; the simplest of equals is that with the largest penalty.
-    criterion, max_bytes, n_jobs, verbose
+    criterion, max_bytes, keep_held_out, n_jobs, verbose
         As in `HOLRRCV`.
     fit_intercept, center_kernel, solver, n_components, landmarks, random_state
         As in `KernelHOLRRCV`.
@@ -224,7 +235,7 @@ class KernelRLSCV(KernelSearch):
         As in `KernelHOLRRCV`; the surfaces have the shape (n_kernels, n_alphas).
     kernel_params_, gamma_, alpha_, kernels_, alphas_, landmarks_, noise_
         What was chosen, what was tried, and the noise of each output, as in `KernelHOLRRCV`.
-    best_score_, best_index_, null_mse_, ridge_mse_
+    best_score_, best_index_, best_params_, held_out_, held_out_mse_, null_mse_, ridge_mse_
         As in `KernelHOLRRCV`.
     dual_coef_, intercept_, tucker_, n_parameters_
         Those of the final model.
@@ -270,6 +281,7 @@ class KernelRLSCV(KernelSearch):
         landmarks=None,
         random_state=None,
         max_bytes=2**30,
+        keep_held_out=False,
         n_jobs=None,
         verbose=False,
         missing_features="raise",
@@ -294,6 +306,7 @@ class KernelRLSCV(KernelSearch):
         self.landmarks = landmarks
         self.random_state = random_state
         self.max_bytes = max_bytes
+        self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.missing_features = missing_features
@@ -322,7 +335,7 @@ class KernelLRRCV(KernelSearch):
         Largest rank to try.
     alphas, cv, kernel, gammas, degree, coef0, kernel_params, kernels
         What is tried, and on which folds, as in `KernelHOLRRCV`.
-    criterion, selection, max_bytes, n_jobs, verbose
+    criterion, selection, max_bytes, keep_held_out, n_jobs, verbose
         As in `HOLRRCV`.
     fit_intercept, center_kernel, solver, n_components, landmarks, random_state
         As in `KernelHOLRRCV`.
@@ -332,14 +345,16 @@ class KernelLRRCV(KernelSearch):
     Attributes
     ----------
     rank_ : int
-        The chosen rank.
+        The rank of the model that predicts.
+    stack_ranks_, stack_alphas_, stack_weights_
+        Of a stack, as in `HOLRRCV`.
     best_estimator_ : KernelLRR
-        The chosen model, fitted to all the data.
+        The model that predicts, fitted to all the data.
     cv_results_ : dict
         As in `KernelHOLRRCV`; the surfaces have the shape (n_kernels, n_alphas, R0).
     kernel_params_, gamma_, alpha_, kernels_, alphas_, landmarks_, noise_
         What was chosen, what was tried, and the noise of each output, as in `KernelHOLRRCV`.
-    best_score_, best_index_, null_mse_, ridge_mse_
+    best_score_, best_index_, best_params_, held_out_, held_out_mse_, null_mse_, ridge_mse_
         As in `KernelHOLRRCV`.
     dual_coef_, intercept_, tucker_, n_parameters_, core_, factors_, spectra_
         Those of the final model.
@@ -389,6 +404,7 @@ class KernelLRRCV(KernelSearch):
         landmarks=None,
         random_state=None,
         max_bytes=2**30,
+        keep_held_out=False,
         n_jobs=None,
         verbose=False,
         missing_features="raise",
@@ -415,6 +431,7 @@ class KernelLRRCV(KernelSearch):
         self.landmarks = landmarks
         self.random_state = random_state
         self.max_bytes = max_bytes
+        self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.missing_features = missing_features
@@ -465,7 +482,7 @@ class KernelHOLRRCV(KernelSearch):
         Whether the final fit is refined; the errors are those of the fits before refinement.
     max_iter, tol
         Rounds and tolerance of the refinement, as in `HOLRR`.
-    criterion, selection, max_bytes, search, n_jobs, verbose
+    criterion, selection, max_bytes, search, keep_held_out, n_jobs, verbose
         As in `HOLRRCV`.
     fit_intercept, center_kernel : bool, default=True
         As in `KernelRLS`.
@@ -483,17 +500,26 @@ class KernelHOLRRCV(KernelSearch):
         The chosen kernel and its parameters, with the keys of `kernels`.
     gamma_ : float or None
         Its parameter gamma; None for its default, or where it has none.
-    alpha_ : float
-        The chosen penalty.
     rank_ : tuple of int
-        The chosen ranks.
-    best_score_, best_index_ : float, tuple of int
-        Minus the mean held-out error (or the criterion) of the choice, and its place in the
-        surface: kernel, penalty, ranks.
+        The ranks of the model that predicts.
+    held_out_mse_ : float
+        Held-out error of the model that predicts.
     null_mse_, ridge_mse_ : float
         Held-out errors of the mean and of kernel ridge regression, for comparison.
+    stack_ranks_, stack_alphas_, stack_weights_
+        Of a stack, as in `HOLRRCV`. All models that are mixed have the same kernel.
+    best_index_ : tuple of int
+        Place of the best single model in the surface: kernel, penalty, ranks.
+    best_score_ : float
+        Its score: minus its mean held-out error, or minus its criterion.
+    best_params_ : dict
+        Its penalty, its rank, and the parameters of its kernel.
+    alpha_ : float
+        Its penalty.
+    held_out_ : array with the shape of y
+        As in `HOLRRCV`.
     best_estimator_ : KernelHOLRR
-        The chosen model, fitted to all the data.
+        The model that predicts, fitted to all the data.
     cv_results_ : dict
         As in `HOLRRCV`; the surfaces ``mean_mse``, ``std_mse`` and ``fold_mse`` have an axis for
         the kernels before that of the penalties, however many there are:
@@ -570,6 +596,7 @@ class KernelHOLRRCV(KernelSearch):
         random_state=None,
         max_bytes=2**30,
         search="pruned",
+        keep_held_out=False,
         n_jobs=None,
         verbose=False,
         missing_features="raise",
@@ -601,6 +628,7 @@ class KernelHOLRRCV(KernelSearch):
         self.random_state = random_state
         self.max_bytes = max_bytes
         self.search = search
+        self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.missing_features = missing_features

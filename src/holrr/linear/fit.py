@@ -16,6 +16,7 @@ import numpy as np
 from ..core.approximate import MultilinearRank, Structure
 from ..core.fit import Fit, fit_approximation, fit_by_output, scaled_alpha
 from ..core.input_map import InputDesign, InputMap
+from ..core.mixture import Mixture
 from ..core.moments import CentredMoments, weighted_mean
 from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
 from ..core.output_weights import (
@@ -25,6 +26,7 @@ from ..core.output_weights import (
     scale_outputs,
 )
 from ..core.spectral import (
+    Spectral,
     Whitened,
     check_moments,
     spectral_from_moments,
@@ -90,7 +92,7 @@ class LinearOptions:
     never : array of bool, of shape (d1, ..., dp), optional
         Outputs that are never observed, of data that are complete otherwise and zero there.
     pilot : pair of Structure and float, optional
-        Of a mixture of ranks: structure and penalty of the model that imputes missing outputs.
+        Of a mixture: structure and penalty of the model that imputes missing outputs.
     """
 
     structure: Structure
@@ -106,6 +108,25 @@ class LinearOptions:
     def spectral_solver(self) -> str:
         """The solver that serves all penalties: a Cholesky factor belongs to one of them."""
         return "eigh" if self.solver == "cholesky" else self.solver
+
+    @property
+    def min_alpha(self) -> float:
+        """The smallest penalty of the fit."""
+        if isinstance(self.structure, Mixture):
+            return self.structure.min_alpha
+        return float(np.min(self.alpha))
+
+    def in_units(self, x_unit: float) -> LinearOptions:
+        """The same for inputs that were divided by `x_unit`, apart from what is made of them."""
+        if x_unit == 1.0:
+            return self
+        structure, pilot = self.structure, self.pilot
+        if isinstance(structure, Mixture):
+            structure = structure.in_units(x_unit)
+        if pilot is not None:
+            pilot = pilot[0], scaled_alpha(pilot[1], x_unit)
+        alpha = scaled_alpha(self.alpha, x_unit)
+        return replace(self, structure=structure, alpha=alpha, pilot=pilot)
 
     def of_known(self, known: KnownOutputs, n_features: int, *, is_complete: bool) -> LinearOptions:
         """The options of a fit to known outputs."""
@@ -129,8 +150,6 @@ def fit_data(
     data: Samples | Stream,
     options: LinearOptions,
     weights: Sequence[np.ndarray] | None = None,
-    *,
-    mask: np.ndarray | None = None,
 ) -> tuple[Fit, int]:
     """Fit a model to validated data.
 
@@ -140,8 +159,6 @@ def fit_data(
     options : LinearOptions
     weights : sequence of p arrays of shape (d_i,), optional
         Weights of the outputs, see `weigh_outputs`.
-    mask : array of shape (R0, ...), optional
-        Multiplies the core: a mixture of the fits of many ranks.
 
     Returns
     -------
@@ -150,53 +167,59 @@ def fit_data(
         Number of samples without any observed output, where missing outputs are ignored.
     """
     if isinstance(data, Stream):
-        return _fit_stream(data, options, mask), 0
+        return _fit_stream(data, options), 0
     if options.inputs is not None:
-        return _fit_features(data, options, weights, mask)
+        return _fit_features(data, options, weights)
     if options.ignore_missing and has_missing(data):
-        return _fit_incomplete(data, options, weights, mask)
-    fit = _fit_complete(data if weights is None else weighted(data, weights), options, mask)
+        return _fit_incomplete(data, options, weights)
+    fit = _fit_complete(data if weights is None else weighted(data, weights), options)
     if weights is not None:
         fit = fit.unweighted(weights)
     return (fit if type(fit.intercept) is type(data.X) else fit.to_device_of(data.X)), 0
 
 
-def _fit_complete(data: Samples, options: LinearOptions, mask: np.ndarray | None) -> Fit:
+def _fit_complete(data: Samples, options: LinearOptions) -> Fit:
     """Fit a model to samples without missing outputs, apart from those that are never observed."""
     with few_threads_for(data.work):
         scaled = (data if type(data.X) is np.ndarray else data.to_host_if_small()).scaled()
-        alpha = scaled_alpha(options.alpha, scaled.x_unit)
-        how: dict[str, Any] = {"solver": options.solver, "fit_intercept": options.fit_intercept}
+        options = options.in_units(scaled.x_unit)
         arrays = scaled.X, scaled.Y, scaled.w
-        if isinstance(alpha, np.ndarray):
-            how["solver"] = options.spectral_solver
-            spectral = spectral_from_samples(*arrays, min_alpha=float(alpha.min()), **how)
-            fit = fit_by_output(spectral, alpha, options.fit_intercept)
-            return fit.rescaled(scaled.x_unit, scaled.y_unit)
-        if options.never is not None and mask is not None:
-            assert options.pilot is not None
-            pilot = options.pilot[0], scaled_alpha(options.pilot[1], scaled.x_unit)
-            how["solver"] = options.spectral_solver
-            least = min(alpha, pilot[1])
-            spectral = spectral_from_samples(*arrays, min_alpha=least, **how)
-            spectral = complete_columns(replace(spectral, never=options.never), *pilot)
-            problem = spectral.at(alpha)
+        how: dict[str, Any] = {
+            "fit_intercept": options.fit_intercept,
+            "response_grams": options.structure.needs_response_grams,
+        }
+        if _needs_all_penalties(options):
+            least = options.min_alpha if options.pilot is None else options.pilot[1]
+            how |= {"solver": options.spectral_solver, "min_alpha": min(least, options.min_alpha)}
+            fit = _fit_spectral(spectral_from_samples(*arrays, **how), options, data.n_features)
         else:
-            grams = options.structure.needs_response_grams
-            problem = whiten_arrays(*arrays, alpha, response_grams=grams, **how)
-        with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
-            fit = _fit_problem(problem, options, data.n_features, mask)
+            problem = whiten_arrays(*arrays, options.alpha, solver=options.solver, **how)
+            with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
+                fit = _fit_problem(problem, options, data.n_features)
     return fit.rescaled(scaled.x_unit, scaled.y_unit)
 
 
-def _fit_problem(
-    problem: Whitened, options: LinearOptions, n_features: int, mask: np.ndarray | None
-) -> Fit:
+def _needs_all_penalties(options: LinearOptions) -> bool:
+    """Whether the fit has several penalties: for each output, or in a mixture."""
+    return isinstance(options.alpha, np.ndarray) or isinstance(options.structure, Mixture)
+
+
+def _fit_spectral(spectral: Spectral, options: LinearOptions, n_features: int) -> Fit:
+    """Fit a model with several penalties."""
+    if isinstance(options.alpha, np.ndarray):
+        return fit_by_output(spectral, options.alpha, options.fit_intercept)
+    if options.never is not None:
+        assert options.pilot is not None
+        spectral = complete_columns(replace(spectral, never=options.never), *options.pilot)
+    return _fit_problem(spectral.at(options.alpha), options, n_features)
+
+
+def _fit_problem(problem: Whitened, options: LinearOptions, n_features: int) -> Fit:
     """Fit a model to a whitened problem."""
     if options.never is not None:
         check_not_response(options.structure)
         problem = replace(problem, never=options.never)
-    found = options.structure.approximate(problem, n_features, mask)
+    found = options.structure.approximate(problem, n_features)
     fit = fit_approximation(problem, found, options.fit_intercept)
     if not found.converged:
         warn_of_rounds(options.structure, fit.n_iter)
@@ -207,24 +230,22 @@ def _fit_incomplete(
     data: Samples,
     options: LinearOptions,
     weights: Sequence[np.ndarray] | None,
-    mask: np.ndarray | None,
 ) -> tuple[Fit, int]:
     """Fit a model to samples with missing outputs."""
     check_no_infinity(data)
     if isinstance(options.alpha, np.ndarray):
         raise ValueError(_COMPLETE_OUTPUTS)
-    some = prepare(data, weights, keep_grid=isinstance(options.structure, MultilinearRank))
+    some = prepare(data, weights, keep_grid=_is_multilinear(options.structure))
     if some.known is not None:
         options = options.of_known(some.known, data.n_features, is_complete=some.is_complete)
     if some.is_complete:
-        fit = _fit_complete(some.samples, options, mask)
+        fit = _fit_complete(some.samples, options)
     else:
         fit = fit_missing(
             some.samples,
             options.structure,
             options.alpha,
             options.fit_intercept,
-            mask,
             options.pilot,
         )
     return some.expand(fit), some.n_dropped
@@ -234,7 +255,6 @@ def _fit_features(
     data: Samples,
     options: LinearOptions,
     weights: Sequence[np.ndarray] | None,
-    mask: np.ndarray | None,
 ) -> tuple[Fit, int]:
     """Fit a model to features of the inputs, and return the fit to the inputs themselves."""
     assert options.inputs is not None
@@ -256,7 +276,7 @@ def _fit_features(
         replace(options, inputs=None), data.n_features, features.n_features, data.output_shape
     )
     mean_x = _input_mean(scaled, options)
-    if _refines_inputs(options, mask) and not has_missing(scaled):
+    if _refines_inputs(options) and not has_missing(scaled):
         fit, features = _refine_samples(replace(scaled, Y=Y), inner, features)
         fit = fit.lifted(features, mean_x).rescaled(scaled.x_unit, scaled.y_unit)
         return (fit if weights is None else fit.unweighted(weights)), 0
@@ -264,7 +284,7 @@ def _fit_features(
     if own is not None and weights is not None:
         own = own.unweighted(product_of(weights))
         features = replace(features, own=own)
-    fit, n_dropped = fit_data(features.samples(scaled), inner, weights, mask=mask)
+    fit, n_dropped = fit_data(features.samples(scaled), inner, weights)
     if own is not None:  # in the units of the fit
         features = replace(features, own=own.rescaled(scaled.x_unit, scaled.y_unit))
     return fit.lifted(features, mean_x * scaled.x_unit), n_dropped + n_empty
@@ -299,10 +319,10 @@ def _within_features(
     return replace(options, structure=replace(structure, rank=(first, *others)))
 
 
-def _refines_inputs(options: LinearOptions, mask: np.ndarray | None) -> bool:
+def _refines_inputs(options: LinearOptions) -> bool:
     """Whether the directions of the input modes are refined together with the coefficients."""
     structure = options.structure
-    return mask is None and isinstance(structure, MultilinearRank) and structure.refine
+    return isinstance(structure, MultilinearRank) and structure.refine
 
 
 def _refine_samples(
@@ -332,17 +352,15 @@ def _refine_samples(
     )
 
 
-def _fit_stream(data: Stream, options: LinearOptions, mask: np.ndarray | None) -> Fit:
+def _fit_stream(data: Stream, options: LinearOptions) -> Fit:
     """Fit a model to data that are read in blocks."""
     known = None
     if options.ignore_missing:
-        data, known = known_outputs_of(
-            data, keep_grid=isinstance(options.structure, MultilinearRank)
-        )
+        data, known = known_outputs_of(data, keep_grid=_is_multilinear(options.structure))
     if known is not None:
         options = options.of_known(known, data.n_features, is_complete=True)
-    if options.inputs is not None or isinstance(options.alpha, np.ndarray):
-        fit = fit_moments(data.moments(options.structure.needs_response_grams), options, mask)
+    if options.inputs is not None or _needs_all_penalties(options):
+        fit = fit_moments(data.moments(options.structure.needs_response_grams), options)
         return fit if known is None else known.expand(fit)
     problem = whiten_stream(
         data,
@@ -358,14 +376,13 @@ def _fit_stream(data: Stream, options: LinearOptions, mask: np.ndarray | None) -
             f"more than the memory budget allows. Raise it with holrr.streaming.memory_budget."
         )
     with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
-        fit = _fit_problem(problem, options, data.n_features, mask).rescaled(1.0, 1.0)
+        fit = _fit_problem(problem, options, data.n_features).rescaled(1.0, 1.0)
     return fit if known is None else known.expand(fit)
 
 
 def fit_moments(
     moments: CentredMoments,
     options: LinearOptions,
-    mask: np.ndarray | None = None,
     *,
     never: np.ndarray | None = None,
 ) -> Fit:
@@ -375,52 +392,51 @@ def fit_moments(
     ----------
     moments : CentredMoments
     options : LinearOptions
-    mask : array of shape (R0, ...), optional
-        Multiplies the core: a mixture of the fits of many ranks.
     never : array of bool, of shape (d1, ..., dp), optional
         Outputs that are never observed, which are left out.
     """
     if never is not None:
-        known = KnownOutputs.of(never, keep_grid=isinstance(options.structure, MultilinearRank))
+        known = KnownOutputs.of(never, keep_grid=_is_multilinear(options.structure))
         options = options.of_known(known, moments.n_features, is_complete=True)
-        return known.expand(fit_moments(known.moments(moments), options, mask))
+        return known.expand(fit_moments(known.moments(moments), options))
     structure = options.structure
     check_linear_moments(moments, structure, options.solver)
     with few_threads_for(moments.n_features * math.prod(moments.Sxy.shape)):
         centred = moments.centred(options.fit_intercept)
         if options.inputs is None:
-            return _fit_centred(centred, options, mask).rescaled(1.0, 1.0)
+            return _fit_centred(centred, options).rescaled(1.0, 1.0)
         check_own_inputs(options)
         features = options.inputs.from_moments(centred)
         sizes = moments.n_features, features.n_features, moments.output_shape
         options = _within_features(options, *sizes)
         structure = options.structure
-        if _refines_inputs(options, mask):
+        if _refines_inputs(options):
             assert isinstance(structure, MultilinearRank)
             fit, features = refine_inputs(
                 features,
                 lambda wanted: wanted.moments(centred),
-                lambda wanted: _fit_centred(wanted.moments(centred), options, None),
+                lambda wanted: _fit_centred(wanted.moments(centred), options),
                 options.alpha,
                 max_iter=structure.max_iter,
                 tol=structure.tol,
             )
         else:
-            fit = _fit_centred(features.moments(centred), options, mask)
+            fit = _fit_centred(features.moments(centred), options)
         return fit.lifted(features, centred.mean_x).rescaled(1.0, 1.0)
 
 
-def _fit_centred(m: CentredMoments, options: LinearOptions, mask: np.ndarray | None) -> Fit:
+def _fit_centred(m: CentredMoments, options: LinearOptions) -> Fit:
     """Fit a model to moments about the centres of the fit."""
-    if isinstance(options.alpha, np.ndarray):
-        return fit_by_output(spectral_from_moments(m), options.alpha, options.fit_intercept)
-    if options.never is not None and mask is not None:
-        assert options.pilot is not None
-        spectral = replace(spectral_from_moments(m), never=options.never)
-        problem = complete_columns(spectral, *options.pilot).at(options.alpha)
-    else:
-        problem = whiten_moments(m, options.alpha, solver=options.solver)
-    return _fit_problem(problem, options, m.n_features, mask)
+    if _needs_all_penalties(options):
+        return _fit_spectral(spectral_from_moments(m), options, m.n_features)
+    problem = whiten_moments(m, options.alpha, solver=options.solver)
+    return _fit_problem(problem, options, m.n_features)
+
+
+def _is_multilinear(structure: Structure) -> bool:
+    """Whether the modes of the outputs matter to the structure."""
+    base = structure.base if isinstance(structure, Mixture) else structure
+    return isinstance(base, MultilinearRank)
 
 
 def check_linear_moments(moments: CentredMoments, structure: Structure, solver: str) -> None:

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..core.approximate import MultilinearRank, Structure
 from ..core.checks import BadEntryError, check_finite
 from ..core.fit import Fit, fit_approximation, lift, scaled_alpha
+from ..core.mixture import Mixture
 from ..core.namespace import is_numpy_array, namespace_of, row_blocks
 from ..core.spectral import Whitened
 from ..core.warn import warn
@@ -69,7 +70,6 @@ def fit_missing(
     structure: Structure,
     alpha: float,
     fit_intercept: bool = True,
-    mask: np.ndarray | None = None,
     pilot: tuple[Structure, float] | None = None,
 ) -> Fit:
     """Fit coefficients to the observed outputs.
@@ -82,10 +82,8 @@ def fit_missing(
     alpha : float
         In the units of the user's data.
     fit_intercept : bool
-    mask : array of shape (R0, ...), optional
-        Multiplies the core: a mixture of the fits of many ranks.
     pilot : pair of Structure and float, optional
-        Structure and penalty of the model that imputes missing entries for a mask.
+        Of a mixture: structure and penalty of the model that imputes missing entries.
 
     Returns
     -------
@@ -99,10 +97,10 @@ def fit_missing(
     if not found.converged:
         warn_of_rounds(structure, found.n_iter)
     fit = fit_approximation(found.problem, found.found, fit_intercept)
-    if mask is not None:
+    if isinstance(structure, Mixture):
         penalty = scaled_alpha(alpha, data.x_unit)
         problem = found.imputed().at(penalty)
-        mixed = structure.approximate(problem, data.n_features, mask)
+        mixed = structure.in_units(data.x_unit).approximate(problem, data.n_features)
         fit = replace(
             fit_approximation(problem, mixed, fit_intercept),
             objective=found.objective_of(mixed, penalty),

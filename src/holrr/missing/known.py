@@ -18,6 +18,7 @@ import numpy as np
 from ..core.approximate import MultilinearRank, Structure
 from ..core.checks import BadEntryError
 from ..core.fit import Fit
+from ..core.mixture import Mixture
 from ..core.moments import CentredMoments
 from ..core.namespace import row_blocks
 from ..core.output_weights import product_of
@@ -133,6 +134,8 @@ class KnownOutputs:
 
     def structure(self, structure: Structure, n_features: int) -> Structure:
         """The structure of the fit: no rank is above the size of its mode."""
+        if isinstance(structure, Mixture):
+            return replace(structure, base=self.structure(structure.base, n_features))
         if not isinstance(structure, MultilinearRank):
             return structure
         rank = structure.check(n_features, self.full_shape)

@@ -18,7 +18,6 @@ Ridge regression needs no rounds: its errors are exact for every penalty.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -29,6 +28,7 @@ import numpy as np
 from ..core.approximate import Approximation, Structure
 from ..core.fit import Fit, lift, scaled_alpha
 from ..core.input_map import InputDesign, InputMap
+from ..core.mixture import Mixture
 from ..core.spectral import Spectral, Whitened
 from ..core.tensor import Tucker
 from ..core.threads import few_threads_for
@@ -42,14 +42,13 @@ from ..model_selection.folds import (
     n_training,
     sample_residuals,
 )
-from ..model_selection.grid import RankGrid, default_alphas, warn_at_edge, widened
-from ..model_selection.intervals import FoldResiduals, calibrate
+from ..model_selection.grid import RankGrid, default_alphas, refined, warn_at_edge
+from ..model_selection.intervals import FoldResiduals, calibrate, held_out_predictions
 from ..model_selection.search import (
     Choice,
     Found,
     SearchOptions,
     Surface,
-    choose,
     coefficient_prior,
     compute_surface,
     default_penalties,
@@ -62,8 +61,9 @@ from ..model_selection.search import (
     search_work,
     select,
     single_choice,
+    split_index,
+    stacked,
 )
-from ..model_selection.stack import Stack
 from ..model_selection.surface import HeldOut
 from ..progress import Progress, progress
 from .completion import Completion, complete_ridge, complete_structure, impute_columns
@@ -168,8 +168,8 @@ class ImputedSamples:
             full_problem=_refuse_criteria,
             residuals=self._residuals,
             default_alphas=lambda: default_alphas(*input_trace(scaled, self.fit_intercept)),
-            refit=lambda candidate, options, mask: fit_data(
-                data, replace(options, inputs=design and design.in_units(data.x_unit)), mask=mask
+            refit=lambda candidate, options: fit_data(
+                data, replace(options, inputs=design and design.in_units(data.x_unit))
             )[0],
             n_training=n_training(splits, w),
             x_unit=data.x_unit,
@@ -526,12 +526,21 @@ def _found(
     """The choice, fitted to all the data, and its calibration."""
     choice, folds = chosen.choice, chosen.imputed
     how = replace(fit_options(choice), pilot=chosen.pilot)
-    fit = folds.refit(choice.candidate, how, choice.mask)
+    fit = folds.refit(choice.candidate, how)
     problems, lowest = Problems(folds), float(chosen.results["alphas"].min())
     prior = coefficient_prior(problems, choice, lowest, options)
     residuals = fold_residuals(problems, choice, lowest, options, prior)
-    calibration = calibrate(residuals, folds.shape[1:])
-    return Found(choice, chosen.results, fit.with_prior(prior), calibration, pilot=chosen.pilot)
+    held_out = None
+    if options.keep_held_out:
+        held_out = held_out_predictions(residuals, folds.shape[1:])
+    return Found(
+        choice=choice,
+        results=chosen.results,
+        fit=fit.with_prior(prior),
+        calibration=calibrate(residuals, folds.shape[1:]),
+        pilot=chosen.pilot,
+        held_out=held_out,
+    )
 
 
 def _search_ridge(
@@ -564,7 +573,7 @@ def _search_ridge(
     if options.alphas is not None:
         surface = compute(alphas)
     else:
-        surface, alphas = widened(compute, alphas, room=room)
+        surface, alphas = refined(compute, alphas, room=room)
     warn_at_edge(surface, alphas, "alphas")
     results = results_of(surface.supported(), folds.shape, options)
     choice = single_choice(select(results, options.selection, folds.n_folds), results, options)
@@ -596,7 +605,7 @@ def _search_ranks(
     if options.alphas is not None:
         surface = compute(alphas).supported()
     else:
-        surface = widened(compute, alphas, room=room)[0].supported()
+        surface = refined(compute, alphas, room=room)[0].supported()
     visited: dict[Index, _Visit] = {}
     if some.exact_start:
         visited = _places(grown, surface)
@@ -606,7 +615,7 @@ def _search_ranks(
 
     def visit(index: Index) -> _Visit:
         single = single_choice(index, results_of(surface, shape, options), options)
-        return _fit_folds(some, options.structure(single.rank), single.alpha, options, bar)
+        return _fit_folds(some, single.structure, single.alpha, options, bar)
 
     def surface_of(index: Index) -> tuple[Folds, Surface]:
         imputed = some.impute(visited[index].imputed)
@@ -637,25 +646,24 @@ def _search_ranks(
     found.fold_mse[(slice(None), 0, *best)] = visited[best].errors
     # The error of ridge regression is not that of outputs which another model has imputed. Where
     # these are zero throughout, ridge regression predicts zero, and only the others count.
-    ridge_mse = math.nan
+    ridge_errors = None
     if some.exact_start:
         ones = RankGrid((1,) * len(grid.caps))
         bare = compute_surface(Problems(some.start), found.alphas, ones, options, bar)
-        ridge_mse = bare.ridge_mse
-    found = replace(found, null_mse=null_mse, ridge_mse=ridge_mse)
+        ridge_errors = bare.ridge_errors
     warn_at_edge(found, found.alphas, "alphas")
-    results = results_of(found, shape, options)
+    exact = replace(found, null_mse=null_mse, ridge_errors=ridge_errors)
+    results = results_of(exact, shape, options)
     results["fitted_index"] = np.array(list(visited))
     results["fitted_mse"] = np.array([v.errors.mean() for v in visited.values()])
     single = single_choice(best, results, options)
     if not options.stacks:
         return _Chosen(imputed, results, single)
-    stacked = choose(Problems(imputed), found, results, options)
-    stack = _exact_stack(some, imputed, visited[best].imputed, stacked, options)
-    if stack is None or not stack.cross_fitted_mse < visited[best].errors.mean():
+    mixed = stacked(Problems(imputed), found, single, results["n_parameters"], options)
+    mixed = replace(mixed, error=_exact_error(some, imputed, visited[best].imputed, mixed))
+    if not mixed.error < visited[best].errors.mean():
         return _Chosen(imputed, results, single)
-    mixed = replace(stacked, index=best, error=stack.cross_fitted_mse, stack=stack)
-    return _Chosen(imputed, results, mixed, (options.structure(single.rank), single.alpha))
+    return _Chosen(imputed, results, mixed, (single.structure, single.alpha))
 
 
 def _fit_folds(
@@ -709,14 +717,14 @@ def _grow(
         results = results_of(surface.supported(), start.shape, options)
         index = select(results, "min", start.n_folds)
         single = single_choice(index, results, options)
-        model = single.alpha, single.rank
+        rank = split_index(index, results, options.named_candidates)[2]
+        model = single.alpha, rank
         if model in found:
             break
-        structure = options.structure(single.rank)
-        found[model] = _fit_folds(some, structure, single.alpha, options, bar)
+        found[model] = _fit_folds(some, single.structure, single.alpha, options, bar)
         imputed = some.impute(found[model].imputed)
         caps = tuple(
-            min(max(R + 1, R * 3 // 2), cap) for R, cap in zip(single.rank, grid.caps, strict=True)
+            min(max(R + 1, R * 3 // 2), cap) for R, cap in zip(rank, grid.caps, strict=True)
         )
     return found
 
@@ -751,27 +759,12 @@ def _places(grown: dict[_Model, _Visit], surface: Surface) -> dict[Index, _Visit
     return found
 
 
-def _exact_stack(
-    some: _Incomplete,
-    folds: Folds,
-    imputed: Sequence[Any],
-    choice: Choice,
-    options: SearchOptions,
-) -> Stack | None:
-    """The stack with its error over observed entries, in place of that over imputed ones."""
-    stack, errors = choice.stack, []
-    if stack is None:
-        return None
-    structure, alpha = options.structure(stack.mask.shape), scaled_alpha(choice.alpha, folds.x_unit)
-    for fold in range(folds.n_folds):
+def _exact_error(some: _Incomplete, folds: Folds, imputed: Sequence[Any], choice: Choice) -> float:
+    """The cross-fitted error of a mixture over observed entries, not over imputed ones."""
+    alpha, errors = scaled_alpha(choice.alpha, folds.x_unit), []
+    for fold, structure in enumerate(choice.fold_structures):
+        assert isinstance(structure, Mixture)
         problem = folds.problem(fold, choice.candidate, 0.0)[0].at(alpha)
-        found = structure.approximate(problem, folds.shape[0], stack.mask)
+        found = structure.in_units(folds.x_unit).approximate(problem, folds.shape[0])
         errors.append(some.error(fold, imputed[fold], found, alpha))
-    shift = float(np.mean(errors)) - stack.mse
-    return replace(
-        stack,
-        mse=stack.mse + shift,
-        cross_fitted_mse=stack.cross_fitted_mse + shift,
-        path_mse=stack.path_mse + shift,
-        path_cross_fitted_mse=stack.path_cross_fitted_mse + shift,
-    )
+    return float(np.mean(errors))

@@ -13,7 +13,7 @@ from ..core.namespace import to_numpy
 from ..core.tensor import unfold
 from ..linear.fit import LinearOptions
 from .folds import Folds, Problems
-from .intervals import calibrate, own_noise
+from .intervals import calibrate, held_out_predictions, own_noise
 from .search import Choice, Found, SearchOptions, n_parallel, over_folds, scaled_penalties
 
 __all__ = ["choose_by_output"]
@@ -65,7 +65,9 @@ def choose_by_output(
 
     alpha = alphas[best].reshape(shape) if shape else float(alphas[best[0]])
     choice = replace(found.choice, alpha=alpha, error=error)
-    fit = folds.refit(candidate, fit_options(choice), None)
+    fit = folds.refit(candidate, fit_options(choice))
     own = own_noise(fit) / folds.y_unit
-    calibration = calibrate(over_folds(folds.n_folds, residuals, n_jobs), shape, own)
-    return replace(found, choice=choice, fit=fit, calibration=calibration)
+    by_fold = over_folds(folds.n_folds, residuals, n_jobs)
+    kept = held_out_predictions(by_fold, shape) if options.keep_held_out else None
+    calibration = calibrate(by_fold, shape, own)
+    return replace(found, choice=choice, fit=fit, calibration=calibration, held_out=kept)

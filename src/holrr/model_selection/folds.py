@@ -84,7 +84,7 @@ class Folds:
     default_alphas : callable
         Gives penalties scaled to the data, in equal ratios.
     refit : callable
-        ``refit(candidate, options, mask)`` fits a model to all the data.
+        ``refit(candidate, options)`` fits a model to all the data.
     total : callable
         Gives the moments of all the data, or None where the folds have no moments.
     prepare : callable
@@ -105,7 +105,7 @@ class Folds:
     full_problem: Callable[[int, float], tuple[Spectral, float]]
     residuals: Callable[[int, int, Fit], FoldResiduals | MomentResiduals]
     default_alphas: Callable[[], np.ndarray]
-    refit: Callable[[int, Any, np.ndarray | None], Fit]
+    refit: Callable[[int, Any], Fit]
     total: Callable[[], CentredMoments | None] = lambda: None
     prepare: Callable[[int], object] = lambda candidate: None
     n_candidates: int = 1
@@ -400,20 +400,20 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
             return MomentResiduals(fit, mapped.moments(held_out), own)
         return sample_residuals(samples, held_out, fit if mapped is None else fit.lifted(mapped))
 
-    def refit(candidate: int, options: LinearOptions, mask: np.ndarray | None) -> Fit:
+    def refit(candidate: int, options: LinearOptions) -> Fit:
         options, total = replace(options, inputs=designs[candidate]), data.total()
         if samples is None:
             assert total is not None
-            return fit_moments(total, options, mask)
+            return fit_moments(total, options)
         if total is not None and samples.x_unit == samples.y_unit == 1.0:
             m = total.centred(data.fit_intercept)
             m = m if options.inputs is None else options.inputs.from_moments(m).moments(m)
             s = np.sqrt(np.maximum(eigenvalues(m.Sxx), 0.0))
-            if data.keeps_digits(s, float(np.min(options.alpha)), m.n_features):
-                return fit_moments(total, options, mask)
+            if data.keeps_digits(s, options.min_alpha, m.n_features):
+                return fit_moments(total, options)
         if options.inputs is not None:
             options = replace(options, inputs=options.inputs.in_units(samples.x_unit))
-        return fit_data(samples, options, mask=mask)[0]
+        return fit_data(samples, options)[0]
 
     return Folds(
         n_folds=data.n_folds,

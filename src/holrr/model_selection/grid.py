@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral
 from typing import Any, Protocol, TypeVar
 
@@ -14,7 +15,8 @@ from ..core.approximate import check_rank
 from ..core.warn import warn
 
 __all__ = ["RankGrid", "candidate_ranks", "check_penalties", "default_alphas", "falling_edge"]
-__all__ += ["matrix_grid", "multilinear_grid", "parameter_counts", "warn_at_edge", "widened"]
+__all__ += ["matrix_grid", "multilinear_grid", "parameter_counts", "refined", "warn_at_edge"]
+__all__ += ["widened"]
 
 # Relative to the mean eigenvalue of X'X: from hardly any shrinkage to hardly any signal left.
 _RELATIVE_ALPHAS = np.logspace(-4, 2, 13)
@@ -240,7 +242,7 @@ class _Profiled(Protocol):
 
     def profile(self) -> tuple[np.ndarray, np.ndarray]: ...
 
-    def joined(self, other: Any, *, before: bool) -> Any: ...
+    def joined(self, other: Any, order: np.ndarray) -> Any: ...
 
 
 P = TypeVar("P", bound=_Profiled)
@@ -301,11 +303,39 @@ def widened(
         more = more[np.isfinite(more) & (more > np.finfo(float).tiny) & (more <= largest)]
         if more.size < _STEPS:
             break
-        before = edge == 0
-        more = more[::-1] if before else more
-        found = found.joined(compute(more), before=before)
-        penalties = np.concatenate((more, penalties) if before else (penalties, more))
+        found, penalties = _with_more(compute, found, penalties, more)
     return found, penalties
+
+
+def refined(
+    compute: Callable[[np.ndarray], P],
+    penalties: np.ndarray,
+    *,
+    room: int = _WIDENINGS * _STEPS + 2,
+) -> tuple[P, np.ndarray]:
+    """The errors of a default grid that is widened, and twice as fine next to the best penalty.
+
+    Parameters and results are those of `widened`.
+    """
+    found, penalties = widened(compute, penalties, room=room - 2)
+    if room < 2 or penalties.size < 2:
+        return found, penalties
+    best = int(np.argmin(found.profile()[0]))
+    near = np.sort(penalties)
+    place = int(np.searchsorted(near, penalties[best]))
+    pairs = [(a, b) for a, b in pairwise(near[max(place - 1, 0) : place + 2]) if a > 0]
+    more = np.array([math.sqrt(a) * math.sqrt(b) for a, b in pairs])
+    return _with_more(compute, found, penalties, more) if more.size else (found, penalties)
+
+
+def _with_more(
+    compute: Callable[[np.ndarray], P], found: P, penalties: np.ndarray, more: np.ndarray
+) -> tuple[P, np.ndarray]:
+    """Errors with those of more penalties, and all penalties: rising or falling, as they were."""
+    both = np.concatenate([penalties, more])
+    order = np.argsort(both, kind="stable")
+    order = order if penalties[0] <= penalties[-1] else order[::-1]
+    return found.joined(compute(more), order), both[order]
 
 
 def _is_last(penalties: np.ndarray, edge: int, largest: float) -> bool:

@@ -45,7 +45,7 @@ from ..core.tensor import multi_mode_product, unfold
 from ..data.arrays import is_dask, take
 
 __all__ = ["Calibration", "FoldResiduals", "MomentResiduals", "calibrate", "interval_factor"]
-__all__ += ["own_noise", "residual_outputs", "to_array_of"]
+__all__ += ["held_out_predictions", "own_noise", "residual_outputs", "to_array_of"]
 
 KINDS = ("entry", "pooled", "simultaneous")
 # Levels at which quantiles of many scores are kept; of few, each score is one.
@@ -119,6 +119,13 @@ class FoldResiduals:
         added = None if added is None else take(added, keep)
         return cls(Y, rows[keep], latent, core, intercept, factor, weights[keep], own, added)
 
+    def predictions(self) -> Array:
+        """Predictions of all outputs, (n, D)."""
+        P = self.latent @ self.core + self.intercept
+        if self.added is not None:
+            P = P + namespace_of(P).astype(self.added, P.dtype, copy=False)
+        return P
+
     def scaled(self, columns: slice) -> Array:
         """Residuals of some outputs over the factors, (n, n_columns)."""
         R = take(self.Y[:, columns], self.rows) - self.latent @ self.core[:, columns]
@@ -186,6 +193,35 @@ def calibrate(
         if np.ndim(kept[name]):
             kept[name] = kept[name].reshape(kept[name].shape[:-1] + tuple(shape))
     return Calibration(noise.reshape(tuple(shape)), kept)
+
+
+def held_out_predictions(
+    folds: Sequence[FoldResiduals] | Sequence[MomentResiduals], shape: Sequence[int]
+) -> np.ndarray | None:
+    """Predictions of each sample by the fits that have not seen it; None from moments alone.
+
+    Parameters
+    ----------
+    folds : sequence of FoldResiduals or MomentResiduals
+    shape : sequence of int
+        ``(d1, ..., dp)``.
+
+    Returns
+    -------
+    array of shape (n_samples, d1, ..., dp)
+        The mean over the folds that hold out a sample, and NaN for samples that none holds out or
+        that have no weight.
+    """
+    samples = [fold for fold in folds if isinstance(fold, FoldResiduals)]
+    if not samples:
+        return None
+    n = samples[0].Y.shape[0]
+    total, count = np.zeros((n, math.prod(shape))), np.zeros(n)
+    for fold in samples:
+        total[fold.rows] += to_numpy(fold.predictions())
+        count[fold.rows] += 1
+    total /= np.where(count > 0, count, np.nan)[:, None]
+    return total.reshape(n, *shape)
 
 
 def residual_outputs(Y: Array) -> Array:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..base import TensorRegressor, scalar_if_0d
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.checks import check_finite
 from ..core.input_map import InputDesign
+from ..core.mixture import Mixture
 from ..core.namespace import asarray_like
 from ..core.output_weights import product_of
 from ..core.warn import warn
@@ -67,7 +69,15 @@ from .input_ranks import candidate_designs
 from .intervals import interval_factor, to_array_of
 from .own_inputs import own_designs
 from .pruning import pruned_surface
-from .search import Choice, Found, SearchOptions, in_units, n_parallel, run_search
+from .search import (
+    Choice,
+    Found,
+    SearchOptions,
+    in_units,
+    n_parallel,
+    run_search,
+    split_index,
+)
 
 __all__ = ["HOLRRCV", "LRRCV", "RLSCV", "Search", "search_attributes"]
 
@@ -79,12 +89,21 @@ SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "max_bytes": [Interval(Real, 0, None, closed="neither")],
     "own_alphas": ["array-like", Interval(Real, 0, None, closed="left"), None],
     "search": [StrOptions({"pruned", "exhaustive"})],
+    "keep_held_out": ["boolean"],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
 INPUT_RANK: dict[str, list[Any]] = {
     "input_rank": [StrOptions({"auto"}), *LINEAR_CONSTRAINTS["input_rank"]]
 }
+
+
+# Models of a stack that a line names one by one.
+_N_SHOWN = 3
+
+
+def _shown(rank: tuple[int, ...]) -> str:
+    return str(rank[0]) if len(rank) == 1 else str(rank)
 
 
 class Search(TensorRegressor):
@@ -141,13 +160,51 @@ class Search(TensorRegressor):
 
     @property
     def null_mse_(self) -> float:
-        """Held-out error of predicting the mean; that of the model is ``-best_score_``."""
+        """Held-out error of predicting the mean; that of the model is `held_out_mse_`."""
         return self._baseline("null_mse")
 
     @property
     def ridge_mse_(self) -> float:
         """Least held-out error of (kernel) ridge regression on the same folds."""
         return self._baseline("ridge_mse")
+
+    @property
+    def held_out_mse_(self) -> float:
+        """Held-out error of the model that predicts; of a stack with weights from other folds."""
+        return self._baseline("held_out_mse")
+
+    def _what_is_mixed(self) -> str:
+        """A line that says which models a stack mixes; empty where there is none."""
+        if "stack_weights_" not in vars(self):
+            return ""
+        parts = zip(self.stack_weights_, self.stack_ranks_, self.stack_alphas_, strict=True)
+        shown = [
+            f"{w:.0%} {'ridge' if rank is None else f'rank {_shown(rank)}'} at alpha={alpha:.3g}"
+            for w, rank, alpha in list(parts)[:_N_SHOWN]
+        ]
+        n, null = len(self.stack_weights_), 1.0 - float(np.sum(self.stack_weights_))
+        if n > _N_SHOWN:
+            rest = float(np.sum(self.stack_weights_[_N_SHOWN:]))
+            shown.append(f"{rest:.0%} {n - _N_SHOWN} more")
+        if null >= 0.005:
+            shown.append(f"{null:.0%} the mean")
+        return f"stack of {n} model{'s' * (n != 1)}: {', '.join(shown)}"
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        text, mixed = super().__repr__(N_CHAR_MAX), self._what_is_mixed()
+        return f"{text}\n# {mixed}" if mixed else text
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        found, mixed = super()._repr_mimebundle_(**kwargs), self._what_is_mixed()
+        if mixed and "text/html" in found:
+            found["text/html"] += f"<p>{escape(mixed)}</p>"
+        return found
+
+    def _keep_held_out(self, found: Found, X: Any) -> Any:
+        """Keep the held-out predictions under the labels of the samples, where they are wanted."""
+        if found.held_out is not None:
+            self.held_out_ = relabel(self.labels_, X, found.held_out)
+        return self
 
     def _baseline(self, name: str) -> float:
         check_is_fitted(self)
@@ -177,30 +234,28 @@ def search_attributes(
     weights : sequence of p arrays of shape (d_i,), optional
         Weights of the outputs.
     """
-    choice, results, squares = found.choice, found.results, y_unit * y_unit
-    is_square = found.key.endswith("_mse") or found.key == "gcv"
+    choice, results = found.choice, dict(found.results)
+    if found.key == "mean_mse":
+        results["held_out_mse"] = choice.error
     results = in_units(results, y_unit)
+    has_candidates = len(choice.index) == results["n_parameters"].ndim + 2
+    _, a, rank = split_index(choice.index, results, has_candidates)
+    best: dict[str, Any] = {"alpha": float(results["alphas"][a])}
+    if rank:
+        best["rank"] = rank if isinstance(model.rank_, tuple) else rank[0]
     attributes: dict[str, Any] = {
         "cv_results_": results,
         "best_index_": choice.index,
-        "best_score_": -choice.error * (squares if is_square else 1.0),
+        "best_score_": -float(results[found.key][choice.index]),
+        "best_params_": best,
         "best_estimator_": model,
         "alphas_": results["alphas"],
         "alpha_": choice.alpha,
     }
-    rank = choice.rank
-    if choice.stack is not None:
-        stack, n = choice.stack, results["n_parameters"].ndim
-        rank = tuple(i + 1 for i in choice.index[len(choice.index) - n :])
-        attributes |= {
-            "stack_ranks_": list(stack.blocks),
-            "stack_weights_": stack.weights,
-            "stack_mse_": float(stack.mse) * squares,
-            "stack_gap_": float(stack.gap) * squares,
-        }
-        results["stack_path_mse"] = stack.path_cross_fitted_mse * squares
     if rank:
-        attributes["rank_"] = rank if isinstance(model.rank_, tuple) else rank[0]
+        attributes["rank_"] = model.rank_
+    if isinstance(choice.structure, Mixture):
+        attributes |= stack_attributes(found)
     if found.calibration is not None:
         noise = y_unit * found.calibration.noise
         if weights is not None:
@@ -211,6 +266,27 @@ def search_attributes(
         attributes["_intervals"] = found.calibration.quantiles
     attributes["_noise"] = vars(model).get("_noise")
     return attributes
+
+
+def chosen_rank(found: Found) -> Any:
+    """The rank of the model that predicts, as its estimator takes it; None for full rank."""
+    structure = found.choice.structure
+    if not isinstance(structure, Mixture):
+        return getattr(structure, "rank", None)
+    rank = found.fit.tucker.rank
+    return rank[0] if isinstance(structure.base, MatrixRank) else rank
+
+
+def stack_attributes(found: Found) -> dict[str, Any]:
+    """What is mixed: penalties, ranks and weights, the largest weight first."""
+    stack, alphas = found.choice.stack, found.results["alphas"]
+    assert stack is not None
+    order = [int(i) for i in np.argsort(-stack.weights, kind="stable") if stack.weights[i] > 0]
+    return {
+        "stack_alphas_": alphas[[stack.parts[i].place for i in order]],
+        "stack_ranks_": [stack.parts[i].rank for i in order],
+        "stack_weights_": stack.weights[order],
+    }
 
 
 class LinearSearch(Search):
@@ -255,7 +331,7 @@ class LinearSearch(Search):
         """The structure of a rank."""
         raise NotImplementedError
 
-    def _model(self, choice: Choice) -> Any:
+    def _model(self, alpha: Any, rank: Any) -> Any:
         """The unfitted estimator that was chosen."""
         raise NotImplementedError
 
@@ -284,8 +360,10 @@ class LinearSearch(Search):
         check_search(options, data.n_samples)
         self._grid((data.n_features, *data.output_shape))  # raises for bad ranks
         plan = self._plan(names, data)
+        n_samples = data.n_samples
         if isinstance(data, Stream):
             refuse_output_weight(self.output_weight, "data that are read in blocks")
+            refuse_held_out(self, "data that are read in blocks")
             found, chosen = self._search_stream(data, groups, plan, options)
             return self._assign_search(found, names, plan, chosen)
         data, weights = weigh_outputs(self.output_weight, data, names.labels, ignores_missing(self))
@@ -308,9 +386,12 @@ class LinearSearch(Search):
             design = chosen.design and chosen.design.in_units(data.x_unit)
             final = replace(self._fit_options(found.choice), inputs=design)
             error = unweighted_error(data, splits, final, found, v, never)
+        rows = slice(None) if some is None else some.rows
+        found = replace(found, held_out=in_user_units(found.held_out, data, v, rows, n_samples))
         if some is not None and some.known is not None:
             found = expand_found(found, some.known)
-        return self._assign_search(found, names, plan, chosen, data, weights, error)
+        self._assign_search(found, names, plan, chosen, data, weights, error)
+        return self._keep_held_out(found, X)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_fold_moments(self, moments: Sequence[Moments]) -> Any:
@@ -340,6 +421,7 @@ class LinearSearch(Search):
         True
         """
         refuse_output_weight(self.output_weight, "moments")
+        refuse_held_out(self, "moments")
         data, options = self._moment_data(moments), self._options()
         total = data.total()
         assert total is not None
@@ -488,6 +570,7 @@ class LinearSearch(Search):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             fit_intercept=self.fit_intercept,
+            keep_held_out=self.keep_held_out,
             by_output=self.alpha_per_output,
         )
 
@@ -510,7 +593,7 @@ class LinearSearch(Search):
     def _fit_options(self, choice: Choice) -> LinearOptions:
         """The options of the fit of a choice to all the data."""
         return LinearOptions(
-            structure=self._structure(choice.rank),
+            structure=choice.structure,
             alpha=choice.alpha,
             fit_intercept=self.fit_intercept,
             solver=self.solver,
@@ -531,7 +614,8 @@ class LinearSearch(Search):
         x_unit, y_unit = (1.0, 1.0) if data is None else (data.x_unit, data.y_unit)
         fit = found.fit if weights is None else found.fit.unweighted(weights)
         n_dropped = found.n_dropped if ignores_missing(self) and data is not None else None
-        model, design, blocks = self._model(found.choice), chosen.design, plan.blocks
+        model = self._model(found.choice.alpha, chosen_rank(found))
+        design, blocks = chosen.design, plan.blocks
         model.input_rank = shown_ranks(design, names.labels)
         if design is not None and any(design.ranks):
             model.input_alpha = design.alpha
@@ -573,6 +657,8 @@ class RLSCV(LinearSearch):
         Whether each output has the penalty of its own least held-out error, rather than one for
         all, among the penalties that the search for one penalty tries. It needs ``criterion="cv"``,
         ``selection="min"`` and complete outputs, and cannot be combined with `blocks`.
+    keep_held_out : bool, default=False
+        As in `HOLRRCV`.
     fit_intercept, solver, output_weight
         As in `HOLRRCV`.
     missing : {"raise", "ignore"}, default="raise"
@@ -603,7 +689,9 @@ class RLSCV(LinearSearch):
         The chosen model, fitted to all the data.
     cv_results_ : dict
         As in `HOLRRCV`; ``mean_mse`` and its like have the shape (n_alphas,).
-    alphas_, best_score_, best_index_, null_mse_, ridge_mse_, noise_, n_dropped_
+    alphas_, best_score_, best_index_, best_params_, held_out_, held_out_mse_
+        As in `HOLRRCV`; with `alpha_per_output`, the best single model has one penalty.
+    null_mse_, ridge_mse_, noise_, n_dropped_
         As in `HOLRRCV`.
     coef_, intercept_, tucker_, spectra_, n_parameters_, blocks_, block_alphas_, own_coef_
         Those of the final model.
@@ -655,6 +743,7 @@ class RLSCV(LinearSearch):
         own=None,
         own_alphas=None,
         missing_features="raise",
+        keep_held_out=False,
         n_jobs=None,
         verbose=False,
         input_shape=None,
@@ -678,6 +767,7 @@ class RLSCV(LinearSearch):
         self.own = own
         self.own_alphas = own_alphas
         self.missing_features = missing_features
+        self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.input_shape = input_shape
@@ -690,8 +780,8 @@ class RLSCV(LinearSearch):
     def _structure(self, rank: tuple[int, ...]) -> FullRank:
         return FullRank()
 
-    def _model(self, choice: Choice) -> RLS:
-        return RLS(alpha=choice.alpha, **shared_parameters(self, RLS))
+    def _model(self, alpha: Any, rank: Any) -> RLS:
+        return RLS(alpha=alpha, **shared_parameters(self, RLS))
 
 
 class LRRCV(LinearSearch):
@@ -706,7 +796,7 @@ class LRRCV(LinearSearch):
         The only ranks to try. By default all ranks.
     max_rank : int, optional
         Largest rank to try.
-    alphas, cv, criterion, selection, max_bytes, n_jobs, verbose
+    alphas, cv, criterion, selection, max_bytes, keep_held_out, n_jobs, verbose
         As in `HOLRRCV`.
     fit_intercept, solver, missing, output_weight
         As in `HOLRRCV`.
@@ -728,14 +818,16 @@ class LRRCV(LinearSearch):
     Attributes
     ----------
     rank_ : int
-        The chosen rank; of a stack, the best single one.
+        The rank of the model that predicts.
     best_estimator_ : LRR
-        The chosen model, fitted to all the data.
+        The model that predicts, fitted to all the data.
     cv_results_ : dict
         As in `HOLRRCV`; the surfaces have the shape (n_alphas, R0).
-    alpha_, alphas_, best_score_, best_index_, null_mse_, ridge_mse_, noise_, n_dropped_
+    alpha_, alphas_, best_score_, best_index_, best_params_, held_out_
         As in `HOLRRCV`.
-    stack_ranks_, stack_weights_, stack_mse_, stack_gap_
+    held_out_mse_, null_mse_, ridge_mse_, noise_, n_dropped_
+        As in `HOLRRCV`.
+    stack_ranks_, stack_alphas_, stack_weights_
         Of a stack, as in `HOLRRCV`.
     coef_, intercept_, tucker_, core_, factors_, spectra_, n_parameters_
         Those of the final model.
@@ -756,7 +848,7 @@ class LRRCV(LinearSearch):
     >>> X, W = rng.normal(size=(60, 6)), rng.normal(size=(6, 2)) @ rng.normal(size=(2, 20))
     >>> Y = (X @ W).reshape(60, 4, 5) + 0.5 * rng.normal(size=(60, 4, 5))
     >>> model = LRRCV(alphas=[0, 0.1, 1, 10]).fit(X, Y)
-    >>> model.rank_, model.cv_results_["mean_mse"].shape
+    >>> model.best_params_["rank"], model.cv_results_["mean_mse"].shape
     (2, (4, 6))
     >>> low, high = model.predict_interval(X, coverage=0.9)
     """
@@ -782,6 +874,7 @@ class LRRCV(LinearSearch):
         own=None,
         own_alphas=None,
         missing_features="raise",
+        keep_held_out=False,
         n_jobs=None,
         verbose=False,
         input_shape=None,
@@ -806,6 +899,7 @@ class LRRCV(LinearSearch):
         self.own = own
         self.own_alphas = own_alphas
         self.missing_features = missing_features
+        self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.input_shape = input_shape
@@ -818,8 +912,8 @@ class LRRCV(LinearSearch):
     def _structure(self, rank: tuple[int, ...]) -> MatrixRank:
         return MatrixRank(rank[0])
 
-    def _model(self, choice: Choice) -> LRR:
-        return LRR(rank=choice.rank[0], alpha=choice.alpha, **shared_parameters(self, LRR))
+    def _model(self, alpha: Any, rank: Any) -> LRR:
+        return LRR(rank=rank, alpha=alpha, **shared_parameters(self, LRR))
 
 
 class HOLRRCV(LinearSearch):
@@ -835,7 +929,8 @@ class HOLRRCV(LinearSearch):
         Penalties to try, at least 0 and different from each other, in any order. None for
         thirteen in half decades, from 1e-4 to 1e2 times the mean eigenvalue of ``X'X`` (of the
         centred inputs where an intercept is fitted; over as many directions as there are features
-        or samples, whichever are fewer), and more as long as the error falls towards an edge.
+        or samples, whichever are fewer), more as long as the error falls towards an edge, and two
+        in between on both sides of the best one.
     ranks : list of tuples, optional
         The only ranks to try, as tuples ``(R0, ..., Rp)`` with the input mode first; the surface is
         NaN elsewhere. By default all ranks.
@@ -856,22 +951,23 @@ class HOLRRCV(LinearSearch):
         no folds. Its degrees of freedom are the number of parameters times the share that the
         penalty leaves of the input directions, and one for each output's intercept.
     selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
-        "stack" is the mixture of all ranks, and of the null model, with the least held-out error.
-        Each fold evaluates mixtures whose weights come from the other folds, which determines the
-        number of ranks to mix and the penalty. "min" is the single candidate of least error. "1se"
-        is the smallest model, counted in parameters, within one standard error of the best, and of
-        these that with the largest penalty. A callable gets `cv_results_` and returns an index into
-        the error surface. "auto" is "stack", or "min" with ``refine=True`` or an information
-        criterion.
+        "stack" mixes some twenty models: several ranks at the best penalty, the best rank at a
+        smaller and at a larger penalty, ridge regression, and the mean. The folds determine the
+        weights, and the mixture becomes one model (see docs/model_selection.md). With `max_rank` or
+        `ranks`, ranks at one penalty are mixed, so that the mixture keeps within these bounds.
+        "min" is the single candidate of least error. "1se" is the smallest model, counted in
+        parameters, within one standard error of the best, and of these that with the largest
+        penalty. A callable gets `cv_results_` and returns an index into the error surface. "auto"
+        is "stack", or "min" with ``refine=True`` or an information criterion.
     fit_intercept : bool, default=True
         Whether an intercept is fitted.
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
-        As in `RLS`. The folds use an eigendecomposition in place of "cholesky", since one
-        factorisation serves all penalties.
+        As in `RLS`. The folds and a stack use an eigendecomposition in place of "cholesky", since
+        one factorisation serves all penalties.
     max_bytes : float, default=2**30
-        Memory for the error surfaces of all folds, their mean and their standard deviation, and for
-        the terms of a stack. Where they would take more, every rank is capped at the largest common
-        number that fits, with a warning; ridge regression, of full rank, stays a candidate.
+        Memory for the error surfaces of all folds, their mean and their standard deviation. Where
+        they would take more, every rank is capped at the largest common number that fits, with a
+        warning; ridge regression, of full rank, stays a candidate.
     search : {"pruned", "exhaustive"}, default="pruned"
         "pruned" computes the surfaces only of those penalties that can be chosen, where there are
         more than 192 input directions and outputs (see docs/model_selection.md). "exhaustive"
@@ -886,6 +982,9 @@ class HOLRRCV(LinearSearch):
         mode, or an array that is the product of such vectors. A DataArray weighs the modes that
         are its dimensions. Zeros in an array need not be a product with ``missing="ignore"``: they
         leave outputs out as if these had never been observed (see docs/missing.md).
+    keep_held_out : bool, default=False
+        Whether the held-out predictions of the chosen model are kept as `held_out_`, which takes
+        the memory of y in double precision. It needs samples in memory.
     n_jobs : int or None, default=None
         Number of folds that run at a time, each with a share of the threads. None for as many as
         the linear algebra has threads.
@@ -915,27 +1014,43 @@ class HOLRRCV(LinearSearch):
 
     Attributes
     ----------
-    alpha_ : float
-        The chosen penalty.
     rank_ : tuple of int
-        The chosen ranks; of a stack, the best single ones.
-    best_score_ : float
-        Minus the mean held-out error (or the criterion) of the choice. That of a stack is
-        cross-fitted: the weights for each fold come from the other folds.
+        The ranks of the model that predicts, the shape of `core_`. A stack that has ridge
+        regression among its parts has full ranks.
+    held_out_mse_ : float
+        Held-out error of the model that predicts (before it is refined, with ``refine=True``). That
+        of a stack is cross-fitted: the weights for each fold come from the other folds.
     null_mse_, ridge_mse_ : float
         Held-out errors of the mean and of ridge regression, for comparison.
+    stack_ranks_ : list of tuples
+        Of a stack: the ranks of the models that are mixed, the largest weight first; None for
+        ridge regression.
+    stack_alphas_, stack_weights_ : arrays of shape (n_models,)
+        Their penalties and their weights. What the weights lack of one is the weight of the mean.
     best_index_ : tuple of int
-        Index of the choice (of a stack: of the best single rank) in the error surface.
+        Index of the best single model (that of `selection`, or of least error) in the error
+        surface.
+    best_score_ : float
+        Its score: minus its mean held-out error, or minus its criterion.
+    best_params_ : dict
+        Its penalty, "alpha", and its rank, "rank".
+    alpha_ : float
+        Its penalty, about which a stack mixes others.
+    held_out_ : array with the shape of y
+        With ``keep_held_out=True``: the predictions of each sample by fits that have not seen it,
+        labelled as those of `predict`, in double precision and in memory of the host. NaN for
+        samples that no fold holds out or that have no weight, the mean over the folds where several
+        hold out a sample.
     best_estimator_ : HOLRR
-        The chosen model, fitted to all the data.
+        The model that predicts, fitted to all the data.
     cv_results_ : dict
         ``mean_mse`` and ``std_mse``, arrays of shape (n_alphas, R0, ..., Rp): mean and standard
         deviation over the folds of each fold's mean squared error, over its samples (weighted)
         and outputs.
         ``fold_mse``, the same for each fold, first axis the folds. ``n_parameters``, of shape
-        (R0, ..., Rp). ``alphas``, and ``null_mse``, the error of predicting the mean. With an
-        information criterion: its values, under its name, ``train_mse``, ``degrees_of_freedom``
-        and ``n_observations``.
+        (R0, ..., Rp). ``alphas``; ``null_mse``, ``ridge_mse`` and ``held_out_mse``, as the
+        attributes. With an information criterion: its values, under its name, ``train_mse``,
+        ``degrees_of_freedom`` and ``n_observations``.
         Of a pruned search: NaN at penalties that were not computed, and ``screened_mse``, of shape
         (n_alphas,): the approximate least error at each penalty; NaN far from the best ones.
         With `output_weight`, ``unweighted_mse``: the held-out error of the choice with all outputs
@@ -949,12 +1064,6 @@ class HOLRRCV(LinearSearch):
         penalties of own inputs.
     alphas_ : array of shape (n_alphas,)
         The penalties that were tried.
-    stack_ranks_ : list of tuples
-        Of a stack: the ranks that are mixed.
-    stack_weights_ : array of shape (n_ranks,)
-        Their weights; what they lack of one is the weight of the null model.
-    stack_mse_, stack_gap_ : float
-        Held-out error of the stack with these weights, and its duality gap.
     noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
         Standard deviation of the noise of each output: from held-out residuals, see
         docs/intervals.md.
@@ -984,6 +1093,11 @@ class HOLRRCV(LinearSearch):
     training moments are merged from those of the other folds. `fit_fold_moments` starts from such
     moments.
 
+    ``alpha_ == alphas_[best_index_[0]]`` and ``best_score_ == -mean_mse[best_index_]`` (with an
+    axis of candidates, see `cv_results_`, the penalty is the second index). There is one exception:
+    where ``selection="min"``, only `max_bytes` caps the ranks and ridge regression is better, it is
+    chosen, and `alpha_` and `held_out_mse_` are its own.
+
     References
     ----------
     G. Rabusseau, H. Kadri (2016). Higher-order low-rank regression. arXiv:1602.06863.
@@ -996,8 +1110,15 @@ class HOLRRCV(LinearSearch):
     ...     200, n_features=8, output_shape=(6, 7), rank=(3, 2, 3), snr=2.0, random_state=0
     ... )
     >>> model = HOLRRCV().fit(X, Y)
-    >>> model.rank_, model.cv_results_["mean_mse"].shape
-    ((3, 2, 3), (13, 8, 6, 7))
+    >>> model.best_params_["rank"], model.cv_results_["mean_mse"].shape
+    ((3, 2, 3), (15, 8, 6, 7))
+    >>> model.held_out_mse_ < model.ridge_mse_ < model.null_mse_
+    True
+
+    The best single model, in the place of a mixture:
+
+    >>> HOLRRCV(selection="min").fit(X, Y).rank_
+    (3, 2, 3)
     >>> low, high = model.predict_interval(X, coverage=0.9)
     """
 
@@ -1034,6 +1155,7 @@ class HOLRRCV(LinearSearch):
         own=None,
         own_alphas=None,
         missing_features="raise",
+        keep_held_out=False,
         n_jobs=None,
         verbose=False,
         input_shape=None,
@@ -1063,6 +1185,7 @@ class HOLRRCV(LinearSearch):
         self.own = own
         self.own_alphas = own_alphas
         self.missing_features = missing_features
+        self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.input_shape = input_shape
@@ -1077,8 +1200,8 @@ class HOLRRCV(LinearSearch):
             rank, self.subspaces, self.refine, max_iter=self.max_iter, tol=self.tol
         )
 
-    def _model(self, choice: Choice) -> HOLRR:
-        return HOLRR(rank=choice.rank, alpha=choice.alpha, **shared_parameters(self, HOLRR))
+    def _model(self, alpha: Any, rank: Any) -> HOLRR:
+        return HOLRR(rank=rank, alpha=alpha, **shared_parameters(self, HOLRR))
 
 
 # ---------------------------------------------------------------- shared by all searches
@@ -1274,6 +1397,11 @@ def check_search(options: SearchOptions, n_samples: int) -> None:
         )
     if options.criterion == "cv":
         return
+    if options.keep_held_out:
+        raise ValueError(
+            f"keep_held_out=True needs folds, and criterion={options.criterion!r} has none; use "
+            f"criterion='cv'."
+        )
     if isinstance(options.selection, str) and options.selection == "1se":
         raise ValueError(
             f"selection='1se' needs folds, whose spread is the standard error; got "
@@ -1359,9 +1487,10 @@ def unweighted_error(
         Outputs that are never observed.
     """
     counts = v > 0 if never is None else (v > 0) & ~never
-    options, errors, mask = replace(options, never=never, pilot=found.pilot), [], found.choice.mask
-    for train, test in splits:
-        fit, _ = fit_data(data.rows(train), options, mask=mask)
+    options, errors = replace(options, never=never, pilot=found.pilot), []
+    for fold, (train, test) in enumerate(splits):
+        structure = found.choice.structure_of_fold(fold)
+        fit, _ = fit_data(data.rows(train), replace(options, structure=structure))
         held = data.rows(test)
         predicted = fit.predict(held.X * data.x_unit) / data.y_unit
         seen = counts & ~(np.isnan(held.Y) | np.isnan(predicted))
@@ -1396,7 +1525,48 @@ def expand_found(found: Found, known: KnownOutputs) -> Found:
                 kept[name] = known.put_known(kept[name], fill)
         noise = known.put_known(calibration.noise)
         calibration = replace(calibration, noise=noise, quantiles=kept)
-    return replace(found, fit=known.expand(found.fit), calibration=calibration)
+    held_out = None if found.held_out is None else known.put_known(found.held_out)
+    fit = known.expand(found.fit)
+    return replace(found, fit=fit, calibration=calibration, held_out=held_out)
+
+
+def in_user_units(
+    held_out: np.ndarray | None,
+    data: Samples,
+    v: np.ndarray | None,
+    rows: Any,
+    n_samples: int,
+) -> np.ndarray | None:
+    """Held-out predictions of all samples in the units of the user's data.
+
+    Parameters
+    ----------
+    held_out : array of shape (n, d1, ..., dp), or None
+        In the units of the scaled data.
+    data : Samples
+    v : array of shape (d1, ..., dp), or None
+        Weights of outputs whose roots the outputs were multiplied by.
+    rows : slice, or array of shape (n,)
+        Which samples these are; the others have no observed output.
+    n_samples : int
+    """
+    if held_out is None:
+        return None
+    unit: Any = data.y_unit
+    if v is not None:
+        unit = np.where(v > 0, unit / np.sqrt(np.where(v > 0, v, 1.0)), np.nan)
+    found = np.full((n_samples, *held_out.shape[1:]), np.nan)
+    found[rows] = held_out * unit
+    return found
+
+
+def refuse_held_out(estimator: Any, what: str) -> None:
+    """Raise where held-out predictions are wanted of data that are not in memory."""
+    if estimator.keep_held_out:
+        raise ValueError(
+            f"keep_held_out=True needs samples in memory, and not {what}; use "
+            f"keep_held_out=False and predict the samples of each fold."
+        )
 
 
 def shared_parameters(search: Any, model: Any) -> dict[str, Any]:

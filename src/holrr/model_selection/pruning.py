@@ -12,9 +12,9 @@ Ritz):
 That is an eigenproblem of size m instead of one of the size of the inputs, and a core of m rows;
 the bases of the output modes are exact.
 
-Then places are visited, the most promising first: the exact surface over all ranks and, for a
-stack, the exact stack. Each visit also shows the error of the screen. The search ends when no other
-place is screened within some multiples of that error of the best one found.
+Then places are visited, the most promising first: the exact surface over all ranks. Each visit also
+shows the error of the screen. The search ends when no other place is screened within some multiples
+of that error of the best one found. A stack is built about the best one (`stack`).
 """
 
 from __future__ import annotations
@@ -30,21 +30,17 @@ import numpy as np
 from ..core.fit import scaled_alpha
 from ..core.namespace import Array, eigh_top, namespace_of, to_numpy
 from ..core.tensor import unfold
-from ..core.threads import limit_threads
 from ..progress import Progress
 from .folds import Problems
-from .grid import RankGrid, parameter_counts, warn_at_edge, widened
+from .grid import RankGrid, parameter_counts, refined, warn_at_edge
 from .search import (
     SearchOptions,
     Surface,
     best_index,
-    best_ridge,
-    better_ridge,
     n_parallel,
     over_folds,
     scaled_penalties,
 )
-from .stack import FoldTerms, Stack, best_stack, stack_ranks
 from .surface import HeldOut, RankPath, Terms, extended, rank_path, rotated
 
 __all__ = ["Screen", "is_worthwhile", "pruned_surface"]
@@ -59,14 +55,9 @@ N_DIRECTIONS = 64
 # above the least error of their candidate by this share.
 _RISE = 0.02
 # A place is visited unless its screened error is above the best by so many times the largest error
-# of the screen, or by this share of the best at least: of single ranks, and of stacks, which the
-# screen estimates less well. Ten times the share hold until two places were visited.
-_DISTANCES, _SHARE, _STACK_SHARE = 8.0, 1e-5, 1e-4
-# Only the first penalty of a candidate is tried for a stack where its best single rank is above the
-# best stack by this share, and by this multiple of the gain of that stack.
-_NO_GAIN, _GAINS = 0.03, 3.0
-# Screened stacks are given up where their errors must exceed the least one by this share.
-_UNSURE = 0.005
+# of the screen, or by this share of the best at least. Ten times the share hold until two places
+# were visited.
+_DISTANCES, _SHARE = 8.0, 1e-5
 
 
 def is_worthwhile(folds: Any, grid: RankGrid, n_penalties: int) -> bool:
@@ -116,7 +107,7 @@ def pruned_surface(
     if options.alphas is not None:
         screened = compute(alphas)
     else:
-        screened, alphas = widened(compute, alphas, room=room)
+        screened, alphas = refined(compute, alphas, room=room)
     warn_at_edge(screened, alphas, "alphas")
     return visits.settle(screened)
 
@@ -128,22 +119,19 @@ class Screened:
     visits: _Visits
     alphas: np.ndarray  # (n_alphas,), in the units of the user's data
     least: np.ndarray  # (n_candidates, n_alphas): approximate least error of each place
-    ranks: np.ndarray  # (n_candidates, n_alphas, p + 1): where it is
     null_mse: float  # this and the following as in `Surface`
     n_supported: int
-    ridge_mse: float
-    ridge_at: tuple[int, float] | None
+    ridge_errors: np.ndarray
 
-    def joined(self, other: Screened, *, before: bool) -> Screened:
-        """With the errors of more penalties, before or after these."""
-        pair = (other, self) if before else (self, other)
+    def joined(self, other: Screened, order: np.ndarray) -> Screened:
+        """With the errors of more penalties, as in `Surface`."""
+        pair = (self, other)
         return replace(
             self,
-            alphas=np.concatenate([part.alphas for part in pair]),
-            least=np.concatenate([part.least for part in pair], axis=1),
-            ranks=np.concatenate([part.ranks for part in pair], axis=1),
+            alphas=np.concatenate([part.alphas for part in pair])[order],
+            least=np.concatenate([part.least for part in pair], axis=1)[:, order],
             n_supported=max(self.n_supported, other.n_supported),
-            **better_ridge(self, other),
+            ridge_errors=np.concatenate([part.ridge_errors for part in pair], axis=1)[:, order],
         )
 
     def profile(self) -> tuple[np.ndarray, np.ndarray]:
@@ -168,7 +156,6 @@ class Visit:
     rank: Index  # the best single one
     error: float  # its own, the mean of `fold_errors`
     fold_errors: np.ndarray  # (n_folds,)
-    stack: Stack | None = None
 
 
 # ---------------------------------------------------------------- screens
@@ -236,7 +223,6 @@ class _Visits:
             self.screens.clear()
         shape = (folds.n_candidates, alphas.size)
         least, ridge = np.full(shape, np.inf), np.empty(shape)
-        ranks = np.ones((*shape, len(self.grid.caps)), dtype=int)
         nulls: list[float] = []
         supported = 1
         for candidate in range(folds.n_candidates):
@@ -246,13 +232,12 @@ class _Visits:
             nulls, supported = [*nulls, *null], max(supported, *directions)
             ridge[candidate] = np.mean(errors, axis=0)
             for some in self._in_order(scaled, ridge[candidate], least[candidate]):
-                for a, (error, rank) in zip(some, self._best(candidate, scaled[some]), strict=True):
-                    bound = float(ridge[candidate, a]) if self.has_ridge else math.inf
-                    least[candidate, a], ranks[candidate, a] = min(error, bound), rank
+                screened = self._best(candidate, scaled[some])
+                bound = ridge[candidate, some] if self.has_ridge else math.inf
+                least[candidate, some] = np.minimum(screened, bound)
             for _ in range(alphas.size * folds.n_folds):
                 tick()
-        best = best_ridge(ridge, alphas)
-        return Screened(self, alphas, least, ranks, float(np.mean(nulls)), supported, **best)
+        return Screened(self, alphas, least, float(np.mean(nulls)), supported, ridge)
 
     def _in_order(self, alphas: np.ndarray, ridge: np.ndarray, least: np.ndarray) -> Iterator[Any]:
         """Penalties to screen, some at a time: up to that of the best ridge fit, then larger ones.
@@ -289,8 +274,8 @@ class _Visits:
         problem, held = self.problems(fold, candidate, self.min_alpha)
         return rank_path(problem, held, self.grid.caps, self.options.subspaces), held
 
-    def _best(self, candidate: int, alphas: np.ndarray) -> Iterator[tuple[float, Index]]:
-        """For each penalty the least error of all ranks within the screen, and where it is."""
+    def _best(self, candidate: int, alphas: np.ndarray) -> np.ndarray:
+        """For each penalty the least error of all ranks within the screen."""
         caps = min(self.grid.caps[0], N_DIRECTIONS), *self.grid.caps[1:]
         parts = np.empty((self.folds.n_folds, alphas.size, *caps))
 
@@ -305,136 +290,62 @@ class _Visits:
         mask = self.grid.mask()
         if mask is not None:
             total[:, ~mask] = np.inf
-        for mean in total:
-            at = np.unravel_index(int(np.argmin(mean)), caps)
-            yield float(mean[at]), tuple(int(i) + 1 for i in at)
+        return total.reshape(alphas.size, -1).min(axis=1)
 
     # ------------------------------------------------------------ exact errors
 
-    def visit(self, found: Screened, place: Index, stack: bool = False) -> Visit:
-        """The exact errors of a place, and its stack where one is asked for."""
+    def visit(self, found: Screened, place: Index) -> Visit:
+        """The exact errors of a place."""
         key = place[0], float(found.alphas[place[1]])
-        known = self.visited.get(key)
-        if known is None or (stack and known.stack is None):
-            self.visited[key] = self._visit(*key, found.n_supported, stack)
+        if key not in self.visited:
+            self.visited[key] = self._visit(*key, found.n_supported)
         return self.visited[key]
 
-    def _visit(self, candidate: int, alpha: float, n_supported: int, stack: bool) -> Visit:
+    def _visit(self, candidate: int, alpha: float, n_supported: int) -> Visit:
         grid, scaled = (
             self.grid.within_input_rank(n_supported),
             scaled_alpha(alpha, self.folds.x_unit),
         )
         self.folds.prepare(candidate)
 
-        def run(fold: int) -> tuple[np.ndarray, FoldTerms | None]:
+        def run(fold: int) -> np.ndarray:
             path, held = self._path(fold, candidate)
-            terms = path.terms(scaled)
-            block = to_numpy(terms.errors(held.yy))
+            block = to_numpy(path.terms(scaled).errors(held.yy))
             np.maximum(block, 0.0, out=block)
             np.divide(block, held.size, out=block)
-            return extended(block, grid.caps), FoldTerms.of(terms, held) if stack else None
+            return extended(block, grid.caps)
 
-        blocks, terms = zip(*self._over_folds(run), strict=True)
+        blocks = self._over_folds(run)
         mask, mean = grid.mask(), sum(blocks) / len(blocks)
         if mask is not None:
             mean[~mask] = np.nan
         at = best_index(mean, parameter_counts(self.folds.shape, grid.caps))
         rank = tuple(i + 1 for i in at)
-        with limit_threads(1):
-            mixture = stack_ranks(terms, rank, candidates=mask) if stack else None
         fold_errors = np.array([block[at] for block in blocks])
-        return Visit(np.stack(blocks), rank, float(mean[at]), fold_errors, mixture)
+        return Visit(np.stack(blocks), rank, float(mean[at]), fold_errors)
 
     def settle(self, found: Screened) -> Surface:
         """Visit what can be chosen, and return the surfaces."""
         screened = np.where(np.isfinite(found.least), found.least, np.nan)
-        stacks = self.options.stacks
-        promising = self._stack_errors(found) if stacks else {}
-        near = min(promising.values(), default=0.0) * (1 + _STACK_SHARE)
-        singles = {place: float(found.least[place]) for place in np.ndindex(found.least.shape)}
+        self._visit_best(found)
+        return self._surface(found, screened)
 
-        def visit(place: Index) -> Visit:
-            return self.visit(found, place, promising.get(place, math.inf) <= near)
-
-        self._visit_best(singles, visit, lambda visit: visit.error, _SHARE)
-        best = self._best_stack(found, promising) if stacks else {}
-        return self._surface(found, screened, best)
-
-    def _visit_best(
-        self,
-        estimates: dict[Index, float],
-        visit: Callable[[Index], Visit],
-        error: Callable[[Visit], float],
-        share: float,
-    ) -> dict[Index, Visit]:
+    def _visit_best(self, found: Screened) -> None:
         """Visit the most promising places until no other can be chosen."""
-        seen: dict[Index, Visit] = {}
-        distance, least, room = 0.0, math.inf, 0.0
+        estimates = {place: float(found.least[place]) for place in np.ndindex(found.least.shape)}
+        distance, least, room, n_seen = 0.0, math.inf, 0.0, 0
         for place in sorted(estimates, key=lambda place: estimates[place]):
-            floor = (share if len(seen) > 1 else 10 * share) * least
-            if seen and estimates[place] > least + room + max(_DISTANCES * distance, floor):
-                break
-            seen[place] = visit(place)
-            distance = max(distance, abs(error(seen[place]) - estimates[place]))
-            if error(seen[place]) < least:
-                least, n = error(seen[place]), self.folds.n_folds
+            floor = (_SHARE if n_seen > 1 else 10 * _SHARE) * least
+            if n_seen and estimates[place] > least + room + max(_DISTANCES * distance, floor):
+                return
+            visit, n_seen = self.visit(found, place), n_seen + 1
+            distance = max(distance, abs(visit.error - estimates[place]))
+            if visit.error < least:
+                least, n = visit.error, self.folds.n_folds
                 if self.options.selection == "1se" and n > 1:
-                    room = float(seen[place].fold_errors.std(ddof=1)) / math.sqrt(n)
-        return seen
+                    room = float(visit.fold_errors.std(ddof=1)) / math.sqrt(n)
 
-    # ------------------------------------------------------------ stacks
-
-    def _best_stack(self, found: Screened, promising: dict[Index, float]) -> dict[Index, Stack]:
-        """The best stack by its place: better than those of two penalties on each side."""
-        order = [int(a) for a in np.argsort(found.alphas)]
-        while True:
-            visit = partial(self.visit, found, stack=True)
-            seen = self._visit_best(promising, visit, _stack_error, _STACK_SHARE)
-            best = min(seen, key=lambda place: _stack_error(seen[place]))
-            at = order.index(best[1])
-            around = [(best[0], a) for a in order[max(at - 2, 0) : at + 3]]
-            missing = [place for place in around if place not in promising]
-            if not missing:
-                stack = seen[best].stack
-                assert stack is not None
-                return {best: stack}
-            for place in missing:
-                stack = self._screened_stack(found, place, math.inf)
-                assert stack is not None
-                promising[place] = stack.cross_fitted_mse
-
-    def _stack_errors(self, found: Screened) -> dict[Index, float]:
-        """Screened errors of the stacks of all places that a search for them tries."""
-
-        def is_promising(candidate: int, best: tuple[Index, Stack] | None) -> bool:
-            if best is None:
-                return True
-            error = best[1].cross_fitted_mse
-            gain = float(found.least[best[0]]) - error
-            room = max(_NO_GAIN * error, _GAINS * gain)
-            return float(found.least[candidate].min()) <= error + room
-
-        stack_at = partial(self._screened_stack, found)
-        return best_stack(found.alphas, found.least, stack_at, is_promising)[1]
-
-    def _screened_stack(self, found: Screened, place: Index, bound: float) -> Stack | None:
-        """The stack of a place within the screen; None where it must exceed the bound by far."""
-        candidate, alpha = place[0], scaled_alpha(found.alphas[place[1]], self.folds.x_unit)
-
-        def terms(fold: int) -> FoldTerms:
-            screen, held = self.screens[fold, candidate]
-            return FoldTerms.of(screen.terms(alpha), held)
-
-        if math.isinf(found.least[place]):  # beyond what was screened
-            found.least[place], found.ranks[place] = next(self._best(candidate, np.array([alpha])))
-        parts = self._over_folds(terms)
-        start, bound = tuple(int(R) for R in found.ranks[place]), (1 + _UNSURE) * bound
-        with limit_threads(1):
-            return stack_ranks(parts, start, candidates=self.grid.mask(), bound=bound)
-
-    def _surface(
-        self, found: Screened, screened: np.ndarray, stacks: dict[Index, Stack]
-    ) -> Surface:
+    def _surface(self, found: Screened, screened: np.ndarray) -> Surface:
         """The surfaces of the places that were visited; NaN for the others."""
         grid = self.grid.within_input_rank(found.n_supported)
         mask = grid.mask()
@@ -453,13 +364,7 @@ class _Visits:
             grid,
             found.null_mse,
             found.n_supported,
-            found.ridge_mse,
-            found.ridge_at,
+            found.ridge_errors,
             screened,
-            stacks,
             computed,
         )
-
-
-def _stack_error(visit: Visit) -> float:
-    return math.inf if visit.stack is None else visit.stack.cross_fitted_mse

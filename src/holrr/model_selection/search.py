@@ -20,14 +20,15 @@ from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from ..core.approximate import Structure
 from ..core.fit import Fit, fit_approximation, scaled_alpha
 from ..core.leverage import prior_ratio
+from ..core.mixture import Mixture, mix
 from ..core.namespace import Array, asarray_like, device_of, is_numpy_array, namespace_of, to_numpy
 from ..core.threads import few_threads_for, limit_threads, n_threads_for
 from ..progress import Progress, progress
 from .folds import Folds, Problems
-from .grid import RankGrid, parameter_counts, warn_at_edge, widened
-from .intervals import Calibration, calibrate, own_noise
-from .stack import MAX_BLOCKS, FoldTerms, Stack, best_stack, stack_ranks
-from .surface import HeldOut, RankPath, error_surface, prepare_paths, rank_path
+from .grid import RankGrid, parameter_counts, refined, warn_at_edge
+from .intervals import Calibration, calibrate, held_out_predictions, own_noise
+from .stack import Part, Stack, find_parts, fold_gram, other_places, quadratic_form, stack_weights
+from .surface import error_surface, prepare_paths, rank_path
 
 __all__ = ["Choice", "Found", "SearchOptions", "Surface", "best_index", "choose", "cross_validate"]
 __all__ += [
@@ -39,7 +40,7 @@ __all__ += [
     "n_parallel",
 ]
 __all__ += ["over_folds", "plan_ranks", "results_of", "run_search", "scaled_penalties", "select"]
-__all__ += ["search_work", "single_choice", "std_over_folds"]
+__all__ += ["search_work", "single_choice", "split_index", "stacked", "std_over_folds"]
 
 Index = tuple[int, ...]
 
@@ -73,6 +74,8 @@ class SearchOptions:
         Whether errors have an axis for the candidates (kernels).
     by_output : bool
         Whether each output has a penalty of its own, in ridge regression.
+    keep_held_out : bool
+        Whether the held-out predictions of the chosen model are kept.
     """
 
     name: str
@@ -90,6 +93,7 @@ class SearchOptions:
     fit_intercept: bool = True
     named_candidates: bool = False
     by_output: bool = False
+    keep_held_out: bool = False
 
     @property
     def stacks(self) -> bool:
@@ -115,7 +119,9 @@ class Found:
     n_dropped : int
         Number of samples without any observed output.
     pilot : pair of Structure and float, or None
-        Structure and penalty of the model that imputes missing entries for a mixture of ranks.
+        Structure and penalty of the model that imputes missing entries for a mixture.
+    held_out : array of shape (n_samples, d1, ..., dp), or None
+        Held-out predictions, in the units of the scaled data.
     """
 
     choice: Choice
@@ -125,6 +131,7 @@ class Found:
     key: str = "mean_mse"
     n_dropped: int = 0
     pilot: tuple[Structure, float] | None = None
+    held_out: np.ndarray | None = None
 
 
 def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choice], Any]) -> Found:
@@ -145,19 +152,21 @@ def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choi
             key, results = options.criterion, options.criteria(folds, options)
             index = select(results, options.selection, folds.n_folds, key)
             choice = single_choice(index, results, options, key)
-            fit = folds.refit(choice.candidate, fit_options(choice), None)
+            fit = folds.refit(choice.candidate, fit_options(choice))
             return Found(choice, results, fit, None, key)
         surface = cross_validate(problems, options)
         results = results_of(surface, folds.shape, options)
         choice = choose(problems, surface, results, options)
         choice = or_full_rank(choice, surface, folds, options)
-        fit = folds.refit(choice.candidate, fit_options(choice), choice.mask)
+        fit = folds.refit(choice.candidate, fit_options(choice))
         lowest = float(results["alphas"].min())
         prior = coefficient_prior(problems, choice, lowest, options)
         residuals = fold_residuals(problems, choice, lowest, options, prior)
         fit = fit.with_prior(prior)
         own = own_noise(fit) if folds.y_unit == 1.0 else own_noise(fit) / folds.y_unit
-        return Found(choice, results, fit, calibrate(residuals, folds.shape[1:], own))
+        calibration = calibrate(residuals, folds.shape[1:], own)
+        kept = held_out_predictions(residuals, folds.shape[1:]) if options.keep_held_out else None
+        return Found(choice, results, fit, calibration, held_out=kept)
 
 
 def search_work(folds: Folds) -> float:
@@ -182,14 +191,10 @@ class Surface:
         Error of predicting the training mean, or zero where there is no intercept.
     n_supported : int
         The most input directions that a training fold supports.
-    ridge_mse : float
-        Least error of ridge regression; NaN where it was not computed.
-    ridge_at : pair of int and float, or None
-        The candidate and the penalty, in the units of the user's data, that it belongs to.
+    ridge_errors : array of shape (n_candidates, n_alphas), or None
+        Errors of ridge regression, where they are known.
     screened_mse : array of shape (n_candidates, n_alphas), or None
         Of a pruned search: the approximate least error at each penalty.
-    stacks : dict
-        Stacks that are known already, by their place ``(candidate, alpha)``.
     computed : array of bool, of shape (n_candidates, n_alphas), or None
         Of a pruned search: which places have errors, where not all have.
     """
@@ -199,11 +204,14 @@ class Surface:
     grid: RankGrid
     null_mse: float
     n_supported: int
-    ridge_mse: float = math.nan
-    ridge_at: tuple[int, float] | None = None
+    ridge_errors: np.ndarray | None = None
     screened_mse: np.ndarray | None = None
-    stacks: dict[Index, Stack] | None = None
     computed: np.ndarray | None = None
+
+    @property
+    def ridge_mse(self) -> float:
+        """Least error of ridge regression; NaN where it is not known."""
+        return math.nan if self.ridge_errors is None else float(np.min(self.ridge_errors))
 
     @cached_property
     def device_mean(self) -> Array:
@@ -235,15 +243,23 @@ class Surface:
         """Mean over the folds, of shape (n_candidates, n_alphas, R0, ...)."""
         return to_numpy(self.device_mean)
 
-    def joined(self, other: Surface, *, before: bool) -> Surface:
-        """With the errors of more penalties, before or after these."""
-        pair = (other, self) if before else (self, other)
-        xp = namespace_of(self.fold_mse)
+    def joined(self, other: Surface, order: np.ndarray) -> Surface:
+        """With the errors of more penalties.
+
+        Parameters
+        ----------
+        other : Surface
+        order : array of int
+            The order of all penalties, first these, then the other ones.
+        """
+        ridge = None
+        if self.ridge_errors is not None and other.ridge_errors is not None:
+            ridge = np.concatenate([self.ridge_errors, other.ridge_errors], axis=1)[:, order]
         return replace(
             self,
-            fold_mse=xp.concat([part.fold_mse for part in pair], axis=2),
-            alphas=np.concatenate([part.alphas for part in pair]),
-            **better_ridge(self, other),
+            fold_mse=_interleaved(self.fold_mse, other.fold_mse, order),
+            alphas=np.concatenate([self.alphas, other.alphas])[order],
+            ridge_errors=ridge,
         )
 
     def profile(self) -> tuple[np.ndarray, np.ndarray]:
@@ -269,7 +285,7 @@ class Surface:
     def supported(self) -> Surface:
         """Cut to the ranks that some fold supports, with NaN for those that are not candidates."""
         if not self.grid.caps:  # ridge regression itself
-            return replace(self, ridge_mse=float(self.mean_mse.min()))
+            return replace(self, ridge_errors=self.mean_mse)
         grid = self.grid.within_input_rank(self.n_supported)
         mask = grid.mask()
         if mask is None and grid.caps == self.grid.caps:
@@ -278,16 +294,16 @@ class Surface:
         return found if mask is None else found.masked(mask)
 
 
-def best_ridge(errors: np.ndarray, alphas: np.ndarray) -> dict[str, Any]:
-    """``ridge_mse`` and ``ridge_at`` from errors of shape (n_candidates, n_alphas)."""
-    candidate, a = np.unravel_index(int(np.argmin(errors)), errors.shape)
-    return {"ridge_mse": float(errors.min()), "ridge_at": (int(candidate), float(alphas[a]))}
-
-
-def better_ridge(one: Any, other: Any) -> dict[str, Any]:
-    """``ridge_mse`` and ``ridge_at`` of the better of two sets of penalties."""
-    best = other if other.ridge_mse < one.ridge_mse else one
-    return {"ridge_mse": best.ridge_mse, "ridge_at": best.ridge_at}
+def _interleaved(A: Array, B: Array, order: np.ndarray) -> Array:
+    """Entries of two arrays along axis 2 in one order, without a second copy where possible."""
+    n = A.shape[2]
+    if not is_numpy_array(A):
+        xp = namespace_of(A)
+        return xp.take(xp.concat([A, B], axis=2), asarray_like(order, A), axis=2)
+    out = np.empty((*A.shape[:2], order.size, *A.shape[3:]))
+    for place, i in enumerate(order):
+        out[:, :, place] = A[:, :, i] if i < n else B[:, :, i - n]
+    return out
 
 
 def _least_of_rows(A: Array) -> np.ndarray:
@@ -327,7 +343,7 @@ def cross_validate(problems: Problems, options: SearchOptions) -> Surface:
         if given is not None:
             surface = compute(alphas)
         else:
-            surface, alphas = widened(compute, alphas, room=room)
+            surface, alphas = refined(compute, alphas, room=room)
     warn_at_edge(surface, alphas, "alphas")
     return surface.supported()
 
@@ -385,8 +401,8 @@ def compute_surface(
         null, directions, errors = zip(*done, strict=True)
         nulls, supported = [*nulls, *null], max(supported, *directions)
         ridge.append(np.mean(errors, axis=0))
-    best = best_ridge(np.stack(ridge), alphas) if caps else {}
-    found = Surface(fold_mse, alphas, grid, float(np.mean(nulls)), supported, **best)
+    by_ridge = np.stack(ridge) if caps else None
+    found = Surface(fold_mse, alphas, grid, float(np.mean(nulls)), supported, by_ridge)
     return found if grid.listed is None else found.masked(_reachable(grid, supported))
 
 
@@ -417,13 +433,11 @@ def scaled_penalties(alphas: np.ndarray, folds: Any) -> np.ndarray:
 
 def plan_ranks(folds: Any, options: SearchOptions, n_alphas: int) -> tuple[RankGrid, int]:
     """The ranks to try, as many as fit in memory, and how many more penalties fit beside them."""
-    # Arrays of the size of a surface that the results hold for each penalty, and arrays of the size
-    # of a core that a stack needs: terms, products, sums.
+    # Arrays of the size of a surface that the results hold for each penalty.
     kept = folds.n_candidates * (folds.n_folds + 2 if options.criterion == "cv" else 3)
-    stack = 2 * folds.n_folds + MAX_BLOCKS + 4 if options.stacks else 0
     grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
-    grid = grid.within_budget(n_alphas * kept + stack, options.max_bytes)
-    n_surfaces = options.max_bytes // (8 * math.prod(grid.caps)) - stack
+    grid = grid.within_budget(n_alphas * kept, options.max_bytes)
+    n_surfaces = options.max_bytes // (8 * math.prod(grid.caps))
     return grid, int(n_surfaces // kept) - n_alphas
 
 
@@ -523,32 +537,34 @@ class Choice:
         Index of the best single model in the error surface, as in `cv_results_`.
     candidate : int
     alpha : float, or array of shape (d1, ..., dp)
-        In the units of the user's data.
-    rank : tuple of int
-        Of the modes that are reduced.
+        The penalty of the best single model, in the units of the user's data.
+    structure : Structure
+        What is fitted to all the data.
     error : float
         Its held-out error, in the units of the scaled data.
     stack : Stack or None
-        The mixture of ranks, where one was chosen.
+        The mixture, where one was chosen.
+    fold_structures : tuple of Structure
+        Of a mixture: what is fitted to each fold, with weights that come from the others.
     """
 
     index: Index
     candidate: int
     alpha: Any
-    rank: Index
+    structure: Structure
     error: float
     stack: Stack | None = None
+    fold_structures: tuple[Structure, ...] = ()
 
-    @property
-    def mask(self) -> np.ndarray | None:
-        """The weights of the core's entries in a mixture of ranks."""
-        return None if self.stack is None else self.stack.mask
+    def structure_of_fold(self, fold: int) -> Structure:
+        """What is fitted to the training samples of a fold."""
+        return self.fold_structures[fold] if self.fold_structures else self.structure
 
 
 def choose(
     problems: Problems, surface: Surface, results: dict[str, Any], options: SearchOptions
 ) -> Choice:
-    """The model that the selection names, or the best mixture of ranks.
+    """The model that the selection names, or a mixture about the best single one.
 
     Parameters
     ----------
@@ -559,24 +575,41 @@ def choose(
     options : SearchOptions
     """
     index = select(results, options.selection, problems.folds.n_folds)
+    single = single_choice(index, results, options)
     if not (options.stacks and surface.grid.caps):
-        return single_choice(index, results, options)
-    place, stack = _find_stack(problems, surface, results, options)
-    return Choice(
-        index=index,
-        candidate=place[0],
-        alpha=float(surface.alphas[place[1]]),
-        rank=stack.mask.shape,
-        error=stack.cross_fitted_mse,
-        stack=stack,
-    )
+        return single
+    return stacked(problems, surface, single, results["n_parameters"], options)
+
+
+def has_full_rank(folds: Any, options: SearchOptions) -> bool:
+    """Whether the user left full rank, which is ridge regression, among the candidates."""
+    grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
+    full = full_rank(folds, folds.max_input_rank, len(grid.caps))
+    return grid.listed is None and all(map(ge, grid.caps, full))
+
+
+def full_rank(folds: Any, n_inputs: int, n_modes: int) -> Index:
+    """The full rank of a matrix, which has one, or of a tensor: none exceeds the product of others.
+
+    Parameters
+    ----------
+    folds : Folds
+    n_inputs : int
+        Number of input directions.
+    n_modes : int
+        Number of modes that are reduced.
+    """
+    outputs = folds.shape[1:] if n_modes > 1 else (math.prod(folds.shape[1:]),)
+    sizes = (n_inputs, *outputs)
+    return RankGrid(sizes).within_others(sizes).caps[:n_modes]
 
 
 def or_full_rank(choice: Choice, surface: Surface, folds: Any, options: SearchOptions) -> Choice:
     """Ridge regression in the place of the choice, where it is better and only memory excluded it.
 
     The errors of ridge regression are known without any error surface. So full rank stays a
-    candidate where `max_bytes` caps the ranks, but not where the user does.
+    candidate where `max_bytes` caps the ranks, but not where the user does. A stack has that of its
+    own candidate (its kernel, for instance) among its parts, and only gives way to another one.
 
     Parameters
     ----------
@@ -585,65 +618,103 @@ def or_full_rank(choice: Choice, surface: Surface, folds: Any, options: SearchOp
     folds : Folds
     options : SearchOptions
     """
-    if options.selection not in ("stack", "min") or surface.ridge_at is None:
+    if options.selection not in ("stack", "min") or surface.ridge_errors is None:
         return choice
     grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
-
-    def full(n_inputs: int) -> Index:
-        # A matrix has one rank, a tensor one for each mode; none exceeds the product of others.
-        outputs = folds.shape[1:] if len(grid.caps) > 1 else (math.prod(folds.shape[1:]),)
-        sizes = (n_inputs, *outputs)
-        return RankGrid(sizes).within_others(sizes).caps[: len(grid.caps)]
-
-    has_full = grid.listed is None and all(map(ge, grid.caps, full(folds.max_input_rank)))
     capped = surface.grid.caps != grid.within_input_rank(surface.n_supported).caps
-    if not (has_full and capped and surface.ridge_mse < choice.error):
+    if not (capped and has_full_rank(folds, options) and surface.ridge_mse < choice.error):
         return choice
-    candidate, alpha = surface.ridge_at
-    return Choice(choice.index, candidate, alpha, full(folds.shape[0]), surface.ridge_mse)
+    best = np.unravel_index(int(np.argmin(surface.ridge_errors)), surface.ridge_errors.shape)
+    if choice.stack is not None and best[0] == choice.candidate:
+        return choice
+    structure = options.structure(full_rank(folds, folds.shape[0], len(grid.caps)))
+    alpha = float(surface.alphas[best[1]])
+    return Choice(choice.index, int(best[0]), alpha, structure, surface.ridge_mse)
 
 
 def single_choice(
     index: Index, results: dict[str, Any], options: SearchOptions, key: str = "mean_mse"
 ) -> Choice:
     """The model at an index of the surface."""
+    candidate, a, rank = split_index(index, results, options.named_candidates)
+    alpha, structure = float(results["alphas"][a]), options.structure(rank)
+    return Choice(index, candidate, alpha, structure, float(results[key][index]))
+
+
+def split_index(
+    index: Index, results: dict[str, Any], named_candidates: bool
+) -> tuple[int, int, Index]:
+    """Candidate, number of the penalty, and rank that an index of the surface stands for."""
     split = len(index) - results["n_parameters"].ndim
-    place = index[:split] if options.named_candidates else (0, *index[:split])
-    alpha = float(results["alphas"][place[1]])
-    rank = tuple(i + 1 for i in index[split:])
-    return Choice(index, place[0], alpha, rank, float(results[key][index]))
+    place = index[:split] if named_candidates else (0, *index[:split])
+    return place[0], place[1], tuple(i + 1 for i in index[split:])
 
 
-def _find_stack(
-    problems: Problems, surface: Surface, results: dict[str, Any], options: SearchOptions
-) -> tuple[Index, Stack]:
-    """The place ``(candidate, alpha)`` of the best stack, and that stack."""
-    if surface.stacks:
-        return min(surface.stacks.items(), key=lambda item: item[1].cross_fitted_mse)
-    folds, mean = problems.folds, surface.mean_mse
-    scaled, n_parameters = scaled_penalties(surface.alphas, folds), results["n_parameters"]
-    least = np.nanmin(mean, axis=tuple(range(2, mean.ndim)))
-    paths: dict[int, list[tuple[RankPath, HeldOut]]] = {}
+def stacked(
+    problems: Problems,
+    surface: Surface,
+    single: Choice,
+    n_parameters: np.ndarray,
+    options: SearchOptions,
+) -> Choice:
+    """The mixture about a single model, see `stack`.
 
-    def stack_at(place: Index, bound: float) -> Stack | None:
-        candidate, a = place
-        if candidate not in paths:
-            paths.clear()  # of one candidate at a time
-            folds.prepare(candidate)
-            pairs = [problems(k, candidate, float(scaled.min())) for k in range(folds.n_folds)]
-            caps, subspaces = surface.grid.caps, options.subspaces
-            paths[candidate] = [(rank_path(*pair, caps, subspaces), pair[1]) for pair in pairs]
+    Where the user bounds the ranks, only ranks at one penalty are mixed, since the sum of fits at
+    several penalties has larger ranks than each of them.
 
-        def terms(fold: int) -> FoldTerms:
-            path, held_out = paths[candidate][fold]
-            return FoldTerms.of(path.terms(float(scaled[a])), held_out)
+    Parameters
+    ----------
+    problems : Problems
+    surface : Surface
+    single : Choice
+    n_parameters : array of shape (R0, ...)
+    options : SearchOptions
+    """
+    folds, candidate, alphas = problems.folds, single.candidate, surface.alphas
+    place, *ranks = single.index[len(single.index) - n_parameters.ndim - 1 :]
+    others: list[int] = []
+    ridge: dict[int, float] = {}
+    if has_full_rank(folds, options) and surface.ridge_errors is not None:
+        others, by_ridge = other_places(alphas, place), surface.ridge_errors[candidate]
+        ridge = {a: float(by_ridge[a]) for a in (int(np.argmin(by_ridge)), place, *others)}
+    errors = surface.mean_mse[candidate, place]
+    best = (place, *(i + 1 for i in ranks))
+    parts = find_parts(errors, n_parameters, best, others, ridge)
+    scaled = scaled_penalties(alphas, folds)
+    folds.prepare(candidate)
 
-        parts = over_folds(folds.n_folds, terms, n_parallel(folds, options.n_jobs))
-        start = tuple(i + 1 for i in best_index(mean[place], n_parameters))
-        with limit_threads(1):
-            return stack_ranks(parts, start, candidates=surface.grid.mask(), bound=bound)
+    def gram(fold: int) -> np.ndarray:
+        problem, held_out = problems(fold, candidate, float(scaled.min()))
+        path = rank_path(problem, held_out, surface.grid.caps, options.subspaces)
+        return fold_gram(path, held_out, parts, scaled)
 
-    return best_stack(scaled, least, stack_at)[0]
+    grams = np.stack(over_folds(folds.n_folds, gram, n_parallel(folds, options.n_jobs)))
+    best_ridge = parts.index(Part(next(iter(ridge)), None)) if ridge else None
+    with limit_threads(1):
+        weights, fold_weights = stack_weights(grams, best_ridge)
+    crossed = [quadratic_form(B, w) for B, w in zip(grams, fold_weights, strict=True)]
+    stack = Stack(
+        parts=parts,
+        weights=weights[:-1],
+        fold_weights=fold_weights[:, :-1],
+        mse=quadratic_form(grams.mean(axis=0), weights),
+        cross_fitted_mse=float(np.mean(crossed)),
+    )
+
+    def mixture(weights: np.ndarray) -> Mixture:
+        pairs = zip(parts, weights, strict=True)
+        fits = [(float(alphas[part.place]), part.rank, w) for part, w in pairs if w > 0]
+        return mix(single.structure, single.alpha, fits, n_parameters.ndim)
+
+    by_fold = [replace(mixture(w), compact=False) for w in stack.fold_weights]
+
+    return replace(
+        single,
+        structure=mixture(stack.weights),
+        error=stack.cross_fitted_mse,
+        stack=stack,
+        fold_structures=tuple(by_fold),
+    )
 
 
 def select(
@@ -777,10 +848,11 @@ def fold_residuals(
     folds.prepare(choice.candidate)
 
     def run(fold: int) -> Any:
-        mask = None if choice.stack is None else choice.stack.fold_masks[fold]
-        structure = options.structure(choice.rank if mask is None else mask.shape)
+        structure = choice.structure_of_fold(fold)
+        if isinstance(structure, Mixture):
+            structure = structure.in_units(folds.x_unit)
         problem = problems(fold, choice.candidate, lowest)[0].at(alpha)
-        found = structure.approximate(problem, folds.shape[0], mask)
+        found = structure.approximate(problem, folds.shape[0])
         fit = fit_approximation(problem, found, options.fit_intercept)
         return folds.residuals(fold, choice.candidate, fit.with_prior(prior))
 

@@ -1,25 +1,24 @@
-"""Stacking: the best mixture of the fits of all ranks, from the terms of the error surface.
+"""Stacks: mixtures of the fits of several ranks and penalties, weighted by the folds.
 
-The fits of all ranks at one penalty are leading blocks of one core. So a mixture of them is a mask
-`m` on that core, and its held-out error is convex in `m`. With the terms of `RankPath`,
+What is mixed is read off the error surface (`find_parts`): at the best penalty, for each mode and a
+few of its ranks, the best model that has this rank; the best rank at a smaller and at a larger
+penalty; ridge regression at all of these penalties and at its own best one; and the null model,
+which predicts the mean.
 
-    E(m)  =  mean over the folds of  (||Yv||^2 + <S m, G (S m)> - 2 <S m, H>) / size .
+The weights are not negative and add up to one, so that the residual of a mixture is that mixture of
+the residuals, and its held-out error is ``w' B w`` with their Gram matrix B. Minimising it is a
+quadratic programme, the projection of the origin onto a convex hull, which `least_in_hull` solves
+exactly by Wolfe's active set method.
 
-Over the mixtures of all ranks and the null model, the linear step of Frank-Wolfe asks which block
-has the least sum of the gradient: a cumulative sum along every axis, as for the surface. The blocks
-found are kept and their weights are solved for again (fully corrective). The gradient is linear in
-these weights, so that a block costs one product with the core of each fold.
-
-The number of blocks is chosen by cross-fitting: each fold evaluates the mixture of the first L
-blocks with the weights that the other folds give it. The first block is the best single rank, so
-that nothing worse is chosen.
-
-The weights are the projection of the origin onto the convex hull of the residuals, by Wolfe's
-active set method (`project_onto_hull`).
+With few samples the folds are a poor judge of many weights. So each pair of folds is left out in
+turn, and the weights of all these programmes are averaged (`stack_weights`). For each fold there
+are weights to which it did not contribute, those of the programmes that leave it out; they give the
+cross-fitted error. With it the folds also judge how far the mixture is shrunk towards the mean and,
+where it is clearly worse than ridge regression, towards that.
 
 References
 ----------
-M. Jaggi (2013). Revisiting Frank-Wolfe: projection-free sparse convex optimization. ICML.
+L. Breiman (1996). Stacked regressions. Machine Learning 24, 49-64.
 
 P. Wolfe (1976). Finding the nearest point in a polytope. Mathematical Programming 11, 128-149.
 """
@@ -28,313 +27,310 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..core.namespace import (
-    Array,
-    all_to_numpy,
-    asarray_like,
-    device_of,
-    is_numpy_array,
-    namespace_of,
-    on_host,
-    to_numpy,
-)
-from .surface import HeldOut, Terms, cumulative_sum
+from ..core.namespace import Array, device_of, is_numpy_array, namespace_of, to_numpy
+from ..core.tensor import unfold
+from .grid import RankGrid
+from .surface import HeldOut, RankPath
 
-__all__ = ["MAX_BLOCKS", "FoldTerms", "Stack", "best_stack", "mask_of", "project_onto_hull"]
-__all__ += ["quadratic_form", "stack_ranks"]
+__all__ = ["Part", "Stack", "find_parts", "fold_gram", "least_in_hull", "other_places"]
+__all__ += ["quadratic_form", "stack_weights"]
 
 Index = tuple[int, ...]
 
-# Longest path of blocks.
-MAX_BLOCKS = 20
-# Penalties in a row that are worse than a neighbour before a search along them ends.
-_PATIENCE = 2
+# Ranks of each mode for which the best model is mixed.
+_RANKS_OF_MODE = 8
+# Distance of the smaller and the larger penalty from the best one, in decades.
+_DECADES = 1.5
+# Largest number of groups of folds; each pair of them is left out once.
+_MAX_GROUPS = 5
+# The mixture is shrunk towards ridge regression where it is worse by so many standard errors.
+_N_ERRORS = 2.0
+# What is added to the diagonals of Gram matrices, as shares of the least error and of the largest:
+# above rounding, and far below what matters.
+_TIE, _ROUNDING = 1e-8, 1e-14
+# Bytes of coefficients of all parts that are formed together.
+_BLOCK = 2**26
 
 
-@dataclass(frozen=True, eq=False)
-class FoldTerms:
-    """The terms of one fold at one penalty, in arrays of NumPy or on an accelerator.
+@dataclass(frozen=True)
+class Part:
+    """One of the models that are mixed.
 
-    Folds may support different ranks; what one lacks counts as zero.
+    Parameters
+    ----------
+    place : int
+        Number of its penalty in the grid.
+    rank : tuple of int, or None
+        One entry for each mode that is reduced; None for ridge regression.
     """
 
-    S: Array  # (R0, ...)
-    H: Array  # (R0, ...)
-    G: Array  # (R0, R0), symmetric
-    yy: float  # squared norm of the held-out outputs
-    size: float  # what sums of squares are divided by
-
-    @classmethod
-    def of(cls, terms: Terms, held_out: HeldOut) -> FoldTerms:
-        """From what `RankPath.terms` gives."""
-        parts = (terms.S, terms.H, terms.M)
-        S, H, M = (to_numpy(A) if on_host(A) else A for A in parts)
-        return cls(S, H, (M + M.T) / 2, held_out.yy, held_out.size)  # M = diag(G) + 2 tril(G, -1)
+    place: int
+    rank: Index | None
 
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """A mixture of ranks.
-
-    The cross-fitted error is that of mixtures of as many blocks whose weights come from the other
-    folds. On the path the null model counts as a block.
-    """
-
-    blocks: tuple[Index, ...]
-    weights: np.ndarray  # positive; what their sum lacks of one is the weight of the null model
-    mask: np.ndarray  # the weights of the blocks that keep an entry of the core, up to their ranks
-    mse: float  # mean over the folds
-    cross_fitted_mse: float
-    path_mse: np.ndarray  # for every number of blocks
-    path_cross_fitted_mse: np.ndarray
-    gap: float  # no mixture has an error below ``path_mse[-1] - gap``
-    fold_masks: tuple[np.ndarray, ...]  # with the weights from the other folds
-
-
-def stack_ranks(
-    folds: Sequence[FoldTerms],
-    start: Index,
-    *,
-    candidates: np.ndarray | None = None,
-    bound: float = math.inf,
-    tol: float = 1e-6,
-    patience: float = 5,
-    max_blocks: float = MAX_BLOCKS,
-) -> Stack | None:
-    """The best mixture of ranks at one penalty, or None if its error must exceed a bound.
+    """A mixture of models.
 
     Parameters
     ----------
-    folds : sequence of FoldTerms
-        A single fold has to judge its own weights, so that the longest path is taken.
-    start : tuple of int
-        The best single rank.
-    candidates : bool array of shape (R0, ...), optional
-        Which ranks may be used; all by default.
-    bound : float
-        Give up once it is certain that the cross-fitted error is larger.
-    tol, patience, max_blocks : float
-        Stop where the gap is at most `tol` times the error, where the last `patience` blocks have
-        not lowered the cross-fitted error any further, or with so many blocks.
-    """
-    path = _Path(folds, start, candidates)
-    while True:
-        block, gap = path.step()
-        # The cross-fitted error is not below the least error: see `_Path.cross_fit`.
-        if not path.mse[-1] - gap <= bound + path.rounding:
-            return None
-        n, best = len(path.blocks), int(np.argmin(path.cross_fitted)) + 1
-        converged = gap <= tol * path.mse[-1] + path.rounding or block in path.blocks
-        if converged or n >= max_blocks or n >= best + patience:
-            return path.stack(best, gap)
-        path.add(block)
-
-
-# ---------------------------------------------------------------- the path of blocks
-
-
-class _Path:
-    """The blocks found so far, and all that their mixtures need.
-
-    The weights add up to one, so that the residual of a mixture is that mixture of the residuals of
-    its blocks, and its error is ``w' B w`` with the Gram matrix `B` of these. The null model is the
-    block that keeps nothing.
+    parts : tuple of Part
+    weights : array of shape (n_parts,)
+        None is negative; what their sum lacks of one is the weight of the null model.
+    fold_weights : array of shape (n_folds, n_parts)
+        For each fold, from programmes to which it did not contribute.
+    mse : float
+        Mean held-out error over the folds.
+    cross_fitted_mse : float
+        The same with the weights of each fold from the others.
     """
 
-    def __init__(self, folds: Sequence[FoldTerms], start: Index, candidates: np.ndarray | None):
-        K, self.folds, self.candidates = len(folds), folds, candidates
-        self.shares = np.array([1 / (K * fold.size) for fold in folds])
-        self.yy = self.shares * np.array([fold.yy for fold in folds])
-        self.rounding = 1e-14 * float(self.yy.sum())  # of differences of sums of this size
-        self.others = np.ones((K, K)) - np.eye(K) if K > 1 else np.ones((1, 1))
-        self.groups = _groups(folds, self.shares)
-        # <S b, H> for every block b, summed over the folds.
-        caps = np.max([start, *(fold.S.shape for fold in folds)], axis=0)
-        sums = self._zeros(caps.tolist() if candidates is None else candidates.shape)
-        for share, fold in zip(self.shares, folds, strict=True):
-            sums[_leading(fold.S.shape)] += float(share) * fold.S * fold.H
-        self.linear_sums = _block_sums(sums)
-        self.blocks: list[Index] = []
-        self.products: list[Array | None] = []  # S * G(S b), summed over the folds
-        self.linear = np.empty((K, 0))  # <S b, H> for each fold
-        self.grams = np.empty((K, 0, 0))  # B for each fold
-        self.weights = [np.empty(0)]  # for each number of blocks
-        self.fold_weights = [np.empty(0)] * K
-        self.mse: list[float] = []
-        self.cross_fitted: list[float] = []
-        self.path_of_fold_weights: list[list[np.ndarray]] = []
-        self.add(tuple(int(R) for R in start))
-
-    def _zeros(self, shape: Iterable[int]) -> Array:
-        """Zeros on the device of the terms."""
-        S = self.folds[0].S
-        return namespace_of(S).zeros(tuple(shape), dtype=S.dtype, device=device_of(S))
-
-    def add(self, block: Index) -> None:
-        """Add a block and solve for the weights."""
-        self.blocks.append(block)
-        (K, n), product = self.linear.shape, None
-        inner, linear = np.zeros((K, n + 1)), np.zeros((K, 1))
-        if all(block):
-            product = self._zeros((self.linear_sums.shape[0], *block[1:]))
-            found = []
-            for group in self.groups:
-                part, ones = _products(*group, block)
-                product[_leading(part.shape[1:])] += _sum_of_folds(part)
-                found += [_corner_sums(part, self.blocks), ones]
-            found = all_to_numpy(found)
-            inner = np.concatenate(found[::2])
-            linear = np.concatenate(found[1::2]) * self.shares[:, None]
-        self.products.append(product)
-        self.linear = np.append(self.linear, linear, axis=1)
-        self.grams = np.pad(self.grams, ((0, 0), (0, 1), (0, 1)))
-        row = inner - self.linear - linear + self.yy[:, None]
-        self.grams[:, n, :] = self.grams[:, :, n] = row
-        B = self.grams.sum(axis=0)
-        self.weights.append(project_onto_hull(B, self.weights[-1]))
-        self.mse.append(quadratic_form(B, self.weights[-1]))
-        self.cross_fitted.append(self.cross_fit())
-        self.path_of_fold_weights.append(self.fold_weights)
-
-    def cross_fit(self) -> float:
-        """The error with the weights for each fold from the others.
-
-        It is not below that of the best mixture `m` of these blocks. With `F` the sum of all errors
-        and `v` the best mixture for the others, whose sum is ``F - E_k``:
-        E_k(v) = F(v) - (F - E_k)(v) >= F(m) - (F - E_k)(m) = E_k(m).
-        """
-        B = np.tensordot(self.others, self.grams, 1)
-        self.fold_weights = list(map(project_onto_hull, B, self.fold_weights))
-        return sum(map(quadratic_form, self.grams, self.fold_weights))
-
-    def step(self) -> tuple[Index, float]:
-        """The block that the gradient points to, and the Frank-Wolfe gap."""
-        slope = self._slope()
-        xp, shape = namespace_of(slope), tuple(slope.shape)
-        slope = xp.reshape(slope, (-1,))
-        if self.candidates is not None:
-            wanted = asarray_like(self.candidates.reshape(-1), slope)
-            slope = xp.where(wanted, slope, xp.full_like(slope, math.inf))
-        least = float(xp.min(slope))
-        # Of blocks that rounding cannot tell apart, such as ranks above the product of the others,
-        # the first: it is no larger than they are.
-        room = 1e-12 * abs(least) + 1e-14 * float(self.yy.sum())
-        place = int(xp.argmax(xp.astype(slope <= least + room, xp.int8)))
-        least = min(least, 0.0)
-        here = self.mse[-1] - self.yy.sum() + self.linear.sum(axis=0) @ self.weights[-1]
-        gap = 2 * max(float(here - least), 0.0)
-        index = np.unravel_index(place, shape)
-        return tuple(int(i) + 1 if least < 0 else 0 for i in index), gap
-
-    def _slope(self) -> Array:
-        """For every block its product with half of the gradient."""
-        pairs = zip(self.weights[-1], self.products, strict=True)
-        used = [(float(w), product) for w, product in pairs if w > 0 and product is not None]
-        if not used:
-            return -self.linear_sums
-        sums = self._zeros(np.max([product.shape for _, product in used], axis=0).tolist())
-        for w, product in used:
-            sums[_leading(product.shape)] += w * product
-        sums = _block_sums(sums)
-        # Beyond the largest rank in use the quadratic part is constant.
-        slope = namespace_of(sums).empty_like(self.linear_sums)
-        sides = [((slice(n), slice(n)), (slice(n - 1, n), slice(n, None))) for n in sums.shape]
-        for parts in itertools.product(*sides):
-            here, there = zip(*parts, strict=True)
-            if is_numpy_array(sums):
-                np.subtract(sums[here], self.linear_sums[there], out=slope[there])
-            else:
-                slope[there] = sums[here] - self.linear_sums[there]
-        return slope
-
-    def stack(self, n: int, gap: float) -> Stack:
-        """The mixture of the first `n` blocks."""
-        pairs = zip(self.blocks[:n], self.weights[n], strict=True)
-        kept = [(block, float(w)) for block, w in pairs if w > 0 and all(block)]
-        blocks, weights = tuple(block for block, _ in kept), np.array([w for _, w in kept])
-        order = self.linear_sums.ndim
-        mask = mask_of(blocks, weights, order)
-        paths = np.array(self.mse), np.array(self.cross_fitted)
-        rows = [i for i in range(n) if all(self.blocks[i])]
-        used = [self.blocks[i] for i in rows]
-        masks = tuple(mask_of(used, w[rows], order) for w in self.path_of_fold_weights[n - 1])
-        errors = self.mse[n - 1], self.cross_fitted[n - 1]
-        return Stack(blocks, weights, mask, *errors, *paths, gap, masks)
+    parts: tuple[Part, ...]
+    weights: np.ndarray
+    fold_weights: np.ndarray
+    mse: float
+    cross_fitted_mse: float
 
 
-def mask_of(blocks: Sequence[Index], weights: Iterable[float], order: int) -> np.ndarray:
-    """The weighted sum of leading blocks of ones; zero, of size one, where there are none."""
-    mask = np.zeros(np.max(blocks, axis=0) if len(blocks) else (1,) * order)
-    for block, w in zip(blocks, weights, strict=True):
-        mask[_leading(block)] += w
-    return mask
+# ---------------------------------------------------------------- what is mixed
 
 
-def _leading(shape: Iterable[int]) -> tuple[slice, ...]:
-    return tuple(slice(int(R)) for R in shape)
+def find_parts(
+    errors: np.ndarray,
+    n_parameters: np.ndarray,
+    best: Index,
+    others: Sequence[int] = (),
+    ridge: Mapping[int, float] | None = None,
+) -> tuple[Part, ...]:
+    """The models to mix.
 
-
-def _block_sums(A: Array) -> Array:
-    """Sum of every leading block of `A`, which is overwritten."""
-    for axis in reversed(range(A.ndim)):
-        A = cumulative_sum(A, axis)
-    return A
-
-
-def _groups(folds: Sequence[FoldTerms], shares: np.ndarray) -> list[tuple[Array, Array, Array]]:
-    """`S`, `H` and `G` times its share with an axis for the folds: all of them on an accelerator.
-
-    There, where it is launches that cost time, they are padded with zeros to the same shape. On the
-    host each fold is by itself, and nothing is copied.
+    Parameters
+    ----------
+    errors : array of shape (R0, ...)
+        Mean held-out errors of all ranks at the best penalty; NaN for what is no candidate.
+    n_parameters : array of shape (R0, ...)
+    best : tuple of int
+        Number of the best penalty, and the best rank there.
+    others : sequence of int
+        Numbers of the other penalties at which the best rank is mixed.
+    ridge : dict from int to float, optional
+        Numbers of the penalties at which ridge regression is mixed, with its errors.
     """
-    pairs = zip(folds, map(float, shares), strict=True)
-    parts = [(fold.S, fold.H, share * fold.G) for fold, share in pairs]
-    xp = namespace_of(folds[0].S)
-    if on_host(folds[0].S):
-        return [(S[None, ...], H[None, ...], G[None, ...]) for S, H, G in parts]
-
-    def padded(arrays: Sequence[Array]) -> Array:
-        shape = np.max([A.shape for A in arrays], axis=0).tolist()
-        out = xp.zeros((len(arrays), *shape), dtype=arrays[0].dtype, device=device_of(arrays[0]))
-        for k, A in enumerate(arrays):
-            out[(k, *_leading(A.shape))] = A
-        return out
-
-    S, H, G = map(padded, zip(*parts, strict=True))
-    return [(S, H, G)]
-
-
-def _sum_of_folds(A: Array) -> Array:
-    return A[0, ...] if A.shape[0] == 1 else namespace_of(A).sum(A, axis=0)
-
-
-def _corner_sums(A: Array, blocks: Sequence[Index]) -> Array:
-    """Sum of some leading blocks of the `A` of each fold: one matrix product, then small ones."""
-    xp, K, n = namespace_of(A), A.shape[0], len(blocks)
-    inside = [
-        asarray_like((np.arange(d) < np.reshape(R, (-1, 1))).astype(float), A)
-        for d, R in zip(A.shape[1:], zip(*blocks, strict=True), strict=True)
+    place, *rank = best
+    ranks, ridge = [tuple(rank)], {} if ridge is None else ridge
+    for mode, size in enumerate(_distinct_sizes(errors.shape)):
+        away = tuple(i for i in range(errors.ndim) if i != mode)
+        there = 1 + np.flatnonzero(np.isfinite(errors).any(axis=away))
+        there = there[there <= max(size, there[0])]
+        some = np.geomspace(1, there.size, min(_RANKS_OF_MODE, there.size)).round().astype(int)
+        for R in there[np.unique(some) - 1]:
+            index = list(_least(*(np.take(A, R - 1, axis=mode) for A in (errors, n_parameters))))
+            index.insert(mode, int(R) - 1)
+            ranks.append(tuple(i + 1 for i in index))
+    # Full rank in the folds, which may not be that of all the data, gives way to ridge regression.
+    full = ridge.get(place, math.nan)
+    low = [
+        R
+        for R, error in _different(ranks, errors, n_parameters)
+        if not abs(error - full) <= 1e-12 * abs(full)
     ]
-    sums = inside[0] @ xp.reshape(A, (K, A.shape[1], -1))
-    for ones in reversed(inside[1:]):
-        sums = (xp.reshape(sums, (K, n, -1, ones.shape[1])) @ ones[:, :, None])[..., 0]
-    return xp.reshape(sums, (K, n))
+    parts = [Part(place, R) for R in low]
+    parts += [Part(a, R) for a in others for R in low[:1] if R == ranks[0]]
+    parts += [Part(a, None) for a in ridge]
+    return tuple(parts)
 
 
-def _products(S: Array, H: Array, G: Array, block: Index) -> tuple[Array, Array]:
-    """``S * G(S b)``, which vanishes beyond the block but for the input mode, and ``<S b, H>``."""
-    xp, inside = namespace_of(S), (slice(None), *_leading(block))
-    K, H = S.shape[0], H[inside]
-    rows = xp.reshape(S[inside], (K, H.shape[1], -1))
-    product = xp.reshape(G[:, :, : H.shape[1]] @ rows, (K, -1, *H.shape[2:]))
-    product *= S[(slice(None), slice(None), *_leading(block[1:]))]
-    linear = xp.reshape(rows, (K, 1, -1)) @ xp.reshape(H, (K, -1, 1))
-    return product, linear[:, 0, :]
+def _distinct_sizes(shape: Sequence[int]) -> Sequence[int]:
+    """The largest rank of each mode that adds something; a single mode has no others."""
+    return RankGrid(tuple(shape)).within_others(shape).caps if len(shape) > 1 else shape
+
+
+def _different(
+    ranks: Sequence[Index], errors: np.ndarray, n_parameters: np.ndarray
+) -> list[tuple[Index, float]]:
+    """Ranks with their errors, without those that are the same model as a smaller one.
+
+    A rank of a matrix above that of the other mode adds nothing, for instance.
+    """
+    found: dict[float, Index] = {}
+    for rank in dict.fromkeys(ranks):
+        error = float(errors[tuple(R - 1 for R in rank)])
+        same = [e for e in found if abs(e - error) <= 1e-12 * abs(error)]
+        if not same:
+            found[error] = rank
+        elif _size(rank, n_parameters) < _size(found[same[0]], n_parameters):
+            found[same[0]] = rank
+    return [(rank, error) for error, rank in found.items()]
+
+
+def _size(rank: Index, n_parameters: np.ndarray) -> tuple[int, int]:
+    return int(n_parameters[tuple(R - 1 for R in rank)]), sum(rank)
+
+
+def _least(errors: np.ndarray, n_parameters: np.ndarray) -> Index:
+    """The smallest entry; among those that rounding cannot tell apart, the smallest model."""
+    least = np.nanmin(errors)
+    tied = np.flatnonzero(errors <= least + 1e-12 * abs(least))
+    first = tied[np.argmin(n_parameters.reshape(-1)[tied])]
+    return tuple(int(i) for i in np.unravel_index(first, errors.shape))
+
+
+def other_places(alphas: np.ndarray, place: int) -> list[int]:
+    """Numbers of a smaller and of a larger penalty, as far as the grid has them.
+
+    Examples
+    --------
+    >>> other_places(np.logspace(-2, 2, 9), 4)
+    [1, 7]
+    """
+    if not alphas[place] > 0:
+        return []
+    with np.errstate(divide="ignore"):
+        away = np.log10(alphas) - math.log10(alphas[place])
+    found = []
+    for side in (-1.0, 1.0):
+        there = np.flatnonzero((side * away > 1e-9) & np.isfinite(away))
+        if there.size:
+            distance = np.round(np.abs(side * away[there] - _DECADES), 6)
+            # Of two that are equally far the one nearer to the best penalty.
+            found.append(int(there[np.lexsort((side * away[there], distance))[0]]))
+    return found
+
+
+# ---------------------------------------------------------------- Gram matrices of residuals
+
+
+def fold_gram(
+    path: RankPath, held_out: HeldOut, parts: Sequence[Part], alphas: np.ndarray
+) -> np.ndarray:
+    """Mean products of the held-out residuals of all parts in a fold, the null model last.
+
+    Parameters
+    ----------
+    path : RankPath
+    held_out : HeldOut
+    parts : sequence of Part
+    alphas : array of shape (n_alphas,)
+        In the units of the scaled data.
+
+    Returns
+    -------
+    array of shape (n_parts + 1, n_parts + 1)
+    """
+    n = len(parts)
+    squares, linear = np.zeros((n, n)), np.zeros(n)
+    R, outputs = held_out.coordinates()
+    for columns, P in _predictions(path, R, parts, alphas):
+        flat = namespace_of(P).reshape(P, (n, -1))
+        squares += to_numpy(flat @ flat.T)
+        linear += to_numpy(flat @ namespace_of(P).reshape(outputs[:, columns], (-1,)))
+    B = np.full((n + 1, n + 1), held_out.yy)
+    B[:n, :n] += squares - linear[:, None] - linear
+    B[n, :n] -= linear
+    B[:n, n] -= linear
+    return B / held_out.size
+
+
+def _predictions(
+    path: RankPath, R: Array, parts: Sequence[Part], alphas: np.ndarray
+) -> Iterator[tuple[slice, Array]]:
+    """Blocks of output columns, with ``R W`` for the coefficients W of each part.
+
+    Outputs are cut along their first mode, so that the predictions of a block take little memory.
+    """
+    xp, T = namespace_of(path.T), path.T
+    n_slices = T.shape[1] if T.ndim > 1 else 1
+    width = math.prod(T.shape[1:]) // n_slices
+    places = {part.place for part in parts if part.rank is not None}
+    found = {a: path.directions(float(alphas[a])) for a in places}
+    found = {a: replace(directions, left=R @ directions.left) for a, directions in found.items()}
+    scale = {p.place: path.ridge_scale(float(alphas[p.place])) for p in parts if p.rank is None}
+    step = max(1, _BLOCK // max(1, 8 * len(parts) * R.shape[0] * width))
+    for start in range(0, n_slices, step):
+        rows = slice(start, min(start + step, n_slices))
+        columns = slice(rows.start * width, rows.stop * width)
+        shape = (len(parts), R.shape[0], columns.stop - columns.start)
+        P = xp.empty(shape, dtype=T.dtype, device=device_of(T))
+        for i, part in enumerate(parts):
+            if part.rank is None:
+                left, right = R * scale[part.place], unfold(T, 0)[:, columns]
+            else:
+                left, right = found[part.place].expanded(part.rank, rows)
+            if is_numpy_array(P):
+                np.matmul(left, right, out=P[i])
+            else:
+                P[i, ...] = left @ right
+        yield columns, P
+
+
+# ---------------------------------------------------------------- weights
+
+
+def stack_weights(grams: np.ndarray, ridge: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The weights of a mixture, and those for each fold that come from the other folds.
+
+    Parameters
+    ----------
+    grams : array of shape (n_folds, n, n)
+        Gram matrices of held-out residuals, the null model last.
+    ridge : int, optional
+        Number of the best ridge regression.
+
+    Returns
+    -------
+    weights : array of shape (n,)
+    fold_weights : array of shape (n_folds, n)
+    """
+    n_folds, n, _ = grams.shape
+    # Models that agree in some folds share their weight, in place of one that rounding chooses.
+    errors = np.diagonal(grams.mean(axis=0))
+    grams = grams + (_TIE * errors.min() + _ROUNDING * errors.max()) * np.eye(n)
+    group = np.arange(n_folds) * min(n_folds, _MAX_GROUPS) // n_folds
+    sums = np.stack([grams[group == g].sum(axis=0) for g in range(group[-1] + 1)])
+    total, n_groups = sums.sum(axis=0), len(sums)
+    # With two groups each is left out by itself, and a single one has to judge its own weights.
+    left_out = itertools.combinations(range(n_groups), min(2, n_groups - 1))
+    start = least_in_hull(total)
+    found = {some: least_in_hull(total - sums[list(some)].sum(axis=0), start) for some in left_out}
+    weights = np.mean(list(found.values()), axis=0)
+    others = np.stack(
+        [
+            np.mean([w for some, w in found.items() if g in some or n_groups == 1], axis=0)
+            for g in range(n_groups)
+        ]
+    )
+    others = others[group]
+    null = np.eye(n)[-1]
+    weights, others = _shrunk(grams, weights, others, null)
+    if ridge is not None and n_folds > 2:
+        target = np.eye(n)[ridge]
+        excess = _errors(grams, others) - grams[:, ridge, ridge]
+        if excess.mean() > _N_ERRORS * excess.std(ddof=1) / math.sqrt(n_folds):
+            weights, others = _shrunk(grams, weights, others, target)
+    return weights, others
+
+
+def _errors(grams: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The error of each fold with its own weights."""
+    return np.array([quadratic_form(B, w) for B, w in zip(grams, weights, strict=True)])
+
+
+def _shrunk(
+    grams: np.ndarray, weights: np.ndarray, others: np.ndarray, target: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights on the way to a target, as far as the cross-fitted error decreases."""
+    away = others - target
+    slope = sum(float(v @ B @ target) for B, v in zip(grams, away, strict=True))
+    curvature = sum(float(v @ B @ v) for B, v in zip(grams, away, strict=True))
+    if not curvature > 0:
+        return weights, others
+    share = min(max(-slope / curvature, 0.0), 1.0)
+    return target + share * (weights - target), target + share * away
 
 
 # ---------------------------------------------------------------- projection onto a convex hull
@@ -345,27 +341,31 @@ def quadratic_form(B: np.ndarray, w: np.ndarray) -> float:
     return max(float(w @ B @ w), 1e-14 * float(w @ np.abs(B) @ w))
 
 
-def project_onto_hull(B: np.ndarray, w: np.ndarray) -> np.ndarray:
+def least_in_hull(B: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
     """Weights that add up to one, none negative, with the least ``w' B w``.
 
     Parameters
     ----------
     B : array of shape (n, n)
         Gram matrix of the corners; may be singular.
-    w : array of shape (n - 1,)
-        The answer for all corners but the last.
+    start : array of shape (n,), optional
+        Weights that are near to the answer.
 
     Examples
     --------
-    >>> project_onto_hull(np.diag([1.0, 3.0]), np.ones(1))
+    >>> least_in_hull(np.diag([1.0, 3.0]))
     array([0.75, 0.25])
     """
-    w = np.append(w, 0.0 if w.size else 1.0)
-    active = np.flatnonzero(w).tolist()
-    slope = B @ w
+    size = np.abs(B)
+    if start is None:
+        w = np.zeros(len(B))
+        w[np.argmin(np.diagonal(B))] = 1.0
+    else:
+        w = _least_within(B, start, np.flatnonzero(start).tolist())
+    active, slope = np.flatnonzero(w).tolist(), B @ w
     while True:
         j, error = int(np.argmin(slope)), w @ slope
-        rounding = np.finfo(float).eps * (w @ np.abs(B) @ w)
+        rounding = np.finfo(float).eps * (w @ size @ w)
         if j in active or not slope[j] < error - rounding:
             return w
         active.append(j)
@@ -379,7 +379,7 @@ def project_onto_hull(B: np.ndarray, w: np.ndarray) -> np.ndarray:
 def _least_within(B: np.ndarray, w: np.ndarray, active: list[int]) -> np.ndarray:
     """The best weights of the active corners; those whose weights vanish on the way leave."""
     while True:
-        target, now = _affine(B[np.ix_(active, active)]), w[active]
+        target, now = _affine(B[np.array(active)[:, None], active]), w[active]
         w, falls, way = np.zeros_like(w), target <= 0, now - target
         if not falls.any():
             w[active] = target
@@ -401,69 +401,20 @@ def _affine(B: np.ndarray) -> np.ndarray:
     d[j] = 0.0
     others, w = np.flatnonzero(d), np.zeros(len(B))
     d = d[others]
-    C, rise = C[np.ix_(others, others)] / d / d[:, None], (B[j, j] - B[others, j]) / d
-    w[others] = np.linalg.lstsq(C, rise, rcond=None)[0] / d
+    C, rise = C[others[:, None], others] / d / d[:, None], (B[j, j] - B[others, j]) / d
+    w[others] = _solved(C, rise) / d
     w[j] = 1 - w.sum()
     return w
 
 
-# ---------------------------------------------------------------- the best penalty
-
-
-def best_stack(
-    alphas: np.ndarray,
-    least: np.ndarray,
-    stack_at: Callable[[Index, float], Stack | None],
-    is_promising: Callable[[int, tuple[Index, Stack] | None], bool] = lambda candidate, best: True,
-) -> tuple[tuple[Index, Stack], dict[Index, float]]:
-    """The place ``(candidate, alpha)`` of the best stack with that stack, and all errors computed.
-
-    For each candidate the search goes from the penalty of the best single rank in both directions,
-    as long as stacks get better.
-
-    Parameters
-    ----------
-    alphas : array of shape (n_alphas,)
-    least : array of shape (n_candidates, n_alphas)
-        Least error of a single rank at each place.
-    stack_at : callable
-        Gives the stack of a place, or None if its error must exceed a bound.
-    is_promising : callable
-        Whether the other penalties of a candidate are tried after the stack of the first one
-        exceeded the bound, given the best stack so far.
-    """
-    best: tuple[Index, Stack] | None = None
-    found: dict[Index, float] = {}
-    for candidate in map(int, np.argsort(np.min(least, axis=1), kind="stable")):
-        promising = is_promising(candidate, best)
-        errors: dict[int, float] = {}
-        for a in _around(alphas, int(np.argmin(least[candidate])), errors):
-            place = (candidate, a)
-            bound = np.inf if best is None else best[1].cross_fitted_mse
-            stack = stack_at(place, bound)
-            found[place] = errors[a] = np.inf if stack is None else stack.cross_fitted_mse
-            if stack is not None and (best is None or errors[a] < best[1].cross_fitted_mse):
-                best = place, stack
-            if stack is None and len(errors) == 1 and not promising:
-                break
-    if best is None:
-        raise ValueError("No mixture of ranks has a finite held-out error.")
-    return best, found
-
-
-def _around(alphas: np.ndarray, start: int, errors: dict[int, float]) -> Iterator[int]:
-    """The start, then its neighbours one by one, in both directions while they get better.
-
-    The caller puts the error of each into `errors`.
-    """
-    order = np.argsort(alphas)
-    middle = int(np.flatnonzero(order == start)[0])
-    yield start
-    for side in (order[middle + 1 :], order[:middle][::-1]):
-        least, worse = errors[start], 0
-        for a in map(int, side):
-            if worse >= _PATIENCE:
-                break
-            yield a
-            worse = 0 if errors[a] < least else worse + 1
-            least = min(least, errors[a])
+def _solved(C: np.ndarray, rise: np.ndarray) -> np.ndarray:
+    """The solution of least norm of ``C z = rise``, for a Gram matrix that may be singular."""
+    if len(rise) == 1:
+        return rise / C[0]
+    try:
+        z = np.linalg.solve(C, rise)
+    except np.linalg.LinAlgError:
+        z = np.full_like(rise, np.inf)
+    if np.abs(z).max(initial=0.0) < 1e6:  # well conditioned, or else small by chance
+        return z
+    return np.linalg.lstsq(C, rise, rcond=None)[0]

@@ -38,6 +38,7 @@ from ..core.namespace import (
     all_to_numpy,
     asarray_like,
     device_of,
+    eigh,
     eigh_top,
     is_numpy_array,
     namespace_of,
@@ -50,8 +51,8 @@ from ..core.spectral import Spectral
 from ..core.tensor import fold, gram, mode_product, unfold
 from ..core.threads import map_in_threads
 
-__all__ = ["HeldOut", "HeldOutSamples", "OutputSidePath", "RankPath", "Terms", "cumulative_sum"]
-__all__ += ["error_surface", "extended", "prepare_paths", "rank_path", "rotated"]
+__all__ = ["Directions", "HeldOut", "HeldOutSamples", "OutputSidePath", "RankPath", "Terms"]
+__all__ += ["cumulative_sum", "error_surface", "extended", "prepare_paths", "rank_path", "rotated"]
 
 # Bytes of held-out outputs that are centred together.
 _BLOCK = 2**26
@@ -139,8 +140,74 @@ class HeldOut:
         """Weight times number of outputs: what a sum of squares is divided by for its mean."""
         return self.weight * math.prod(self.B.shape[1:])
 
+    def coordinates(self) -> tuple[Array, Array]:
+        """``R`` and ``b`` such that ``F'F = R'R`` and ``F'Y = R'b``: few rows in place of samples.
+
+        Inner products of predictions ``F W`` with each other, and with the outputs, are those of
+        ``R W`` with each other, and with ``b``.
+        """
+        xp = namespace_of(self.C)
+        lam, Q = eigh(self.C)
+        noise = float(xp.max(lam)) * float(np.finfo(float).eps) * lam.shape[0]
+        some = lam > max(noise, 0.0)
+        root = xp.sqrt(xp.where(some, lam, xp.zeros_like(lam)))
+        inverse = xp.where(some, 1 / xp.where(some, root, xp.ones_like(root)), 0 * root)
+        return root[:, None] * Q.T, inverse[:, None] * (Q.T @ unfold(self.B, 0))
+
 
 # ---------------------------------------------------------------- terms of the surface
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """What the fits of all ranks at one penalty are made of.
+
+    The coefficients of rank R, in the features, are ``left[:, :R0] @ core[:R0, ...]`` with the
+    output modes of the core expanded by the leading columns of the bases.
+
+    Parameters
+    ----------
+    left : array of shape (r, R0)
+    core : array of shape (R0, R1, ...)
+        Or (R0, D), where the outputs are not reduced.
+    bases : list of arrays of shape (d_i, R_i)
+        Of the output modes that are reduced: all of them, or none.
+    n_slices : int
+        Size of the first output mode.
+    """
+
+    left: Array
+    core: Array
+    bases: list[Array]
+    n_slices: int = 1
+
+    def expanded(self, rank: Sequence[int], rows: slice) -> tuple[Array, Array]:
+        """``left`` and the core of one rank, of shapes (r, R0) and (R0, n_columns).
+
+        Parameters
+        ----------
+        rank : sequence of int
+        rows : slice
+            Of the first output mode: the outputs that are wanted.
+        """
+        xp, core = namespace_of(self.core), self.core
+        if not self.bases:
+            width = core.shape[1] // self.n_slices
+            R = min(rank[0], core.shape[0])
+            return self.left[:, :R], core[:R, rows.start * width : rows.stop * width]
+        core = core[tuple(slice(min(R, n)) for R, n in zip(rank, core.shape, strict=True))]
+        shape, trail = core.shape, 1
+        # The last mode first: one matrix product, and what follows has long rows.
+        for mode in range(len(self.bases), 0, -1):
+            U = self.bases[mode - 1][:, : shape[mode]]
+            U = U[rows, :] if mode == 1 else U
+            lead = math.prod(shape[:mode])
+            if trail == 1:
+                core = xp.reshape(core, (lead, shape[mode])) @ U.T
+            else:
+                core = U @ xp.reshape(core, (lead, shape[mode], trail))
+            trail *= U.shape[0]
+        return self.left[:, : shape[0]], xp.reshape(core, (shape[0], trail))
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,6 +450,28 @@ class RankPath:
         """``P'P`` and ``P'Yv`` of the held-out predictions ``P = F W``, for `W` of shape (r, k)."""
         return W.T @ self.C @ W, W.T @ unfold(self.B, 0)
 
+    def directions(self, alpha: float) -> Directions:
+        """What the fits of all ranks are made of."""
+        root, (U0, *bases) = self.root(alpha), self._bases(alpha)
+        left, right = U0 / root[:, None], U0 * (self.s / root * self.scale)[:, None]
+        return self._directions(left, unfold(self.T, 0).T @ right, bases)
+
+    def _directions(self, left: Array, columns: Array, bases: list[Array]) -> Directions:
+        """With the rows of the core as columns of a matrix, (D, R0), in all outputs."""
+        n_slices = self.T.shape[1] if self.T.ndim > 1 else 1
+        if not bases:
+            return Directions(left, columns.T, [], n_slices)
+        both = columns
+        for U in bases:
+            both = namespace_of(U).reshape(both, (U.shape[0], -1)).T @ U
+        core = namespace_of(both).reshape(both, (left.shape[1], *(U.shape[1] for U in bases)))
+        return Directions(left, core, bases, n_slices)
+
+    def ridge_scale(self, alpha: float) -> Array:
+        """What the rows of `T` are multiplied by in the coefficients of ridge regression, (r,)."""
+        root = self.root(alpha)
+        return self.s / root / root * self.scale
+
     # ------------------------------------------------------------ bases
 
     @cached_property
@@ -544,6 +633,14 @@ class OutputSidePath(RankPath):
         P = self.F @ W
         return P.T @ P, P.T @ self.Y
 
+    def directions(self, alpha: float) -> Directions:
+        root = self.root(alpha)
+        Z = self.T0 * (self.s / root)[:, None]
+        V = eigh_top(Z.T @ Z, self.ranks[0])[1]
+        left = (self.s / root / root * self.scale)[:, None] * (self.T0 @ V)
+        bases = self.output_bases(root) if len(self.ranks) == self.T.ndim else []
+        return self._directions(left, V, bases)
+
     def _predictions(self, root: Array, V: Array | None) -> Array:
         """``P V``, or the ridge predictions ``P = F diag(s / (s^2 + alpha)) T`` themselves."""
         c = self.scale * self.s / root / root
@@ -584,3 +681,7 @@ class HeldOutSamples:
     def size(self) -> float:
         """Weight times number of outputs: what a sum of squares is divided by for its mean."""
         return self.weight * self.Y.shape[1]
+
+    def coordinates(self) -> tuple[Array, Array]:
+        """As that of `HeldOut`: features and outputs themselves."""
+        return self.F, self.Y

@@ -232,6 +232,7 @@ class PenalizedSearch(Search):
             "fold_mse": surface.fold_mse[:, axis],
             "null_mse": surface.null_mse,
             "ridge_mse": surface.ridge_mse,
+            "held_out_mse": float(mean[index]),
             self._penalties: penalties,
         }
         if named:
@@ -281,9 +282,8 @@ class PenalizedSearch(Search):
                 f"them: {complaints[0]}",
                 ConvergenceWarning,
             )
-        ridge_mse = float(np.mean(ridge, axis=0).min())
-        null_mse = float(np.mean(nulls))
-        return Surface(np.array(errors), penalties, RankGrid(()), null_mse, 1, ridge_mse)
+        null_mse, by_ridge = float(np.mean(nulls)), np.mean(ridge, axis=0)[None]
+        return Surface(np.array(errors), penalties, RankGrid(()), null_mse, 1, by_ridge)
 
     @property
     def _chosen(self) -> str:

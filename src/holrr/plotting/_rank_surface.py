@@ -31,7 +31,7 @@ class RankSurfaceDisplay:
         Error of every penalty and rank; NaN for what was not computed.
     alphas : array of shape (n_alphas,)
     best_index : tuple of p + 2 ints
-        The choice.
+        The choice; where a stack predicts, its best single model.
     std_error : array of the shape of `surface`, optional
         Standard errors, drawn as a band.
     label : str, default="held-out error"
@@ -90,6 +90,9 @@ class RankSurfaceDisplay:
         cls, estimator: Any, *, mode_names: Sequence[str] | None = None, fig: Any = None
     ) -> RankSurfaceDisplay:
         """Draw the error surface of a fitted cross-validated estimator.
+
+        The choice that is marked is `best_index_`, the best single model also where a stack
+        predicts.
 
         Parameters
         ----------

@@ -52,6 +52,13 @@ class SpectrumDisplay:
     >>> again = display.plot()  # once more, in a figure of its own
     >>> display.axes_.shape
     (3,)
+
+    Of a stack the ranks are those of its best single model:
+
+    >>> from holrr import HOLRRCV
+    >>> search = HOLRRCV().fit(X, Y)
+    >>> SpectrumDisplay.from_estimator(search).rank == search.best_params_["rank"]
+    True
     """
 
     def __init__(
@@ -73,6 +80,8 @@ class SpectrumDisplay:
     ) -> SpectrumDisplay:
         """Draw the spectra of a fitted estimator.
 
+        A stack mixes many ranks; what its best single model keeps is shaded.
+
         Parameters
         ----------
         estimator : HOLRR, LRR, their cross-validated versions or kin
@@ -84,7 +93,7 @@ class SpectrumDisplay:
         check_is_fitted(estimator)
         display = cls(
             spectra=getattr(estimator, "spectra_", []),
-            rank=estimator.tucker_.rank,
+            rank=_kept(estimator),
             shape=estimator.tucker_.shape,
             energy=getattr(estimator, "energy_", 0.0),
         )
@@ -141,3 +150,13 @@ class SpectrumDisplay:
         cut_short = mode > 0 and share.size < self.shape[mode]
         ax.set_xlabel(f"singular direction{', the first' if cut_short else ''}", fontsize=8)
         style.tidy(ax)
+
+
+def _kept(estimator: Any) -> tuple[int, ...]:
+    """The rank of each mode; of a stack that of the best single model."""
+    rank = tuple(estimator.tucker_.rank)
+    if not hasattr(estimator, "stack_ranks_"):
+        return rank
+    best = estimator.best_params_["rank"]
+    best = best if isinstance(best, tuple) else (best,)
+    return (*best, *rank[len(best) :])

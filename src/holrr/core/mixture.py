@@ -1,0 +1,378 @@
+"""Mixtures: weighted sums of the fits of several ranks and penalties, as one model.
+
+In the whitened coordinates of a penalty ``a`` a fit is a tensor ``V_a``, and its coefficients are
+``basis diag(1 / root_a) V_a`` with ``root_a = sqrt(lam + a)``. So a sum over penalties is one
+tensor in the coordinates of any of them,
+
+    V = sum_a diag(root / root_a) V_a ,
+
+and it is brought into one Tucker form without loss: an orthonormal basis of the factors of each
+mode, side by side, and a rotation of the small core into its leading directions (`add_tuckers`).
+At one penalty the fits of all ranks are leading blocks of one core, so that their mixture is a
+mask that multiplies this core.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .approximate import Approximation, MatrixRank, RankSpec, Structure
+from .fit import scaled_alpha
+from .namespace import (
+    Array,
+    asarray_like,
+    device_of,
+    eigh_top,
+    namespace_of,
+    squared_norm,
+    svd,
+    to_numpy,
+)
+from .spectral import Spectral, Whitened
+from .tensor import Tucker, gram, mode_product, multi_mode_product, unfold
+
+__all__ = ["Component", "Mixture", "add_tuckers", "mask_of", "mix"]
+
+Rank = tuple[int, ...]
+
+# Share of the norm of a core below which a direction is rounding.
+_NOTHING = 1e-14
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """The fits of a mixture that share a penalty.
+
+    Parameters
+    ----------
+    alpha : float
+    ranks : tuple of (rank, weight)
+        The ranks that are mixed, with an entry for each mode that is reduced.
+    ridge : float
+        Weight of the fit of full rank.
+    """
+
+    alpha: float
+    ranks: tuple[tuple[Rank, float], ...] = ()
+    ridge: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A weighted sum of fits: a structure whose parts have penalties of their own.
+
+    Parameters
+    ----------
+    base : MatrixRank or MultilinearRank
+        The structure of each rank, in which only the rank is replaced.
+    alpha : float
+        The penalty of the problem in whose coordinates the sum is formed.
+    components : tuple of Component
+    compact : bool
+        Whether the sum gets a Tucker form; if not, it is written out.
+    """
+
+    base: Any
+    alpha: float
+    components: tuple[Component, ...]
+    compact: bool = True
+
+    @property
+    def needs_response_grams(self) -> bool:
+        """Whether the Gram matrices of the raw outputs are needed."""
+        return self.base.needs_response_grams
+
+    @property
+    def min_alpha(self) -> float:
+        """The smallest penalty."""
+        return min([self.alpha, *(part.alpha for part in self.components)])
+
+    def about(self, alpha: float) -> Mixture:
+        """The same with all penalties multiplied, so that `alpha` is the one of the mixture."""
+        if alpha == self.alpha or self.alpha == 0:
+            return self
+        return replace(self.in_units(math.sqrt(self.alpha / alpha)), alpha=alpha)
+
+    def in_units(self, unit: float) -> Mixture:
+        """The same for inputs that were divided by `unit`."""
+        parts = (replace(p, alpha=scaled_alpha(p.alpha, unit)) for p in self.components)
+        return replace(self, alpha=scaled_alpha(self.alpha, unit), components=tuple(parts))
+
+    def check(self, n_inputs: int, output_shape: Sequence[int]) -> tuple[RankSpec, ...]:
+        """The largest rank of each mode that is reduced."""
+        return self._of_rank((n_inputs, *output_shape), n_inputs, output_shape).check(
+            n_inputs, output_shape
+        )
+
+    def n_leading(self, n_inputs: int, output_shape: Sequence[int]) -> int | None:
+        """Number of input directions of Z that `approximate` reads: all."""
+        return None
+
+    def approximate(
+        self, problem: Whitened, n_inputs: int, *, rotate: bool = False
+    ) -> Approximation:
+        """The sum, as an approximation of the Z of one penalty.
+
+        Parameters
+        ----------
+        problem : Whitened
+            At the penalty of the mixture, with the `spectral` problem that it comes from.
+        n_inputs : int
+            Number of inputs, which bounds the rank of the input mode.
+        rotate : bool
+            Not used: all reduced modes are in leading directions.
+        """
+        spectral, n_never = problem.spectral, _n_never(problem)
+        assert isinstance(spectral, Spectral)
+        fitted = [self._fitted(part, problem, spectral, n_inputs) for part in self.components]
+        parts = [fit.low for fit in fitted if fit.low is not None]
+        scales = [fit.ridge_scale for fit in fitted if fit.ridge_scale is not None]
+        if scales:
+            Z = _scaled_rows(spectral.T, sum(scales[1:], start=scales[0]))
+            parts.append(Tucker(Z, (None,) * Z.ndim))
+        if self.compact:
+            V = add_tuckers(parts, range(1 if self._is_matrix else spectral.T.ndim))
+        else:
+            dense: Any = sum(multi_mode_product(part.core, part.factors) for part in parts)
+            V = Tucker(dense, (None,) * dense.ndim)
+        spectra = next((fit.spectra for fit in fitted if fit.spectra is not None), None)
+        if spectra is None:
+            ones = self._of_rank((1,) * spectral.T.ndim, n_inputs, spectral.T.shape[1:])
+            spectra = ones.approximate(replace(problem, never=None), n_inputs).spectra
+        assert problem.hat is not None
+        assert problem.hat.trace is not None
+        whole = problem.hat.trace() * problem.hat.share(V, n_never)
+        return Approximation(
+            V,
+            _distance(problem, V),
+            tails=(0.0,) * V.core.ndim,
+            spectra=spectra,
+            share=sum(fit.freedom for fit in fitted) / whole if whole > 0 else 1.0,
+        )
+
+    def _fitted(
+        self, part: Component, problem: Whitened, spectral: Spectral, n_inputs: int
+    ) -> _Fitted:
+        """The fits of a component in the coordinates of the mixture."""
+        is_centre = part.alpha == self.alpha
+        other = problem if is_centre else spectral.at(part.alpha)
+        hat, root = other.hat, spectral.root(part.alpha)
+        assert hat is not None
+        assert hat.trace is not None
+        ratio, trace = spectral.root(self.alpha) / root, hat.trace()
+        scale = part.ridge * ratio * (spectral.s / root) if part.ridge else None
+        freedom = part.ridge * trace
+        if not part.ranks:
+            return _Fitted(None, scale, freedom, None)
+        mask = mask_of(*zip(*part.ranks, strict=True))
+        fit = self._of_rank(mask.shape, n_inputs, spectral.T.shape[1:])
+        # What stands in the columns of outputs that are never observed is taken as it is.
+        found = fit.approximate(replace(other, never=None), n_inputs, rotate=True)
+        V = found.tucker.masked(asarray_like(mask, found.tucker.core))
+        for rank, weight in part.ranks:
+            one = V.truncate([*map(min, rank, V.rank), *V.rank[len(rank) :]])
+            freedom += weight * hat.share(one, _n_never(problem)) * trace
+        low = _with_input_scale(V, ratio)
+        return _Fitted(low, scale, freedom, found.spectra if is_centre else None)
+
+    @property
+    def _is_matrix(self) -> bool:
+        """Whether only the input mode is reduced."""
+        return isinstance(self.base, MatrixRank)
+
+    def _of_rank(self, rank: Sequence[int], n_inputs: int, outputs: Sequence[int]) -> Structure:
+        """The structure of one rank, none above the size of its mode."""
+        capped = tuple(map(min, rank, (n_inputs, *outputs)))
+        return replace(self.base, rank=capped[0] if self._is_matrix else capped)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """The fits of a component."""
+
+    low: Tucker | None  # the sum of those of low rank
+    ridge_scale: Array | None  # (r,): what multiplies the rows of T in that of full rank
+    freedom: float  # their degrees of freedom, weighted
+    spectra: tuple[np.ndarray, ...] | None  # those of Z, at the penalty of the mixture
+
+
+def _n_never(problem: Whitened) -> int:
+    """Number of outputs that are never observed."""
+    return 0 if problem.never is None else int(problem.never.sum())
+
+
+def mix(
+    base: Any, alpha: float, parts: Iterable[tuple[float, Rank | None, float]], n_modes: int
+) -> Mixture:
+    """The mixture of some fits.
+
+    Parameters
+    ----------
+    base, alpha
+        As in `Mixture`.
+    parts : iterable of (alpha, rank, weight)
+        The rank has an entry for each mode that is reduced; None is full rank.
+    n_modes : int
+        Number of modes that are reduced.
+    """
+    found: dict[float, list[tuple[Rank | None, float]]] = {}
+    for penalty, rank, weight in parts:
+        found.setdefault(float(penalty), []).append((rank, float(weight)))
+    components = []
+    for penalty, fits in found.items():
+        low = tuple((rank, weight) for rank, weight in fits if rank is not None)
+        ridge = math.fsum(weight for rank, weight in fits if rank is None)
+        components.append(Component(penalty, low, ridge))
+    if not components:  # the null model
+        components = [Component(float(alpha), (((1,) * n_modes, 0.0),))]
+    return Mixture(base, float(alpha), tuple(components))
+
+
+def mask_of(ranks: Sequence[Rank], weights: Iterable[float]) -> np.ndarray:
+    """The weighted sum of leading blocks of ones, of the size of the largest ranks.
+
+    Examples
+    --------
+    >>> mask_of([(1, 2), (2, 1)], [0.75, 0.25])
+    array([[1.  , 0.75],
+           [0.25, 0.  ]])
+    """
+    mask = np.zeros(np.max(ranks, axis=0))
+    for rank, weight in zip(ranks, weights, strict=True):
+        mask[tuple(slice(R) for R in rank)] += weight
+    return mask
+
+
+def _distance(problem: Whitened, V: Tucker) -> float:
+    """``||Z - V||^2`` over the outputs that are observed; the factors of V are orthonormal."""
+    if problem.never is not None:
+        away = problem.Z - multi_mode_product(V.core, V.factors)
+        return float(squared_norm(away[:, ~problem.never]))
+    within = multi_mode_product(problem.Z, V.factors, transposed=True)
+    inside = float(squared_norm(within - V.core))
+    return max(problem.norm - float(squared_norm(within)), 0.0) + inside
+
+
+# ---------------------------------------------------------------- sums of Tucker tensors
+
+
+def _scaled_rows(T: Array, scale: Array) -> Array:
+    """``T x_0 diag(scale)``."""
+    return T * namespace_of(T).reshape(scale, (-1, *(1,) * (T.ndim - 1)))
+
+
+def _with_input_scale(V: Tucker, scale: Array) -> Tucker:
+    """``V x_0 diag(scale)``."""
+    first, *others = V.factors
+    if first is None:
+        return Tucker(_scaled_rows(V.core, scale), V.factors)
+    return Tucker(V.core, (first * scale[:, None], *others))
+
+
+def add_tuckers(parts: Sequence[Tucker], modes: Iterable[int]) -> Tucker:
+    """The sum of tensors of one shape in Tucker form, exact up to rounding.
+
+    Parameters
+    ----------
+    parts : sequence of Tucker
+    modes : iterable of int
+        The modes that get an orthonormal factor, in leading directions of the sum. The others are
+        written out.
+
+    Examples
+    --------
+    >>> one = Tucker(np.ones((1, 1)), (np.eye(3)[:, :1], np.eye(4)[:, :1]))
+    >>> two = Tucker(np.ones((1, 1)), (np.eye(3)[:, 1:2], np.eye(4)[:, 1:2]))
+    >>> total = add_tuckers([one, two], (0, 1))
+    >>> total.rank, bool(np.allclose(total.to_dense(), one.to_dense() + two.to_dense()))
+    ((2, 2), True)
+    """
+    shape, modes = parts[0].shape, tuple(modes)
+    bases = [
+        _joint_basis(parts, mode, d) if mode in modes else None for mode, d in enumerate(shape)
+    ]
+    core: Any = sum(_within(part, bases) for part in parts)
+    factors: list[Array | None] = list(bases)
+    for mode in modes:
+        U = _rotation(core, mode)
+        core = mode_product(core, U.T, mode)
+        core, U = _with_energy(core, U, mode)
+        Q = factors[mode]
+        factors[mode] = U if Q is None else Q @ U
+    for mode in sorted(modes, reverse=True):
+        U = factors[mode]
+        assert U is not None
+        # Coordinates of the input mode have no meaning of their own: its signs are those that make
+        # the largest entry of each slice of the core positive.
+        signs = _signs(unfold(core, 0).T if mode == 0 else U)
+        along = [1] * core.ndim
+        along[mode] = signs.shape[0]
+        core = core * namespace_of(core).reshape(signs, tuple(along))
+        factors[mode] = U * signs
+    return Tucker(core, tuple(factors), modes)
+
+
+def _signs(A: Array) -> Array:
+    """For each column the sign of its entry of largest modulus, the first of them in a tie."""
+    xp = namespace_of(A)
+    largest = A[xp.argmax(xp.abs(A), axis=0), xp.arange(A.shape[1], device=device_of(A))]
+    return 1 - 2 * xp.astype(largest < 0, A.dtype)
+
+
+def _eye_like(A: Array, n: int) -> Array:
+    return namespace_of(A).eye(n, dtype=A.dtype, device=device_of(A))
+
+
+def _with_energy(core: Array, U: Array, mode: int) -> tuple[Array, Array]:
+    """Core and directions of a mode without those that the core has nothing of."""
+    xp = namespace_of(core)
+    rows = unfold(core, mode)
+    scale = float(xp.max(xp.abs(rows)))
+    if not 0 < scale < math.inf:
+        return core, U
+    norms = to_numpy(xp.sqrt(xp.sum((rows / scale) ** 2, axis=1)))
+    # Below the precision of squares the directions are in no order.
+    keep = np.flatnonzero(norms > _NOTHING * np.linalg.norm(norms))
+    if keep.size == norms.size:
+        return core, U
+    keep = keep[np.argsort(-norms[keep], kind="stable")]
+    index = xp.asarray(keep, device=device_of(core))
+    return xp.take(core, index, axis=mode), xp.take(U, index, axis=1)
+
+
+def _joint_basis(parts: Sequence[Tucker], mode: int, size: int) -> Array | None:
+    """An orthonormal basis of the factors of a mode, side by side; None for all of the mode."""
+    factors: list[Any] = [part.factors[mode] for part in parts]
+    if any(U is None for U in factors) or sum(U.shape[1] for U in factors) >= size:
+        return None
+    xp = namespace_of(factors[0])
+    return xp.linalg.qr(xp.concat(factors, axis=1))[0]
+
+
+def _within(part: Tucker, bases: Sequence[Array | None]) -> Array:
+    """The core of a tensor in the coordinates of the bases, which hold all of it."""
+    maps = [
+        U if Q is None else (Q.T if U is None else Q.T @ U)
+        for U, Q in zip(part.factors, bases, strict=True)
+    ]
+    return multi_mode_product(part.core, maps)
+
+
+def _rotation(core: Array, mode: int) -> Array:
+    """Orthonormal directions of a mode, the leading ones first: all that the core can have."""
+    R, rest = core.shape[mode], math.prod(core.shape) // max(core.shape[mode], 1)
+    if R <= rest:
+        G = gram(core, mode)
+        xp = namespace_of(G)
+        largest = float(xp.max(xp.abs(G)))
+        if not 1e-280 < largest < 1e280:  # squares that vanish or overflow
+            if not 0 < largest < math.inf:
+                return _eye_like(core, R)
+            G = G / largest
+        return eigh_top(G, R)[1]
+    return svd(unfold(core, mode))[0]
