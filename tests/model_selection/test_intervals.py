@@ -361,6 +361,28 @@ def test_constant_output_has_an_interval_without_width_beside_others():
     assert np.isfinite(model.predict_interval(X, 0.9, "simultaneous")[1]).all()
 
 
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_intervals_include_the_values_of_constant_outputs(dtype, lazy):
+    """Predictions of an output that is always zero have the rounding error of the other outputs."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(400, 20)), rng.normal(size=(400, 5, 4))
+    Y += 100 * np.tensordot(X, rng.normal(size=(20, 5, 4)), 1)
+    Y[:, 0, 0], Y[:, 2, 3] = 0.0, 7.0
+    X, Y = X.astype(dtype), Y.astype(dtype)
+    model = HOLRRCV(cv=4, selection="min").fit(X[:300], Y[:300])
+    assert model.rank_ == (18, 5, 4)  # all: two outputs are constant
+    new = pytest.importorskip("dask.array").from_array(X[300:], (50, 20)) if lazy else X[300:]
+    assert np.abs(np.asarray(model.predict(new)) - Y[300:])[:, 0, 0].max() > 0
+    for kind in KINDS:
+        lower, upper = (np.asarray(bound) for bound in model.predict_interval(new, 0.9, kind))
+        for value, *place in [(0.0, 0, 0), (7.0, 2, 3)]:
+            at = (slice(None), *place)
+            assert ((lower[at] <= value) & (value <= upper[at])).all()
+            tol = 1e-11 if dtype is np.float64 else 1e-2
+            assert (upper[at] - lower[at]).max() < tol * np.abs(Y).max()
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_rounding_errors_of_outputs_without_noise_are_no_scores(dtype):
     """Their residuals are not exactly zero, and do not change the quantiles of the others."""

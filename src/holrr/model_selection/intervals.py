@@ -45,7 +45,7 @@ from ..core.tensor import multi_mode_product, unfold
 from ..data.arrays import is_dask, take
 
 __all__ = ["Calibration", "FoldResiduals", "MomentResiduals", "calibrate", "interval_factor"]
-__all__ += ["held_out_predictions", "own_noise", "residual_outputs", "to_array_of"]
+__all__ += ["half_width", "held_out_predictions", "own_noise", "residual_outputs"]
 
 KINDS = ("entry", "pooled", "simultaneous")
 # Levels at which quantiles of many scores are kept; of few, each score is one.
@@ -476,9 +476,30 @@ def held_out_noise(folds: Sequence[MomentResiduals]) -> np.ndarray | None:
 # ---------------------------------------------------------------- from quantiles to intervals
 
 
-def to_array_of(factor: np.ndarray, std: Any) -> Any:
-    """A NumPy array in the library and type of `std`, which may be a Dask array."""
-    return factor.astype(std.dtype) if is_dask(std) else asarray_like(factor, std, dtype=std.dtype)
+def half_width(mean: Any, std: Any, factor: np.ndarray) -> Any:
+    """Half-width of intervals, at least the rounding error of the predictions.
+
+    An output without noise, such as a pixel that is always empty, has a standard deviation of zero.
+    Its predictions come from the factors of all outputs, and have the rounding error of these.
+
+    Parameters
+    ----------
+    mean, std : arrays of shape (n_samples, d1, ..., dp)
+        Of an array library, or of Dask.
+    factor : array of shape () or (d1, ..., dp)
+        As `interval_factor` returns it.
+    """
+    modes = tuple(range(1, mean.ndim))
+    if is_dask(std):
+        width, sizes = std * factor.astype(std.dtype), abs(mean)
+        sizes = np.where(np.isnan(sizes), 0, sizes).max(axis=modes, keepdims=True)
+        return np.maximum(width, _DIGITS * np.finfo(std.dtype).eps * sizes)
+    xp = namespace_of(std)
+    width, sizes = std * asarray_like(factor, std, dtype=std.dtype), xp.abs(mean)
+    sizes = xp.where(xp.isnan(sizes), xp.zeros_like(sizes), sizes)
+    if modes:
+        sizes = xp.max(sizes, axis=modes, keepdims=True)
+    return xp.maximum(width, _DIGITS * float(xp.finfo(std.dtype).eps) * sizes)
 
 
 def interval_factor(kept: dict[str, Any], coverage: float, kind: str, noise: Any) -> np.ndarray:

@@ -66,7 +66,7 @@ from .folds import (
 )
 from .grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
 from .input_ranks import candidate_designs
-from .intervals import interval_factor, to_array_of
+from .intervals import half_width, interval_factor
 from .own_inputs import own_designs
 from .pruning import pruned_surface
 from .search import (
@@ -155,7 +155,7 @@ class Search(TensorRegressor):
             mean, std = (self._lazily(checked, m, shape) for m in ("_predict_array", "_std_array"))
         else:
             mean, std = self._evaluate(checked, return_std=True)
-        width = std * to_array_of(factor, std)
+        width = half_width(mean, std, factor)
         return relabel(self.labels_, X, mean - width), relabel(self.labels_, X, mean + width)
 
     @property
