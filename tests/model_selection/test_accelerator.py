@@ -4,7 +4,6 @@ The other devices of array-api-strict stand in for it, and torch on the host, wh
 told to take for an accelerator.
 """
 
-import gc
 import pickle
 import sys
 from dataclasses import replace
@@ -17,7 +16,7 @@ from holrr.core import namespace
 from holrr.core.namespace import to_numpy
 from holrr.data.validation import open_data
 from holrr.model_selection import folds, surface
-from holrr.model_selection.folds import check_splits, sample_folds
+from holrr.model_selection.folds import Problems, check_splits, sample_folds
 from holrr.model_selection.grid import RankGrid
 from holrr.model_selection.search import Surface, std_over_folds
 
@@ -139,24 +138,22 @@ def test_penalties_are_computed_together_within_a_budget(make_data, monkeypatch,
     assert [s.stop - s.start for s in path.together(alphas)] == [2, 1]
 
 
-def test_a_path_is_kept_for_as_long_as_its_held_out_data(make_data, there):
+def test_a_path_is_kept_with_its_problem(make_data, there, monkeypatch):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
-    parts = sample_folds(open_data(*there(X, Y))[0], check_splits(4, X, Y))
-    problem, held_out = parts.problem(0, 0, 0.1)
-    path = surface.rank_path(problem, held_out, (6, 4, 3), "fitted")
-    assert surface.rank_path(problem, held_out, (6, 4, 3), "fitted") is path
-    assert surface.rank_path(problem, held_out, (6, 4, 2), "fitted") is not path
-    gc.collect()
-    n = len(surface._PATHS)
-    del problem, held_out, path
-    gc.collect()
-    assert len(surface._PATHS) == n - 1
+    problems = Problems(sample_folds(open_data(*there(X, Y))[0], check_splits(4, X, Y)))
+    path = problems.path(0, 0, 0.1, (6, 4, 3), "fitted")
+    assert problems.path(0, 0, 0.1, (6, 4, 3), "fitted") is path
+    assert problems.path(0, 0, 0.1, (6, 4, 2), "fitted") is not path
+    assert problems.path(1, 0, 0.1, (6, 4, 3), "fitted") is not path
+    monkeypatch.setattr(folds, "_KEPT", 0)
+    one, two = (problems.path(2, 0, 0.1, (6, 4, 3), "fitted") for _ in range(2))
+    assert one is not two
 
 
 def test_results_are_a_dict_of_numpy_arrays(make_data, there):
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
     far = HOLRRCV(alphas=[0.1, 1.0]).fit(*there(X, Y))
-    assert type(far.cv_results_) is dict
+    assert isinstance(far.cv_results_, dict)
     for value in far.cv_results_.values():
         assert isinstance(value, (np.ndarray, float))
     copy = pickle.loads(pickle.dumps(far))
@@ -196,11 +193,12 @@ def test_the_bases_of_all_folds_are_computed_together_where_memory_allows(
     X, Y = make_data(n=40, d0=6, shape=(4, 3), seed=4)
     here, calls = HOLRRCV(selection="min").fit(X, Y), []
 
-    def counted(f, items):
-        calls.append(len(items))
-        return [f(item) for item in items]
+    def counted(stacks):
+        calls.append(len(stacks))
+        return eigenvectors(stacks)
 
-    monkeypatch.setattr(surface, "map_in_threads", counted)
+    eigenvectors = surface._eigenvectors
+    monkeypatch.setattr(surface, "_eigenvectors", counted)
     monkeypatch.setattr(folds, "_KEPT", room)
     far = HOLRRCV(here.alphas_, selection="min").fit(*there(X, Y))
     assert_same(here, far, X, there)

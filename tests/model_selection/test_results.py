@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from holrr import HOLRRCV, LRRCV, RLSCV, KernelHOLRRCV, load
+from holrr.core.results import Results
 from holrr.datasets import make_tensor_regression
 from holrr.model_selection import pruning
 from holrr.model_selection.search import in_units
@@ -20,10 +21,10 @@ SURFACES = ("mean_mse", "std_mse", "fold_mse")
 
 @pytest.mark.parametrize("make", [RLSCV, LRRCV, HOLRRCV, KernelHOLRRCV])
 @pytest.mark.parametrize("criterion", ["cv", "bic"])
-def test_results_are_a_plain_dict(make_data, make, criterion):
+def test_results_are_a_dict(make_data, make, criterion):
     X, Y = make_data(n=30, d0=4, shape=(3, 2), seed=1)
     results = make(ALPHAS, criterion=criterion).fit(X, Y).cv_results_
-    assert type(results) is dict
+    assert isinstance(results, dict)
     common = {"alphas", "n_parameters", *(["kernels"] if make is KernelHOLRRCV else [])}
     errors = {*SURFACES, "null_mse", "ridge_mse", "held_out_mse"}
     if criterion == "cv":
@@ -34,7 +35,7 @@ def test_results_are_a_plain_dict(make_data, make, criterion):
     for name, value in results.items():
         assert type(value) in (np.ndarray, float) or name == "kernels"
     for same in (copy.copy(results), copy.deepcopy(results), pickle.loads(pickle.dumps(results))):
-        assert type(same) is dict
+        assert isinstance(same, dict)
         assert list(same) == list(results)
     plain = {name: np.asarray(v).tolist() for name, v in results.items() if name != "kernels"}
     assert json.loads(json.dumps(plain)) == plain
@@ -103,7 +104,7 @@ def test_shapes_do_not_depend_on_the_search(monkeypatch, make, parameters):
 
 def test_results_in_other_units():
     """Mean squares are multiplied by the square of the unit; counts and penalties are not."""
-    results = {"mean_mse": np.ones(2), "gcv": np.ones(2), "bic": np.ones(2), "alphas": np.ones(2)}
+    results = Results(mean_mse=np.ones(2), gcv=np.ones(2), bic=np.ones(2), alphas=np.ones(2))
     assert in_units(results, 1.0) is results
     found = in_units(results, 4.0)
     assert {name: float(value[0]) for name, value in found.items()} == {

@@ -137,14 +137,14 @@ def test_a_choice_has_the_penalty_and_rank_of_its_index():
         "null_mse": 1.0,
     }
     kernels = SearchOptions("", None, MultilinearRank, named_candidates=True)
-    choice = single_choice((1, 2, 3), results, kernels)
+    choice = single_choice((1, 2, 3), results, kernels, 0.0)
     assert (choice.index, choice.candidate) == ((1, 2, 3), 1)
     assert (choice.alpha, choice.structure.rank, choice.error) == (10.0, (4,), 0.0)
     assert choice.stack is None
     assert choice.fold_structures == ()
     assert choice.structure_of_fold(3) is choice.structure
     linear = SearchOptions("", None, lambda rank: MatrixRank(rank[0]))
-    choice = single_choice((2, 3), {**results, "mean_mse": results["mean_mse"][0]}, linear)
+    choice = single_choice((2, 3), {**results, "mean_mse": results["mean_mse"][0]}, linear, 12.0)
     assert (choice.index, choice.candidate) == ((2, 3), 0)
     assert (choice.alpha, choice.structure.rank, choice.error) == (10.0, 4, 12.0)
 

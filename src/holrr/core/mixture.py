@@ -15,7 +15,7 @@ mask that multiplies this core.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +41,7 @@ __all__ = ["Component", "Mixture", "add_tuckers", "mask_of", "mix"]
 Rank = tuple[int, ...]
 
 # Share of the norm of a core below which a direction is rounding.
-_NOTHING = 1e-14
+_NOTHING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,12 @@ class Mixture:
         return None
 
     def approximate(
-        self, problem: Whitened, n_inputs: int, *, rotate: bool = False
+        self,
+        problem: Whitened,
+        n_inputs: int,
+        *,
+        rotate: bool = False,
+        known: Mapping[float, Tucker] | None = None,
     ) -> Approximation:
         """The sum, as an approximation of the Z of one penalty.
 
@@ -126,10 +131,17 @@ class Mixture:
             Number of inputs, which bounds the rank of the input mode.
         rotate : bool
             Not used: all reduced modes are in leading directions.
+        known : dict, optional
+            For some penalties a decomposition of Z at that penalty, of at least the ranks that are
+            mixed, with all reduced modes in leading directions. They are not computed again, and
+            the spectra of Z are left out.
         """
         spectral, n_never = problem.spectral, _n_never(problem)
         assert isinstance(spectral, Spectral)
-        fitted = [self._fitted(part, problem, spectral, n_inputs) for part in self.components]
+        known = {} if known is None else known
+        fitted = [
+            self._fitted(part, problem, spectral, n_inputs, known) for part in self.components
+        ]
         parts = [fit.low for fit in fitted if fit.low is not None]
         scales = [fit.ridge_scale for fit in fitted if fit.ridge_scale is not None]
         if scales:
@@ -141,6 +153,8 @@ class Mixture:
             dense: Any = sum(multi_mode_product(part.core, part.factors) for part in parts)
             V = Tucker(dense, (None,) * dense.ndim)
         spectra = next((fit.spectra for fit in fitted if fit.spectra is not None), None)
+        if spectra is None and known:
+            spectra = ()
         if spectra is None:
             ones = self._of_rank((1,) * spectral.T.ndim, n_inputs, spectral.T.shape[1:])
             spectra = ones.approximate(replace(problem, never=None), n_inputs).spectra
@@ -156,7 +170,12 @@ class Mixture:
         )
 
     def _fitted(
-        self, part: Component, problem: Whitened, spectral: Spectral, n_inputs: int
+        self,
+        part: Component,
+        problem: Whitened,
+        spectral: Spectral,
+        n_inputs: int,
+        known: Mapping[float, Tucker],
     ) -> _Fitted:
         """The fits of a component in the coordinates of the mixture."""
         is_centre = part.alpha == self.alpha
@@ -170,15 +189,18 @@ class Mixture:
         if not part.ranks:
             return _Fitted(None, scale, freedom, None)
         mask = mask_of(*zip(*part.ranks, strict=True))
-        fit = self._of_rank(mask.shape, n_inputs, spectral.T.shape[1:])
-        # What stands in the columns of outputs that are never observed is taken as it is.
-        found = fit.approximate(replace(other, never=None), n_inputs, rotate=True)
-        V = found.tucker.masked(asarray_like(mask, found.tucker.core))
+        spectra, V = None, known.get(part.alpha)
+        if V is None:
+            fit = self._of_rank(mask.shape, n_inputs, spectral.T.shape[1:])
+            # What stands in the columns of outputs that are never observed is taken as it is.
+            found = fit.approximate(replace(other, never=None), n_inputs, rotate=True)
+            V, spectra = found.tucker, found.spectra if is_centre else None
+        V = V.masked(asarray_like(mask, V.core))
         for rank, weight in part.ranks:
             one = V.truncate([*map(min, rank, V.rank), *V.rank[len(rank) :]])
             freedom += weight * hat.share(one, _n_never(problem)) * trace
         low = _with_input_scale(V, ratio)
-        return _Fitted(low, scale, freedom, found.spectra if is_centre else None)
+        return _Fitted(low, scale, freedom, spectra)
 
     @property
     def _is_matrix(self) -> bool:

@@ -25,6 +25,7 @@ from sklearn.pipeline import Pipeline
 from ..core.input_map import InputMap, InputSpace, Partial
 from ..core.namespace import is_array, to_numpy
 from ..core.own_inputs import OwnCoefficients, OwnGroups
+from ..core.results import Results
 from ._schema import check_estimator, check_pipeline, check_record, check_splitter
 from ._upgrade import upgrade
 
@@ -409,7 +410,7 @@ def _is_record(value: Any) -> bool:
 _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]], ...] = (
     ("list", _is(list), Encoder._list),
     ("tuple", _is(tuple), Encoder._list),
-    ("dict", _is(dict), Encoder._dict),
+    ("dict", _is(dict, Results), Encoder._dict),
     ("range", _is(range), Encoder._range),
     ("date", lambda v: comes_from(v, "cftime"), Encoder._date),
     ("clock", _is(datetime.date, datetime.datetime, datetime.time), Encoder._clock),

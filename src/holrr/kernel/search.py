@@ -335,7 +335,7 @@ class KernelLRRCV(KernelSearch):
         Largest rank to try.
     alphas, cv, kernel, gammas, degree, coef0, kernel_params, kernels
         What is tried, and on which folds, as in `KernelHOLRRCV`.
-    criterion, selection, max_bytes, keep_held_out, n_jobs, verbose
+    criterion, selection, max_bytes, search, keep_held_out, n_jobs, verbose
         As in `HOLRRCV`.
     fit_intercept, center_kernel, solver, n_components, landmarks, random_state
         As in `KernelHOLRRCV`.
@@ -404,6 +404,7 @@ class KernelLRRCV(KernelSearch):
         landmarks=None,
         random_state=None,
         max_bytes=2**30,
+        search="pruned",
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
@@ -431,6 +432,7 @@ class KernelLRRCV(KernelSearch):
         self.landmarks = landmarks
         self.random_state = random_state
         self.max_bytes = max_bytes
+        self.search = search
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose

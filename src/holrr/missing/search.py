@@ -18,6 +18,7 @@ Ridge regression needs no rounds: its errors are exact for every penalty.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -576,7 +577,8 @@ def _search_ridge(
         surface, alphas = refined(compute, alphas, room=room)
     warn_at_edge(surface, alphas, "alphas")
     results = results_of(surface.supported(), folds.shape, options)
-    choice = single_choice(select(results, options.selection, folds.n_folds), results, options)
+    index = select(results, options.selection, folds.n_folds)
+    choice = single_choice(index, results, options, float(results["mean_mse"][index]))
     alpha = scaled_alpha(choice.alpha, folds.x_unit)
     found = tuple(_imputed_by(complete_ridge(start.observed(k), alpha)) for k in numbers)
     return _Chosen(replace(start, imputations=found).folds(), results, choice)
@@ -614,7 +616,7 @@ def _search_ranks(
         return select(results_of(found, shape, options), options.selection, start.n_folds)
 
     def visit(index: Index) -> _Visit:
-        single = single_choice(index, results_of(surface, shape, options), options)
+        single = single_choice(index, results_of(surface, shape, options), options, math.nan)
         return _fit_folds(some, single.structure, single.alpha, options, bar)
 
     def surface_of(index: Index) -> tuple[Folds, Surface]:
@@ -656,7 +658,7 @@ def _search_ranks(
     results = results_of(exact, shape, options)
     results["fitted_index"] = np.array(list(visited))
     results["fitted_mse"] = np.array([v.errors.mean() for v in visited.values()])
-    single = single_choice(best, results, options)
+    single = single_choice(best, results, options, float(results["mean_mse"][best]))
     if not options.stacks:
         return _Chosen(imputed, results, single)
     mixed = stacked(Problems(imputed), found, single, results["n_parameters"], options)
@@ -716,7 +718,7 @@ def _grow(
         surface = compute_surface(Problems(imputed), alphas, RankGrid(caps), options, bar)
         results = results_of(surface.supported(), start.shape, options)
         index = select(results, "min", start.n_folds)
-        single = single_choice(index, results, options)
+        single = single_choice(index, results, options, math.nan)
         rank = split_index(index, results, options.named_candidates)[2]
         model = single.alpha, rank
         if model in found:

@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 
 from ..core.namespace import to_numpy
+from ..core.results import Results
 from ..core.spectral import Spectral
 from .grid import parameter_counts
 from .search import (
     SearchOptions,
-    check_some_finite,
     default_penalties,
     plan_ranks,
     scaled_penalties,
@@ -50,7 +50,7 @@ CRITERIA: dict[str, Callable[[np.ndarray, np.ndarray, float], np.ndarray]] = {
 }
 
 
-def criterion_results(folds: Any, options: SearchOptions) -> dict[str, Any]:
+def criterion_results(folds: Any, options: SearchOptions) -> Results:
     """The criterion, the training error and the degrees of freedom of every candidate.
 
     Parameters
@@ -92,9 +92,8 @@ def criterion_results(folds: Any, options: SearchOptions) -> dict[str, Any]:
         if (mask := grid.mask()) is not None:
             surface[cut][..., ~mask] = np.nan
         results[name] = surface[cut][axis]
-    check_some_finite(results[key], key)
-    results |= {"n_observations": n, "alphas": alphas}
-    return results | {"n_parameters": parameter_counts(folds.shape, grid.caps)}
+    n_parameters = parameter_counts(folds.shape, grid.caps)
+    return Results(results, n_observations=n, alphas=alphas, n_parameters=n_parameters)
 
 
 def degrees_of_freedom(

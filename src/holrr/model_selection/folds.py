@@ -39,7 +39,7 @@ from ..streaming.moments import Moments
 from ..streaming.stream import Stream
 from .grid import default_alphas
 from .intervals import FoldResiduals, MomentResiduals, residual_outputs
-from .surface import HeldOut
+from .surface import HeldOut, RankPath, rank_path
 
 __all__ = ["FoldData", "Folds", "Problems", "Split", "check_fold_moments", "check_splits"]
 __all__ += [
@@ -126,6 +126,7 @@ class Problems:
     def __init__(self, folds: Folds) -> None:
         self.folds = folds
         self._kept: dict[tuple[int, int, float], tuple[Spectral, HeldOut]] = {}
+        self._paths: dict[tuple[Any, ...], RankPath] = {}
 
     def __call__(self, fold: int, candidate: int, min_alpha: float) -> tuple[Spectral, HeldOut]:
         """Training problem and held-out data, for penalties of at least `min_alpha`."""
@@ -136,6 +137,19 @@ class Problems:
                 return found
             self._kept[key] = found
         return self._kept[key]
+
+    def path(
+        self, fold: int, candidate: int, min_alpha: float, ranks: tuple[int, ...], subspaces: str
+    ) -> RankPath:
+        """The errors of all ranks and penalties, kept with the problem that they belong to."""
+        problem, pair = (fold, candidate, min_alpha), self(fold, candidate, min_alpha)
+        key = (*problem, ranks, subspaces)
+        if key in self._paths:
+            return self._paths[key]
+        found = rank_path(*pair, ranks, subspaces)
+        if problem in self._kept:
+            self._paths[key] = found
+        return found
 
     @property
     def keeps_all(self) -> bool:

@@ -197,8 +197,7 @@ def ridge_errors(
         xp = namespace_of(unseen.X)
         F = (xp.astype(unseen.X, xp.float64, copy=False) - found.mean_x) @ found.basis
         held_out = HeldOut.from_features(F, unseen.Y, found.mean_y, unseen.w)
-    errors = held_out.yy + rank_path(found, held_out, (), "fitted").ridge_errors(alphas)
-    return np.maximum(errors, 0.0) / held_out.size
+    return rank_path(found, held_out, (), "fitted").ridge_errors(alphas) / held_out.size
 
 
 def _columns(part: CentredMoments | Samples, index: np.ndarray) -> CentredMoments | Samples:

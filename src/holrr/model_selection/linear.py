@@ -74,6 +74,7 @@ from .search import (
     Found,
     SearchOptions,
     in_units,
+    is_mean_square,
     n_parallel,
     run_search,
     split_index,
@@ -234,10 +235,11 @@ def search_attributes(
     weights : sequence of p arrays of shape (d_i,), optional
         Weights of the outputs.
     """
-    choice, results = found.choice, dict(found.results)
+    choice, results = found.choice, found.results.copy()
     if found.key == "mean_mse":
         results["held_out_mse"] = choice.error
     results = in_units(results, y_unit)
+    squared = y_unit * y_unit if is_mean_square(found.key) else 1.0
     has_candidates = len(choice.index) == results["n_parameters"].ndim + 2
     _, a, rank = split_index(choice.index, results, has_candidates)
     best: dict[str, Any] = {"alpha": float(results["alphas"][a])}
@@ -246,7 +248,7 @@ def search_attributes(
     attributes: dict[str, Any] = {
         "cv_results_": results,
         "best_index_": choice.index,
-        "best_score_": -float(results[found.key][choice.index]),
+        "best_score_": -choice.single_error * squared,
         "best_params_": best,
         "best_estimator_": model,
         "alphas_": results["alphas"],
@@ -796,7 +798,7 @@ class LRRCV(LinearSearch):
         The only ranks to try. By default all ranks.
     max_rank : int, optional
         Largest rank to try.
-    alphas, cv, criterion, selection, max_bytes, keep_held_out, n_jobs, verbose
+    alphas, cv, criterion, selection, max_bytes, search, keep_held_out, n_jobs, verbose
         As in `HOLRRCV`.
     fit_intercept, solver, missing, output_weight
         As in `HOLRRCV`.
@@ -865,6 +867,7 @@ class LRRCV(LinearSearch):
         fit_intercept=True,
         solver="auto",
         max_bytes=2**30,
+        search="pruned",
         missing="raise",
         output_weight=None,
         input_rank="auto",
@@ -890,6 +893,7 @@ class LRRCV(LinearSearch):
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.max_bytes = max_bytes
+        self.search = search
         self.missing = missing
         self.output_weight = output_weight
         self.input_rank = input_rank
@@ -969,10 +973,11 @@ class HOLRRCV(LinearSearch):
         they would take more, every rank is capped at the largest common number that fits, with a
         warning; ridge regression, of full rank, stays a candidate.
     search : {"pruned", "exhaustive"}, default="pruned"
-        "pruned" computes the surfaces only of those penalties that can be chosen, where there are
-        more than 192 input directions and outputs (see docs/model_selection.md). "exhaustive"
-        computes all, as "pruned" does for smaller problems, callables for `selection`, lists of
-        input ranks above 64, missing outputs and data on accelerators.
+        "pruned" computes the surfaces only of those penalties and kernels that can be chosen, where
+        there are more than 192 input directions and outputs, or more than 30 pairs of kernel and
+        penalty and long output modes (see docs/model_selection.md). "exhaustive" computes all, as
+        "pruned" does for smaller problems, callables for `selection`, lists of large ranks, missing
+        outputs and data on accelerators.
     missing : {"raise", "ignore"}, default="raise"
         Whether NaN and masked entries of y are an error or are left out of fits and held-out
         errors. With missing entries the surface is an approximation, exact at the choice (see

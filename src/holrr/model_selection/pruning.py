@@ -9,8 +9,10 @@ Ritz):
 
     Z Q = W diag(sigma) P' ,    V = Q P        with ``Q`` of shape (D, m).
 
-That is an eigenproblem of size m instead of one of the size of the inputs, and a core of m rows;
-the bases of the output modes are exact.
+That is an eigenproblem of size m instead of one of the size of the inputs, and a core of m rows.
+Long output modes are projected onto their leading directions at the same two penalties, and of long
+modes only small ranks are looked at. Where good models within the screens have ranks near the largest of these,
+the screens are made again with ranks twice as large.
 
 Then places are visited, the most promising first: the exact surface over all ranks. Each visit also
 shows the error of the screen. The search ends when no other place is screened within some multiples
@@ -22,24 +24,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from ..core.fit import scaled_alpha
 from ..core.namespace import Array, eigh_top, namespace_of, to_numpy
-from ..core.tensor import unfold
+from ..core.results import Deferred, Results
+from ..core.tensor import multi_mode_product, unfold
 from ..progress import Progress
 from .folds import Problems
 from .grid import RankGrid, parameter_counts, refined, warn_at_edge
 from .search import (
     SearchOptions,
-    Surface,
     best_index,
     n_parallel,
     over_folds,
     scaled_penalties,
+    select,
+    std_over_folds,
 )
 from .surface import HeldOut, RankPath, Terms, extended, rank_path, rotated
 
@@ -47,30 +51,50 @@ __all__ = ["Screen", "is_worthwhile", "pruned_surface"]
 
 Index = tuple[int, ...]
 
-# Pruning begins where more input directions and outputs than this would be decomposed.
-_MANY = 192
-# Directions of the subspace: half of them from each of two penalties.
-N_DIRECTIONS = 64
+# Pruning begins where more input directions and outputs than this would be decomposed, or where
+# there are more places than the second number and screens are smaller by more than the third.
+_MANY, _MANY_PLACES, _SMALLER = 192, 30, 2.5
+# Largest ranks of the input mode and of each output mode in the first screens. Subspaces have as
+# many directions from each of two penalties.
+N_DIRECTIONS, N_OUTPUT_DIRECTIONS = 32, 8
 # Screens of penalties beyond that of the best ridge fit end with two in a row that increase and are
 # above the least error of their candidate by this share.
 _RISE = 0.02
+# The ranks of screens are doubled where models whose errors are above the least by no more than this
+# share have ranks near the largest.
+_NEAR = 0.05
 # A place is visited unless its screened error is above the best by so many times the largest error
 # of the screen, or by this share of the best at least. Ten times the share hold until two places
 # were visited.
 _DISTANCES, _SHARE = 8.0, 1e-5
 
 
+def limits_of(grid: RankGrid) -> Index:
+    """Largest ranks of the first screens, for each mode that is reduced."""
+    if len(grid.caps) == 2:  # the rank of a matrix
+        return N_DIRECTIONS, N_DIRECTIONS
+    outputs = [
+        N_OUTPUT_DIRECTIONS if grid.listed is None else max(N_OUTPUT_DIRECTIONS, cap)
+        for cap in grid.caps[1:]
+    ]
+    return (N_DIRECTIONS, *outputs)
+
+
 def is_worthwhile(folds: Any, grid: RankGrid, n_penalties: int) -> bool:
     """Whether screening is so much cheaper than the surfaces that it pays."""
+    n_places, n_modes = n_penalties * folds.n_candidates, len(grid.caps)
+    if n_modes not in (1, len(folds.shape)) or n_places <= 3:
+        return False
+    # A screen knows listed ranks only up to the largest of its own.
+    if grid.listed is not None and grid.caps[0] > N_DIRECTIONS:
+        return False
     directions = min(folds.max_input_rank, math.prod(folds.shape[1:]))
-    # A screen knows listed ranks only up to its number of directions.
-    sees_all = grid.listed is None or grid.caps[0] <= N_DIRECTIONS
-    return (
-        len(grid.caps) == len(folds.shape) > 1
-        and directions > _MANY
-        and n_penalties * folds.n_candidates > 3
-        and sees_all
-    )
+    if directions > _MANY:
+        return True
+    sizes = (folds.max_input_rank, *folds.shape[1:])
+    pairs = zip(sizes, limits_of(grid), strict=False)
+    share = math.prod(min(1.0, limit / n) for n, limit in pairs)
+    return len(sizes) > 2 and n_places > _MANY_PLACES and share * _SMALLER < 1
 
 
 def pruned_surface(
@@ -80,7 +104,7 @@ def pruned_surface(
     options: SearchOptions,
     bar: Progress,
     room: int,
-) -> Surface | None:
+) -> PrunedSurface | None:
     """The surfaces of all places that can be chosen, with NaN for the others.
 
     None where computing all surfaces is faster.
@@ -135,17 +159,30 @@ class Screened:
         )
 
     def profile(self) -> tuple[np.ndarray, np.ndarray]:
-        """As that of `Surface`: exact where the best penalty is at an edge, or next to one."""
-        least, where = self.least.min(axis=0), self.least.argmin(axis=0)
-        order, folds = np.argsort(self.alphas), np.zeros(1)
+        """As that of `Surface`: exact at the best penalty, and next to it where that is at an edge.
+
+        Errors of the folds are exact where the best penalty is at an edge, and zero elsewhere.
+        """
+        self.visits.visit_best(self)
+        errors, folds = self._errors(), np.zeros(1)
+        least, order = errors.min(axis=0), np.argsort(self.alphas)
         place = int(np.flatnonzero(order == np.argmin(least))[0])
         if 1 < place < order.size - 2:
             return least, folds
         ends = order[:2] if place <= 1 else order[-2:]
-        found = {int(a): self.visits.visit(self, (int(where[a]), int(a))) for a in ends}
+        found = {int(a): self.visits.visit(self, (int(errors[:, a].argmin()), a)) for a in ends}
         for a, visit in found.items():
             least[a] = visit.error
         return least, min(found.values(), key=lambda visit: visit.error).fold_errors
+
+    def _errors(self) -> np.ndarray:
+        """Errors of all places, (n_candidates, n_alphas): exact ones of those that were visited."""
+        errors = self.least.copy()
+        for place in np.ndindex(errors.shape):
+            visit = self.visits.visited.get((place[0], float(self.alphas[place[1]])))
+            if visit is not None:
+                errors[place] = visit.error
+        return errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,45 +195,191 @@ class Visit:
     fold_errors: np.ndarray  # (n_folds,)
 
 
+@dataclass(frozen=True, eq=False)
+class PrunedSurface:
+    """Held-out mean squared errors at some places, in the way of `search.Surface`.
+
+    Parameters
+    ----------
+    visited_mse : array of shape (n_folds, n_places, R0, ...)
+        In the units of the scaled data; NaN for ranks that are not candidates.
+    places : tuple of (candidate, number of the penalty)
+        In increasing order.
+    alphas, grid, null_mse, n_supported, ridge_errors
+        As in `Surface`.
+    screened_mse : array of shape (n_candidates, n_alphas)
+        The approximate least error at each place.
+    named : bool
+        Whether indices begin with that of the candidate.
+    """
+
+    visited_mse: np.ndarray
+    places: tuple[Index, ...]
+    alphas: np.ndarray
+    grid: RankGrid
+    null_mse: float
+    n_supported: int
+    ridge_errors: np.ndarray
+    screened_mse: np.ndarray
+    named: bool
+
+    @property
+    def ridge_mse(self) -> float:
+        """Least error of ridge regression."""
+        return float(np.min(self.ridge_errors))
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """Mean over the folds, of shape (n_places, R0, ...)."""
+        return self.visited_mse.mean(axis=0)
+
+    @cached_property
+    def std(self) -> np.ndarray:
+        """Standard deviation over the folds, of shape (n_places, R0, ...)."""
+        return std_over_folds(self.visited_mse, self.mean)
+
+    def at(self, candidate: int, place: int) -> np.ndarray:
+        """Mean over the folds at one place, of shape (R0, ...)."""
+        return self.mean[self.places.index((candidate, place))]
+
+    def entries(self, axis: Any) -> dict[str, Any]:
+        """The errors, as `cv_results_` has them: NaN for what was not computed."""
+        return {
+            "mean_mse": Deferred(lambda: self._spread(self.mean)[axis]),
+            "std_mse": Deferred(lambda: self._spread(self.std)[axis]),
+            "fold_mse": Deferred(
+                lambda: np.stack([self._spread(fold)[axis] for fold in self.visited_mse])
+            ),
+            "screened_mse": self.screened_mse[axis],
+        }
+
+    def _spread(self, values: np.ndarray) -> np.ndarray:
+        """Values of the places among all, of shape (n_candidates, n_alphas, R0, ...)."""
+        found = np.full((*self.screened_mse.shape, *values.shape[1:]), np.nan)
+        for place, value in zip(self.places, values, strict=True):
+            found[place] = value
+        return found
+
+    def select(
+        self, results: dict[str, Any], selection: str | Callable[..., Any], n_folds: int
+    ) -> tuple[Index, float]:
+        """Index of the chosen model in the errors of all places, and its error."""
+        here = {
+            "mean_mse": self.mean,
+            "std_mse": Deferred(lambda: self.std),
+            "null_mse": self.null_mse,
+            "n_parameters": results["n_parameters"],
+            "alphas": self.alphas[[place for _, place in self.places]],
+        }
+        number, *rank = select(Results(here), selection, n_folds)
+        place = self.places[number] if self.named else self.places[number][1:]
+        return (*place, *rank), float(self.mean[(number, *rank)])
+
+
 # ---------------------------------------------------------------- screens
 
 
 class Screen:
-    """Approximate terms of the surface of one fold, for each penalty.
+    """Approximate errors of one fold, for each penalty.
 
     Parameters
     ----------
     path : RankPath
-        Over all output modes.
     alphas : sequence of float
-        Penalties whose leading directions span the subspace.
+        Penalties whose leading directions span the subspaces.
+    limits : tuple of int
+        The largest rank of each mode that is reduced, input mode first. Short modes, with at most
+        as many directions from each penalty, are left as they are.
     """
 
-    def __init__(self, path: RankPath, alphas: Sequence[float]):
-        self.path, xp = path, namespace_of(path.T)
-        leading = [self._leading(alpha, N_DIRECTIONS // len(alphas)) for alpha in alphas]
-        self.Q = xp.linalg.qr(xp.concat(leading, axis=1))[0]
-        self.TQ = unfold(path.T, 0) @ self.Q
+    def __init__(self, path: RankPath, alphas: Sequence[float], limits: Sequence[int]) -> None:
+        self.path, self.within = path, _within_outputs(path, alphas, limits)
+        self.Q: Array | None = None
+        T = unfold(self.within.T, 0)
+        if min(T.shape) > len(alphas) * limits[0]:
+            xp = namespace_of(T)
+            leading = [self._leading(alpha, limits[0]) for alpha in alphas]
+            self.Q = xp.linalg.qr(xp.concat(leading, axis=1))[0]
+            self.TQ = T @ self.Q
+
+    def errors(self, alphas: Sequence[float]) -> Iterator[Array]:
+        """Squared errors of all ranks within the subspaces, for some penalties after another."""
+        if self.Q is not None:
+            for alpha in alphas:
+                yield self.within.expanded(self.terms(alpha).errors(self.path.yy))[None, ...]
+            return
+        self.within.prepare(alphas)
+        for some in self.within.together(alphas):
+            found = self.within.errors(*alphas[some])
+            yield found if some.stop > some.start + 1 else found[None, ...]
 
     def terms(self, alpha: float) -> Terms:
         """As those of the path, with the rows of ``V' x_1 U1' ...`` for those of the core."""
-        path, xp = self.path, namespace_of(self.Q)
+        path, xp = self.within, namespace_of(self.Q)
         root = path.root(alpha)
         Z = self.TQ * (path.s / root)[:, None]
         P = eigh_top(Z.T @ Z, min(path.ranks[0], self.Q.shape[1]))[1]
-        G, H = path.products((path.s / root / root * path.scale)[:, None] * (self.TQ @ P))
-        S, H = rotated(self.Q @ P, H.T, path.output_bases(root))
+        G, H = path.held_out.products(path.ridge_scale(alpha)[:, None] * (self.TQ @ P))
+        V = self.Q @ P
+        if path.is_matrix:
+            # The rows of V' are orthonormal: summed over the outputs, only diagonals are left.
+            eye = xp.eye(G.shape[0], dtype=G.dtype)
+            return Terms(xp.ones_like(V[0, :]), xp.sum(H * V.T, axis=1), G * eye)
+        S, H = rotated(V, H.T, path.output_bases(root))
         return Terms(S, H, xp.tril(G) + xp.tril(G, k=-1))
 
     def _leading(self, alpha: float, k: int) -> Array:
         """The leading right singular directions of Z at one penalty, orthogonal if not unit."""
-        path, d = self.path, self.path.s / self.path.root(alpha)
+        path, d = self.within, self.within.s / self.within.root(alpha)
         T = unfold(path.T, 0)
         if T.shape[0] <= T.shape[1]:
             U = eigh_top(path.input_gram * d[:, None] * d, min(k, T.shape[0]))[1]
             return T.T @ (U * d[:, None])
         Z = T * d[:, None]
         return eigh_top(Z.T @ Z, min(k, T.shape[1]))[1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Reduced:
+    """A problem with fewer directions of the outputs, as far as a path reads it."""
+
+    s: Array
+    root: Callable[[float], Array]
+    T: Array
+    response_grams: Any
+
+
+def _within_outputs(path: RankPath, alphas: Sequence[float], limits: Sequence[int]) -> RankPath:
+    """The problem within leading directions of its long output modes, with smaller ranks there."""
+    xp, shape = namespace_of(path.T), path.T.shape
+    sizes = (min(unfold(path.T, 0).shape), *shape[1:])
+    ranks = [
+        min(R, limit) if size > len(alphas) * limit else R
+        for R, limit, size in zip(path.both or path.ranks, limits, sizes, strict=False)
+    ]
+    subspaces = "fitted" if path.fixed is None else "response"
+    T = path.T if path.scale == 1.0 else path.T * path.scale
+    problem = _Reduced(path.s, path.root, T, path.response_grams)
+    long: list[int] = []
+    if not path.is_matrix and path.fixed is None:
+        modes = range(1, path.T.ndim)
+        long = [mode for mode in modes if shape[mode] > len(alphas) * limits[mode]]
+    if not long:
+        return rank_path(problem, path.held_out, tuple(ranks), subspaces)
+    bases = [path.output_bases(path.root(alpha), ranks) for alpha in alphas]
+    factors: list[Array | None] = [None] * path.T.ndim
+    for mode in long:
+        factors[mode] = xp.linalg.qr(xp.concat([some[mode - 1] for some in bases], axis=1))[0]
+    held_out = path.held_out
+    if held_out.C is None:
+        Y = xp.reshape(held_out.Y, (held_out.Y.shape[0], *shape[1:]))
+        Y = multi_mode_product(Y, factors, transposed=True)
+        held_out = replace(held_out, Y=unfold(Y, 0))
+    else:
+        B = multi_mode_product(held_out.B, factors, transposed=True)
+        held_out = replace(held_out, B=B)
+    T = multi_mode_product(T, factors, transposed=True)
+    return rank_path(replace(problem, T=T), held_out, tuple(ranks), subspaces)
 
 
 class _Visits:
@@ -208,8 +391,9 @@ class _Visits:
         self.screens: dict[tuple[int, int], tuple[Screen, HeldOut]] = {}
         self.visited: dict[tuple[int, float], Visit] = {}
         self.min_alpha = math.inf
+        self.limits = limits_of(grid)
         # Where all ranks of a fit are candidates, ridge regression is one of them.
-        full = all(cap >= d for cap, d in zip(grid.caps[1:], self.folds.shape[1:], strict=True))
+        full = all(cap >= d for cap, d in zip(grid.caps[1:], self.folds.shape[1:], strict=False))
         self.has_ridge = full and grid.caps[0] >= self.folds.max_input_rank and grid.listed is None
 
     def _over_folds(self, run: Callable[[int], Any]) -> list[Any]:
@@ -231,13 +415,33 @@ class _Visits:
             errors, null, directions = zip(*self._over_folds(start), strict=True)
             nulls, supported = [*nulls, *null], max(supported, *directions)
             ridge[candidate] = np.mean(errors, axis=0)
+            found: list[tuple[float, Index]] = []
             for some in self._in_order(scaled, ridge[candidate], least[candidate]):
-                screened = self._best(candidate, scaled[some])
+                screened, ranks = self._best(candidate, scaled[some])
+                found += zip(screened, ranks, strict=True)
                 bound = ridge[candidate, some] if self.has_ridge else math.inf
                 least[candidate, some] = np.minimum(screened, bound)
             for _ in range(alphas.size * folds.n_folds):
                 tick()
+            good = [rank for error, rank in found if error <= (1 + _NEAR) * least.min()]
+            if self._widen(good):
+                return self.screen(alphas, lambda: None)
         return Screened(self, alphas, least, float(np.mean(nulls)), supported, ridge)
+
+    def _widen(self, ranks: Sequence[Index]) -> bool:
+        """Let screens have larger ranks, where those of good models within them are large."""
+        if not ranks:
+            return False
+        sizes = (self.folds.max_input_rank, *self.folds.shape[1:])
+        found = tuple(
+            2 * limit if limit < size and 4 * R > 3 * limit else limit
+            for R, limit, size in zip(np.max(ranks, axis=0), self.limits, sizes, strict=False)
+        )
+        if found == self.limits:
+            return False
+        self.limits = found
+        self.screens.clear()
+        return True
 
     def _in_order(self, alphas: np.ndarray, ridge: np.ndarray, least: np.ndarray) -> Iterator[Any]:
         """Penalties to screen, some at a time: up to that of the best ridge fit, then larger ones.
@@ -263,34 +467,35 @@ class _Visits:
         ridge = path.ridge_errors(map(float, alphas))
         if (fold, candidate) not in self.screens:
             ends = {float(alphas.min()), float(alphas[np.argmin(ridge)])}
-            self.screens[fold, candidate] = Screen(path, sorted(ends)), held
-        ridge = np.maximum(held.yy + ridge, 0.0) / held.size
-        return ridge, held.yy / held.size, int(path.s.shape[0])
+            self.screens[fold, candidate] = Screen(path, sorted(ends), self.limits), held
+        return ridge / held.size, held.yy / held.size, int(path.s.shape[0])
 
     def _path(self, fold: int, candidate: int) -> tuple[RankPath, HeldOut]:
         if (fold, candidate) in self.screens:
             screen, held = self.screens[fold, candidate]
             return screen.path, held
-        problem, held = self.problems(fold, candidate, self.min_alpha)
-        return rank_path(problem, held, self.grid.caps, self.options.subspaces), held
+        which = candidate, self.min_alpha, self.grid.caps, self.options.subspaces
+        path = self.problems.path(fold, *which)
+        return path, path.held_out
 
-    def _best(self, candidate: int, alphas: np.ndarray) -> np.ndarray:
-        """For each penalty the least error of all ranks within the screen."""
-        caps = min(self.grid.caps[0], N_DIRECTIONS), *self.grid.caps[1:]
-        parts = np.empty((self.folds.n_folds, alphas.size, *caps))
+    def _best(self, candidate: int, alphas: np.ndarray) -> tuple[np.ndarray, list[Index]]:
+        """For each penalty the least error of all ranks within the screen, and that rank."""
+        penalties = [float(alpha) for alpha in alphas]
 
-        def run(fold: int) -> None:
+        def run(fold: int) -> np.ndarray:
             screen, held = self.screens[fold, candidate]
-            for a, alpha in enumerate(alphas):
-                block = to_numpy(screen.terms(float(alpha)).errors(held.yy))
-                np.divide(extended(block, caps), held.size, out=parts[fold, a])
+            return np.concatenate([to_numpy(A) for A in screen.errors(penalties)]) / held.size
 
-        self._over_folds(run)
-        total = parts.mean(axis=0)  # in one order, whichever fold is ready first
+        blocks = self._over_folds(run)
+        # Folds differ in the number of their directions.
+        shape = tuple(np.max([block.shape[1:] for block in blocks], axis=0))
+        total = sum(extended(block, shape) for block in blocks) / len(blocks)
         mask = self.grid.mask()
         if mask is not None:
-            total[:, ~mask] = np.inf
-        return total.reshape(alphas.size, -1).min(axis=1)
+            total[:, ~mask[tuple(map(slice, shape))]] = np.inf
+        flat = total.reshape(alphas.size, -1)
+        ranks = [tuple(i + 1 for i in np.unravel_index(i, shape)) for i in flat.argmin(axis=1)]
+        return flat.min(axis=1), ranks
 
     # ------------------------------------------------------------ exact errors
 
@@ -310,7 +515,7 @@ class _Visits:
 
         def run(fold: int) -> np.ndarray:
             path, held = self._path(fold, candidate)
-            block = to_numpy(path.terms(scaled).errors(held.yy))
+            block = to_numpy(path.errors(scaled))
             np.maximum(block, 0.0, out=block)
             np.divide(block, held.size, out=block)
             return extended(block, grid.caps)
@@ -324,13 +529,13 @@ class _Visits:
         fold_errors = np.array([block[at] for block in blocks])
         return Visit(np.stack(blocks), rank, float(mean[at]), fold_errors)
 
-    def settle(self, found: Screened) -> Surface:
+    def settle(self, found: Screened) -> PrunedSurface:
         """Visit what can be chosen, and return the surfaces."""
         screened = np.where(np.isfinite(found.least), found.least, np.nan)
-        self._visit_best(found)
+        self.visit_best(found)
         return self._surface(found, screened)
 
-    def _visit_best(self, found: Screened) -> None:
+    def visit_best(self, found: Screened) -> None:
         """Visit the most promising places until no other can be chosen."""
         estimates = {place: float(found.least[place]) for place in np.ndindex(found.least.shape)}
         distance, least, room, n_seen = 0.0, math.inf, 0.0, 0
@@ -345,26 +550,26 @@ class _Visits:
                 if self.options.selection == "1se" and n > 1:
                     room = float(visit.fold_errors.std(ddof=1)) / math.sqrt(n)
 
-    def _surface(self, found: Screened, screened: np.ndarray) -> Surface:
-        """The surfaces of the places that were visited; NaN for the others."""
+    def _surface(self, found: Screened, screened: np.ndarray) -> PrunedSurface:
+        """The surfaces of the places that were visited."""
         grid = self.grid.within_input_rank(found.n_supported)
-        mask = grid.mask()
-        fold_mse = np.full((self.folds.n_folds, *found.least.shape, *grid.caps), np.nan)
-        computed = np.zeros(found.least.shape, dtype=bool)
+        mask, places, blocks = grid.mask(), [], []
         for place in np.ndindex(found.least.shape):
             visit = self.visited.get((place[0], float(found.alphas[place[1]])))
             if visit is not None:
-                errors, computed[place] = fold_mse[(slice(None), *place)], True
-                errors[...] = visit.fold_mse
-                if mask is not None:
-                    errors[:, ~mask] = np.nan
-        return Surface(
+                places.append(place)
+                blocks.append(visit.fold_mse)
+        fold_mse = np.stack(blocks, axis=1)
+        if mask is not None:
+            fold_mse[..., ~mask] = np.nan
+        return PrunedSurface(
             fold_mse,
+            tuple(places),
             found.alphas,
             grid,
             found.null_mse,
             found.n_supported,
             found.ridge_errors,
             screened,
-            computed,
+            self.options.named_candidates,
         )

@@ -22,13 +22,15 @@ from ..core.fit import Fit, fit_approximation, scaled_alpha
 from ..core.leverage import prior_ratio
 from ..core.mixture import Mixture, mix
 from ..core.namespace import Array, asarray_like, device_of, is_numpy_array, namespace_of, to_numpy
+from ..core.results import Deferred, Results
+from ..core.tensor import Tucker
 from ..core.threads import few_threads_for, limit_threads, n_threads_for
 from ..progress import Progress, progress
 from .folds import Folds, Problems
 from .grid import RankGrid, parameter_counts, refined, warn_at_edge
 from .intervals import Calibration, calibrate, held_out_predictions, own_noise
 from .stack import Part, Stack, find_parts, fold_gram, other_places, quadratic_form, stack_weights
-from .surface import error_surface, prepare_paths, rank_path
+from .surface import error_surface, prepare_paths
 
 __all__ = ["Choice", "Found", "SearchOptions", "Surface", "best_index", "choose", "cross_validate"]
 __all__ += [
@@ -39,7 +41,15 @@ __all__ += [
     "in_units",
     "n_parallel",
 ]
-__all__ += ["over_folds", "plan_ranks", "results_of", "run_search", "scaled_penalties", "select"]
+__all__ += [
+    "is_mean_square",
+    "over_folds",
+    "plan_ranks",
+    "results_of",
+    "run_search",
+    "scaled_penalties",
+    "select",
+]
 __all__ += ["search_work", "single_choice", "split_index", "stacked", "std_over_folds"]
 
 Index = tuple[int, ...]
@@ -83,11 +93,11 @@ class SearchOptions:
     structure: Callable[[Index], Structure]
     alphas: np.ndarray | None = None
     criterion: str = "cv"
-    criteria: Callable[..., dict[str, Any]] | None = None
+    criteria: Callable[..., Results] | None = None
     selection: Any = "stack"
     subspaces: str = "fitted"
     max_bytes: float = 2**30
-    prune: Callable[..., Surface | None] | None = None
+    prune: Callable[..., Any] | None = None
     n_jobs: int | None = None
     verbose: Any = False
     fit_intercept: bool = True
@@ -151,7 +161,7 @@ def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choi
             assert options.criteria is not None
             key, results = options.criterion, options.criteria(folds, options)
             index = select(results, options.selection, folds.n_folds, key)
-            choice = single_choice(index, results, options, key)
+            choice = single_choice(index, results, options, float(results[key][index]))
             fit = folds.refit(choice.candidate, fit_options(choice))
             return Found(choice, results, fit, None, key)
         surface = cross_validate(problems, options)
@@ -193,10 +203,6 @@ class Surface:
         The most input directions that a training fold supports.
     ridge_errors : array of shape (n_candidates, n_alphas), or None
         Errors of ridge regression, where they are known.
-    screened_mse : array of shape (n_candidates, n_alphas), or None
-        Of a pruned search: the approximate least error at each penalty.
-    computed : array of bool, of shape (n_candidates, n_alphas), or None
-        Of a pruned search: which places have errors, where not all have.
     """
 
     fold_mse: Array
@@ -205,8 +211,6 @@ class Surface:
     null_mse: float
     n_supported: int
     ridge_errors: np.ndarray | None = None
-    screened_mse: np.ndarray | None = None
-    computed: np.ndarray | None = None
 
     @property
     def ridge_mse(self) -> float:
@@ -216,32 +220,46 @@ class Surface:
     @cached_property
     def device_mean(self) -> Array:
         """Mean over the folds, where the errors are."""
-        if self.computed is None:
-            return namespace_of(self.fold_mse).mean(self.fold_mse, axis=0)
-        mean = np.full(self.fold_mse.shape[1:], np.nan)
-        for candidate, a in np.argwhere(self.computed):
-            np.mean(self.fold_mse[:, candidate, a], axis=0, out=mean[candidate, a, ...])
-        return mean
+        return namespace_of(self.fold_mse).mean(self.fold_mse, axis=0)
 
     @cached_property
     def std_mse(self) -> np.ndarray:
         """Standard deviation over the folds, of shape (n_candidates, n_alphas, R0, ...)."""
-        if self.computed is None:
-            found = [
-                std_over_folds(self.fold_mse[:, k, ...], self.device_mean[k, ...])
-                for k in range(self.fold_mse.shape[1])
-            ]
-            return np.stack(found)
-        std = np.full(self.fold_mse.shape[1:], np.nan)
-        for candidate, a in np.argwhere(self.computed):
-            parts = self.fold_mse[:, candidate, a, ...][:, None, ...]
-            std[candidate, a] = std_over_folds(parts, self.device_mean[candidate, a][None, ...])[0]
-        return std
+        found = [
+            std_over_folds(self.fold_mse[:, k, ...], self.device_mean[k, ...])
+            for k in range(self.fold_mse.shape[1])
+        ]
+        return np.stack(found) if len(found) > 1 else found[0][None, ...]
 
     @cached_property
     def mean_mse(self) -> np.ndarray:
         """Mean over the folds, of shape (n_candidates, n_alphas, R0, ...)."""
         return to_numpy(self.device_mean)
+
+    def at(self, candidate: int, place: int) -> np.ndarray:
+        """Mean over the folds at one penalty, of shape (R0, ...)."""
+        return self.mean_mse[candidate, place]
+
+    def entries(self, axis: Any) -> dict[str, Any]:
+        """The errors, as `cv_results_` has them.
+
+        Parameters
+        ----------
+        axis : slice or int
+            The candidates: all of them, or the only one.
+        """
+        return {
+            "mean_mse": self.mean_mse[axis],
+            "std_mse": Deferred(lambda: self.std_mse[axis]),
+            "fold_mse": Deferred(lambda: to_numpy(self.fold_mse[:, axis, ...])),
+        }
+
+    def select(
+        self, results: dict[str, Any], selection: str | Callable[..., Any], n_folds: int
+    ) -> tuple[Index, float]:
+        """Index of the chosen model and its error, see the function of this name."""
+        index = select(results, selection, n_folds)
+        return index, float(results["mean_mse"][index])
 
     def joined(self, other: Surface, order: np.ndarray) -> Surface:
         """With the errors of more penalties.
@@ -382,20 +400,19 @@ def compute_surface(
     supported, ridge = 1, []
 
     def run(fold: int) -> tuple[float, int, np.ndarray]:
-        problem, held_out = problems(fold, candidate, min_alpha)
-        path = rank_path(problem, held_out, caps, options.subspaces)
+        path = problems.path(fold, candidate, min_alpha, caps, options.subspaces)
+        held_out = path.held_out
         out = fold_mse[fold, candidate, ...]
         error_surface(path, held_out, scaled, caps, out=out, tick=bar.tick)
-        errors = path.ridge_errors(scaled) if caps else np.empty(0)
-        errors = np.maximum(held_out.yy + errors, 0.0) / held_out.size
-        return held_out.yy / held_out.size, problem.s.shape[0], errors
+        errors = path.ridge_errors(scaled) / held_out.size if caps else np.empty(0)
+        return held_out.yy / held_out.size, path.s.shape[0], errors
 
     for candidate in range(folds.n_candidates):
         folds.prepare(candidate)
         if folds.device is not None and problems.keeps_all:
             # The bases of all folds together, which takes all cores and one transfer.
-            pairs = [problems(fold, candidate, min_alpha) for fold in range(folds.n_folds)]
-            paths = [rank_path(*pair, caps, options.subspaces) for pair in pairs]
+            which = candidate, min_alpha, caps, options.subspaces
+            paths = [problems.path(fold, *which) for fold in range(folds.n_folds)]
             prepare_paths(paths, list(map(float, scaled)))
         done = over_folds(folds.n_folds, run, n_parallel(folds, options.n_jobs))
         null, directions, errors = zip(*done, strict=True)
@@ -461,22 +478,12 @@ def n_parallel(folds: Any, n_jobs: int | None) -> int:
 # ---------------------------------------------------------------- results
 
 
-def results_of(surface: Surface, shape: Sequence[int], options: SearchOptions) -> dict[str, Any]:
+def results_of(surface: Any, shape: Sequence[int], options: SearchOptions) -> Results:
     """The error surface as `cv_results_`, in the units of the scaled data."""
-    axis = slice(None) if options.named_candidates else 0
-    fold_mse = surface.fold_mse[:, axis, ...]
-    results: dict[str, Any] = {
-        "mean_mse": surface.mean_mse[axis],
-        "std_mse": surface.std_mse[axis],
-        "fold_mse": to_numpy(fold_mse),
-        "null_mse": surface.null_mse,
-        "alphas": surface.alphas,
-    }
+    results = Results(surface.entries(slice(None) if options.named_candidates else 0))
+    results.update(null_mse=surface.null_mse, alphas=surface.alphas)
     if not math.isnan(surface.ridge_mse):
         results["ridge_mse"] = surface.ridge_mse
-    if surface.screened_mse is not None:
-        results["screened_mse"] = surface.screened_mse[axis]
-    check_some_finite(results["mean_mse"], "mean_mse")
     results["n_parameters"] = parameter_counts(shape, surface.grid.caps)
     return results
 
@@ -513,15 +520,18 @@ def std_over_folds(fold_mse: Array, mean: Array) -> np.ndarray:
     return to_numpy(std)
 
 
-def in_units(results: dict[str, Any], y_unit: float) -> dict[str, Any]:
-    """Results in the units of the user's data: mean squares are named ``..._mse``, or ``gcv``."""
+def in_units(results: Results, y_unit: float) -> Results:
+    """Results in the units of the user's data."""
     if y_unit == 1.0:
         return results
+    squares = [name for name in results if is_mean_square(name)]
     with np.errstate(over="ignore", under="ignore"):
-        return {
-            name: value * y_unit * y_unit if name.endswith("_mse") or name == "gcv" else value
-            for name, value in results.items()
-        }
+        return results.scaled(squares, y_unit).scaled(squares, y_unit)
+
+
+def is_mean_square(name: str) -> bool:
+    """Whether a result is a mean of squares of the outputs."""
+    return name.endswith("_mse") or name == "gcv"
 
 
 # ---------------------------------------------------------------- the choice
@@ -542,10 +552,15 @@ class Choice:
         What is fitted to all the data.
     error : float
         Its held-out error, in the units of the scaled data.
+    single_error : float
+        That of the best single model, or its criterion.
     stack : Stack or None
         The mixture, where one was chosen.
     fold_structures : tuple of Structure
         Of a mixture: what is fitted to each fold, with weights that come from the others.
+    fold_directions : tuple of dict
+        Of a mixture: for each fold the decompositions of its problem, by penalty in the units of
+        the scaled data, as `Mixture.approximate` takes them. Empty where they are computed again.
     """
 
     index: Index
@@ -553,8 +568,10 @@ class Choice:
     alpha: Any
     structure: Structure
     error: float
+    single_error: float
     stack: Stack | None = None
     fold_structures: tuple[Structure, ...] = ()
+    fold_directions: tuple[dict[float, Tucker], ...] = ()
 
     def structure_of_fold(self, fold: int) -> Structure:
         """What is fitted to the training samples of a fold."""
@@ -562,7 +579,7 @@ class Choice:
 
 
 def choose(
-    problems: Problems, surface: Surface, results: dict[str, Any], options: SearchOptions
+    problems: Problems, surface: Any, results: dict[str, Any], options: SearchOptions
 ) -> Choice:
     """The model that the selection names, or a mixture about the best single one.
 
@@ -574,8 +591,8 @@ def choose(
         As `results_of` returns them.
     options : SearchOptions
     """
-    index = select(results, options.selection, problems.folds.n_folds)
-    single = single_choice(index, results, options)
+    index, error = surface.select(results, options.selection, problems.folds.n_folds)
+    single = single_choice(index, results, options, error)
     if not (options.stacks and surface.grid.caps):
         return single
     return stacked(problems, surface, single, results["n_parameters"], options)
@@ -629,16 +646,18 @@ def or_full_rank(choice: Choice, surface: Surface, folds: Any, options: SearchOp
         return choice
     structure = options.structure(full_rank(folds, folds.shape[0], len(grid.caps)))
     alpha = float(surface.alphas[best[1]])
-    return Choice(choice.index, int(best[0]), alpha, structure, surface.ridge_mse)
+    return Choice(
+        choice.index, int(best[0]), alpha, structure, surface.ridge_mse, choice.single_error
+    )
 
 
 def single_choice(
-    index: Index, results: dict[str, Any], options: SearchOptions, key: str = "mean_mse"
+    index: Index, results: dict[str, Any], options: SearchOptions, error: float
 ) -> Choice:
-    """The model at an index of the surface."""
+    """The model at an index of the surface, with its error or criterion."""
     candidate, a, rank = split_index(index, results, options.named_candidates)
     alpha, structure = float(results["alphas"][a]), options.structure(rank)
-    return Choice(index, candidate, alpha, structure, float(results[key][index]))
+    return Choice(index, candidate, alpha, structure, error, error)
 
 
 def split_index(
@@ -677,18 +696,24 @@ def stacked(
     if has_full_rank(folds, options) and surface.ridge_errors is not None:
         others, by_ridge = other_places(alphas, place), surface.ridge_errors[candidate]
         ridge = {a: float(by_ridge[a]) for a in (int(np.argmin(by_ridge)), place, *others)}
-    errors = surface.mean_mse[candidate, place]
+    errors = surface.at(candidate, place)
     best = (place, *(i + 1 for i in ranks))
     parts = find_parts(errors, n_parameters, best, others, ridge)
     scaled = scaled_penalties(alphas, folds)
     folds.prepare(candidate)
 
-    def gram(fold: int) -> np.ndarray:
-        problem, held_out = problems(fold, candidate, float(scaled.min()))
-        path = rank_path(problem, held_out, surface.grid.caps, options.subspaces)
-        return fold_gram(path, held_out, parts, scaled)
+    def gram(fold: int) -> tuple[np.ndarray, dict[float, Tucker]]:
+        which = candidate, float(scaled.min()), surface.grid.caps, options.subspaces
+        path = problems.path(fold, *which)
+        B, directions = fold_gram(path, parts, scaled)
+        if not problems.keeps_all:
+            return B, {}
+        pairs = [(float(scaled[place]), found) for place, found in directions.items()]
+        shape = path.T.shape[1:]
+        return B, {alpha: found.whitened(path.root(alpha), shape) for alpha, found in pairs}
 
-    grams = np.stack(over_folds(folds.n_folds, gram, n_parallel(folds, options.n_jobs)))
+    done = over_folds(folds.n_folds, gram, n_parallel(folds, options.n_jobs))
+    grams, known = np.stack([B for B, _ in done]), tuple(tuckers for _, tuckers in done)
     best_ridge = parts.index(Part(next(iter(ridge)), None)) if ridge else None
     with limit_threads(1):
         weights, fold_weights = stack_weights(grams, best_ridge)
@@ -714,6 +739,7 @@ def stacked(
         error=stack.cross_fitted_mse,
         stack=stack,
         fold_structures=tuple(by_fold),
+        fold_directions=known,
     )
 
 
@@ -738,6 +764,7 @@ def select(
         Which of the results is the surface to be minimised.
     """
     surface = results[key]
+    check_some_finite(surface, key)
     if callable(selection):
         return _check_index(selection(results), surface)
     if selection == "1se":
@@ -849,10 +876,12 @@ def fold_residuals(
 
     def run(fold: int) -> Any:
         structure = choice.structure_of_fold(fold)
-        if isinstance(structure, Mixture):
-            structure = structure.in_units(folds.x_unit)
         problem = problems(fold, choice.candidate, lowest)[0].at(alpha)
-        found = structure.approximate(problem, folds.shape[0])
+        if isinstance(structure, Mixture):
+            mixture, known = structure.in_units(folds.x_unit), choice.fold_directions[fold]
+            found = mixture.approximate(problem, folds.shape[0], known=known)
+        else:
+            found = structure.approximate(problem, folds.shape[0])
         fit = fit_approximation(problem, found, options.fit_intercept)
         return folds.residuals(fold, choice.candidate, fit.with_prior(prior))
 

@@ -27,15 +27,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.namespace import Array, device_of, is_numpy_array, namespace_of, to_numpy
-from ..core.tensor import unfold
+from ..core.namespace import Array, all_to_numpy, namespace_of, to_numpy
+from ..core.tensor import multi_mode_product, unfold
 from .grid import RankGrid
-from .surface import HeldOut, RankPath
+from .surface import Directions, RankPath, cumulative_sum
 
 __all__ = ["Part", "Stack", "find_parts", "fold_gram", "least_in_hull", "other_places"]
 __all__ += ["quadratic_form", "stack_weights"]
@@ -53,8 +53,6 @@ _N_ERRORS = 2.0
 # What is added to the diagonals of Gram matrices, as shares of the least error and of the largest:
 # above rounding, and far below what matters.
 _TIE, _ROUNDING = 1e-8, 1e-14
-# Bytes of coefficients of all parts that are formed together.
-_BLOCK = 2**26
 
 
 @dataclass(frozen=True)
@@ -206,66 +204,165 @@ def other_places(alphas: np.ndarray, place: int) -> list[int]:
 
 
 def fold_gram(
-    path: RankPath, held_out: HeldOut, parts: Sequence[Part], alphas: np.ndarray
-) -> np.ndarray:
+    path: RankPath, parts: Sequence[Part], alphas: np.ndarray
+) -> tuple[np.ndarray, dict[int, Directions]]:
     """Mean products of the held-out residuals of all parts in a fold, the null model last.
+
+    No prediction is formed. The products of two fits of low rank are those of their cores, which
+    have the size of the ranks.
 
     Parameters
     ----------
     path : RankPath
-    held_out : HeldOut
     parts : sequence of Part
     alphas : array of shape (n_alphas,)
         In the units of the scaled data.
 
     Returns
     -------
-    array of shape (n_parts + 1, n_parts + 1)
+    gram : array of shape (n_parts + 1, n_parts + 1)
+    directions : dict
+        For the number of each penalty with parts of low rank, what these are made of.
     """
-    n = len(parts)
+    n, held_out = len(parts), path.held_out
     squares, linear = np.zeros((n, n)), np.zeros(n)
-    R, outputs = held_out.coordinates()
-    for columns, P in _predictions(path, R, parts, alphas):
-        flat = namespace_of(P).reshape(P, (n, -1))
-        squares += to_numpy(flat @ flat.T)
-        linear += to_numpy(flat @ namespace_of(P).reshape(outputs[:, columns], (-1,)))
+    groups = _low_ranks(path, parts, alphas)
+    for number, group in enumerate(groups):
+        linear[group.where] = group.products(group.outputs)
+        for other in groups[: number + 1]:
+            G = _inner_of(path, group, other)
+            for i, rank in zip(other.where, other.ranks, strict=True):
+                box = other.core_of(rank)
+                found = group.products(_times(G[:, : rank[0]], box), other.maps_to(group, rank))
+                squares[i, group.where] = squares[group.where, i] = found
+    ridge = [i for i, part in enumerate(parts) if part.rank is None]
+    if ridge:
+        penalties = [float(alphas[parts[i].place]) for i in ridge]
+        at = np.ix_(ridge, ridge)
+        squares[at], linear[ridge] = path.ridge_products(penalties)
+        for group in groups:
+            found = _with_ridge(path, group, penalties)
+            squares[np.ix_(group.where, ridge)] = found
+            squares[np.ix_(ridge, group.where)] = found.T
     B = np.full((n + 1, n + 1), held_out.yy)
     B[:n, :n] += squares - linear[:, None] - linear
     B[n, :n] -= linear
     B[:n, n] -= linear
-    return B / held_out.size
+    return B / held_out.size, {group.place: group.directions for group in groups}
 
 
-def _predictions(
-    path: RankPath, R: Array, parts: Sequence[Part], alphas: np.ndarray
-) -> Iterator[tuple[slice, Array]]:
-    """Blocks of output columns, with ``R W`` for the coefficients W of each part.
+@dataclass(frozen=True, eq=False)
+class _LowRanks:
+    """The parts of low rank at one penalty, on the host.
 
-    Outputs are cut along their first mode, so that the predictions of a block take little memory.
+    Parameters
+    ----------
+    place : int
+        Number of the penalty.
+    where : list of int
+        Numbers of the parts.
+    ranks : list of tuple
+        Their ranks, none above those of the core.
+    directions : Directions
+    core : array of shape (R0, R1, ...)
+    bases : list of arrays of shape (d_i, R_i)
+    outputs : array of shape (R0, R1, ...)
+        Products of the directions with the held-out outputs.
     """
-    xp, T = namespace_of(path.T), path.T
-    n_slices = T.shape[1] if T.ndim > 1 else 1
-    width = math.prod(T.shape[1:]) // n_slices
-    places = {part.place for part in parts if part.rank is not None}
-    found = {a: path.directions(float(alphas[a])) for a in places}
-    found = {a: replace(directions, left=R @ directions.left) for a, directions in found.items()}
-    scale = {p.place: path.ridge_scale(float(alphas[p.place])) for p in parts if p.rank is None}
-    step = max(1, _BLOCK // max(1, 8 * len(parts) * R.shape[0] * width))
-    for start in range(0, n_slices, step):
-        rows = slice(start, min(start + step, n_slices))
-        columns = slice(rows.start * width, rows.stop * width)
-        shape = (len(parts), R.shape[0], columns.stop - columns.start)
-        P = xp.empty(shape, dtype=T.dtype, device=device_of(T))
-        for i, part in enumerate(parts):
-            if part.rank is None:
-                left, right = R * scale[part.place], unfold(T, 0)[:, columns]
+
+    place: int
+    where: list[int]
+    ranks: list[Index]
+    directions: Directions
+    core: np.ndarray
+    bases: list[np.ndarray]
+    outputs: np.ndarray
+
+    def core_of(self, rank: Index) -> np.ndarray:
+        """The core of one rank."""
+        return self.core[tuple(map(slice, rank))]
+
+    def maps_to(self, other: _LowRanks, rank: Index) -> list[np.ndarray] | None:
+        """From the output directions of a rank to those of another group; None where they agree."""
+        if other is self or not self.bases:
+            return None
+        pairs = zip(self.bases, other.bases, rank[1:], strict=True)
+        return [V.T @ U[:, :R] for U, V, R in pairs]
+
+    def products(self, A: np.ndarray, maps: list[np.ndarray] | None = None) -> np.ndarray:
+        """Inner products of the core of each part with the same entries of `A`.
+
+        Entries that `A` has fewer of than the core are zero.
+
+        Parameters
+        ----------
+        A : array of shape (R0, n1, ...)
+        maps : list of arrays of shape (R_i, n_i), optional
+            From the output directions of `A` to those of the core.
+        """
+        if maps is not None:
+            A = multi_mode_product(A, (None, *maps))
+        sums = self.core[tuple(map(slice, A.shape))] * A
+        last = np.minimum(self.ranks, sums.shape) - 1
+        for axis in reversed(range(sums.ndim)):
+            if (last[:, axis] == sums.shape[axis] - 1).all():
+                sums, last = sums.sum(axis=axis), np.delete(last, axis, axis=1)
             else:
-                left, right = found[part.place].expanded(part.rank, rows)
-            if is_numpy_array(P):
-                np.matmul(left, right, out=P[i])
-            else:
-                P[i, ...] = left @ right
-        yield columns, P
+                sums = cumulative_sum(sums, axis)
+        return sums[tuple(last.T)]
+
+
+def _low_ranks(path: RankPath, parts: Sequence[Part], alphas: np.ndarray) -> list[_LowRanks]:
+    """The parts of low rank, by penalty."""
+    found = []
+    for place in dict.fromkeys(part.place for part in parts if part.rank is not None):
+        some = [(i, part.rank) for i, part in enumerate(parts) if part.place == place]
+        low = [(i, rank) for i, rank in some if rank is not None]
+        largest = np.max([rank for _, rank in low], axis=0)
+        directions = path.directions(float(alphas[place]), largest.tolist())
+        outputs = path.held_out.products(directions.left)[1]
+        outputs = _in_directions(outputs, directions, path.T.shape[1:])
+        core, outputs, *bases = all_to_numpy([directions.core, outputs, *directions.bases])
+        ranks = [tuple(map(min, (*rank, *core.shape[len(rank) :]), core.shape)) for _, rank in low]
+        where = [i for i, _ in low]
+        found.append(_LowRanks(place, where, ranks, directions, core, bases, outputs))
+    return found
+
+
+def _in_directions(A: Array, directions: Directions, output_shape: Sequence[int]) -> Array:
+    """Rows of outputs, (k, D), in the directions of the output modes that are reduced."""
+    if not directions.bases:
+        return A
+    A = namespace_of(A).reshape(A, (A.shape[0], *output_shape))
+    return multi_mode_product(A, (None, *directions.bases), transposed=True)
+
+
+def _inner_of(path: RankPath, group: _LowRanks, other: _LowRanks) -> np.ndarray:
+    """Products of the held-out input directions of two penalties, (R0, R0')."""
+    return to_numpy(path.held_out.inner(group.directions.left) @ other.directions.left)
+
+
+def _times(G: np.ndarray, core: np.ndarray) -> np.ndarray:
+    """``core x_0 G``."""
+    return (G @ core.reshape(core.shape[0], -1)).reshape(G.shape[0], *core.shape[1:])
+
+
+def _with_ridge(path: RankPath, group: _LowRanks, alphas: Sequence[float]) -> np.ndarray:
+    """Inner products of the held-out predictions of a group and of ridge fits, (n, n_ridge)."""
+    xp, (r, *shape) = namespace_of(path.T), path.T.shape
+    T = _in_directions(unfold(path.T, 0), group.directions, shape)
+    inner = path.held_out.inner(group.directions.left)
+    scales = xp.stack([path.ridge_scale(alpha) for alpha in alphas])
+    T, inner, scales = all_to_numpy([T, inner, scales])
+    found = np.empty((len(group.where), len(alphas)))
+    for outputs in dict.fromkeys(rank[1:] for rank in group.ranks):
+        same = [i for i, rank in enumerate(group.ranks) if rank[1:] == outputs]
+        most = max(group.ranks[i][0] for i in same)
+        box = T[(slice(None), *map(slice, outputs))].reshape(r, -1)
+        rows = inner[:most] * (group.core_of((most, *outputs)).reshape(most, -1) @ box.T)
+        sums = cumulative_sum(rows @ scales.T, 0)
+        found[same] = sums[[group.ranks[i][0] - 1 for i in same]]
+    return found
 
 
 # ---------------------------------------------------------------- weights

@@ -14,7 +14,8 @@ of that problem, from moments or from features, and call `error_surface`. All pe
 products with the data: a penalty is a scaling of rows.
 
 Where there are more input directions than outputs, nothing of the size of the inputs has to be
-decomposed for a penalty (`OutputSidePath`).
+decomposed for a penalty (`OutputSidePath`). With a single output mode the multilinear rank is the
+rank of a matrix, whatever the larger of its two entries, and one entry of each rank is computed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -38,7 +38,6 @@ from ..core.namespace import (
     all_to_numpy,
     asarray_like,
     device_of,
-    eigh,
     eigh_top,
     is_numpy_array,
     namespace_of,
@@ -48,7 +47,7 @@ from ..core.namespace import (
     to_numpy,
 )
 from ..core.spectral import Spectral
-from ..core.tensor import fold, gram, mode_product, unfold
+from ..core.tensor import Tucker, fold, gram, mode_product, unfold
 from ..core.threads import map_in_threads
 
 __all__ = ["Directions", "HeldOut", "HeldOutSamples", "OutputSidePath", "RankPath", "Terms"]
@@ -60,8 +59,11 @@ _BLOCK = 2**26
 _HOST_ROWS = 256
 # One thread more for each so many of them.
 _ROWS_OF_A_THREAD = 16
-# Bytes of the cores of penalties that an accelerator takes together.
-_TOGETHER = 2**29
+# Bytes of the cores of penalties that are taken together, on an accelerator and on the host.
+_TOGETHER, _TOGETHER_ON_HOST = 2**29, 2**21
+# Numbers in a problem, and rows of its modes, up to which the host finds the bases of all penalties
+# together: there a call costs as much as its arithmetic.
+_SMALL, _SMALL_ROWS = 2**15, 48
 
 # ---------------------------------------------------------------- held-out data
 
@@ -140,19 +142,13 @@ class HeldOut:
         """Weight times number of outputs: what a sum of squares is divided by for its mean."""
         return self.weight * math.prod(self.B.shape[1:])
 
-    def coordinates(self) -> tuple[Array, Array]:
-        """``R`` and ``b`` such that ``F'F = R'R`` and ``F'Y = R'b``: few rows in place of samples.
+    def products(self, W: Array) -> tuple[Array, Array]:
+        """``P'P`` and ``P'Yv`` of the held-out predictions ``P = F W``, for `W` of shape (r, k)."""
+        return W.T @ self.C @ W, W.T @ unfold(self.B, 0)
 
-        Inner products of predictions ``F W`` with each other, and with the outputs, are those of
-        ``R W`` with each other, and with ``b``.
-        """
-        xp = namespace_of(self.C)
-        lam, Q = eigh(self.C)
-        noise = float(xp.max(lam)) * float(np.finfo(float).eps) * lam.shape[0]
-        some = lam > max(noise, 0.0)
-        root = xp.sqrt(xp.where(some, lam, xp.zeros_like(lam)))
-        inverse = xp.where(some, 1 / xp.where(some, root, xp.ones_like(root)), 0 * root)
-        return root[:, None] * Q.T, inverse[:, None] * (Q.T @ unfold(self.B, 0))
+    def inner(self, W: Array) -> Array:
+        """``P'F``, the products of predictions and features, (k, r)."""
+        return W.T @ self.C
 
 
 # ---------------------------------------------------------------- terms of the surface
@@ -172,42 +168,26 @@ class Directions:
         Or (R0, D), where the outputs are not reduced.
     bases : list of arrays of shape (d_i, R_i)
         Of the output modes that are reduced: all of them, or none.
-    n_slices : int
-        Size of the first output mode.
     """
 
     left: Array
     core: Array
     bases: list[Array]
-    n_slices: int = 1
 
-    def expanded(self, rank: Sequence[int], rows: slice) -> tuple[Array, Array]:
-        """``left`` and the core of one rank, of shapes (r, R0) and (R0, n_columns).
+    def whitened(self, root: Array, output_shape: Sequence[int]) -> Tucker:
+        """The directions in the coordinates of the whitened problem, see `core.approximate`.
 
         Parameters
         ----------
-        rank : sequence of int
-        rows : slice
-            Of the first output mode: the outputs that are wanted.
+        root : array of shape (r,)
+            Roots ``sqrt(s^2 + alpha)`` of the penalty of the directions.
+        output_shape : sequence of int
         """
-        xp, core = namespace_of(self.core), self.core
-        if not self.bases:
-            width = core.shape[1] // self.n_slices
-            R = min(rank[0], core.shape[0])
-            return self.left[:, :R], core[:R, rows.start * width : rows.stop * width]
-        core = core[tuple(slice(min(R, n)) for R, n in zip(rank, core.shape, strict=True))]
-        shape, trail = core.shape, 1
-        # The last mode first: one matrix product, and what follows has long rows.
-        for mode in range(len(self.bases), 0, -1):
-            U = self.bases[mode - 1][:, : shape[mode]]
-            U = U[rows, :] if mode == 1 else U
-            lead = math.prod(shape[:mode])
-            if trail == 1:
-                core = xp.reshape(core, (lead, shape[mode])) @ U.T
-            else:
-                core = U @ xp.reshape(core, (lead, shape[mode], trail))
-            trail *= U.shape[0]
-        return self.left[:, : shape[0]], xp.reshape(core, (shape[0], trail))
+        U0, core, p = self.left * root[:, None], self.core, len(output_shape)
+        if self.bases:
+            return Tucker(core, (U0, *self.bases), tuple(range(p + 1)))
+        core = namespace_of(core).reshape(core, (core.shape[0], *output_shape))
+        return Tucker(core, (U0, *(None,) * p), (0,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,17 +297,14 @@ def error_surface(
     alphas, ranks = list(alphas), tuple(ranks)
     surface: Array = np.empty((len(alphas), *ranks)) if out is None else out
     if not ranks:
-        errors = np.maximum(path.yy + path.ridge_errors(alphas), 0.0) / held_out.size
+        errors = path.ridge_errors(alphas) / held_out.size
         surface[...] = asarray_like(errors, surface)
         for _ in alphas:
             tick()
         return surface
-    groups = [slice(a, a + 1) for a in range(len(alphas))]
-    if not on_host(path.T):
-        path.prepare(alphas)
-        groups = path.together(alphas)
-    for some in groups:
-        block = path.terms(*alphas[some]).errors(path.yy)
+    path.prepare(alphas)
+    for some in path.together(alphas):
+        block = path.errors(*alphas[some])
         # Rounding leaves errors of nearly exact fits a little below zero.
         if is_numpy_array(block):
             np.maximum(block, 0.0, out=block)
@@ -345,31 +322,30 @@ def error_surface(
 def rank_path(
     problem: Spectral, held_out: HeldOut, ranks: tuple[int, ...], subspaces: str
 ) -> RankPath:
-    """The terms of all penalties; held-out data of another form bring their own way to them.
-
-    On an accelerator, where its bases are dear, it is there for as long as the held-out data are.
-    """
-    make: type[RankPath] = getattr(held_out, "path", RankPath)
-    if on_host(problem.T):
-        return make(problem, held_out, ranks, subspaces)
-    paths, key = _PATHS.setdefault(held_out, {}), (ranks, subspaces)
-    if key not in paths:
-        paths[key] = make(problem, held_out, ranks, subspaces)
-    return paths[key]
-
-
-_PATHS: WeakKeyDictionary[Any, dict[Any, RankPath]] = WeakKeyDictionary()
+    """The terms of all penalties, from the shorter side of the unfolded problem."""
+    is_tall = problem.T.shape[0] > _rest(problem.T.shape, 0)
+    return (OutputSidePath if is_tall else RankPath)(problem, held_out, ranks, subspaces)
 
 
 class RankPath:
-    """What the penalties of one training problem share, and the increments for each of them."""
+    """What the penalties of one training problem share, and the increments for each of them.
+
+    Parameters
+    ----------
+    problem : Spectral
+    held_out : HeldOut or HeldOutSamples
+    ranks : tuple of int
+        The largest rank of each mode that is reduced, input mode first.
+    subspaces : {"fitted", "response"}
+    """
 
     def __init__(
-        self, problem: Spectral, held_out: HeldOut, ranks: tuple[int, ...], subspaces: str
-    ):
-        self.s, self.root, self.scale = problem.s, problem.root, safe_scale(problem.T)
+        self, problem: Spectral, held_out: Any, ranks: tuple[int, ...], subspaces: str
+    ) -> None:
+        self.s, self.root, self.response_grams = problem.s, problem.root, problem.response_grams
+        self.scale = safe_scale(problem.T)
         self.T = problem.T if self.scale == 1.0 else problem.T / self.scale
-        self.C, self.B, self.yy = held_out.C, held_out.B, held_out.yy
+        self.held_out, self.yy = held_out, held_out.yy
         # Energies above the product of the other modes' sizes are zero: nothing to decompose.
         rest = [_rest(self.T.shape, mode) for mode in range(len(ranks))]
         fitted = [subspaces == "fitted" or mode == 0 for mode in range(len(ranks))]
@@ -377,25 +353,36 @@ class RankPath:
             min(R, d, n) if free else R
             for R, d, n, free in zip(ranks, self.T.shape, rest, fitted, strict=False)
         ]
+        self.is_matrix = len(ranks) < self.T.ndim
+        self.both: tuple[int, int] | None = None
         self.fixed = None
         if not all(fitted):
-            assert problem.response_grams is not None
-            grams = problem.response_grams
-            self.fixed = [eigh_top(G, R)[1] for G, R in zip(grams, self.ranks[1:], strict=True)]
+            assert self.response_grams is not None
+            pairs = zip(self.response_grams, self.ranks[1:], strict=True)
+            self.fixed = [eigh_top(G, R)[1] for G, R in pairs]
+        elif len(ranks) == self.T.ndim == 2:
+            # The fit of rank (R0, R1) is that of rank min(R0, R1) of a matrix.
+            self.is_matrix, self.both = True, (self.ranks[0], self.ranks[1])
+            self.ranks = [min(self.ranks)]
         self.found: dict[float, list[Array]] = {}
+        self.room = 8 * math.prod(self.T.shape)  # bytes of bases that are kept on the host
 
     def prepare(self, alphas: Sequence[float]) -> None:
-        """Find the bases of many penalties at once, where an accelerator waits for each of them."""
+        """Find the bases of many penalties at once, where that is quicker than one by one."""
         prepare_paths([self], alphas)
 
     def scaled_grams(self, alphas: Sequence[float]) -> list[Array]:
         """For each mode that is cut the Gram matrices of Z at some penalties, (n_alphas, d, d).
 
-        None at all where bases are found one by one: on the host, and those of long modes.
+        None at all where bases are found one by one: those of long modes, and on the host those of
+        all but small problems.
         """
         free = range(1 if self.fixed is not None else len(self.ranks))
-        sizes, tall = self.T.shape, self.T.shape[0] > _rest(self.T.shape, 0)
-        if on_host(self.T) or tall or max((sizes[i] for i in free), default=0) > _HOST_ROWS:
+        sizes, here = self.T.shape, on_host(self.T)
+        most = _SMALL_ROWS if here else _HOST_ROWS
+        if max((sizes[i] for i in free), default=0) > most:
+            return []
+        if here and math.prod(sizes) > _SMALL:
             return []
         rows = [self.row_grams[mode - 1] for mode in free[1:]]
         if not alphas or not free or any(G is None for G in rows):
@@ -417,10 +404,24 @@ class RankPath:
     def together(self, alphas: Sequence[float]) -> list[slice]:
         """Which penalties to ask the terms of at the same time."""
         n, step = len(alphas), 1
-        if len(self.ranks) == self.T.ndim and all(alpha in self.found for alpha in alphas):
+        if all(alpha in self.found for alpha in alphas):
             # Core and products, and each once more while they are rotated.
-            step = max(1, _TOGETHER // (32 * math.prod(self.T.shape)))
+            most = _TOGETHER_ON_HOST if on_host(self.T) else _TOGETHER
+            step = max(1, most // (32 * math.prod(self.T.shape)))
         return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+    def errors(self, *alphas: float) -> Array:
+        """Squared errors of all ranks; with a leading axis for several penalties."""
+        return self.expanded(self.terms(*alphas).errors(self.yy))
+
+    def expanded(self, errors: Array) -> Array:
+        """Errors of all ranks, of shape (..., R0, ...), from those of the ranks of a matrix."""
+        if self.both is None:
+            return errors
+        xp, n = namespace_of(errors), errors.shape[-1]
+        lower = np.minimum(np.minimum.outer(*map(np.arange, self.both)), n - 1).reshape(-1)
+        errors = xp.take(errors, asarray_like(lower, errors), axis=-1)
+        return xp.reshape(errors, (*errors.shape[:-1], *self.both))
 
     def terms(self, *alphas: float) -> Terms:
         """Core, held-out products and Gram matrix; with a leading axis for several penalties."""
@@ -431,46 +432,63 @@ class RankPath:
             root = xp.stack([self.root(alpha) for alpha in alphas])
             U0, *others = map(xp.stack, zip(*map(self._bases, alphas), strict=True))
         A = U0 / root[..., None]  # feature coordinates to core coordinates
-        G = xp.matrix_transpose(A) @ self.C @ A
         V = U0 * (self.s / root * self.scale)[..., None]
-        if len(self.ranks) < self.T.ndim:
+        C, B = self.held_out.C, unfold(self.held_out.B, 0)
+        G = xp.matrix_transpose(A) @ C @ A
+        if self.is_matrix:
             return self._matrix_terms(V, A, G)
-        S, H = rotated(unfold(self.T, 0).T @ V, unfold(self.B, 0).T @ A, others)
+        S, H = rotated(unfold(self.T, 0).T @ V, B.T @ A, others)
         return Terms(S, H, xp.tril(G) + xp.tril(G, k=-1))
 
     def ridge_errors(self, alphas: Iterable[float]) -> np.ndarray:
-        """For each penalty the sum of all increments; the rows `c` turn those of `T` into fits."""
+        """Squared errors of ridge regression."""
+        squares, linear = self.ridge_products(alphas)
+        return np.maximum(self.yy + np.diagonal(squares) - 2 * linear, 0.0)
+
+    def ridge_products(self, alphas: Iterable[float]) -> tuple[np.ndarray, np.ndarray]:
+        """Inner products of the ridge predictions of some penalties, and with the outputs.
+
+        Returns
+        -------
+        squares : array of shape (n_alphas, n_alphas)
+        linear : array of shape (n_alphas,)
+        """
         xp = namespace_of(self.T)
-        roots = [self.root(alpha) for alpha in alphas]
-        c = xp.stack([self.s / root / root * self.scale for root in roots])
-        squares = xp.sum((c @ (self.C * self.input_gram)) * c, axis=1)
-        return to_numpy(squares - 2 * (c @ xp.linalg.diagonal(self._cross)))
-
-    def products(self, W: Array) -> tuple[Array, Array]:
-        """``P'P`` and ``P'Yv`` of the held-out predictions ``P = F W``, for `W` of shape (r, k)."""
-        return W.T @ self.C @ W, W.T @ unfold(self.B, 0)
-
-    def directions(self, alpha: float) -> Directions:
-        """What the fits of all ranks are made of."""
-        root, (U0, *bases) = self.root(alpha), self._bases(alpha)
-        left, right = U0 / root[:, None], U0 * (self.s / root * self.scale)[:, None]
-        return self._directions(left, unfold(self.T, 0).T @ right, bases)
-
-    def _directions(self, left: Array, columns: Array, bases: list[Array]) -> Directions:
-        """With the rows of the core as columns of a matrix, (D, R0), in all outputs."""
-        n_slices = self.T.shape[1] if self.T.ndim > 1 else 1
-        if not bases:
-            return Directions(left, columns.T, [], n_slices)
-        both = columns
-        for U in bases:
-            both = namespace_of(U).reshape(both, (U.shape[0], -1)).T @ U
-        core = namespace_of(both).reshape(both, (left.shape[1], *(U.shape[1] for U in bases)))
-        return Directions(left, core, bases, n_slices)
+        c = xp.stack([self.ridge_scale(alpha) for alpha in alphas])
+        squares, cross = self._ridge_terms
+        return to_numpy((c @ squares) @ c.T), to_numpy(c @ cross)
 
     def ridge_scale(self, alpha: float) -> Array:
         """What the rows of `T` are multiplied by in the coefficients of ridge regression, (r,)."""
         root = self.root(alpha)
         return self.s / root / root * self.scale
+
+    def directions(self, alpha: float, ranks: Sequence[int]) -> Directions:
+        """What the fits up to some ranks are made of, one entry for each mode that is reduced."""
+        root, (U0, *bases) = self.root(alpha), self._bases(alpha, ranks)
+        left, right = U0 / root[:, None], U0 * (self.s / root * self.scale)[:, None]
+        columns = unfold(self.T, 0).T @ right
+        if self.both is not None:
+            return self._of_one_mode(left, columns)
+        return self._directions(left, columns, bases)
+
+    def _of_one_mode(self, left: Array, columns: Array) -> Directions:
+        """With the orthogonal rows of the core as columns of a matrix, (D, R0)."""
+        xp = namespace_of(columns)
+        norm = xp.sqrt(xp.sum(columns * columns, axis=0))
+        unit = xp.where(norm > 0, norm, xp.ones_like(norm))
+        eye = xp.eye(norm.shape[0], dtype=norm.dtype, device=device_of(norm))
+        return Directions(left, eye * norm, [columns / unit])
+
+    def _directions(self, left: Array, columns: Array, bases: list[Array]) -> Directions:
+        """With the rows of the core as columns of a matrix, (D, R0), in all outputs."""
+        if not bases:
+            return Directions(left, columns.T, [])
+        both = columns
+        for U in bases:
+            both = namespace_of(U).reshape(both, (U.shape[0], -1)).T @ U
+        core = namespace_of(both).reshape(both, (left.shape[1], *(U.shape[1] for U in bases)))
+        return Directions(left, core, bases)
 
     # ------------------------------------------------------------ bases
 
@@ -495,52 +513,62 @@ class RankPath:
             found.append(xp.matmul(rows, xp.permute_dims(rows, (0, 2, 1))))
         return found
 
-    def _bases(self, alpha: float) -> list[Array]:
-        """Of all modes that are cut, for one penalty."""
+    def _bases(self, alpha: float, ranks: Sequence[int] | None = None) -> list[Array]:
+        """Of all modes that are reduced, for one penalty, up to some ranks."""
+        limits = self.ranks
+        if ranks is not None:
+            limits = [min(R, cap) for R, cap in zip(ranks, self.ranks, strict=False)]
         if alpha in self.found:
-            found, root = self.found[alpha], None
+            found = self.found[alpha]
         else:
-            root = self.root(alpha)
-            found = [self._input_basis(root)]
-        if len(found) < len(self.ranks) == self.T.ndim:
-            return [*found, *self.output_bases(root)]
-        return found
+            found = [self._input_basis(self.root(alpha), limits[0])]
+        if len(found) < len(self.ranks):
+            found = [*found, *self.output_bases(self.root(alpha), limits)]
+        if limits == self.ranks and alpha not in self.found and on_host(self.T):
+            size = 8 * sum(math.prod(U.shape) for U in found)
+            if size <= self.room:
+                self.found[alpha], self.room = found, self.room - size
+        return [U[:, :R] for U, R in zip(found, limits, strict=True)]
 
-    def _input_basis(self, root: Array) -> Array:
-        d, R = self.s / root, self.ranks[0]
-        if self.T.shape[0] > _rest(self.T.shape, 0):  # a tall unfolding: through its columns
-            return hosvd(_scaled_rows(self.T, d), self._only(0), modes=(0,)).tucker.factors[0]
-        return eigh_top(self.input_gram * d[:, None] * d, R)[1]
+    def _input_basis(self, root: Array, rank: int) -> Array:
+        d = self.s / root
+        return eigh_top(self.input_gram * d[:, None] * d, rank)[1]
 
-    def output_bases(self, root: Array) -> list[Array]:
+    def output_bases(self, root: Array, ranks: Sequence[int] | None = None) -> list[Array]:
+        """Of the output modes, up to some ranks; the ranks begin with that of the input mode."""
+        ranks = self.ranks if ranks is None else ranks
         if self.fixed is not None:
-            return self.fixed
+            return [U[:, :R] for U, R in zip(self.fixed, ranks[1:], strict=True)]
         xp, d = namespace_of(self.T), self.s / root
         Z = None
         bases = []
         for mode in range(1, self.T.ndim):
-            G, R = self.row_grams[mode - 1], self.ranks[mode]
+            G, R = self.row_grams[mode - 1], ranks[mode]
             if G is not None:
                 n = self.T.shape[mode]
                 G = xp.reshape((d * d) @ xp.reshape(G, (G.shape[0], n * n)), (n, n))
             else:
                 Z = _scaled_rows(self.T, d) if Z is None else Z
                 if self.T.shape[mode] > _rest(self.T.shape, mode):
-                    bases.append(hosvd(Z, self._only(mode), modes=(mode,)).tucker.factors[mode])
+                    only = [R if i == mode else d for i, d in enumerate(self.T.shape)]
+                    bases.append(hosvd(Z, only, modes=(mode,)).tucker.factors[mode])
                     continue
                 G = gram(Z, mode)
             bases.append(eigh_top(G, R)[1])
         return bases
-
-    def _only(self, mode: int) -> list[int]:
-        return [self.ranks[mode] if i == mode else d for i, d in enumerate(self.T.shape)]
 
     # ------------------------------------------------------------ products
 
     @cached_property
     def _cross(self) -> Array:
         """``T_(0) B_(0)'``."""
-        return unfold(self.T, 0) @ unfold(self.B, 0).T
+        return unfold(self.T, 0) @ unfold(self.held_out.B, 0).T
+
+    @cached_property
+    def _ridge_terms(self) -> tuple[Array, Array]:
+        """What quadratic and linear forms in the scales of the rows of `T` are made of."""
+        cross = namespace_of(self.T).linalg.diagonal(self._cross)
+        return self.held_out.C * self.input_gram, cross
 
     def _matrix_terms(self, V: Array, A: Array, G: Array) -> Terms:
         """Terms along the input rank, the outputs in full: small matrices only.
@@ -550,11 +578,11 @@ class RankPath:
         """
         xp = namespace_of(self.T)
         # Rounding can leave less than nothing of an energy.
-        norm = xp.sqrt(xp.clip(xp.sum(V * (self.input_gram @ V), axis=0), 0.0, None))
-        inner = xp.sum(V * (self._cross @ A), axis=0)
+        norm = xp.sqrt(xp.clip(xp.sum(V * (self.input_gram @ V), axis=-2), 0.0, None))
+        inner = xp.sum(V * (self._cross @ A), axis=-2)
         one = xp.ones_like(norm)
         H = xp.where(norm > 0, inner / xp.where(norm > 0, norm, one), 0 * one)
-        eye = xp.eye(G.shape[0], dtype=G.dtype, device=device_of(G))
+        eye = xp.eye(G.shape[-1], dtype=G.dtype, device=device_of(G))
         return Terms(norm, H, G * eye)
 
 
@@ -570,6 +598,8 @@ def prepare_paths(paths: Sequence[RankPath], alphas: Sequence[float]) -> None:
 
 def _eigenvectors(stacks: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Those of every matrix of stacks of them, smallest first; large ones share the threads."""
+    if all(G.shape[1] <= _ROWS_OF_A_THREAD for G in stacks):
+        return [np.linalg.eigh(G)[1] for G in stacks]
     parts = [np.array_split(G, min(len(G), 1 + G.shape[1] // _ROWS_OF_A_THREAD)) for G in stacks]
     found = iter(map_in_threads(lambda G: np.linalg.eigh(G)[1], [*chain(*parts)]))
     return [np.concatenate([next(found) for _ in some]) for some in parts]
@@ -601,55 +631,51 @@ class OutputSidePath(RankPath):
     the core and ``1 / sigma`` of the others cancel in every term.
     """
 
-    def __init__(
-        self, problem: Spectral, held_out: Any, ranks: tuple[int, ...], subspaces: str
-    ) -> None:
-        super().__init__(problem, held_out, ranks, subspaces)
-        self.F, self.Y, self.T0 = held_out.F, held_out.Y, unfold(self.T, 0)
-
     def scaled_grams(self, alphas: Sequence[float]) -> list[Array]:
         """None: the directions of each penalty have the size of the outputs."""
         return []
 
+    def together(self, alphas: Sequence[float]) -> list[slice]:
+        """One by one."""
+        return [slice(a, a + 1) for a in range(len(alphas))]
+
     def terms(self, *alphas: float) -> Terms:
         xp, (alpha,) = namespace_of(self.T), alphas  # no bases are prepared: one at a time
-        root = self.root(alpha)
-        Z = self.T0 * (self.s / root)[:, None]
-        V = eigh_top(Z.T @ Z, self.ranks[0])[1]
-        PV = self._predictions(root, V)
-        H, G = PV.T @ self.Y, PV.T @ PV
-        if len(self.ranks) < self.T.ndim:
+        V, *others = self._bases(alpha)
+        W = self.ridge_scale(alpha)[:, None] * (unfold(self.T, 0) @ V)
+        G, H = self.held_out.products(W)
+        if self.is_matrix:
             # The rows of V' are orthonormal: summed over the outputs, only diagonals are left.
             eye = xp.eye(G.shape[0], dtype=G.dtype, device=device_of(G))
             return Terms(xp.ones_like(V[0, :]), xp.sum(H * V.T, axis=1), G * eye)
-        S, H = rotated(V, H.T, self.output_bases(root))
+        S, H = rotated(V, H.T, others)
         return Terms(S, H, xp.tril(G) + xp.tril(G, k=-1))
 
     def ridge_errors(self, alphas: Iterable[float]) -> np.ndarray:
-        predictions = (self._predictions(self.root(alpha), None) for alpha in alphas)
-        return np.array([float(namespace_of(P).sum((P - 2 * self.Y) * P)) for P in predictions])
+        if self.held_out.C is not None:
+            return super().ridge_errors(alphas)
+        away = (self._ridge_predictions(alpha) - self.held_out.Y for alpha in alphas)
+        return np.array([float(squared_norm(A)) for A in away])
 
-    def products(self, W: Array) -> tuple[Array, Array]:
-        P = self.F @ W
-        return P.T @ P, P.T @ self.Y
+    def ridge_products(self, alphas: Iterable[float]) -> tuple[np.ndarray, np.ndarray]:
+        if self.held_out.C is not None:
+            return super().ridge_products(alphas)
+        xp = namespace_of(self.T)
+        P = xp.stack([xp.reshape(self._ridge_predictions(alpha), (-1,)) for alpha in alphas])
+        return to_numpy(P @ P.T), to_numpy(P @ xp.reshape(self.held_out.Y, (-1,)))
 
-    def directions(self, alpha: float) -> Directions:
-        root = self.root(alpha)
-        Z = self.T0 * (self.s / root)[:, None]
-        V = eigh_top(Z.T @ Z, self.ranks[0])[1]
-        left = (self.s / root / root * self.scale)[:, None] * (self.T0 @ V)
-        bases = self.output_bases(root) if len(self.ranks) == self.T.ndim else []
-        return self._directions(left, V, bases)
+    def _ridge_predictions(self, alpha: float) -> Array:
+        return (self.held_out.F * self.ridge_scale(alpha)) @ unfold(self.T, 0)
 
-    def _predictions(self, root: Array, V: Array | None) -> Array:
-        """``P V``, or the ridge predictions ``P = F diag(s / (s^2 + alpha)) T`` themselves."""
-        c = self.scale * self.s / root / root
-        if V is None:
-            return (self.F * c) @ self.T0
-        (n, r), (D, R) = self.F.shape, V.shape
-        if R * r * (D + n) < n * D * (r + R):
-            return self.F @ (c[:, None] * (self.T0 @ V))
-        return ((self.F * c) @ self.T0) @ V
+    def directions(self, alpha: float, ranks: Sequence[int]) -> Directions:
+        V, *bases = self._bases(alpha, ranks)
+        left = self.ridge_scale(alpha)[:, None] * (unfold(self.T, 0) @ V)
+        return self._of_one_mode(left, V) if self.both else self._directions(left, V, bases)
+
+    def _input_basis(self, root: Array, rank: int) -> Array:
+        """The leading directions of the outputs, (D, rank), which stand for those of the inputs."""
+        Z = unfold(self.T, 0) * (self.s / root)[:, None]
+        return eigh_top(Z.T @ Z, rank)[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -661,7 +687,6 @@ class HeldOutSamples:
     yy: float  # squared norm of `Y`
     weight: float  # sum of the weights
 
-    path = OutputSidePath
     # Products of the features, which `HeldOut` has in the place of the samples, are not formed.
     C = None
     B = None
@@ -682,6 +707,11 @@ class HeldOutSamples:
         """Weight times number of outputs: what a sum of squares is divided by for its mean."""
         return self.weight * self.Y.shape[1]
 
-    def coordinates(self) -> tuple[Array, Array]:
-        """As that of `HeldOut`: features and outputs themselves."""
-        return self.F, self.Y
+    def products(self, W: Array) -> tuple[Array, Array]:
+        """As those of `HeldOut`."""
+        P = self.F @ W
+        return P.T @ P, P.T @ self.Y
+
+    def inner(self, W: Array) -> Array:
+        """As that of `HeldOut`."""
+        return (self.F @ W).T @ self.F

@@ -16,6 +16,7 @@ from ..core.approximate import MultilinearRank, check_rank
 from ..core.checks import check_finite
 from ..core.fit import scaled_alpha
 from ..core.namespace import namespace_of, squared_norm
+from ..core.results import Results
 from ..core.spectral import Spectral
 from ..core.tensor import Tucker, mode_product, multi_mode_product
 from ..core.threads import few_threads_for
@@ -226,7 +227,7 @@ class PenalizedSearch(Search):
                 model._fit_data(data, names)
         named = len(candidates) > 1 or candidates[0] is not None
         axis = slice(None) if named else 0
-        results = {
+        results: dict[str, Any] = {
             "mean_mse": mean[axis],
             "std_mse": std_over_folds(surface.fold_mse[:, axis], mean[axis]),
             "fold_mse": surface.fold_mse[:, axis],
@@ -237,7 +238,7 @@ class PenalizedSearch(Search):
         }
         if named:
             results["ranks"] = [rank for rank, _ in candidates]
-        results = in_units(results, folds.y_unit)
+        results = in_units(Results(results), folds.y_unit)
         index = index if named else index[1:]
         fitted = {name: v for name, v in vars(model).items() if name not in model.get_params()}
         fitted |= {
@@ -272,7 +273,7 @@ class PenalizedSearch(Search):
             for _ in penalties:
                 bar.tick()
             ridge = rank_path(problem, held, (), "fitted").ridge_errors(ridge_alphas)
-            return errors, held.yy / held.size, np.maximum(held.yy + ridge, 0.0) / held.size
+            return errors, held.yy / held.size, ridge / held.size
 
         n_jobs = n_parallel(folds, 1 if self.n_jobs is None else self.n_jobs)
         errors, nulls, ridge = zip(*over_folds(folds.n_folds, run, n_jobs), strict=True)
