@@ -21,15 +21,15 @@ for each pattern of missing entries (`complete_ridge`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import get_lapack_funcs
 
 from ..core.approximate import Approximation, FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.majorise import majorise
-from ..core.namespace import cholesky, solve_triangular
 from ..core.spectral import Spectral, Whitened, whiten_arrays
 from ..core.tensor import Tucker
 from .observed import Observed
@@ -42,6 +42,10 @@ _MATRIX_ROUNDS: dict[str, Any] = {"max_iter": 500, "tol": 1e-7}
 
 # Smallest 1 / condition number of normal equations that are solved as they are.
 _WELL_CONDITIONED = 1e-5
+# Entries of products of samples that are computed once for all outputs, and bytes of predictions
+# that are held together.
+_SHARED, _BLOCK = 2**24, 2**25
+_POTRF, _POCON, _POTRS = get_lapack_funcs(("potrf", "pocon", "potrs"), dtype=np.float64)
 # Rounding of the objective, as a share of the outputs' sum of squares.
 _ROUNDING = 1e-14
 
@@ -289,9 +293,10 @@ def complete_ridge(observed: Observed, alpha: float) -> Completion:
     """Ridge regression with missing outputs: one problem for each pattern of missing entries.
 
     In the coordinates of `SampleBasis` the normal equations of an output are the identity less the
-    Gram matrix of the samples that it lacks, so that a pattern costs as many operations as it has
-    missing entries times k^2. Where these equations would lose digits (few observed samples and a
-    small penalty), the observed samples are factorised themselves.
+    Gram matrix of the samples that it lacks. They are solved for the coordinates or, where an
+    output lacks fewer samples than these are, for the samples (`_ridge`). Where they would lose
+    digits (few observed samples and a small penalty), the observed samples are factorised
+    themselves.
 
     Parameters
     ----------
@@ -300,10 +305,7 @@ def complete_ridge(observed: Observed, alpha: float) -> Completion:
     """
     samples, r = observed.samples, observed.samples.s.size
     rounds = _Rounds(observed, alpha)
-    C = np.zeros_like(observed.A)
-    for missing, outputs in _patterns(observed.missing):
-        if not missing.all():
-            C[:, outputs] = _ridge(rounds, missing, outputs)
+    C = _ridge(rounds)
     V = (rounds.root / samples.s)[:, None] * C[:r] * observed.scale
     V = V.reshape(-1, *observed.shape)
     objective = max(observed.yy - float(np.vdot(observed.A, C)), 0.0)
@@ -330,36 +332,97 @@ def complete_ridge(observed: Observed, alpha: float) -> Completion:
     return Completion(problem, found, objective, imputed, objective_of)
 
 
-def _patterns(missing: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Each distinct column of `missing`, with the numbers of the columns that equal it."""
-    _, first, which = np.unique(
-        np.packbits(missing, axis=0), axis=1, return_index=True, return_inverse=True
-    )
-    which = which.ravel()  # numpy 2.0.0 keeps the axis
-    order = np.argsort(which, kind="stable")
-    ends = np.cumsum(np.bincount(which))[:-1]
-    for column, outputs in zip(first, np.split(order, ends), strict=True):
-        yield missing[:, column], outputs
+def _ridge(rounds: _Rounds) -> np.ndarray:
+    """Coordinates `C`, (k, D), of the fit to the observed entries of each output.
 
+    With ``G = Q diag(g)``, scaled so that the equations are the identity where nothing is missing,
+    and its rows `G_m` of the samples that an output lacks,
 
-def _ridge(rounds: _Rounds, missing: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    """Coordinates `C`, (k, n_outputs), of outputs that share a pattern of missing entries."""
-    samples, observed, alpha = rounds.observed.samples, rounds.observed, rounds.alpha
-    r, k = samples.s.size, samples.Q.shape[1]
-    g = np.ones(k)  # scales the equations to the identity where nothing is missing
+        (I - G_m'G_m)^-1 b = b + G_m' (I - G_m G_m')^-1 G_m b .
+
+    The matrix on the right is small, and its entries are those of ``G G'``, which all outputs
+    share, as do products with `G`.
+    """
+    observed, samples = rounds.observed, rounds.observed.samples
+    (n, k), r = samples.Q.shape, samples.s.size
+    g = np.ones(k)
     g[:r] = samples.s / rounds.root
-    Q = samples.Q[missing] * g
-    L, rcond = cholesky(np.eye(k) - Q.T @ Q)
-    if L is not None and rcond > _WELL_CONDITIONED:
-        half = solve_triangular(L, g[:, None] * observed.A[:, outputs])
-        return g[:, None] * solve_triangular(L, half, transposed=True)
-    keep = ~missing
+    G, b = samples.Q * g, g[:, None] * observed.A
+    C, H = np.zeros_like(observed.A), None
+    patterns = [(np.flatnonzero(missing), outputs) for missing, outputs in observed.patterns]
+    patterns = [pattern for pattern in patterns if pattern[0].size < n]
+    if n * n <= max(_SHARED, n * k) and any(rows.size < k for rows, _ in patterns):
+        H = G @ G.T
+    for some in _in_blocks(patterns, n):
+        columns = np.concatenate([outputs for _, outputs in some])
+        fitted, at_missing, start = G @ b[:, columns], np.zeros((n, columns.size)), 0
+        poor = []
+        for rows, outputs in some:
+            here = slice(start, start + outputs.size)
+            start = here.stop
+            if rows.size < k:
+                M = np.eye(rows.size) - (
+                    G[rows] @ G[rows].T if H is None else H[rows[:, None], rows]
+                )
+                z = _solved(M, fitted[rows, here])
+            else:
+                z = _solved(np.eye(k) - G[rows].T @ G[rows], b[:, outputs])
+                z = None if z is None else G[rows] @ z
+            if z is None:
+                poor.append((rows, outputs))
+            else:
+                at_missing[rows, here] = z
+        C[:, columns] = g[:, None] * (b[:, columns] + G.T @ at_missing)
+        for rows, outputs in poor:
+            C[:, outputs] = _ridge_of_observed(rounds, rows, outputs)
+    return C
+
+
+def _in_blocks(
+    patterns: Sequence[tuple[np.ndarray, np.ndarray]], n_samples: int
+) -> Iterator[list[tuple[np.ndarray, np.ndarray]]]:
+    """Patterns some at a time, so that predictions of their outputs take little memory."""
+    block: list[tuple[np.ndarray, np.ndarray]] = []
+    size = 0
+    for rows, outputs in patterns:
+        if block and 8 * n_samples * (size + outputs.size) > _BLOCK:
+            yield block
+            block, size = [], 0
+        block.append((rows, outputs))
+        size += outputs.size
+    if block:
+        yield block
+
+
+def _solved(M: np.ndarray, B: np.ndarray) -> np.ndarray | None:
+    """``M^-1 B`` of a symmetric matrix; None where it is nearly singular or not definite."""
+    if M.shape[0] == 0:
+        return B
+    # M is symmetric, so its transpose is M in the order that LAPACK wants, without a copy here.
+    L, info = _POTRF(M.T, lower=1, clean=0, overwrite_a=0)
+    if info != 0:
+        return None
+    d = np.diagonal(L)
+    # The diagonal bounds the condition number from below; the size makes up for most of the rest.
+    if (d.min() / d.max()) ** 2 / len(d) <= _WELL_CONDITIONED:
+        rcond, _ = _POCON(L, np.abs(M).sum(axis=0).max(), uplo="L")
+        if not rcond > _WELL_CONDITIONED:
+            return None
+    return _POTRS(L, B, lower=1)[0]
+
+
+def _ridge_of_observed(rounds: _Rounds, missing: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    """Coordinates, (k, n_outputs), of outputs that lack the same samples, from those they have."""
+    samples, observed = rounds.observed.samples, rounds.observed
+    r, k = samples.s.size, samples.Q.shape[1]
+    keep = np.ones(len(samples.Q), dtype=bool)
+    keep[missing] = False
     w = None if samples.root is None else samples.root[keep, 0] ** 2
     problem = whiten_arrays(
         samples.E[keep, :r] * samples.s,
         observed.Y[np.ix_(keep, outputs)] / observed.scale,
         w,
-        alpha,
+        rounds.alpha,
         fit_intercept=samples.fit_intercept,
     )
     coef = problem.lift(problem.Z)

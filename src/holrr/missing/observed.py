@@ -202,6 +202,18 @@ class Observed:
             check_finite(np.where(self.missing, 0.0, self.Y).reshape(-1, *self.shape), "y")
         return largest if largest > 0 else 1.0
 
+    @cached_property
+    def patterns(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Each distinct column of `missing`, with the numbers of the columns that equal it."""
+        _, first, which = np.unique(
+            np.packbits(self.missing, axis=0), axis=1, return_index=True, return_inverse=True
+        )
+        which = which.ravel()  # numpy 2.0.0 keeps the axis
+        order = np.argsort(which, kind="stable")
+        ends = np.cumsum(np.bincount(which))[:-1]
+        pairs = zip(first, np.split(order, ends), strict=True)
+        return [(self.missing[:, column], outputs) for column, outputs in pairs]
+
     def mean(self, row: np.ndarray) -> np.ndarray:
         """Mean of the imputed outputs, (d1, ..., dp), from their products; NaN if never observed.
 

@@ -11,8 +11,8 @@ Ritz):
 
 That is an eigenproblem of size m instead of one of the size of the inputs, and a core of m rows.
 Long output modes are projected onto their leading directions at the same two penalties, and of long
-modes only small ranks are looked at. Where good models within the screens have ranks near the largest of these,
-the screens are made again with ranks twice as large.
+modes only small ranks are looked at. Where good models within the screens have ranks near the
+largest of these, the screens are made again with ranks twice as large.
 
 Then places are visited, the most promising first: the exact surface over all ranks. Each visit also
 shows the error of the screen. The search ends when no other place is screened within some multiples
@@ -60,8 +60,8 @@ N_DIRECTIONS, N_OUTPUT_DIRECTIONS = 32, 8
 # Screens of penalties beyond that of the best ridge fit end with two in a row that increase and are
 # above the least error of their candidate by this share.
 _RISE = 0.02
-# The ranks of screens are doubled where models whose errors are above the least by no more than this
-# share have ranks near the largest.
+# The ranks of screens are doubled where models whose errors exceed the least by at most this share
+# have ranks near the largest.
 _NEAR = 0.05
 # A place is visited unless its screened error is above the best by so many times the largest error
 # of the screen, or by this share of the best at least. Ten times the share hold until two places

@@ -53,6 +53,8 @@ _N_ERRORS = 2.0
 # What is added to the diagonals of Gram matrices, as shares of the least error and of the largest:
 # above rounding, and far below what matters.
 _TIE, _ROUNDING = 1e-8, 1e-14
+# Up to this size a call costs as much as its arithmetic.
+_SMALL = 2**12
 
 
 @dataclass(frozen=True)
@@ -230,11 +232,12 @@ def fold_gram(
     for number, group in enumerate(groups):
         linear[group.where] = group.products(group.outputs)
         for other in groups[: number + 1]:
-            G = _inner_of(path, group, other)
-            for i, rank in zip(other.where, other.ranks, strict=True):
-                box = other.core_of(rank)
-                found = group.products(_times(G[:, : rank[0]], box), other.maps_to(group, rank))
-                squares[i, group.where] = squares[group.where, i] = found
+            many, few = sorted((group, other), key=lambda some: -len(some.where))
+            G = _inner_of(path, many, few)
+            for i, rank in zip(few.where, few.ranks, strict=True):
+                box = few.core_of(rank)
+                found = many.products(_times(G[:, : rank[0]], box), few.maps_to(many, rank))
+                squares[i, many.where] = squares[many.where, i] = found
     ridge = [i for i, part in enumerate(parts) if part.rank is None]
     if ridge:
         penalties = [float(alphas[parts[i].place]) for i in ridge]
@@ -305,8 +308,10 @@ class _LowRanks:
         sums = self.core[tuple(map(slice, A.shape))] * A
         last = np.minimum(self.ranks, sums.shape) - 1
         for axis in reversed(range(sums.ndim)):
-            if (last[:, axis] == sums.shape[axis] - 1).all():
-                sums, last = sums.sum(axis=axis), np.delete(last, axis, axis=1)
+            if sums.size <= _SMALL:
+                sums = np.add.accumulate(sums, axis=axis)
+            elif (last[:, axis] == sums.shape[axis] - 1).all():
+                sums, last[:, axis] = sums.sum(axis=axis, keepdims=True), 0
             else:
                 sums = cumulative_sum(sums, axis)
         return sums[tuple(last.T)]
