@@ -90,7 +90,7 @@ def search_rows(few: int, repeats: int) -> Iterator[Row]:
     except ImportError:
         return
     set_backend("torch_cuda")
-    for (n, d0, shape), asked in zip(SEARCHES, (3.0, 1.0), strict=True):
+    for (n, d0, shape), asked in zip(SEARCHES, (2.0, 0.5), strict=True):
         X, Y = data(n // few, d0, shape)
         flat = Y.reshape(len(Y), -1)
         peer = lambda: RidgeCV(alphas=ALPHAS, cv=5).fit(X, flat)  # noqa: B023, E731

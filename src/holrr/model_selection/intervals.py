@@ -310,7 +310,9 @@ def _own_scores(
     """
     if not use.any():
         return None
-    return _columns(R, use) / asarray_like(levels[:, use][fold_of_row], R, dtype=R.dtype)
+    found = asarray_like(levels[:, use], R, dtype=R.dtype)
+    rows = asarray_like(fold_of_row, R)
+    return _columns(R, use) / namespace_of(R).take(found, rows, axis=0)
 
 
 def _columns(R: Array, mask: np.ndarray) -> Array:

@@ -209,8 +209,6 @@ class PrunedSurface:
         As in `Surface`.
     screened_mse : array of shape (n_candidates, n_alphas)
         The approximate least error at each place.
-    named : bool
-        Whether indices begin with that of the candidate.
     """
 
     visited_mse: np.ndarray
@@ -221,7 +219,6 @@ class PrunedSurface:
     n_supported: int
     ridge_errors: np.ndarray
     screened_mse: np.ndarray
-    named: bool
 
     @property
     def ridge_mse(self) -> float:
@@ -261,7 +258,7 @@ class PrunedSurface:
         return found
 
     def select(
-        self, results: dict[str, Any], selection: str | Callable[..., Any], n_folds: int
+        self, results: dict[str, Any], options: SearchOptions, n_folds: int
     ) -> tuple[Index, float]:
         """Index of the chosen model in the errors of all places, and its error."""
         here = {
@@ -271,8 +268,8 @@ class PrunedSurface:
             "n_parameters": results["n_parameters"],
             "alphas": self.alphas[[place for _, place in self.places]],
         }
-        number, *rank = select(Results(here), selection, n_folds)
-        place = self.places[number] if self.named else self.places[number][1:]
+        number, *rank = select(Results(here), options.selection, n_folds)
+        place = self.places[number] if options.named_candidates else self.places[number][1:]
         return (*place, *rank), float(self.mean[(number, *rank)])
 
 
@@ -571,5 +568,4 @@ class _Visits:
             found.n_supported,
             found.ridge_errors,
             screened,
-            self.options.named_candidates,
         )

@@ -238,7 +238,7 @@ class Surface:
 
     def at(self, candidate: int, place: int) -> np.ndarray:
         """Mean over the folds at one penalty, of shape (R0, ...)."""
-        return self.mean_mse[candidate, place]
+        return to_numpy(self.device_mean[candidate, place, ...])
 
     def entries(self, axis: Any) -> dict[str, Any]:
         """The errors, as `cv_results_` has them.
@@ -248,18 +248,36 @@ class Surface:
         axis : slice or int
             The candidates: all of them, or the only one.
         """
+        mean: Any = Deferred(lambda: self.mean_mse[axis])
         return {
-            "mean_mse": self.mean_mse[axis],
+            "mean_mse": self.mean_mse[axis] if is_numpy_array(self.fold_mse) else mean,
             "std_mse": Deferred(lambda: self.std_mse[axis]),
             "fold_mse": Deferred(lambda: to_numpy(self.fold_mse[:, axis, ...])),
         }
 
     def select(
-        self, results: dict[str, Any], selection: str | Callable[..., Any], n_folds: int
+        self, results: dict[str, Any], options: SearchOptions, n_folds: int
     ) -> tuple[Index, float]:
-        """Index of the chosen model and its error, see the function of this name."""
-        index = select(results, selection, n_folds)
+        """Index of the chosen model in `cv_results_`, and its error."""
+        chosen_here = options.selection in ("stack", "min")
+        if chosen_here and not is_numpy_array(self.fold_mse):
+            index = self._best_there(results["n_parameters"])
+            shown = index if options.named_candidates else index[1:]
+            return shown, float(self.device_mean[index])
+        index = select(results, options.selection, n_folds)
         return index, float(results["mean_mse"][index])
+
+    def _best_there(self, n_parameters: np.ndarray) -> Index:
+        """`best_index` of errors on an accelerator, of which the tied ones are transferred."""
+        xp, mean = namespace_of(self.device_mean), self.device_mean
+        errors = xp.where(xp.isnan(mean), xp.full_like(mean, math.inf), mean)
+        least = float(xp.min(errors))
+        check_some_finite(np.array(least), "mean_mse")
+        bound = least + 1e-12 * abs(least) + 1e-14 * self.null_mse
+        where = [to_numpy(index) for index in xp.nonzero(errors <= bound)]
+        ranks = tuple(where[len(where) - n_parameters.ndim :])
+        first = int(np.argmin(n_parameters[ranks])) if ranks else 0
+        return tuple(int(index[first]) for index in where)
 
     def joined(self, other: Surface, order: np.ndarray) -> Surface:
         """With the errors of more penalties.
@@ -591,7 +609,7 @@ def choose(
         As `results_of` returns them.
     options : SearchOptions
     """
-    index, error = surface.select(results, options.selection, problems.folds.n_folds)
+    index, error = surface.select(results, options, problems.folds.n_folds)
     single = single_choice(index, results, options, error)
     if not (options.stacks and surface.grid.caps):
         return single

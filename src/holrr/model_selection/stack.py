@@ -29,10 +29,11 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..core.namespace import Array, all_to_numpy, namespace_of, to_numpy
+from ..core.namespace import Array, all_to_numpy, asarray_like, is_numpy_array, namespace_of
 from ..core.tensor import multi_mode_product, unfold
 from .grid import RankGrid
 from .surface import Directions, RankPath, cumulative_sum
@@ -227,26 +228,33 @@ def fold_gram(
         For the number of each penalty with parts of low rank, what these are made of.
     """
     n, held_out = len(parts), path.held_out
-    squares, linear = np.zeros((n, n)), np.zeros(n)
     groups = _low_ranks(path, parts, alphas)
+    # Numbers of parts, those of others or none for the outputs, and inner products.
+    found: list[tuple[list[int], list[int], Array]] = []
     for number, group in enumerate(groups):
-        linear[group.where] = group.products(group.outputs)
+        found.append((group.where, [], group.products(group.outputs)))
         for other in groups[: number + 1]:
             many, few = sorted((group, other), key=lambda some: -len(some.where))
-            G = _inner_of(path, many, few)
+            G = held_out.inner(many.directions.left) @ few.directions.left
             for i, rank in zip(few.where, few.ranks, strict=True):
-                box = few.core_of(rank)
-                found = many.products(_times(G[:, : rank[0]], box), few.maps_to(many, rank))
-                squares[i, many.where] = squares[many.where, i] = found
+                A = _times(G[:, : rank[0]], few.core_of(rank))
+                found.append((many.where, [i], many.products(A, few.maps_to(many, rank))))
     ridge = [i for i, part in enumerate(parts) if part.rank is None]
+    penalties = [float(alphas[parts[i].place]) for i in ridge]
+    for group in groups if ridge else ():
+        found.append((group.where, ridge, _with_ridge(path, group, penalties)))
+    squares, linear = np.zeros((n, n)), np.zeros(n)
+    # From an accelerator in one transfer.
+    values = all_to_numpy([values for _, _, values in found]) if found else []
+    for (rows, columns, _), value in zip(found, values, strict=True):
+        if columns:
+            value = value.reshape(len(rows), len(columns))
+            squares[np.ix_(rows, columns)] = value
+            squares[np.ix_(columns, rows)] = value.T
+        else:
+            linear[rows] = value
     if ridge:
-        penalties = [float(alphas[parts[i].place]) for i in ridge]
-        at = np.ix_(ridge, ridge)
-        squares[at], linear[ridge] = path.ridge_products(penalties)
-        for group in groups:
-            found = _with_ridge(path, group, penalties)
-            squares[np.ix_(group.where, ridge)] = found
-            squares[np.ix_(ridge, group.where)] = found.T
+        squares[np.ix_(ridge, ridge)], linear[ridge] = path.ridge_products(penalties)
     B = np.full((n + 1, n + 1), held_out.yy)
     B[:n, :n] += squares - linear[:, None] - linear
     B[n, :n] -= linear
@@ -256,7 +264,7 @@ def fold_gram(
 
 @dataclass(frozen=True, eq=False)
 class _LowRanks:
-    """The parts of low rank at one penalty, on the host.
+    """The parts of low rank at one penalty.
 
     Parameters
     ----------
@@ -267,8 +275,6 @@ class _LowRanks:
     ranks : list of tuple
         Their ranks, none above those of the core.
     directions : Directions
-    core : array of shape (R0, R1, ...)
-    bases : list of arrays of shape (d_i, R_i)
     outputs : array of shape (R0, R1, ...)
         Products of the directions with the held-out outputs.
     """
@@ -277,23 +283,26 @@ class _LowRanks:
     where: list[int]
     ranks: list[Index]
     directions: Directions
-    core: np.ndarray
-    bases: list[np.ndarray]
-    outputs: np.ndarray
+    outputs: Array
 
-    def core_of(self, rank: Index) -> np.ndarray:
+    @property
+    def core(self) -> Array:
+        """That of the directions."""
+        return self.directions.core
+
+    def core_of(self, rank: Index) -> Array:
         """The core of one rank."""
         return self.core[tuple(map(slice, rank))]
 
-    def maps_to(self, other: _LowRanks, rank: Index) -> list[np.ndarray] | None:
+    def maps_to(self, other: _LowRanks, rank: Index) -> list[Array] | None:
         """From the output directions of a rank to those of another group; None where they agree."""
-        if other is self or not self.bases:
+        if other is self or not self.directions.bases:
             return None
-        pairs = zip(self.bases, other.bases, rank[1:], strict=True)
+        pairs = zip(self.directions.bases, other.directions.bases, rank[1:], strict=True)
         return [V.T @ U[:, :R] for U, V, R in pairs]
 
-    def products(self, A: np.ndarray, maps: list[np.ndarray] | None = None) -> np.ndarray:
-        """Inner products of the core of each part with the same entries of `A`.
+    def products(self, A: Array, maps: list[Array] | None = None) -> Array:
+        """Inner products of the core of each part with the same entries of `A`, of shape (n,).
 
         Entries that `A` has fewer of than the core are zero.
 
@@ -306,15 +315,20 @@ class _LowRanks:
         if maps is not None:
             A = multi_mode_product(A, (None, *maps))
         sums = self.core[tuple(map(slice, A.shape))] * A
-        last = np.minimum(self.ranks, sums.shape) - 1
+        shape = tuple(sums.shape)
+        last = np.minimum(self.ranks, shape) - 1
+        xp, is_small = namespace_of(sums), is_numpy_array(sums) and math.prod(shape) <= _SMALL
         for axis in reversed(range(sums.ndim)):
-            if sums.size <= _SMALL:
+            if is_small:
                 sums = np.add.accumulate(sums, axis=axis)
-            elif (last[:, axis] == sums.shape[axis] - 1).all():
-                sums, last[:, axis] = sums.sum(axis=axis, keepdims=True), 0
+            elif (last[:, axis] == shape[axis] - 1).all():
+                sums, last[:, axis] = xp.sum(sums, axis=axis, keepdims=True), 0
             else:
                 sums = cumulative_sum(sums, axis)
-        return sums[tuple(last.T)]
+        if is_numpy_array(sums):
+            return sums[tuple(last.T)]
+        index = asarray_like(np.ravel_multi_index(tuple(last.T), tuple(sums.shape)), sums)
+        return xp.take(xp.reshape(sums, (-1,)), index)
 
 
 def _low_ranks(path: RankPath, parts: Sequence[Part], alphas: np.ndarray) -> list[_LowRanks]:
@@ -327,10 +341,9 @@ def _low_ranks(path: RankPath, parts: Sequence[Part], alphas: np.ndarray) -> lis
         directions = path.directions(float(alphas[place]), largest.tolist())
         outputs = path.held_out.products(directions.left)[1]
         outputs = _in_directions(outputs, directions, path.T.shape[1:])
-        core, outputs, *bases = all_to_numpy([directions.core, outputs, *directions.bases])
-        ranks = [tuple(map(min, (*rank, *core.shape[len(rank) :]), core.shape)) for _, rank in low]
-        where = [i for i, _ in low]
-        found.append(_LowRanks(place, where, ranks, directions, core, bases, outputs))
+        shape = tuple(directions.core.shape)
+        ranks = [tuple(map(min, (*rank, *shape[len(rank) :]), shape)) for _, rank in low]
+        found.append(_LowRanks(place, [i for i, _ in low], ranks, directions, outputs))
     return found
 
 
@@ -342,32 +355,28 @@ def _in_directions(A: Array, directions: Directions, output_shape: Sequence[int]
     return multi_mode_product(A, (None, *directions.bases), transposed=True)
 
 
-def _inner_of(path: RankPath, group: _LowRanks, other: _LowRanks) -> np.ndarray:
-    """Products of the held-out input directions of two penalties, (R0, R0')."""
-    return to_numpy(path.held_out.inner(group.directions.left) @ other.directions.left)
-
-
-def _times(G: np.ndarray, core: np.ndarray) -> np.ndarray:
+def _times(G: Array, core: Array) -> Array:
     """``core x_0 G``."""
-    return (G @ core.reshape(core.shape[0], -1)).reshape(G.shape[0], *core.shape[1:])
+    xp, (R0, *rest) = namespace_of(core), core.shape
+    return xp.reshape(G @ xp.reshape(core, (R0, math.prod(rest))), (G.shape[0], *rest))
 
 
-def _with_ridge(path: RankPath, group: _LowRanks, alphas: Sequence[float]) -> np.ndarray:
+def _with_ridge(path: RankPath, group: _LowRanks, alphas: Sequence[float]) -> Array:
     """Inner products of the held-out predictions of a group and of ridge fits, (n, n_ridge)."""
     xp, (r, *shape) = namespace_of(path.T), path.T.shape
     T = _in_directions(unfold(path.T, 0), group.directions, shape)
     inner = path.held_out.inner(group.directions.left)
     scales = xp.stack([path.ridge_scale(alpha) for alpha in alphas])
-    T, inner, scales = all_to_numpy([T, inner, scales])
-    found = np.empty((len(group.where), len(alphas)))
+    found: list[Any] = [None] * len(group.where)
     for outputs in dict.fromkeys(rank[1:] for rank in group.ranks):
         same = [i for i, rank in enumerate(group.ranks) if rank[1:] == outputs]
-        most = max(group.ranks[i][0] for i in same)
-        box = T[(slice(None), *map(slice, outputs))].reshape(r, -1)
-        rows = inner[:most] * (group.core_of((most, *outputs)).reshape(most, -1) @ box.T)
-        sums = cumulative_sum(rows @ scales.T, 0)
-        found[same] = sums[[group.ranks[i][0] - 1 for i in same]]
-    return found
+        most, size = max(group.ranks[i][0] for i in same), math.prod(outputs)
+        box = xp.reshape(T[(slice(None), *map(slice, outputs))], (r, size))
+        core = xp.reshape(group.core_of((most, *outputs)), (most, size))
+        sums = cumulative_sum((inner[:most, :] * (core @ box.T)) @ scales.T, 0)
+        for i in same:
+            found[i] = sums[group.ranks[i][0] - 1, :]
+    return xp.stack(found)
 
 
 # ---------------------------------------------------------------- weights
