@@ -255,11 +255,12 @@ def _add_own(graph: Graph, X: str, own: OwnCoefficients, dtype: np.dtype) -> str
         n_groups, k, m = values.shape
         columns = graph.constant(group.columns.reshape(-1).astype(np.int64))
         part = graph.node("Gather", X, columns, axis=1)
-        part = graph.node("Reshape", part, shape_of(graph, (n_groups, k)))
-        part = graph.node("Transpose", part, perm=[1, 0, 2])
-        part = graph.node("MatMul", part, graph.constant(values.astype(dtype)))
-        part = graph.node("Transpose", part, perm=[1, 0, 2])
-        part = flatten(graph, part, n_groups * m)
+        if n_groups == 1:
+            part = graph.node("MatMul", part, graph.constant(values[0].astype(dtype)))
+        else:  # rows of shape (1, k) times the matrices of the groups
+            part = graph.node("Reshape", part, shape_of(graph, (n_groups, 1, k)))
+            part = graph.node("MatMul", part, graph.constant(values.astype(dtype)))
+            part = flatten(graph, part, n_groups * m)
         # The column of each output; the one after the last column is zero.
         place = np.full(n_outputs, n_groups * m, dtype=np.int64)
         place[group.outputs.reshape(-1)] = np.arange(n_groups * m)
