@@ -134,6 +134,8 @@ def require(condition: bool, owner: str, what: str) -> None:
 def _shown(v: Any) -> str:
     if isinstance(v, np.ndarray):
         return f"an array of shape {v.shape} and dtype {v.dtype}"
+    if isinstance(v, BaseEstimator):
+        return f"an estimator of type {type(v).__name__}"
     return f"{v!r:.60} of type {type(v).__name__}"
 
 

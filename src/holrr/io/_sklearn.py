@@ -62,6 +62,10 @@ __all__ += ["make_pipeline", "names_of_allowed"]
 SKLEARN_VERSION: str = sklearn.__version__
 # A degree above it is no polynomial that anybody fits, and its features could not be counted.
 _MAX_DEGREE = 100
+# Columns of a table that slices can be of.
+_MAX_COLUMNS = 10**7
+# Other fields of a format string could ask for attributes, or for text of any width.
+_NAME_PATTERN = re.compile(r"([^{}]|\{feature_name\}|\{transformer_name\})*")
 
 
 @dataclass(frozen=True)
@@ -319,6 +323,10 @@ VECTOR = Kind("a vector of floating-point numbers", lambda v: is_array_of(v, "f"
 NUMBERS = Kind(
     "a number, or a vector of numbers", lambda v: REAL.holds(v) or is_array_of(v, "iuf", 1)
 )
+PATTERN = Kind(
+    "text with {feature_name} and {transformer_name}",
+    lambda v: is_text(v) and bool(_NAME_PATTERN.fullmatch(v)),
+)
 COMPONENTS = Kind("a matrix of floating-point numbers", lambda v: is_array_of(v, "f", 2))
 RANGE = Kind(
     "two numbers",
@@ -506,14 +514,32 @@ def _check_columns(params: dict[str, Any], state: dict[str, Any]) -> None:
 
 
 def _check_selection(columns: Any, places: list[int], state: dict[str, Any]) -> None:
-    """Columns by name or position must be those whose positions are kept beside them."""
-    names = state.get("feature_names_in_")
-    asked = [columns] if is_text(columns) or is_whole(columns) else columns
-    if isinstance(asked, slice) or not len(asked) or len(asked) != len(places):
-        return
-    if all(map(is_text, asked)):
-        fits = names is not None and [names[k] for k in places] == list(asked)
-        require(fits, "ColumnTransformer", "columns by name must be among the names of features")
+    """Columns by name, position or mask must be those whose positions are kept beside them."""
+    n, names = state["n_features_in_"], state.get("feature_names_in_")
+    found = _positions(columns, n, [] if names is None else list(names))
+    require(found == places, "ColumnTransformer", "columns differ from their positions")
+
+
+def _positions(columns: Any, n: int, names: list[str]) -> list[int] | None:
+    """Positions of columns among `n`; None where there are no such columns."""
+    if isinstance(columns, slice):
+        ends: list[Any] = [columns.start, columns.stop]
+        if any(map(is_text, ends)):
+            if any(end is not None and end not in names for end in ends):
+                return None
+            ends = [None if end is None else names.index(end) for end in ends]
+            ends[1] = None if ends[1] is None else ends[1] + 1  # the last name is meant, too
+        step = columns.step
+        if (step is not None and not is_whole(step)) or step == 0 or any(map(is_text, ends)):
+            return None
+        return list(range(n))[slice(ends[0], ends[1], step)] if n < _MAX_COLUMNS else None
+    found = list(columns) if isinstance(columns, (list, np.ndarray)) else [columns]
+    if found and all(isinstance(k, (bool, np.bool_)) for k in found):
+        return [k for k, is_chosen in enumerate(found) if is_chosen] if len(found) == n else None
+    if all(map(is_text, found)):
+        return [names.index(k) for k in found] if set(found) <= set(names) else None
+    fits = all(is_whole(k) and -n <= k < n for k in found)
+    return [int(k) % n for k in found] if fits else None
 
 
 def _n_columns_out(params: dict[str, Any], state: dict[str, Any]) -> int:
@@ -677,7 +703,7 @@ _LIST = (
             "n_jobs": optional(WHOLE),
             "transformer_weights": optional(dict_of(REAL)),
             "verbose": BOOL,
-            "verbose_feature_names_out": either(BOOL, TEXT),
+            "verbose_feature_names_out": either(BOOL, PATTERN),
             "force_int_remainder_cols": either(BOOL, TEXT),
         },
         fitted={
