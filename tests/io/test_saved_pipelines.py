@@ -111,7 +111,9 @@ def test_every_step_keeps_predictions_to_the_last_bit(step, dtype, tmp_path):
     again = round_trip(pipeline, tmp_path)
     np.testing.assert_array_equal(again.predict(x), pipeline.predict(x))
     if not isinstance(step, str):
-        assert_same_state(pipeline[0], again[0])
+        before, after = vars(pipeline[0]), vars(again[0])
+        # Attributes that only later versions of scikit-learn have are added.
+        assert_same_state(before, {name: after[name] for name in before})
         np.testing.assert_array_equal(
             round_trip(pipeline[0], tmp_path).transform(x), again[0].transform(x)
         )
@@ -271,7 +273,7 @@ def test_parameters_of_another_version_have_their_defaults(tmp_path):
     params = tree["items"][0]["items"][1]["params"]
     params["force_int_remainder_cols"] = "deprecated"  # up to version 1.8
     del params["verbose"]
-    rewrite(path, object=tree, sklearn="1.7.2")
+    rewrite(path, object=tree, sklearn="0.7.2")
     with pytest.warns(UserWarning, match="compare some predictions"):
         again = load(path)
     np.testing.assert_array_equal(again.predict(X), pipeline.predict(X))
