@@ -74,7 +74,11 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
 def test_the_code_of_the_guides_prints_what_they_say(page, tmp_path):
-    more = {"migration_himalaya": ["himalaya"], "preprocessing": ["torch"]}.get(page.stem, [])
+    more = {
+        "migration_himalaya": ["himalaya"],
+        "preprocessing": ["torch"],
+        "onnx": ["onnxruntime"],
+    }.get(page.stem, [])
     for extra in ("matplotlib", "pandas", "xarray", "dask", "tensorly", *more):
         pytest.importorskip(extra, reason=f"{extra} is not installed")
     result = run_guide(page, tmp_path)

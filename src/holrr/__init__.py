@@ -13,10 +13,11 @@ from .io import load
 from .kernel import KernelHOLRR, KernelHOLRRCV, KernelLRR, KernelLRRCV, KernelRLS, KernelRLSCV
 from .linear import HOLRR, LRR, RLS
 from .model_selection import HOLRRCV, LRRCV, RLSCV
+from .onnx import to_onnx
 from .penalized import MLMTNC, MLMTNCCV, TraceNormRegression, TraceNormRegressionCV
 from .streaming.moments import Moments
 
 __all__ = ["HOLRR", "HOLRRCV", "LRR", "LRRCV", "RLS", "RLSCV"]
 __all__ += ["KernelHOLRR", "KernelHOLRRCV", "KernelLRR", "KernelLRRCV", "KernelRLS", "KernelRLSCV"]
 __all__ += ["MLMTNC", "MLMTNCCV", "TraceNormRegression", "TraceNormRegressionCV"]
-__all__ += ["Moments", "Tucker", "__version__", "load", "standard_errors"]
+__all__ += ["Moments", "Tucker", "__version__", "load", "standard_errors", "to_onnx"]

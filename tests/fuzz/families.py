@@ -23,6 +23,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, ShuffleSplit
 
 import holrr
+import pipelines
 import reference
 from holrr import HOLRR, HOLRRCV, LRRCV, RLS, RLSCV, Moments
 from holrr.cli import main
@@ -743,6 +744,49 @@ def damaged_files(rng) -> None:
             except ValueError:
                 continue
             np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+@family
+def forged_pipelines(rng) -> None:
+    """A damaged or forged file of a pipeline raises ValueError, and none runs code.
+
+    Bytes are damaged, or fields are replaced and all checksums computed anew.
+    """
+    X, Y = pipelines.objects(seed=int(rng.integers(100)))
+    pipeline = pipelines.pick(rng, pipelines.PIPELINES)().fit(X, Y)
+    expected, _ = pipeline.predict(X), repr(pipeline)  # whose modules are imported now
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "pipeline"
+        holrr.io.save(pipeline, path)
+        np.testing.assert_array_equal(holrr.load(path).predict(X), expected)
+        content, original = path.read_bytes(), pipelines.Contents.of(path)
+        for k in range(20):
+            if k < 4:
+                path.write_bytes(damaged(rng, content))
+                loaded = loaded_or_refused(path)
+                if loaded is not None:
+                    np.testing.assert_array_equal(loaded.predict(X), expected)
+                continue
+            forge = pipelines.pick(rng, pipelines.REFUSED if k < 15 else pipelines.CHANGED)
+            file = original.copy()
+            forge(rng, file)
+            file.write(path)
+            loaded = loaded_or_refused(path)
+            assert loaded is None or forge not in pipelines.REFUSED, f"{forge.__name__} was loaded"
+
+
+def loaded_or_refused(path: Path) -> Any:
+    """What a file holds, or None where it is refused with a reason; no code may be run."""
+    with pipelines.watching() as events, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of another version of scikit-learn
+        try:
+            found = holrr.load(path)
+        except ValueError as error:
+            assert str(path) in str(error), error  # noqa: PT017
+            assert len(str(error)) > len(str(path)) + 20, error  # noqa: PT017
+            found = None
+    assert not events, events
+    return found
 
 
 WORDS = [

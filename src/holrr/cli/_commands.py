@@ -8,7 +8,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -211,8 +213,9 @@ def _predict(options: argparse.Namespace) -> None:
         raise CommandError("--kind says which bounds, and needs --interval", EXIT_USAGE)
     for place in outputs_of(options.output, ["std"] * options.std + ["lower", "upper"] * bounds):
         check_output(place, [options.MODEL, options.X])
-    model, scale = _load(options.MODEL)
-    X = scale(_unnamed(read_inputs(options, model), model))
+    held = _load(options.MODEL)
+    model = held.model
+    X = held.before(_unnamed(read_inputs(options, held.known), held.first))
     with _told("predict"):
         parts = _parts(options, model, X)
         write(options.output, parts, model, layouts(options)[0])
@@ -238,19 +241,20 @@ def _parts(options: argparse.Namespace, model: Any, X: Any) -> dict[str, Any]:
     return parts
 
 
-def _unnamed(X: Any, model: Any) -> Any:
+def _unnamed(X: Any, first: Any) -> Any:
     """Numbers whose columns were compared, by a machine without pandas."""
     if not isinstance(X, Plain):
         return X
-    for part in (model, getattr(model, "best_estimator_", model)):
+    for part in (first, getattr(first, "best_estimator_", first)):
         vars(part).pop("feature_names_in_", None)  # the array that it gets has none
     return X.values
 
 
 def _score(options: argparse.Namespace) -> None:
-    model, scale = _load(options.MODEL)
-    X, Y, _ = read_pair(options, model)
-    X, Y = scale(_unnamed(X, model)), Y.values if isinstance(Y, Plain) else Y
+    held = _load(options.MODEL)
+    model = held.model
+    X, Y, _ = read_pair(options, held.known)
+    X, Y = held.before(_unnamed(X, held.first)), Y.values if isinstance(Y, Plain) else Y
     with _told("score"):
         print(of_errors(score_errors(model, X, Y), model._output_weight))
 
@@ -259,12 +263,40 @@ def _info(options: argparse.Namespace) -> None:
     print(description(*_loaded(options.MODEL)))
 
 
-def _load(path: Path) -> tuple[Any, Callable[[Any], Any]]:
-    """A fitted model, and what is done to its inputs first."""
+@dataclass(frozen=True)
+class _Held:
+    """What a file holds, by its parts."""
+
+    model: Any  # fitted
+    first: Any  # the step that gets the inputs, the model itself where there is no other
+    known: Any  # has the names of the inputs, and what the model knows of the outputs
+    before: Callable[[Any], Any]  # what is done to the inputs first
+
+
+def _load(path: Path) -> _Held:
     whole, _ = _loaded(path)
-    if isinstance(whole, Pipeline):
-        return whole[-1], whole[:-1].transform
-    return whole, lambda X: X
+    if not isinstance(whole, Pipeline):
+        return _Held(whole, whole, whole, lambda X: X)
+    if _takes_text(whole):
+        raise CommandError(
+            f"{path} holds a pipeline that takes text, and this command reads numbers; use it in "
+            f"Python: holrr.load({path.name!r}).predict(table)"
+        )
+    model, before = whole[-1], whole[:-1].transform
+    first = next(step for _, step in whole.steps if not isinstance(step, str))
+    if isinstance(first, Standardizer):  # of `holrr fit`, which gives the names to the model
+        return _Held(model, model, model, before)
+    names = {"feature_names_in_": getattr(first, "feature_names_in_", ())}
+    of_model = {name: getattr(model, name, None) for name in ("labels_", "missing")}
+    return _Held(model, first, SimpleNamespace(**names, **of_model), before)
+
+
+def _takes_text(step: Any) -> bool:
+    """Whether a fitted step, or one inside of it, was fitted to text."""
+    parts: Any = getattr(step, "steps", None) or getattr(step, "transformers_", ())
+    learned = [*getattr(step, "categories_", ()), getattr(step, "statistics_", ())]
+    is_text = any(isinstance(v, str) for values in learned for v in values)
+    return is_text or any(_takes_text(part[1]) for part in parts)
 
 
 def _loaded(path: Path) -> tuple[Any, dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from ..data import Standardizer
 from ..data.labels import mode_coordinates, mode_names
 from ..data.scores import Errors
 from ..model_selection.linear import Search
@@ -18,9 +19,13 @@ __all__ = ["description", "of_errors"]
 
 def description(model: Any, notes: dict[str, Any]) -> str:
     """All that there is to say about a fitted model, or a pipeline with one at its end."""
-    if isinstance(model, Pipeline):
+    if not isinstance(model, Pipeline):
+        return _in_columns(_facts(model, notes))
+    steps = [step for _, step in model.steps[:-1]]
+    if [type(step) for step in steps] == [Standardizer]:
         return _in_columns(_facts(model[-1], notes, ", standardized"))
-    return _in_columns(_facts(model, notes))
+    names = [step if isinstance(step, str) else type(step).__name__ for step in steps]
+    return _in_columns([("steps before", ", ".join(names)), *_facts(model[-1], notes)])
 
 
 def of_errors(errors: Errors, output_weight: np.ndarray | None = None) -> str:

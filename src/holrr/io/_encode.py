@@ -1,9 +1,9 @@
 """Objects as JSON and arrays, and back, without pickle.
 
 Plain values stay as they are in JSON. Everything else becomes an object with the key ``"$"``, which
-says what it is. Classes are found by name among the public ones of this library and the splitters
-of scikit-learn, and a pipeline is a list of such estimators; no other name leads anywhere, so no
-file can make the reader run foreign code.
+says what it is. Classes are found by name among the public ones of this library, the splitters of
+scikit-learn and the few of its transformers that are listed in `_sklearn`, and a pipeline is a list
+of such estimators; no other name leads anywhere, so no file can make the reader run foreign code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,15 @@ from ..core.input_map import InputMap, InputSpace, Partial
 from ..core.namespace import is_array, to_numpy
 from ..core.own_inputs import OwnCoefficients, OwnGroups
 from ..core.results import Results
-from ._schema import check_estimator, check_pipeline, check_record, check_splitter
+from ._schema import SchemaError, check_estimator, check_record, check_splitter
+from ._sklearn import (
+    SKLEARN_VERSION,
+    build,
+    check_version,
+    is_allowed,
+    make_pipeline,
+    names_of_allowed,
+)
 from ._upgrade import upgrade
 
 __all__ = ["Decoder", "Encoder"]
@@ -50,7 +58,7 @@ class Encoder:
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
-        self._seen: dict[int, tuple[str, Any]] = {}
+        self._seen: dict[int, tuple[dict[str, Any], Any]] = {}
 
     def encode(self, value: Any, where: str) -> Any:
         """`value` as JSON; `where` names it in errors."""
@@ -86,10 +94,11 @@ class Encoder:
 
     def _array(self, value: Any, where: str) -> dict[str, Any]:
         if id(value) not in self._seen:
-            name = f"{len(self.arrays)}"
-            self.arrays[name] = to_numpy(value)
-            self._seen[id(value)] = (name, value)  # the value is kept, so that its id stays taken
-        return {"name": self._seen[id(value)][0]}
+            array, view = _whole(to_numpy(value))
+            node = {"name": f"{len(self.arrays)}", **view}
+            self.arrays[node["name"]] = array
+            self._seen[id(value)] = (node, value)  # the value is kept, so that its id stays taken
+        return dict(self._seen[id(value)][0])
 
     def _objects(self, value: np.ndarray, where: str) -> dict[str, Any]:
         return {"shape": list(value.shape), **self._list(value.ravel().tolist(), where)}
@@ -163,7 +172,38 @@ class Encoder:
         }
 
     def _pipeline(self, value: Pipeline, where: str) -> dict[str, Any]:
-        return self._list([list(step) for step in value.steps], where)
+        state = vars(value)
+        if state.get("memory") is not None:
+            raise TypeError(
+                f"{where}.memory cannot be saved: a cache is a folder of this machine. Set "
+                f"memory=None."
+            )
+        for name in set(state) - {"steps", "memory", "verbose", "transform_input"}:
+            raise TypeError(f"{where}.{name} cannot be saved.")
+        return {
+            **self._list([list(step) for step in value.steps], where),
+            "verbose": self.encode(value.verbose, f"{where}.verbose"),
+            "transform_input": self.encode(value.transform_input, f"{where}.transform_input"),
+        }
+
+    def _sklearn(self, value: Any, where: str) -> dict[str, Any]:
+        params = value.get_params(deep=False)
+        # Without the version of scikit-learn, which the header has.
+        fitted = {k: v for k, v in vars(value).items() if k not in params}
+        return {
+            "class": type(value).__name__,
+            "params": self._state(params, where),
+            "state": self._state(fitted, where),
+        }
+
+    def _slice(self, value: slice, where: str) -> dict[str, Any]:
+        return {k: self.encode(getattr(value, k), where) for k in ("start", "stop", "step")}
+
+    def _dtype(self, value: Any, where: str) -> dict[str, Any]:
+        name = value.name if isinstance(value, np.dtype) else value.__name__
+        if isinstance(value, np.dtype) and value.kind == "U":
+            name = value.str
+        return {"name": name, "of": _origin(value)}
 
     def _splitter(self, value: Any, where: str) -> dict[str, Any]:
         return {"class": type(value).__name__, "state": self._state(vars(value), where)}
@@ -175,8 +215,11 @@ class Encoder:
 class Decoder:
     """The inverse of `Encoder`."""
 
-    def __init__(self, arrays: dict[str, np.ndarray], version: int) -> None:
+    def __init__(
+        self, arrays: dict[str, np.ndarray], version: int, sklearn_version: Any = SKLEARN_VERSION
+    ) -> None:
         self._arrays, self._version = arrays, version
+        self._sklearn_version, self._is_compared = sklearn_version, False
 
     def decode(self, tree: Any) -> Any:
         if not isinstance(tree, dict):
@@ -196,7 +239,13 @@ class Decoder:
         return range(tree["start"], tree["stop"], tree["step"])
 
     def _array(self, tree: dict[str, Any]) -> np.ndarray:
-        return self._arrays[tree["name"]]
+        array = self._arrays[tree["name"]]
+        if "columns" in tree:
+            n = tree["columns"]
+            if array.ndim != 2 or type(n) is not int or not 0 < n <= array.shape[1]:
+                raise ValueError("columns that are not those of their array.")
+            array = array[:, :n].T if tree.get("transposed") is True else array[:, :n]
+        return array[::-1] if tree.get("reversed") is True and array.ndim else array
 
     def _objects(self, tree: dict[str, Any]) -> np.ndarray:
         items = self._items(tree)
@@ -275,9 +324,30 @@ class Decoder:
         return value
 
     def _pipeline(self, tree: dict[str, Any]) -> Pipeline:
-        steps = [(name, step) for name, step in self._items(tree)]
-        check_pipeline(steps)
-        return Pipeline(steps)
+        plain = {k: self.decode(v) for k, v in tree.items() if k not in ("$", "items")}
+        return make_pipeline(plain, self._items(tree))
+
+    def _sklearn(self, tree: dict[str, Any]) -> Any:
+        if set(tree) != {"$", "class", "params", "state"}:
+            raise SchemaError("a step of scikit-learn has a class, params and state")
+        if not self._is_compared:
+            check_version(self._sklearn_version)
+            self._is_compared = True
+        params, state = self._state(tree["params"]), self._state(tree["state"])
+        return build(tree["class"], params, state, self._sklearn_version)
+
+    def _slice(self, tree: dict[str, Any]) -> slice:
+        return slice(*(self.decode(tree[k]) for k in ("start", "stop", "step")))
+
+    def _dtype(self, tree: dict[str, Any]) -> Any:
+        origin, name = tree["of"], tree["name"]
+        if origin == "python" and name in _PYTHON_TYPES:
+            return _PYTHON_TYPES[name]
+        if origin == "scalar" and name in _SCALAR_TYPES:
+            return _SCALAR_TYPES[name]
+        if origin == "dtype" and _DTYPE_NAME.fullmatch(name):
+            return np.dtype(name)
+        raise ValueError(f"{name!r:.40} is no type of numbers or text that a file may hold.")
 
     def _splitter(self, tree: dict[str, Any]) -> Any:
         cls: Any = getattr(import_module("sklearn.model_selection"), tree["class"], None)
@@ -291,6 +361,28 @@ class Decoder:
 
     def _state(self, state: dict[str, Any]) -> dict[str, Any]:
         return {k: self.decode(v) for k, v in state.items()}
+
+
+def _whole(array: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
+    """An array as it is stored, and what a node says of it beside its name.
+
+    Where the rows of a matrix lie otherwise in memory, products with it can differ in the last bit.
+    So columns of a wider matrix are stored with zeros in place of the other columns, transposed
+    where they are, and rows in reverse order stay so.
+    """
+    if array.ndim == 2 and array.strides[0] < 0:
+        found, view = _whole(array[::-1])
+        return found, {**view, "reversed": True}
+    if array.ndim != 2 or array.flags.c_contiguous or array.flags.f_contiguous:
+        return array, {}
+    is_transposed = array.strides[0] == array.itemsize
+    rows = array.T if is_transposed else array
+    width, rest = divmod(rows.strides[0], array.itemsize)
+    if rows.strides[1] != array.itemsize or rest or width < rows.shape[1]:
+        return array.copy(order="K"), {}
+    found = np.zeros((rows.shape[0], width), array.dtype)
+    found[:, : rows.shape[1]] = rows
+    return found, {"columns": rows.shape[1], "transposed": is_transposed}
 
 
 # ---------------------------------------------------------------- which class, which kind
@@ -327,7 +419,8 @@ def _public_name(value: Any, where: str) -> str:
         _public_class(name, lambda cls: cls is type(value))
     except ValueError:
         raise TypeError(
-            f"{where} cannot be saved: {_describe(value)} is not a public class of holrr. Use "
+            f"{where} cannot be saved: {_describe(value)} is not a public class of holrr, and none "
+            f"of those of scikit-learn that a file may hold ({names_of_allowed()}). Use "
             f"joblib.dump for files that only you will load."
         ) from None
     return name
@@ -402,6 +495,35 @@ _CLOCKS: dict[str, Any] = {
 }
 
 
+# Types of numbers and text, which encoders and imputers have as parameters and attributes.
+_PYTHON_TYPES: dict[str, Any] = {cls.__name__: cls for cls in (bool, int, float, str, object)}
+_SCALAR_TYPES: dict[str, Any] = {
+    cls.__name__: cls
+    for cls in [
+        *(np.bool_, np.str_, np.object_, np.float16, np.float32, np.float64),
+        *(np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
+    ]
+}
+_DTYPE_NAME = re.compile(r"bool|object|float(16|32|64)|u?int(8|16|32|64)|[<>]U[0-9]{1,7}")
+
+
+def _origin(value: Any) -> str:
+    if isinstance(value, np.dtype):
+        return "dtype"
+    return "python" if value in _PYTHON_TYPES.values() else "scalar"
+
+
+def _is_dtype(value: Any) -> bool:
+    if isinstance(value, type):
+        return value in _PYTHON_TYPES.values() or value in _SCALAR_TYPES.values()
+    if not isinstance(value, np.dtype):
+        return False
+    return value.name in _SCALAR_DTYPES or (value.kind == "U" and bool(value.itemsize))
+
+
+_SCALAR_DTYPES = {np.dtype(cls).name for cls in _SCALAR_TYPES.values()} - {"str"}
+
+
 def _is_record(value: Any) -> bool:
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
@@ -412,6 +534,8 @@ _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]
     ("tuple", _is(tuple), Encoder._list),
     ("dict", _is(dict, Results), Encoder._dict),
     ("range", _is(range), Encoder._range),
+    ("slice", _is(slice), Encoder._slice),
+    ("dtype", _is_dtype, Encoder._dtype),
     ("date", lambda v: comes_from(v, "cftime"), Encoder._date),
     ("clock", _is(datetime.date, datetime.datetime, datetime.time), Encoder._clock),
     ("timestamp", _is_of_pandas("Timestamp", "NaTType"), Encoder._timestamp),
@@ -423,6 +547,7 @@ _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]
     ("array", lambda v: is_array(v) or _has_numbers(v), Encoder._array),
     ("record", _is_record, Encoder._record),
     ("pipeline", _is(Pipeline), Encoder._pipeline),
+    ("sklearn", is_allowed, Encoder._sklearn),
     ("estimator", lambda v: _is_estimator_class(type(v)), Encoder._estimator),
     ("splitter", lambda v: _is_splitter_class(type(v)), Encoder._splitter),
 )
@@ -447,4 +572,7 @@ _DECODERS: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
     "estimator": Decoder._estimator,
     "splitter": Decoder._splitter,
     "pipeline": Decoder._pipeline,
+    "sklearn": Decoder._sklearn,
+    "slice": Decoder._slice,
+    "dtype": Decoder._dtype,
 }

@@ -13,6 +13,7 @@ from ..core.moments import CentredMoments
 from ..core.tensor import Tucker
 from ._container import VERSION, read_container, write_container
 from ._encode import Decoder, Encoder
+from ._sklearn import SKLEARN_VERSION
 
 __all__ = ["load", "load_moments", "load_with_notes", "save"]
 
@@ -23,7 +24,10 @@ _KINDS = (BaseEstimator, CentredMoments, Tucker)
 def save(
     value: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None
 ) -> None:
-    """Save an estimator, fitted or not, a pipeline of such, moments or a Tucker tensor to a file.
+    """Save an estimator, fitted or not, a pipeline, moments or a Tucker tensor to a file.
+
+    The other steps of a pipeline may be transformers of this library, or those of scikit-learn that
+    docs/file_format.md lists: `StandardScaler`, `OneHotEncoder`, `ColumnTransformer` and others.
 
     The file holds no code and is written atomically: a crash at any moment leaves the old file or
     the new one. Symbolic links are followed and permissions kept. Arrays on a device, or of
@@ -31,7 +35,7 @@ def save(
 
     Parameters
     ----------
-    value : estimator of this library, Moments or Tucker
+    value : estimator of this library, Pipeline, Moments or Tucker
     path : str or path
         Written as it is; no suffix is added.
     notes : dict of JSON values, optional
@@ -40,8 +44,8 @@ def save(
     Raises
     ------
     TypeError
-        Where a parameter or attribute, say a function as kernel, has no safe form; the message
-        names it.
+        Where a parameter, an attribute or a step of a pipeline, say a function as kernel, has no
+        safe form; the message names it.
     ValueError
         Where attributes are not what they must be, so that the file could not be loaded.
     OSError
@@ -66,15 +70,21 @@ def save(
         Decoder(encoder.arrays, VERSION).decode(tree)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} cannot be saved, since no file may hold it: {error}") from error
-    header = {"holrr": __version__, "object": tree, "notes": dict(notes or {})}
+    header = {
+        "holrr": __version__,
+        "sklearn": SKLEARN_VERSION,
+        "object": tree,
+        "notes": dict(notes or {}),
+    }
     write_container(path, header, encoder.arrays)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load what `save` wrote: an estimator, moments or a Tucker tensor.
+    """Load what `save` wrote: an estimator, a pipeline, moments or a Tucker tensor.
 
-    Only classes of this library are built, and every byte is checked against a checksum first.
-    Arrays come back as NumPy arrays.
+    Only classes of this library, and those of scikit-learn that docs/file_format.md lists, are
+    built, and every byte is checked against a checksum first. Arrays come back as NumPy arrays.
+    Where a pipeline was saved with another minor version of scikit-learn, there is a warning.
 
     Parameters
     ----------
@@ -82,7 +92,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    estimator, Moments or Tucker
+    estimator, Pipeline, Moments or Tucker
 
     Raises
     ------
@@ -128,7 +138,8 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     """
     header, arrays = read_container(path)
     try:
-        value, notes = Decoder(arrays, header["version"]).decode(header["object"]), header["notes"]
+        decoder = Decoder(arrays, header["version"], header.get("sklearn"))
+        value, notes = decoder.decode(header["object"]), header["notes"]
         if not isinstance(value, _KINDS) or not isinstance(notes, dict):
             raise ValueError(f"an object of {type(value).__name__}.")
         return value, notes

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-__all__ = ["SchemaError", "check_estimator", "check_pipeline", "check_record", "check_splitter"]
+__all__ = ["Kind", "SchemaError", "check_estimator", "check_record", "check_splitter"]
 
 
 class SchemaError(ValueError):
@@ -33,19 +33,19 @@ class Kind:
 # ---------------------------------------------------------------- kinds of values
 
 
-def _is_whole(v: Any) -> bool:
+def is_whole(v: Any) -> bool:
     return isinstance(v, (int, np.integer)) and not isinstance(v, bool)
 
 
 def _is_real(v: Any) -> bool:
-    return _is_whole(v) or isinstance(v, (float, np.floating))
+    return is_whole(v) or isinstance(v, (float, np.floating))
 
 
-def _is_array(v: Any, kinds: str, ndim: int | None = None) -> bool:
+def is_array_of(v: Any, kinds: str, ndim: int | None = None) -> bool:
     return isinstance(v, np.ndarray) and v.dtype.kind in kinds and ndim in (None, v.ndim)
 
 
-def _is_text(v: Any) -> bool:
+def is_text(v: Any) -> bool:
     return isinstance(v, str)
 
 
@@ -58,7 +58,7 @@ def either(a: Kind, b: Kind) -> Kind:
 
 
 def one_of(*words: str) -> Kind:
-    return Kind(f"one of {', '.join(map(repr, words))}", lambda v: _is_text(v) and v in words)
+    return Kind(f"one of {', '.join(map(repr, words))}", lambda v: is_text(v) and v in words)
 
 
 def list_of(kind: Kind) -> Kind:
@@ -77,7 +77,7 @@ def tuple_of(kind: Kind) -> Kind:
 
 def dict_of(kind: Kind) -> Kind:
     def holds(v: Any) -> bool:
-        return isinstance(v, dict) and all(_is_text(k) and kind.holds(x) for k, x in v.items())
+        return isinstance(v, dict) and all(is_text(k) and kind.holds(x) for k, x in v.items())
 
     return Kind(f"a dict from text, each value {kind.name}", holds)
 
@@ -88,7 +88,7 @@ def floats(shape: tuple[int, ...]) -> Kind:
         return REAL
     return Kind(
         f"an array of floating-point numbers of shape {shape}",
-        lambda v: _is_array(v, "f") and v.shape == shape,
+        lambda v: is_array_of(v, "f") and v.shape == shape,
     )
 
 
@@ -103,30 +103,30 @@ def _is_ours(v: Any) -> bool:
 
 ANYTHING = Kind("anything", lambda v: True)
 BOOL = Kind("True or False", lambda v: isinstance(v, (bool, np.bool_)))
-WHOLE = Kind("a whole number", _is_whole)
-COUNT = Kind("a whole number of at least 0", lambda v: _is_whole(v) and v >= 0)
-POSITIVE = Kind("a whole number of at least 1", lambda v: _is_whole(v) and v >= 1)
+WHOLE = Kind("a whole number", is_whole)
+COUNT = Kind("a whole number of at least 0", lambda v: is_whole(v) and v >= 0)
+POSITIVE = Kind("a whole number of at least 1", lambda v: is_whole(v) and v >= 1)
 REAL = Kind("a number", _is_real)
-TEXT = Kind("text", _is_text)
+TEXT = Kind("text", is_text)
 KEY = Kind("a name", lambda v: isinstance(v, Hashable))
-VECTOR = Kind("a vector of floating-point numbers", lambda v: _is_array(v, "f", 1))
-MATRIX = Kind("a matrix of floating-point numbers", lambda v: _is_array(v, "f", 2))
-TENSOR = Kind("an array of floating-point numbers", lambda v: _is_array(v, "f"))
+VECTOR = Kind("a vector of floating-point numbers", lambda v: is_array_of(v, "f", 1))
+MATRIX = Kind("a matrix of floating-point numbers", lambda v: is_array_of(v, "f", 2))
+TENSOR = Kind("an array of floating-point numbers", lambda v: is_array_of(v, "f"))
 ARRAY = Kind("an array", lambda v: isinstance(v, np.ndarray))
 LABELS_OF_AXIS = Kind("a vector of labels", lambda v: isinstance(v, np.ndarray) and v.ndim == 1)
-PLACES = Kind("a vector of whole numbers", lambda v: _is_array(v, "iu", 1))
+PLACES = Kind("a vector of whole numbers", lambda v: is_array_of(v, "iu", 1))
 DICT = Kind("a dict", lambda v: isinstance(v, dict))
 SHAPE = tuple_of(COUNT)
 
 
-def _check(owner: str, value: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:
+def check_fields(owner: str, value: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:
     """Raise where a field that is there is not of its kind."""
     for name, kind in kinds.items():
         if name in value and not kind.holds(value[name]):
             raise SchemaError(f"{owner}.{name} must be {kind.name}; it is {_shown(value[name])}.")
 
 
-def _require(condition: bool, owner: str, what: str) -> None:
+def require(condition: bool, owner: str, what: str) -> None:
     if not condition:
         raise SchemaError(f"{owner}: {what}.")
 
@@ -134,6 +134,8 @@ def _require(condition: bool, owner: str, what: str) -> None:
 def _shown(v: Any) -> str:
     if isinstance(v, np.ndarray):
         return f"an array of shape {v.shape} and dtype {v.dtype}"
+    if isinstance(v, BaseEstimator):
+        return f"an estimator of type {type(v).__name__}"
     return f"{v!r:.60} of type {type(v).__name__}"
 
 
@@ -146,16 +148,16 @@ def check_record(value: Any) -> None:
     if name not in _RECORDS:
         raise SchemaError(f"{name} is no record that files hold.")
     kinds, check = _RECORDS[name]
-    _check(name, vars(value), kinds)
+    check_fields(name, vars(value), kinds)
     check(value)
 
 
 def _check_tucker(T: Any) -> None:
-    _require(T.core.ndim == len(T.factors) > 0, "Tucker", "core and factors differ in their order")
+    require(T.core.ndim == len(T.factors) > 0, "Tucker", "core and factors differ in their order")
     for mode, (R, U) in enumerate(zip(T.core.shape, T.factors, strict=True)):
         fits = U is None or U.shape[1] == R
-        _require(fits, "Tucker", f"factor {mode} and the core differ in their rank")
-    _require(set(T.leading) <= set(range(T.core.ndim)), "Tucker", "leading names no modes")
+        require(fits, "Tucker", f"factor {mode} and the core differ in their rank")
+    require(set(T.leading) <= set(range(T.core.ndim)), "Tucker", "leading names no modes")
 
 
 def _check_moments(m: Any) -> None:
@@ -163,67 +165,67 @@ def _check_moments(m: Any) -> None:
     fields = {"Sxx": floats((d, d)), "Sxy": floats((d, *shape))}
     if m.squares is not None:
         fields["squares"] = _entries(shape)
-    _check("Moments", vars(m), fields)
-    _require(m.weight > 0 and math.isfinite(m.weight), "Moments", "weight must be positive")
+    check_fields("Moments", vars(m), fields)
+    require(m.weight > 0 and math.isfinite(m.weight), "Moments", "weight must be positive")
     if m.response_grams is not None:
         found = tuple(G.shape for G in m.response_grams)
         fits = found == tuple((n, n) for n in shape)
-        _require(fits, "Moments", "response_grams differ from the outputs in their sizes")
+        require(fits, "Moments", "response_grams differ from the outputs in their sizes")
     names, labels, n = getattr(m, "feature_names", None), getattr(m, "labels", None), d
     if labels is not None:
         if labels.inputs:
             n, n_used = _n_columns(labels)
-            _require(n_used == d, "Moments", f"labels of {n_used} features, where there are {d}")
+            require(n_used == d, "Moments", f"labels of {n_used} features, where there are {d}")
         _check_labels_of("Moments", labels, n, shape)
-    _require(names is None or _are_names(names, n), "Moments", f"there must be {n} feature names")
+    require(names is None or are_names(names, n), "Moments", f"there must be {n} feature names")
 
 
 def _entries(shape: tuple[int, ...]) -> Kind:
     """One number for each output, as an array also where there is one."""
     return Kind(
         f"an array of floating-point numbers of shape {shape}",
-        lambda v: (_is_array(v, "f") or isinstance(v, np.floating)) and np.shape(v) == shape,
+        lambda v: (is_array_of(v, "f") or isinstance(v, np.floating)) and np.shape(v) == shape,
     )
 
 
 def _check_grid(grid: Any) -> None:
-    _require(len(grid.dims) == len(grid.shape), "Grid", "dims and shape differ in their number")
-    _require(len(set(grid.dims)) == len(grid.dims), "Grid", "two axes have one name")
+    require(len(grid.dims) == len(grid.shape), "Grid", "dims and shape differ in their number")
+    require(len(set(grid.dims)) == len(grid.dims), "Grid", "two axes have one name")
     sizes = dict(zip(grid.dims, grid.shape, strict=True))
     for name, entry in grid.coords.items():
         fits = isinstance(entry, tuple) and len(entry) in (2, 3) and isinstance(entry[0], tuple)
         fits = fits and isinstance(entry[1], np.ndarray) and set(entry[0]) <= set(sizes)
         fits = fits and entry[1].shape == tuple(sizes[d] for d in entry[0])
         fits = fits and (len(entry) == 2 or isinstance(entry[2], dict))
-        _require(fits, "Grid", f"the coordinate {name!r} does not fit the axes")
+        require(fits, "Grid", f"the coordinate {name!r} does not fit the axes")
     for dim, levels in grid.levels.items():
         fits = isinstance(levels, tuple) and all(level in grid.coords for level in levels)
-        _require(fits and dim in sizes, "Grid", f"the levels of {dim!r} have no coordinates")
+        require(fits and dim in sizes, "Grid", f"the levels of {dim!r} have no coordinates")
 
 
 def _check_labels(labels: Any) -> None:
     n_levels, sizes = len(labels.columns), {level.size for level in labels.columns}
     fits = n_levels == len(labels.column_names) and len(sizes) < 2
-    _require(fits, "Labels", "columns and their names differ in number")
+    require(fits, "Labels", "columns and their names differ in number")
     is_table = labels.kind in ("frame", "polars")
-    _require(is_table == bool(n_levels), "Labels", "a table has labels of its columns")
+    require(is_table == bool(n_levels), "Labels", "a table has labels of its columns")
     outside = labels.flat if type(labels.flat).__name__ == "Grid" else labels.outputs
     if labels.kind == "dataset":
         fits = outside is not None and outside.shape[:1] == (len(labels.variables),)
-        _require(fits, "Labels", "variables and the outputs differ in number")
+        require(fits, "Labels", "variables and the outputs differ in number")
     if labels.places is not None:
         n = math.prod(labels.outputs.shape) if labels.outputs is not None else 0
         fits = sizes == {labels.places.size} and bool(
             ((labels.places >= 0) & (labels.places < n)).all()
         )
-        _require(fits, "Labels", "the places of columns are not among the outputs")
+        require(fits, "Labels", "the places of columns are not among the outputs")
     n_cells = sum(math.prod(grid.shape) for grid in labels.inputs)
     cells, used = getattr(labels, "cells", None), getattr(labels, "used", None)
     fits = cells is None or _are_places(cells, n_cells)
-    _require(fits, "Labels", "the cells of columns are not among the inputs")
+    require(fits, "Labels", "the cells of columns are not among the inputs")
     n_columns = n_cells if cells is None else cells.size
     fits = used is None or _are_places(used, n_columns)
-    _require(fits, "Labels", "the columns that are used are not among the inputs")
+    require(fits, "Labels", "the columns that are used are not among the inputs")
 
 
 def _are_places(v: np.ndarray, n: int) -> bool:
@@ -241,57 +243,57 @@ def _n_columns(labels: Any) -> tuple[int, int]:
 def _check_space(space: Any) -> None:
     n_cells = sum(map(math.prod, space.shapes))
     fits = space.cells is None or _are_places(space.cells, n_cells)
-    _require(fits, "InputSpace", "the cells of columns are not among those of the blocks")
+    require(fits, "InputSpace", "the cells of columns are not among those of the blocks")
 
 
 def _check_map(features: Any) -> None:
     space = features.space
     fits = features.scale is None or features.scale.size == space.n_columns
-    _require(fits, "InputMap", f"scale must have {space.n_columns} entries")
-    _require(len(features.bases) == len(space.shapes), "InputMap", "bases and blocks differ")
+    require(fits, "InputMap", f"scale must have {space.n_columns} entries")
+    require(len(features.bases) == len(space.shapes), "InputMap", "bases and blocks differ")
     for shape, bases in zip(space.shapes, features.bases, strict=True):
         fits = bases is None or tuple(U.shape[0] for U in bases) == shape
-        _require(fits, "InputMap", f"bases do not have the sizes {shape} of their block")
+        require(fits, "InputMap", f"bases do not have the sizes {shape} of their block")
 
 
 def _check_partial(partial: Any) -> None:
     k = partial.columns.size
     fits = k > 0 and partial.B.shape[0] == k and _are_places(partial.columns, partial.B.shape[1])
-    _require(fits, "Partial", "columns and B differ in their sizes")
+    require(fits, "Partial", "columns and B differ in their sizes")
 
 
 def _check_groups(groups: Any) -> None:
     fits = groups.columns.shape[0] == groups.outputs.shape[0] and groups.columns.size > 0
     fits = fits and groups.columns.min() >= 0 and groups.outputs.min() >= 0
-    _require(fits, "OwnGroups", "columns and outputs differ in their number")
+    require(fits, "OwnGroups", "columns and outputs differ in their number")
 
 
 def _check_own(own: Any) -> None:
     name = "OwnCoefficients"
     n_columns, n_outputs = own.shape
-    _require(own.mean.size == n_columns, name, f"mean must have {n_columns} entries")
-    _require(own.freedom.size == n_outputs, name, f"freedom must have {n_outputs} entries")
+    require(own.mean.size == n_columns, name, f"mean must have {n_columns} entries")
+    require(own.freedom.size == n_outputs, name, f"freedom must have {n_outputs} entries")
     fits = len(own.groups) == len(own.values) == len(own.maps)
-    _require(fits, name, "groups, values and maps differ in number")
+    require(fits, name, "groups, values and maps differ in number")
     for g, v, B in zip(own.groups, own.values, own.maps, strict=True):
         fits = v.shape == (*g.columns.shape, g.outputs.shape[1]) and B.shape[:2] == g.columns.shape
         fits = fits and g.columns.max() < n_columns and g.outputs.max() < n_outputs
-        _require(fits, name, "values do not fit their inputs and outputs")
+        require(fits, name, "values do not fit their inputs and outputs")
 
 
 def _check_labels_of(owner: str, labels: Any, n_features: int, shape: tuple[int, ...]) -> None:
     """Labels of a fit to data with these numbers of features and outputs."""
     n = _n_columns(labels)[0]
     fits = not labels.inputs or n == n_features
-    _require(fits, owner, f"labels of {n} features, where there are {n_features}")
+    require(fits, owner, f"labels of {n} features, where there are {n_features}")
     found = None if labels.outputs is None else labels.outputs.shape
-    _require(found in (None, shape), owner, f"labels of outputs {found}, where these are {shape}")
+    require(found in (None, shape), owner, f"labels of outputs {found}, where these are {shape}")
     flat = math.prod(labels.flat.shape) if type(labels.flat).__name__ == "Grid" else None
     fits = flat in (None, math.prod(shape))
-    _require(fits, owner, f"labels of {flat} outputs, where these are {shape}")
+    require(fits, owner, f"labels of {flat} outputs, where these are {shape}")
 
 
-def _are_names(v: Any, n: int) -> bool:
+def are_names(v: Any, n: int) -> bool:
     return (
         isinstance(v, np.ndarray)
         and v.dtype.kind in "OU"
@@ -344,8 +346,8 @@ _MAP = {
     "own": optional(record("OwnCoefficients")),
     "partial": optional(record("Partial")),
 }
-_PLACES_2D = Kind("a matrix of whole numbers", lambda v: _is_array(v, "iu", 2))
-_STACK = Kind("an array of floating-point numbers with 3 axes", lambda v: _is_array(v, "f", 3))
+_PLACES_2D = Kind("a matrix of whole numbers", lambda v: is_array_of(v, "iu", 2))
+_STACK = Kind("an array of floating-point numbers with 3 axes", lambda v: is_array_of(v, "f", 3))
 _PARTIAL = {"columns": PLACES, "B": MATRIX}
 _GROUPS = {"columns": _PLACES_2D, "outputs": _PLACES_2D}
 _OWN = {
@@ -398,7 +400,7 @@ _FITTED: dict[str, Kind] = {
     "kernels_": list_of(dict_of(ANYTHING)),
     "best_index_": tuple_of(WHOLE),
     "cv_results_": dict_of(ANYTHING),
-    "history_": either(VECTOR, dict_of(Kind("a vector", lambda v: _is_array(v, "fiu", 1)))),
+    "history_": either(VECTOR, dict_of(Kind("a vector", lambda v: is_array_of(v, "fiu", 1)))),
     "best_estimator_": Kind("an estimator", lambda v: isinstance(v, BaseEstimator)),
     "tucker_": record("Tucker"),
     "moments_": record("Moments"),
@@ -415,8 +417,8 @@ _FITTED: dict[str, Kind] = {
             isinstance(v, tuple)
             and len(v) == 3
             and isinstance(v[0], dict)
-            and _is_array(v[1], "f", 1)
-            and _is_array(v[2], "f", 2)
+            and is_array_of(v[1], "f", 1)
+            and is_array_of(v[2], "f", 2)
         ),
     ),
     "_warm": dict_of(ANYTHING),
@@ -448,8 +450,8 @@ def check_estimator(value: Any) -> None:
     parameters = set(value.get_params(deep=False))
     for attribute in set(state) - parameters - _INSTANCE - set(_FITTED):
         hidden = hasattr(type(value), attribute) and not attribute.startswith("_sklearn")
-        _require(not hidden, name, f"{attribute!r:.40} would hide what the class has")
-    _check(name, state, _FITTED)
+        require(not hidden, name, f"{attribute!r:.40} would hide what the class has")
+    check_fields(name, state, _FITTED)
     if "scaling_" in state:
         _check_scaling(name, state)
     if "delays_" in state:
@@ -466,13 +468,13 @@ def _check_scaling(name: str, state: dict[str, Any]) -> None:
     n = 0
     for key, entry in state["scaling_"].items():
         fits = isinstance(entry, tuple) and len(entry) == 3 and isinstance(entry[0], tuple)
-        fits = fits and all(_is_array(part, "f") for part in entry[1:])
+        fits = fits and all(is_array_of(part, "f") for part in entry[1:])
         fits = fits and entry[1].shape == entry[2].shape
-        _require(fits, name, f"the scaling of {key!r:.40} must have dims, means and spreads")
+        require(fits, name, f"the scaling of {key!r:.40} must have dims, means and spreads")
         n += entry[1].size
     known = state.get("n_features_in_", n)
     fits = known == n or (n == 0 and bool(state.get("by_group")))
-    _require(fits, name, f"the scaling has {n} features, where there are {known}")
+    require(fits, name, f"the scaling has {n} features, where there are {known}")
     _check_names(name, state, known, ())
 
 
@@ -480,8 +482,8 @@ def _check_delays(name: str, state: dict[str, Any]) -> None:
     """Delays and names of a `Delayer`."""
     delays = state["delays_"]
     fits = delays.size > 0 and np.unique(delays).size == delays.size
-    _require(fits, name, "delays_ must differ from each other, and there must be one at least")
-    _require("n_features_in_" in state, name, "there are delays and no number of features")
+    require(fits, name, "delays_ must differ from each other, and there must be one at least")
+    require("n_features_in_" in state, name, "there are delays and no number of features")
     _check_names(name, state, state["n_features_in_"], ())
 
 
@@ -489,52 +491,52 @@ def _check_fitted(name: str, state: dict[str, Any]) -> None:
     """A fitted model: everything has the shape that the coefficients imply."""
     n_inputs, *outputs = state["tucker_"].shape
     shape = tuple(outputs)
-    _require("intercept_" in state, name, "there are coefficients and no intercept")
-    _check(name, state, {"intercept_": floats(shape)})
+    require("intercept_" in state, name, "there are coefficients and no intercept")
+    check_fields(name, state, {"intercept_": floats(shape)})
     points = state.get("X_fit_")
     n_features = n_inputs if points is None else points.shape[1]
     if points is not None:
         fits = points.shape[0] == n_inputs
-        _require(fits, name, f"X_fit_ must have {n_inputs} rows, one for each coefficient")
+        require(fits, name, f"X_fit_ must have {n_inputs} rows, one for each coefficient")
     if "n_features_in_" in state:
         known, labels = state["n_features_in_"], state.get("labels_")
         n_used = known
         if labels is not None and labels.used is not None:
             n_used = labels.used.size
         is_kernel = "X_fit_" in state or "kernels_" in state
-        _require(n_used == n_features or is_kernel, name, f"n_features_in_ must be {n_features}")
+        require(n_used == n_features or is_kernel, name, f"n_features_in_ must be {n_features}")
         n_features = n_used
     if points is not None:
-        _require(points.shape[1] == n_features, name, f"X_fit_ must have {n_features} columns")
+        require(points.shape[1] == n_features, name, f"X_fit_ must have {n_features} columns")
     _check_names(name, state, state.get("n_features_in_", n_features), shape)
     _check_noise(name, state, shape)
     if "moments_" in state:
         fits = state["moments_"].output_shape == shape
-        _require(fits, name, f"moments_ must be those of outputs of shape {shape}")
+        require(fits, name, f"moments_ must be those of outputs of shape {shape}")
     if "spectra_" in state:
         fits = len(state["spectra_"]) in (0, 1 + len(shape))
-        _require(fits, name, f"spectra_ must have {1 + len(shape)} entries")
+        require(fits, name, f"spectra_ must have {1 + len(shape)} entries")
     if "_input_mean" in state:
         fits = state["_input_mean"].shape == (n_inputs,)
-        _require(fits, name, f"the mean of the inputs must have {n_inputs} entries")
+        require(fits, name, f"the mean of the inputs must have {n_inputs} entries")
     if "stack_ranks_" in state:
         for other in ("stack_weights_", "stack_alphas_"):
             fits = len(state["stack_ranks_"]) == state.get(other, np.empty(0)).size
-            _require(fits, name, f"stack_ranks_ and {other} differ in number")
+            require(fits, name, f"stack_ranks_ and {other} differ in number")
     if "landmarks_" in state:
         fits = state["landmarks_"].shape[1] == n_features
-        _require(fits, name, f"landmarks_ must have {n_features} columns")
+        require(fits, name, f"landmarks_ must have {n_features} columns")
     model = state.get("best_estimator_")
     if model is not None:
         found = getattr(vars(model).get("tucker_"), "shape", None)
         fits = found == (n_inputs, *shape)
-        _require(fits, name, "best_estimator_ has coefficients of another shape")
+        require(fits, name, "best_estimator_ has coefficients of another shape")
 
 
 def _check_names(name: str, state: dict[str, Any], n_features: int, shape: tuple[int, ...]) -> None:
     names, labels = state.get("feature_names_in_"), state.get("labels_")
-    fits = names is None or _are_names(names, n_features)
-    _require(fits, name, f"feature_names_in_ must be {n_features} texts")
+    fits = names is None or are_names(names, n_features)
+    require(fits, name, f"feature_names_in_ must be {n_features} texts")
     if labels is not None:
         _check_labels_of(name, labels, n_features, shape)
 
@@ -546,49 +548,40 @@ def _check_noise(name: str, state: dict[str, Any], shape: tuple[int, ...]) -> No
     fits = noise is None or each.holds(noise)
     if isinstance(noise, tuple):
         fits = len(noise) == 2 and each.holds(noise[0]) and weight.holds(noise[1])
-    _require(fits, name, f"the noise must be that of outputs of shape {shape}")
+    require(fits, name, f"the noise must be that of outputs of shape {shape}")
     if "_hat" in state:
-        _check(f"{name}._hat", state["_hat"], _HAT)
+        check_fields(f"{name}._hat", state["_hat"], _HAT)
         lacking = {"form", "alpha", "mean", "weight", "factor"} - set(state["_hat"])
-        _require(not lacking, f"{name}._hat", f"there is no {', '.join(sorted(lacking))}")
+        require(not lacking, f"{name}._hat", f"there is no {', '.join(sorted(lacking))}")
         size = state["_hat"]["factor"].shape[0]
         fits = state["_hat"]["mean"].shape == (size,)
-        _require(fits, f"{name}._hat", f"mean must have {size} entries, as factor has rows")
+        require(fits, f"{name}._hat", f"mean must have {size} entries, as factor has rows")
     if "_intervals" in state:
         _check_intervals(f"{name}._intervals", state["_intervals"], shape)
 
 
 def _check_intervals(name: str, kept: dict[str, Any], shape: tuple[int, ...]) -> None:
-    _require("levels" in kept, name, "there are no levels")
+    require("levels" in kept, name, "there are no levels")
     if kept["levels"] is None:
-        _require(_is_real(kept.get("df")), name, "df must be a number")
+        require(_is_real(kept.get("df")), name, "df must be a number")
         return
-    _check(name, kept, {"levels": VECTOR, "pooled_levels": VECTOR, "seen": REAL})
+    check_fields(name, kept, {"levels": VECTOR, "pooled_levels": VECTOR, "seen": REAL})
     sizes = {"entry": (kept["levels"].size, *shape), "simultaneous": (kept["levels"].size,)}
     pooled = kept.get("pooled_levels")
     sizes["pooled"] = (0 if pooled is None else pooled.size,)
     count = either(REAL, _entries(shape))
-    _check(name, kept, {f"n_{kind}": count for kind in sizes})
+    check_fields(name, kept, {f"n_{kind}": count for kind in sizes})
     for kind, size in sizes.items():
-        fits = _is_array(kept.get(kind), "f") and kept[kind].shape == size
-        _require(fits, name, f"{kind} must be quantiles of shape {size}")
+        fits = is_array_of(kept.get(kind), "f") and kept[kind].shape == size
+        require(fits, name, f"{kind} must be quantiles of shape {size}")
 
 
-# ---------------------------------------------------------------- pipelines and splitters
-
-
-def check_pipeline(steps: list[tuple[Any, Any]]) -> None:
-    """Raise a `SchemaError` for steps that are no estimators with names of their own."""
-    names = [name for name, _ in steps]
-    fits = bool(steps) and all(isinstance(step, BaseEstimator) for _, step in steps)
-    _require(fits, "Pipeline", "its steps must be estimators")
-    fits = all(_is_text(name) and "__" not in name for name in names)
-    _require(fits and len(set(names)) == len(names), "Pipeline", "its steps must have names")
+# ---------------------------------------------------------------- splitters
 
 
 _SETTING = Kind(
     "None, a truth value, a number or a vector of whole numbers",
-    lambda v: v is None or BOOL.holds(v) or REAL.holds(v) or _is_array(v, "iu", 1),
+    lambda v: v is None or BOOL.holds(v) or REAL.holds(v) or is_array_of(v, "iu", 1),
 )
 
 
@@ -603,8 +596,8 @@ def check_splitter(value: Any, state: dict[str, Any]) -> None:
         Attributes that a file has for it.
     """
     name = type(value).__name__
-    _check(name, state, dict.fromkeys(state, _SETTING))
+    check_fields(name, state, dict.fromkeys(state, _SETTING))
     for attribute, found in state.items():
         known = vars(value).get(attribute, _SETTING)
         fits = known is found or np.array_equal(known, found)
-        _require(fits, name, f"{attribute!r:.40} is not what its parameters make of it")
+        require(fits, name, f"{attribute!r:.40} is not what its parameters make of it")

@@ -1,0 +1,6 @@
+"""Fitted models as ONNX graphs, for runtimes without Python, see docs/onnx.md."""
+
+from ._converters import register_converters
+from ._export import to_onnx
+
+__all__ = ["register_converters", "to_onnx"]

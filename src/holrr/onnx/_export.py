@@ -1,0 +1,189 @@
+"""A fitted model or pipeline as an ONNX model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from .._version import __version__
+from ..base import TensorRegressor
+from ..extras import need
+from ._converters import register, register_converters
+from ._graph import OPSET, Nodes
+from ._model import Input, add_model, check_exportable, inputs_of, output_shape, own_dtype
+
+__all__ = ["to_onnx"]
+
+_OUTPUT = "Y"
+
+
+def to_onnx(model: Any, X: Any = None, *, dtype: Any = None) -> Any:
+    """A fitted model, or a pipeline that ends with one, as an ONNX model.
+
+    The graph computes what `predict` does, from the coefficients in their factored form; the dense
+    coefficients are not in it. It checks nothing: NaN in the inputs is NaN in the predictions.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        A fitted estimator of this library, or a scikit-learn pipeline that ends with one and whose
+        other steps skl2onnx can convert.
+    X : table or array, optional
+        Some rows of the inputs, from which the inputs of the graph of a pipeline are read: a table
+        gives one input for each column, of shape (n_samples, 1). A pipeline with a
+        `ColumnTransformer` needs it. Models of this library know their inputs.
+    dtype : {"float32", "float64"}, optional
+        Type of the inputs and predictions. That of the coefficients by default.
+
+    Returns
+    -------
+    onnx.ModelProto
+        With the input ``X``, of shape (n_samples, n_features) or with the modes of the inputs, or
+        one input for each block under its name. The output is ``Y``, of shape (n_samples, d1, ...,
+        dp); it is flat where `predict` returns flat outputs or a table.
+
+    Raises
+    ------
+    ValueError
+        Where a model has no graph, such as one with an exact kernel; the message says why.
+    ImportError
+        Where onnx, or skl2onnx for a pipeline, is not installed.
+
+    See Also
+    --------
+    holrr.onnx.register_converters : For the functions of skl2onnx.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import onnxruntime
+    >>> from holrr import HOLRR, to_onnx
+    >>> from holrr.datasets import make_tensor_regression
+    >>> X, Y = make_tensor_regression(50, 6, (4, 3), rank=2, snr=9, random_state=0)
+    >>> model = HOLRR(rank=2).fit(X, Y)
+    >>> graph = to_onnx(model, dtype="float32")
+    >>> session = onnxruntime.InferenceSession(graph.SerializeToString())
+    >>> (found,) = session.run(["Y"], {"X": X.astype(np.float32)})
+    >>> found.shape, bool(np.allclose(found, model.predict(X), atol=1e-5))
+    ((50, 4, 3), True)
+    """
+    last = model[-1] if isinstance(model, Pipeline) and len(model.steps) else model
+    if not isinstance(last, TensorRegressor):
+        raise TypeError(
+            f"to_onnx takes an estimator of this library, or a pipeline that ends with one; got "
+            f"{_described(model, last)}."
+        )
+    onnx = need("onnx", "to_onnx needs onnx", "onnx")
+    check_is_fitted(last)
+    check_exportable(last)
+    kind = _check_dtype(dtype, last)
+    if isinstance(model, Pipeline):
+        found = _convert_pipeline(model, X, kind)
+    else:
+        found = _build(onnx, model, kind)
+    found.producer_name, found.producer_version = "holrr", __version__
+    onnx.helper.set_model_props(
+        found, {"estimator": type(last).__name__, "holrr": __version__, "dtype": kind.name}
+    )
+    onnx.checker.check_model(found)
+    return found
+
+
+def _described(model: Any, last: Any) -> str:
+    if last is model:
+        return f"an object of {type(model).__module__}.{type(model).__qualname__}"
+    return f"a pipeline that ends with {type(last).__module__}.{type(last).__qualname__}"
+
+
+def _check_dtype(dtype: Any, model: Any) -> np.dtype:
+    if dtype is None:
+        return own_dtype(model)
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be 'float32' or 'float64'; got {dtype!r}.")
+    assert found is not None
+    return found
+
+
+# ---------------------------------------------------------------- models of this library
+
+
+def _build(onnx: Any, model: Any, dtype: np.dtype) -> Any:
+    helper, inputs = onnx.helper, inputs_of(model)
+    names = _distinct(inputs)
+    graph = Nodes(helper, onnx.numpy_helper, {*names, _OUTPUT})
+    graph.end(add_model(graph, model, names, dtype), _OUTPUT)
+    number = int(helper.np_dtype_to_tensor_dtype(dtype))
+    places = [
+        helper.make_tensor_value_info(name, number, ["n_samples", *one.shape])
+        for name, one in zip(names, inputs, strict=True)
+    ]
+    out = helper.make_tensor_value_info(_OUTPUT, number, ["n_samples", *output_shape(model)])
+    whole = helper.make_graph(graph.nodes, "holrr", places, [out], graph.constants)
+    opsets = [helper.make_opsetid("", OPSET)]
+    version = helper.find_min_ir_version_for(opsets)
+    return helper.make_model(whole, opset_imports=opsets, ir_version=version)
+
+
+def _distinct(inputs: list[Input]) -> list[str]:
+    names = [one.name for one in inputs]
+    if len({*names, _OUTPUT}) != len(names) + 1:
+        raise ValueError(
+            f"the blocks of the inputs are called {names}; the inputs of a graph need names that "
+            f"differ from each other and from its output, {_OUTPUT!r}."
+        )
+    return names
+
+
+# ---------------------------------------------------------------- pipelines
+
+
+def _convert_pipeline(pipeline: Pipeline, X: Any, dtype: np.dtype) -> Any:
+    """The graph of a pipeline, by skl2onnx with our converters."""
+    register_converters()
+    register(type(pipeline[-1]))  # it may be a subclass
+    skl2onnx = need("skl2onnx", "converting pipelines to ONNX needs skl2onnx", "onnx")
+    ours = [step for _, step in pipeline.steps if type(step).__module__.startswith("holrr.")]
+    return skl2onnx.convert_sklearn(
+        pipeline,
+        name="holrr",
+        initial_types=_initial_types(pipeline, X, dtype),
+        final_types=[(_OUTPUT, None)],
+        options={id(step): {"dtype": dtype.name} for step in ours},
+    )
+
+
+def _initial_types(pipeline: Pipeline, X: Any, dtype: np.dtype) -> list[tuple[str, Any]]:
+    """Names and types of the inputs of a pipeline."""
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
+
+    number = DoubleTensorType if dtype == np.float64 else FloatTensorType
+    if hasattr(X, "columns"):
+        kinds = [number if _is_number(kind) else StringTensorType for kind in X.dtypes]
+        return [(str(c), kind([None, 1])) for c, kind in zip(X.columns, kinds, strict=True)]
+    if X is not None:
+        X = np.asarray(X)
+        kind = number if X.dtype.kind in "biuf" else StringTensorType
+        return [("X", kind([None, *X.shape[1:]]))]
+    first = pipeline[0]
+    if isinstance(first, ColumnTransformer):
+        raise ValueError(
+            "to_onnx needs X for a pipeline with a ColumnTransformer, to know which columns are "
+            "numbers and which are text: pass some rows, to_onnx(pipeline, X[:5])."
+        )
+    inputs = inputs_of(first)
+    return [(one.name, number([None, *one.shape])) for one in inputs]
+
+
+def _is_number(kind: Any) -> bool:
+    """Whether a column of a table, of pandas or polars, holds numbers."""
+    if hasattr(kind, "is_numeric"):  # polars
+        return bool(kind.is_numeric()) or str(kind) == "Boolean"
+    return getattr(kind, "kind", "O") in "biuf"
