@@ -257,7 +257,7 @@ def _ridge_wins(rows: Table) -> str:
     for method, other in pairs:
         found = [f"{_where(p)} ({e:.4f}, ridge {o:.4f})" for p, e, o in beaten(rows, method, other)]
         name = method.replace(", ", " with ", 1).replace(", ", " and ")
-        same = "" if other == "ridge" else ", with the same inputs and penalties for both,"
+        same = other.replace("ridge", "").replace(", ", " with ", 1).replace(", ", " and ")
         lines.append(
             f"- Ridge{same} is below {_article(name)} in {len(found)} of "
             f"{len(places(rows))} columns: {_list(found)}."

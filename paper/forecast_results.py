@@ -99,10 +99,15 @@ def published(rows: Table, place: Place) -> dict[str, float]:
 
 
 def beaten(rows: Table, method: str, other: str) -> list[tuple[Place, float, float]]:
-    """The places in which a search has a larger error than another one, with both errors."""
+    """The places in which a search has a larger error than another one, with both errors.
+
+    Errors that agree in four digits after the point, as they are shown, count as level.
+    """
     found = []
     for place in places(rows):
         errors = ours(rows, place)
-        if method in errors and other in errors and errors[method] > errors[other]:
+        if method not in errors or other not in errors:
+            continue
+        if round(errors[method], 4) > round(errors[other], 4):
             found.append((place, errors[method], errors[other]))
     return found

@@ -52,7 +52,8 @@ def draw(rows: Table) -> Any:
     for ax in grid.flat[len(shown) :]:
         ax.set_axis_off()
     grid[0, 0].set_ylim(len(labels) - 0.4, -0.6)
-    figure.supxlabel("test error, percent above (right) or below the least published", fontsize=9.5)
+    for ax in grid[-1]:
+        ax.set_xlabel("test error, % from the least published")
     figure.legend(handles=_legend(), loc="outside lower center", ncols=2)
     return figure
 
