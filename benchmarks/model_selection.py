@@ -26,7 +26,6 @@ import math
 import statistics
 import time
 import warnings
-from collections.abc import Iterator
 
 import numpy as np
 from sklearn.linear_model import RidgeCV
@@ -35,7 +34,6 @@ from threadpoolctl import threadpool_limits
 
 from holrr import HOLRR
 from holrr.datasets import fetch_met_office, make_forecast_windows, make_tensor_regression
-from holrr.kernel import KernelHOLRRCV, KernelRLSCV
 from holrr.model_selection import HOLRRCV, RLSCV
 
 ALPHAS = np.logspace(-2, 4, 13)
@@ -138,33 +136,6 @@ def compare_with_stack(quick: bool) -> None:
         best, stack = medians(fits, repeats)
         name = f"{n} x {d0} -> {'x'.join(map(str, shape))}"
         print(f"| {name} | {best:.4g} | {stack:.4g} | {stack / best:.2f} |")
-
-
-# ---------------------------------------------------------------- many inputs and outputs
-
-
-def rows(quick: bool = False, repeats: int = 3) -> Iterator[tuple[str, float, float, float]]:
-    """What a search over all ranks takes beside that of ridge regression: for benchmarks/table.py.
-
-    Yields
-    ------
-    (description, seconds, seconds of ridge, ratio that is asked for)
-        Medians; the methods take turns.
-    """
-    kernels = {"gammas": np.logspace(-3, 0, 6), "alphas": np.logspace(-4, 2, 13)}
-    models = (KernelHOLRRCV(**kernels), KernelRLSCV(**kernels)), (HOLRRCV(), RLSCV())
-    sizes = [(548, 15, (33, 49)), (4400, 790, (24, 12, 6))]
-    if quick:
-        sizes = [(250, 15, (14, 15)), (500, 220, (9, 6, 5))]
-    names = "KernelHOLRRCV / KernelRLSCV, 6 widths, 13 penalties", "HOLRRCV / RLSCV, 13 penalties"
-    ranks = (4, 4, 4), (10, 6, 4, 3)
-    for name, (n, d0, shape), rank, pair in zip(names, sizes, ranks, models, strict=True):
-        X, Y = make_tensor_regression(
-            n, n_features=d0, output_shape=shape, rank=rank, snr=1.0, random_state=0
-        )
-        fits = [lambda m=m, X=X, Y=Y: m.fit(X, Y) for m in pair]
-        name = f"{name}, {n} x {d0} -> {'x'.join(map(str, shape))}"
-        yield name, *medians(fits, repeats), 6.0
 
 
 # ---------------------------------------------------------------- stacking

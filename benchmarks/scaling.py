@@ -1,4 +1,4 @@
-"""How time and memory of a fit grow with the samples N, the outputs D and the inputs d0.
+"""How time and memory of a fit grow with samples N, outputs D, inputs d0 and output modes p.
 
     python benchmarks/scaling.py [--quick] [--repeats 5] [--draw]
 
@@ -7,8 +7,8 @@ them least, and slopes do not depend on the number of cores. Memory is the peak 
 allocates beyond the data (tracemalloc, which NumPy reports to): the resident set of a process would
 hide all below the hundred megabytes of Python and its libraries. What a BLAS packs for itself, some
 megabytes whatever the sizes, is in neither. The figures go to docs/results/scaling.csv;
-slopes in docs/scaling.md and pictures in docs/images come from there (--draw: again, without
-measuring). Five minutes.
+slopes in docs/scaling.md, beside the theoretical ones, the sizes at which 16 GB of memory end, and
+pictures in docs/images come from there (--draw: again, without measuring). Five minutes.
 """
 
 from __future__ import annotations
@@ -32,14 +32,25 @@ from real_data import write_section
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 RESULTS = DOCS / "results" / "scaling.csv"
-NUMBERS = {"n": int, "d0": int, "D": int, "seconds": float, "bytes": int, "data": int}
+NUMBERS = {"n": int, "d0": int, "D": int, "p": int, "seconds": float, "bytes": int, "data": int}
 # Which size grows, from where to where by factors of two; the others stay.
 SWEEPS = {
     "N": [(1000 * 2**k, 20, (10, 10)) for k in range(9)],
     "D": [(500, 20, (5 * 2**k, 5 * 2**k)) for k in range(7)],
     "d0": [(4000, 10 * 2**k, (10, 10)) for k in range(9)],
+    "p": [(2000, 20, (2 ** (12 // p),) * p) for p in (1, 2, 3, 4, 6, 12)],
 }
-AXES = {"N": "samples N", "D": "outputs D", "d0": "inputs d0"}
+AXES = {"N": "samples N", "D": "outputs D", "d0": "inputs d0", "p": "output modes p, D = 4096"}
+KEYS = {"N": "n", "D": "D", "d0": "d0", "p": "p"}
+# Exponents of the leading terms at the ends of the sweeps: N d0 (d0 + D) of the pass over the data,
+# with d0 D (d1 + ... + dp) for the Gram matrices where the outputs are many; residuals of a search.
+THEORY = {
+    "HOLRR": {"seconds": (1, 1.5, 2), "bytes": (0, 1, 2)},
+    "RLS": {"seconds": (1, 1, 2), "bytes": (0, 1, 2)},
+    "Ridge": {"seconds": (1, 1, 2), "bytes": (1, 1, 2)},
+    "HOLRRCV": {"seconds": (1, 1.5, 3), "bytes": (1, 1, 2)},
+}
+LAPTOP = 16e9
 # Searches with more entries of Y or more inputs would take the longest by far.
 MOST_SEARCHED, MOST_INPUTS = 4_000_000, 1280
 
@@ -69,7 +80,7 @@ def measure(axis: str, n: int, d0: int, shape: tuple[int, ...], repeats: int) ->
         fit = lambda: clone(method).fit(X, outputs)  # noqa: B023, E731
         memory = extra_memory(fit)  # which warms up, too
         seconds = cpu_seconds(fit, 1 if name == "HOLRRCV" else repeats)
-        size = {"axis": axis, "n": n, "d0": d0, "D": D, "method": name}
+        size = {"axis": axis, "n": n, "d0": d0, "D": D, "p": len(shape), "method": name}
         yield {**size, "seconds": seconds, "bytes": memory, "data": X.nbytes + Y.nbytes}
 
 
@@ -97,7 +108,7 @@ def read_csv(path: Path) -> list[dict]:
 
 def curve(rows: list[dict], axis: str, method: str, what: str) -> tuple[np.ndarray, np.ndarray]:
     """Sizes and measured values."""
-    key = {"N": "n", "D": "D", "d0": "d0"}[axis]
+    key = KEYS[axis]
     found = [(r[key], r[what]) for r in rows if r["axis"] == axis and r["method"] == method]
     x, y = np.array(sorted(found), dtype=float).reshape(-1, 2).T
     return x, y
@@ -109,14 +120,33 @@ def slope(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def table(rows: list[dict]) -> str:
-    """The slopes in Markdown."""
+    """The slopes in Markdown, with the theoretical ones in brackets."""
     names = list(dict.fromkeys(row["method"] for row in rows))
     lines = ["| | time in N | in D | in d0 | memory in N | in D | in d0 |", "|:--|" + "--:|" * 6]
     for name in names:
-        pairs = [(what, axis) for what in ("seconds", "bytes") for axis in AXES]
-        slopes = [slope(*curve(rows, axis, name, what)) for what, axis in pairs]
-        lines.append(f"| {name} | {' | '.join(f'{b + 0.0:.1f}' for b in slopes)} |")
-    return "\n".join(lines).replace("-0.0", "0.0") + "\n"
+        cells = []
+        for what in ("seconds", "bytes"):
+            for axis, expected in zip(("N", "D", "d0"), THEORY[name][what], strict=True):
+                found = f"{slope(*curve(rows, axis, name, what)) + 0.0:.1f}".replace("-0.0", "0.0")
+                cells.append(f"{found} ({expected:g})")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n\n" + ends_table(rows)
+
+
+def ends_table(rows: list[dict]) -> str:
+    """The sizes at which data and fit take 16 GB, from the last point and the slope there."""
+    names = [name for name in THEORY if any(row["method"] == name for row in rows)]
+    lines = ["| 16 GB of memory end at | " + " | ".join(names) + " |"]
+    lines.append("|:--|" + "--:|" * len(names))
+    for axis in ("N", "D", "d0"):
+        cells = []
+        for name in names:
+            x, extra = curve(rows, axis, name, "bytes")
+            total = extra + curve(rows, axis, name, "data")[1]
+            at = x[-1] * (LAPTOP / total[-1]) ** (1 / max(slope(x, total), 1e-9))
+            cells.append(f"{float(f'{at:.2g}'):,.0f}")
+        lines.append(f"| {AXES[axis]} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def draw(rows: list[dict], what: str, path: Path) -> None:
@@ -134,8 +164,8 @@ def draw(rows: list[dict], what: str, path: Path) -> None:
         "HOLRR": (MAIN, "o"),
         "HOLRRCV": (ACCENT, "s"),
     }
-    figure = new_figure(9.6, 3.5)
-    axes = figure.subplots(1, 3, sharey=True)
+    figure = new_figure(11.5, 3.5)
+    axes = figure.subplots(1, len(AXES), sharey=True)
     unit = 1e6 if what == "bytes" else 1.0
     for ax, (axis, label) in zip(axes, AXES.items(), strict=True):
         for method, (color, marker) in looks.items():
@@ -146,14 +176,17 @@ def draw(rows: list[dict], what: str, path: Path) -> None:
             ax.loglog(x, y / unit, "--", color=MUTED, lw=1, label="X and Y")
         ax.set_xlabel(label)
         ax.margins(x=0.12)
+        if axis == "p":
+            ax.set_xticks([1, 2, 3, 4, 6, 12], ["1", "2", "3", "4", "6", "12"])
+            ax.minorticks_off()
         tidy(ax)
     axes[0].set_ylabel("seconds" if what == "seconds" else "megabytes beyond the data")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5,
                   frameon=False, fontsize=9)  # fmt: skip
     figure.canvas.draw()  # now the axes have their places
-    for ax in axes:
+    for ax in axes[:3]:
         write_slopes(ax, ax.lines[: len(looks)])
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=160)
     plt.close(figure)
 
 

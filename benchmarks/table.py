@@ -29,13 +29,13 @@ def cpu_rows(quick: bool, repeats: int, threads: int) -> Iterator[Row]:
     import busy
     import kernel
     import linear
-    import model_selection
+    import searches
 
     warnings.filterwarnings("ignore", message="The best penalty")
     with threadpool_limits(threads):
         yield from linear.rows(quick, repeats)
         yield from kernel.rows(quick, max(1, repeats // 3))
-        yield from model_selection.rows(quick, max(1, repeats // 15))
+        yield from searches.rows(quick, max(1, repeats // 3))
     yield from busy.rows(quick, repeats)
 
 
