@@ -7,7 +7,7 @@ standard deviations over the folds are rarely looked at. Both are computed when 
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterable, Iterator, ValuesView
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -53,10 +53,10 @@ class Results(dict[str, Any]):
     def get(self, key: str, default: Any = None) -> Any:
         return self[key] if key in self else default  # noqa: SIM401
 
-    def values(self) -> ValuesView[Any]:
+    def values(self) -> Any:
         return self._read().values()
 
-    def items(self) -> ItemsView[str, Any]:
+    def items(self) -> Any:
         return self._read().items()
 
     def pop(self, key: str, *default: Any) -> Any:
@@ -73,7 +73,7 @@ class Results(dict[str, Any]):
     def __eq__(self, other: object) -> bool:
         return self._read() == other
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __repr__(self) -> str:
         return repr(self._read())

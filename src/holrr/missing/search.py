@@ -30,6 +30,7 @@ from ..core.approximate import Approximation, Structure
 from ..core.fit import Fit, lift, scaled_alpha
 from ..core.input_map import InputDesign, InputMap
 from ..core.mixture import Mixture
+from ..core.results import Results
 from ..core.spectral import Spectral, Whitened
 from ..core.tensor import Tucker
 from ..core.threads import few_threads_for
@@ -436,7 +437,7 @@ class _Chosen:
     """The choice, with the outputs that it imputes and the results of the search."""
 
     imputed: Folds
-    results: dict[str, Any]
+    results: Results
     choice: Choice
     pilot: tuple[Structure, float] | None = None
 

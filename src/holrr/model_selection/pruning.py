@@ -312,7 +312,8 @@ class Screen:
 
     def terms(self, alpha: float) -> Terms:
         """As those of the path, with the rows of ``V' x_1 U1' ...`` for those of the core."""
-        path, xp = self.within, namespace_of(self.Q)
+        path, xp = self.within, namespace_of(self.TQ)
+        assert self.Q is not None
         root = path.root(alpha)
         Z = self.TQ * (path.s / root)[:, None]
         P = eigh_top(Z.T @ Z, min(path.ranks[0], self.Q.shape[1]))[1]

@@ -135,7 +135,7 @@ class Found:
     """
 
     choice: Choice
-    results: dict[str, Any]
+    results: Results
     fit: Fit
     calibration: Calibration | None
     key: str = "mean_mse"

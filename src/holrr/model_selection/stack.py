@@ -235,7 +235,7 @@ def fold_gram(
         found.append((group.where, [], group.products(group.outputs)))
         for other in groups[: number + 1]:
             many, few = sorted((group, other), key=lambda some: -len(some.where))
-            G = held_out.inner(many.directions.left) @ few.directions.left
+            G = many.inner @ few.directions.left
             for i, rank in zip(few.where, few.ranks, strict=True):
                 A = _times(G[:, : rank[0]], few.core_of(rank))
                 found.append((many.where, [i], many.products(A, few.maps_to(many, rank))))
@@ -275,6 +275,8 @@ class _LowRanks:
     ranks : list of tuple
         Their ranks, none above those of the core.
     directions : Directions
+    inner : array of shape (R0, r)
+        Products of the directions with the held-out features.
     outputs : array of shape (R0, R1, ...)
         Products of the directions with the held-out outputs.
     """
@@ -283,6 +285,7 @@ class _LowRanks:
     where: list[int]
     ranks: list[Index]
     directions: Directions
+    inner: Array
     outputs: Array
 
     @property
@@ -343,7 +346,8 @@ def _low_ranks(path: RankPath, parts: Sequence[Part], alphas: np.ndarray) -> lis
         outputs = _in_directions(outputs, directions, path.T.shape[1:])
         shape = tuple(directions.core.shape)
         ranks = [tuple(map(min, (*rank, *shape[len(rank) :]), shape)) for _, rank in low]
-        found.append(_LowRanks(place, [i for i, _ in low], ranks, directions, outputs))
+        where, inner = [i for i, _ in low], path.held_out.inner(directions.left)
+        found.append(_LowRanks(place, where, ranks, directions, inner, outputs))
     return found
 
 
@@ -365,7 +369,6 @@ def _with_ridge(path: RankPath, group: _LowRanks, alphas: Sequence[float]) -> Ar
     """Inner products of the held-out predictions of a group and of ridge fits, (n, n_ridge)."""
     xp, (r, *shape) = namespace_of(path.T), path.T.shape
     T = _in_directions(unfold(path.T, 0), group.directions, shape)
-    inner = path.held_out.inner(group.directions.left)
     scales = xp.stack([path.ridge_scale(alpha) for alpha in alphas])
     found: list[Any] = [None] * len(group.where)
     for outputs in dict.fromkeys(rank[1:] for rank in group.ranks):
@@ -373,7 +376,7 @@ def _with_ridge(path: RankPath, group: _LowRanks, alphas: Sequence[float]) -> Ar
         most, size = max(group.ranks[i][0] for i in same), math.prod(outputs)
         box = xp.reshape(T[(slice(None), *map(slice, outputs))], (r, size))
         core = xp.reshape(group.core_of((most, *outputs)), (most, size))
-        sums = cumulative_sum((inner[:most, :] * (core @ box.T)) @ scales.T, 0)
+        sums = cumulative_sum((group.inner[:most, :] * (core @ box.T)) @ scales.T, 0)
         for i in same:
             found[i] = sums[group.ranks[i][0] - 1, :]
     return xp.stack(found)

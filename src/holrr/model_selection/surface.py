@@ -319,10 +319,16 @@ def error_surface(
     return surface
 
 
-def rank_path(
-    problem: Spectral, held_out: HeldOut, ranks: tuple[int, ...], subspaces: str
-) -> RankPath:
-    """The terms of all penalties, from the shorter side of the unfolded problem."""
+def rank_path(problem: Any, held_out: Any, ranks: tuple[int, ...], subspaces: str) -> RankPath:
+    """The terms of all penalties, from the shorter side of the unfolded problem.
+
+    Parameters
+    ----------
+    problem : Spectral
+        Or what has its `s`, `root`, `T` and `response_grams`.
+    held_out, ranks, subspaces
+        As in `RankPath`.
+    """
     is_tall = problem.T.shape[0] > _rest(problem.T.shape, 0)
     return (OutputSidePath if is_tall else RankPath)(problem, held_out, ranks, subspaces)
 
@@ -339,9 +345,7 @@ class RankPath:
     subspaces : {"fitted", "response"}
     """
 
-    def __init__(
-        self, problem: Spectral, held_out: Any, ranks: tuple[int, ...], subspaces: str
-    ) -> None:
+    def __init__(self, problem: Any, held_out: Any, ranks: tuple[int, ...], subspaces: str) -> None:
         self.s, self.root, self.response_grams = problem.s, problem.root, problem.response_grams
         self.scale = safe_scale(problem.T)
         self.T = problem.T if self.scale == 1.0 else problem.T / self.scale
