@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -45,8 +46,6 @@ class Case:
         From X and Y to the two calls, ours first.
     asked : float
         The ratio to reach.
-    n_missing : float
-        Share of the outputs that the first call lacks.
     quick : tuple
         The size with ``--quick``.
     """
@@ -98,7 +97,8 @@ def of_a_table(X: np.ndarray, Y: np.ndarray):
     import pandas as pd
 
     columns = pd.MultiIndex.from_product([range(n) for n in Y.shape[1:]], names=["a", "b"])
-    table, model = pd.DataFrame(Y.reshape(len(Y), -1), columns=columns), HOLRR(rank=(4, 4, 4))
+    table = pd.DataFrame(Y.reshape(len(Y), -1), columns=columns)
+    model = HOLRR(rank=tuple(min(4, d) for d in (X.shape[1], *Y.shape[1:])))
     return lambda: model.fit(X, table), lambda: model.fit(X, Y)
 
 
@@ -159,7 +159,7 @@ def rows(quick: bool = False, repeats: int = 5, only: str = "") -> Iterator[Row]
             try:
                 yield measure(case, repeats)
             except ImportError as error:
-                print(f"left out, {error.name} is not installed: {case.name}")
+                print(f"left out, {error.name} is not installed: {case.name}", file=sys.stderr)
 
 
 def main() -> None:

@@ -17,14 +17,24 @@ CPU = [
     ("predict of one row / Ridge", 1),
     ("score / (predict + r2_score)", 1),
     ("KernelHOLRR.fit / KernelRidge", 1),
-    ("KernelHOLRRCV / KernelRLSCV", 2),
+    ("KernelHOLRRCV / KernelRLSCV", 5),
+    ("HOLRRCV / RidgeCV", 1),
+    ("HOLRRCV / single fit", 2),
     ("HOLRRCV / RLSCV", 1),
+    ("HOLRRCV / LRRCV", 1),
+    ("LRRCV / HOLRRCV", 2),
+    ("RLSCV / LRRCV", 1),
+    ("RLSCV missing / complete", 1),
+    ("HOLRRCV missing / complete", 1),
+    ("HOLRRCV of torch / NumPy", 1),
+    ("HOLRR of a DataFrame / array", 1),
     ("busy cores, default threads / one: HOLRR.fit", 3),
 ]
 
 
 @pytest.mark.filterwarnings("ignore:The best penalty")
 def test_every_row_can_be_measured(capsys):
+    pytest.importorskip("torch", reason="a row of torch tensors is measured")
     table.main(["--quick", "--repeats", "1", "--threads", "1"])
     head, _, names, rule, *rows = capsys.readouterr().out.splitlines()
     assert "1 threads" in head
