@@ -20,7 +20,7 @@ from holrr.core.threads import (
     n_threads_for,
     sum_in_threads,
 )
-from holrr.model_selection import search
+from holrr.model_selection import folds
 from holrr.streaming import memory_budget
 from holrr.streaming.passes import RunningMoments
 
@@ -240,8 +240,8 @@ def test_fits_that_overlap_restore_the_original_number(fit, tmp_path, monkeypatc
         gate(X[0, 0] > 50)
         return add(self, X, *args)
 
-    path, add = search.rank_path, RunningMoments.add
-    monkeypatch.setattr(search, "rank_path", watched_path)
+    path, add = folds.rank_path, RunningMoments.add
+    monkeypatch.setattr(folds, "rank_path", watched_path)
     monkeypatch.setattr(RunningMoments, "add", watched_add)
     X, Y = problem(0)
     with ThreadPoolExecutor(2) as pool:
@@ -286,3 +286,18 @@ def test_errors_in_map_in_threads_are_raised_and_end_the_limit():
     with pytest.raises(ZeroDivisionError):
         map_in_threads(lambda item: 1 / item, [1, 0, 2])
     assert set(counts()) == {3}
+
+
+def test_limits_hold_for_the_threads_of_torch():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with limit_threads(2):
+            assert torch.get_num_threads() == 2
+            with few_threads_for(1e6):
+                assert torch.get_num_threads() == 1
+            assert torch.get_num_threads() == 2
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

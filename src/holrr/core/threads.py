@@ -83,13 +83,32 @@ def _apply() -> None:
 
 
 def _blas() -> list[Any]:
-    """The BLAS libraries of the process that have threads; searched again after imports."""
+    """The BLAS libraries of the process that have threads, and torch; searched after imports."""
     global _known
     if len(sys.modules) != _known[0]:  # a search takes milliseconds
         found = ThreadpoolController().select(user_api="blas").lib_controllers
         threaded = [lib for lib in found if getattr(lib, "threading_layer", "") != "disabled"]
+        if hasattr(sys.modules.get("torch"), "set_num_threads"):
+            threaded.append(_Torch())
         _known = len(sys.modules), threaded
     return _known[1]
+
+
+class _Torch:
+    """The threads that torch divides its own loops and batches of products among.
+
+    They wait for each other as those of a BLAS do: a small search with two threads beside other
+    work took 0.73 seconds, and with one 0.10.
+    """
+
+    filepath = "torch"
+
+    @property
+    def num_threads(self) -> int:
+        return int(sys.modules["torch"].get_num_threads())
+
+    def set_num_threads(self, n: int) -> None:
+        sys.modules["torch"].set_num_threads(n)
 
 
 def few_threads_for(work: float) -> AbstractContextManager[None]:
