@@ -7,11 +7,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from joblib import cpu_count
 
-from . import meteo, reproduce
+from . import forecasts, meteo, reproduce
+from .forecast_data import check_files
 
 __all__ = ["main"]
 
@@ -25,7 +26,8 @@ Run the experiments of the paper and set its numbers beside ours.
   images     Figure 2: pictures recovered from noisy measurements
   runtime    Table 1: seconds of every method
   meteo      Table 2: weather forecasts
-  all        all of them
+  all        these four
+  forecasts  published forecasts of two other papers, on their data (docs/published.md)
 
 Each writes a table (CSV), figures (PNG, SVG) and its part of report.html.
 """
@@ -88,7 +90,7 @@ def _parser() -> Parser:
         "what",
         choices=(*reproduce.EXPERIMENTS, "all"),
         metavar="EXPERIMENT",
-        help="synthetic, images, runtime, meteo or all",
+        help="synthetic, images, runtime, meteo, all or forecasts",
     )
     size = parser.add_mutually_exclusive_group()
     for name, words in (
@@ -124,9 +126,9 @@ def _parser() -> Parser:
     parser.add_argument(
         "--data-dir",
         metavar="DIR",
-        default=os.environ.get("HOLRR_METEO_DIR") or None,
-        help="folder of the Met Office files; by default $HOLRR_METEO_DIR, or "
-        "scikit-learn's data folder, to which missing files are downloaded",
+        help="folder of the data. For meteo, the files of the Met Office; by default "
+        "$HOLRR_METEO_DIR, or scikit-learn's data folder, to which missing files are downloaded. "
+        "For forecasts, the published series; by default $HOLRR_PUBLISHED_DIR",
     )
     parser.add_argument(
         "--image",
@@ -140,17 +142,27 @@ def _parser() -> Parser:
 
 def _run(options: argparse.Namespace) -> int:
     _check(options)
-    names = list(reproduce.EXPERIMENTS) if options.what == "all" else [options.what]
-    missing = _missing_weather(options) if "meteo" in names else None
+    names = list(reproduce.OF_THE_PAPER) if options.what == "all" else [options.what]
+    variable = "HOLRR_PUBLISHED_DIR" if options.what == "forecasts" else "HOLRR_METEO_DIR"
+    data_dir = options.data_dir or os.environ.get(variable) or None
+    needs_data = bool({"meteo", "forecasts"} & set(names))
+    if needs_data and data_dir is not None and not Path(data_dir).is_dir():
+        raise CommandError(f"--data-dir: the folder {data_dir} does not exist", EXIT_INPUT)
+    missing = _missing_weather(data_dir) if "meteo" in names else None
     if missing is not None:
         if options.what == "meteo":
             raise missing
         names.remove("meteo")
         print(f"paper: without meteo: {missing}", file=sys.stderr)
-    changes = {"meteo": {"data_home": options.data_dir}}
+    changes: dict[str, dict[str, Any]] = {
+        "meteo": {"data_home": data_dir},
+        "forecasts": {"data_dir": data_dir},
+    }
     if options.image:
         changes["images"] = {"images": tuple(options.image)}
     configs = reproduce.configs_for(names, options.size, options.seed, changes)
+    if "forecasts" in configs:
+        check_files(data_dir, forecasts.wanted_files(configs["forecasts"]))
     _make_folder(options.out)
     try:
         reproduce.reproduce(
@@ -183,13 +195,11 @@ def _check(options: argparse.Namespace) -> None:
             raise CommandError(f"{image} does not exist", EXIT_INPUT)
 
 
-def _missing_weather(options: argparse.Namespace) -> CommandError | None:
+def _missing_weather(data_dir: str | None) -> CommandError | None:
     """Why the weather cannot be had; None when it is there."""
-    if options.data_dir is not None and not Path(options.data_dir).is_dir():
-        raise CommandError(f"--data-dir: the folder {options.data_dir} does not exist", EXIT_INPUT)
     _quieten_downloads()
     try:
-        meteo.load_weather(options.data_dir)
+        meteo.load_weather(data_dir)
     except (ImportError, OSError) as error:
         return CommandError(error, EXIT_MISSING)
     return None

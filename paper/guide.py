@@ -2,20 +2,24 @@
 
 The pictures go to ``images/reproduce_*.png``, the summaries to ``results/*.csv``. For each
 experiment that was run the tables of ``reproduce.md`` are written anew between its two markers, and
-a short form of those of the weather.
+a short form of those of the weather. The comparison with published forecasts has a page of its own,
+``published.md``, see `paper.forecast_page`.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from . import meteo, runtime
 from .drawing.meteo import LABELS, PAPER_GRID
 from .drawing.synthetic import PANELS, VALUES
+from .forecast_page import write_page
+from .pages import claims, copy_small, markdown, replace_block
 from .published import TABLE_1, TABLE_2
+from .report import Check
 from .tables import Row, Table, read_csv, summarise, to_csv, write_text
 
 __all__ = ["refresh"]
@@ -31,51 +35,25 @@ def refresh(report: Path, docs: Path) -> None:
     docs : Path
         Folder of the guides.
     """
-    for picture in sorted(report.glob("*_*.png")):
-        _copy_small(picture, docs / "images" / f"reproduce_{picture.name}")
     for name, (title, summary, tables) in SECTIONS.items():
         if not (report / f"{name}.csv").exists():
             continue
+        for picture in sorted(report.glob(f"{name}_*.png")):
+            copy_small(picture, docs / "images" / f"reproduce_{picture.name}")
         found = summary(read_csv(report / f"{name}.csv"))
         write_text(docs / "results" / f"{name}.csv", to_csv(found))
         text = f"### {title}\n\n{_claims(report, name)}\n{tables(found)}"
-        _replace(docs / "reproduce.md", name, text)
+        replace_block(docs / "reproduce.md", name, text)
         if name == "meteo":
-            _replace(docs / "reproduce.md", "weather", _short_tables(found))
-
-
-def _replace(page: Path, name: str, text: str) -> None:
-    """Write what stands between the two markers of a page anew."""
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
-    _, closed, after = rest.partition(end)
-    if not (found and closed):
-        raise ValueError(f"{page} must have a line {begin} and, after it, a line {end}.")
-    write_text(page, f"{before}{begin}\n\n{text}\n{end}{after}")
-
-
-def _copy_small(source: Path, target: Path, colours: int = 256) -> None:
-    """The picture with fewer colours, which nobody sees and a repository is glad of."""
-    from PIL import Image
-
-    with Image.open(source) as image:
-        image.convert("RGB").quantize(colours, dither=Image.Dither.NONE).save(target, optimize=True)
-
-
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table, the first column a label and the others numbers."""
-    rule = ["---", *["---:"] * (len(header) - 1)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in (header, rule, *rows))
+            replace_block(docs / "reproduce.md", "weather", _short_tables(found))
+    if (report / "forecasts.csv").exists():
+        write_text(docs / "results" / "forecasts.csv", (report / "forecasts.csv").read_text())
+        write_page(docs)
 
 
 def _claims(report: Path, name: str) -> str:
-    lines = []
     section = json.loads((report / "parts" / f"{name}.json").read_text(encoding="utf-8"))
-    for check in section["checks"]:
-        found = "; ".join(check["found"].split("\n"))
-        lines.append(f"- {'Held' if check['holds'] else '**Did not hold**'}: {check['claim']}.")
-        lines.append(f"  ({found})")
-    return "\n".join(lines) + "\n"
+    return claims(Check(**check) for check in section["checks"])
 
 
 # ---------------------------------------------------------------- one experiment each

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from . import images, meteo, runtime, synthetic
+from . import forecasts, images, meteo, runtime, synthetic
 from .drawing.style import require_matplotlib, save_figure
 from .progress import Progress, progress_bar
 from .report import Section, build_report, save_section
+from .report import forecasts as forecasts_report
 from .report import images as images_report
 from .report import meteo as meteo_report
 from .report import runtime as runtime_report
@@ -20,7 +22,7 @@ from .running import Experiment, run
 from .store import Store
 from .tables import to_csv, write_text
 
-__all__ = ["EXPERIMENTS", "configs_for", "reproduce"]
+__all__ = ["EXPERIMENTS", "OF_THE_PAPER", "configs_for", "reproduce"]
 
 TITLE = "Higher-order low-rank regression: the paper and this library side by side"
 
@@ -29,7 +31,10 @@ EXPERIMENTS: dict[str, tuple[Experiment, ModuleType]] = {
     "images": (images.EXPERIMENT, images_report),
     "runtime": (runtime.EXPERIMENT, runtime_report),
     "meteo": (meteo.EXPERIMENT, meteo_report),
+    "forecasts": (forecasts.EXPERIMENT, forecasts_report),
 }
+# What "all" runs; the others compare with papers of other authors, on files of theirs.
+OF_THE_PAPER = ("synthetic", "images", "runtime", "meteo")
 
 
 def reproduce(
@@ -100,10 +105,14 @@ def _reproduce_one(
 def configs_for(
     names: Sequence[str], size: str, seed: int, changes: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
-    """The settings of the named experiments, ``"quick"``, ``"default"`` or ``"full"``."""
+    """The settings of the named experiments, ``"quick"``, ``"default"`` or ``"full"``.
+
+    The seed is for those that draw random numbers.
+    """
     made = {}
     for name in names:
         kind = EXPERIMENTS[name][0].config
         make = kind if size == "default" else getattr(kind, size)
-        made[name] = make(seed=seed, **changes.get(name, {}))
+        random = {"seed": seed} if any(field.name == "seed" for field in fields(kind)) else {}
+        made[name] = make(**random, **changes.get(name, {}))
     return made

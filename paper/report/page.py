@@ -20,7 +20,7 @@ from .style import CSS
 
 __all__ = ["Check", "Section", "build_report", "save_section"]
 
-ORDER = ("synthetic", "images", "runtime", "meteo")
+ORDER = ("synthetic", "images", "runtime", "meteo", "forecasts")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "matplotlib")
 
 

@@ -1,4 +1,4 @@
-"""The station files of the Met Office are not part of the repository: find them, or skip."""
+"""Files of the Met Office and of published series are not part of the repository: find or skip."""
 
 import os
 from pathlib import Path
@@ -13,4 +13,15 @@ def meteo_dir():
     folder = Path(os.environ.get("HOLRR_METEO_DIR", REPOSITORY / ".." / "shared" / "meteo"))
     if not (folder / "oxforddata.txt").is_file():
         pytest.skip("no Met Office station files: set HOLRR_METEO_DIR to the folder that has them")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def published_dir():
+    folder = Path(os.environ.get("HOLRR_PUBLISHED_DIR", REPOSITORY / ".." / "shared" / "published"))
+    if not (folder / "CCDS_tensor_2.mat").is_file():
+        pytest.skip(
+            "no published series: set HOLRR_PUBLISHED_DIR to the folder that has the files named "
+            "in docs/published.md"
+        )
     return folder

@@ -1,0 +1,70 @@
+"""The pieces of Markdown pages that are written from results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from .tables import write_text
+
+__all__ = ["claims", "copy_small", "markdown", "replace_block"]
+
+
+class Claim(Protocol):
+    """What `paper.report.Check` has."""
+
+    @property
+    def claim(self) -> str: ...
+    @property
+    def holds(self) -> bool: ...
+    @property
+    def found(self) -> str: ...
+
+
+def replace_block(page: Path, name: str, text: str) -> None:
+    """Write what stands between the two markers of a page anew.
+
+    Raises
+    ------
+    ValueError
+        Where the page lacks one of the markers.
+    """
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"{page} must have a line {begin} and, after it, a line {end}.")
+    write_text(page, f"{before}{begin}\n\n{text}\n{end}{after}")
+
+
+def copy_small(source: Path, target: Path, colours: int = 256) -> None:
+    """The picture with fewer colours, which nobody sees and a repository is glad of."""
+    from PIL import Image
+
+    with Image.open(source) as image:
+        image.convert("RGB").quantize(colours, dither=Image.Dither.NONE).save(target, optimize=True)
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table, the first column a label and the others numbers.
+
+    Examples
+    --------
+    >>> print(markdown(["method", "error"], [["ridge", "0.5"]]), end="")
+    | method | error |
+    | --- | ---: |
+    | ridge | 0.5 |
+    """
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in (header, rule, *rows))
+
+
+def claims(checks: Iterable[Claim]) -> str:
+    """Claims as a list: which held, which did not, and what was found."""
+    lines = []
+    for check in checks:
+        found = "; ".join(check.found.split("\n"))
+        lines.append(f"- {'Held' if check.holds else '**Did not hold**'}: {check.claim}.")
+        lines.append(f"  ({found})")
+    return "\n".join(lines) + "\n"
