@@ -130,7 +130,7 @@ class Spectral:
         ``||Y||^2``.
     mean_x, mean_y, response_grams, solver, dtype
         As in `Whitened`.
-    weight, squares, more
+    weight, density, squares, more
         As in `Hat`.
     never
         As in `Whitened`.
@@ -146,6 +146,7 @@ class Spectral:
     solver: str
     dtype: str
     weight: float = 0.0
+    density: float = 1.0
     squares: Array | None = None
     more: dict[str, Any] = field(default_factory=dict)
     never: np.ndarray | None = None
@@ -374,7 +375,8 @@ def spectral_from_moments(m: CentredMoments, *, warn_below: float | None = None)
         response_grams=m.response_grams,
         solver="eigh",
         dtype=m.dtype,
-        weight=m.weight,
+        weight=m.n_effective,
+        density=m.n_effective / m.weight,
         squares=m.squares,
     )
 
