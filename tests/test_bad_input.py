@@ -238,6 +238,16 @@ def test_outputs_that_are_not_finite_raise_with_their_position(row, case):
         assert_raises(model, lambda m: m.partial_fit(*change(X, Y)), message)
 
 
+@pytest.mark.rows("batches")
+@pytest.mark.parametrize("decay", [0.0, -0.5, 1.5, NAN, True, "0.9", None])
+def test_decays_outside_of_their_range_raise(row, decay):
+    X, Y = toy()
+    message = r"decay must be a number above 0 and at most 1.*got "
+    assert_raises(row.make(), lambda m: m.partial_fit(X, Y, decay=decay), message, ValueError)
+    model = row.make().partial_fit(X, Y)
+    assert_raises(model, lambda m: m.partial_fit(X, Y, decay=decay), message, ValueError)
+
+
 OTHER_SHAPES = {
     "other output shape": (lambda X, Y: (X, Y[:, :2]), r"y.*\(2, 4\).*\(3, 4\)"),
     "other order": (lambda X, Y: (X, Y[:, 0]), r"y.*\(4,\).*\(3, 4\)"),
