@@ -177,6 +177,22 @@ def test_decayed_batches_may_all_lack_the_same_outputs(model):
     assert model.moments_.n_effective < 60
 
 
+def test_forgetting_halves_the_error_of_a_drifting_system():
+    """Predictions of batches before they are seen, against those of a model of all batches."""
+    rng = np.random.default_rng(0)
+    W, errors = rng.normal(size=(5, 3, 4)), {1.0: 0.0, 0.8: 0.0}
+    models = {decay: RLS() for decay in errors}
+    for step in range(100):
+        W = np.sqrt(1 - 0.1**2) * W + 0.1 * rng.normal(size=W.shape)
+        X = rng.normal(size=(50, 5))
+        Y = np.tensordot(X, W, 1)
+        for decay, model in models.items():
+            if step >= 15:
+                errors[decay] += np.sum((model.predict(X) - Y) ** 2)
+            model.partial_fit(X, Y + rng.normal(size=Y.shape), decay=decay)
+    assert errors[0.8] < 0.25 * errors[1.0]  # of the squares: half of the error
+
+
 # ---------------------------------------------------------------- files
 
 
