@@ -42,6 +42,7 @@ from .namespace import (
     to_device_of,
     to_numpy,
 )
+from .sparse import centre_columns, is_sparse
 from .tensor import gram
 from .threads import add_lists, n_threads_for, sum_in_threads
 
@@ -101,7 +102,9 @@ class CentredMoments:
     def from_checked(
         cls, X: Array, Y: Array, w: Array | None = None, response_grams: bool = False
     ) -> Self:
-        """Moments of the samples in validated arrays."""
+        """Moments of the samples in validated arrays; `X` may be sparse, in CSR format."""
+        if is_sparse(X):
+            return cls._of_sparse(X, Y, w, response_grams)
         xp = namespace_of(X)
         weight = float(X.shape[0]) if w is None else float(xp.sum(w))
         if X.shape[0] == 1:
@@ -138,6 +141,40 @@ class CentredMoments:
             syy=sums.syy,
             response_grams=sums.grams,
             dtype="float32" if X.dtype == xp.float32 else "float64",
+            squares=sums.squares,
+        )
+
+    @classmethod
+    def _of_sparse(cls, X: Any, Y: Array, w: Array | None, response_grams: bool) -> Self:
+        """Moments of samples with sparse inputs, which stay sparse (see `core.sparse`).
+
+        The outputs are centred before they are multiplied with the inputs.
+        """
+        n, shape = X.shape[0], tuple(Y.shape[1:])
+        sums = sum_responses(lambda rows, out: None, 0, Y, w, response_grams)
+        if w is not None and not w.all():  # samples without weight are of no use any more
+            keep = np.flatnonzero(w)
+            X, Y, w = X[keep], Y[keep], w[keep]
+        centred = centre_columns(X.astype(np.float64, copy=False), w)
+        Sxx, size = centred.inner(), math.prod(shape)
+        mean = np.reshape(sums.mean, (1, size))
+        Sxy = np.zeros((X.shape[1], size))
+        # A block is worth adding up where it has about as many rows as the sum has.
+        for rows in row_blocks(len(Y), 8 * size, max(_HOST_BLOCK, 8 * size * X.shape[1])):
+            B = np.reshape(Y[rows], (-1, size)) - mean
+            B *= centred.r[rows, None]
+            Sxy += centred.rows(rows).transposed_times(B)
+        single = X.dtype == np.float32 and Y.dtype == np.float32
+        return cls(
+            n_samples=n,
+            weight=sums.weight,
+            mean_x=centred.mean,
+            mean_y=sums.mean,
+            Sxx=Sxx,
+            Sxy=np.reshape(Sxy, (X.shape[1], *shape)),
+            syy=sums.syy,
+            response_grams=sums.grams,
+            dtype="float32" if single else "float64",
             squares=sums.squares,
         )
 

@@ -25,6 +25,7 @@ from ..core.input_map import InputDesign, InputMap, InputProducts
 from ..core.leverage import std_factor
 from ..core.moments import CentredMoments, check_sizes, merge_others, sizes_of
 from ..core.namespace import Array, asarray_like, eigenvalues, namespace_of, on_host, to_numpy
+from ..core.sparse import dense_rows
 from ..core.spectral import (
     Spectral,
     keeps_digits,
@@ -32,13 +33,15 @@ from ..core.spectral import (
     spectral_from_moments,
     spectral_from_samples,
 )
+from ..core.tensor import multi_mode_product, unfold
 from ..data.arrays import as_slice, take
 from ..data.validation import Samples
 from ..linear.fit import LinearOptions, fit_data, fit_moments
 from ..streaming.moments import Moments
+from ..streaming.sparse import SparseStream
 from ..streaming.stream import Stream
 from .grid import default_alphas
-from .intervals import FoldResiduals, MomentResiduals, residual_outputs
+from .intervals import FoldResiduals, MomentResiduals, own_noise, residual_outputs
 from .surface import HeldOut
 
 __all__ = ["FoldData", "Folds", "Problems", "Split", "check_fold_moments", "check_splits"]
@@ -53,7 +56,8 @@ __all__ += [
 __all__ += ["labels_of", "linear_folds", "linear_problem", "moment_data", "moment_folds"]
 __all__ += ["n_training", "partition_of", "penalties_of", "pieces_of"]
 __all__ += ["products_of_fold", "sample_data"]
-__all__ += ["sample_folds", "sample_residuals", "sides_of_fold", "split"]
+__all__ += ["sample_folds", "sample_residuals", "sides_of_fold", "sparse_residuals", "split"]
+__all__ += ["splits_of"]
 
 _BLOCK = 2**26  # bytes of scattered outputs that are copied together
 _KEPT = 2**28  # bytes of the outputs of problems that are kept
@@ -173,6 +177,9 @@ class FoldData:
         ``rows(fold)`` gives the indices of training and held-out samples, where there are samples.
     prepare : callable
         Computes what the folds share, before they run in threads.
+    residuals : callable or None
+        ``residuals(fold, fit)`` gives the residuals of a fit to the training samples of a fold,
+        where held-out samples are known besides their moments.
     fit_intercept, response_grams : bool
     solver : {"auto", "cholesky", "eigh", "svd"}
     device : array or None
@@ -190,6 +197,7 @@ class FoldData:
     held_out: Callable[[int], Any]
     rows: Callable[[int], Split]
     prepare: Callable[[], object] = lambda: None
+    residuals: Callable[[int, Fit], FoldResiduals] | None = None
     fit_intercept: bool = True
     response_grams: bool = False
     solver: str = "auto"
@@ -393,6 +401,8 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
 
     def residuals(fold: int, candidate: int, fit: Fit) -> FoldResiduals | MomentResiduals:
         held_out, mapped = data.held_out(fold), features(fold, candidate)
+        if data.residuals is not None:
+            return data.residuals(fold, fit if mapped is None else fit.lifted(mapped))
         if samples is None:
             if mapped is None:
                 return MomentResiduals(fit, held_out)
@@ -587,6 +597,27 @@ def sample_residuals(data: Samples, rows: np.ndarray, fit: Fit) -> FoldResiduals
     return FoldResiduals.of(fit, X, std_factor(fit.hat, X, own=fit.own), Y, data.w, rows)
 
 
+def sparse_residuals(data: SparseStream, rows: np.ndarray, fit: Fit) -> FoldResiduals:
+    """The same of samples with sparse inputs, of which a few rows are made dense at a time."""
+    w = np.ones(data.n_samples) if data.weights is None else data.weights
+    rows = rows[w[rows] > 0]
+    X, T, Y = data.inputs()[rows], fit.tucker, data.outputs
+    hat, own = fit.hat, fit.own
+    assert hat is not None
+    factor = np.concatenate([std_factor(hat, x, own=own) for x in dense_rows(X)])
+    return FoldResiduals(
+        Y=Y.reshape(len(Y), -1),
+        rows=rows,
+        latent=X if T.factors[0] is None else X @ T.factors[0],
+        core=unfold(multi_mode_product(T.core, (None, *T.factors[1:])), 0),
+        intercept=np.reshape(fit.intercept, (-1,)),
+        factor=factor,
+        w=w[rows],
+        own=own_noise(fit).reshape(-1),
+        added=None if own is None else (X @ own.matrix).toarray(),
+    )
+
+
 def n_training(splits: Sequence[Split], w: Array | None) -> int:
     """The most training samples with weight of any fold."""
     positive = None if w is None else to_numpy(w) > 0
@@ -728,9 +759,16 @@ def is_partition(splits: Sequence[Split], n_samples: int) -> bool:
 
 
 def gather_folds(
-    stream: Stream, cv: Any, groups: Any = None, response_grams: bool = False
+    stream: Stream, splits: Sequence[Split], response_grams: bool = False
 ) -> tuple[list[Moments], list[Split] | None]:
     """Moments of the folds of data beyond memory, from one pass over them.
+
+    Parameters
+    ----------
+    stream : Stream
+    splits : list of index pairs
+        As `splits_of` gives them.
+    response_grams : bool
 
     Returns
     -------
@@ -739,7 +777,7 @@ def gather_folds(
     splits : list of index pairs, or None
         The pieces to train on and to test on, where these are not the other folds and the fold.
     """
-    splits, n = _splits_of(stream, cv, groups), stream.n_samples
+    n = stream.n_samples
     if is_partition(splits, n):
         labels = labels_of(splits, n, stream.weights)
         return stream.fold_moments(labels, len(splits), response_grams), None
@@ -748,8 +786,8 @@ def gather_folds(
     held = 8 * (n_pieces + 2 * len(splits)) * d * (d + math.prod(stream.output_shape))
     if held > max(stream.max_bytes, 2**26):
         raise ValueError(
-            f"cv={cv!r} cuts the data into {n_pieces} pieces, and the moments of all of them and "
-            f"of {len(splits)} splits would take {held / 2**20:.3g} MiB; the memory budget is "
+            f"cv cuts the data into {n_pieces} pieces, and the moments of all of them and of "
+            f"{len(splits)} splits would take {held / 2**20:.3g} MiB; the memory budget is "
             f"{stream.max_bytes / 2**20:.3g} MiB. Take fewer splits, or KFold or GroupKFold."
         )
     return stream.fold_moments(labels, n_pieces, response_grams), cut
@@ -801,14 +839,15 @@ def pieces_of(
     ]
 
 
-def _splits_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
+def splits_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
+    """Training and test indices of each fold of data beyond memory."""
     samples = np.empty((stream.n_samples, 0))  # splitters ask for the number of samples only
     return check_splits(cv, samples, samples, groups, stream.weights)
 
 
 def partition_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
     """The splits of data beyond memory, which are read once."""
-    splits = _splits_of(stream, cv, groups)
+    splits = splits_of(stream, cv, groups)
     if not is_partition(splits, stream.n_samples):
         raise ValueError(
             f"data beyond memory are read once, so cv must test every sample once and train on all "

@@ -50,6 +50,7 @@ from ..missing.fit import check_no_infinity, has_missing
 from ..missing.known import KnownOutputs, Prepared, known_outputs_of, prepare
 from ..missing.search import mean_over, search_missing, search_never
 from ..streaming.moments import Moments
+from ..streaming.sparse import SparseStream
 from ..streaming.stream import Stream
 from .block_penalties import BlockPenalties, find_block_penalties
 from .by_output import choose_by_output
@@ -62,7 +63,9 @@ from .folds import (
     moment_data,
     penalties_of,
     sample_data,
+    sparse_residuals,
     split,
+    splits_of,
 )
 from .grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
 from .input_ranks import candidate_designs
@@ -149,7 +152,7 @@ class Search(TensorRegressor):
             )
         factor = interval_factor(kept, coverage, kind, self._noise_level())
         self._check_noise()
-        checked = validate_inputs(self, X)
+        checked = validate_inputs(self, X, sparse=True)
         if is_dask(checked):
             shape = self._output_shape
             mean, std = (self._lazily(checked, m, shape) for m in ("_predict_array", "_std_array"))
@@ -587,7 +590,13 @@ class LinearSearch(Search):
         """The moments of all folds from one pass over the data."""
         grams = self.subspaces == "response"
         if self.criterion == "cv":
-            return self._moment_data(*gather_folds(data, self.cv, groups, grams))
+            splits = splits_of(data, self.cv, groups)
+            parts = self._moment_data(*gather_folds(data, splits, grams))
+            if not isinstance(data, SparseStream):
+                return parts
+            held_out = [test for _, test in splits]
+            at = lambda fold, fit: sparse_residuals(data, held_out[fold], fit)  # noqa: E731
+            return replace(parts, residuals=at)
         return self._moment_data(data.halves(grams))
 
     def _fit_options(self, choice: Choice) -> LinearOptions:

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from ..core.moments import check_sizes
+from ..core.sparse import is_sparse
 from ..core.spectral import (
     Inputs,
     Spectral,
@@ -103,7 +104,8 @@ def _problems(
 ) -> Iterator[tuple[Box, Spectral]]:
     """Problems of parts of the outputs, or of all of them, from the inputs themselves."""
     X = stream.inputs()
-    check_sizes(float(np.max(np.abs(X), initial=0.0)), 0.0, 1.0)
+    entries = X.data if is_sparse(X) else X
+    check_sizes(float(np.max(np.abs(entries), initial=0.0)), 0.0, 1.0)
     inputs = Inputs.of(
         X,
         stream.weights,
