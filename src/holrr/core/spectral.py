@@ -564,11 +564,6 @@ class Inputs:
         can be decomposed.
         """
         if is_sparse(X):
-            if solver == "svd":
-                raise ValueError(
-                    "solver='svd' decomposes dense inputs, and X is sparse; use solver='auto', or "
-                    "X.toarray()."
-                )
             return cls._of_sparse(X, w, min_alpha, fit_intercept)
         xp = namespace_of(X)
         dtype = "float32" if X.dtype == xp.float32 else "float64"
