@@ -264,7 +264,7 @@ class TensorRegressor(
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Or of the shape that the inputs had in `fit`.
+            Or of the shape that the inputs had in `fit`; linear models take sparse matrices, too.
         return_std : bool, default=False
             Whether to return standard deviations of new observations, too. Available for ridge and
             low-rank estimators, see docs/intervals.md.

@@ -33,6 +33,8 @@ from holrr import (
 from holrr.core.moments import CentredMoments
 from holrr.core.sparse import centre_columns, dense_rows, gram_of_rows
 
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
+
 FORMATS = [
     getattr(sp, f"{name}_{kind}") for name in ("csr", "csc", "coo") for kind in ("array", "matrix")
 ]
@@ -275,9 +277,45 @@ def test_searches_with_shuffled_folds_and_weights(cv):
         assert_near(a, b, 1e-7)
 
 
-def test_default_penalties_and_criteria():
-    X, Y = problem()
-    for params in ({}, {"criterion": "bic"}):
+def test_a_wide_search_forms_no_square_matrix_of_the_features(monkeypatch):
+    """Neither the fits of the folds nor the final one, a stack of several penalties included."""
+    X, Y = problem(50, 80)
+    model = HOLRRCV([1.0, 10.0, 100.0], cv=3)
+    expected = clone(model).fit(X, Y)
+
+    def refuse(*args):
+        raise AssertionError("X'X was formed")
+
+    monkeypatch.setattr(holrr.core.sparse.CentredColumns, "inner", refuse)
+    found = clone(model).fit(sp.csr_array(X), Y)
+    assert_near(found.predict(sp.csr_array(X)), expected.predict(X), 1e-9)
+    assert_allclose(found.cv_results_["mean_mse"], expected.cv_results_["mean_mse"], rtol=1e-8)
+    Y[9, 1, 3] = np.nan
+    with pytest.raises(ValueError, match=r"y contains NaN at index \(9, 1, 3\)"):
+        clone(model).fit(sp.csr_array(X), Y)
+
+
+@pytest.mark.parametrize("params", [
+    {"blocks": {"a": list(range(40)), "b": list(range(40, 80))}},
+    {"solver": "eigh"},
+    {"subspaces": "response"},
+    {"missing": "ignore"},
+], ids=str)  # fmt: skip
+def test_parameters_of_wide_searches(params):
+    X, Y = problem(50, 80)
+    if "missing" in params:
+        Y[:, 1, 2] = Y[:, 2] = np.nan
+    model = HOLRRCV([1.0, 10.0], cv=3, max_rank=3, **params)
+    expected, found = clone(model).fit(X, Y), clone(model).fit(sp.csr_array(X), Y)
+    assert_allclose(found.cv_results_["mean_mse"], expected.cv_results_["mean_mse"], rtol=1e-5)
+    assert_allclose(found.predict(sp.csr_array(X)), expected.predict(X), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_default_penalties_and_criteria(size):
+    X, Y = problem(*size)
+    X[5], Y[5] = X[4], Y[4]  # a repetition adds no direction
+    for params in ({}, {"criterion": "bic", "alphas": [0.1, 1.0, 10.0]}):
         expected = RLSCV(**params).fit(X, Y)
         found = RLSCV(**params).fit(sp.csr_array(X), Y)
         assert_allclose(found.alpha_, expected.alpha_, rtol=1e-9)

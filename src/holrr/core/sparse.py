@@ -17,9 +17,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from .namespace import row_blocks
+from .namespace import Array, namespace_of, row_blocks
 
-__all__ = ["CentredColumns", "centre_columns", "dense_rows", "gram_of_rows", "is_sparse"]
+__all__ = [
+    "CentredColumns",
+    "about_mean_times",
+    "centre_columns",
+    "dense_rows",
+    "gram_of_rows",
+    "is_sparse",
+]
 
 # A column is held dense where its nonzero entries have more than this share of the weight.
 _DENSE = 0.5
@@ -36,6 +43,14 @@ def dense_rows(X: Any) -> Iterator[np.ndarray]:
     """Blocks of consecutive rows of a sparse matrix in CSR format as dense matrices."""
     for rows in row_blocks(X.shape[0], 8 * X.shape[1], _BLOCK):
         yield X[rows].toarray()
+
+
+def about_mean_times(X: Any, mean: Array, B: Array) -> Array:
+    """``(X - mean) B`` for inputs of shape (n, d), which may be sparse, and B of shape (d, k)."""
+    if is_sparse(X):
+        return X.astype(np.float64, copy=False) @ B - mean @ B
+    xp = namespace_of(X)
+    return (xp.astype(X, xp.float64, copy=False) - mean) @ B
 
 
 def gram_of_rows(A: Any) -> np.ndarray:
@@ -73,6 +88,13 @@ class CentredColumns:
     def rows(self, rows: slice) -> CentredColumns:
         """Some of the samples, about the means of all."""
         return replace(self, S=self.S[rows], r=self.r[rows], D=self.D[rows])
+
+    def squares(self) -> np.ndarray:
+        """Sum of squares of each column, (n_features,)."""
+        found = np.bincount(self.S.indices, np.square(self.S.data), minlength=self.S.shape[1])
+        found = found - self.weight * np.square(self.shift)
+        found[self.dense] = np.einsum("ij,ij->j", self.D, self.D)
+        return found
 
     def inner(self) -> np.ndarray:
         """``X'X``, of shape (n_features, n_features); no second array of its size is made."""

@@ -590,7 +590,7 @@ class Inputs:
         K = symmetrise(X.outer())
         total = float(np.trace(K))
         s, Q = supported(*eigh(K))
-        lost = s.size < K.shape[0] - 1 or s[-1] ** 2 < 1e5 * _EPS * s[0] ** 2
+        lost = s.size < np.count_nonzero(X.r) - 1 or s[-1] ** 2 < 1e5 * _EPS * s[0] ** 2
         if min_alpha <= 1e4 * _EPS * total and lost:
             warn(
                 f"XX' holds the sparse inputs to half of their digits only, and some of their "

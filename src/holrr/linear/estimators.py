@@ -112,7 +112,8 @@ class LinearRegressor(TensorRegressor):
         Parameters
         ----------
         X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-            Or a table, an object of xarray, or a dict of arrays, see docs/inputs.md. Arrays may be
+            Or a table, an object of xarray, or a dict of arrays, see docs/inputs.md, or a sparse
+            matrix of SciPy, which stays sparse, see docs/sparse.md. Arrays may be
             of NumPy or of any library that follows the array API standard (torch, cupy, ...); the
             fit is computed where they are. Memory maps, HDF5 and Zarr arrays are read in blocks,
             Dask arrays are reduced on the active scheduler (see docs/streaming.md).

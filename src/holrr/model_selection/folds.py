@@ -25,7 +25,7 @@ from ..core.input_map import InputDesign, InputMap, InputProducts
 from ..core.leverage import std_factor
 from ..core.moments import CentredMoments, check_sizes, merge_others, sizes_of
 from ..core.namespace import Array, asarray_like, eigenvalues, namespace_of, on_host, to_numpy
-from ..core.sparse import dense_rows
+from ..core.sparse import about_mean_times, centre_columns, dense_rows
 from ..core.spectral import (
     Spectral,
     keeps_digits,
@@ -56,7 +56,7 @@ __all__ += [
 __all__ += ["labels_of", "linear_folds", "linear_problem", "moment_data", "moment_folds"]
 __all__ += ["n_training", "partition_of", "penalties_of", "pieces_of"]
 __all__ += ["products_of_fold", "sample_data"]
-__all__ += ["sample_folds", "sample_residuals", "sides_of_fold", "sparse_residuals", "split"]
+__all__ += ["sample_folds", "sample_residuals", "sides_of_fold", "sparse_data", "split"]
 __all__ += ["splits_of"]
 
 _BLOCK = 2**26  # bytes of scattered outputs that are copied together
@@ -180,6 +180,8 @@ class FoldData:
     residuals : callable or None
         ``residuals(fold, fit)`` gives the residuals of a fit to the training samples of a fold,
         where held-out samples are known besides their moments.
+    sparse : SparseStream or None
+        All the data, where the inputs are sparse and ``XX'`` of each training set is decomposed.
     fit_intercept, response_grams : bool
     solver : {"auto", "cholesky", "eigh", "svd"}
     device : array or None
@@ -198,6 +200,7 @@ class FoldData:
     rows: Callable[[int], Split]
     prepare: Callable[[], object] = lambda: None
     residuals: Callable[[int, Fit], FoldResiduals] | None = None
+    sparse: SparseStream | None = None
     fit_intercept: bool = True
     response_grams: bool = False
     solver: str = "auto"
@@ -366,6 +369,57 @@ def sample_data(
     )
 
 
+def sparse_data(
+    data: SparseStream,
+    splits: Sequence[Split],
+    *,
+    by_moments: bool = False,
+    fit_intercept: bool = True,
+    response_grams: bool = False,
+) -> FoldData:
+    """Folds of samples with sparse inputs.
+
+    Training sets with fewer samples than features are decomposed themselves, by the Gram matrices
+    of their sparse inputs; otherwise the folds have moments.
+
+    Parameters
+    ----------
+    data : SparseStream
+    splits : list of index pairs
+    by_moments : bool
+        Whether moments are needed however many samples there are.
+    fit_intercept, response_grams : bool
+    """
+
+    def side(rows: np.ndarray) -> Samples:
+        w = None if data.weights is None else data.weights[rows]
+        return Samples(data.inputs()[rows], data.outputs[rows], w)
+
+    n_train = n_training(splits, data.weights)
+    at = lambda fold, fit: sparse_residuals(data, splits[fold][1], fit)  # noqa: E731
+    if by_moments or n_train >= data.n_features:
+        parts, cut = gather_folds(data, splits, response_grams)
+        parts = check_fold_moments(parts, response_grams)
+        return replace(moment_data(parts, cut, fit_intercept=fit_intercept), residuals=at)
+    check_finite(data.outputs, "y")
+    return FoldData(
+        n_folds=len(splits),
+        n_features=data.n_features,
+        output_shape=data.output_shape,
+        n_train=n_train,
+        moments=lambda fold: None,
+        samples=lambda fold: (side(splits[fold][0]), side(splits[fold][1])),
+        total=lambda: None,
+        everything=None,
+        held_out=lambda fold: splits[fold][1],
+        rows=lambda fold: splits[fold],
+        residuals=at,
+        sparse=data,
+        fit_intercept=fit_intercept,
+        response_grams=response_grams,
+    )
+
+
 # ---------------------------------------------------------------- folds of linear models
 
 
@@ -412,6 +466,8 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
 
     def refit(candidate: int, options: LinearOptions) -> Fit:
         options, total = replace(options, inputs=designs[candidate]), data.total()
+        if data.sparse is not None:
+            return fit_data(data.sparse, options)[0]
         if samples is None:
             assert total is not None
             return fit_moments(total, options)
@@ -521,8 +577,7 @@ def linear_problem(
             train, test = (features.samples(part) for part in pair)
             decompose = spectral_from_samples  # there may be fewer features than samples
         found = decompose(train.X, train.Y, train.w, min_alpha=min_alpha, **data.options)
-        xp = namespace_of(test.X)
-        F = (xp.astype(test.X, xp.float64, copy=False) - found.mean_x) @ found.basis
+        F = about_mean_times(test.X, found.mean_x, found.basis)
         return found, HeldOut.from_features(F, test.Y, found.mean_y, test.w)
 
 
@@ -533,6 +588,8 @@ def penalties_of(data: FoldData, scale: np.ndarray | None = None) -> np.ndarray:
         if scale is not None:
             part = replace(part, X=part.X * asarray_like(scale, part.X))
         return default_alphas(*input_trace(part, data.fit_intercept))
+    if data.sparse is not None:
+        return default_alphas(*_sparse_trace(data.sparse, data.fit_intercept))
     total = data.total()
     assert total is not None
     trace = float(column_squares(data, scale).sum())
@@ -632,6 +689,16 @@ def input_trace(data: Samples, fit_intercept: bool) -> tuple[float, int]:
     """
     squares = _squares_of(data, fit_intercept)
     return float(namespace_of(squares).sum(squares)), _n_distinct(data, data.n_features)
+
+
+def _sparse_trace(data: SparseStream, fit_intercept: bool) -> tuple[float, int]:
+    """The same of sparse inputs."""
+    X = data.inputs().astype(np.float64, copy=False)
+    total = centre_columns(X, data.weights, centre=fit_intercept).squares().sum()
+    used = np.arange(data.n_samples) if data.weights is None else np.flatnonzero(data.weights)
+    ends = zip(X.indptr[used], X.indptr[used + 1], strict=True)
+    rows = {(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in ends}
+    return float(total), min(len(rows), data.n_features)
 
 
 def _squares_of(data: Samples, fit_intercept: bool) -> Array:

@@ -63,7 +63,7 @@ from .folds import (
     moment_data,
     penalties_of,
     sample_data,
-    sparse_residuals,
+    sparse_data,
     split,
     splits_of,
 )
@@ -536,7 +536,7 @@ class LinearSearch(Search):
             data, known = known_outputs_of(data, keep_grid=self._keeps_grid(data))
         if known is not None:
             refuse_own(plan)
-        parts, options = self._stream_data(data, groups), self._options_within(options, known)
+        parts, options = self._stream_data(data, groups, plan), self._options_within(options, known)
         found, chosen = self._search_folds(parts, plan, options, known)
         return (found if known is None else expand_found(found, known)), chosen
 
@@ -586,17 +586,20 @@ class LinearSearch(Search):
         parts = check_fold_moments(moments, self.subspaces == "response")
         return moment_data(parts, splits, fit_intercept=self.fit_intercept)
 
-    def _stream_data(self, data: Stream, groups: Any) -> FoldData:
+    def _stream_data(self, data: Stream, groups: Any, plan: InputPlan) -> FoldData:
         """The moments of all folds from one pass over the data."""
         grams = self.subspaces == "response"
         if self.criterion == "cv":
             splits = splits_of(data, self.cv, groups)
-            parts = self._moment_data(*gather_folds(data, splits, grams))
-            if not isinstance(data, SparseStream):
-                return parts
-            held_out = [test for _, test in splits]
-            at = lambda fold, fit: sparse_residuals(data, held_out[fold], fit)  # noqa: E731
-            return replace(parts, residuals=at)
+            if isinstance(data, SparseStream):
+                return sparse_data(
+                    data,
+                    splits,
+                    by_moments=self.solver != "auto" or not plan.is_plain,
+                    fit_intercept=self.fit_intercept,
+                    response_grams=grams,
+                )
+            return self._moment_data(*gather_folds(data, splits, grams))
         return self._moment_data(data.halves(grams))
 
     def _fit_options(self, choice: Choice) -> LinearOptions:

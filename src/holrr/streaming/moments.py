@@ -92,7 +92,7 @@ class Moments(CentredMoments):
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array or sparse matrix of shape (n_samples, n_features)
         Y : array of shape (n_samples, d1, ..., dp)
         sample_weight : array of shape (n_samples,), optional
         response_grams : bool, default=False
