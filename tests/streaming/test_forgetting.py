@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
-from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, Moments, RollingMoments, load
+from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, KernelRLS, Moments, RollingMoments, load
 from holrr.io import save
 from problems import assert_same_state, toy
 
@@ -162,6 +162,18 @@ def test_sample_weights_and_decay_multiply(row):
         model.partial_fit(x, y, v, decay=0.5)
     expected = row.make(**params).fit(X, Y, w * decayed_weights(3, 20, 0.5))
     row.near(model.predict(X), expected.predict(X), 10)
+
+
+def test_landmarks_that_span_the_inputs_have_the_noise_of_the_linear_model():
+    X, Y = toy(60)
+    linear, kernel = RLS(), KernelRLS(kernel="linear", landmarks=np.eye(5))
+    for x, y in batches(X, Y, 4):
+        linear.partial_fit(x, y, decay=0.5)
+        kernel.partial_fit(x, y, decay=0.5)
+    assert linear.moments_.n_effective == kernel.moments_.n_effective < 60
+    assert_allclose(kernel.noise_, linear.noise_, rtol=1e-8)
+    for a, b in zip(kernel.predict(X, True), linear.predict(X, True), strict=True):
+        assert_allclose(a, b, rtol=1e-8)
 
 
 @pytest.mark.parametrize("model", [RLS(), LRR(2), HOLRR(2)], ids=str)
