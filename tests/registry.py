@@ -124,6 +124,16 @@ class Row:
         return "missing" in self.params and not complete
 
     @property
+    def takes_sparse(self) -> bool:
+        """Fits sparse inputs and predicts for them."""
+        return bool(self.estimator.__sklearn_tags__().input_tags.sparse)
+
+    @property
+    def refuses_sparse(self) -> bool:
+        """Says what to do with sparse inputs."""
+        return not self.takes_sparse
+
+    @property
     def weighs_outputs(self) -> bool:
         """Has the parameter `output_weight`."""
         return "output_weight" in self.params

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils._param_validation import InvalidParameterError
 
-from holrr import RLS, RLSCV, KernelRLSCV
+from holrr import RLS, RLSCV, KernelRLS, KernelRLSCV
 from holrr.streaming import memory_budget
 from problems import on_disk, toy
 from registry import PUBLIC, ROWS
@@ -155,10 +155,6 @@ BAD_DATA = {
         lambda X, Y: (named(X).rename(columns={"b": "a"}), Y),
         r"X has two columns 'a'",
     ),
-    "sparse X": (
-        lambda X, Y: (scipy.sparse.csr_array(X), Y),
-        r"X is a sparse.*sparse_output=False",
-    ),
     "sparse Y": (lambda X, Y: (X, scipy.sparse.csr_array(Y[:, 0])), r"[Ss]parse.*y"),
 }
 
@@ -173,10 +169,41 @@ def test_a_feature_that_a_later_batch_lacks_is_not_to_be_left_out(row):
 
 def test_sparse_inputs_of_a_pipeline_name_the_parameter_of_the_step():
     X, Y = toy()
-    pipeline = make_pipeline(OneHotEncoder(handle_unknown="ignore"), RLS())
+    pipeline = make_pipeline(OneHotEncoder(handle_unknown="ignore"), KernelRLS())
     with pytest.raises(TypeError, match="set sparse_output=False of the step"):
         pipeline.fit(X.round(), Y)
     pipeline.set_params(onehotencoder__sparse_output=False).fit(X.round(), Y)
+
+
+@pytest.mark.rows("refuses_sparse")
+def test_sparse_inputs_that_an_estimator_does_not_take_raise(row):
+    X, Y = toy()
+    S, message = scipy.sparse.csr_array(X), r"X is a sparse.*for Kernel.*sparse_output=False"
+    assert_raises(fitted(row), lambda m: m.fit(S, Y), message, TypeError)
+    for use in (lambda m: m.predict(S), lambda m: m.score(S, Y), lambda m: m.transform(S)):
+        assert_raises(fitted(row), use, message, TypeError)
+    if row.batches:
+        assert_raises(fitted(row), lambda m: m.partial_fit(S, Y), message, TypeError)
+
+
+SPARSE = {
+    "NaN": (lambda X, Y: (put(X, (7, 2), NAN), Y), r"X.*NaN.*\(7, 2\).*Drop these samples"),
+    "infinity": (lambda X, Y: (put(X, (7, 2), -INF), Y), r"X.*infinity.*\(7, 2\)"),
+    "fewer outputs": (lambda X, Y: (X, Y[:9]), r"same number of samples.*40.*9"),
+    "complex": (lambda X, Y: (X + 1j, Y), r"[Cc]omplex"),
+    "NaN in y": (lambda X, Y: (X, put(Y, (9, 1, 3), NAN)), r"y.*NaN.*\(9, 1, 3\)"),
+}
+
+
+@pytest.mark.rows("takes_sparse")
+@pytest.mark.parametrize("case", SPARSE)
+def test_bad_sparse_data_raise(row, case):
+    change, message = SPARSE[case]
+    X, Y = change(*toy())
+    assert_raises(fitted(row), lambda m: m.fit(scipy.sparse.csr_array(X), Y), message)
+    if row.batches:
+        model = row.make().partial_fit(*toy())
+        assert_raises(model, lambda m: m.partial_fit(scipy.sparse.csr_array(X), Y), message)
 
 
 def test_bad_entries_of_labelled_inputs_are_named():
@@ -238,6 +265,16 @@ def test_outputs_that_are_not_finite_raise_with_their_position(row, case):
         assert_raises(model, lambda m: m.partial_fit(*change(X, Y)), message)
 
 
+@pytest.mark.rows("batches")
+@pytest.mark.parametrize("decay", [0.0, -0.5, 1.5, NAN, True, "0.9", None])
+def test_decays_outside_of_their_range_raise(row, decay):
+    X, Y = toy()
+    message = r"decay must be a number above 0 and at most 1.*got "
+    assert_raises(row.make(), lambda m: m.partial_fit(X, Y, decay=decay), message, ValueError)
+    model = row.make().partial_fit(X, Y)
+    assert_raises(model, lambda m: m.partial_fit(X, Y, decay=decay), message, ValueError)
+
+
 OTHER_SHAPES = {
     "other output shape": (lambda X, Y: (X, Y[:, :2]), r"y.*\(2, 4\).*\(3, 4\)"),
     "other order": (lambda X, Y: (X, Y[:, 0]), r"y.*\(4,\).*\(3, 4\)"),
@@ -274,9 +311,9 @@ USES = {
         lambda m, X, Y: m.predict(named(X).rename(columns={"b": "a"})),
         r"X has two columns 'a'",
     ),
-    "sparse": (
-        lambda m, X, Y: m.predict(scipy.sparse.csr_array(X)),
-        r"X is a sparse.*sparse_output=False",
+    "NaN in sparse inputs": (
+        lambda m, X, Y: m.predict(scipy.sparse.csr_array(put(X, (7, 2), NAN))),
+        r"X.*NaN.*\(7, 2\)|X is a sparse.*sparse_output=False",
     ),
     "masked": (lambda m, X, Y: m.predict(masked(X)), MASKED_X),
     "dates": (lambda m, X, Y: m.predict(dates(X)), NO_X),

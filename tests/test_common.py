@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -392,6 +393,26 @@ def test_parameters_changed_after_a_batch_have_no_effect_before_the_next(row):
     assert_allclose(model.predict(X), expected, rtol=0)
     again = model.partial_fit(X[:1], Y[:1]).predict(X)
     assert np.abs(again - expected).max() > 1e-3
+
+
+# ---------------------------------------------------------------- sparse inputs
+
+
+@pytest.mark.rows("takes_sparse")
+@pytest.mark.parametrize("wide", [False, True])
+def test_sparse_inputs_give_the_fit_of_dense_ones(row, wide):
+    X, Y = toy(n=24, d0=40) if wide else toy()
+    X = X * (np.arange(X.size).reshape(X.shape) % 3 == 0)
+    S = scipy.sparse.csr_array(X)
+    if row.params.get("solver") == "svd":
+        with pytest.raises(ValueError, match="X is sparse"):
+            row.make().fit(S, Y)
+        return
+    found, expected = row.make().fit(S, Y), row.make().fit(X, Y)
+    row.near(found.predict(S), expected.predict(X), 10)
+    assert found.score(S, Y) == pytest.approx(expected.score(X, Y), rel=1e-6)
+    if row.has_noise:
+        row.near(found.predict(S, return_std=True)[1], expected.predict(X, return_std=True)[1], 1e3)
 
 
 # ---------------------------------------------------------------- tools of scikit-learn

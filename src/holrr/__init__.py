@@ -16,8 +16,17 @@ from .model_selection import HOLRRCV, LRRCV, RLSCV
 from .onnx import to_onnx
 from .penalized import MLMTNC, MLMTNCCV, TraceNormRegression, TraceNormRegressionCV
 from .streaming.moments import Moments
+from .streaming.rolling import RollingMoments
 
 __all__ = ["HOLRR", "HOLRRCV", "LRR", "LRRCV", "RLS", "RLSCV"]
 __all__ += ["KernelHOLRR", "KernelHOLRRCV", "KernelLRR", "KernelLRRCV", "KernelRLS", "KernelRLSCV"]
 __all__ += ["MLMTNC", "MLMTNCCV", "TraceNormRegression", "TraceNormRegressionCV"]
-__all__ += ["Moments", "Tucker", "__version__", "load", "standard_errors", "to_onnx"]
+__all__ += [
+    "Moments",
+    "RollingMoments",
+    "Tucker",
+    "__version__",
+    "load",
+    "standard_errors",
+    "to_onnx",
+]

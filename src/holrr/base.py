@@ -21,6 +21,7 @@ from .core.fit import Fit
 from .core.leverage import noise_level, std_factor
 from .core.namespace import Array, asarray_like, namespace_of, to_device_of, to_numpy
 from .core.own_inputs import OwnCoefficients
+from .core.sparse import dense_rows, is_sparse
 from .core.tensor import Tucker
 from .core.threads import few_threads_for
 from .data.arrays import is_dask
@@ -263,7 +264,7 @@ class TensorRegressor(
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Or of the shape that the inputs had in `fit`.
+            Or of the shape that the inputs had in `fit`; linear models take sparse matrices, too.
         return_std : bool, default=False
             Whether to return standard deviations of new observations, too. Available for ridge and
             low-rank estimators, see docs/intervals.md.
@@ -286,7 +287,7 @@ class TensorRegressor(
         check_is_fitted(self)
         if return_std:
             self._check_noise()
-        checked = validate_inputs(self, X)
+        checked = validate_inputs(self, X, sparse=True)
         if is_dask(checked):
             shape = self._output_shape
             found = [self._lazily(checked, "_predict_array", shape)]
@@ -301,6 +302,8 @@ class TensorRegressor(
         """Predictions for validated inputs, and their standard deviations if asked for."""
         tucker, means, factors = self.tucker_, [], []
         n_inputs, *outputs = tucker.shape
+        if is_sparse(X):
+            return self._evaluate_sparse(X, return_std)
         with few_threads_for(X.shape[0] * (n_inputs + tucker.rank[0] * math.prod(outputs))):
             for x, F in self._feature_blocks(X):
                 T, xp = tucker.to_device_of(F), namespace_of(F)
@@ -314,7 +317,21 @@ class TensorRegressor(
                     factors.append(self._std_factor(x, F))
         if not return_std:
             return [_concatenated(means)]
-        mean, factor = _concatenated(means), _concatenated(factors)
+        return self._with_std(_concatenated(means), _concatenated(factors))
+
+    def _evaluate_sparse(self, X: Any, return_std: bool) -> list[Array]:
+        """The same for sparse inputs, of which a few rows are made dense for their spread."""
+        tucker = self.tucker_.to_device_of(np.empty(0))
+        mean = tucker.map_input(X.astype(tucker.core.dtype, copy=False))
+        mean += self._intercept_like(mean)
+        if self._own is not None:
+            mean += (X @ self._own.matrix).toarray().reshape(mean.shape)
+        if not return_std:
+            return [mean]
+        return self._with_std(mean, _concatenated([self._std_factor(x, x) for x in dense_rows(X)]))
+
+    def _with_std(self, mean: Array, factor: Array) -> list[Array]:
+        """Predictions, and their standard deviations from the factors of the samples."""
         xp, noise = namespace_of(mean), to_numpy(self._noise_level())
         noise = asarray_like(noise, mean, dtype=mean.dtype)
         factor = xp.astype(factor, mean.dtype, copy=False)
@@ -390,7 +407,7 @@ class TensorRegressor(
         (50, 2)
         """
         check_is_fitted(self)
-        scores = self._score_array(validate_inputs(self, X))
+        scores = self._score_array(validate_inputs(self, X, sparse=True))
         if self.labels_ is None or not has_dims(X):
             return scores
         grid = Grid((free("component", dims_of(X)),), tuple(scores.shape[1:]), name="score")
@@ -405,13 +422,20 @@ class TensorRegressor(
 
     def _scores(self, F: Array) -> Array:
         """Scores from features."""
-        tucker, xp = self.tucker_.to_device_of(F), namespace_of(F)
-        F = xp.astype(F, tucker.core.dtype, copy=False)
+        here = np.empty(0) if is_sparse(F) else F
+        tucker, xp = self.tucker_.to_device_of(here), namespace_of(here)
+        dtype = tucker.core.dtype
+        F = F.astype(dtype, copy=False) if is_sparse(F) else xp.astype(F, dtype, copy=False)
         if tucker.factors[0] is None:
             return F
         norms = _row_norms(tucker.core)
         used = norms > 1e3 * xp.finfo(norms.dtype).eps * xp.max(norms)
         return F @ xp.where(used, tucker.factors[0], xp.zeros_like(tucker.factors[0]))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._has_dual_form
+        return tags
 
     @property
     def _n_features_out(self) -> int:

@@ -10,7 +10,13 @@ import pytest
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-GUIDES = [("streaming.md", 4), ("file_format.md", 3), ("missing.md", 3), ("intervals.md", 2)]
+GUIDES = [
+    ("streaming.md", 6),
+    ("sparse.md", 1),
+    ("file_format.md", 3),
+    ("missing.md", 3),
+    ("intervals.md", 2),
+]
 # The three searches of the page take ten seconds: coarser maps and two folds do here.
 SMALLER = {
     "missing.md": {

@@ -65,7 +65,8 @@ def _older(tree: Any, version: int, arrays: Any) -> Any:
     if not isinstance(tree, dict):
         return tree
     if tree.get("$") == "record" and tree["class"] == "Moments":
-        state = {k: v for k, v in tree["state"].items() if k not in ("feature_names", "labels")}
+        new = ("feature_names", "labels", "weight_squares")
+        state = {k: v for k, v in tree["state"].items() if k not in new}
         if version == 1:
             state = {k: v for k, v in state.items() if k not in NEW_IN_2}
         return {**tree, "state": state}

@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from holrr import HOLRR, LRR, RLS
 
@@ -68,6 +69,20 @@ def test_share_of_a_long_mode_needs_no_square_matrix():
     model = HOLRR(0.9)
     assert peak(lambda: model.fit(X, Y)) < 4000**2  # bytes, an eighth of the matrix
     assert model.rank_[1] <= 8
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_sparse_fit_needs_two_matrices_of_the_size_of_xx(fit_intercept):
+    """One holds X'X, the other its Cholesky factor; X itself would take ten times as much."""
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random_array((20_000, 2000), density=1e-3, random_state=rng, format="csr")
+    X.data[X.indices == 5] = 0.0  # an empty column is no reason for a copy
+    X.eliminate_zeros()
+    Y, square = rng.normal(size=(20_000, 3)), 8 * 2000**2
+    model = HOLRR(2, fit_intercept=fit_intercept)
+    assert peak(lambda: model.fit(X, Y)) < 2.3 * square
+    assert peak(lambda: model.noise_) < 1.3 * square  # besides the factor
+    assert peak(lambda: model.score(X, Y)) < 0.2 * square
 
 
 def test_prediction_needs_little_more_memory_than_its_result(data):

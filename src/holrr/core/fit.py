@@ -54,7 +54,7 @@ class Fit:
     rss_root : array of shape (d1, ..., dp), or None
         Roots of the residual sums of squares, where they are known.
     weight : float, or array of shape (d1, ..., dp)
-        Sum of the weights of the samples; of the observed ones, where outputs are missing.
+        Effective number of samples, as in `Hat`.
     inputs : InputMap or None
         The features that were fitted, where these are not the inputs themselves.
     output_weight : array of shape (d1, ..., dp), optional
@@ -269,7 +269,7 @@ def fit_by_output(problem: Spectral, alphas: np.ndarray, fit_intercept: bool) ->
     if problem.squares is not None:
         left = xp.sum(T * T * shrink * (2 - shrink), axis=0)
         rss = xp.clip(problem.squares - xp.reshape(left, shape), 0.0, None)
-        root = xp.sqrt(rss)
+        root = xp.sqrt(problem.density * rss)
     positive = alphas[alphas > 0]
     common = float(np.exp(np.log(positive).mean())) if positive.size else 0.0
     hat = spectral_hat(problem, common, problem.root(common))

@@ -19,6 +19,11 @@ and
     h(x) = ||a||^2 + prior ||x - X'a||^2 ,
 
 which is the former where ``prior = 1 / alpha``.
+
+Moments that were multiplied by g < 1, to forget old samples, hold samples of unequal weight, whose
+noise is the same. With the sums S1 and S2 of the weights and of their squares, they are worth
+``n = S1^2 / S2`` samples. The formulas hold for weights times ``n / S1``, which add up to n, and
+whose squares do, too: residual squares and ``X'X + alpha I`` are multiplied by this `density`.
 """
 
 from __future__ import annotations
@@ -78,7 +83,8 @@ class Hat:
     mean : array of shape (m,)
         Centre of the inputs of `factor`.
     weight : float, or array of shape (d1, ..., dp)
-        Sum of the weights of the samples; of those observed, where outputs are missing.
+        Effective number of samples: the sum of their weights, of those observed where outputs are
+        missing, or fewer where moments were scaled.
     trace : callable, or None
         Gives ``sum lam / (lam + alpha)``; None where only `factor` knows it.
     n_directions : int
@@ -92,6 +98,8 @@ class Hat:
         The residual sums of squares themselves, where the problem knows them better.
     root : array of shape (r,), or None
         ``sqrt(lam + alpha)``, where inputs can have other directions than those of `factor`.
+    density : float
+        Effective number of samples over the sum of their weights.
     more : dict
         What a kernel needs more.
     """
@@ -107,6 +115,7 @@ class Hat:
     fitted: Callable[[Array], list[tuple[float, Array]]] | None = None
     residuals: Array | None = None
     root: Array | None = None
+    density: float = 1.0
     more: dict[str, Any] = field(default_factory=dict)
 
     def share(self, V: Tucker, n_never: int = 0) -> float:
@@ -138,7 +147,7 @@ class Hat:
             else:
                 part = column_products(core, terms @ core - 2 * (U.T @ z))
             rss[box] = xp.reshape(part, shape)
-        return xp.clip(rss + self.squares, 0.0, None)
+        return self.density * xp.clip(rss + self.squares, 0.0, None)
 
     def kept(self, share: float) -> dict[str, Any]:
         """What a fitted estimator keeps for `leverage`: numbers and arrays.
@@ -157,6 +166,7 @@ class Hat:
             "trace": None if self.trace is None else self.trace(),
             "unit": 1.0,
             "share": share,
+            **({} if self.density == 1.0 else {"density": self.density}),
             **self.more,
         }
 
@@ -177,6 +187,7 @@ def spectral_hat(problem: Any, alpha: float, root: Array) -> Hat:
         squares=problem.squares,
         fitted=lambda M: [(1.0, M * shrink[:, None])],
         root=root if problem.more or r < m else None,
+        density=problem.density,
         more=problem.more,
     )
 
@@ -188,7 +199,8 @@ def cholesky_hat(m: CentredMoments, L: Array, alpha: float) -> Hat:
         factor=lambda: L,
         alpha=alpha,
         mean=m.mean_x,
-        weight=m.weight,
+        weight=m.n_effective,
+        density=m.n_effective / m.weight,
         trace=None,
         n_directions=m.n_features,
         squares=m.squares,
@@ -282,7 +294,7 @@ def std_factor(
     """
     xp = namespace_of(F)
     F = xp.astype(F, xp.float64, copy=False)
-    of_own = 0.0 if own is None else extra_share(hat) * own.leverage(F)
+    of_own = 0.0 if own is None else extra_share(hat) * own.leverage(F) / hat.get("density", 1.0)
     if hat.get("inputs") is not None:
         F = hat["inputs"](F)
     F = (F if hat["unit"] == 1.0 else F / hat["unit"]) - to_device_of(hat["mean"], F)
@@ -302,6 +314,11 @@ def leverage(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Array
     norms : array of shape (n,), optional
         Squared norms of the centred features; those of the rows of `F` by default.
     """
+    return _leverage(hat, F, norms) / hat.get("density", 1.0)
+
+
+def _leverage(hat: dict[str, Any], F: Array, norms: Array | None) -> Array:
+    """The same in the units of the weights."""
     xp, alpha, factor = namespace_of(F), hat["alpha"], to_device_of(hat["factor"], F)
     if hat["form"] == "map":
         t = F @ factor

@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from numbers import Real
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -41,6 +42,7 @@ from .namespace import (
     to_device_of,
     to_numpy,
 )
+from .sparse import centre_columns, is_sparse
 from .tensor import gram
 from .threads import add_lists, n_threads_for, sum_in_threads
 
@@ -90,13 +92,19 @@ class CentredMoments:
     response_grams: tuple[Array, ...] | None = None  # of the modes of the centred Y, (d_i, d_i)
     dtype: str = "float64"  # that of the data, or "float32"
     squares: Array | None = None  # ``sum w (y - mean_y)^2``, (d1, ..., dp)
+    # ``sum w g^2`` of moments that were multiplied by g; None, for `weight`, where they never were.
+    weight_squares: float | None = None
+
+    __array_ufunc__ = None  # so that NumPy's numbers leave products to `__rmul__`
 
     @classmethod
     @np.errstate(over="ignore", invalid="ignore")  # checked for at the end of the pass
     def from_checked(
         cls, X: Array, Y: Array, w: Array | None = None, response_grams: bool = False
     ) -> Self:
-        """Moments of the samples in validated arrays."""
+        """Moments of the samples in validated arrays; `X` may be sparse, in CSR format."""
+        if is_sparse(X):
+            return cls._of_sparse(X, Y, w, response_grams)
         xp = namespace_of(X)
         weight = float(X.shape[0]) if w is None else float(xp.sum(w))
         if X.shape[0] == 1:
@@ -137,6 +145,40 @@ class CentredMoments:
         )
 
     @classmethod
+    def _of_sparse(cls, X: Any, Y: Array, w: Array | None, response_grams: bool) -> Self:
+        """Moments of samples with sparse inputs, which stay sparse (see `core.sparse`).
+
+        The outputs are centred before they are multiplied with the inputs.
+        """
+        n, shape = X.shape[0], tuple(Y.shape[1:])
+        sums = sum_responses(lambda rows, out: None, 0, Y, w, response_grams)
+        if w is not None and not w.all():  # samples without weight are of no use any more
+            keep = np.flatnonzero(w)
+            X, Y, w = X[keep], Y[keep], w[keep]
+        centred = centre_columns(X.astype(np.float64, copy=False), w)
+        Sxx, size = centred.inner(), math.prod(shape)
+        mean = np.reshape(sums.mean, (1, size))
+        Sxy = np.zeros((X.shape[1], size))
+        # A block is worth adding up where it has about as many rows as the sum has.
+        for rows in row_blocks(len(Y), 8 * size, max(_HOST_BLOCK, 8 * size * X.shape[1])):
+            B = np.reshape(Y[rows], (-1, size)) - mean
+            B *= centred.r[rows, None]
+            Sxy += centred.rows(rows).transposed_times(B)
+        single = X.dtype == np.float32 and Y.dtype == np.float32
+        return cls(
+            n_samples=n,
+            weight=sums.weight,
+            mean_x=centred.mean,
+            mean_y=sums.mean,
+            Sxx=Sxx,
+            Sxy=np.reshape(Sxy, (X.shape[1], *shape)),
+            syy=sums.syy,
+            response_grams=sums.grams,
+            dtype="float32" if single else "float64",
+            squares=sums.squares,
+        )
+
+    @classmethod
     def _of_one(cls, X: Array, Y: Array, weight: float, response_grams: bool) -> Self:
         """Moments of a single sample, which has no variance."""
         check_finite(Y, "y")
@@ -165,6 +207,18 @@ class CentredMoments:
         """Number of columns of `X`."""
         return self.mean_x.shape[0]
 
+    @property
+    def n_effective(self) -> float:
+        """Effective number of samples, which noise and intervals are based on.
+
+        ``(sum w g)^2 / sum w g^2`` with the sample weights w, which count repetitions, and the
+        factors g that the moments were multiplied by. It is the sum of the weights where the
+        moments were never multiplied.
+        """
+        if self.weight_squares is None:
+            return self.weight
+        return self.weight * (self.weight / self.weight_squares)
+
     def to_host_if_small(self) -> Self:
         """The same moments on the host, where they are small and lie on an accelerator.
 
@@ -186,6 +240,35 @@ class CentredMoments:
 
     def __add__(self, other: object) -> Self:
         return _merge(self, other) if isinstance(other, CentredMoments) else NotImplemented
+
+    def __mul__(self, factor: object) -> Self:
+        if not isinstance(factor, Real) or isinstance(factor, bool):
+            return NotImplemented
+        return self._scaled(float(factor))
+
+    __rmul__ = __mul__
+
+    def _scaled(self, factor: float) -> Self:
+        """Moments in which every sample counts for `factor` times as much; the means remain."""
+        weight = factor * self.weight
+        if not (factor > 0 and 0 < weight < math.inf):
+            raise ValueError(
+                f"moments can be multiplied by positive, finite numbers that leave their weight "
+                f"positive; got {factor} times moments of weight {self.weight:g}."
+            )
+        if factor == 1:
+            return self
+        grams = self.response_grams
+        return replace(
+            self,
+            weight=weight,
+            Sxx=factor * self.Sxx,
+            Sxy=factor * self.Sxy,
+            syy=factor * self.syy,
+            response_grams=None if grams is None else tuple(factor * G for G in grams),
+            squares=None if self.squares is None else factor * self.squares,
+            weight_squares=factor * factor * _weight_squares(self),
+        )
 
     def about_zero(self) -> Self:
         """Moments about the origin, for a fit without intercept; the means become zero."""
@@ -305,9 +388,20 @@ def _merge(a: M, b: CentredMoments) -> M:
         syy=both.syy + b.syy,
         response_grams=grams,
         dtype=a.dtype if a.dtype == b.dtype else "float64",
+        weight_squares=_sum_of_squares(a, b),
         # Sums that a part lacks are lacking.
         squares=None if both.squares is None or b.squares is None else both.squares + b.squares,
     )
+
+
+def _weight_squares(m: CentredMoments) -> float:
+    return m.weight if m.weight_squares is None else m.weight_squares
+
+
+def _sum_of_squares(a: CentredMoments, b: CentredMoments) -> float | None:
+    if a.weight_squares is None and b.weight_squares is None:
+        return None
+    return _weight_squares(a) + _weight_squares(b)
 
 
 def merge_others(parts: Sequence[M]) -> list[M]:

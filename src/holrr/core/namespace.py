@@ -219,13 +219,14 @@ def symmetrise(A: Array) -> Array:
 # ---------------------------------------------------------------- factorisations
 
 
-def cholesky(A: Array) -> tuple[Array | None, float]:
+def cholesky(A: Array, *, overwrite: bool = False) -> tuple[Array | None, float]:
     """Lower Cholesky factor of a symmetric matrix and an estimate of 1 / cond(A).
 
-    Returns ``(None, 0.0)`` where `A` is not numerically positive definite.
+    Returns ``(None, 0.0)`` where `A` is not numerically positive definite. With `overwrite` the
+    factor may take the place of `A`.
     """
     if on_host(A):
-        L, rcond = _host_cholesky(to_numpy(A))
+        L, rcond = _host_cholesky(to_numpy(A), overwrite)
         return (None, 0.0) if L is None else (asarray_like(L, A), rcond)
     xp = namespace_of(A)
     try:
@@ -240,14 +241,20 @@ def cholesky(A: Array) -> tuple[Array | None, float]:
     return L, float(xp.min(d) / xp.max(d)) ** 2 / A.shape[0]
 
 
-def _host_cholesky(A: np.ndarray) -> tuple[np.ndarray | None, float]:
+def _host_cholesky(A: np.ndarray, overwrite: bool = False) -> tuple[np.ndarray | None, float]:
     potrf, pocon = get_lapack_funcs("potrf", (A,)), get_lapack_funcs("pocon", (A,))
+    # Without a temporary of the size of A, which may be most of the memory.
+    norm = max((float(np.abs(A[rows]).sum(axis=1).max()) for rows in _norm_blocks(A)), default=0.0)
     # A is symmetric, so its transpose is A in the order that LAPACK wants, without a copy here.
-    L, info = potrf(A.T, lower=True, clean=True)
+    L, info = potrf(A.T, lower=True, clean=True, overwrite_a=overwrite)
     if info != 0:
         return None, 0.0
-    rcond, _ = pocon(L, np.abs(A).sum(axis=0).max(initial=0.0), uplo="L")
+    rcond, _ = pocon(L, norm, uplo="L")
     return L, float(rcond)
+
+
+def _norm_blocks(A: np.ndarray) -> list[slice]:
+    return row_blocks(A.shape[0], 8 * A.shape[0], _LARGE)
 
 
 def solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
@@ -270,7 +277,12 @@ def solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
 def inverse_squares(L: Array) -> float:
     """``||L^-1||^2`` of a lower triangular matrix, whatever lies above its diagonal."""
     if is_numpy_array(L):
-        return float(squared_norm(np.tril(get_lapack_funcs("trtri", (L,))(L, lower=1)[0])))
+        inverse = get_lapack_funcs("trtri", (L,))(L, lower=1)[0]
+        # By rows of blocks, since the inverse may be most of the memory.
+        return sum(
+            float(squared_norm(np.tril(inverse[rows, : rows.stop], k=rows.start)))
+            for rows in _norm_blocks(L)
+        )
     eye = namespace_of(L).eye(L.shape[0], dtype=L.dtype, device=device_of(L))
     return float(squared_norm(solve_triangular(L, eye)))
 

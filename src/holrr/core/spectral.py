@@ -39,6 +39,7 @@ from .namespace import (
     symmetrise,
     to_numpy,
 )
+from .sparse import centre_columns, is_sparse
 from .tensor import fold, mode_product, unfold
 from .threads import few_threads_for
 from .warn import warn
@@ -130,7 +131,7 @@ class Spectral:
         ``||Y||^2``.
     mean_x, mean_y, response_grams, solver, dtype
         As in `Whitened`.
-    weight, squares, more
+    weight, density, squares, more
         As in `Hat`.
     never
         As in `Whitened`.
@@ -146,6 +147,7 @@ class Spectral:
     solver: str
     dtype: str
     weight: float = 0.0
+    density: float = 1.0
     squares: Array | None = None
     more: dict[str, Any] = field(default_factory=dict)
     never: np.ndarray | None = None
@@ -254,7 +256,7 @@ def _without_constants(m: CentredMoments) -> CentredMoments:
     """Moments in which constant inputs have no scatter at all, in the place of rounding."""
     xp = namespace_of(m.Sxx)
     keep = varies(xp.linalg.diagonal(m.Sxx), m.mean_x, m.weight)
-    if bool(xp.all(keep)):
+    if bool(xp.all(keep)) or _are_zero(m, keep):
         return m
     rows = xp.reshape(keep, (-1, *(1,) * (m.Sxy.ndim - 1)))
     return replace(
@@ -262,6 +264,12 @@ def _without_constants(m: CentredMoments) -> CentredMoments:
         Sxx=xp.where(keep[:, None] & keep, m.Sxx, xp.zeros_like(m.Sxx)),
         Sxy=xp.where(rows, m.Sxy, xp.zeros_like(m.Sxy)),
     )
+
+
+def _are_zero(m: CentredMoments, keep: Array) -> bool:
+    """Whether the scatter of the inputs that are not kept is zero already: no copy is needed."""
+    xp, index = namespace_of(m.Sxx), asarray_like(np.flatnonzero(~to_numpy(keep)), m.Sxx)
+    return not any(bool(xp.any(xp.take(S, index, axis=0) != 0)) for S in (m.Sxx, m.Sxy))
 
 
 # ---------------------------------------------------------------- from moments
@@ -296,7 +304,7 @@ def squares_keep_digits(m: CentredMoments, alpha: float) -> bool:
     """Whether half of the digits survive a solve with the ``X'X + alpha I`` of these moments."""
     safe = 1e-200 < float(namespace_of(m.Sxx).linalg.trace(m.Sxx)) < 1e200
     S = add_to_diagonal(m.Sxx + 0.0, alpha)  # a copy
-    return safe and cholesky(S)[1] > half_of_the_digits(m.dtype)
+    return safe and cholesky(S, overwrite=True)[1] > half_of_the_digits(m.dtype)
 
 
 def check_moments(m: CentredMoments, solver: str = "auto") -> None:
@@ -321,7 +329,7 @@ def _is_finite(A: Array) -> bool:
 def cholesky_problem(m: CentredMoments, alpha: float, min_rcond: float) -> Whitened | None:
     """The problem by a Cholesky factorisation; None where too few digits survive it."""
     m = _without_constants(m)
-    L, rcond = cholesky(add_to_diagonal(m.Sxx + 0.0, alpha))  # a copy
+    L, rcond = cholesky(add_to_diagonal(m.Sxx + 0.0, alpha), overwrite=True)  # of a copy
     if L is None or not rcond > min_rcond:
         return None
     Z = fold(solve_triangular(L, unfold(m.Sxy, 0)), 0, m.Sxy.shape)
@@ -374,7 +382,8 @@ def spectral_from_moments(m: CentredMoments, *, warn_below: float | None = None)
         response_grams=m.response_grams,
         solver="eigh",
         dtype=m.dtype,
-        weight=m.weight,
+        weight=m.n_effective,
+        density=m.n_effective / m.weight,
         squares=m.squares,
     )
 
@@ -551,8 +560,11 @@ class Inputs:
         """Decompose (validated) inputs for penalties of at least `min_alpha`.
 
         The Gram matrix ``XX'`` of a wide `X` is decomposed where the smallest penalty hides the
-        squaring of the condition number, and `X` itself otherwise.
+        squaring of the condition number, and `X` itself otherwise. Of sparse inputs, only ``XX'``
+        can be decomposed.
         """
+        if is_sparse(X):
+            return cls._of_sparse(X, w, min_alpha, fit_intercept)
         xp = namespace_of(X)
         dtype = "float32" if X.dtype == xp.float32 else "float64"
         X = xp.astype(X, xp.float64, copy=False)
@@ -568,6 +580,27 @@ class Inputs:
             X = xp.where(keep, X, xp.zeros_like(X))
         s, Q, P, used = _decompose(X, sizes, min_alpha, solver)
         return cls(s, P, Q if root is None else Q * root, mean_x, fit_intercept, used, dtype)
+
+    @classmethod
+    def _of_sparse(
+        cls, X: Any, w: np.ndarray | None, min_alpha: float, fit_intercept: bool
+    ) -> Inputs:
+        dtype = "float32" if X.dtype == np.float32 else "float64"
+        X = centre_columns(X.astype(np.float64, copy=False), w, centre=fit_intercept)
+        K = symmetrise(X.outer())
+        total = float(np.trace(K))
+        s, Q = supported(*eigh(K))
+        lost = s.size < np.count_nonzero(X.r) - 1 or s[-1] ** 2 < 1e5 * _EPS * s[0] ** 2
+        if min_alpha <= 1e4 * _EPS * total and lost:
+            warn(
+                f"XX' holds the sparse inputs to half of their digits only, and some of their "
+                f"directions are lost in its rounding: what is fitted there is uncertain or zero. "
+                f"With alpha={min_alpha:g} use X.toarray(), whose condition number is not squared, "
+                f"or a larger alpha."
+            )
+        P = X.transposed_times(Q / s)
+        basis = Q if w is None else Q * X.r[:, None]
+        return cls(s, P, basis, X.mean, fit_intercept, "eigh", dtype)
 
     def problem(self, sums: ResponseSums) -> Spectral:
         """The problem, once the outputs have been multiplied with the basis."""

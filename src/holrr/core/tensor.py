@@ -28,6 +28,7 @@ from .namespace import (
     squared_norm,
     to_device_of,
 )
+from .sparse import is_sparse
 
 __all__ = ["Tucker", "chunk_mode", "chunks", "fold", "gram", "is_memory_mapped", "mode_product"]
 __all__ += ["multi_mode_product", "n_parameters", "partial_traces", "release_pages"]
@@ -315,9 +316,9 @@ class Tucker:
 
         The dense tensor is never built. Either the core is expanded along the output modes first
         and each row is one combination of its R0 slices, or each row is mapped into the core's
-        coordinates and expanded there; whichever takes fewer operations.
+        coordinates and expanded there; whichever takes fewer operations. `M` may be sparse.
         """
-        xp = namespace_of(M, self.core)
+        xp = namespace_of(self.core) if is_sparse(M) else namespace_of(M, self.core)
         rows = M if self.factors[0] is None else M @ self.factors[0]
         if self._expand_core_first(rows.shape[0]):
             out = rows @ self._expanded_matrix()

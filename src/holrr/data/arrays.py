@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array
 from sklearn.utils import check_array
 
 from ..core.checks import BadEntryError, check_finite
@@ -26,12 +26,13 @@ from ..core.namespace import (
     namespace_of,
     to_numpy,
 )
+from ..core.sparse import is_sparse
 
 __all__ = ["as_slice", "check_groups", "check_inputs", "check_kind", "check_lengths"]
 __all__ += ["check_matrix", "check_not_empty", "check_outputs", "check_pair", "check_weights"]
 __all__ += ["comes_from", "ignores_missing", "is_dask", "is_on_disk"]
 __all__ += ["locate_rows"]
-__all__ += ["nan_for_masked", "take", "unmasked", "weights_of"]
+__all__ += ["nan_for_masked", "refuse_sparse", "take", "unmasked", "weights_of"]
 
 MAX_WEIGHT = 1e150
 _NUMBERS = ("i", "u", "f", "b", "c")
@@ -78,7 +79,12 @@ def check_kind(A: Any, name: str) -> None:
 
 
 def check_inputs(
-    X: Any, name: str = "X", names: Callable[[], Sequence[Any]] = tuple, *, fitted: bool = True
+    X: Any,
+    name: str = "X",
+    names: Callable[[], Sequence[Any]] = tuple,
+    *,
+    fitted: bool = True,
+    sparse: bool = False,
 ) -> Array:
     """`X` as a floating-point matrix (n_samples, n_features), in the library it came in.
 
@@ -91,7 +97,11 @@ def check_inputs(
         Gives the names of the features, where there are some that `X` itself does not carry.
     fitted : bool
         Whether there is a fit already, whose features cannot be left out.
+    sparse : bool
+        Whether `X` may be sparse; it is in CSR format then.
     """
+    if sparse and is_sparse(X):
+        return _check_sparse(X, name, names)
     given = X
     try:
         X = check_matrix(X, name)
@@ -100,6 +110,34 @@ def check_inputs(
         shown = names() or list(getattr(given, "columns", ()))
         raise _explained(error, X, shown, fitted) from None
     return X
+
+
+def _check_sparse(X: Any, name: str, names: Callable[[], Sequence[Any]] = tuple) -> Any:
+    """Sparse inputs in CSR format, of floating-point numbers, with one entry for each place."""
+    if np.dtype(X.dtype).kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
+    check_kind(X, name)
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array for {name}, of shape (n_samples, n_features); got shape "
+            f"{tuple(X.shape)}. Reshape your data."
+        )
+    check_not_empty(X, name)
+    found = csr_array(X)
+    if not found.has_canonical_format:
+        found = found.copy()
+        found.sum_duplicates()
+    if found.dtype not in _FLOATS:
+        found = found.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(found.data))
+    if not bad.size:
+        return found
+    rows = np.searchsorted(found.indptr, bad, side="right") - 1
+    where, shown = (int(rows[0]), int(found.indices[bad[0]])), [repr(given) for given in names()]
+    what = "NaN" if np.isnan(found.data[bad[0]]) else "infinity"
+    n_samples = np.unique(rows).size
+    hint = f"Drop these samples ({n_samples} of {found.shape[0]}) or impute the values first."
+    raise BadEntryError(name, what, where, hint, shown[where[1]] if shown else str(where[1]))
 
 
 def check_matrix(X: Any, name: str = "X") -> Array:
@@ -161,14 +199,21 @@ def check_outputs(Y: Any, name: str = "y") -> Array:
 
 
 def check_pair(
-    X: Any, Y: Any, names: Callable[[], Sequence[Any]] = tuple, *, fitted: bool = True
+    X: Any,
+    Y: Any,
+    names: Callable[[], Sequence[Any]] = tuple,
+    *,
+    fitted: bool = True,
+    sparse: bool = False,
 ) -> tuple[Array, Array]:
     """Inputs and outputs that belong together, in one library and one floating-point type.
 
-    `names` and `fitted` are as in `check_inputs`.
+    `names`, `fitted` and `sparse` are as in `check_inputs`. Sparse inputs keep their type.
     """
-    X, Y = check_inputs(X, names=names, fitted=fitted), check_outputs(Y)
+    X, Y = check_inputs(X, names=names, fitted=fitted, sparse=sparse), check_outputs(Y)
     check_lengths(X, Y)
+    if is_sparse(X) and is_numpy_array(Y):
+        return X, Y
     try:
         xp = namespace_of(X, Y)
     except TypeError as error:
@@ -197,12 +242,7 @@ def check_lengths(X: Any, Y: Any) -> None:
 
 def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
     """scikit-learn's check, with the name of the argument in every message."""
-    if issparse(A):
-        raise TypeError(
-            f"{name} is a sparse {type(A).__name__}, and dense data are needed: use "
-            f"{name}.toarray(). In a pipeline, set sparse_output=False of the step that makes it "
-            f"(OneHotEncoder, for instance; a ColumnTransformer has sparse_threshold=0)."
-        )
+    refuse_sparse(A, name)
     A = _numbers(A, name)
     if _is_plain(A) and A.ndim == 2:  # a table of floats is an array with names
         return A
@@ -218,6 +258,17 @@ def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
         if re.search(rf"\b{name}\b", str(error)):
             raise
         raise type(error)(f"{name} is not as expected. {error}") from error
+
+
+def refuse_sparse(A: Any, name: str = "X", who: str = "here") -> None:
+    """Raise for sparse data, and say what to do about them."""
+    if is_sparse(A):
+        raise TypeError(
+            f"{name} is a sparse {type(A).__name__}, which linear estimators, their searches and "
+            f"Moments take as X; {who} dense data are needed: use {name}.toarray(). In a pipeline, "
+            f"set sparse_output=False of the step that makes it (OneHotEncoder, for instance; a "
+            f"ColumnTransformer has sparse_threshold=0), or reduce many columns with TruncatedSVD."
+        )
 
 
 def _numbers(A: Any, name: str) -> Any:
@@ -350,8 +401,9 @@ def check_weights(sample_weight: Any, X: Array, *, all_zero: bool = False) -> Ar
             f"sample_weight must add up to less than {MAX_WEIGHT:g}, lest squares overflow; got "
             f"weights up to {w.max():g}. Divide them, and alpha, by a large number."
         )
-    xp = namespace_of(X)
-    return w if is_numpy_array(X) else xp.asarray(w, device=device_of(X))
+    if is_numpy_array(X) or is_sparse(X):
+        return w
+    return namespace_of(X).asarray(w, device=device_of(X))
 
 
 def weights_of(sample_weight: Any, n_samples: int) -> np.ndarray | None:

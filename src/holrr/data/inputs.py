@@ -17,6 +17,7 @@ import numpy as np
 
 from ..core.input_map import InputSpace
 from ..core.namespace import asarray_like, is_array, namespace_of, to_numpy
+from ..core.sparse import is_sparse
 from .arrays import check_kind, check_outputs, is_dask, is_on_disk, nan_for_masked
 from .labels import Grid, Labels
 
@@ -239,6 +240,8 @@ def block_of(name: Any, values: Any) -> tuple[Any, Grid]:
 
 def find_used(X: Any) -> np.ndarray | None:
     """The columns that have a value in the first sample, or None where all have one."""
+    if is_sparse(X):
+        return None  # an entry of a sparse matrix that is NaN is refused later
     if is_dask(X):
         X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
         first = np.asarray(X[:1].compute())
@@ -320,6 +323,8 @@ def _selected(X: Any, used: np.ndarray, *, check: bool) -> Any:
 
         parts = X.parts if isinstance(X, Flattened) else [X]
         return Flattened(parts, used, check=check)
+    if is_sparse(X):
+        return X.tocsc()[:, used]
     return some_columns(_values(X), used, check=check)
 
 

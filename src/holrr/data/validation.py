@@ -22,6 +22,7 @@ from ..core.namespace import (
     namespace_of,
     to_numpy,
 )
+from ..core.sparse import is_sparse
 from ..streaming.stream import Stream, for_workers, open_stream
 from .arrays import (
     check_inputs,
@@ -31,6 +32,7 @@ from .arrays import (
     check_weights,
     comes_from,
     is_dask,
+    refuse_sparse,
     take,
     weights_of,
 )
@@ -172,6 +174,12 @@ def validate(
     stream : bool
         Whether data on disk or of Dask may be read in blocks; if not, they are read whole.
     """
+    _check_sparse(estimator, X)
+    if is_sparse(X) and getattr(estimator, "solver", "auto") == "svd":
+        raise ValueError(
+            "solver='svd' decomposes dense inputs, and X is sparse; use solver='auto', or "
+            "X.toarray()."
+        )
     others = [A for A in (y, sample_weight, groups) if A is not None]
     plain = {type(A) for A in (X, *others)} == {np.ndarray} and X.ndim == 2
     asked = [getattr(estimator, name, None) for name in ("output_shape", "input_shape")]
@@ -189,6 +197,12 @@ def validate(
         used = None if known is None else known.used
         data = replace(data, X=drop_missing(data.X, used, column_names(data.inputs, None)))
     return (_open(data, first) if stream else _samples(data, first)), names
+
+
+def _check_sparse(estimator: Any, X: Any) -> None:
+    """Raise for sparse inputs of an estimator that does not take them."""
+    if is_sparse(X) and not estimator.__sklearn_tags__().input_tags.sparse:
+        refuse_sparse(X, "X", f"for {type(estimator).__name__}")
 
 
 def drops_features(estimator: Any) -> bool:
@@ -238,11 +252,16 @@ def _samples(data: Unlabelled, first: bool) -> Samples:
     return Samples(X, Y, None if w is None else check_weights(w, X))
 
 
-def validate_inputs(estimator: BaseEstimator, X: Any) -> Array:
+def validate_inputs(estimator: BaseEstimator, X: Any, *, sparse: bool = False) -> Array:
     """Inputs to predict for, checked, without their labels, which must be those of the fit.
 
-    Dask arrays are checked when they are computed.
+    Dask arrays are checked when they are computed. With `sparse`, inputs may be sparse if the
+    estimator takes such ones.
     """
+    if sparse:
+        _check_sparse(estimator, X)
+    else:
+        refuse_sparse(X)
     if type(X) is np.ndarray and X.ndim <= 2 and getattr(estimator, "labels_", None) is None:
         checked = check_inputs(X)
         check_features(estimator, X)
@@ -250,7 +269,7 @@ def validate_inputs(estimator: BaseEstimator, X: Any) -> Array:
     inputs = compare_inputs(estimator, X)
     used = (getattr(estimator, "labels_", None) or Labels()).used
     X = select_columns(inputs.X, used)
-    return X if is_dask(X) else check_inputs(X, names=column_names(inputs, used))
+    return X if is_dask(X) else check_inputs(X, names=column_names(inputs, used), sparse=sparse)
 
 
 def compare_inputs(estimator: BaseEstimator, X: Any) -> Inputs:
@@ -346,6 +365,10 @@ def score_errors(
     n_sums : int
         How many arrays of the shape of the outputs these sums are.
     """
+    if sums_of is None:
+        _check_sparse(model, X)
+    else:
+        refuse_sparse(X)
     data = unlabel(model, X, y, sample_weight, known=model.labels_)
     check_features(model, data.X, data.inputs.naming)
     used = None if model.labels_ is None else model.labels_.used

@@ -166,7 +166,10 @@ def _check_moments(m: Any) -> None:
     if m.squares is not None:
         fields["squares"] = _entries(shape)
     check_fields("Moments", vars(m), fields)
-    require(m.weight > 0 and math.isfinite(m.weight), "Moments", "weight must be positive")
+    for field in ("weight", "weight_squares"):
+        value = getattr(m, field)
+        fits = value is None or (value > 0 and math.isfinite(value))
+        require(fits, "Moments", f"{field} must be positive")
     if m.response_grams is not None:
         found = tuple(G.shape for G in m.response_grams)
         fits = found == tuple((n, n) for n in shape)
@@ -310,6 +313,7 @@ _TUCKER = {
 _MOMENTS = {
     "n_samples": POSITIVE,
     "weight": REAL,
+    "weight_squares": optional(REAL),
     "mean_x": VECTOR,
     "mean_y": TENSOR,
     "syy": REAL,
@@ -427,7 +431,7 @@ _FITTED: dict[str, Kind] = {
 }
 _HAT: dict[str, Kind] = {
     "form": one_of("map", "cholesky", "gram"),
-    **dict.fromkeys(("alpha", "weight", "unit", "share"), REAL),
+    **dict.fromkeys(("alpha", "weight", "unit", "share", "density"), REAL),
     "trace": optional(either(REAL, TENSOR)),
     "freedom": TENSOR,
     "is_shared": BOOL,

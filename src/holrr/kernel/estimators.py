@@ -122,7 +122,7 @@ class KernelRegressor(TensorRegressor):
 
     @available_if(_has_landmarks)
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, decay: float = 1.0) -> Any:
         """Add a batch of samples to those seen so far, and fit the model to all of them.
 
         Available with landmarks, which are those given, or drawn from the first batch. The data are
@@ -134,6 +134,9 @@ class KernelRegressor(TensorRegressor):
         X : array of shape (n_samples, n_features)
         y : array of shape (n_samples, d1, ..., dp)
         sample_weight : array of shape (n_samples,), optional
+        decay : float, default=1.0
+            What the weights of all batches before are multiplied by, in (0, 1]; with less than 1
+            the model forgets. See docs/streaming.md.
 
         Returns
         -------
@@ -148,7 +151,7 @@ class KernelRegressor(TensorRegressor):
         >>> model.partial_fit(X[30:], Y[30:]).moments_.n_samples
         60
         """
-        data, names, seen = check_batch(self, X, y, sample_weight)
+        data, names, seen = check_batch(self, X, y, sample_weight, decay)
         options = self._options()
         features = (
             self._draw_features(data, names) if seen is None else self._features_so_far(names)

@@ -112,7 +112,8 @@ class LinearRegressor(TensorRegressor):
         Parameters
         ----------
         X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-            Or a table, an object of xarray, or a dict of arrays, see docs/inputs.md. Arrays may be
+            Or a table, an object of xarray, or a dict of arrays, see docs/inputs.md, or a sparse
+            matrix of SciPy, which stays sparse, see docs/sparse.md. Arrays may be
             of NumPy or of any library that follows the array API standard (torch, cupy, ...); the
             fit is computed where they are. Memory maps, HDF5 and Zarr arrays are read in blocks,
             Dask arrays are reduced on the active scheduler (see docs/streaming.md).
@@ -136,7 +137,7 @@ class LinearRegressor(TensorRegressor):
         return self._assign_fit(fit, names, plan, n_dropped if isinstance(data, Samples) else None)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, decay: float = 1.0) -> Any:
         """Add a batch of samples to those seen so far, and fit the model to all of them.
 
         The data are kept as moments, whose size does not depend on the number of samples. For a
@@ -149,6 +150,9 @@ class LinearRegressor(TensorRegressor):
         X : array of shape (n_samples, n_features)
         y : array of shape (n_samples, d1, ..., dp)
         sample_weight : array of shape (n_samples,), optional
+        decay : float, default=1.0
+            What the weights of all batches before are multiplied by, in (0, 1]; with less than 1
+            the model forgets. See docs/streaming.md.
 
         Returns
         -------
@@ -164,7 +168,7 @@ class LinearRegressor(TensorRegressor):
         """
         warn_renamed(self)
         refuse_output_weight(self.output_weight, "moments")
-        data, names, seen = check_batch(self, X, y, sample_weight)
+        data, names, seen = check_batch(self, X, y, sample_weight, decay)
         plan, never = input_plan(self, names, data), np.zeros((), dtype=bool)
         options = self._options(plan)
         if options.ignore_missing and isinstance(data, Samples) and has_missing(data):
@@ -715,9 +719,14 @@ def warn_renamed(estimator: Any) -> None:
 
 
 def check_batch(
-    estimator: Any, X: Any, y: Any, sample_weight: Any
+    estimator: Any, X: Any, y: Any, sample_weight: Any, decay: float = 1.0
 ) -> tuple[Samples | Stream, Names, Moments | None]:
-    """A validated batch, its names, and the moments of the batches before."""
+    """A validated batch, its names, and the moments of the batches before times `decay`."""
+    if not isinstance(decay, Real) or isinstance(decay, bool) or not 0 < decay <= 1:
+        raise ValueError(
+            f"decay must be a number above 0 and at most 1, which keeps the batches before as they "
+            f"are; got {decay!r}. To forget them all, use fit, or partial_fit of a clone."
+        )
     seen: Moments | None = vars(estimator).get("moments_")
     if seen is None and "tucker_" in vars(estimator):
         warn(
@@ -730,7 +739,7 @@ def check_batch(
             f"y of this batch has outputs of shape {data.output_shape}; the batches before had "
             f"{seen.output_shape}."
         )
-    return data, names, seen
+    return data, names, None if seen is None else float(decay) * seen
 
 
 def add_batch(

@@ -49,7 +49,8 @@ from ..missing.fit import (
     warn_of_rounds,
 )
 from ..missing.known import KnownOutputs, known_outputs_of, prepare
-from ..streaming.problems import whiten_stream
+from ..streaming.problems import spectral_from_stream, whiten_stream
+from ..streaming.sparse import SparseStream
 from ..streaming.stream import Stream
 from .refine import refine_inputs
 
@@ -189,8 +190,7 @@ def _fit_complete(data: Samples, options: LinearOptions) -> Fit:
             "response_grams": options.structure.needs_response_grams,
         }
         if _needs_all_penalties(options):
-            least = options.min_alpha if options.pilot is None else options.pilot[1]
-            how |= {"solver": options.spectral_solver, "min_alpha": min(least, options.min_alpha)}
+            how |= {"solver": options.spectral_solver, "min_alpha": _least_alpha(options)}
             fit = _fit_spectral(spectral_from_samples(*arrays, **how), options, data.n_features)
         else:
             problem = whiten_arrays(*arrays, options.alpha, solver=options.solver, **how)
@@ -202,6 +202,12 @@ def _fit_complete(data: Samples, options: LinearOptions) -> Fit:
 def _needs_all_penalties(options: LinearOptions) -> bool:
     """Whether the fit has several penalties: for each output, or in a mixture."""
     return isinstance(options.alpha, np.ndarray) or isinstance(options.structure, Mixture)
+
+
+def _least_alpha(options: LinearOptions) -> float:
+    """The smallest penalty of the fit, or of the model that imputes outputs for it."""
+    least = options.min_alpha if options.pilot is None else options.pilot[1]
+    return min(least, options.min_alpha)
 
 
 def _fit_spectral(spectral: Spectral, options: LinearOptions, n_features: int) -> Fit:
@@ -359,6 +365,12 @@ def _fit_stream(data: Stream, options: LinearOptions) -> Fit:
         data, known = known_outputs_of(data, keep_grid=_is_multilinear(options.structure))
     if known is not None:
         options = options.of_known(known, data.n_features, is_complete=True)
+    grams = options.structure.needs_response_grams
+    if options.inputs is None and _needs_all_penalties(options) and isinstance(data, SparseStream):
+        how = {"fit_intercept": options.fit_intercept, "response_grams": grams}
+        spectral = spectral_from_stream(data, min_alpha=_least_alpha(options), **how)
+        fit = _fit_spectral(spectral, options, data.n_features).rescaled(1.0, 1.0)
+        return fit if known is None else known.expand(fit)
     if options.inputs is not None or _needs_all_penalties(options):
         fit = fit_moments(data.moments(options.structure.needs_response_grams), options)
         return fit if known is None else known.expand(fit)

@@ -67,6 +67,12 @@ class InputPlan:
         """Whether there are blocks whose penalties can differ."""
         return self.blocks is not None and len(self.blocks) > 1
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the inputs are used as they are, and nothing else is tried."""
+        searched = self.is_searched or self.has_several_blocks or bool(self.own)
+        return self.fixed is None and not searched
+
     def with_penalties(self, penalties: np.ndarray, alpha: float) -> InputDesign:
         """The design with a penalty for each block, which is `alpha` for scaled inputs."""
         assert self.blocks is not None

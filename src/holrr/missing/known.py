@@ -130,6 +130,7 @@ class KnownOutputs:
             response_grams=grams,
             dtype=m.dtype,
             squares=None if m.squares is None else self.take_complete(m.squares),
+            weight_squares=m.weight_squares,
         )
 
     def structure(self, structure: Structure, n_features: int) -> Structure:

@@ -75,7 +75,8 @@ def criterion_results(folds: Any, options: SearchOptions) -> Results:
         problem, weight = folds.full_problem(candidate, float(scaled.min()))
         data = HeldOut.of_training(problem, weight)
         path = rank_path(problem, data, grid.caps, options.subspaces)
-        n, floor = data.size, np.finfo(float).eps * data.yy / data.size
+        # Scaled moments are worth fewer samples than their weights add up to, or more.
+        n, floor = problem.density * data.size, np.finfo(float).eps * data.yy / data.size
         error_surface(path, data, scaled, grid.caps, out=mse[candidate])
         # A fit that is exact up to rounding has no logarithm: its error is that of the rounding.
         np.maximum(mse[candidate], max(floor, np.finfo(float).tiny), out=mse[candidate])

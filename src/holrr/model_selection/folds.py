@@ -25,6 +25,7 @@ from ..core.input_map import InputDesign, InputMap, InputProducts
 from ..core.leverage import std_factor
 from ..core.moments import CentredMoments, check_sizes, merge_others, sizes_of
 from ..core.namespace import Array, asarray_like, eigenvalues, namespace_of, on_host, to_numpy
+from ..core.sparse import about_mean_times, centre_columns, dense_rows
 from ..core.spectral import (
     Spectral,
     keeps_digits,
@@ -32,13 +33,15 @@ from ..core.spectral import (
     spectral_from_moments,
     spectral_from_samples,
 )
+from ..core.tensor import multi_mode_product, unfold
 from ..data.arrays import as_slice, take
 from ..data.validation import Samples
 from ..linear.fit import LinearOptions, fit_data, fit_moments
 from ..streaming.moments import Moments
+from ..streaming.sparse import SparseStream
 from ..streaming.stream import Stream
 from .grid import default_alphas
-from .intervals import FoldResiduals, MomentResiduals, residual_outputs
+from .intervals import FoldResiduals, MomentResiduals, own_noise, residual_outputs
 from .surface import HeldOut, RankPath, rank_path
 
 __all__ = ["FoldData", "Folds", "Problems", "Split", "check_fold_moments", "check_splits"]
@@ -53,7 +56,8 @@ __all__ += [
 __all__ += ["labels_of", "linear_folds", "linear_problem", "moment_data", "moment_folds"]
 __all__ += ["n_training", "partition_of", "penalties_of", "pieces_of"]
 __all__ += ["products_of_fold", "sample_data"]
-__all__ += ["sample_folds", "sample_residuals", "sides_of_fold", "split"]
+__all__ += ["sample_folds", "sample_residuals", "sides_of_fold", "sparse_data", "split"]
+__all__ += ["splits_of"]
 
 _BLOCK = 2**26  # bytes of scattered outputs that are copied together
 _KEPT = 2**28  # bytes of the outputs of problems that are kept
@@ -187,6 +191,11 @@ class FoldData:
         ``rows(fold)`` gives the indices of training and held-out samples, where there are samples.
     prepare : callable
         Computes what the folds share, before they run in threads.
+    residuals : callable or None
+        ``residuals(fold, fit)`` gives the residuals of a fit to the training samples of a fold,
+        where held-out samples are known besides their moments.
+    sparse : SparseStream or None
+        All the data, where the inputs are sparse and ``XX'`` of each training set is decomposed.
     fit_intercept, response_grams : bool
     solver : {"auto", "cholesky", "eigh", "svd"}
     device : array or None
@@ -204,6 +213,8 @@ class FoldData:
     held_out: Callable[[int], Any]
     rows: Callable[[int], Split]
     prepare: Callable[[], object] = lambda: None
+    residuals: Callable[[int, Fit], FoldResiduals] | None = None
+    sparse: SparseStream | None = None
     fit_intercept: bool = True
     response_grams: bool = False
     solver: str = "auto"
@@ -372,6 +383,57 @@ def sample_data(
     )
 
 
+def sparse_data(
+    data: SparseStream,
+    splits: Sequence[Split],
+    *,
+    by_moments: bool = False,
+    fit_intercept: bool = True,
+    response_grams: bool = False,
+) -> FoldData:
+    """Folds of samples with sparse inputs.
+
+    Training sets with fewer samples than features are decomposed themselves, by the Gram matrices
+    of their sparse inputs; otherwise the folds have moments.
+
+    Parameters
+    ----------
+    data : SparseStream
+    splits : list of index pairs
+    by_moments : bool
+        Whether moments are needed however many samples there are.
+    fit_intercept, response_grams : bool
+    """
+
+    def side(rows: np.ndarray) -> Samples:
+        w = None if data.weights is None else data.weights[rows]
+        return Samples(data.inputs()[rows], data.outputs[rows], w)
+
+    n_train = n_training(splits, data.weights)
+    at = lambda fold, fit: sparse_residuals(data, splits[fold][1], fit)  # noqa: E731
+    if by_moments or n_train >= data.n_features:
+        parts, cut = gather_folds(data, splits, response_grams)
+        parts = check_fold_moments(parts, response_grams)
+        return replace(moment_data(parts, cut, fit_intercept=fit_intercept), residuals=at)
+    check_finite(data.outputs, "y")
+    return FoldData(
+        n_folds=len(splits),
+        n_features=data.n_features,
+        output_shape=data.output_shape,
+        n_train=n_train,
+        moments=lambda fold: None,
+        samples=lambda fold: (side(splits[fold][0]), side(splits[fold][1])),
+        total=lambda: None,
+        everything=None,
+        held_out=lambda fold: splits[fold][1],
+        rows=lambda fold: splits[fold],
+        residuals=at,
+        sparse=data,
+        fit_intercept=fit_intercept,
+        response_grams=response_grams,
+    )
+
+
 # ---------------------------------------------------------------- folds of linear models
 
 
@@ -407,6 +469,8 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
 
     def residuals(fold: int, candidate: int, fit: Fit) -> FoldResiduals | MomentResiduals:
         held_out, mapped = data.held_out(fold), features(fold, candidate)
+        if data.residuals is not None:
+            return data.residuals(fold, fit if mapped is None else fit.lifted(mapped))
         if samples is None:
             if mapped is None:
                 return MomentResiduals(fit, held_out)
@@ -416,6 +480,8 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
 
     def refit(candidate: int, options: LinearOptions) -> Fit:
         options, total = replace(options, inputs=designs[candidate]), data.total()
+        if data.sparse is not None:
+            return fit_data(data.sparse, options)[0]
         if samples is None:
             assert total is not None
             return fit_moments(total, options)
@@ -525,8 +591,7 @@ def linear_problem(
             train, test = (features.samples(part) for part in pair)
             decompose = spectral_from_samples  # there may be fewer features than samples
         found = decompose(train.X, train.Y, train.w, min_alpha=min_alpha, **data.options)
-        xp = namespace_of(test.X)
-        F = (xp.astype(test.X, xp.float64, copy=False) - found.mean_x) @ found.basis
+        F = about_mean_times(test.X, found.mean_x, found.basis)
         return found, HeldOut.from_features(F, test.Y, found.mean_y, test.w)
 
 
@@ -537,6 +602,8 @@ def penalties_of(data: FoldData, scale: np.ndarray | None = None) -> np.ndarray:
         if scale is not None:
             part = replace(part, X=part.X * asarray_like(scale, part.X))
         return default_alphas(*input_trace(part, data.fit_intercept))
+    if data.sparse is not None:
+        return default_alphas(*_sparse_trace(data.sparse, data.fit_intercept))
     total = data.total()
     assert total is not None
     trace = float(column_squares(data, scale).sum())
@@ -601,6 +668,27 @@ def sample_residuals(data: Samples, rows: np.ndarray, fit: Fit) -> FoldResiduals
     return FoldResiduals.of(fit, X, std_factor(fit.hat, X, own=fit.own), Y, data.w, rows)
 
 
+def sparse_residuals(data: SparseStream, rows: np.ndarray, fit: Fit) -> FoldResiduals:
+    """The same of samples with sparse inputs, of which a few rows are made dense at a time."""
+    w = np.ones(data.n_samples) if data.weights is None else data.weights
+    rows = rows[w[rows] > 0]
+    X, T, Y = data.inputs()[rows], fit.tucker, data.outputs
+    hat, own = fit.hat, fit.own
+    assert hat is not None
+    factor = np.concatenate([std_factor(hat, x, own=own) for x in dense_rows(X)])
+    return FoldResiduals(
+        Y=Y.reshape(len(Y), -1),
+        rows=rows,
+        latent=X if T.factors[0] is None else X @ T.factors[0],
+        core=unfold(multi_mode_product(T.core, (None, *T.factors[1:])), 0),
+        intercept=np.reshape(fit.intercept, (-1,)),
+        factor=factor,
+        w=w[rows],
+        own=own_noise(fit).reshape(-1),
+        added=None if own is None else (X @ own.matrix).toarray(),
+    )
+
+
 def n_training(splits: Sequence[Split], w: Array | None) -> int:
     """The most training samples with weight of any fold."""
     positive = None if w is None else to_numpy(w) > 0
@@ -615,6 +703,16 @@ def input_trace(data: Samples, fit_intercept: bool) -> tuple[float, int]:
     """
     squares = _squares_of(data, fit_intercept)
     return float(namespace_of(squares).sum(squares)), _n_distinct(data, data.n_features)
+
+
+def _sparse_trace(data: SparseStream, fit_intercept: bool) -> tuple[float, int]:
+    """The same of sparse inputs."""
+    X = data.inputs().astype(np.float64, copy=False)
+    total = centre_columns(X, data.weights, centre=fit_intercept).squares().sum()
+    used = np.arange(data.n_samples) if data.weights is None else np.flatnonzero(data.weights)
+    ends = zip(X.indptr[used], X.indptr[used + 1], strict=True)
+    rows = {(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in ends}
+    return float(total), min(len(rows), data.n_features)
 
 
 def _squares_of(data: Samples, fit_intercept: bool) -> Array:
@@ -742,9 +840,16 @@ def is_partition(splits: Sequence[Split], n_samples: int) -> bool:
 
 
 def gather_folds(
-    stream: Stream, cv: Any, groups: Any = None, response_grams: bool = False
+    stream: Stream, splits: Sequence[Split], response_grams: bool = False
 ) -> tuple[list[Moments], list[Split] | None]:
     """Moments of the folds of data beyond memory, from one pass over them.
+
+    Parameters
+    ----------
+    stream : Stream
+    splits : list of index pairs
+        As `splits_of` gives them.
+    response_grams : bool
 
     Returns
     -------
@@ -753,7 +858,7 @@ def gather_folds(
     splits : list of index pairs, or None
         The pieces to train on and to test on, where these are not the other folds and the fold.
     """
-    splits, n = _splits_of(stream, cv, groups), stream.n_samples
+    n = stream.n_samples
     if is_partition(splits, n):
         labels = labels_of(splits, n, stream.weights)
         return stream.fold_moments(labels, len(splits), response_grams), None
@@ -762,8 +867,8 @@ def gather_folds(
     held = 8 * (n_pieces + 2 * len(splits)) * d * (d + math.prod(stream.output_shape))
     if held > max(stream.max_bytes, 2**26):
         raise ValueError(
-            f"cv={cv!r} cuts the data into {n_pieces} pieces, and the moments of all of them and "
-            f"of {len(splits)} splits would take {held / 2**20:.3g} MiB; the memory budget is "
+            f"cv cuts the data into {n_pieces} pieces, and the moments of all of them and of "
+            f"{len(splits)} splits would take {held / 2**20:.3g} MiB; the memory budget is "
             f"{stream.max_bytes / 2**20:.3g} MiB. Take fewer splits, or KFold or GroupKFold."
         )
     return stream.fold_moments(labels, n_pieces, response_grams), cut
@@ -815,14 +920,15 @@ def pieces_of(
     ]
 
 
-def _splits_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
+def splits_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
+    """Training and test indices of each fold of data beyond memory."""
     samples = np.empty((stream.n_samples, 0))  # splitters ask for the number of samples only
     return check_splits(cv, samples, samples, groups, stream.weights)
 
 
 def partition_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
     """The splits of data beyond memory, which are read once."""
-    splits = _splits_of(stream, cv, groups)
+    splits = splits_of(stream, cv, groups)
     if not is_partition(splits, stream.n_samples):
         raise ValueError(
             f"data beyond memory are read once, so cv must test every sample once and train on all "

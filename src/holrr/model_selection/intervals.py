@@ -185,7 +185,7 @@ def calibrate(
     moments = [fold for fold in folds if isinstance(fold, MomentResiduals)]
     if moments:
         noise = held_out_noise(moments)
-        df = sum(fold.held_out.n_samples for fold in moments)
+        df = _n_residuals([fold.held_out for fold in moments])
         return None if noise is None else Calibration(noise, {"levels": None, "df": df})
     samples = [fold for fold in folds if isinstance(fold, FoldResiduals)]
     noise, kept = held_out_scores(samples, None if own is None else own.reshape(-1))
@@ -193,6 +193,15 @@ def calibrate(
         if np.ndim(kept[name]):
             kept[name] = kept[name].reshape(kept[name].shape[:-1] + tuple(shape))
     return Calibration(noise.reshape(tuple(shape)), kept)
+
+
+def _n_residuals(parts: Sequence[CentredMoments]) -> float:
+    """How many held-out residuals the noise comes from; the effective number of scaled moments."""
+    if all(part.weight_squares is None for part in parts):
+        return sum(part.n_samples for part in parts)
+    weights = np.array([part.weight for part in parts])
+    squares = np.array([part.weight**2 / part.n_effective for part in parts])
+    return float(weights.sum() ** 2 / squares.sum())
 
 
 def held_out_predictions(
@@ -470,7 +479,8 @@ def held_out_noise(folds: Sequence[MomentResiduals]) -> np.ndarray | None:
         xp = namespace_of(lam)
         rows = (U * xp.sqrt(xp.clip(lam, 0.0, None))).T
         h = hat["share"] * float(xp.sum(leverage(hat, rows)))
-        h += extra_share(hat) * fold.own_leverage if fold.own_leverage else 0.0
+        if fold.own_leverage:
+            h += extra_share(hat) * fold.own_leverage / hat.get("density", 1.0)
         spread += h + m.weight * (1 + (1 / hat["weight"] if hat["intercept"] else 0.0))
     return np.sqrt(np.clip(squares, 0.0, None) / spread)
 

@@ -50,6 +50,7 @@ from ..missing.fit import check_no_infinity, has_missing
 from ..missing.known import KnownOutputs, Prepared, known_outputs_of, prepare
 from ..missing.search import mean_over, search_missing, search_never
 from ..streaming.moments import Moments
+from ..streaming.sparse import SparseStream
 from ..streaming.stream import Stream
 from .block_penalties import BlockPenalties, find_block_penalties
 from .by_output import choose_by_output
@@ -62,7 +63,9 @@ from .folds import (
     moment_data,
     penalties_of,
     sample_data,
+    sparse_data,
     split,
+    splits_of,
 )
 from .grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
 from .input_ranks import candidate_designs
@@ -150,7 +153,7 @@ class Search(TensorRegressor):
             )
         factor = interval_factor(kept, coverage, kind, self._noise_level())
         self._check_noise()
-        checked = validate_inputs(self, X)
+        checked = validate_inputs(self, X, sparse=True)
         if is_dask(checked):
             shape = self._output_shape
             mean, std = (self._lazily(checked, m, shape) for m in ("_predict_array", "_std_array"))
@@ -535,7 +538,7 @@ class LinearSearch(Search):
             data, known = known_outputs_of(data, keep_grid=self._keeps_grid(data))
         if known is not None:
             refuse_own(plan)
-        parts, options = self._stream_data(data, groups), self._options_within(options, known)
+        parts, options = self._stream_data(data, groups, plan), self._options_within(options, known)
         found, chosen = self._search_folds(parts, plan, options, known)
         return (found if known is None else expand_found(found, known)), chosen
 
@@ -585,11 +588,20 @@ class LinearSearch(Search):
         parts = check_fold_moments(moments, self.subspaces == "response")
         return moment_data(parts, splits, fit_intercept=self.fit_intercept)
 
-    def _stream_data(self, data: Stream, groups: Any) -> FoldData:
+    def _stream_data(self, data: Stream, groups: Any, plan: InputPlan) -> FoldData:
         """The moments of all folds from one pass over the data."""
         grams = self.subspaces == "response"
         if self.criterion == "cv":
-            return self._moment_data(*gather_folds(data, self.cv, groups, grams))
+            splits = splits_of(data, self.cv, groups)
+            if isinstance(data, SparseStream):
+                return sparse_data(
+                    data,
+                    splits,
+                    by_moments=self.solver != "auto" or not plan.is_plain,
+                    fit_intercept=self.fit_intercept,
+                    response_grams=grams,
+                )
+            return self._moment_data(*gather_folds(data, splits, grams))
         return self._moment_data(data.halves(grams))
 
     def _fit_options(self, choice: Choice) -> LinearOptions:

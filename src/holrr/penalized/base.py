@@ -86,7 +86,7 @@ class PenalizedRegressor(TensorRegressor):
         return self._assign(fit.to_device_of(data.X), names, **attributes)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, decay: float = 1.0) -> Any:
         """Add a batch of samples to those seen so far, and fit the model to all of them.
 
         The data are kept as moments. `fit` keeps none: after it, `partial_fit` starts anew with a
@@ -97,6 +97,9 @@ class PenalizedRegressor(TensorRegressor):
         X : array of shape (n_samples, n_features)
         y : array of shape (n_samples, d1, ..., dp)
         sample_weight : array of shape (n_samples,), optional
+        decay : float, default=1.0
+            What the weights of all batches before are multiplied by, in (0, 1]; with less than 1
+            the model forgets. See docs/streaming.md.
 
         Returns
         -------
@@ -111,7 +114,7 @@ class PenalizedRegressor(TensorRegressor):
         >>> model.partial_fit(X[30:], Y[30:]).moments_.n_samples
         60
         """
-        data, names, seen = check_batch(self, X, y, sample_weight)
+        data, names, seen = check_batch(self, X, y, sample_weight, decay)
         return self._fit_moments(add_batch(data, seen, names, False), names)
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -30,6 +30,7 @@ from ..model_selection.folds import (
     moment_folds,
     sample_folds,
     split,
+    splits_of,
 )
 from ..model_selection.grid import (
     RankGrid,
@@ -148,7 +149,7 @@ class PenalizedSearch(Search):
         self._given_penalties()
         self._check(data.n_features, data.output_shape)
         if isinstance(data, Stream):
-            parts, splits = gather_folds(data, self.cv, groups)
+            parts, splits = gather_folds(data, splits_of(data, self.cv, groups))
             parts = check_fold_moments(parts, False)
             folds = moment_folds(parts, splits, fit_intercept=self.fit_intercept)
             return self._fit_folds(folds, names)

@@ -14,6 +14,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..core.namespace import is_array, to_numpy
+from ..core.sparse import is_sparse
+from ..data.arrays import check_inputs
 from ..data.labels import Labels, check_features, features_of
 from ..data.unlabel import unlabel
 from ..data.validation import Names
@@ -168,6 +170,10 @@ def _digest(*arrays: Any) -> str:
     """What tells a batch from others: all entries of its inputs, outputs and weights."""
     found = []
     for A in arrays:
+        if is_sparse(A):
+            csr = check_inputs(A, sparse=True)
+            found.append(f"sparse {csr.shape} {_digest(csr.data, csr.indices, csr.indptr)}")
+            continue
         values = None if A is None else np.asarray(to_numpy(A) if is_array(A) else A)
         if values is None:
             found.append("None")

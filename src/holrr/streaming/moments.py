@@ -19,7 +19,9 @@ class Moments(CentredMoments):
     """Centred first and second moments of ``(X, Y)``: all that a linear fit needs of the data.
 
     They are gathered by `from_arrays` or `from_batches`, merged with ``+``, kept in files by `save`
-    and `load`, and fitted by ``fit_moments`` of the linear estimators.
+    and `load`, and fitted by ``fit_moments`` of the linear estimators. A product with a positive
+    number, such as ``0.9 * moments``, multiplies the weights of all samples: old samples count for
+    less than those that are added later.
 
     Parameters
     ----------
@@ -43,6 +45,9 @@ class Moments(CentredMoments):
     squares : array of shape (d1, ..., dp), or None
         ``sum w (y - mean_y)^2`` of each output, whose total is `syy`. None in files of older
         versions: fits are the same, but have no estimate of the noise.
+    weight_squares : float or None
+        ``sum w g^2`` of samples with weights w in moments that were multiplied by g. None where
+        they never were, which stands for `weight`: sample weights count repetitions.
     feature_names : array of shape (n_features,), or None
         Names of the features, where the data had some.
     labels : Labels or None
@@ -63,6 +68,12 @@ class Moments(CentredMoments):
     >>> merged = HOLRR(rank=2).fit_moments(here.merge(Moments.load("there.holrr")))
     >>> bool(np.allclose(merged.coef_, HOLRR(rank=2).fit(X, Y).coef_))
     True
+
+    Half of the weight of what was gathered here:
+
+    >>> faded = 0.5 * here + there
+    >>> faded.n_samples, faded.weight, round(faded.n_effective, 1)
+    (60, 50.0, 55.6)
     """
 
     feature_names: np.ndarray | None = None
@@ -81,7 +92,7 @@ class Moments(CentredMoments):
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array or sparse matrix of shape (n_samples, n_features)
         Y : array of shape (n_samples, d1, ..., dp)
         sample_weight : array of shape (n_samples,), optional
         response_grams : bool, default=False

@@ -15,6 +15,7 @@ import numpy as np
 from ..core.checks import BadEntryError, check_finite
 from ..core.moments import ResponseSums, sum_responses
 from ..core.namespace import namespace_of
+from ..core.sparse import is_sparse
 from ..data.arrays import (
     as_slice,
     check_inputs,
@@ -54,11 +55,11 @@ class RunningMoments:
 
     def add(self, X: Any, Y: Any, w: Any = None) -> None:
         """Add a block; a block without weight only counts its samples."""
-        X, Y = check_pair(X, Y)
+        X, Y = check_pair(X, Y, sparse=True)
         w = check_weights(w, X, all_zero=True)
         if w is not None and not bool(namespace_of(w).any(w)):
             check_finite(Y, "y")
-            self._weightless += len(X)
+            self._weightless += X.shape[0]
             return
         self.merge(Moments.from_checked(X, Y, w, self._grams))
 
@@ -106,7 +107,10 @@ def moments_of_block(
     finite, whatever their labels. With `double`, blocks of single precision are converted.
     """
     if double:
-        X, Y = (np.asarray(A).astype(np.float64) if A.dtype == np.float32 else A for A in (X, Y))
+        X, Y = (
+            np.asarray(A).astype(np.float64) if A.dtype == np.float32 and not is_sparse(A) else A
+            for A in (X, Y)
+        )
     running = [RunningMoments(response_grams) for _ in range(n_folds)]
     X = X if features is None else features(check_inputs(X))
     if labels is None:
@@ -145,7 +149,7 @@ def moments_of_inputs(X: np.ndarray, Y: Any, w: np.ndarray | None) -> list[Runni
 
 
 def errors_of_block(sums_of: Callable[..., Any], X: Any, Y: Any, w: np.ndarray | None) -> Any:
-    return sums_of(check_inputs(X), check_outputs(Y), w)
+    return sums_of(check_inputs(X, sparse=True), check_outputs(Y), w)
 
 
 def sums_of_block(

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from ..core.moments import check_sizes
+from ..core.sparse import is_sparse
 from ..core.spectral import (
     Inputs,
     Spectral,
@@ -44,6 +45,9 @@ def whiten_stream(
     """
     wide = stream.is_wide and not response_grams
     moments = _moments_of(stream, alpha, solver, fit_intercept, response_grams, alone=wide)
+    if moments is not None and not wide:
+        moments = moments.centred(fit_intercept)  # X'X is held once, and once more as it is solved
+        return whiten_moments(moments, alpha, solver=solver)
     most = stream.max_bytes // 128 if wide else None
     parts: Iterable[tuple[Box, Whitened]]
     if moments is None:
@@ -51,7 +55,8 @@ def whiten_stream(
         parts = ((box, problem.at(alpha)) for box, problem in problems)
     else:
         # Columns of ``Z = L^-1 X'Y`` do not know of each other.
-        blocks = [((), moments)] if most is None else stream.output_blocks(most, moments)
+        assert most is not None
+        blocks = stream.output_blocks(most, moments)
         whiten = partial(whiten_moments, alpha=alpha, solver=solver)
         parts = ((box, whiten(part.centred(fit_intercept))) for box, part in blocks)
     if wide:
@@ -60,11 +65,13 @@ def whiten_stream(
     return whole
 
 
-def spectral_from_stream(stream: Stream, *, min_alpha: float, fit_intercept: bool) -> Spectral:
+def spectral_from_stream(
+    stream: Stream, *, min_alpha: float, fit_intercept: bool, response_grams: bool = False
+) -> Spectral:
     """The problem for all penalties of at least `min_alpha`, with ``X'Y`` in memory."""
-    moments = _moments_of(stream, min_alpha, "auto", fit_intercept)
+    moments = _moments_of(stream, min_alpha, "auto", fit_intercept, response_grams)
     if moments is None:
-        ((_, problem),) = _problems(stream, min_alpha, "auto", fit_intercept)
+        ((_, problem),) = _problems(stream, min_alpha, "auto", fit_intercept, response_grams)
         return problem
     return spectral_from_moments(moments.centred(fit_intercept), warn_below=min_alpha)
 
@@ -103,7 +110,8 @@ def _problems(
 ) -> Iterator[tuple[Box, Spectral]]:
     """Problems of parts of the outputs, or of all of them, from the inputs themselves."""
     X = stream.inputs()
-    check_sizes(float(np.max(np.abs(X), initial=0.0)), 0.0, 1.0)
+    entries = X.data if is_sparse(X) else X
+    check_sizes(float(np.max(np.abs(entries), initial=0.0)), 0.0, 1.0)
     inputs = Inputs.of(
         X,
         stream.weights,

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..core.moments import ResponseSums
+from ..core.sparse import is_sparse
 from ..core.warn import warn
 from ..data.arrays import (
     check_inputs,
@@ -42,7 +43,10 @@ __all__ = ["Stream", "check_rows_of_inputs", "for_workers", "open_stream"]
 
 
 class Stream(ABC):
-    """Samples that are read in blocks: arrays on disk (`DiskStream`) or of Dask (`DaskStream`)."""
+    """Samples that are read in blocks: arrays on disk (`DiskStream`) or of Dask (`DaskStream`).
+
+    Sparse inputs (`SparseStream`) are one block.
+    """
 
     n_samples: int
     n_features: int
@@ -245,11 +249,15 @@ class Stream(ABC):
 def open_stream(
     X: Any, Y: Any, sample_weight: Any = None, max_bytes: int | None = None
 ) -> Stream | None:
-    """The data as a source where they must not be read whole; else None.
+    """The data as a source where they must not be read whole, or are sparse; else None.
 
     Data on disk that fit a quarter of the memory budget are small: they can be read.
     """
     budget = check_budget(max_bytes)
+    if is_sparse(X):
+        from .sparse import SparseStream
+
+        return SparseStream(X, Y, sample_weight, budget)
     if is_dask(X) or is_dask(Y):
         from .dask import DaskStream
 

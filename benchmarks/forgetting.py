@@ -1,0 +1,135 @@
+"""Forgetting old batches of a system that drifts, and the cost of rolling windows.
+
+    python benchmarks/forgetting.py [--steps 200] [--repeats 3]
+
+Prints the two tables of docs/streaming.md. In the first, coefficients of low rank drift: the factor
+of the inputs is a random walk. Every batch is predicted before the model has seen it. The error is
+that of the mean prediction, without the noise of the observations, relative to the size of
+the signal; the coverage is that of intervals of 1.645 standard deviations. In the second, a window
+moves over 100 parts, and its total is compared with adding up all its parts anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from functools import reduce
+from operator import add
+
+import numpy as np
+
+from holrr import HOLRR, Moments, RollingMoments
+
+N, D0, SHAPE, RANK = 40, 10, (6, 8), 2
+Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def drifting(n_steps: int, speed: float, seed: int) -> Iterator[Batch]:
+    """Batches of inputs, outputs and outputs without noise."""
+    rng = np.random.default_rng(seed)
+    core, *factors = (rng.normal(size=(RANK,) * 3), *(rng.normal(size=(d, RANK)) for d in SHAPE))
+    U = rng.normal(size=(D0, RANK))
+    for _ in range(n_steps):
+        # A stationary random walk: the size of the coefficients does not grow.
+        U = np.sqrt(1 - speed**2) * U + speed * rng.normal(size=U.shape)
+        W = np.einsum("abc,ia,jb,kc->ijk", core, U, *factors)
+        X = rng.normal(size=(N, D0))
+        signal = np.tensordot(X, W, 1)
+        yield X, signal + 3.0 * rng.normal(size=signal.shape), signal
+
+
+def decayed(decay: float) -> Callable[[HOLRR, np.ndarray, np.ndarray], None]:
+    def update(model: HOLRR, X: np.ndarray, Y: np.ndarray) -> None:
+        model.partial_fit(X, Y, decay=decay)
+
+    return update
+
+
+def windowed(n_parts: int) -> Callable[[HOLRR, np.ndarray, np.ndarray], None]:
+    window = RollingMoments(n_parts)
+
+    def update(model: HOLRR, X: np.ndarray, Y: np.ndarray) -> None:
+        window.append(Moments.from_arrays(X, Y))
+        model.fit_moments(window.total())
+
+    return update
+
+
+METHODS: dict[str, Callable[[], Callable[[HOLRR, np.ndarray, np.ndarray], None]]] = {
+    "all batches": lambda: decayed(1.0),
+    "`decay=0.98`": lambda: decayed(0.98),
+    "`decay=0.95`": lambda: decayed(0.95),
+    "`decay=0.9`": lambda: decayed(0.9),
+    "`decay=0.8`": lambda: decayed(0.8),
+    "`decay=0.5`": lambda: decayed(0.5),
+    "`RollingMoments(20)`": lambda: windowed(20),
+    "`RollingMoments(10)`": lambda: windowed(10),
+    "the last batch": lambda: windowed(1),
+}
+
+
+def follow(name: str, n_steps: int, speed: float, seed: int) -> tuple[float, float, float]:
+    """Relative error, coverage and effective number of samples after the first quarter."""
+    model, update = HOLRR(rank=RANK, alpha=1.0), METHODS[name]()
+    error = size = inside = count = 0.0
+    for step, (X, Y, signal) in enumerate(drifting(n_steps, speed, seed)):
+        if step >= n_steps // 4:
+            mean, std = model.predict(X, return_std=True)
+            error += np.sum((mean - signal) ** 2)
+            size += np.sum(signal**2)
+            inside += np.sum(np.abs(Y - mean) < 1.645 * std)
+            count += Y.size
+        update(model, X, Y)
+    return error / size, inside / count, model.moments_.n_effective
+
+
+def table_of_drift(n_steps: int, repeats: int) -> None:
+    print("| | still | slow drift | fast drift | coverage at 90%, slow | effective samples |")
+    print("|---|---|---|---|---|---|")
+    speeds = (0.0, 0.05, 0.15)
+    for name in METHODS:
+        found = [[follow(name, n_steps, speed, s) for s in range(repeats)] for speed in speeds]
+        errors, coverage, n = np.moveaxis(np.mean(found, axis=1), -1, 0)
+        shown = " | ".join(f"{error:.4f}" for error in errors)
+        print(f"| {name} | {shown} | {coverage[1]:.3f} | {n[1]:.0f} |")
+
+
+def table_of_windows(n_steps: int = 100) -> None:
+    rng = np.random.default_rng(0)
+    parts = [
+        Moments.from_arrays(rng.normal(size=(600, 300)), rng.normal(size=(600, 100)))
+        for _ in range(8)
+    ]
+    print("| parts | rolling, ms a step | adding up anew, ms a step | largest difference |")
+    print("|---|---|---|---|")
+    for n_parts in (12, 36, 100):
+        window, seen, difference = RollingMoments(n_parts), [], 0.0
+        rolling = anew = 0.0
+        for step in range(n_parts + n_steps):
+            part = parts[rng.integers(len(parts))]
+            start = time.perf_counter()
+            window.append(part)
+            total = window.total()
+            rolling += (time.perf_counter() - start) * (step >= n_parts)
+            seen.append(part)
+            if step >= n_parts and step % 10 == 0:
+                start = time.perf_counter()
+                expected = reduce(add, seen[-n_parts:])
+                anew += time.perf_counter() - start
+                off = np.abs(total.Sxx - expected.Sxx).max() / np.abs(expected.Sxx).max()
+                difference = max(difference, off)
+        anew /= len(range(0, n_steps, 10))
+        print(
+            f"| {n_parts} | {1e3 * rolling / n_steps:.1f} | {1e3 * anew:.1f} | {difference:.0e} |"
+        )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=200, help="how many batches")
+    parser.add_argument("--repeats", type=int, default=3, help="how many simulations")
+    options = parser.parse_args()
+    table_of_drift(options.steps, options.repeats)
+    print()
+    table_of_windows()
