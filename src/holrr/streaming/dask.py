@@ -28,7 +28,7 @@ from ..data.arrays import (
 )
 from .budget import DEFAULT_MAX_BYTES
 from .passes import Pass, locate_errors
-from .reading import Box
+from .reading import Box, scaled_block
 from .stream import Stream, check_rows_of_inputs, for_workers
 
 try:
@@ -80,6 +80,13 @@ class DaskStream(Stream):
             new_axis=list(range(1, len(shape) + 1)),
             meta=np.empty((0,) * (1 + len(shape)), dtype=self._Y.dtype),
         )
+        return other
+
+    def scaled_outputs(self, factor: np.ndarray) -> Self:
+        other = copy.copy(self)
+        dtype = np.float32 if self._Y.dtype == np.float32 else np.float64
+        factors = da.from_array(factor[None], chunks=(1, *self._Y.chunks[1:]))
+        other._Y = da.map_blocks(scaled_block, self._Y, factors, dtype=dtype)
         return other
 
     def first_outputs(self) -> np.ndarray:
