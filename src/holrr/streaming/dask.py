@@ -26,7 +26,7 @@ from ..data.arrays import (
     nan_for_masked,
     unmasked,
 )
-from .budget import DEFAULT_MAX_BYTES
+from .budget import check_budget
 from .passes import Pass, locate_errors
 from .reading import Box, scaled_block
 from .stream import Stream, check_rows_of_inputs, for_workers
@@ -166,16 +166,18 @@ def _compute(trees: Sequence[Delayed], n_tasks: int) -> list[Any]:
 
 
 def map_lazily(
-    model: Any, X: Any, method: str, shape: Sequence[int], max_bytes: int = DEFAULT_MAX_BYTES
+    model: Any, X: Any, method: str, shape: Sequence[int], max_bytes: int | None = None
 ) -> Any:
     """What a method of a fitted model gives for each sample, of this shape, as a Dask array.
 
     Nothing of it is computed yet. The method is one for checked inputs in memory. Chunks of samples
-    are cut where a chunk of the result would exceed a quarter of `max_bytes`.
+    are cut where a chunk of the result would exceed a quarter of `max_bytes` (by default, of the
+    memory budget), into chunks of one size if they have one size, so that the result can be stored
+    as it is.
     """
-    most = max(1, max_bytes // (32 * max(1, math.prod(shape))))
+    most = max(1, check_budget(max_bytes) // (32 * max(1, math.prod(shape))))
     X = known_chunks(X, "X")
-    samples = tuple(n for whole in X.chunks[0] for n in pieces(whole, most))
+    samples = cut_samples(X.chunks[0], most)
     dtype = np.dtype(str(model.tucker_.core.dtype).removeprefix("torch."))
     return da.map_blocks(
         _map_chunk,
@@ -256,6 +258,29 @@ def cut(Y: Any, max_entries: int) -> Any:
         for chunk, size in zip(Y.chunks[1:], sizes, strict=True)
     ]
     return Y.rechunk((Y.chunks[0], *chunks))
+
+
+def cut_samples(chunks: Sequence[int], most: int) -> tuple[int, ...]:
+    """Chunks of `most` samples or fewer.
+
+    Regular chunks, which have one size but for a smaller last one, stay regular, as the chunks of a
+    Zarr array have to be. They are cut where they end, if there is a divisor for it.
+
+    >>> cut_samples((12, 12, 5), 8)
+    (6, 6, 6, 6, 5)
+    >>> cut_samples((11, 11, 5), 8)
+    (6, 6, 6, 6, 3)
+    >>> cut_samples((12, 3, 12), 8)
+    (8, 4, 3, 8, 4)
+    """
+    size = chunks[0]
+    if max(chunks) <= most:
+        return tuple(chunks)
+    if any(n != size for n in chunks[:-1]) or chunks[-1] > size:
+        return tuple(n for whole in chunks for n in pieces(whole, most))
+    fewest = -(-size // most)
+    equal = (size // k for k in range(fewest, 2 * fewest + 1) if size % k == 0)
+    return tuple(pieces(sum(chunks), next(equal, -(-size // fewest))))
 
 
 def pieces(whole: int, size: int) -> list[int]:
