@@ -221,6 +221,27 @@ def test_a_pass_returns_only_moments(data, monkeypatch):
 
 
 @pytest.mark.usefixtures("threads")
+def test_dask_knows_the_size_of_what_is_moved(data, monkeypatch):
+    from dask.sizeof import sizeof
+
+    sizes, compute = [], dask.compute
+
+    def counted(*trees):
+        found = compute(*trees)
+        sizes.extend(sizeof(result) for result in found)
+        return found
+
+    monkeypatch.setattr(dask_stream.dask, "compute", counted)
+    X, Y = toy(n=300, d0=4, shape=(50, 30))
+    lazy = chunked(X, Y, y=(50, 50, 30))
+    model = RLS(solver="svd").fit(*lazy)  # products of the outputs with a basis
+    model.score(*lazy)
+    RLSCV(alphas=ALPHAS, cv=3).fit(*lazy)
+    D = 8 * 50 * 30
+    assert [round(size / D) for size in sizes] == [6, 3, 3 * 6]
+
+
+@pytest.mark.usefixtures("threads")
 def test_chunks_are_read_once_for_all_folds(data):
     X, Y = data
     reads = []

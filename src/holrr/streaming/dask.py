@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..core.moments import CentredMoments, ResponseSums
 from ..core.threads import limit_threads
 from ..data.arrays import (
     check_inputs,
@@ -26,8 +27,9 @@ from ..data.arrays import (
     nan_for_masked,
     unmasked,
 )
+from ..data.scores import Errors, PartErrors
 from .budget import check_budget
-from .passes import Pass, locate_errors
+from .passes import Pass, RunningMoments, locate_errors
 from .reading import Box, scaled_block
 from .stream import Stream, check_rows_of_inputs, for_workers
 
@@ -36,6 +38,7 @@ try:
     import dask.array as da
     from dask.base import get_scheduler
     from dask.delayed import Delayed, delayed
+    from dask.sizeof import sizeof
     from dask.threaded import get as threaded_get
 except ImportError as error:
     raise ImportError("Dask arrays need dask: pip install holrr[dask]") from error
@@ -123,6 +126,19 @@ class DaskStream(Stream):
                 parts = inputs[i], grid[place[0]], *self._weights_and_labels(task, rows)
                 leaves.append(delayed(_at)(place, map_block, *parts))
             yield box, _tree(leaves, task.join)
+
+
+def _bytes_of(record: Any) -> int:
+    """Bytes of the arrays of a record.
+
+    Dask would take each record for some bytes; a worker looks after its memory, and the scheduler
+    decides what to move, by the sizes of results.
+    """
+    return sum(sizeof(value) for value in vars(record).values())
+
+
+for _record in (RunningMoments, CentredMoments, ResponseSums, Errors, PartErrors):
+    sizeof.register(_record, _bytes_of)
 
 
 def _map_outputs(
