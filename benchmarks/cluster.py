@@ -30,6 +30,7 @@ import cloudpickle
 import dask
 import dask.array as da
 import numpy as np
+import zarr
 from distributed import Client, LocalCluster
 
 from holrr import HOLRR, HOLRRCV
@@ -190,7 +191,7 @@ def run(client: Client, folder: Path, n: int, chunk: int) -> None:
     path = str(folder / "predicted.zarr")
     step(client, "predictions into Zarr", lambda: da.to_zarr(prediction, path, compressors=None))
     check(X, Y, path, model, weighted)
-    slopes(client, X, Y, fit, chunk)
+    slopes(client, (stored_X, stored_Y), n, fit, chunk)
 
 
 def check(X: da.Array, Y: da.Array, path: str, model: Any, weighted: Any) -> None:
@@ -208,13 +209,27 @@ def check(X: da.Array, Y: da.Array, path: str, model: Any, weighted: Any) -> Non
     assert np.array_equal(np.isnan(weighted.predict(x)[0]), MISSING)
 
 
-def slopes(client: Client, X: da.Array, Y: da.Array, whole: Counts, chunk: int) -> None:
+def rows_of(path: str, block_info: Any = None) -> np.ndarray:
+    """A chunk of samples of a Zarr array."""
+    start, stop = block_info[None]["array-location"][0]
+    return zarr.open_array(path, mode="r")[start:stop]
+
+
+def first_chunks(path: str, k: int, chunk: int) -> da.Array:
+    """The first chunks of a Zarr array, each read where it is needed, as `from_zarr` does it."""
+    modes = zarr.open_array(path, mode="r").shape[1:]
+    chunks = ((chunk,) * k, *((d,) for d in modes))
+    meta = np.empty((0,) * len(chunks))
+    return da.map_blocks(rows_of, path=path, chunks=chunks, dtype=float, meta=meta)
+
+
+def slopes(client: Client, paths: tuple[str, str], n: int, whole: Counts, chunk: int) -> None:
     """How the counts of a fit grow with the number of chunks."""
-    rows = []
-    n_chunks = len(Y.chunks[0])
+    rows, n_chunks = [], -(-n // chunk)
     for share in (8, 4, 2):
         k = max(2, n_chunks // share)
-        call = lambda k=k: HOLRR(rank=RANK).fit(X[: k * chunk], Y[: k * chunk])  # noqa: E731
+        X, Y = (first_chunks(path, k, chunk) for path in paths)
+        call = lambda X=X, Y=Y: HOLRR(rank=RANK).fit(X, Y)  # noqa: E731
         rows.append((k, step(client, f"fit HOLRR, {k} chunks", call)[1]))
     rows.append((n_chunks, whole))
     k = np.array([k for k, _ in rows], dtype=float)

@@ -220,6 +220,29 @@ def test_a_pass_returns_only_moments(data, monkeypatch):
     assert sum(sizes) < Y.nbytes / 100
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_reading_and_reducing_a_chunk_is_one_task(weighted, data, tmp_path):
+    """So no chunk moves from one worker to another."""
+    pytest.importorskip("zarr", reason="zarr is not installed")
+    X, Y = chunked(*data)
+    for name, A in (("X", X), ("Y", Y)):
+        da.to_zarr(A, str(tmp_path / name))
+    X, Y = (da.from_zarr(str(tmp_path / name)) for name in ("X", "Y"))
+    sizes = []
+
+    def get(graph, keys, **options):
+        tasks = graph.__dask_graph__() if hasattr(graph, "__dask_graph__") else graph
+        sizes.append(len(dict(tasks)))
+        return dask.get(graph, keys, **options)
+
+    model = HOLRR(rank=2, output_weight=[np.arange(1.0, 6.0), None] if weighted else None)
+    with dask.config.set(scheduler=get):
+        model.fit(2 * X, da.where(np.eye(5, 3) > 2, np.nan, Y))
+    # Six chunks, a tree of two and one merges, the two stores, the function of a chunk, and what
+    # the weights are.
+    assert sizes[0] <= 6 + 3 + 2 + 1 + 2 * weighted + 2
+
+
 @pytest.mark.usefixtures("threads")
 def test_dask_knows_the_size_of_what_is_moved(data, monkeypatch):
     from dask.sizeof import sizeof

@@ -111,21 +111,41 @@ class DaskStream(Stream):
             yield from zip(some, _compute(found, n * len(samples)), strict=True)
 
     def _trees(self, task: Pass, Y: Any) -> Iterator[tuple[Box, Delayed]]:
-        """For each chunk of the outputs what becomes of it, yet to be computed."""
+        """For each chunk of the outputs what becomes of it, yet to be computed.
+
+        Reading a chunk and reducing it is one task where Dask can fuse them, so that no chunk of
+        the data is ever moved from the worker that has read it.
+        """
         X = self._X if task.X is None else da.from_array(task.X, chunks=(Y.chunks[0], -1))
-        inputs, grid, map_block = (
-            X.to_delayed().reshape(-1),
-            Y.to_delayed(),
-            delayed(task.map_block),
+        modes, samples = tuple(range(Y.ndim)), Y.chunks[0]
+        places = da.map_blocks(
+            _place,
+            chunks=tuple((1,) * len(sizes) for sizes in Y.chunks),
+            dtype=object,
+            sizes=Y.chunks,
+            meta=np.empty((0,) * Y.ndim, dtype=object),
         )
-        for index in product(*(range(n) for n in grid.shape[1:])):
+        more = [
+            da.from_array(a, chunks=(samples,))
+            for a in self._weights_and_labels(task, slice(None))
+            if a is not None
+        ]
+        # The features, in one chunk, are the last mode of the result: Dask does not fuse what sums
+        # over a mode.
+        leaves = da.blockwise(
+            _at,
+            (*modes, Y.ndim),
+            *(places, modes, X, (0, Y.ndim), Y, modes),
+            *(part for a in more for part in (a, (0,))),
+            map_block=delayed(task.map_block),
+            has_weights=self.weights is not None,
+            dtype=object,
+            align_arrays=False,
+            meta=np.empty((0,) * (Y.ndim + 1), dtype=object),
+        ).to_delayed()[..., 0]
+        for index in product(*(range(n) for n in leaves.shape[1:])):
             box = tuple(slices(sizes)[i] for sizes, i in zip(Y.chunks[1:], index, strict=True))
-            leaves = []
-            for i, rows in enumerate(slices(Y.chunks[0])):
-                place = (i, *index), rows, box
-                parts = inputs[i], grid[place[0]], *self._weights_and_labels(task, rows)
-                leaves.append(delayed(_at)(place, map_block, *parts))
-            yield box, _tree(leaves, task.join)
+            yield box, _tree(list(leaves[(slice(None), *index)]), task.join)
 
 
 def _bytes_of(record: Any) -> int:
@@ -150,13 +170,25 @@ def _map_outputs(
         return function(np.asarray(nan_for_masked(Y)))
 
 
+def _place(sizes: Sequence[Sequence[int]], block_id: Any = None) -> tuple[Any, slice, Box]:
+    """Where a chunk is: its number along each mode, its samples and its outputs."""
+    rows, *box = (slices(some)[i] for some, i in zip(sizes, block_id, strict=True))
+    return tuple(int(i) for i in block_id), rows, tuple(box)
+
+
 def _at(
-    place: tuple[Any, slice, Box], map_block: Callable[..., Any], X: Any, Y: Any, *more: Any
+    place: tuple[Any, slice, Box],
+    X: Any,
+    Y: Any,
+    *more: Any,
+    map_block: Callable[..., Any],
+    has_weights: bool,
 ) -> Any:
-    """What `map_block` makes of a chunk; its errors say where they are."""
+    """What `map_block` makes of a chunk, with its weights and labels; errors say where they are."""
     chunk, rows, box = place
     where = f"the chunk {chunk} of samples {rows.start} to {rows.stop - 1}"
     with locate_errors(where, rows, box):
+        more = more if has_weights else (None, *more)
         return map_block(unmasked(X, "X"), unmasked(Y, "y"), *more)
 
 
