@@ -33,7 +33,7 @@ import numpy as np
 import zarr
 from distributed import Client, LocalCluster
 
-from holrr import HOLRR, HOLRRCV
+from holrr import HOLRR, HOLRRCV, Moments
 
 N_FEATURES, OUTPUTS, RANK = 50, (25, 10, 10), (5, 5, 5, 5)
 ROW = 8 * math.prod(OUTPUTS)
@@ -243,6 +243,21 @@ def slopes(client: Client, paths: tuple[str, str], n: int, whole: Counts, chunk:
     moved = np.polyfit(k, [counts.moved / size for _, counts in rows], 1)[0]
     print(f"  sets of moments moved between workers, a chunk: {moved:.3f}; no more than "
           f"{edges(n_chunks) / n_chunks:.3f} on any cluster")  # fmt: skip
+    print(f"  a merge of four sets of moments takes {1e3 * merge_seconds():.1f} ms")
+
+
+def merge_seconds(repeats: int = 5) -> float:
+    """Time of one merge in the tree, the least of some repeats."""
+    rng, best = np.random.default_rng(0), math.inf
+    parts = [
+        Moments.from_arrays(rng.normal(size=(60, N_FEATURES)), rng.normal(size=(60, *OUTPUTS)))
+        for _ in range(4)
+    ]
+    for _ in range(repeats):
+        start = time.perf_counter()
+        parts[0] + parts[1] + parts[2] + parts[3]
+        best = min(best, time.perf_counter() - start)
+    return best
 
 
 def moment_bytes(d0: int, D: int) -> int:

@@ -30,7 +30,7 @@ from ..data.arrays import (
 from ..data.scores import Errors, PartErrors
 from .budget import check_budget
 from .passes import Pass, RunningMoments, locate_errors
-from .reading import Box, scaled_block
+from .reading import Box, blocks_of_rows, scaled_block
 from .stream import Stream, check_rows_of_inputs, for_workers
 
 try:
@@ -46,6 +46,7 @@ except ImportError as error:
 __all__ = ["DaskStream", "known_chunks", "map_lazily", "slices"]
 
 _FAN_IN = 4
+_MAPPED = 2**21  # bytes of outputs that are mapped together, so that they stay near the processor
 
 
 class DaskStream(Stream):
@@ -165,9 +166,12 @@ def _map_outputs(
     Y: np.ndarray, function: Callable[[np.ndarray], np.ndarray], block_info: Any = None
 ) -> np.ndarray:
     """The mapped outputs of a chunk of samples; the place of a bad entry is that in all of them."""
-    rows = slice(*block_info[0]["array-location"][0])
-    with locate_rows(rows):
-        return function(np.asarray(nan_for_masked(Y)))
+    first, Y = block_info[0]["array-location"][0][0], np.asarray(nan_for_masked(Y))
+    found = []
+    for part in blocks_of_rows(len(Y), Y[:1].nbytes, _MAPPED, None):
+        with locate_rows(slice(first + part.start, first + part.stop)):
+            found.append(function(Y[part]))
+    return np.concatenate(found)
 
 
 def _place(sizes: Sequence[Sequence[int]], block_id: Any = None) -> tuple[Any, slice, Box]:
