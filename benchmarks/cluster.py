@@ -205,7 +205,8 @@ def check(X: da.Array, Y: da.Array, path: str, model: Any, weighted: Any) -> Non
     noise = np.sqrt(np.mean((y - truth) ** 2))
     print(f"error of the signal: {off[0]:.4f}, with mask and weights {off[1]:.4f}; "
           f"noise {noise:.3f}")  # fmt: skip
-    assert max(off) < 0.05 * noise
+    # The noise of the samples, and what the penalty, which is one, takes off.
+    assert max(off) < 3 * noise / np.sqrt(len(X)) + 2 * truth.std() / len(X)
     assert np.array_equal(np.isnan(weighted.predict(x)[0]), MISSING)
 
 
@@ -244,6 +245,10 @@ def slopes(client: Client, paths: tuple[str, str], n: int, whole: Counts, chunk:
     print(f"  sets of moments moved between workers, a chunk: {moved:.3f}; no more than "
           f"{edges(n_chunks) / n_chunks:.3f} on any cluster")  # fmt: skip
     print(f"  a merge of four sets of moments takes {1e3 * merge_seconds():.1f} ms")
+    start, n_tasks = time.perf_counter(), 3000
+    client.gather(client.map(abs, range(n_tasks), pure=False))
+    each = 1e3 * (time.perf_counter() - start) / n_tasks
+    print(f"  a task that does nothing takes {each:.2f} ms of the scheduler")
 
 
 def merge_seconds(repeats: int = 5) -> float:

@@ -10,7 +10,7 @@ import pytest
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-GUIDES = [("streaming.md", 4), ("file_format.md", 3), ("missing.md", 3), ("intervals.md", 2)]
+GUIDES = [("streaming.md", 5), ("file_format.md", 3), ("missing.md", 3), ("intervals.md", 2)]
 # The three searches of the page take ten seconds: coarser maps and two folds do here.
 SMALLER = {
     "missing.md": {
@@ -25,7 +25,8 @@ SMALLER = {
 @pytest.mark.filterwarnings("ignore:The best penalty")
 @pytest.mark.parametrize(("guide", "n_blocks"), GUIDES)
 def test_the_code_of_the_guide_runs(guide, n_blocks, tmp_path, monkeypatch):
-    pytest.importorskip("dask.array", reason="dask is not installed")
+    for extra in ("dask.array", "distributed", "zarr"):
+        pytest.importorskip(extra, reason=f"{extra} is not installed")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / guide).read_text(), flags=re.DOTALL)
     assert len(blocks) == n_blocks
@@ -33,4 +34,4 @@ def test_the_code_of_the_guide_runs(guide, n_blocks, tmp_path, monkeypatch):
     for large, small in SMALLER.get(guide, {}).items():
         assert large in code
         code = code.replace(large, small)
-    exec(code, {})
+    exec(code, {"__name__": "__main__"})

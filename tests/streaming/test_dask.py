@@ -243,6 +243,16 @@ def test_reading_and_reducing_a_chunk_is_one_task(weighted, data, tmp_path):
     assert sizes[0] <= 6 + 3 + 2 + 1 + 2 * weighted + 2
 
 
+def test_labels_of_folds_take_one_byte_each():
+    from holrr.streaming.dask import _small
+
+    for n_folds, size in ((2, 1), (127, 1), (128, 1), (129, 2), (40_000, 4)):
+        labels = np.arange(-1, n_folds)
+        np.testing.assert_array_equal(_small(labels), labels)
+        assert _small(labels).itemsize == size
+    assert _small(np.ones(3)).dtype == np.float64
+
+
 @pytest.mark.usefixtures("threads")
 def test_dask_knows_the_size_of_what_is_moved(data, monkeypatch):
     from dask.sizeof import sizeof

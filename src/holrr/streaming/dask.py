@@ -127,7 +127,7 @@ class DaskStream(Stream):
             meta=np.empty((0,) * Y.ndim, dtype=object),
         )
         more = [
-            da.from_array(a, chunks=(samples,))
+            da.from_array(_small(a), chunks=(samples,))
             for a in self._weights_and_labels(task, slice(None))
             if a is not None
         ]
@@ -172,6 +172,11 @@ def _map_outputs(
         with locate_rows(slice(first + part.start, first + part.stop)):
             found.append(function(Y[part]))
     return np.concatenate(found)
+
+
+def _small(a: np.ndarray) -> np.ndarray:
+    """The same numbers; labels of folds take one byte each, since they travel with the graph."""
+    return a if a.dtype.kind == "f" else a.astype(np.min_scalar_type(-1 - int(a.max(initial=0))))
 
 
 def _place(sizes: Sequence[Sequence[int]], block_id: Any = None) -> tuple[Any, slice, Box]:
