@@ -11,7 +11,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 GUIDES = [
-    ("streaming.md", 6),
+    ("streaming.md", 7),
     ("sparse.md", 1),
     ("file_format.md", 3),
     ("missing.md", 3),
@@ -31,7 +31,8 @@ SMALLER = {
 @pytest.mark.filterwarnings("ignore:The best penalty")
 @pytest.mark.parametrize(("guide", "n_blocks"), GUIDES)
 def test_the_code_of_the_guide_runs(guide, n_blocks, tmp_path, monkeypatch):
-    pytest.importorskip("dask.array", reason="dask is not installed")
+    for extra in ("dask.array", "distributed", "zarr"):
+        pytest.importorskip(extra, reason=f"{extra} is not installed")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / guide).read_text(), flags=re.DOTALL)
     assert len(blocks) == n_blocks
@@ -39,4 +40,4 @@ def test_the_code_of_the_guide_runs(guide, n_blocks, tmp_path, monkeypatch):
     for large, small in SMALLER.get(guide, {}).items():
         assert large in code
         code = code.replace(large, small)
-    exec(code, {})
+    exec(code, {"__name__": "__main__"})

@@ -316,5 +316,5 @@ def test_weights_of_outputs_scale_the_outputs(search, share):
 def test_weights_of_outputs_need_samples():
     X, Y = toy(60)
     parts = [Moments.from_arrays(X[i::3], Y[i::3]) for i in range(3)]
-    with pytest.raises(ValueError, match="output_weight needs samples in memory"):
+    with pytest.raises(ValueError, match=r"output_weight needs samples and .* with moments"):
         HOLRRCV(ALPHAS, output_weight=WEIGHTS).fit_fold_moments(parts)

@@ -20,7 +20,7 @@ import dask.array as da  # noqa: E402
 
 from holrr.streaming import dask as dask_stream  # noqa: E402
 from holrr.streaming import stream as streams  # noqa: E402
-from holrr.streaming.dask import join_small  # noqa: E402
+from holrr.streaming.dask import cut_samples, join_small  # noqa: E402
 
 ALPHAS = [0.0, 0.1, 1000.0]
 
@@ -220,6 +220,60 @@ def test_a_pass_returns_only_moments(data, monkeypatch):
     assert sum(sizes) < Y.nbytes / 100
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_reading_and_reducing_a_chunk_is_one_task(weighted, data, tmp_path):
+    """So no chunk moves from one worker to another."""
+    pytest.importorskip("zarr", reason="zarr is not installed")
+    X, Y = chunked(*data)
+    for name, A in (("X", X), ("Y", Y)):
+        da.to_zarr(A, str(tmp_path / name))
+    X, Y = (da.from_zarr(str(tmp_path / name)) for name in ("X", "Y"))
+    sizes = []
+
+    def get(graph, keys, **options):
+        tasks = graph.__dask_graph__() if hasattr(graph, "__dask_graph__") else graph
+        sizes.append(len(dict(tasks)))
+        return dask.get(graph, keys, **options)
+
+    model = HOLRR(rank=2, output_weight=[np.arange(1.0, 6.0), None] if weighted else None)
+    with dask.config.set(scheduler=get):
+        model.fit(2 * X, da.where(np.eye(5, 3) > 2, np.nan, Y))
+    # Six chunks, a tree of two and one merges, the two stores, the function of a chunk, and what
+    # the weights are.
+    assert sizes[0] <= 6 + 3 + 2 + 1 + 2 * weighted + 2
+
+
+def test_labels_of_folds_take_one_byte_each():
+    from holrr.streaming.dask import _small
+
+    for n_folds, size in ((2, 1), (127, 1), (128, 1), (129, 2), (40_000, 4)):
+        labels = np.arange(-1, n_folds)
+        np.testing.assert_array_equal(_small(labels), labels)
+        assert _small(labels).itemsize == size
+    assert _small(np.ones(3)).dtype == np.float64
+
+
+@pytest.mark.usefixtures("threads")
+def test_dask_knows_the_size_of_what_is_moved(data, monkeypatch):
+    from dask.sizeof import sizeof
+
+    sizes, compute = [], dask.compute
+
+    def counted(*trees):
+        found = compute(*trees)
+        sizes.extend(sizeof(result) for result in found)
+        return found
+
+    monkeypatch.setattr(dask_stream.dask, "compute", counted)
+    X, Y = toy(n=300, d0=4, shape=(50, 30))
+    lazy = chunked(X, Y, y=(50, 50, 30))
+    model = RLS(solver="svd").fit(*lazy)  # products of the outputs with a basis
+    model.score(*lazy)
+    RLSCV(alphas=ALPHAS, cv=3).fit(*lazy)
+    D = 8 * 50 * 30
+    assert [round(size / D) for size in sizes] == [6, 3, 3 * 6]
+
+
 @pytest.mark.usefixtures("threads")
 def test_chunks_are_read_once_for_all_folds(data):
     X, Y = data
@@ -260,8 +314,90 @@ def test_predictions_are_lazy_and_their_chunks_are_small(data):
     )
     found = dask_stream.map_lazily(model, lazy, "_predict_array", (5, 3), max_bytes=32 * 15 * 30)
     assert not touched
-    assert max(found.chunks[0]) == 30
+    assert found.chunks[0] == (25,) * 12  # 30 would do, and 25 divides the chunks
     np.testing.assert_allclose(found.compute(scheduler="sync"), model.predict(X))
+
+
+def test_regular_chunks_of_samples_stay_regular():
+    for size in range(1, 40):
+        for last in (size, max(1, size // 3)):
+            for most in range(1, 45):
+                found = cut_samples((size, size, last), most)
+                assert sum(found) == 2 * size + last
+                assert max(found) <= most
+                assert len(set(found[:-1])) <= 1
+                assert found[-1] <= found[0]
+                if size > most:  # at most about twice as many chunks as needed
+                    assert found[0] >= most // 4
+
+
+@pytest.mark.filterwarnings("error:The array uses irregular chunk sizes")
+@pytest.mark.parametrize("rows", [100, 70])
+def test_predictions_go_straight_to_zarr(rows, data, tmp_path):
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    X, Y = data
+    model = HOLRR(rank=2).fit(X, Y)
+    lazy_X = da.from_array(X, chunks=(rows, 4))
+    with memory_budget(32 * 15 * 40):  # 40 samples fit
+        lazy = model.predict(lazy_X)
+        low, high = HOLRRCV(alphas=ALPHAS, cv=3).fit(X, Y).predict_interval(lazy_X)
+    chunks = {"lazy": lazy, "low": low, "high": high}
+    for name, values in chunks.items():
+        assert isinstance(values, da.Array)
+        da.to_zarr(values, str(tmp_path / name))
+    stored = zarr.open_array(str(tmp_path / "lazy"), mode="r")
+    assert stored.chunks == (25 if rows == 100 else 35, 5, 3)
+    np.testing.assert_allclose(stored[:], model.predict(X), rtol=1e-10)
+
+
+class Counted:
+    """A scheduler that counts what it is asked for, and the chunks of the outputs that are read."""
+
+    def __init__(self, Y, chunks):
+        self.graphs, self.reads = 0, []
+        lazy = da.from_array(Y, chunks=chunks)
+        self.Y = lazy.map_blocks(self._read, meta=np.empty((0,) * Y.ndim), dtype=Y.dtype)
+
+    def _read(self, block, block_info=None):
+        self.reads.append(block_info[0]["chunk-location"])
+        return block
+
+    def __call__(self, graph, keys, **options):
+        self.graphs += 1
+        return dask.get(graph, keys, **options)
+
+    def of(self, call):
+        """Number of computations of a call, and of the chunks of the outputs that it reads."""
+        self.graphs, self.reads = 0, []
+        with dask.config.set(scheduler=self):
+            call()
+        return self.graphs, len(self.reads)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (RLS(), (1, 6)),
+        (HOLRR(rank=2), (1, 6)),
+        (HOLRR(rank=2, output_weight=[np.arange(1.0, 6.0), None]), (1, 6)),
+        (HOLRRCV(alphas=ALPHAS, cv=3), (1, 6)),
+        (HOLRRCV(alphas=ALPHAS, cv=3, output_weight=[np.arange(1.0, 6.0), None]), (1, 6)),
+        # The chunk of the first sample says which outputs are missing.
+        (HOLRR(rank=2, missing="ignore"), (2, 7)),
+        (HOLRRCV(alphas=ALPHAS, cv=3, missing="ignore"), (2, 7)),
+        # Weights that leave outputs out are compared with it as well.
+        (HOLRR(rank=2, missing="ignore", output_weight=[[1, 2, 0, 2, 1], None]), (3, 8)),
+    ],
+    ids=str,
+)
+def test_a_fit_computes_once_and_predictions_never(model, expected, data):
+    X, Y = data
+    counted, lazy_X = Counted(Y, (50, 5, 3)), da.from_array(X, chunks=(50, 4))
+    assert counted.of(lambda: model.fit(lazy_X, counted.Y)) == expected
+    assert counted.of(lambda: model.predict(lazy_X)) == (0, 0)
+    assert counted.of(lambda: model.transform(lazy_X)) == (0, 0)
+    assert counted.of(lambda: model.predict(lazy_X, return_std=True)) == (0, 0)
+    assert counted.of(lambda: model.score(lazy_X, counted.Y)) == (1, 6)
 
 
 def test_all_families_of_models_predict_dask_arrays(data):

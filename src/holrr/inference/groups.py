@@ -24,7 +24,7 @@ from ..data.validation import Names, Samples
 from ..kernel.estimators import KernelRegressor
 from ..kernel.fit import fit_landmarks, fit_samples
 from ..linear.estimators import LinearRegressor
-from ..linear.fit import fit_data, fit_moments, weigh_outputs
+from ..linear.fit import fit_data, fit_moments, refuse_output_weight, weigh_outputs
 from ..linear.inputs import input_plan
 from ..missing.fit import has_missing
 from ..streaming.moments import Moments
@@ -52,6 +52,9 @@ def group_data(
         )
         found.parts = found.features.fold_moments(data, labels, n, grams)
     elif isinstance(data, Stream):
+        if isinstance(model, LinearRegressor):
+            what = "standard errors of data that are read in blocks"
+            refuse_output_weight(model.output_weight, what)
         found.parts = data.fold_moments(labels, n, grams)
     elif not _needs_samples(model, data, labels[labels >= 0]):
         try:

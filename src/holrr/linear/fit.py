@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ from ..missing.fit import (
     has_missing,
     warn_of_rounds,
 )
-from ..missing.known import KnownOutputs, known_outputs_of, prepare
+from ..missing.known import KnownOutputs, prepare, prepare_stream
 from ..streaming.problems import spectral_from_stream, whiten_stream
 from ..streaming.sparse import SparseStream
 from ..streaming.stream import Stream
@@ -168,7 +169,7 @@ def fit_data(
         Number of samples without any observed output, where missing outputs are ignored.
     """
     if isinstance(data, Stream):
-        return _fit_stream(data, options), 0
+        return _fit_stream(data, options, weights), 0
     if options.inputs is not None:
         return _fit_features(data, options, weights)
     if options.ignore_missing and has_missing(data):
@@ -358,22 +359,25 @@ def _refine_samples(
     )
 
 
-def _fit_stream(data: Stream, options: LinearOptions) -> Fit:
+def _fit_stream(data: Stream, options: LinearOptions, weights: Sequence[np.ndarray] | None) -> Fit:
     """Fit a model to data that are read in blocks."""
-    known = None
-    if options.ignore_missing:
-        data, known = known_outputs_of(data, keep_grid=_is_multilinear(options.structure))
-    if known is not None:
-        options = options.of_known(known, data.n_features, is_complete=True)
+    some = prepare_stream(
+        data,
+        weights,
+        ignore_missing=options.ignore_missing,
+        keep_grid=_is_multilinear(options.structure),
+    )
+    data = some.stream
+    if some.known is not None:
+        options = options.of_known(some.known, data.n_features, is_complete=True)
     grams = options.structure.needs_response_grams
     if options.inputs is None and _needs_all_penalties(options) and isinstance(data, SparseStream):
         how = {"fit_intercept": options.fit_intercept, "response_grams": grams}
         spectral = spectral_from_stream(data, min_alpha=_least_alpha(options), **how)
-        fit = _fit_spectral(spectral, options, data.n_features).rescaled(1.0, 1.0)
-        return fit if known is None else known.expand(fit)
+        return some.expand(_fit_spectral(spectral, options, data.n_features).rescaled(1.0, 1.0))
     if options.inputs is not None or _needs_all_penalties(options):
         fit = fit_moments(data.moments(options.structure.needs_response_grams), options)
-        return fit if known is None else known.expand(fit)
+        return some.expand(fit)
     problem = whiten_stream(
         data,
         options.alpha,
@@ -389,7 +393,7 @@ def _fit_stream(data: Stream, options: LinearOptions) -> Fit:
         )
     with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
         fit = _fit_problem(problem, options, data.n_features).rescaled(1.0, 1.0)
-    return fit if known is None else known.expand(fit)
+    return some.expand(fit)
 
 
 def fit_moments(
@@ -488,34 +492,64 @@ def weigh_outputs(
     """
     if output_weight is None:
         return data, None
-    if isinstance(data, Stream):
-        refuse_output_weight(output_weight, "data that are read in blocks")
-    assert isinstance(data, Samples)
     shape, given = data.output_shape, unlabel_output_weight(output_weight, labels)
     weights = tuple(v / v.mean() for v in check_output_weight(given, shape))
-    _check_known_weights(given, data)
+    unknown = _unknown_weights(given, shape)
     excluded = excluded_outputs(given, shape)
-    if not excluded.any():
-        return data, weights
-    if not ignore_missing:
+    if excluded.any() and not ignore_missing:
         raise ValueError(
             f"output_weight is zero for {excluded.sum()} outputs that are no whole slices, such as "
             f"output {_first(excluded)}. Such outputs are left out of the fit as missing ones are, "
             f'which needs missing="ignore".'
         )
+    if isinstance(data, Stream):
+        none = excluded | (product_of(weights) == 0)
+        return _without_weightless(data, none, unknown, excluded, ignore_missing), weights
     xp, nan = namespace_of(data.Y), math.nan
+    if unknown.any():
+        _check_unknown(unknown, to_numpy(xp.all(xp.isnan(data.Y), axis=0)))
+    if not excluded.any():
+        return data, weights
     Y = xp.where(asarray_like(excluded, data.Y), xp.full_like(data.Y, nan), data.Y)
     return replace(data, Y=Y), weights
 
 
-def _check_known_weights(output_weight: Any, data: Samples) -> None:
-    """Only outputs that are never observed may have NaN as their weight."""
+def _without_weightless(
+    data: Stream,
+    none: np.ndarray,
+    unknown: np.ndarray,
+    excluded: np.ndarray,
+    ignore_missing: bool,
+) -> Stream:
+    """A stream with NaN for outputs without weight (`none`), where it lacks some outputs anyway.
+
+    As in memory, whole slices without weight are zero in data that are complete. The first sample
+    says which outputs are missing, and outputs whose weight is `unknown` must be among them.
+    """
+    if not (none.any() and (ignore_missing or unknown.any())):
+        return data
+    missing = np.isnan(data.first_outputs())
+    _check_unknown(unknown, missing)
+    if not ignore_missing or not (excluded.any() or missing.any()):
+        return data
+    return data.with_outputs(partial(_with_nan, none & ~unknown), data.output_shape)
+
+
+def _with_nan(where: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    Y = Y if Y.dtype.kind == "f" else Y.astype(np.float64)
+    return np.where(where, np.array(math.nan, Y.dtype), Y)
+
+
+def _unknown_weights(output_weight: Any, shape: Sequence[int]) -> np.ndarray:
+    """Outputs whose weight is NaN, (d1, ..., dp)."""
     if isinstance(output_weight, (list, tuple)):
-        return
-    xp, unknown = namespace_of(data.Y), np.isnan(np.asarray(to_numpy(output_weight), dtype=float))
-    if not unknown.any():
-        return
-    observed = unknown & ~to_numpy(xp.all(xp.isnan(data.Y), axis=0))
+        return np.zeros(tuple(shape), dtype=bool)
+    return np.isnan(np.asarray(to_numpy(output_weight), dtype=float))
+
+
+def _check_unknown(unknown: np.ndarray, missing: np.ndarray) -> None:
+    """Only outputs that are never observed may have NaN as their weight."""
+    observed = unknown & ~missing
     if observed.any():
         raise ValueError(
             f"output_weight is NaN for output {_first(observed)}, which y has values of. Only "
@@ -533,9 +567,9 @@ def weighted(data: Samples, weights: Sequence[np.ndarray]) -> Samples:
 
 
 def refuse_output_weight(output_weight: Any, what: str) -> None:
-    """Raise for weights of outputs that come as moments or streams."""
+    """Raise for weights of outputs that come as moments."""
     if output_weight is not None:
         raise ValueError(
-            f"output_weight needs samples in memory and cannot be used with {what}; multiply y by "
-            f"the square roots of the weights before, and divide the predictions by them."
+            f"output_weight needs samples and cannot be used with {what}; multiply y by the square "
+            f"roots of the weights before, and divide the predictions by them."
         )

@@ -10,6 +10,7 @@ the fit are complete, whether the data are samples, moments or a stream.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +27,8 @@ from ..core.tensor import Tucker
 from ..data.validation import Samples
 from ..streaming.stream import Stream
 
-__all__ = ["KnownOutputs", "Prepared", "known_outputs_of", "prepare"]
+__all__ = ["KnownOutputs", "Prepared", "PreparedStream", "prepare", "prepare_stream"]
+__all__ += ["known_outputs_of"]
 
 _BLOCK = 2**22  # bytes of outputs that are examined together
 
@@ -230,15 +232,11 @@ class Prepared:
     @property
     def output_weight(self) -> np.ndarray | None:
         """The weight of each output of the samples, of their shape."""
-        if self.weights is None:
-            return None
-        v = product_of(self.weights)
-        return v if self.known is None else self.known.take(v)
+        return _weight_of_known(self.weights, self.known)
 
     def expand(self, fit: Fit) -> Fit:
         """The fit of all outputs, in their units, from one to the samples."""
-        fit = fit if self.known is None else self.known.expand(fit)
-        return fit if self.weights is None else fit.unweighted(self.weights)
+        return _expanded(fit, self.known, self.weights)
 
 
 def prepare(data: Samples, weights: Any, *, keep_grid: bool) -> Prepared:
@@ -291,6 +289,82 @@ def _count_missing(data: Samples) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 # ---------------------------------------------------------------- data that are read in blocks
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedStream:
+    """A stream without what has no part in a fit, and with weights in its outputs.
+
+    Parameters
+    ----------
+    stream : Stream
+        Its outputs are those of `known`, times the roots of their weights.
+    known : KnownOutputs or None
+        None where every output is observed.
+    weights : tuple of p arrays of shape (d_i,), or None
+        Weights of all outputs, whose mean over the known ones is one.
+    """
+
+    stream: Stream
+    known: KnownOutputs | None
+    weights: tuple[np.ndarray, ...] | None
+
+    @property
+    def output_weight(self) -> np.ndarray | None:
+        """The weight of each output of the stream, of their shape."""
+        return _weight_of_known(self.weights, self.known)
+
+    def expand(self, fit: Fit) -> Fit:
+        """The fit of all outputs, in their units, from one to the stream."""
+        return _expanded(fit, self.known, self.weights)
+
+
+def prepare_stream(
+    stream: Stream,
+    weights: Sequence[np.ndarray] | None,
+    *,
+    ignore_missing: bool,
+    keep_grid: bool,
+) -> PreparedStream:
+    """Leave out outputs that are missing in every sample, and weigh the others, as they are read.
+
+    Parameters
+    ----------
+    stream : Stream
+    weights : sequence of p arrays of shape (d_i,), or None
+        Weights of the outputs.
+    ignore_missing : bool
+        Whether outputs may be missing; if not, the first sample is not looked at.
+    keep_grid : bool
+        As in `KnownOutputs.of`.
+    """
+    known = None
+    if ignore_missing:
+        stream, known = known_outputs_of(stream, keep_grid=keep_grid)
+    if weights is None:
+        return PreparedStream(stream, known, None)
+    if known is not None:
+        mean = float(product_of(weights)[~known.all_never].mean())
+        weights = (weights[0] / mean, *weights[1:])
+    v = _weight_of_known(weights, known)
+    assert v is not None
+    return PreparedStream(stream.scaled_outputs(np.sqrt(v)), known, tuple(weights))
+
+
+def _weight_of_known(
+    weights: Sequence[np.ndarray] | None, known: KnownOutputs | None
+) -> np.ndarray | None:
+    """The weight of each output of a fit, from one vector for each mode of all outputs."""
+    if weights is None:
+        return None
+    v = product_of(weights)
+    return v if known is None else known.take(v)
+
+
+def _expanded(fit: Fit, known: KnownOutputs | None, weights: Sequence[np.ndarray] | None) -> Fit:
+    """The fit of all outputs, in their units, from one to known and weighted outputs."""
+    fit = fit if known is None else known.expand(fit)
+    return fit if weights is None else fit.unweighted(weights)
 
 
 def known_outputs_of(stream: Stream, *, keep_grid: bool) -> tuple[Stream, KnownOutputs | None]:

@@ -154,10 +154,13 @@ class Calibration:
     noise : array of shape (d1, ..., dp)
     quantiles : dict
         Levels and quantiles of the scores, and their numbers; without levels they are normal.
+    errors : array of shape (n_folds, d1, ..., dp), or None
+        Mean squared held-out error of each output in every fold, where folds are moments.
     """
 
     noise: np.ndarray
     quantiles: dict[str, Any]
+    errors: np.ndarray | None = None
 
 
 def own_noise(fit: Fit) -> np.ndarray:
@@ -184,9 +187,10 @@ def calibrate(
     """
     moments = [fold for fold in folds if isinstance(fold, MomentResiduals)]
     if moments:
-        noise = held_out_noise(moments)
+        noise, errors = held_out_noise(moments)
         df = _n_residuals([fold.held_out for fold in moments])
-        return None if noise is None else Calibration(noise, {"levels": None, "df": df})
+        quantiles = {"levels": None, "df": df}
+        return None if noise is None else Calibration(noise, quantiles, errors)
     samples = [fold for fold in folds if isinstance(fold, FoldResiduals)]
     noise, kept = held_out_scores(samples, None if own is None else own.reshape(-1))
     for name in ("entry", "n_entry", "own"):
@@ -459,21 +463,26 @@ def _quantiles(S: Array, levels: np.ndarray, w: np.ndarray | None, missing: bool
 # ---------------------------------------------------------------- noise from moments
 
 
-def held_out_noise(folds: Sequence[MomentResiduals]) -> np.ndarray | None:
-    """Noise of each output, (d1, ..., dp), from held-out moments; None where these lack squares."""
-    squares, spread = 0.0, 0.0
+def held_out_noise(
+    folds: Sequence[MomentResiduals],
+) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+    """Noise of each output, (d1, ..., dp), from held-out moments, and its mean squared errors.
+
+    The errors have shape (n_folds, d1, ..., dp). None where the moments lack squares.
+    """
+    squares, spread = [], 0.0
     for fold in folds:
         hat, W = fold.fit.hat, fold.fit.tucker
         assert hat is not None
         if fold.held_out.squares is None:
-            return None
+            return None, None
         mean = fold.fit.intercept + W.map_input(hat["mean"][None, :])[0, ...]
         m = fold.held_out.about(hat["mean"], mean)
         A = np.eye(m.n_features) if W.factors[0] is None else to_numpy(W.factors[0])
         core = to_numpy(multi_mode_product(W.core, (None, *W.factors[1:])))
         inner = np.tensordot(A.T, to_numpy(m.Sxy), 1) * core
         fitted = core * np.tensordot(A.T @ to_numpy(m.Sxx) @ A, core, 1)
-        squares = squares + to_numpy(m.squares) - 2 * inner.sum(axis=0) + fitted.sum(axis=0)
+        squares.append(to_numpy(m.squares) - 2 * inner.sum(axis=0) + fitted.sum(axis=0))
         # The leverages of the samples add up to those of the rows of a root of X'X.
         lam, U = eigh(m.Sxx)
         xp = namespace_of(lam)
@@ -482,7 +491,9 @@ def held_out_noise(folds: Sequence[MomentResiduals]) -> np.ndarray | None:
         if fold.own_leverage:
             h += extra_share(hat) * fold.own_leverage / hat.get("density", 1.0)
         spread += h + m.weight * (1 + (1 / hat["weight"] if hat["intercept"] else 0.0))
-    return np.sqrt(np.clip(squares, 0.0, None) / spread)
+    total = np.clip(sum(squares), 0.0, None)
+    errors = [part / fold.held_out.weight for part, fold in zip(squares, folds, strict=True)]
+    return np.sqrt(total / spread), np.clip(np.stack(errors), 0.0, None)
 
 
 # ---------------------------------------------------------------- from quantiles to intervals

@@ -47,7 +47,7 @@ from ..linear.fit import (
 )
 from ..linear.inputs import InputPlan, common_penalty, input_plan, shown_ranks
 from ..missing.fit import check_no_infinity, has_missing
-from ..missing.known import KnownOutputs, Prepared, known_outputs_of, prepare
+from ..missing.known import KnownOutputs, Prepared, PreparedStream, prepare, prepare_stream
 from ..missing.search import mean_over, search_missing, search_never
 from ..streaming.moments import Moments
 from ..streaming.sparse import SparseStream
@@ -367,11 +367,19 @@ class LinearSearch(Search):
         plan = self._plan(names, data)
         n_samples = data.n_samples
         if isinstance(data, Stream):
-            refuse_output_weight(self.output_weight, "data that are read in blocks")
             refuse_held_out(self, "data that are read in blocks")
-            found, chosen = self._search_stream(data, groups, plan, options)
-            return self._assign_search(found, names, plan, chosen)
         data, weights = weigh_outputs(self.output_weight, data, names.labels, ignores_missing(self))
+        if isinstance(data, Stream):
+            part = prepare_stream(
+                data,
+                weights,
+                ignore_missing=ignores_missing(self),
+                keep_grid=self._keeps_grid(data),
+            )
+            found, chosen, error = self._search_stream(part, groups, plan, options)
+            return self._assign_search(
+                found, names, plan, chosen, weights=part.weights, unweighted_mse=error
+            )
         splits = split(data, self.cv, groups) if self.criterion == "cv" else []
         some = None
         if ignores_missing(self) and has_missing(data):
@@ -530,17 +538,23 @@ class LinearSearch(Search):
         return search_never(folds, known.never, options, self._fit_options), chosen
 
     def _search_stream(
-        self, data: Stream, groups: Any, plan: InputPlan, options: SearchOptions
-    ) -> tuple[Found, InputCandidate]:
-        """The search of data that are read in blocks, which may all lack the same outputs."""
-        known = None
-        if ignores_missing(self):
-            data, known = known_outputs_of(data, keep_grid=self._keeps_grid(data))
+        self, some: PreparedStream, groups: Any, plan: InputPlan, options: SearchOptions
+    ) -> tuple[Found, InputCandidate, float | None]:
+        """The search of data that are read in blocks, which may all lack the same outputs.
+
+        The last value is the held-out error with all outputs alike, where they have weights.
+        """
+        known, v = some.known, some.output_weight
         if known is not None:
             refuse_own(plan)
-        parts, options = self._stream_data(data, groups, plan), self._options_within(options, known)
+        parts = self._stream_data(some.stream, groups, plan)
+        options = self._options_within(options, known)
         found, chosen = self._search_folds(parts, plan, options, known)
-        return (found if known is None else expand_found(found, known)), chosen
+        error, calibration = None, found.calibration
+        if v is not None and calibration is not None and calibration.errors is not None:
+            counts = v > 0 if known is None or known.never is None else (v > 0) & ~known.never
+            error = float(np.mean(calibration.errors[:, counts] / v[counts]))
+        return (found if known is None else expand_found(found, known)), chosen, error
 
     def _keeps_grid(self, data: Samples | Stream) -> bool:
         """Whether the modes of the outputs matter to the structure."""
@@ -1541,7 +1555,7 @@ def expand_found(found: Found, known: KnownOutputs) -> Found:
             if name in kept and np.ndim(kept[name]):
                 kept[name] = known.put_known(kept[name], fill)
         noise = known.put_known(calibration.noise)
-        calibration = replace(calibration, noise=noise, quantiles=kept)
+        calibration = replace(calibration, noise=noise, quantiles=kept, errors=None)
     held_out = None if found.held_out is None else known.put_known(found.held_out)
     fit = known.expand(found.fit)
     return replace(found, fit=fit, calibration=calibration, held_out=held_out)

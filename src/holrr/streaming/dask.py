@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..core.moments import CentredMoments, ResponseSums
 from ..core.threads import limit_threads
 from ..data.arrays import (
     check_inputs,
@@ -26,9 +27,10 @@ from ..data.arrays import (
     nan_for_masked,
     unmasked,
 )
-from .budget import DEFAULT_MAX_BYTES
-from .passes import Pass, locate_errors
-from .reading import Box
+from ..data.scores import Errors, PartErrors
+from .budget import check_budget
+from .passes import Pass, RunningMoments, locate_errors
+from .reading import Box, blocks_of_rows, scaled_block
 from .stream import Stream, check_rows_of_inputs, for_workers
 
 try:
@@ -36,6 +38,7 @@ try:
     import dask.array as da
     from dask.base import get_scheduler
     from dask.delayed import Delayed, delayed
+    from dask.sizeof import sizeof
     from dask.threaded import get as threaded_get
 except ImportError as error:
     raise ImportError("Dask arrays need dask: pip install holrr[dask]") from error
@@ -43,6 +46,7 @@ except ImportError as error:
 __all__ = ["DaskStream", "known_chunks", "map_lazily", "slices"]
 
 _FAN_IN = 4
+_MAPPED = 2**21  # bytes of outputs that are mapped together, so that they stay near the processor
 
 
 class DaskStream(Stream):
@@ -82,6 +86,13 @@ class DaskStream(Stream):
         )
         return other
 
+    def scaled_outputs(self, factor: np.ndarray) -> Self:
+        other = copy.copy(self)
+        dtype = np.float32 if self._Y.dtype == np.float32 else np.float64
+        factors = da.from_array(factor[None], chunks=(1, *self._Y.chunks[1:]))
+        other._Y = da.map_blocks(scaled_block, self._Y, factors, dtype=dtype)
+        return other
+
     def first_outputs(self) -> np.ndarray:
         return np.asarray(nan_for_masked(self._Y[self.first_row].compute()))[0]
 
@@ -101,39 +112,92 @@ class DaskStream(Stream):
             yield from zip(some, _compute(found, n * len(samples)), strict=True)
 
     def _trees(self, task: Pass, Y: Any) -> Iterator[tuple[Box, Delayed]]:
-        """For each chunk of the outputs what becomes of it, yet to be computed."""
+        """For each chunk of the outputs what becomes of it, yet to be computed.
+
+        Reading a chunk and reducing it is one task where Dask can fuse them, so that no chunk of
+        the data is ever moved from the worker that has read it.
+        """
         X = self._X if task.X is None else da.from_array(task.X, chunks=(Y.chunks[0], -1))
-        inputs, grid, map_block = (
-            X.to_delayed().reshape(-1),
-            Y.to_delayed(),
-            delayed(task.map_block),
+        modes, samples = tuple(range(Y.ndim)), Y.chunks[0]
+        places = da.map_blocks(
+            _place,
+            chunks=tuple((1,) * len(sizes) for sizes in Y.chunks),
+            dtype=object,
+            sizes=Y.chunks,
+            meta=np.empty((0,) * Y.ndim, dtype=object),
         )
-        for index in product(*(range(n) for n in grid.shape[1:])):
+        more = [
+            da.from_array(_small(a), chunks=(samples,))
+            for a in self._weights_and_labels(task, slice(None))
+            if a is not None
+        ]
+        # The features, in one chunk, are the last mode of the result: Dask does not fuse what sums
+        # over a mode.
+        leaves = da.blockwise(
+            _at,
+            (*modes, Y.ndim),
+            *(places, modes, X, (0, Y.ndim), Y, modes),
+            *(part for a in more for part in (a, (0,))),
+            map_block=delayed(task.map_block),
+            has_weights=self.weights is not None,
+            dtype=object,
+            align_arrays=False,
+            meta=np.empty((0,) * (Y.ndim + 1), dtype=object),
+        ).to_delayed()[..., 0]
+        for index in product(*(range(n) for n in leaves.shape[1:])):
             box = tuple(slices(sizes)[i] for sizes, i in zip(Y.chunks[1:], index, strict=True))
-            leaves = []
-            for i, rows in enumerate(slices(Y.chunks[0])):
-                place = (i, *index), rows, box
-                parts = inputs[i], grid[place[0]], *self._weights_and_labels(task, rows)
-                leaves.append(delayed(_at)(place, map_block, *parts))
-            yield box, _tree(leaves, task.join)
+            yield box, _tree(list(leaves[(slice(None), *index)]), task.join)
+
+
+def _bytes_of(record: Any) -> int:
+    """Bytes of the arrays of a record.
+
+    Dask would take each record for some bytes; a worker looks after its memory, and the scheduler
+    decides what to move, by the sizes of results.
+    """
+    return sum(sizeof(value) for value in vars(record).values())
+
+
+for _record in (RunningMoments, CentredMoments, ResponseSums, Errors, PartErrors):
+    sizeof.register(_record, _bytes_of)
 
 
 def _map_outputs(
     Y: np.ndarray, function: Callable[[np.ndarray], np.ndarray], block_info: Any = None
 ) -> np.ndarray:
     """The mapped outputs of a chunk of samples; the place of a bad entry is that in all of them."""
-    rows = slice(*block_info[0]["array-location"][0])
-    with locate_rows(rows):
-        return function(np.asarray(nan_for_masked(Y)))
+    first, Y = block_info[0]["array-location"][0][0], np.asarray(nan_for_masked(Y))
+    found = []
+    for part in blocks_of_rows(len(Y), Y[:1].nbytes, _MAPPED, None):
+        with locate_rows(slice(first + part.start, first + part.stop)):
+            found.append(function(Y[part]))
+    return np.concatenate(found)
+
+
+def _small(a: np.ndarray) -> np.ndarray:
+    """The same numbers; labels of folds take one byte each, since they travel with the graph."""
+    return a if a.dtype.kind == "f" else a.astype(np.min_scalar_type(-1 - int(a.max(initial=0))))
+
+
+def _place(sizes: Sequence[Sequence[int]], block_id: Any = None) -> tuple[Any, slice, Box]:
+    """Where a chunk is: its number along each mode, its samples and its outputs."""
+    rows, *box = (slices(some)[i] for some, i in zip(sizes, block_id, strict=True))
+    return tuple(int(i) for i in block_id), rows, tuple(box)
 
 
 def _at(
-    place: tuple[Any, slice, Box], map_block: Callable[..., Any], X: Any, Y: Any, *more: Any
+    place: tuple[Any, slice, Box],
+    X: Any,
+    Y: Any,
+    *more: Any,
+    map_block: Callable[..., Any],
+    has_weights: bool,
 ) -> Any:
-    """What `map_block` makes of a chunk; its errors say where they are."""
+    """What `map_block` makes of a chunk, with its weights and labels; errors say where they are."""
     chunk, rows, box = place
     where = f"the chunk {chunk} of samples {rows.start} to {rows.stop - 1}"
     with locate_errors(where, rows, box):
+        more = more if has_weights else (None, *more)
         return map_block(unmasked(X, "X"), unmasked(Y, "y"), *more)
 
 
@@ -159,16 +223,18 @@ def _compute(trees: Sequence[Delayed], n_tasks: int) -> list[Any]:
 
 
 def map_lazily(
-    model: Any, X: Any, method: str, shape: Sequence[int], max_bytes: int = DEFAULT_MAX_BYTES
+    model: Any, X: Any, method: str, shape: Sequence[int], max_bytes: int | None = None
 ) -> Any:
     """What a method of a fitted model gives for each sample, of this shape, as a Dask array.
 
     Nothing of it is computed yet. The method is one for checked inputs in memory. Chunks of samples
-    are cut where a chunk of the result would exceed a quarter of `max_bytes`.
+    are cut where a chunk of the result would exceed a quarter of `max_bytes` (by default, of the
+    memory budget), into chunks of one size if they have one size, so that the result can be stored
+    as it is.
     """
-    most = max(1, max_bytes // (32 * max(1, math.prod(shape))))
+    most = max(1, check_budget(max_bytes) // (32 * max(1, math.prod(shape))))
     X = known_chunks(X, "X")
-    samples = tuple(n for whole in X.chunks[0] for n in pieces(whole, most))
+    samples = cut_samples(X.chunks[0], most)
     dtype = np.dtype(str(model.tucker_.core.dtype).removeprefix("torch."))
     return da.map_blocks(
         _map_chunk,
@@ -249,6 +315,29 @@ def cut(Y: Any, max_entries: int) -> Any:
         for chunk, size in zip(Y.chunks[1:], sizes, strict=True)
     ]
     return Y.rechunk((Y.chunks[0], *chunks))
+
+
+def cut_samples(chunks: Sequence[int], most: int) -> tuple[int, ...]:
+    """Chunks of `most` samples or fewer.
+
+    Regular chunks, which have one size but for a smaller last one, stay regular, as the chunks of a
+    Zarr array have to be. They are cut where they end, if there is a divisor for it.
+
+    >>> cut_samples((12, 12, 5), 8)
+    (6, 6, 6, 6, 5)
+    >>> cut_samples((11, 11, 5), 8)
+    (6, 6, 6, 6, 3)
+    >>> cut_samples((12, 3, 12), 8)
+    (8, 4, 3, 8, 4)
+    """
+    size = chunks[0]
+    if max(chunks) <= most:
+        return tuple(chunks)
+    if any(n != size for n in chunks[:-1]) or chunks[-1] > size:
+        return tuple(n for whole in chunks for n in pieces(whole, most))
+    fewest = -(-size // most)
+    equal = (size // k for k in range(fewest, 2 * fewest + 1) if size % k == 0)
+    return tuple(pieces(sum(chunks), next(equal, -(-size // fewest))))
 
 
 def pieces(whole: int, size: int) -> list[int]:

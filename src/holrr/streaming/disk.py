@@ -17,7 +17,7 @@ from ..core.namespace import is_numpy_array
 from ..core.threads import limit_threads
 from ..data.arrays import check_inputs, check_kind, check_outputs, is_on_disk, nan_for_masked
 from .passes import Pass, locate_errors
-from .reading import Box, MappedRows, RowReader, blocks_of_rows, boxes, in_order
+from .reading import Box, MappedRows, RowReader, ScaledRows, blocks_of_rows, boxes, in_order
 from .stream import Stream, check_rows_of_inputs
 
 __all__ = ["DiskStream"]
@@ -39,6 +39,11 @@ class DiskStream(Stream):
     ) -> Self:
         other = copy.copy(self)
         other._Y, other.output_shape = MappedRows(self._Y, function, shape), shape
+        return other
+
+    def scaled_outputs(self, factor: np.ndarray) -> Self:
+        other = copy.copy(self)
+        other._Y = ScaledRows(self._Y, factor)
         return other
 
     def first_outputs(self) -> np.ndarray:

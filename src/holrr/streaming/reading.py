@@ -18,7 +18,7 @@ from ..data.arrays import as_slice, is_on_disk, locate_rows, nan_for_masked
 from ..data.inputs import some_columns
 
 __all__ = ["Box", "Flattened", "Folded", "GatheredRows", "MappedRows", "RowReader"]
-__all__ += ["blocks_of_rows", "boxes", "in_order"]
+__all__ += ["ScaledRows", "blocks_of_rows", "boxes", "in_order", "scaled_block"]
 
 _MAPPED = 2**24  # bytes of rows that are mapped together
 
@@ -80,6 +80,43 @@ class MappedRows:
             release_pages(self._A)
         with locate_rows(rows):
             return self._function(block)[(slice(None), *box)]
+
+
+class ScaledRows:
+    """An array whose rows are multiplied by an array as they are read.
+
+    Parameters
+    ----------
+    A : array of shape (n, ...)
+        On disk, or in memory.
+    factor : array of the shape of a row
+        Where it is zero the rows are zero, too, whatever `A` holds there.
+    """
+
+    is_on_disk = True
+
+    def __init__(self, A: Any, factor: np.ndarray) -> None:
+        self._A, self._factor = A, factor
+        self.shape, self.dtype = tuple(A.shape), A.dtype
+        self.chunks = getattr(A, "chunks", None)
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        rows, *box = key if isinstance(key, tuple) else (key,)
+        block = scaled_block(self._A[(rows, *box)], self._factor[tuple(box)])
+        if isinstance(self._A, np.memmap):
+            release_pages(self._A)
+        return block
+
+
+def scaled_block(block: Any, factor: np.ndarray) -> np.ndarray:
+    """A block of rows times an array; zero where that is zero, and NaN for masked entries.
+
+    >>> scaled_block(np.array([[1.0, np.nan]]), np.array([2.0, 0.0]))
+    array([[2., 0.]])
+    """
+    block = np.asarray(nan_for_masked(block))
+    factor = factor.astype(block.dtype) if block.dtype == np.float32 else factor
+    return np.where(factor > 0, block, np.zeros((), block.dtype)) * factor
 
 
 class GatheredRows:

@@ -42,6 +42,12 @@ class SparseStream(Stream):
         other._Y, other.output_shape = function(self._Y), shape
         return other
 
+    def scaled_outputs(self, factor: np.ndarray) -> Self:
+        def scaled(Y: np.ndarray) -> np.ndarray:
+            return np.where(factor > 0, Y * factor, 0.0)
+
+        return self.with_outputs(scaled, self.output_shape)
+
     def first_outputs(self) -> np.ndarray:
         return np.array(nan_for_masked(self._Y[self.first_row]))[0]
 

@@ -87,6 +87,14 @@ class Stream(ABC):
         """
 
     @abstractmethod
+    def scaled_outputs(self, factor: np.ndarray) -> Self:
+        """The same samples with their outputs times `factor`, (d1, ..., dp), as they are read.
+
+        Where the factor is zero, so are the outputs, whatever the data hold there. Outputs are read
+        in the same parts as before.
+        """
+
+    @abstractmethod
     def first_outputs(self) -> np.ndarray:
         """Outputs of the first sample that has a weight, of shape (d1, ..., dp); NaN if masked."""
 
