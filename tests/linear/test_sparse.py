@@ -411,6 +411,22 @@ def test_kernels_refuse_sparse_inputs(model):
             use(sp.csr_array(X))
 
 
+@pytest.mark.parametrize("n", [200, 8])
+@pytest.mark.parametrize(
+    "model", [RLS(), HOLRR((2, 2, 2)), HOLRRCV([0.1, 1.0], cv=3), RLSCV([0.1, 1.0], cv=3)]
+)
+def test_weights_of_outputs_are_those_of_dense_inputs(model, n):
+    X, Y = problem(n)
+    weights = [np.array([1.0, 2.0, 0.0]), np.linspace(0.5, 2.0, 4)]
+    for given in (weights, [np.array([1.0, 2.0, 3.0]), np.ones(4)]):
+        dense, sparse = (
+            clone(model).set_params(output_weight=given).fit(A, Y) for A in (X, sp.csr_array(X))
+        )
+        found, expected = sparse.predict(X), dense.predict(X)
+        assert_array_equal(np.isnan(found), np.isnan(expected))
+        assert_near(np.nan_to_num(found), np.nan_to_num(expected), 1e-9)
+
+
 def test_uses_that_need_dense_inputs_say_so():
     X, Y = problem(40)
     S = sp.csr_array(X)
@@ -426,8 +442,6 @@ def test_uses_that_need_dense_inputs_say_so():
             svd.fit(S, Y)
     with pytest.raises(ValueError, match="keep_held_out"):
         HOLRRCV(keep_held_out=True).fit(S, Y)
-    with pytest.raises(ValueError, match="output_weight needs samples in memory"):
-        RLS(output_weight=np.ones((3, 4))).fit(S, Y)
     with pytest.raises(ValueError, match=r"missing in the first sample|NaN"):
         RLS(missing="ignore").fit(S, np.where(np.arange(40)[:, None, None] == 7, np.nan, Y))
 
