@@ -1,6 +1,6 @@
 """Time and memory of fits to sparse inputs.
 
-    python benchmarks/sparse.py [--quick]
+    python benchmarks/sparse_inputs.py [--quick]
 
 Prints the tables of docs/sparse.md. Every measurement runs in a process of its own, whose peak of
 memory comes from `getrusage`. The first table has fits of 100,000 samples and 10,000 features, of
