@@ -55,7 +55,7 @@ def limit_threads(n: int, *, small: bool = False) -> Iterator[None]:
     """
     limit = max(1, int(n)), small
     with _lock:
-        for library in _blas():
+        for library in _limited():
             _original.setdefault(library.filepath, (library, library.num_threads))
         _limits.append(limit)
         _apply()
@@ -83,15 +83,19 @@ def _apply() -> None:
 
 
 def _blas() -> list[Any]:
-    """The BLAS libraries of the process that have threads, and torch; searched after imports."""
+    """The BLAS libraries of the process that have threads; searched again after imports."""
     global _known
     if len(sys.modules) != _known[0]:  # a search takes milliseconds
         found = ThreadpoolController().select(user_api="blas").lib_controllers
         threaded = [lib for lib in found if getattr(lib, "threading_layer", "") != "disabled"]
-        if hasattr(sys.modules.get("torch"), "set_num_threads"):
-            threaded.append(_Torch())
         _known = len(sys.modules), threaded
     return _known[1]
+
+
+def _limited() -> list[Any]:
+    """The libraries whose threads are limited: every BLAS, and torch where it is imported."""
+    is_there = hasattr(sys.modules.get("torch"), "set_num_threads")
+    return [*_blas(), *([_Torch()] if is_there else [])]
 
 
 class _Torch:
