@@ -41,7 +41,7 @@ __all__ = ["Component", "Mixture", "add_tuckers", "mask_of", "mix"]
 Rank = tuple[int, ...]
 
 # Share of the norm of a core below which a direction is rounding.
-_NOTHING = 5e-14
+_NOTHING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
