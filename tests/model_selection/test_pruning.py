@@ -50,7 +50,7 @@ def both(make_model, X, Y, *args):
 
 def effective_rank(model):
     """Numbers of directions of the core that are more than rounding."""
-    core = np.asarray(model.core_)
+    core = np.asarray(model.core_) / max(np.abs(model.core_).max(), 1e-300)
     norms = [
         np.linalg.norm(np.moveaxis(core, i, 0).reshape(n, -1), axis=1)
         for i, n in enumerate(core.shape)
