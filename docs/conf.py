@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-import re
-import shutil
-from pathlib import Path
-from typing import Any
-
-from docutils import nodes
-from sphinx.addnodes import download_reference
-
 import holrr
-from docs.public import INSIDE_METHODS, is_documented, public_names
-
-DOCS = Path(__file__).resolve().parent
-SOURCE = DOCS.parent / "src"
-PUBLIC = public_names()
-ROOT_PAGES = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
-UNLINKED = (nodes.reference, nodes.title)
+from docs.galleries import EXAMPLES, THUMBNAIL, arrange, place_of
+from docs.public import INSIDE_METHODS
 
 project, author = "holrr", "The holrr developers"
 version = release = holrr.__version__
@@ -32,8 +18,8 @@ extensions = [
     "numpydoc",
     "myst_parser",
     "sphinx_copybutton",
-    "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "docs.hooks",
 ]
 nitpicky = True  # names of other projects are not looked up: nothing is fetched
 nitpick_ignore_regex = [("py:.*", r"(?!holrr\b).*")]
@@ -41,10 +27,13 @@ exclude_patterns = ["**/GALLERY_HEADER.rst", "gallery/**/*.ipynb", "results"]
 templates_path = ["_templates"]
 
 # ---------------------------------------------------------------- pages
-myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
 myst_heading_anchors = 4  # the same anchors as where the pages are read as plain Markdown
-default_role = "literal"  # `name` in a docstring, as in a page, is code; see link_names
-copybutton_exclude = ".linenos, .gp, .go"  # prompts and what is printed are not copied
+default_role = "literal"  # `name` in a docstring, as in a page, is code; see hooks.link_names
+# Of blocks with prompts only the commands are copied: no output, no traceback.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_exclude = ".linenos"
 
 # ---------------------------------------------------------------- reference
 autosummary_generate = True
@@ -56,9 +45,13 @@ numpydoc_show_class_members = False
 
 # ---------------------------------------------------------------- gallery
 sphinx_gallery_conf = {
-    "examples_dirs": "../examples",
+    "examples_dirs": "../build/examples",
     "gallery_dirs": "gallery",
     "backreferences_dir": "gallery/backreferences",
+    "subsection_order": arrange(),
+    "within_subsection_order": "docs.galleries.LearningOrder",
+    "image_scrapers": ("docs.galleries.save_in_both_themes",),
+    "thumbnail_size": THUMBNAIL,
     "doc_module": ("holrr",),
     "filename_pattern": r"/plot_",
     "abort_on_example_error": True,
@@ -82,9 +75,10 @@ html_theme_options = {
     "logo": {"text": project},
     "navigation_with_keys": False,
     "show_prev_next": True,
+    "header_links_before_dropdown": 6,
     # Examples need the width for their code.
     "secondary_sidebar_items": {"**": ["page-toc"]}
-    | {f"gallery/{path.stem}": [] for path in DOCS.parent.glob("examples/*.py")},
+    | {place_of(script): [] for script in EXAMPLES.glob("plot_*.py")},
     "footer_start": ["copyright"],
     "footer_end": [],
 }
@@ -92,70 +86,3 @@ copyright = f"{author}, BSD 3-Clause licence, version {release}"
 # One file that draws formulas as pictures: nothing is fetched, not even fonts.
 mathjax_path = "mathjax/tex-svg-full.js"
 mathjax3_config = {"options": {"enableMenu": False}}
-
-
-def copy_mathjax(app: Any) -> None:
-    """Put the one file of MathJax that is used beside the other static files."""
-    spec = importlib.util.find_spec("sphinx-mathjax-offline")
-    assert spec is not None
-    assert spec.origin is not None
-    target = Path(app.outdir) / "_static" / mathjax_path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(Path(spec.origin).parent / "static" / mathjax_path, target)
-
-
-def take_from_root(app: Any, page: str, source: list[str]) -> None:
-    """Pages from the root of the project, the changelog for instance, with links as in docs/."""
-    name = f"{page.upper()}.md"
-    if name in ROOT_PAGES:
-        app.env.note_dependency(DOCS.parent / name)
-        text = (DOCS.parent / name).read_text("utf-8").replace("](docs/", "](")
-        text = text.replace("](src/", "](../src/")
-        source[0] = re.sub(r"]\((\w+\.md)\)", lambda m: m[0].lower(), text)
-
-
-def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> Any:
-    """Leave out what estimators have from scikit-learn."""
-    return None if is_documented(name, obj) else True
-
-
-def link_pages(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Pages that a docstring names by their file, as in docs/kernels.md, are links."""
-    lines[:] = [re.sub(r"`*docs/(\w+)\.md`*", r":doc:`/\1`", line) for line in lines]
-
-
-def link_names(app: Any, doctree: nodes.document, page: str) -> None:
-    """Public names in code type are links to the reference, but on their own pages."""
-    objects = app.env.domaindata["py"]["objects"]
-    known = {name.split(".", start)[-1]: name for name in PUBLIC for start in (0, 1, 9)}
-    for node in list(doctree.findall(nodes.literal)):
-        entry = objects.get(known.get(node.astext().removesuffix("()")))
-        if entry and entry.docname != page and not isinstance(node.parent, UNLINKED):
-            uri = f"{app.builder.get_relative_uri(page, entry.docname)}#{entry.node_id}"
-            node.replace_self(nodes.reference("", "", node.deepcopy(), internal=True, refuri=uri))
-
-
-def link_source(app: Any, doctree: nodes.document, page: str) -> None:
-    """Links to files of the library lead to its source on the site, to examples to the gallery."""
-    for node in list(doctree.findall(download_reference)):
-        path = (DOCS / node["reftarget"]).resolve().with_suffix("")
-        name = path.relative_to(SOURCE).as_posix() if SOURCE in path.parents else ""
-        entry = app.env._viewcode_modules.get(name.replace("/", "."))
-        tags = entry[1] if entry else {}
-        if tags:  # the text of the link may be one of the names in the file
-            place = f"#{node.astext()}" if node.astext() in tags else ""
-            uri = app.builder.get_relative_uri(page, f"_modules/{name}") + place
-        elif path.parent == DOCS.parent / "examples":
-            uri = app.builder.get_relative_uri(page, f"gallery/{path.name}")
-        else:
-            continue
-        node.replace_self(nodes.reference("", "", *node.children, internal=True, refuri=uri))
-
-
-def setup(app: Any) -> None:
-    app.connect("builder-inited", copy_mathjax)
-    app.connect("source-read", take_from_root)
-    app.connect("autodoc-skip-member", skip_foreign)
-    app.connect("autodoc-process-docstring", link_pages, priority=400)
-    app.connect("doctree-resolved", link_names)
-    app.connect("doctree-resolved", link_source)

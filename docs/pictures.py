@@ -1,9 +1,8 @@
-"""Run the code of the guides, and keep the pictures that it draws: ``python docs/pictures.py``.
+"""Draw the pictures of the pages, for light and for dark pages: ``python -m docs.pictures``.
 
-The code of a guide is what stands in its ``pycon`` blocks, with what it prints; the tests run it in
-the same way. Where a script of the same name lies beside a page, it draws the pictures whose code
-would be in the way there. Of guides with ``python`` blocks, the pictures are drawn here from what
-they made.
+The code of a page is in its ``pycon`` blocks, with its output; the tests run the same code. A
+script of the same name beside a page draws the pictures whose code the page does not show. The
+pictures of pages with ``python`` blocks are drawn here from the names that these blocks define.
 """
 
 from __future__ import annotations
@@ -21,7 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from docs.dark import in_both_themes, save
+
 DOCS = Path(__file__).resolve().parent
+IMAGES = DOCS / "images"
+MAIN, ACCENT = "#1f5a99", "#d1600e"
+TITLES = {"low rank": "outputs that share structure", "no structure": "outputs without structure"}
 GUIDES = [page for page in sorted(DOCS.glob("*.md")) if "```pycon\n" in page.read_text("utf-8")]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
@@ -33,7 +37,7 @@ def run_guide(page: Path, folder: Path) -> doctest.TestResults:
     matplotlib.use("Agg")
     blocks = re.findall(r"```pycon\n(.*?)```", page.read_text("utf-8"), flags=re.DOTALL)
     test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
-    with contextlib.chdir(folder), warnings.catch_warnings():
+    with contextlib.chdir(folder), in_both_themes(), warnings.catch_warnings():
         warnings.simplefilter("error")
         if page.with_suffix(".py").exists():
             runpy.run_path(str(page.with_suffix(".py")), run_name="__main__")
@@ -100,23 +104,144 @@ def kernels() -> dict[str, Any]:
     return {"kernel_search": figure}
 
 
-DRAWN = (model_selection, metrics, kernels)
+def index() -> dict[str, Any]:
+    """A map, its prediction, the width of the intervals, and one cell in the course of time."""
+    import matplotlib.pyplot as plt
+    from matplotlib.dates import DateFormatter, YearLocator
+
+    from holrr.datasets import make_climate_maps
+
+    names = after("index.md", 1)
+    model, X, (n_train, months) = names["model"], names["X"], (60, 36)
+    _, Y = make_climate_maps(labelled=True, random_state=0)
+    new = slice(n_train, n_train + months)
+    predicted = model.predict(X[new])
+    lower, upper = model.predict_interval(X[new], coverage=0.9)
+    month = int(np.abs(predicted).max(axis=(1, 2)).argmax())
+    where = {"lat": -2.5, "lon": 220.0}
+    i, j = (int(np.flatnonzero(Y[name] == value)[0]) for name, value in where.items())
+
+    figure, axes = plt.subplots(2, 2, figsize=(8.4, 5.6), layout="constrained")
+    half = (upper - lower) / 2
+    panels = {
+        f"observed, {Y.time[new][month].dt.strftime('%B %Y').item()}": Y[new][month].to_numpy(),
+        "predicted": predicted[month],
+        "half width of the 90 % interval": half[month],
+    }
+    top = 1.05 * np.abs(predicted[month]).max()
+    for ax, (title, values) in zip(axes.flat, panels.items(), strict=False):
+        signed = not title.startswith("half")
+        look = {"cmap": "RdBu_r", "vmin": -top, "vmax": top} if signed else {"vmin": 0}
+        image = ax.pcolormesh(Y.lon, Y.lat, values, **look)
+        ax.set(title=title, xticks=[0, 90, 180, 270], yticks=[-45, 0, 45])
+        ax.set_xticklabels(["0°", "90°E", "180°", "90°W"])
+        ax.set_yticklabels(["45°S", "0°", "45°N"])
+        figure.colorbar(image, ax=ax, label=f"{Y.name}, {Y.attrs['units']}")
+    ax, time = axes[1, 1], Y.time[new].to_numpy()
+    ax.fill_between(time, lower[:, i, j], upper[:, i, j], color=MAIN, alpha=0.25, lw=0)
+    ax.plot(time, predicted[:, i, j], color=MAIN, label="predicted, with 90 % interval")
+    ax.plot(time, Y[new][:, i, j], "o", color=ACCENT, ms=3.5, label="observed")
+    ax.set(title="one cell, 2.5°S 140°W", ylabel=f"{Y.name}, {Y.attrs['units']}")
+    ax.xaxis.set_major_locator(YearLocator())
+    ax.xaxis.set_major_formatter(DateFormatter("%Y"))
+    ax.set_ylim(top=ax.get_ylim()[1] + 0.28 * np.ptp(ax.get_ylim()))
+    ax.legend(loc="upper left", fontsize=9, frameon=False)
+    ax.spines[["top", "right"]].set_visible(False)
+    return {"map_with_intervals": figure}
 
 
-def main(folder: Path = DOCS / "images") -> None:
-    import matplotlib
+DRAWN = (index, model_selection, metrics, kernels)
 
-    matplotlib.use("Agg")
+
+def of_pages() -> None:
+    """Pictures from the code of the pages."""
     for draw in DRAWN:
         for name, figure in draw().items():
-            figure.savefig(folder / f"{name}.png", dpi=110)
-            print(name)
+            save(figure, IMAGES / f"{name}.png")
     for page in GUIDES:
         with tempfile.TemporaryDirectory() as drawn:
             print(page.name, run_guide(page, Path(drawn)))
             for picture in Path(drawn).glob("*.png"):
-                shutil.copy(picture, folder)
+                shutil.copy(picture, IMAGES)
+
+
+def of_results() -> None:
+    """Pictures from stored results, ``docs/results/*.csv``, and from the code of two pages."""
+    import missing  # of benchmarks/
+    import real_data
+    import scaling
+    import standard_errors
+    from paper.forecast_page import write_page
+    from paper.guide import redraw
+
+    save(gains(), IMAGES / "when_it_helps.png")
+    with in_both_themes():
+        missing.draw(str(IMAGES / "missing.png"))
+        standard_errors.draw(str(IMAGES))
+        rows = scaling.read_csv(scaling.RESULTS)
+        for what, name in (("seconds", "scaling_time"), ("bytes", "scaling_memory")):
+            scaling.draw(rows, what, IMAGES / f"{name}.png")
+        rows = real_data.read_csv(DOCS / "results" / "real_data.csv")
+        real_data.draw(IMAGES / "real_data.png", rows)
+    redraw(DOCS)
+    write_page(DOCS)
+
+
+def gains() -> Any:
+    """How much lower the error is than that of ridge regression: simulated and real data."""
+    import matplotlib.pyplot as plt
+
+    import real_data
+    import when_it_helps
+
+    figure = plt.figure(figsize=(8.4, 8.6), layout="constrained")
+    above, below = figure.subfigures(2, 1, height_ratios=[1, 1.6])
+    above.suptitle("simulated data: change of the RMSE on new samples against ridge, in %")
+    rows = when_it_helps.read()
+    for ax, kind in zip(above.subplots(1, 2, sharey=True), when_it_helps.KINDS, strict=True):
+        found = {(r["n"], r["snr"]): r["ratio"] for r in rows if r["coefficients"] == kind}
+        sizes, snrs = (sorted({key[k] for key in found}) for k in (0, 1))
+        change = np.array([[100 * (found[n, s] - 1) for n in sizes] for s in snrs[::-1]])
+        ax.imshow(change, cmap="RdBu_r", vmin=-30, vmax=30, aspect="auto")
+        for i, j in np.ndindex(change.shape):
+            color = "white" if abs(change[i, j]) > 18 else "black"
+            word = f"{change[i, j]:.1f}".replace("-0.0", "0.0").replace("-", "−")
+            ax.text(j, i, word, ha="center", va="center", color=color, fontsize=8)
+        ax.set_xticks(range(len(sizes)), [f"{n:g}" for n in sizes])
+        ax.set_yticks(range(len(snrs)), [f"{1 / s:g}" for s in snrs[::-1]])
+        ax.set(title=TITLES[kind], xlabel="training samples")
+        ax.tick_params(length=0)
+    above.axes[0].set_ylabel("noise / signal")
+
+    rows = real_data.read_csv(DOCS / "results" / "real_data.csv")
+    rows = sorted((r for r in rows if r["method"] == "stack"), key=lambda r: r["percent"])
+    ax = below.subplots()
+    clear = [abs(r["percent"]) > 2 * r["error"] for r in rows]
+    for y, (row, is_clear) in enumerate(zip(rows, clear, strict=True)):
+        color = MAIN if is_clear else "#8a8f98"
+        ax.errorbar(row["percent"], y, xerr=row["error"], fmt="o", ms=4, lw=1.2, color=color)
+    names = [f"{r['task']}, {r['samples']} x {r['inputs']} → {r['outputs']}" for r in rows]
+    ax.set_yticks(range(len(rows)), names, fontsize=8)
+    ax.axvline(0, color="#1f2328", lw=0.8)
+    ax.set_xscale("symlog", linthresh=1, linscale=0.6)
+    ticks = (-10, -3, -1, 0, 1, 3)
+    ax.set_xticks(ticks, [f"{tick}".replace("-", "−") for tick in ticks])
+    ax.minorticks_off()
+    ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="change of the RMSE against ridge, %")
+    ax.set_title("real data: 28 tasks, with standard errors; blue: more than two of them")
+    ax.grid(axis="x", color="#e3e6ea")
+    ax.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def main() -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    sys.path[:0] = [str(DOCS.parent), str(DOCS.parent / "benchmarks")]
+    of_pages()
+    of_results()
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    main()

@@ -8,11 +8,9 @@ and the picture ``images/published_forecasts.png`` is drawn.
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 
 from .drawing import forecasts as drawing
-from .drawing.style import save_figure
 from .forecast_results import (
     AFTER,
     SCRIPTS,
@@ -25,7 +23,7 @@ from .forecast_results import (
     rows_of,
 )
 from .forecasts import SETTINGS, Config
-from .pages import claims, copy_small, markdown, replace_block
+from .pages import claims, copy_figure, markdown, replace_block
 from .report.forecasts import checks
 from .tables import Row, Table, read_csv
 
@@ -56,9 +54,7 @@ def write_page(docs: Path) -> None:
     rows = read_csv(path)
     for name, text in blocks(rows).items():
         replace_block(docs / PAGE, name, text)
-    with tempfile.TemporaryDirectory() as folder:
-        png = save_figure(lambda: drawing.draw(rows), Path(folder) / "picture")[0]
-        copy_small(png, docs / "images" / PICTURE)
+    copy_figure(lambda: drawing.draw(rows), docs / "images" / PICTURE)
 
 
 def blocks(rows: Table) -> dict[str, str]:

@@ -11,18 +11,24 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from . import meteo, runtime
+from . import images, meteo, runtime, synthetic
+from .drawing import images as images_drawing
+from .drawing import meteo as meteo_drawing
+from .drawing import runtime as runtime_drawing
+from .drawing import synthetic as synthetic_drawing
 from .drawing.meteo import LABELS, PAPER_GRID
 from .drawing.synthetic import PANELS, VALUES
 from .forecast_page import write_page
-from .pages import claims, copy_small, markdown, replace_block
+from .pages import claims, copy_figure, copy_small, markdown, replace_block
 from .published import TABLE_1, TABLE_2
 from .report import Check
 from .tables import Row, Table, read_csv, summarise, to_csv, write_text
 
-__all__ = ["refresh"]
+__all__ = ["redraw", "refresh"]
 
 
 def refresh(report: Path, docs: Path) -> None:
@@ -51,23 +57,38 @@ def refresh(report: Path, docs: Path) -> None:
         write_page(docs)
 
 
+def redraw(docs: Path) -> None:
+    """Draw the pictures of ``reproduce.md`` from its stored results, without a run.
+
+    The experiment on pictures is cheap: its first trial is computed.
+
+    Parameters
+    ----------
+    docs : Path
+        Folder of the guides.
+    """
+    found = {name: read_csv(docs / "results" / f"{name}.csv") for name in SECTIONS}
+    times: dict[str, dict[str, float]] = {}
+    for row in found["runtime"]:
+        times.setdefault(row["size"], {})[row["method"]] = row["seconds"]
+    config = synthetic.Config()
+    figures: dict[str, Callable[[], Any]] = {
+        "synthetic_rmse": lambda: synthetic_drawing.draw_means(config, found["synthetic"]),
+        "runtime_seconds": lambda: runtime_drawing.draw_times(times),
+        "meteo_rmse": lambda: meteo_drawing.draw_means(found["meteo"]),
+    }
+    for task in images.RANKS:
+        figures[f"images_{task}"] = partial(images_drawing.draw, images.Config(), task)
+    for name, draw in figures.items():
+        copy_figure(draw, docs / "images" / f"reproduce_{name}.png")
+
+
 def _claims(report: Path, name: str) -> str:
     section = json.loads((report / "parts" / f"{name}.json").read_text(encoding="utf-8"))
     return claims(Check(**check) for check in section["checks"])
 
 
 # ---------------------------------------------------------------- one experiment each
-
-
-def _synthetic_summary(rows: Table) -> Table:
-    found: Table = []
-    for panel in dict.fromkeys(row["panel"] for row in rows):
-        chosen = [row for row in rows if row["panel"] == panel]
-        found += [
-            {"panel": panel, "value": VALUES[panel], **row}
-            for row in summarise(chosen, ["method", "n_train"], VALUES[panel])
-        ]
-    return found
 
 
 def _synthetic_tables(found: Table) -> str:
@@ -256,7 +277,7 @@ def _number(row: Row | None, least: float, digits: int) -> str:
 
 # Title in the guide, from rows to a summary, from that to tables.
 SECTIONS: dict[str, tuple[str, Callable[[Table], Table], Callable[[Table], str]]] = {
-    "synthetic": ("Figure 1", _synthetic_summary, _synthetic_tables),
+    "synthetic": ("Figure 1", synthetic_drawing.means, _synthetic_tables),
     "images": ("Figure 2", _images_summary, _images_tables),
     "runtime": ("Table 1", _runtime_summary, _runtime_tables),
     "meteo": ("Table 2", _meteo_summary, _meteo_tables),

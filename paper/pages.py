@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from .drawing.style import save_figure
 from .tables import write_text
 
-__all__ = ["claims", "copy_small", "markdown", "replace_block"]
+__all__ = ["claims", "copy_figure", "copy_small", "markdown", "replace_block"]
 
 
 class Claim(Protocol):
@@ -44,6 +46,21 @@ def copy_small(source: Path, target: Path, colours: int = 256) -> None:
 
     with Image.open(source) as image:
         image.convert("RGB").quantize(colours, dither=Image.Dither.NONE).save(target, optimize=True)
+
+
+def copy_figure(draw: Callable[[], Any], target: Path) -> None:
+    """Write a figure as ``NAME.png`` and ``NAME_dark.png``, with 256 colours each.
+
+    Parameters
+    ----------
+    draw : callable
+        Makes a matplotlib Figure.
+    target : Path
+        Of the first file.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        for path in save_figure(draw, Path(folder) / target.stem)[:2]:
+            copy_small(path, target.with_name(path.name))
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

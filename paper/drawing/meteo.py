@@ -9,7 +9,7 @@ from ..published import TABLE_2
 from ..tables import Row, Table, summarise
 from .style import COLOURS, THEMES, require_matplotlib
 
-__all__ = ["LABELS", "PAPER_GRID", "draw"]
+__all__ = ["LABELS", "PAPER_GRID", "draw", "draw_means"]
 
 # Rows of the table, from top to bottom: (kernel, method) -> label. First those of the paper.
 PAPER_GRID = {
@@ -39,7 +39,7 @@ LABELS = {
 
 
 def draw(rows: Table) -> Any:
-    """One panel for each cell of the paper's table.
+    """Draw one panel for each cell of the paper's table.
 
     Parameters
     ----------
@@ -50,10 +50,14 @@ def draw(rows: Table) -> Any:
     -------
     matplotlib.figure.Figure
     """
+    return draw_means(summarise(rows, ["k", "n_train", "kernel", "method"], "rmse"))
+
+
+def draw_means(found: Table) -> Any:
+    """Draw the same panels from means and standard errors."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
-    found = summarise(rows, ["k", "n_train", "kernel", "method"], "rmse")
     horizons = list(dict.fromkeys(row["k"] for row in found))
     sizes = list(dict.fromkeys(row["n_train"] for row in found))
     labels = [key for key in LABELS if any(_key(row) == key for row in found)]

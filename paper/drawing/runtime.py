@@ -9,7 +9,7 @@ from ..runtime import medians
 from ..tables import Table
 from .style import COLOURS, THEMES, require_matplotlib
 
-__all__ = ["draw"]
+__all__ = ["draw", "draw_times"]
 
 
 def draw(rows: Table) -> Any:
@@ -24,10 +24,14 @@ def draw(rows: Table) -> Any:
     -------
     matplotlib.figure.Figure
     """
+    return draw_times(medians(rows))
+
+
+def draw_times(times: dict[str, dict[str, float]]) -> Any:
+    """Draw the same panels from the seconds of each method, by sizes."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
-    times = medians(rows)
     figure = Figure(figsize=(3.5 * len(times) + 0.6, 3.1), layout="constrained")
     grid = figure.subplots(1, len(times), squeeze=False, sharey=True)[0]
     paper = {" x ".join(map(str, size)): found for size, found in TABLE_1.items()}

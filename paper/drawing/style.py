@@ -12,7 +12,7 @@ __all__ = ["COLOURS", "THEMES", "figure_bytes", "require_matplotlib", "save_figu
 
 THEMES = {
     "light": {"ink": "#1f2328", "faint": "#8b949e", "grid": "#e3e6ea", "paper": "#ffffff"},
-    "dark": {"ink": "#e6edf3", "faint": "#8b949e", "grid": "#30363d", "paper": "#0d1117"},
+    "dark": {"ink": "#e6edf3", "faint": "#8b949e", "grid": "#30363d", "paper": "#14181e"},
 }
 
 # Tones that keep their distance for the colour-blind and on both backgrounds.
@@ -92,8 +92,12 @@ def figure_bytes(draw: Callable[[], Any], theme: str, file_format: str, dpi: int
 
 
 def save_figure(draw: Callable[[], Any], stem: Path) -> list[Path]:
-    """Write a figure as PNG and SVG, light; returns the two paths."""
-    paths = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
-    for path in paths:
-        path.write_bytes(figure_bytes(draw, "light", path.suffix[1:], dpi=105))
+    """Write a figure as PNG, as PNG for dark pages and as SVG; returns the three paths.
+
+    The PNG files have twice the resolution at which pages show them.
+    """
+    files = {".png": "light", "_dark.png": "dark", ".svg": "light"}
+    paths = [stem.with_name(stem.name + end) for end in files]
+    for path, theme in zip(paths, files.values(), strict=True):
+        path.write_bytes(figure_bytes(draw, theme, path.suffix[1:], dpi=200))
     return paths

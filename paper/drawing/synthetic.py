@@ -9,7 +9,7 @@ from ..synthetic import Config
 from ..tables import Table, summarise
 from .style import COLOURS, require_matplotlib
 
-__all__ = ["PANELS", "VALUES", "draw"]
+__all__ = ["PANELS", "VALUES", "draw", "draw_means", "means"]
 
 PANELS = {
     "linear": "Linear data of the paper",
@@ -37,7 +37,7 @@ MARKS: dict[str, dict[str, Any]] = {
 
 
 def draw(config: Config, rows: Table) -> Any:
-    """The panels of the config.
+    """Draw the panels of the config.
 
     Parameters
     ----------
@@ -49,6 +49,23 @@ def draw(config: Config, rows: Table) -> Any:
     -------
     matplotlib.figure.Figure
     """
+    return draw_means(config, means(rows))
+
+
+def means(rows: Table) -> Table:
+    """Mean and standard error of each panel, method and size of the training set."""
+    found: Table = []
+    for panel in dict.fromkeys(row["panel"] for row in rows):
+        chosen = [row for row in rows if row["panel"] == panel]
+        found += [
+            {"panel": panel, "value": VALUES[panel], **row}
+            for row in summarise(chosen, ["method", "n_train"], VALUES[panel])
+        ]
+    return found
+
+
+def draw_means(config: Config, found: Table) -> Any:
+    """Draw the panels of the config from the result of `means`."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -58,16 +75,15 @@ def draw(config: Config, rows: Table) -> Any:
     grid = figure.subplots(n_rows, n_columns, squeeze=False)
     handles: dict[str, Any] = {}
     for ax, panel in zip(grid.flat, config.panels, strict=False):
-        handles |= _draw_panel(ax, config, panel, [r for r in rows if r["panel"] == panel])
+        handles |= _draw_panel(ax, config, panel, [r for r in found if r["panel"] == panel])
     for ax in grid.flat[len(config.panels) :]:
         ax.set_axis_off()
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
     return figure
 
 
-def _draw_panel(ax: Any, config: Config, panel: str, rows: Table) -> dict[str, Any]:
+def _draw_panel(ax: Any, config: Config, panel: str, found: Table) -> dict[str, Any]:
     value = VALUES[panel]
-    found = summarise(rows, ["method", "n_train"], value)
     handles = {}
     for method in dict.fromkeys(row["method"] for row in found):
         line = [row for row in found if row["method"] == method]

@@ -7,7 +7,7 @@ CSS = """
 }
 @media (prefers-color-scheme: dark) {
   :root {
-    --ink: #e6edf3; --soft: #9aa4ae; --paper: #0d1117; --panel: #161b22; --line: #30363d;
+    --ink: #e6edf3; --soft: #9aa4ae; --paper: #14181e; --panel: #161b22; --line: #30363d;
     --accent: #58c9a0; --yes: #3fb950; --no: #e3963e; --shade: #e6edf350;
   }
 }
