@@ -13,12 +13,12 @@ PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
 
 
-def run(page, which=slice(None)):
+def run(page):
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     names = {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for block in blocks[which]:
+        for block in blocks:
             exec(block, names)
     return names
 
@@ -32,14 +32,6 @@ def test_the_code_of_the_readme_does_what_it_says():
     counts = model.cv_results_["n_parameters"]
     assert counts[tuple(R - 1 for R in rank)] == 104  # "about a hundred"
     assert names["X"].shape[1] * Y[0].size == 5760
-
-
-def test_the_first_code_of_the_linear_guide_does_what_it_says():
-    names = run(ROOT / "docs" / "linear.md", slice(1))
-    model = names["model"]
-    assert model.core_.shape == (3, 3, 2, 2)
-    assert [U.shape for U in model.factors_] == [(10, 3), (12, 3), (8, 2), (6, 2)]
-    assert 1 <= model.objective_ / model.lower_bound_ < 1.05
 
 
 def test_the_readme_is_short_and_its_numbers_are_those_of_the_pages():
