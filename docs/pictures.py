@@ -49,17 +49,6 @@ def after(page: str, n_blocks: int) -> dict[str, Any]:
     return names
 
 
-def model_selection() -> dict[str, Any]:
-    """The two displays of a search."""
-    from holrr.plotting import RankSurfaceDisplay, SpectrumDisplay
-
-    model, modes = after("model_selection.md", 1)["model"], ["inputs", "places", "variables"]
-    return {
-        "rank_surface": RankSurfaceDisplay.from_estimator(model, mode_names=modes).figure_,
-        "spectrum_modes": SpectrumDisplay.from_estimator(model, mode_names=modes).figure_,
-    }
-
-
 def metrics() -> dict[str, Any]:
     """The map of the skill."""
     return {"skill_map": after("metrics.md", 5)["display"].figure_}
@@ -100,7 +89,7 @@ def kernels() -> dict[str, Any]:
     return {"kernel_search": figure}
 
 
-DRAWN = (model_selection, metrics, kernels)
+DRAWN = (metrics, kernels)
 
 
 def main(folder: Path = DOCS / "images") -> None:
