@@ -15,7 +15,6 @@ GUIDES = [
     ("sparse.md", 1),
     ("file_format.md", 3),
     ("missing.md", 3),
-    ("intervals.md", 2),
 ]
 # The three searches of the page take ten seconds: coarser maps and two folds do here.
 SMALLER = {
