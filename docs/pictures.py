@@ -49,11 +49,6 @@ def after(page: str, n_blocks: int) -> dict[str, Any]:
     return names
 
 
-def metrics() -> dict[str, Any]:
-    """The map of the skill."""
-    return {"skill_map": after("metrics.md", 5)["display"].figure_}
-
-
 def kernels() -> dict[str, Any]:
     """One output of two searches, and the error for each width and penalty."""
     import matplotlib.pyplot as plt
@@ -89,7 +84,7 @@ def kernels() -> dict[str, Any]:
     return {"kernel_search": figure}
 
 
-DRAWN = (metrics, kernels)
+DRAWN = (kernels,)
 
 
 def main(folder: Path = DOCS / "images") -> None:
