@@ -19,8 +19,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 DOCS = Path(__file__).resolve().parent
 GUIDES = [page for page in sorted(DOCS.glob("*.md")) if "```pycon\n" in page.read_text("utf-8")]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -49,42 +47,7 @@ def after(page: str, n_blocks: int) -> dict[str, Any]:
     return names
 
 
-def kernels() -> dict[str, Any]:
-    """One output of two searches, and the error for each width and penalty."""
-    import matplotlib.pyplot as plt
-
-    names = after("kernels.md", 2)
-    X, Y, truth, search = (names[name] for name in ("X", "Y", "truth", "search"))
-    ridge = names["KernelRLSCV"]().fit(X, Y)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-    x = np.linspace(-3, 3, 300)[:, None]
-    left.plot(X[:, 0], Y[:, 2, 2], ".", color="#b9bec6", ms=4, label="data")
-    left.plot(x, truth(x)[:, 2, 2], color="#1f2328", lw=1.5, label="truth")
-    for fit, style in ((ridge, ("#d1600e", "--")), (search, ("#1f5a99", "-"))):
-        color, line = style
-        name = type(fit).__name__
-        left.plot(x, fit.predict(x)[:, 2, 2], color=color, ls=line, lw=1.8, label=name)
-    left.set(xlabel="x", ylabel="output (2, 2)", ylim=(-12, 17))
-    left.legend(loc="upper center", ncols=2, fontsize=8, frameon=False)
-
-    k, a, *rank = search.best_index_
-    error = search.cv_results_["mean_mse"][(slice(None), slice(None), *rank)]
-    gammas = [kernel["gamma"] for kernel in search.kernels_]
-    # A row for each width, all of the same height: nothing is cut where the scale begins.
-    alphas, rows = search.alphas_, np.arange(len(gammas) + 1) - 0.5
-    steps = np.sqrt(alphas[1:] * alphas[:-1])
-    borders = [alphas[0] ** 2 / steps[0], *steps, alphas[-1] ** 2 / steps[-1]]
-    top = np.nanmin(error) + 3 * np.nanmedian(error - np.nanmin(error))
-    image = right.pcolormesh(borders, rows, error, cmap="viridis_r", vmax=top)
-    right.plot(alphas[a], k, "o", color="#d1600e", mec="white", ms=8)
-    right.set(xscale="log", xlabel="alpha", ylabel="gamma of the Gaussian kernel")
-    right.set_yticks(range(len(gammas)), [f"{gamma:.2g}" for gamma in gammas])
-    right.set_title(f"held-out error at rank {search.rank_}; the dot is the choice", fontsize=10)
-    figure.colorbar(image, ax=right, extend="max")
-    return {"kernel_search": figure}
-
-
-DRAWN = (kernels,)
+DRAWN: tuple = ()
 
 
 def main(folder: Path = DOCS / "images") -> None:
