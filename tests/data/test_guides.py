@@ -12,7 +12,6 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 GUIDES = [
     ("streaming.md", 7),
-    ("sparse.md", 1),
     ("file_format.md", 3),
 ]
 
