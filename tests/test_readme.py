@@ -70,6 +70,7 @@ def test_the_code_of_the_guides_prints_what_they_say(page, tmp_path):
         "migration_himalaya": ["himalaya"],
         "preprocessing": ["torch"],
         "onnx": ["onnxruntime"],
+        "streaming": ["distributed", "zarr"],
     }.get(page.stem, [])
     for extra in ("matplotlib", "pandas", "xarray", "dask", "tensorly", *more):
         pytest.importorskip(extra, reason=f"{extra} is not installed")

@@ -11,7 +11,6 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 GUIDES = [
-    ("streaming.md", 7),
     ("file_format.md", 3),
 ]
 
