@@ -53,57 +53,6 @@ def after(page: str, n_blocks: int) -> dict[str, Any]:
     return names
 
 
-def model_selection() -> dict[str, Any]:
-    """The two displays of a search."""
-    from holrr.plotting import RankSurfaceDisplay, SpectrumDisplay
-
-    model, modes = after("model_selection.md", 1)["model"], ["inputs", "places", "variables"]
-    return {
-        "rank_surface": RankSurfaceDisplay.from_estimator(model, mode_names=modes).figure_,
-        "spectrum_modes": SpectrumDisplay.from_estimator(model, mode_names=modes).figure_,
-    }
-
-
-def metrics() -> dict[str, Any]:
-    """The map of the skill."""
-    return {"skill_map": after("metrics.md", 5)["display"].figure_}
-
-
-def kernels() -> dict[str, Any]:
-    """One output of two searches, and the error for each width and penalty."""
-    import matplotlib.pyplot as plt
-
-    names = after("kernels.md", 2)
-    X, Y, truth, search = (names[name] for name in ("X", "Y", "truth", "search"))
-    ridge = names["KernelRLSCV"]().fit(X, Y)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-    x = np.linspace(-3, 3, 300)[:, None]
-    left.plot(X[:, 0], Y[:, 2, 2], ".", color="#b9bec6", ms=4, label="data")
-    left.plot(x, truth(x)[:, 2, 2], color="#1f2328", lw=1.5, label="truth")
-    for fit, style in ((ridge, ("#d1600e", "--")), (search, ("#1f5a99", "-"))):
-        color, line = style
-        name = type(fit).__name__
-        left.plot(x, fit.predict(x)[:, 2, 2], color=color, ls=line, lw=1.8, label=name)
-    left.set(xlabel="x", ylabel="output (2, 2)", ylim=(-12, 17))
-    left.legend(loc="upper center", ncols=2, fontsize=8, frameon=False)
-
-    k, a, *rank = search.best_index_
-    error = search.cv_results_["mean_mse"][(slice(None), slice(None), *rank)]
-    gammas = [kernel["gamma"] for kernel in search.kernels_]
-    # A row for each width, all of the same height: nothing is cut where the scale begins.
-    alphas, rows = search.alphas_, np.arange(len(gammas) + 1) - 0.5
-    steps = np.sqrt(alphas[1:] * alphas[:-1])
-    borders = [alphas[0] ** 2 / steps[0], *steps, alphas[-1] ** 2 / steps[-1]]
-    top = np.nanmin(error) + 3 * np.nanmedian(error - np.nanmin(error))
-    image = right.pcolormesh(borders, rows, error, cmap="viridis_r", vmax=top)
-    right.plot(alphas[a], k, "o", color="#d1600e", mec="white", ms=8)
-    right.set(xscale="log", xlabel="alpha", ylabel="gamma of the Gaussian kernel")
-    right.set_yticks(range(len(gammas)), [f"{gamma:.2g}" for gamma in gammas])
-    right.set_title(f"held-out error at rank {search.rank_}; the dot is the choice", fontsize=10)
-    figure.colorbar(image, ax=right, extend="max")
-    return {"kernel_search": figure}
-
-
 def index() -> dict[str, Any]:
     """A map, its prediction, the width of the intervals, and one cell in the course of time."""
     import matplotlib.pyplot as plt
@@ -150,7 +99,7 @@ def index() -> dict[str, Any]:
     return {"map_with_intervals": figure}
 
 
-DRAWN = (index, model_selection, metrics, kernels)
+DRAWN = (index,)
 
 
 def of_pages() -> None:
