@@ -215,7 +215,7 @@ def draw() -> Any:
 
     table = read(RESULTS / "case_study.csv")
     outputs = read(RESULTS / "case_study_outputs.csv")
-    figure = plt.figure(figsize=(9.6, 4.4), layout="constrained")
+    figure = plt.figure(figsize=(9.6, 3.8), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=[1, 1.5])
     ax = left.subplots()
     names = [row["method"] for row in table]
@@ -223,7 +223,7 @@ def draw() -> Any:
     colors = ["#1f5a99" if name.startswith("HOLRR") else "#9aa3ad" for name in names]
     ax.barh(range(len(names)), skills, 0.65, color=colors)
     for place, value in enumerate(skills):
-        ax.text(max(value, 0) + 0.15, place, f"{value:.1f} %", va="center", fontsize=9)
+        ax.text(max(value, 0) + 0.3, place, f"{value:.1f} %", va="center", fontsize=9)
     ax.set_yticks(range(len(names)), [name.replace(", ", ",\n") for name in names], fontsize=9)
     ax.invert_yaxis()
     ax.axvline(0, color="#6b7280", lw=0.8)
@@ -249,6 +249,7 @@ def draw() -> Any:
         ax.set_title(VARIABLES[variable], fontsize=9)
         ax.set_aspect(1 / np.cos(np.deg2rad(xy[:, 1].mean())))
         ax.set_xticks([-6, -2], ["6°W", "2°W"], fontsize=8)
+        ax.margins(x=0.2, y=0.08)
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_yticks([52, 56, 60], ["52°N", "56°N", "60°N"], fontsize=8)
     bar = right.colorbar(image, ax=list(axes), orientation="horizontal", aspect=50)
