@@ -1,0 +1,339 @@
+"""Errors of a model on samples that it was not fitted to, with confidence intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold, check_cv
+from sklearn.pipeline import Pipeline
+
+from ..core.namespace import to_numpy
+from ..data.arrays import comes_from, nan_for_masked
+from ..data.inputs import is_blocks
+from ..data.unlabel import sample_dimension, unlabel_outputs
+from ..model_selection import RLSCV
+
+__all__ = ["COVERAGES", "Estimate", "Evaluation", "cross_validated", "evaluated", "last_step"]
+
+# Nominal coverages at which prediction intervals are checked.
+COVERAGES = (0.5, 0.8, 0.9, 0.95)
+_N_RESAMPLED = 2000
+# More rows than this are resampled in contiguous groups.
+_MOST_GROUPS = 1000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with the ends of its 95 % confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Observed and predicted outputs of samples that were not used in the fit.
+
+    Parameters
+    ----------
+    source : {"new data", "cross-validation"}
+        Whether the fitted model predicted new samples, or models that were fitted to the other
+        folds predicted the training samples.
+    y : array of shape (n_samples, d1, ..., dp)
+        Observed outputs. Missing entries are NaN.
+    predicted : dict of arrays of shape (n_samples, d1, ..., dp)
+        Predictions by name. The first entry is the model of the report.
+    intervals : dict of pairs of arrays of shape (n_samples, d1, ..., dp)
+        Nominal coverage -> lower and upper bounds. Empty for models without intervals.
+    output_weight : array of shape (d1, ..., dp), optional
+        Weights of the outputs in the errors.
+    n_folds : int
+        Number of folds of a cross-validation, 0 for new data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.report import Evaluation
+    >>> y = np.arange(8.0).reshape(4, 2)
+    >>> found = Evaluation("new data", y, {"model": y + 1, "mean": 0 * y + y.mean(axis=0)})
+    >>> found.rmse("model").value
+    1.0
+    >>> round(found.r2("model").value, 3), found.r2().shape
+    (0.8, (2,))
+    >>> found.gain("mean").value  # the squared error is 80 % lower than that of the mean
+    0.8
+    >>> found = Evaluation("new data", y, {"model": y + 1}, {0.9: (y - 1, y + 1)})
+    >>> found.coverage(0.9)
+    1.0
+    """
+
+    source: str
+    y: np.ndarray
+    predicted: Mapping[str, np.ndarray]
+    intervals: Mapping[float, tuple[np.ndarray, np.ndarray]] | None = None
+    output_weight: np.ndarray | None = None
+    n_folds: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the predictions, the model of the report first."""
+        return list(self.predicted)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return len(self.y)
+
+    def rmse(self, name: str) -> Estimate:
+        """Root of the mean squared error over all observed entries.
+
+        Parameters
+        ----------
+        name : str
+            One of `names`.
+        """
+        squares, counts = self._row_sums(self._squares(name))
+        return _resampled(lambda error, count: np.sqrt(error / count), squares, counts)
+
+    def gain(self, other: str) -> Estimate:
+        """Share of another method's squared error by which the model's is lower.
+
+        Parameters
+        ----------
+        other : str
+            One of `names`. Both methods predict the same samples, so that the interval is that
+            of a paired comparison.
+        """
+        ours, _ = self._row_sums(self._squares(self.names[0]))
+        theirs, _ = self._row_sums(self._squares(other))
+        return _resampled(_lower, ours, theirs)
+
+    def r2(self, name: str | None = None) -> Any:
+        """Share of the variance about the mean of these samples that is explained.
+
+        Parameters
+        ----------
+        name : str, optional
+            One of `names`: the pooled R2 of all outputs, as an `Estimate`. Without a name, the R2
+            of the model for each output, of shape (d1, ..., dp); NaN for constant outputs.
+        """
+        about_mean = (self.y - _mean(self.y)) ** 2
+        if name is None:
+            scatter = np.nansum(about_mean, axis=0)
+            error = np.nansum(np.where(np.isnan(self.y), np.nan, self._squares(None)), axis=0)
+            return 1 - error / np.where(scatter > 0, scatter, np.nan)
+        error, _ = self._row_sums(self._squares(name))
+        scatter, _ = self._row_sums(about_mean)
+        return _resampled(_lower, error, scatter)
+
+    def coverage(self, nominal: float) -> float:
+        """Share of observed entries inside of their prediction intervals.
+
+        Parameters
+        ----------
+        nominal : float
+            One of the keys of `intervals`.
+        """
+        assert self.intervals is not None
+        low, high = self.intervals[nominal]
+        seen = ~np.isnan(self.y) & ~np.isnan(low)
+        return float(np.mean(((low <= self.y) & (self.y <= high))[seen]))
+
+    def _squares(self, name: str | None) -> np.ndarray:
+        return (self.y - self.predicted[self.names[0] if name is None else name]) ** 2
+
+    def _row_sums(self, squares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weighted sums over the outputs of each sample, and the weights they have together."""
+        v = np.ones(self.y.shape[1:]) if self.output_weight is None else self.output_weight
+        seen = ~np.isnan(squares)
+        sums = np.where(seen, squares, 0.0) * v
+        axes = tuple(range(1, sums.ndim))
+        return np.sum(sums, axis=axes), np.sum(seen * v, axis=axes)
+
+
+def _lower(error: Any, reference: Any) -> Any:
+    """Share by which an error is lower than that of a reference."""
+    return 1 - error / reference
+
+
+def _resampled(statistic: Any, *columns: np.ndarray) -> Estimate:
+    """Estimate a statistic, and its 95 % confidence interval by the bootstrap.
+
+    Parameters
+    ----------
+    statistic : callable
+        Function of the sums of the columns.
+    columns : arrays of shape (n_samples,)
+        Samples are drawn with replacement; contiguous groups of them where there are many.
+    """
+    n = len(columns[0])
+    value = float(statistic(*(np.sum(column) for column in columns)))
+    if n < 2:
+        return Estimate(value, float("nan"), float("nan"))
+    n_groups = min(n, _MOST_GROUPS)
+    group = np.arange(n) * n_groups // n
+    sums = np.stack([np.bincount(group, column) for column in columns], axis=1)
+    draws = np.random.default_rng(0).multinomial(
+        n_groups, np.full(n_groups, 1 / n_groups), size=_N_RESAMPLED
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = statistic(*(draws.astype(np.float64) @ sums).T)
+    low, high = np.nanquantile(found, [0.025, 0.975])
+    return Estimate(value, float(low), float(high))
+
+
+def _mean(y: np.ndarray) -> np.ndarray:
+    """Mean of the observed entries of each output; NaN where there are none."""
+    seen = ~np.isnan(y)
+    count = seen.sum(axis=0)
+    return np.where(count > 0, np.where(seen, y, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)
+
+
+def last_step(model: Any) -> Any:
+    """The estimator of this library at the end of a pipeline, or the model itself."""
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
+def evaluated(
+    model: Any, X: Any, y: Any, compare: Mapping[str, Any] | None = None, name: str = "this model"
+) -> Evaluation:
+    """Evaluate a fitted model on samples that it was not fitted to.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+        Fitted.
+    X, y
+        New samples, as `score` takes them.
+    compare : dict of fitted estimators, optional
+        Other models of the same inputs and outputs, by name.
+    name : str
+        Name of the model.
+    """
+    observed = _outputs(model, X, y)
+    predicted = {name: _outputs(model, X, model.predict(X))}
+    for other, estimator in (compare or {}).items():
+        predicted[other] = _outputs(model, X, estimator.predict(X))
+    predicted["the mean of these samples"] = np.broadcast_to(_mean(observed), observed.shape)
+    weight = last_step(model)._output_weight
+    return Evaluation("new data", observed, predicted, _intervals(model, X), weight)
+
+
+def cross_validated(model: Any, X: Any, y: Any, name: str = "this model") -> Evaluation:
+    """Evaluate a model on its training samples by cross-validation.
+
+    The whole model, with the choice of its hyperparameters, is fitted again without each fold, and
+    so is ridge regression for comparison.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+    X, y
+        The samples that the model was fitted to.
+    name : str
+        Name of the model.
+    """
+    final = last_step(model)
+    observed = _outputs(model, X, y)
+    dim = sample_dimension(getattr(final, "sample_dim", None), X, y, final.labels_)
+    folds = list(_folds(final, len(observed)))
+    ridge = _ridge(final)
+    predicted = {name: np.full(observed.shape, np.nan)}
+    if ridge is not None:
+        predicted["ridge regression"] = np.full(observed.shape, np.nan)
+    predicted["the mean"] = np.full(observed.shape, np.nan)
+    bounds: dict[float, list[np.ndarray]] = {}
+    for train, test in folds:
+        fitted = clone(model)
+        rows = _rows(X, train, dim), _rows(y, train, dim)
+        new = _rows(X, test, dim), _rows(y, test, dim)
+        fitted.fit(*rows)
+        predicted[name][test] = _outputs(model, new[0], fitted.predict(new[0]))
+        if ridge is not None:
+            other = _with_last_step(model, ridge).fit(*rows)
+            predicted["ridge regression"][test] = _outputs(model, new[0], other.predict(new[0]))
+        predicted["the mean"][test] = _mean(observed[train])
+        for nominal, pair in (_intervals(fitted, new[0]) or {}).items():
+            both = bounds.setdefault(nominal, [np.full(observed.shape, np.nan) for _ in range(2)])
+            for whole, part in zip(both, pair, strict=True):
+                whole[test] = part
+    tested = np.zeros(len(observed), dtype=bool)
+    for _, test in folds:
+        tested[test] = True
+    return Evaluation(
+        "cross-validation",
+        observed[tested],
+        {key: values[tested] for key, values in predicted.items()},
+        {key: (low[tested], high[tested]) for key, (low, high) in bounds.items()} or None,
+        final._output_weight,
+        len(folds),
+    )
+
+
+def _folds(model: Any, n_samples: int) -> Any:
+    """The folds of the model's own search, or five contiguous ones."""
+    cv = getattr(model, "cv", None)
+    try:
+        return list(check_cv(5 if cv is None else cv).split(np.empty((n_samples, 1))))
+    except (TypeError, ValueError):  # the splitter needs groups, which a model does not keep
+        return list(KFold(min(5, n_samples)).split(np.empty((n_samples, 1))))
+
+
+def _ridge(model: Any) -> Any:
+    """Ridge regression with the options of a model that concern its data; None for ridge itself."""
+    if type(model).__name__.startswith("RLS"):
+        return None
+    ridge = RLSCV()
+    shared = ["fit_intercept", "missing", "missing_features", "input_shape", "output_shape"]
+    shared += ["sample_dim", "output_weight", "cv"]
+    ours = model.get_params(deep=False)
+    return ridge.set_params(**{key: ours[key] for key in shared if key in ours})
+
+
+def _with_last_step(model: Any, step: Any) -> Any:
+    """A fresh pipeline that ends with another estimator, or that estimator alone."""
+    if not isinstance(model, Pipeline):
+        return clone(step)
+    steps = [(name, clone(part)) for name, part in model.steps[:-1]]
+    return Pipeline([*steps, ("model", clone(step))])
+
+
+def _outputs(model: Any, X: Any, y: Any) -> np.ndarray:
+    """Outputs of the samples `X` without their labels, of shape (n_samples, d1, ..., dp)."""
+    final = last_step(model)
+    dim = sample_dimension(getattr(final, "sample_dim", None), X, y, final.labels_)
+    values, _ = unlabel_outputs(y, dim, final.labels_, flat=final._is_flat)
+    found = np.asarray(to_numpy(nan_for_masked(values)), dtype=np.float64)
+    return found.reshape(len(found), *final._output_shape)
+
+
+def _intervals(model: Any, X: Any) -> dict[float, tuple[np.ndarray, np.ndarray]] | None:
+    """Bounds of prediction intervals at several coverages, where the model has them."""
+    final = last_step(model)
+    if vars(final).get("_intervals") is None:
+        return None
+    inputs = model[:-1].transform(X) if isinstance(model, Pipeline) else X
+    found = {}
+    for nominal in COVERAGES:
+        try:
+            low, high = final.predict_interval(inputs, nominal)
+        except ValueError:  # too few samples for this coverage
+            continue
+        found[nominal] = (_outputs(model, X, low), _outputs(model, X, high))
+    return found or None
+
+
+def _rows(data: Any, index: np.ndarray, dim: str | None) -> Any:
+    """Some samples of arrays, tables, objects of xarray, or dicts of them."""
+    if comes_from(data, "xarray"):
+        return data.isel({dim: index})
+    if is_blocks(data):
+        return {name: _rows(block, index, dim) for name, block in data.items()}
+    if hasattr(data, "iloc"):
+        return data.iloc[index]
+    return data[index]

@@ -1,0 +1,151 @@
+"""Figures of a report as SVG whose colours follow the light or dark page around them."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..data.labels import mode_coordinates, mode_names
+from ..plotting import (
+    IntervalCalibrationDisplay,
+    LoadingsDisplay,
+    RankSurfaceDisplay,
+    SkillMapDisplay,
+)
+from ._evaluate import Estimate, Evaluation
+
+__all__ = ["calibration", "errors", "loadings", "rank_surface", "scatter", "skill", "to_svg"]
+
+# Colours of the displays -> custom properties of the page. White and black are paper and ink.
+_COLORS = {
+    "#1f5a99": "--main",
+    "#d1600e": "--accent",
+    "#b9bec6": "--muted",
+    "#6b7280": "--dim",
+    "#000000": "--ink",
+    "#ffffff": "--paper",
+    "#eef0f2": "--shade",
+}
+# Meshes of more cells are pictures within the SVG.
+_MOST_CELLS = 1500
+_MOST_POINTS = 3000
+
+
+def to_svg(figure: Any, name: str) -> str:
+    """Return a figure as an SVG element.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+        It is closed afterwards.
+    name : str
+        Prefix of the ids in the SVG, which must differ between the figures of a page.
+    """
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+    from matplotlib.collections import PathCollection, QuadMesh
+
+    for part in figure.findobj(lambda a: isinstance(a, QuadMesh | PathCollection)):
+        values = part.get_offsets() if isinstance(part, PathCollection) else part.get_array()
+        part.set_rasterized(np.shape(values)[0] > _MOST_CELLS or np.size(values) > 2 * _MOST_CELLS)
+    buffer = io.StringIO()
+    options = {"svg.hashsalt": name, "svg.fonttype": "none", "savefig.transparent": True}
+    with mpl.rc_context(options):
+        figure.savefig(buffer, format="svg", dpi=160, metadata={"Date": None, "Creator": None})
+    plt.close(figure)
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    for color, variable in _COLORS.items():
+        text = re.sub(rf"(?<=: ){color}\b", f"var({variable})", text, flags=re.IGNORECASE)
+    text = re.sub(r"\bid=\"", f'id="{name}-', text)
+    text = re.sub(r"(xlink:href=\"#|url\(#)", rf"\g<1>{name}-", text)
+    width, height = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', text).groups()  # type: ignore[union-attr]
+    size = f'width="{width}pt" height="{height}pt"'
+    return text.replace(size, f'style="max-width: {float(width) / 72 * 1.25:.2f}in"', 1)
+
+
+def drawn(name: str, draw: Callable[[], Any]) -> str:
+    """Return what a display draws as SVG.
+
+    Parameters
+    ----------
+    name : str
+        As in `to_svg`.
+    draw : callable
+        Returns a display with `figure_`, or a figure.
+    """
+    found = draw()
+    return to_svg(getattr(found, "figure_", found), name)
+
+
+def errors(evaluation: Evaluation) -> Any:
+    """Draw the RMSE of all methods with its 95 % confidence intervals."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    names = evaluation.names
+    figure = Figure(figsize=(6.4, 0.7 + 0.36 * len(names)), layout="constrained")
+    ax = figure.subplots()
+    for place, name in enumerate(names):
+        found: Estimate = evaluation.rmse(name)
+        color = "#1f5a99" if place == 0 else "#6b7280"
+        ax.plot([found.low, found.high], [place, place], color=color, lw=2.5, alpha=0.55)
+        ax.plot(found.value, place, "o", color=color, ms=7)
+    ax.set_yticks(range(len(names)), names, fontsize=9)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlabel("RMSE (dot) and 95 % confidence interval (line)", fontsize=8)
+    ax.xaxis.set_major_locator(MaxNLocator(6))
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(labelsize=8, left=False)
+    ax.grid(axis="x", color="#b9bec6", lw=0.5)
+    return figure
+
+
+def scatter(evaluation: Evaluation) -> Any:
+    """Draw observed against predicted outputs, some of them where there are many."""
+    from matplotlib.figure import Figure
+
+    y, predicted = evaluation.y.ravel(), evaluation.predicted[evaluation.names[0]].ravel()
+    seen = np.flatnonzero(~np.isnan(y) & ~np.isnan(predicted))
+    if seen.size > _MOST_POINTS:
+        seen = np.sort(np.random.default_rng(0).choice(seen, _MOST_POINTS, replace=False))
+    figure = Figure(figsize=(3.8, 3.6), layout="constrained")
+    ax = figure.subplots()
+    ax.scatter(predicted[seen], y[seen], s=6, color="#1f5a99", alpha=0.35, lw=0)
+    ends = [min(y[seen].min(), predicted[seen].min()), max(y[seen].max(), predicted[seen].max())]
+    ax.plot(ends, ends, "--", color="#6b7280", lw=1)
+    ax.set_xlabel("predicted", fontsize=9)
+    ax.set_ylabel("observed", fontsize=9)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=8)
+    return figure
+
+
+def skill(model: Any, evaluation: Evaluation) -> Any:
+    """Draw the R2 of each output, as bars, a line or maps."""
+    names = mode_names(model)[1:]
+    coordinates = [mode_coordinates(model, mode) for mode in range(1, 1 + len(names))]
+    r2 = evaluation.r2()
+    return SkillMapDisplay(skill=r2, mode_names=names, coordinates=coordinates, label="R2").plot()
+
+
+def calibration(evaluation: Evaluation) -> Any:
+    """Draw the observed against the nominal coverage of prediction intervals."""
+    assert evaluation.intervals is not None
+    return IntervalCalibrationDisplay.from_predictions(
+        evaluation.y, evaluation.intervals, name="this model"
+    )
+
+
+def rank_surface(model: Any) -> Any:
+    """Draw the cross-validated error of all ranks and penalties."""
+    return RankSurfaceDisplay.from_estimator(model)
+
+
+def loadings(model: Any) -> Any:
+    """Draw the leading directions of each mode."""
+    return LoadingsDisplay.from_estimator(model)

@@ -1,0 +1,263 @@
+"""Make a report on a fitted model from data."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._version import __version__
+from ..data.labels import mode_coordinates, mode_names
+from ..extras import need
+from ..io import write_atomically
+from . import _figures as figures
+from ._evaluate import Evaluation, cross_validated, evaluated, last_step
+from ._page import Page, Section, Table
+from ._words import conclusion, next_steps, number, percent
+from .describe import describe
+
+__all__ = ["Report", "make_report"]
+
+_N_LISTED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A report on a fitted model.
+
+    Parameters
+    ----------
+    html : str
+        The whole report as one HTML document. It loads nothing from outside, and follows the light
+        or dark setting of the browser.
+    evaluation : Evaluation
+        The observed and predicted outputs that the figures are computed from.
+
+    See Also
+    --------
+    make_report : Makes one.
+
+    Examples
+    --------
+    >>> from holrr import HOLRRCV
+    >>> from holrr.datasets import make_tensor_regression
+    >>> from holrr.report import make_report
+    >>> X, Y = make_tensor_regression(90, 5, (4, 3), rank=2, snr=2.0, random_state=0)
+    >>> report = make_report(HOLRRCV(cv=3).fit(X[:60], Y[:60]), X[60:], Y[60:])
+    >>> report.save("report.html")
+    >>> print(f"{report.evaluation.r2('this model').value:.1f}")
+    0.8
+    """
+
+    html: str
+    evaluation: Evaluation
+
+    def save(self, path: Any) -> None:
+        """Write the report to a file.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+
+        def write(file: BinaryIO) -> None:
+            file.write(self.html.encode())
+
+        write_atomically(Path(path), write)
+
+    def _repr_html_(self) -> str:
+        """Show the report in a notebook."""
+        from html import escape
+
+        style = "width: 100%; height: 40rem; border: 1px solid #888"
+        return f'<iframe srcdoc="{escape(self.html)}" style="{style}"></iframe>'
+
+
+def make_report(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    cross_validate: bool = False,
+    compare: Mapping[str, Any] | None = None,
+    title: str = "Regression report",
+    notes: Mapping[str, Any] | None = None,
+) -> Report:
+    """Make a report on a fitted model: errors, intervals, ranks, loadings and a conclusion.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+        A fitted estimator of this library, or a scikit-learn pipeline that ends with one.
+    X : array of shape (n_samples, n_features)
+        Inputs of samples that were not used in the fit, as `predict` takes them.
+    y : array of shape (n_samples, d1, ..., dp)
+        Their outputs. Missing entries are NaN.
+    cross_validate : bool, default=False
+        Set it where `X` and `y` are the training data. The model, with the choice of its
+        hyperparameters, is then fitted again without each fold, and so is ridge regression, so that
+        all errors are those of samples that a fit has not seen.
+    compare : dict of fitted estimators, optional
+        Other models to compare with on the same new samples, by name.
+    title : str, default="Regression report"
+    notes : dict, optional
+        Further facts: ``n_samples`` is the number of training samples.
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> from holrr import HOLRRCV, RLSCV
+    >>> from holrr.datasets import make_tensor_regression
+    >>> from holrr.report import make_report
+    >>> X, Y = make_tensor_regression(90, 5, (4, 3), rank=2, snr=2.0, random_state=0)
+    >>> train, test = slice(0, 60), slice(60, None)
+    >>> model, ridge = (m.fit(X[train], Y[train]) for m in (HOLRRCV(cv=3), RLSCV(cv=3)))
+    >>> report = make_report(model, X[test], Y[test], compare={"ridge regression": ridge})
+    >>> report.evaluation.names
+    ['this model', 'ridge regression', 'the mean of these samples']
+    """
+    need("matplotlib.pyplot", "reports draw with matplotlib", "plot")
+    check_is_fitted(last_step(model))
+    if cross_validate and compare:
+        raise ValueError(
+            "compare takes fitted models, which have seen the training data; use it without "
+            "cross_validate=True, on new samples."
+        )
+    evaluation = cross_validated(model, X, y) if cross_validate else evaluated(model, X, y, compare)
+    final, n = last_step(model), evaluation.n_samples
+    sections = [
+        _summary(evaluation),
+        _next(evaluation, final),
+        _fitted(model, dict(notes or {})),
+        _errors(evaluation),
+        _skill(final, evaluation),
+        *_intervals(evaluation),
+        *_ranks(final),
+        *_loadings(final),
+    ]
+    how = f"{n} samples that were not used in the fit"
+    if evaluation.source == "cross-validation":
+        how = f"{n} training samples by {evaluation.n_folds}-fold cross-validation"
+    lead = f"{type(final).__name__}, evaluated on {how}."
+    footer = (
+        f"Made with holrr {__version__}. Confidence intervals are percentiles of 2,000 bootstrap "
+        f"samples of the rows. They assume that the rows are independent of each other."
+    )
+    return Report(Page(title, lead, sections, footer).html(), evaluation)
+
+
+def _summary(evaluation: Evaluation) -> Section:
+    return Section("Conclusion").items(conclusion(evaluation))
+
+
+def _next(evaluation: Evaluation, model: Any) -> Section:
+    return Section("Next steps").items(next_steps(evaluation, model))
+
+
+def _fitted(model: Any, notes: dict[str, Any]) -> Section:
+    return Section("Model").table(Table((), describe(model, notes)))
+
+
+def _errors(evaluation: Evaluation) -> Section:
+    section = Section("Errors")
+    rows = []
+    for place, name in enumerate(evaluation.names):
+        rmse, r2 = evaluation.rmse(name), evaluation.r2(name)
+        lower = "" if place == 0 else percent(evaluation.gain(name).value)
+        span = "" if place == 0 else _between(evaluation.gain(name), percent)
+        rows.append(
+            [name, number(rmse.value), _between(rmse, number), f"{r2.value:.3f}", lower, span]
+        )
+    header = ["method", "RMSE", "95 % interval", "R2", "gain of the model", "95 % interval"]
+    section.table(Table(header, rows, numbers=(1, 2, 3, 4, 5)))
+    section.text(
+        "The gain is the share of the method's squared error by which that of the model is lower. "
+        "Both predict the same samples, so that its interval is that of a paired comparison.",
+        "note",
+    )
+    svg = figures.drawn("errors", lambda: figures.errors(evaluation))
+    section.figure(svg, "Root mean squared error of each method.")
+    svg = figures.drawn("scatter", lambda: figures.scatter(evaluation))
+    return section.figure(svg, "Observed against predicted outputs; the dashed line is equality.")
+
+
+def _between(found: Any, shown: Any) -> str:
+    return f"{shown(found.low)} to {shown(found.high)}"
+
+
+def _skill(model: Any, evaluation: Evaluation) -> Section:
+    section, r2 = Section("Skill by output"), evaluation.r2()
+    known = np.flatnonzero(~np.isnan(r2))
+    if known.size <= 1:
+        return section.text("The model has one output. Its R2 is that of the table above.")
+    names = list(_output_names(model))
+    order = known[np.argsort(-r2.ravel()[known], kind="stable")]
+    shown = [*order[:_N_LISTED], *order[max(_N_LISTED, order.size - _N_LISTED) :]]
+    rows = [[names[i], f"{r2.ravel()[i]:.3f}"] for i in shown]
+    section.table(
+        Table(["output", "R2"], rows, numbers=(1,), caption="Outputs of highest and lowest R2.")
+    )
+    if sum(d > 1 for d in r2.shape) <= 3:
+        svg = figures.drawn("skill", lambda: figures.skill(model, evaluation))
+        section.figure(svg, "R2 of each output. 0 is the mean of the samples, 1 is perfect.")
+    return section
+
+
+def _output_names(model: Any) -> Any:
+    """Yield the names of all outputs, such as "station Oxford, month 3"."""
+    names = mode_names(model)[1:]
+    coordinates = [
+        [_label(c) for c in mode_coordinates(model, mode)] for mode in range(1, 1 + len(names))
+    ]
+    for entry in itertools.product(*coordinates):
+        yield ", ".join(f"{name} {value}" for name, value in zip(names, entry, strict=True))
+
+
+def _label(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _intervals(evaluation: Evaluation) -> Sequence[Section]:
+    if not evaluation.intervals:
+        return []
+    rows = [[percent(c), percent(evaluation.coverage(c))] for c in sorted(evaluation.intervals)]
+    section = Section("Prediction intervals")
+    section.text(
+        "A prediction interval of 90 % should contain 90 % of new observations. The table shows "
+        "how many of the observed entries the intervals contain."
+    )
+    section.table(Table(["nominal coverage", "observed coverage"], rows, numbers=(0, 1)))
+    svg = figures.drawn("calibration", lambda: figures.calibration(evaluation))
+    return [section.figure(svg, "Observed against nominal coverage; on the diagonal both agree.")]
+
+
+def _ranks(model: Any) -> Sequence[Section]:
+    results = getattr(model, "cv_results_", None)
+    if not results or "n_parameters" not in results or not results["n_parameters"].ndim:
+        return []
+    svg = figures.drawn("ranks", lambda: figures.rank_surface(model))
+    caption = (
+        "Cross-validated error along the rank of each mode and along the penalty, and over pairs "
+        "of ranks. The dot is the best single model."
+    )
+    return [Section("Choice of ranks and penalty").figure(svg, caption)]
+
+
+def _loadings(model: Any) -> Sequence[Section]:
+    core = np.asarray(model.tucker_.core)
+    if not np.any(core) or len(model.tucker_.shape) > 5:
+        return []
+    svg = figures.drawn("loadings", lambda: figures.loadings(model))
+    caption = (
+        "Leading directions of each mode. Inputs and outputs with large loadings of the same "
+        "direction belong together; signs are arbitrary."
+    )
+    return [Section("What the model found").figure(svg, caption)]

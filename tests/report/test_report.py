@@ -1,0 +1,320 @@
+"""Reports: figures, words and the HTML file."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.model_selection import KFold, TimeSeriesSplit
+from sklearn.pipeline import make_pipeline
+
+from holrr import HOLRR, HOLRRCV, RLSCV, KernelHOLRRCV, TraceNormRegressionCV
+from holrr.data import Standardizer
+from holrr.datasets import make_tensor_regression
+from holrr.metrics import interval_coverage, r2, rmse
+from holrr.report import Evaluation, make_report
+from holrr.report._words import conclusion, next_steps
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+NAME, MEAN = "this model", "the mean of these samples"
+
+
+def problem(n_samples=120, shape=(4, 3), snr=1.5, seed=0):
+    return make_tensor_regression(
+        n_samples, 5, shape, rank=2 if shape else None, snr=snr, random_state=seed
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, Y = problem()
+    model = HOLRRCV(cv=3).fit(X[:70], Y[:70])
+    return model, X[70:], Y[70:], make_report(model, X[70:], Y[70:], notes={"n_samples": 70})
+
+
+class Cells(HTMLParser):
+    """All table rows of a page, and the tags that may load something."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.loads, self.inside = [], [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+            self.inside = True
+        if tag in ("script", "link", "iframe"):
+            self.loads.append(tag)
+        for name in ("src", "href", "xlink:href"):
+            value = attrs.get(name) or ""
+            if value and not value.startswith(("#", "data:")):
+                self.loads.append(value)
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self.inside = False
+
+    def handle_data(self, data):
+        if self.inside:
+            self.rows[-1][-1] += data
+
+
+# ---------------------------------------------------------------- figures
+
+
+def test_errors_are_those_of_the_metrics(fitted):
+    model, X, Y, report = fitted
+    predicted = model.predict(X)
+    assert_allclose(report.evaluation.rmse(NAME).value, rmse(Y, predicted), rtol=1e-12)
+    assert_allclose(report.evaluation.r2(NAME).value, r2(Y, predicted), rtol=1e-12)
+    assert_allclose(report.evaluation.r2(), r2(Y, predicted, average=None), rtol=1e-12)
+    assert_allclose(report.evaluation.gain(MEAN).value, r2(Y, predicted), rtol=1e-12)
+    low, high = model.predict_interval(X, 0.9)
+    expected = interval_coverage(Y, low, high)
+    assert_allclose(report.evaluation.coverage(0.9), expected, rtol=1e-12)
+
+
+def test_the_page_shows_these_errors(fitted):
+    model, X, Y, report = fitted
+    rows = {row[0]: row[1:] for row in Cells(report.html).rows}
+    assert rows[NAME][0] == f"{rmse(Y, model.predict(X)):.4g}"
+    assert rows[NAME][2] == f"{r2(Y, model.predict(X)):.3f}"
+    assert rows["samples"] == ["70"]
+    low, high = model.predict_interval(X, 0.9)
+    assert rows["90 %"] == [f"{100 * interval_coverage(Y, low, high):.0f} %"]
+
+
+def test_confidence_intervals_cover_the_error_of_many_new_samples():
+    X, Y = problem(2200, snr=1.0)
+    model = HOLRR(rank=2).fit(X[:60], Y[:60])
+    true = rmse(Y[200:], model.predict(X[200:]))
+    inside = 0
+    for k in range(40):
+        rows = slice(200 + 50 * k, 250 + 50 * k)
+        found = Evaluation("new data", Y[rows], {NAME: model.predict(X[rows])}).rmse(NAME)
+        assert found.low < found.value < found.high
+        inside += found.low <= true <= found.high
+    assert 33 <= inside <= 40
+
+
+def test_intervals_of_gains_are_paired():
+    rng = np.random.default_rng(0)
+    y, hard = rng.normal(size=(60, 3)), rng.exponential(size=(60, 1)) ** 2
+    noise = hard * rng.normal(size=(60, 3))
+    found = Evaluation("new data", y, {"a": y + noise, "b": y + 1.1 * noise})
+    gain = found.gain("b")
+    assert_allclose([gain.value, gain.low, gain.high], 1 - 1 / 1.21, rtol=1e-10)
+    assert found.rmse("a").high > found.rmse("b").low  # not paired, the errors overlap
+
+
+def test_more_rows_than_groups_are_resampled_in_groups():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=1001)
+    many = Evaluation("new data", y, {"a": 0 * y}).rmse("a")
+    few = Evaluation("new data", y[:1000], {"a": 0 * y[:1000]}).rmse("a")
+    assert_allclose([many.low, many.high], [few.low, few.high], rtol=0.01)
+
+
+def test_missing_outputs_are_left_out():
+    X, Y = problem()
+    Y = Y.copy()
+    Y[::3, 1, 1] = np.nan
+    model = HOLRRCV(cv=3, missing="ignore").fit(X[:70], Y[:70])
+    found = make_report(model, X[70:], Y[70:]).evaluation
+    assert_allclose(found.rmse(NAME).value, rmse(Y[70:], model.predict(X[70:])), rtol=1e-12)
+    assert_allclose(found.r2(NAME).value, model.score(X[70:], Y[70:]), rtol=1e-12)
+
+
+def test_output_weights_are_those_of_score():
+    X, Y = problem()
+    weight = [np.array([1.0, 2.0, 0.0, 1.0]), None]
+    model = HOLRRCV(cv=3, output_weight=weight).fit(X[:70], Y[:70])
+    found = make_report(model, X[70:], Y[70:]).evaluation
+    assert_allclose(found.r2(NAME).value, model.score(X[70:], Y[70:]), rtol=1e-12)
+
+
+# ---------------------------------------------------------------- cross-validation
+
+
+def test_training_data_are_predicted_by_fits_without_them():
+    X, Y = problem(60)
+    model = HOLRR(rank=2, alpha=2.0).fit(X, Y)
+    found = make_report(model, X, Y, cross_validate=True).evaluation
+    expected = np.empty_like(Y)
+    for train, test in KFold(5).split(X):
+        expected[test] = HOLRR(rank=2, alpha=2.0).fit(X[train], Y[train]).predict(X[test])
+    assert_allclose(found.predicted[NAME], expected, rtol=1e-12)
+    assert found.names == [NAME, "ridge regression", "the mean"]
+    assert found.rmse(NAME).value > rmse(Y, model.predict(X))
+
+
+def test_samples_that_no_fold_holds_out_are_left_out():
+    X, Y = problem(60)
+    model = HOLRRCV(cv=TimeSeriesSplit(3)).fit(X, Y)
+    found = make_report(model, X, Y, cross_validate=True).evaluation
+    assert found.n_samples == 45
+    assert all(np.isfinite(values).all() for values in found.predicted.values())
+
+
+def test_pipelines_are_refitted_as_a_whole():
+    X, Y = problem(60)
+    X = X * [1, 10, 100, 1, 1]
+    model = make_pipeline(Standardizer(), HOLRR(rank=2)).fit(X, Y)
+    found = make_report(model, X, Y, cross_validate=True).evaluation
+    train, test = next(iter(KFold(5).split(X)))
+    expected = make_pipeline(Standardizer(), HOLRR(rank=2)).fit(X[train], Y[train]).predict(X[test])
+    assert_allclose(found.predicted[NAME][test], expected, rtol=1e-12)
+
+
+def test_labelled_data_give_the_figures_of_plain_data():
+    xr, pd = pytest.importorskip("xarray"), pytest.importorskip("pandas")
+    X, Y = problem(60)
+    x = pd.DataFrame(X, columns=list("abcde"))
+    y = xr.DataArray(Y, dims=("day", "lat", "lon"), coords={"lat": [9, 5, 1, 0]}, name="t2m")
+    plain = make_report(HOLRRCV(cv=3).fit(X, Y), X, Y, cross_validate=True)
+    named = make_report(HOLRRCV(cv=3).fit(x, y), x, y.transpose("lon", "day", "lat"))
+    again = make_report(HOLRRCV(cv=3).fit(x, y), x, y, cross_validate=True)
+    assert_allclose(again.evaluation.r2(), plain.evaluation.r2(), rtol=1e-9)
+    assert named.evaluation.y.shape == Y.shape
+    assert re.search("lat [9510], lon [012]</td>", again.html)
+
+
+# ---------------------------------------------------------------- every kind of model
+
+
+FAMILIES = [
+    (HOLRR(rank=2), (3, 2, 2, 2)),
+    (RLSCV(cv=3), ()),
+    (HOLRRCV(cv=3), (4,)),
+    (KernelHOLRRCV(cv=3, gammas=[0.1]), (4, 3)),
+    (TraceNormRegressionCV(cv=3, penalties=[0.1, 1.0]), (4, 3)),
+    (HOLRRCV(cv=3, criterion="bic"), (4, 1)),
+]
+
+
+@pytest.mark.parametrize(("model", "shape"), FAMILIES, ids=lambda v: type(v).__name__)
+def test_every_family_and_order_has_a_report(model, shape):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    Y = np.tensordot(X, rng.normal(size=(5, *shape)), 1) + rng.normal(size=(60, *shape))
+    found = make_report(clone(model).fit(X[:40], Y[:40]), X[40:], Y[40:])
+    assert not Cells(found.html).loads
+    assert "nan" not in re.sub(r"<svg.*?</svg>", "", found.html, flags=re.DOTALL)
+
+
+# ---------------------------------------------------------------- words
+
+
+def evaluation(error, ridge, n=80, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=(n, 6))
+    noise = rng.normal(size=y.shape)
+    predicted = {
+        NAME: y + error * noise,
+        "ridge regression": y + ridge * noise,
+        "the mean": 0 * y + y.mean(axis=0),
+    }
+    return Evaluation("new data", y, predicted)
+
+
+def test_a_clearly_better_model_is_said_to_be_better():
+    words = " ".join(conclusion(evaluation(0.3, 0.5)))
+    assert "64 % lower than that of ridge regression" in words
+    assert "0 of" not in words
+
+
+def test_a_model_without_skill_is_said_to_have_none():
+    found = evaluation(1.1, 1.1)
+    assert "do not show that the inputs predict" in " ".join(conclusion(found))
+    assert "collect more samples" in " ".join(next_steps(found, HOLRR()))
+
+
+def test_a_worse_model_is_said_to_be_worse():
+    found = evaluation(0.6, 0.5)
+    assert "44 % higher than that of ridge regression" in " ".join(conclusion(found))
+    assert "Use ridge regression" in " ".join(next_steps(found, HOLRR()))
+
+
+def test_training_data_passed_as_new_are_noticed():
+    X, Y = make_tensor_regression(40, 30, (4, 3), rank=2, snr=0.5, random_state=0)
+    model = RLSCV(alphas=[0.01], cv=3).fit(X, Y)
+    found = make_report(model, X, Y)
+    assert "Check that these samples were not used in the fit" in found.html
+
+
+# ---------------------------------------------------------------- the file
+
+
+def test_the_file_loads_nothing_from_outside(fitted, tmp_path):
+    *_, report = fitted
+    assert not Cells(report.html).loads
+    report.save(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text("utf-8") == report.html
+
+
+def test_names_in_data_cannot_add_markup():
+    pd = pytest.importorskip("pandas")
+    X, Y = problem(60, (2,))
+    bad = "<script>alert(1)</script>"
+    y = pd.DataFrame(Y, columns=[bad, "b"])
+    model = HOLRR(rank=1).fit(pd.DataFrame(X, columns=[bad, *"bcde"]), y)
+    html = make_report(model, pd.DataFrame(X, columns=[bad, *"bcde"]), y, title=bad).html
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_ids_differ_between_figures(fitted):
+    *_, report = fitted
+    ids = re.findall(r'\bid="([^"]+)"', report.html)
+    assert len(ids) == len(set(ids))
+    used = re.findall(r'(?:url\(|xlink:href=")#([^")]+)', report.html)
+    assert set(used) <= set(ids)
+
+
+def test_the_same_report_is_made_twice(fitted):
+    model, X, Y, report = fitted
+    assert make_report(model, X, Y, notes={"n_samples": 70}).html == report.html
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_browser_shows_the_file_whole_and_requests_nothing(fitted, tmp_path, scheme, width):
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    *_, report = fitted
+    path = tmp_path / "report.html"
+    report.save(path)
+    with api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        options = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+        page = browser.new_context(**options).new_page()
+        said, asked = [], []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(path.as_uri())
+        assert said == []
+        assert [url for url in asked if not url.startswith("data:")] == [path.as_uri()]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+        browser.close()
+
+
+def test_bad_arguments_are_refused(fitted):
+    model, X, Y, _ = fitted
+    with pytest.raises(ValueError, match="compare takes fitted models"):
+        make_report(model, X, Y, cross_validate=True, compare={"same": model})
+    with pytest.raises(Exception, match="not fitted"):
+        make_report(HOLRR(), X, Y)
