@@ -10,7 +10,7 @@ PIP    := python -m pip install --quiet --disable-pip-version-check
 ARGS   ?= all --quick
 FUZZ   ?= --cases 20000 --seed 0
 
-.PHONY: demo docs reproduce test test-clean test-lowest fuzz dist lint typecheck format bench clean
+.PHONY: demo docs reproduce test test-clean test-lowest fuzz dist lint typecheck format bench benchmarks clean
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/python -m holrr.demo
@@ -54,6 +54,11 @@ typecheck: $(VENV)/.dev-installed
 format: $(VENV)/.dev-installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Every benchmark in turn; ARGS are the words after benchmarks/all.py, such as --list.
+benchmarks: ARGS =
+benchmarks: $(VENV)/.bench-installed
+	$(BIN)/python benchmarks/all.py $(ARGS)
 
 bench: $(VENV)/.bench-installed
 	$(BIN)/python benchmarks/table.py

@@ -21,7 +21,8 @@ Six parts, each a Markdown table with what was asked for beside what was measure
   percent of that of tuned ridge regression, with standard errors over the outer folds.
 
 Times are seconds of the processor, measured in turns on one thread. With --write the tables of all
-parts go into docs/benchmarks.md. That takes about forty minutes, most of them for himalaya's draws.
+parts go into docs/developer_benchmarks.md. That takes about forty minutes, most of them for
+himalaya's draws.
 """
 
 from __future__ import annotations
@@ -559,7 +560,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="few seeds, small data")
     parser.add_argument("--seeds", type=int, help="of each part; of problems, for penalties")
     parser.add_argument("--meteo", default=METEO, help="folder of the Met Office files")
-    parser.add_argument("--write", action="store_true", help="put it into docs/benchmarks.md")
+    words = "write the tables into docs/developer_benchmarks.md"
+    parser.add_argument("--write", action="store_true", help=words)
     args = parser.parse_args(arguments)
     if args.write and args.part != list(PARTS):
         parser.error("--write needs all parts; leave --part out")

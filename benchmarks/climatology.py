@@ -14,7 +14,7 @@ Two ways to hold out: eight blocks of five years, each predicted from all other 
 four of them, each predicted from the years before it alone. Windows that hold months on both sides
 of a border are left out of the training set.
 
-Prints a Markdown table and, without --quick, writes it into docs/benchmarks.md.
+Prints a Markdown table and, without --quick, writes it into docs/developer_benchmarks.md.
 """
 
 from __future__ import annotations

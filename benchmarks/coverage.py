@@ -13,7 +13,7 @@ outputs have ten features, and noise that is smooth along the outputs: normal, h
 degrees of freedom) or skewed (the exponential of normal outputs). The last table is the time that
 intervals add to searches over 13 penalties, all ranks and five folds.
 
-Prints Markdown and, without --quick, writes it into docs/benchmarks.md.
+Prints Markdown and, without --quick, writes it into docs/developer_benchmarks.md.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ Four parts, each a Markdown table with what was asked for beside what was measur
 - the time of both searches, 2000 x (20 x 15) -> 20 x 20, as seconds of the processor, in turns.
 
 Errors are means over seeds, on 200 fresh samples (1000 of white inputs). With --write the tables go
-into docs/benchmarks.md. Set OMP_NUM_THREADS=1 for times that do not depend on other work; with 20
-seeds about four minutes of one core.
+into docs/developer_benchmarks.md. Set OMP_NUM_THREADS=1 for times that do not depend on other
+work; with 20 seeds about four minutes of one core.
 """
 
 from __future__ import annotations
@@ -319,7 +319,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one noise, one seed, small data")
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--write", action="store_true", help="put it into docs/benchmarks.md")
+    words = "write the tables into docs/developer_benchmarks.md"
+    parser.add_argument("--write", action="store_true", help=words)
     args = parser.parse_args(arguments)
     warnings.filterwarnings("ignore", message="The best penalty")
     warnings.filterwarnings("ignore", message="Maximum number of iterations")  # of PLS, in noise

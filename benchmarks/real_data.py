@@ -25,8 +25,9 @@ mean over the folds. With --save the rows of this run go to a file, whichever ta
 against ridge to the table, and the comparison of the stacks with those to the verdicts. Tasks that
 have other data or folds in that file are not compared. The comparison is printed only.
 
-Prints a Markdown table and, without --quick or --tasks, writes it into docs/benchmarks.md, the
-figures of every method to docs/results/real_data.csv and the picture to docs/images/real_data.png.
+Prints a Markdown table and, without --quick or --tasks, writes it into
+docs/developer_benchmarks.md, the figures of every method to docs/results/real_data.csv and the
+picture to docs/images/real_data.png.
 """
 
 from __future__ import annotations
@@ -370,7 +371,7 @@ def read_csv(path: Path) -> list[dict]:
         return [{k: numbers.get(k, str)(v) for k, v in row.items()} for row in csv.DictReader(file)]
 
 
-def write_section(name: str, text: str, guide: Path = DOCS / "benchmarks.md") -> None:
+def write_section(name: str, text: str, guide: Path = DOCS / "developer_benchmarks.md") -> None:
     """Replace what stands between the two markers of a section."""
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     before, found, rest = guide.read_text(encoding="utf-8").partition(begin)

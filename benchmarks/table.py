@@ -5,8 +5,8 @@
 
 Each row is a ratio of two medians that were measured in turn in one run; its functions are those of
 the other scripts here. The second form needs torch with CUDA. With --write the table goes into
-docs/benchmarks.md, too, misses included. Twenty minutes on two idle cores, most of them for the
-searches; some seconds with --quick, which takes a fraction of the samples and says nothing but that
+docs/developer_benchmarks.md, misses included. Twenty minutes on two idle cores, most of them for
+the searches; some seconds with --quick, which takes a fraction of the samples and only shows that
 every row can be measured.
 """
 
@@ -72,7 +72,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="a fraction of the samples")
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help="put it into docs/benchmarks.md")
+    words = "write the tables into docs/developer_benchmarks.md"
+    parser.add_argument("--write", action="store_true", help=words)
     args = parser.parse_args(arguments)
     rows = (
         gpu_rows(args.quick, args.repeats)

@@ -75,6 +75,6 @@ def test_white_inputs_have_coefficients_of_the_ranks_that_are_asked_for():
 
 
 def test_the_guide_has_a_place_for_the_tables():
-    guide = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "developer_benchmarks.md").read_text(encoding="utf-8")
     section = guide.partition("<!-- tensor inputs -->")[2].partition("<!-- end of tensor inputs")[0]
     assert [len(rows) - 2 for rows in tables(section)] == [5, 4, 6, 3, 6, 2]

@@ -14,7 +14,7 @@ import climatology  # noqa: E402
 import real_data  # noqa: E402
 import real_data_tasks as tasks  # noqa: E402
 
-GUIDE = ROOT / "docs" / "benchmarks.md"
+GUIDE = ROOT / "docs" / "developer_benchmarks.md"
 RESULTS = ROOT / "docs" / "results" / "real_data.csv"
 
 

@@ -67,6 +67,6 @@ def test_busy_programs_end_with_what_they_were_started_for():
 
 
 def test_the_guide_has_a_place_for_both_tables():
-    guide = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "developer_benchmarks.md").read_text(encoding="utf-8")
     for name in ("speed on cores", "speed on a GPU"):
         assert guide.index(f"<!-- {name} -->") < guide.index(f"<!-- end of {name} -->")
