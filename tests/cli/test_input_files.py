@@ -63,7 +63,7 @@ def test_columns_that_the_model_does_not_know_are_left_out_with_a_note(folder, c
     capfd.readouterr()
     assert main(["predict", "m", "more.csv", "--inputs", "a:d,c", "-o", "Q.npy"]) == 0
     said = capfd.readouterr().err.splitlines()
-    assert said[0].endswith("of more.csv, which are left out: 'e'")
+    assert said[0].endswith("1 of the columns of more.csv, which are left out: 'e'")
     assert said[1].endswith("of more.csv were put in the order of the fit")
     assert main(["predict", "m", "more.csv", "-o", "R.npy"]) == 0
     for name in ("Q.npy", "R.npy"):

@@ -437,7 +437,11 @@ def test_folds_are_wanted_by_those_who_name_them(folder, words):
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["--groups", "site", "--time-series"], 2, "--groups cannot be combined with --time-series"),
+        (
+            ["--groups", "site", "--time-series"],
+            2,
+            "--groups cannot be combined with --time-series",
+        ),
         (["--groups", "sight"], 3, "'sight' is neither a column or coordinate of X.csv or Y.csv"),
         (["--groups", "short.csv"], 3, "groups must have one entry for each of the 24"),
         (["--groups", "Y.csv"], 3, "Y.csv must have one column; it has 2"),

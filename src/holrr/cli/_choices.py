@@ -73,7 +73,7 @@ def make_estimator(
         "sample_dim": options.sample_dim,
     }
     if options.input_rank is not None:
-        common["input_rank"] = _input_rank(options.input_rank)
+        common["input_rank"] = _input_rank(options.input_rank, X)
     if options.output_weight is not None:
         common["output_weight"] = _output_weight(options, Y)
     if options.blocks is not None:
@@ -222,10 +222,17 @@ def _shows_progress() -> bool:
     return sys.stderr.isatty() and find_spec("rich") is not None
 
 
-def _input_rank(given: Any) -> Any:
+def _input_rank(given: Any, X: Any) -> Any:
     """Ranks as the estimators take them: None keeps an array whole."""
     if isinstance(given, dict):
         return {name: None if rank == "all" else rank for name, rank in given.items()}
+    names = list(map(str, getattr(X, "data_vars", ())))
+    if given != "all" and len(names) > 1:
+        ranks = ",".join(map(str, given))
+        raise CommandError(
+            f"--input-rank {ranks}: X has the variables {some(names)}; give ranks by name, such as "
+            f"--input-rank {names[0]}={ranks}"
+        )
     return None if given == "all" else given
 
 

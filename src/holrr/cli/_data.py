@@ -194,9 +194,10 @@ def _in_order(source: Any, columns: Columns, model: Any, name: str) -> Columns:
             f"--inputs, --index-col and --header)"
         )
     if told["not known"]:
-        unknown = some(told["not known"])
+        unknown = told["not known"]
         note(
-            f"the model was not fitted with these columns of {name}, which are left out: {unknown}"
+            f"the model was not fitted with {len(unknown)} of the columns of {name}, which are "
+            f"left out: {some(unknown, 5)}"
         )
     if [n for n in titles if n in set(known)] != known:
         note(f"the columns of {name} were put in the order of the fit")

@@ -191,13 +191,10 @@ def _stack(model: Any) -> dict[str, Any] | None:
     }
 
 
-def _penalty(best: Any) -> dict[str, Any] | None:
-    """Name and value of the penalty; of blocks and outputs, the values are under `inputs`."""
-    for name in _PENALTIES:
-        value = getattr(best, name, None)
-        if value is not None:
-            return {"name": name, "value": value}
-    return None
+def _penalty(best: Any) -> dict[str, Any]:
+    """Penalties by the names of their parameters."""
+    known = best.get_params(deep=False)
+    return {name: known[name] for name in _PENALTIES if known.get(name) is not None}
 
 
 def _kernel(best: Any) -> dict[str, Any] | None:
@@ -274,9 +271,9 @@ def describe(facts: dict[str, Any]) -> str:
     lines += [("ranks", _times(facts["rank"]))]
     if facts["stack"] is not None:
         lines += [("mixture", facts["stack"]["description"])]
-    penalty, kernel = facts["penalty"], facts["kernel"]
-    if penalty is not None and isinstance(penalty["value"], (int, float)):
-        lines += [(penalty["name"], f"{penalty['value']:g}")]
+    penalties = facts["penalty"].items()
+    lines += [(name, f"{value:g}") for name, value in penalties if isinstance(value, (int, float))]
+    kernel = facts["kernel"]
     if kernel is not None:
         lines += [("kernel", kernel["name"])]
         lines += [("gamma", f"{kernel['gamma']:g}")] if kernel["gamma"] is not None else []

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..data import RangeSelector, SavitzkyGolay, Standardizer, StandardNormalVariate
 from . import _parse as parse
-from ._errors import EXIT_USAGE, CommandError
-from ._tables import Plain
+from ._errors import EXIT_MISSING, EXIT_USAGE, CommandError
+from ._tables import Plain, some, title
 
 __all__ = ["add_steps", "check_steps", "make_steps", "wants_numbers"]
 
@@ -128,10 +128,19 @@ def _spectra(options: argparse.Namespace, X: Any) -> dict[str, Any]:
 
 
 def _check_names(X: Any) -> None:
-    """Without pandas a table becomes an array, whose columns have no names to select by."""
+    """Raise for a table whose columns have no numbers as names to select by."""
     if isinstance(X, Plain):
         raise CommandError(
             "--range needs the names of the columns, and pandas for them: pip install "
             "holrr[table]. Without pandas, select columns with --inputs",
-            5,
+            EXIT_MISSING,
+        )
+    columns = getattr(X, "columns", None)
+    if columns is None or getattr(columns, "nlevels", 1) > 1:
+        return
+    others = [title(c) for c in columns if not parse.is_number(title(c))]
+    if others:
+        raise CommandError(
+            f"--range needs columns whose names are numbers, and these are not: {some(others)}. "
+            f"Leave them out with --inputs"
         )

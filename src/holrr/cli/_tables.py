@@ -177,9 +177,9 @@ def is_count(index: Any) -> bool:
     return index.name is None and index.tolist() == list(range(len(index)))
 
 
-def some(names: Sequence[str]) -> str:
+def some(names: Sequence[str], most: int = 20) -> str:
     """A few names, for messages."""
-    return ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def refuse(columns: Sequence[Hashable]) -> None:
