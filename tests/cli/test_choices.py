@@ -67,11 +67,11 @@ def test_standardized_models_do_not_mind_the_units_of_the_inputs(folder, capfd, 
     found = []
     for name in ("X.npy", "Z.npy"):
         assert main(["fit", name, "Y.npy", *words]) == 0
-        assert "standardized" in capfd.readouterr().out
+        assert "preprocessing  standardization" in capfd.readouterr().out
         assert main(["predict", "m", name, "-o", "P.npy"]) == 0
         found.append(np.load("P.npy"))
         np.testing.assert_array_equal(holrr.load("m").predict(np.load(name)), found[-1])
         assert main(["score", "m", name, "Y.npy"]) == 0
         assert main(["info", "m"]) == 0
-        assert "standardized" in capfd.readouterr().out
+        assert "preprocessing  standardization" in capfd.readouterr().out
     np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-8)

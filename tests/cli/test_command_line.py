@@ -197,7 +197,7 @@ def bad(folder):
     ("words", "code", "told"),
     [
         (["fit", "none.npy", "Y.npy", "-o", "m"], 3, "none.npy does not exist"),
-        (["fit", ".", "Y.npy", "-o", "m"], 3, "is no regular file"),
+        (["fit", ".", "Y.npy", "-o", "m"], 3, "is not a regular file"),
         (["fit", "X.npy", "junk.npy", "-o", "m"], 3, "junk.npy cannot be read"),
         (["fit", "X.npy", "objects.npy", "-o", "m"], 3, "objects.npy cannot be read"),
         (["fit", "X.npy", "empty.csv", "-o", "m"], 3, "empty"),
@@ -224,7 +224,7 @@ def bad(folder):
         (["info", "none.holrr"], 3, "does not exist"),
         (["predict", "junk.holrr", "X.npy", "-o", "P.npy"], 3, "not a holrr file"),
         (["predict", "m.holrr", "X.npy", "-o", "nowhere/P.npy"], 4, "nowhere"),
-        (["demo", "--out", "X.npy"], 4, "cannot be made"),
+        (["demo", "--out", "X.npy"], 4, "cannot be created"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -56,7 +56,7 @@ def test_the_guide_names_all_options_and_formats():
     from holrr.cli._read import _READERS
 
     (commands,) = (a for a in _parser()._actions if hasattr(a, "choices") and a.choices)
-    for command in ("fit", "predict", "score"):
+    for command in ("fit", "predict", "score", "info"):
         for action in commands.choices[command]._actions:
             for option in action.option_strings:
                 if option not in ("-h", "--help", "--debug", "-o", "--output"):

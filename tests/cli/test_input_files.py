@@ -63,7 +63,7 @@ def test_columns_that_the_model_does_not_know_are_left_out_with_a_note(folder, c
     capfd.readouterr()
     assert main(["predict", "m", "more.csv", "--inputs", "a:d,c", "-o", "Q.npy"]) == 0
     said = capfd.readouterr().err.splitlines()
-    assert said[0].endswith("of more.csv the model does not know 'e', which are left out")
+    assert said[0].endswith("1 of the columns of more.csv, which are left out: 'e'")
     assert said[1].endswith("of more.csv were put in the order of the fit")
     assert main(["predict", "m", "more.csv", "-o", "R.npy"]) == 0
     for name in ("Q.npy", "R.npy"):
@@ -129,8 +129,8 @@ def test_a_file_without_names_can_only_be_taken_as_it_is(folder, capfd):
         ("1,,3,4\n", "line 1, column 2"),
         (",,,\n", "line 1, column 1"),
         ("NA,NA,NA,NA\n1,2,3,4\n", "line 1, column 1"),
-        ("1,2,x,4\n1,2,3,4\n", "neither numbers nor names: it has 'x'"),
-        ("2020-01-01,2,3,4\n", "neither numbers nor names"),
+        ("1,2,x,4\n1,2,3,4\n", "both numbers and text, 'x' for"),
+        ("2020-01-01,2,3,4\n", "both numbers and text"),
         ("a,b,c,d\n1,2,NA,4\n", "line 2, column 3"),
         ("a,b,c,d\n1,2,3,4\n1,2,3\n", "line 3: the number of columns changed"),
         ("a,b,c,d\n1,2,3,4\n1,2,x,4\n", "line 3, column 3 (c): could not convert string 'x'"),

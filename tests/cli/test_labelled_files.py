@@ -12,7 +12,7 @@ import pytest
 
 import holrr
 from commands import fails
-from holrr.cli import _commands, main
+from holrr.cli import _console, main
 from holrr.streaming import memory_budget
 
 xr = pytest.importorskip("xarray", reason="xarray is not installed")
@@ -331,7 +331,7 @@ def test_long_computations_show_how_far_they_are(folder, monkeypatch):
         def isatty(self):
             return True
 
-    monkeypatch.setattr(_commands, "_PATIENCE", 0.0)
+    monkeypatch.setattr(_console, "PATIENCE", 0.0)
     for words in (
         ["fit", "c.nc:indices", "c.nc:t2m", *FIT],
         ["score", "m", "c.nc:indices", "c.nc:t2m"],
@@ -369,4 +369,4 @@ def test_fields_with_land_and_arrays_with_modes_are_inputs(folder):
 
 def test_kernels_have_no_input_ranks(folder, capfd):
     words = ["fit", "c.nc:indices", "c.nc:t2m", "--model", "kernel-rls", "--input-rank", "2,2"]
-    assert "holrr, lrr, rls can" in fails(capfd, 2, *words, "-o", "m")
+    assert "holrr, lrr, rls do" in fails(capfd, 2, *words, "-o", "m")

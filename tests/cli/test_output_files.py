@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import holrr
-from holrr.cli import _commands, _write, main
+from holrr.cli import _models, _write, main
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix", reason="links, permissions, pipes and limits are those of POSIX"
@@ -136,6 +136,6 @@ def test_control_c_is_one_line(folder, capfd, monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_commands, "load_with_notes", interrupt)
+    monkeypatch.setattr(_models, "load_with_notes", interrupt)
     assert main(["info", "m.npy"]) == 130
     assert capfd.readouterr() == ("", "holrr info: interrupted\n")

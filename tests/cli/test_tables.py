@@ -66,7 +66,7 @@ def test_semicolons_and_tabs_are_found_and_decimal_commas_are_said(folder, sep, 
 @pytest.mark.parametrize("header", [True, False])
 def test_a_decimal_comma_that_nobody_spoke_of_is_an_error_that_tells_how(folder, capfd, header):
     a_table()[list("abcd")].to_csv("x.csv", sep=";", decimal=",", index=False, header=header)
-    assert "decimal comma: say --decimal ," in fails(capfd, 3, "fit", "x.csv", "Y.csv", *FIT)
+    assert "decimal comma: use --decimal ," in fails(capfd, 3, "fit", "x.csv", "Y.csv", *FIT)
     (folder / "late.csv").write_text("a;b\n1;2\n1;2,5\n")
     assert "--decimal ," in fails(capfd, 3, "fit", "late.csv", "Y.csv", *FIT)
 
@@ -104,7 +104,7 @@ def test_a_line_of_units_is_part_of_the_names_and_makes_no_mode(folder, capfd):
     t.to_csv("units.csv", index_label=("day", ""))
     words = ["--index-col", "0", "--header", "2", "--outputs", "u*,v*"]
     assert main(["fit", "units.csv", *words, *FIT]) == 0
-    assert "the outputs are u / kg, v / %, and no grid" in capfd.readouterr().err
+    assert "no grid; the outputs are u / kg, v / %" in capfd.readouterr().err
     assert (
         main(
             [
@@ -131,7 +131,7 @@ def test_a_line_of_units_is_part_of_the_names_and_makes_no_mode(folder, capfd):
 def test_text_in_another_encoding_and_blank_cells_are_told_in_words(folder, capfd):
     (folder / "latin.csv").write_bytes("a,Rühren\n1,2\n3,4\n".encode("latin-1"))
     told = fails(capfd, 3, "fit", "latin.csv", "--outputs", "a", *FIT)
-    assert "latin.csv cannot be read: it is no text in UTF-8; save it as such" in told
+    assert "latin.csv cannot be read: its text is not in UTF-8; save it as UTF-8" in told
     (folder / "blank.csv").write_text("a,b\n1,2\n3,\n", encoding="utf-8")
     told = fails(capfd, 3, "fit", "blank.csv", "--outputs", "b", *FIT)
     assert told.endswith("line 3, column 2 (b): the cell is blank")
@@ -151,7 +151,7 @@ def test_labels_that_are_not_there_are_told_with_each_column_once(folder, capfd)
     )
     a_table()[list("abc")].to_csv("new.csv")
     told = fails(capfd, 3, "predict", "m", "new.csv", "-o", "p.csv")
-    assert told.endswith("missing 'd'; not known 'day' (see --inputs and --index-col)")
+    assert told.endswith("missing 'd'; not known 'day' (see --inputs, --index-col and --header)")
 
 
 def test_a_separator_is_one_character(folder, capfd):
@@ -165,7 +165,7 @@ def test_names_that_are_numbers_must_be_said_to_be_names(folder, capfd):
     X, Y = a_table()[list("abcd")], a_table()[list("uv")]
     X.set_axis([2001, 2002, 2003, 2004], axis=1).to_csv("x.csv", index=False)
     Y.set_axis([0, 1], axis=1).to_csv("y.csv", index=False)
-    told = "x.csv cannot be read: line 1 (2001, 2002, 2003, ...) may be names or numbers: say"
+    told = "x.csv cannot be read: line 1 (2001, 2002, 2003, ...) may be names or numbers: use"
     assert told in fails(capfd, 3, "fit", "x.csv", "y.csv", *FIT)
     assert main(["fit", "x.csv", "y.csv", "--header", "1", *FIT]) == 0
     assert list(holrr.load("m").feature_names_in_) == ["2001", "2002", "2003", "2004"]
@@ -186,7 +186,7 @@ def test_a_header_of_numbers_is_not_read_as_data(folder, capfd, names):
     X, Y = a_table()[list("abcd")].set_axis(NUMBERS[names], axis=1), a_table()[list("uv")]
     X.to_csv("x.csv", index=False)
     told = fails(capfd, 3, "fit", "x.csv", "Y.csv", *FIT)
-    assert "may be names or numbers: say --header 1 for names, --header 0 for numbers" in told
+    assert "may be names or numbers: use --header 1 for names, --header 0 for numbers" in told
     assert main(["fit", "x.csv", "Y.csv", "--header", "1", *FIT]) == 0
     assert list(holrr.load("m").feature_names_in_) == list(map(str, NUMBERS[names]))
     # As pandas and R write the labels of rows: above them is nothing.
@@ -226,7 +226,7 @@ def test_whole_numbers_that_count_are_data_where_all_lines_are_whole(folder):
 
 def test_names_beside_numbers_are_names_where_they_are_said_to_be(folder, capfd):
     a_table()[list("abcd")].set_axis(["a", "b", "c", "2004"], axis=1).to_csv("x.csv", index=False)
-    assert "(see --header" in fails(capfd, 3, "fit", "x.csv", "Y.csv", *FIT)
+    assert "use --header 1 where it is a header" in fails(capfd, 3, "fit", "x.csv", "Y.csv", *FIT)
     assert main(["fit", "x.csv", "Y.csv", "--header", "1", *FIT]) == 0
     assert main(["fit", "X.csv", "x.csv", "--header", "1,1", *FIT]) == 0
 
@@ -302,7 +302,7 @@ def test_rows_with_other_labels_are_refused(folder, capfd):
     a_table()[list("abcd")].to_csv("x.csv")
     a_table()[list("uv")].shift(1, freq="D").to_csv("y.csv")
     told = fails(capfd, 3, "fit", "x.csv", "y.csv", "--index-col", "day", *FIT)
-    assert "the rows of x.csv and y.csv carry different labels: sample 1 is 2020-01-01" in told
+    assert "the rows of x.csv and y.csv have different labels: sample 1 is 2020-01-01" in told
     assert "00 in x.csv and 2020-01-02 00:00:00 in y.csv; put their rows in one order" in told
     assert not re.search(r"numpy|\.loc|\.index", told)
     assert main(["fit", "x.csv", "Y.csv", "--index-col", "day", *FIT]) == 0
@@ -355,8 +355,8 @@ def test_inputs_and_outputs_are_columns_of_one_table(folder, inputs, outputs):
     [
         (["all.csv"], 2, "Y is missing"),
         (["X.npy", "--inputs", "a"], 2, "Y is missing"),
-        (["X.npy", "Y.csv", "--inputs", "a"], 2, "X.npy is no table"),
-        (["X.csv", "X.npy", "--outputs", "a"], 2, "X.npy is no table"),
+        (["X.npy", "Y.csv", "--inputs", "a"], 2, "X.npy is not a table"),
+        (["X.csv", "X.npy", "--outputs", "a"], 2, "X.npy is not a table"),
         (["all.csv", "--outputs", "w"], 3, "--outputs: no column 'w'; there are day, a, b"),
         (["all.csv", "--inputs", "a:w"], 3, "--inputs: no column 'a:w'"),
         (["all.csv", "--inputs", "a,b", "--outputs", "b,u"], 3, "both inputs and outputs: b"),
@@ -437,12 +437,16 @@ def test_folds_are_wanted_by_those_who_name_them(folder, words):
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["--groups", "site", "--time-series"], 2, "--groups does not go with --time-series"),
+        (
+            ["--groups", "site", "--time-series"],
+            2,
+            "--groups cannot be combined with --time-series",
+        ),
         (["--groups", "sight"], 3, "'sight' is neither a column or coordinate of X.csv or Y.csv"),
         (["--groups", "short.csv"], 3, "groups must have one entry for each of the 24"),
         (["--groups", "Y.csv"], 3, "Y.csv must have one column; it has 2"),
         (["--rank", "0.9", "--cv", "3"], 2, "--rank 0.9 is a share of the energy, and cross-"),
-        (["--rank", "3,0.9", "--cv"], 2, "leave out --rank, and all ranks are tried"),
+        (["--rank", "3,0.9", "--cv"], 2, "leave out --rank to compare all ranks"),
         (["--rank", "0.9", "--groups", "site"], 2, "--rank 4,3,3; or leave out --groups"),
     ],
 )
@@ -542,7 +546,7 @@ def test_blank_inputs_stay_an_error(folder, capfd):
 
 def test_models_that_cannot_ignore_missing_outputs_are_refused(folder, capfd):
     words = ["fit", "X.csv", "Y.csv", "--model", "kernel-rls", "-o", "m", "--missing", "ignore"]
-    assert "kernel-rls cannot; holrr, lrr, rls can" in fails(capfd, 2, *words)
+    assert "kernel-rls does not support it; holrr, lrr, rls do" in fails(capfd, 2, *words)
 
 
 # ---------------------------------------------------------------- sheets of a workbook

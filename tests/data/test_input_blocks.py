@@ -4,11 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from holrr import RLS, RLSCV
 from holrr.data.blocks import InputBlocks, penalties_by_block, read_blocks
+from holrr.io import load, save
 
 rng = np.random.default_rng(0)
 N = 30
@@ -182,6 +184,44 @@ def test_a_series_of_penalties():
     plain = RLS({"a": 1.0, "b": 5.0}, blocks=list("aab")).fit(X, Y)
     assert series.block_alphas_ == plain.block_alphas_
     np.testing.assert_array_equal(series.predict(X), plain.predict(X))
+
+
+def test_a_series_of_labels_is_put_in_the_order_of_the_columns():
+    X = pd.DataFrame(rng.normal(size=(N, 4)), columns=list("wxyz"))
+    labels = pd.Series({"z": "late", "w": "early", "y": "late", "x": "early"})
+    known = {"early": [0, 1], "late": [2, 3]}
+    assert columns_of(RLS(blocks=labels).fit(X, Y)) == known
+    assert columns_of(RLS(blocks=labels[list("wxyz")].reset_index(drop=True)).fit(X, Y)) == known
+    with pytest.raises(ValueError, match=r"at position 0 it has 'a' and X 'w'"):
+        RLS(blocks=labels.set_axis(list("abcd"))).fit(X, Y)
+    lists = pd.Series({"early": ["w", "x"], "late": ["y", "z"]})
+    assert columns_of(RLS(blocks=lists).fit(X, Y)) == known
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        {"a": slice(0, 2), "b": slice(2, None)},
+        [slice(0, 2), slice(2, None)],
+        {"a": pd.Index(["v", "w"]), "b": pd.Index(["x", "y", "z"])},
+        {"a": pd.RangeIndex(2), "b": range(2, 5)},
+        pd.Series(list("aabbb"), index=list("vwxyz")),
+        pd.Series(list("aabbb"), index=list("vwxyz"), dtype="string"),
+        pd.Series([1, 1, 2, 2, 2]),
+        pd.Series({"a": ["v", "w"], "b": ["x", "y", "z"]}),
+        pd.Categorical(list("aabbb")),
+        {"a": pd.Series([True, True, False, False, False]), "b": [2, 3, 4]},
+    ],
+    ids=str,
+)
+def test_blocks_are_saved_with_the_model(blocks, tmp_path):
+    X = pd.DataFrame(rng.normal(size=(N, 5)), columns=list("vwxyz"))
+    model = RLS(blocks=blocks).fit(X, Y)
+    save(model, tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert columns_of(again) == columns_of(model)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert columns_of(clone(again).fit(X, Y)) == columns_of(model)
 
 
 def test_no_blocks_are_none():

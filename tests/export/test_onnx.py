@@ -15,7 +15,13 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import holrr
 from holrr import HOLRR, HOLRRCV, LRR, RLS, KernelHOLRR, KernelRLS, to_onnx
-from holrr.data import Delayer, Standardizer
+from holrr.data import (
+    Delayer,
+    RangeSelector,
+    SavitzkyGolay,
+    Standardizer,
+    StandardNormalVariate,
+)
 from holrr.onnx import register_converters
 from problems import toy
 
@@ -290,6 +296,10 @@ def test_the_transformers_of_this_library(dtype):
         [Delayer([0, 100])],  # further than there are samples
         [Standardizer(), Delayer([1, 2])],
         [StandardScaler(), Delayer([1, 2])],
+        [StandardNormalVariate()],
+        [SavitzkyGolay(5, 2, 1)],
+        [RangeSelector([(0, 1), (3, None)])],
+        [SavitzkyGolay(3, 2, 2), RangeSelector((1, 3)), StandardNormalVariate(), Standardizer()],
     ):
         pipeline = make_pipeline(*steps, HOLRR(rank=2)).fit(x.astype(np.float64), Y)
         assert_near(run(to_onnx(pipeline, dtype=dtype), X=x), pipeline.predict(x), dtype)
@@ -308,6 +318,33 @@ def test_the_transformers_of_this_library_with_modes_and_blocks(dtype):
         pipeline.fit(wide, Y)
         found = run(to_onnx(pipeline, dtype=dtype), **blocks)
         assert_near(found, pipeline.predict(blocks), dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_spectra_along_a_mode_of_one_block(dtype):
+    x = tensor_inputs().astype(dtype)
+    x[3] = 5.0  # a constant spectrum
+    blocks = {"field": x, "index": X.astype(dtype)}
+    for dim, window in (("input1", 3), (None, 3)):
+        chosen = {"dim": dim, "blocks": ["field"]}
+        steps = [SavitzkyGolay(window, 1, 0, **chosen), StandardNormalVariate(**chosen)]
+        steps.append(RangeSelector((0, 1), **chosen))
+        pipeline = make_pipeline(*steps, HOLRR(rank=2))
+        wide = {name: A.astype(np.float64) for name, A in blocks.items()}
+        pipeline.fit(wide, Y)
+        found = run(to_onnx(pipeline, dtype=dtype), **blocks)
+        assert_near(found, pipeline.predict(blocks), dtype)
+
+
+def test_spectra_along_a_level_of_columns():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    x = tensor_inputs()
+    levels = pd.MultiIndex.from_product([range(n) for n in x.shape[1:]], names=["a", "b"])
+    table = pd.DataFrame(x.reshape(len(x), -1), columns=levels)
+    table = table.sort_index(axis=1, level="b")  # so that columns are not in the order of cells
+    pipeline = make_pipeline(StandardNormalVariate(dim="a"), HOLRR(rank=2)).fit(table, Y)
+    found = run(to_onnx(pipeline), X=table.to_numpy())
+    assert_near(found, pipeline.predict(table), "float64")
 
 
 def test_the_standardizer_keeps_the_digits_of_means_in_float32():

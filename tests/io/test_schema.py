@@ -16,7 +16,7 @@ import holrr
 from holrr import HOLRR, HOLRRCV, RLS, KernelHOLRRCV, KernelRLS, Moments, Tucker
 from holrr.core.input_map import InputMap, InputSpace, Partial
 from holrr.core.own_inputs import OwnCoefficients, OwnGroups
-from holrr.data import Grid, Labels, Standardizer
+from holrr.data import Grid, Labels, RangeSelector, SavitzkyGolay, Standardizer
 from holrr.io import load, save
 from holrr.io._container import VERSION
 from holrr.io._encode import _INTERNAL, _MODULES, Decoder, Encoder
@@ -228,6 +228,8 @@ KERNEL = KernelRLS(kernel="rbf", gamma=0.1).fit(X, Y)
 SEARCH = HOLRRCV([0.1, 1.0], cv=2).fit(X, Y)
 LANDMARKS = KernelHOLRRCV([1.0], gammas=[0.1], n_components=9, cv=2, random_state=0).fit(X, Y)
 SCALED = Standardizer().fit(X)
+SELECTED = RangeSelector((1, 3)).fit(X)
+DERIVED = SavitzkyGolay(3).fit(X)
 
 
 @pytest.mark.parametrize(
@@ -269,6 +271,13 @@ SCALED = Standardizer().fit(X)
         (LANDMARKS, {"landmarks_": X[:9, :4]}, "landmarks_ must have 5 columns"),
         (SCALED, {"scaling_": {"": ((), np.ones(5), np.ones(4))}}, "the scaling of '' must have"),
         (SCALED, {"scaling_": {"": ((), np.ones(4), np.ones(4))}}, "the scaling has 4 features"),
+        (SELECTED, {"columns_": np.array([1, 5])}, "must be among the 5 features"),
+        (SELECTED, {"columns_": np.array([1, 1])}, "must be among the 5 features"),
+        (SELECTED, {"selected_": {"": np.array([-1])}}, "must be among the 5 features"),
+        (SELECTED, {"selected_": {"": [1]}}, "selected_ must be a dict from text"),
+        (SELECTED, {"ranges": 3}, "ranges"),
+        (DERIVED, {"window": "x"}, "window"),
+        (DERIVED, {"feature_names_in_": np.array(["a"])}, "feature_names_in_ must be 5 texts"),
     ],
 )
 def test_attributes_that_do_not_fit_the_coefficients_are_refused(model, state, message, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from holrr import HOLRRCV
 from holrr.plotting import (
     CoefficientDisplay,
+    ImportanceDisplay,
     LoadingsDisplay,
     RankSurfaceDisplay,
     SkillMapDisplay,
@@ -56,6 +57,7 @@ def drawn(kind):
     yield "coefficients", CoefficientDisplay.from_estimator(model, x, y)
     yield "ranks", RankSurfaceDisplay.from_estimator(model)
     yield "spectrum", SpectrumDisplay.from_estimator(model)
+    yield "importance", ImportanceDisplay.from_estimator(model, x)
     if y.ndim > 2:
         yield "pair", LoadingsDisplay.from_estimator(model, mode=y.dims[1:3])
 

@@ -1,31 +1,26 @@
-"""From the words of the command line to an estimator."""
+"""The estimator that the options of ``holrr fit`` describe."""
 
 from __future__ import annotations
 
 import argparse
-import math
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from ..data.unlabel import unlabel
+import numpy as np
+
+from ..data.arrays import comes_from
+from ..data.unlabel import unlabel, unlabel_inputs, unlabel_outputs
 from ._errors import EXIT_USAGE, CommandError
+from ._files import Place
+from ._parse import is_number
+from ._read import read
+from ._tables import Layout, Table, find_columns, some, title
 
-__all__ = ["KINDS", "check_choices", "make_estimator", "parse_alphas", "parse_coverage"]
-__all__ += [
-    "parse_header",
-    "parse_input_rank",
-    "parse_missing",
-    "parse_rank",
-    "parse_sep",
-    "parse_shape",
-    "takes",
-]
-__all__ += ["wants_search"]
+__all__ = ["KINDS", "check_choices", "make_estimator", "takes", "wants_search"]
 
-
-# Names in `holrr` of the models that can be asked for; with CV each is its cross-validated form.
+# From the names of --model to classes of holrr. With CV each is its cross-validated form.
 KINDS = {
     "holrr": "HOLRR",
     "lrr": "LRR",
@@ -36,6 +31,13 @@ KINDS = {
     "trace-norm": "TraceNormRegression",
     "mlmt-nc": "MLMTNC",
 }
+# Parameters that only some models have, and their options.
+_OPTIONAL = {
+    "input_rank": "--input-rank",
+    "output_weight": "--output-weight",
+    "blocks": "--blocks",
+    "own": "--own",
+}
 
 
 def _class(model: str, suffix: str = "") -> Any:
@@ -45,12 +47,23 @@ def _class(model: str, suffix: str = "") -> Any:
 
 
 def takes(model: str, parameter: str) -> bool:
-    """Whether a model has a parameter of this name."""
+    """Whether a model has a parameter."""
     return parameter in _class(model)._get_param_names()
 
 
-def make_estimator(options: argparse.Namespace, X: Any, Y: Any) -> Any:
-    """The estimator that the options of ``holrr fit`` describe, not fitted yet."""
+def make_estimator(
+    options: argparse.Namespace, X: Any, Y: Any, names: Sequence[Any] | None = None
+) -> Any:
+    """The estimator that the options of ``holrr fit`` describe, not fitted yet.
+
+    Parameters
+    ----------
+    options : Namespace
+    X, Y : arrays, tables or objects of xarray
+        Data of the fit; inputs after preprocessing.
+    names : sequence, optional
+        Names of the columns of X, where `X` has lost them.
+    """
     model = options.model
     common: dict[str, Any] = {
         "fit_intercept": not options.no_intercept,
@@ -60,7 +73,13 @@ def make_estimator(options: argparse.Namespace, X: Any, Y: Any) -> Any:
         "sample_dim": options.sample_dim,
     }
     if options.input_rank is not None:
-        common["input_rank"] = None if options.input_rank == "all" else options.input_rank
+        common["input_rank"] = _input_rank(options.input_rank, X)
+    if options.output_weight is not None:
+        common["output_weight"] = _output_weight(options, Y)
+    if options.blocks is not None:
+        common["blocks"] = _blocks(options.blocks, *_columns_of(X, names, options.sample_dim))
+    if options.own is not None:
+        common["own"] = options.own
     if takes(model, "kernel"):
         common["kernel"] = options.kernel or "rbf"
     if options.missing is not None and takes(model, "missing"):
@@ -70,6 +89,8 @@ def make_estimator(options: argparse.Namespace, X: Any, Y: Any) -> Any:
     space: dict[str, Any] = {"cv": _splitter(options), "verbose": _shows_progress()}
     if options.alpha is not None:
         space[_class(model, "CV")._penalties] = options.alpha
+    if options.own_alpha is not None:
+        space["own_alphas"] = options.own_alpha
     if options.rank is not None:
         data = unlabel(_class(model)(**common), X, Y)
         inputs = data.X.shape[0 if takes(model, "kernel") else 1]  # a kernel has samples as inputs
@@ -80,10 +101,15 @@ def make_estimator(options: argparse.Namespace, X: Any, Y: Any) -> Any:
 
 
 def wants_search(options: argparse.Namespace) -> bool:
-    """Whether something is left to be chosen by cross-validation."""
+    """Whether cross-validation has something to choose."""
     if options.cv is not None or options.groups is not None or options.time_series:
         return True
-    return options.rank is None and (options.alpha is None or len(options.alpha) > 1)
+    return options.rank is None and (options.alpha is None or _has_several(options))
+
+
+def _has_several(options: argparse.Namespace) -> bool:
+    """Whether --alpha has candidates to choose from."""
+    return isinstance(options.alpha, list) and len(options.alpha) > 1
 
 
 def _splitter(options: argparse.Namespace) -> Any:
@@ -95,8 +121,11 @@ def _splitter(options: argparse.Namespace) -> Any:
     return n_folds if options.groups is None else GroupKFold(n_folds)
 
 
+# ---------------------------------------------------------------- combinations of options
+
+
 def check_choices(options: argparse.Namespace) -> None:
-    """Refuse what does not go together, before anything is read."""
+    """Refuse options that cannot be combined, before anything is read."""
     model = options.model
     if options.rank is not None and not takes(model, "rank"):
         raise CommandError(f"--rank: the model {model} has no rank", EXIT_USAGE)
@@ -105,17 +134,45 @@ def check_choices(options: argparse.Namespace) -> None:
     if options.cv is not None and options.cv < 2:
         raise CommandError(f"--cv must be at least 2; got {options.cv}", EXIT_USAGE)
     if options.missing == "ignore" and not takes(model, "missing"):
-        able = ", ".join(name for name in KINDS if takes(name, "missing"))
-        raise CommandError(f"--missing ignore: {model} cannot; {able} can", EXIT_USAGE)
-    if options.input_rank is not None and not takes(model, "input_rank"):
-        able = ", ".join(name for name in KINDS if takes(name, "input_rank"))
-        raise CommandError(f"--input-rank: {model} cannot; {able} can", EXIT_USAGE)
+        raise _unable("--missing ignore", model, "missing")
+    for parameter, option in _OPTIONAL.items():
+        if getattr(options, parameter) is not None and not takes(model, parameter):
+            raise _unable(option, model, parameter)
     if options.groups is not None and options.time_series:
-        raise CommandError("--groups does not go with --time-series", EXIT_USAGE)
+        raise CommandError("--groups cannot be combined with --time-series", EXIT_USAGE)
     _check_share(options)
-    several = options.alpha is not None and len(options.alpha) > 1
-    if several and not wants_search(options):
+    if _has_several(options) and not wants_search(options):
         raise CommandError("several values of --alpha need --cv to choose among them", EXIT_USAGE)
+    _check_penalties(options)
+
+
+def _unable(option: str, model: str, parameter: str) -> CommandError:
+    able = ", ".join(name for name in KINDS if takes(name, parameter))
+    return CommandError(f"{option}: {model} does not support it; {able} do", EXIT_USAGE)
+
+
+def _check_penalties(options: argparse.Namespace) -> None:
+    """Penalties of blocks and of own inputs."""
+    if isinstance(options.alpha, dict):
+        if options.blocks is None:
+            raise CommandError(
+                "--alpha with a penalty for each block needs --blocks, which names the blocks",
+                EXIT_USAGE,
+            )
+        if wants_search(options):
+            raise CommandError(
+                "--alpha with a penalty for each block leaves nothing to choose: leave out --cv, "
+                "--groups and --time-series, or leave out --alpha to have the penalties found",
+                EXIT_USAGE,
+            )
+    if options.own_alpha is None:
+        return
+    if options.own is None:
+        raise CommandError("--own-alpha needs --own", EXIT_USAGE)
+    if len(options.own_alpha) > 1 and not wants_search(options):
+        raise CommandError(
+            "several values of --own-alpha need --cv to choose among them", EXIT_USAGE
+        )
 
 
 def _check_share(options: argparse.Namespace) -> None:
@@ -126,29 +183,34 @@ def _check_share(options: argparse.Namespace) -> None:
         "--cv": options.cv is not None,
         "--groups": options.groups is not None,
         "--time-series": options.time_series,
-        "several values of --alpha": options.alpha is not None and len(options.alpha) > 1,
+        "several values of --alpha": _has_several(options),
     }
     if share is not None and any(asked.values()):
         given = " and ".join(name for name, is_given in asked.items() if is_given)
         raise CommandError(
             f"--rank {share:g} is a share of the energy, and cross-validation ({given}) compares "
-            f"whole ranks: leave out --rank, and all ranks are tried; give whole numbers, such as "
+            f"whole ranks: leave out --rank to compare all ranks; give whole numbers, such as "
             f"--rank 4,3,3; or leave out {given}",
             EXIT_USAGE,
         )
 
 
+# ---------------------------------------------------------------- parameters
+
+
 def _fixed(options: argparse.Namespace) -> dict[str, Any]:
-    """The parameters of a model that leaves nothing open."""
+    """The parameters of a model without cross-validation."""
     fixed = {name: getattr(options, name) for name in ("rank", "gamma")}
     if options.alpha is not None:
         penalty = next(name for name in ("penalty", "beta", "alpha") if takes(options.model, name))
-        fixed[penalty] = options.alpha[0]
+        fixed[penalty] = options.alpha if isinstance(options.alpha, dict) else options.alpha[0]
+    if options.own_alpha is not None:
+        fixed["own_alpha"] = options.own_alpha[0]
     return {name: value for name, value in fixed.items() if takes(options.model, name)}
 
 
 def _one_rank(rank: Any, model: str, shape: tuple[int, ...]) -> Any:
-    """The only candidate of a search over the penalties alone, for modes of this shape."""
+    """The only rank of a search over penalties, for modes of this shape."""
     if isinstance(rank, tuple):
         return rank
     capped = tuple(min(rank, d) for d in shape)
@@ -156,75 +218,161 @@ def _one_rank(rank: Any, model: str, shape: tuple[int, ...]) -> Any:
 
 
 def _shows_progress() -> bool:
-    """Whether somebody watches, and there is what draws the progress."""
+    """Whether standard error is a terminal, and the package for progress bars is installed."""
     return sys.stderr.isatty() and find_spec("rich") is not None
 
 
-# ---------------------------------------------------------------- words to values
+def _input_rank(given: Any, X: Any) -> Any:
+    """Ranks as the estimators take them: None keeps an array whole."""
+    if isinstance(given, dict):
+        return {name: None if rank == "all" else rank for name, rank in given.items()}
+    names = list(map(str, getattr(X, "data_vars", ())))
+    if given != "all" and len(names) > 1:
+        ranks = ",".join(map(str, given))
+        raise CommandError(
+            f"--input-rank {ranks}: X has the variables {some(names)}; give ranks by name, such as "
+            f"--input-rank {names[0]}={ranks}"
+        )
+    return None if given == "all" else given
 
 
-def parse_rank(text: str) -> int | float | tuple[int | float, ...]:
-    """A rank, or one for each mode."""
-    parts = tuple(_rank_entry(part) for part in text.split(","))
-    return parts[0] if len(parts) == 1 else parts
+# ---------------------------------------------------------------- blocks of inputs
 
 
-def _rank_entry(text: str) -> int | float:
-    what = "a rank: a whole number of at least 1, or a share between 0 and 1"
-    value = _number(text, what, float, lambda v: 0 < v < 1 or (v >= 1 and v.is_integer()))
-    return value if value < 1 else int(value)
+def _blocks(given: Sequence[Any], titles: list[str], columns: list[Any]) -> Any:
+    """Blocks as the estimators take them: a name, or a dict from names to columns.
+
+    Parameters
+    ----------
+    given : sequence
+        Values of --blocks.
+    titles : list of str
+        Names of the columns of X, for patterns.
+    columns : list
+        The same columns as the estimators take them.
+    """
+    by_name = [entry for entry in given if isinstance(entry, str)]
+    if by_name:
+        if len(given) > 1:
+            raise CommandError(
+                f"--blocks {by_name[0]} cannot be combined with further --blocks", EXIT_USAGE
+            )
+        return by_name[0]
+    patterns: dict[str, str] = {}
+    for name, pattern in (pair for entry in given for pair in entry):
+        if name in patterns:
+            raise CommandError(f"--blocks names the block {name!r} twice", EXIT_USAGE)
+        patterns[name] = pattern
+    found = {
+        name: find_columns(pattern, titles, f"--blocks {name}={pattern}")
+        for name, pattern in patterns.items()
+        if pattern != "*"
+    }
+    rest = [name for name, pattern in patterns.items() if pattern == "*"]
+    if len(rest) > 1:
+        raise CommandError(f"--blocks: only one block can be {rest[0]}=*, the rest", EXIT_USAGE)
+    taken = {j for places in found.values() for j in places}
+    if rest:
+        found[rest[0]] = [j for j in range(len(titles)) if j not in taken]
+    return {name: [columns[j] for j in found[name]] for name in patterns}
 
 
-def parse_alphas(text: str) -> list[float]:
-    """One penalty or several."""
-    good = lambda v: 0 <= v < math.inf  # noqa: E731
-    return [_number(part, "a penalty", float, good) for part in text.split(",")]
+def _columns_of(
+    X: Any, names: Sequence[Any] | None, sample_dim: str | None
+) -> tuple[list[str], list[Any]]:
+    """Names of the columns of X for patterns, and the columns as the estimators take them."""
+    if names is not None:
+        return [title(name) for name in names], list(range(len(names)))
+    if hasattr(X, "data_vars"):
+        return list(map(str, X.data_vars)), list(X.data_vars)
+    if hasattr(X, "columns"):
+        return [title(c) for c in X.columns], list(X.columns)
+    if comes_from(X, "xarray"):
+        (grid,) = unlabel_inputs(X, sample_dim or X.dims[0], None).grids
+        entries = grid.entries()
+        labels = list(map(str, grid.coordinate(0))) if len(grid.dims) == 1 else entries
+        return labels, entries
+    n = int(np.prod(X.shape[1:]))
+    return [str(j) for j in range(n)], list(range(n))
 
 
-def parse_coverage(text: str) -> float:
-    """A probability."""
-    return _number(text, "a number between 0 and 1", float, lambda v: 0 < v < 1)
+# ---------------------------------------------------------------- weights of outputs
 
 
-def parse_input_rank(text: str) -> str | tuple[int, ...]:
-    """One rank for each mode of the inputs, or "all" to keep them whole."""
-    if text == "all":
-        return text
-    what = "a rank: a whole number of at least 1, or all"
-    return tuple(_number(part, what, int, lambda v: v >= 1) for part in text.split(","))
+def _output_weight(options: argparse.Namespace, Y: Any) -> Any:
+    """Weights of the outputs as the estimators take them."""
+    text = options.output_weight
+    if text.startswith("cos:"):
+        return _cosine(text.removeprefix("cos:"), Y)
+    if all(map(is_number, text.split(","))):
+        values: Any = np.array([float(part) for part in text.split(",")])
+    else:
+        values = _from_file(options, Y)
+    if comes_from(values, "xarray"):
+        return values
+    return _in_shape(values, options, Y)
 
 
-def parse_shape(text: str) -> tuple[int, ...]:
-    """The shape of one sample."""
-    return tuple(_number(part, "a size", int, lambda v: v >= 1) for part in text.split(","))
+def _cosine(dim: str, Y: Any) -> Any:
+    """The cosine of a coordinate in degrees, as the area of the cells of a map."""
+    if not comes_from(Y, "xarray") or dim not in Y.dims:
+        known = (
+            f"it has {', '.join(map(str, Y.dims))}" if comes_from(Y, "xarray") else "it has none"
+        )
+        raise CommandError(f"--output-weight cos:{dim}: no dimension {dim!r} of Y; {known}")
+    return np.maximum(np.cos(np.deg2rad(Y[dim])), 0.0)
 
 
-def parse_header(text: str) -> list[int]:
-    """Numbers of lines with names, of the inputs and of the outputs."""
-    what = "a number of lines with names"
-    return [_number(part, what, int, lambda v: 0 <= v <= 5) for part in text.split(",")]
+def _from_file(options: argparse.Namespace, Y: Any) -> Any:
+    """Weights from a file: an array, a variable with names, or a table."""
+    text = options.output_weight
+    if not Place(text).path.exists():
+        raise CommandError(
+            f"--output-weight: {text!r} is neither a list of numbers, cos:DIM, nor a file"
+        )
+    found = read(text, Layout(options.sep, options.decimal))
+    if not isinstance(found, Table):
+        return found if comes_from(found, "xarray") else np.asarray(found)
+    titles = [title(c) for c in found.columns]
+    outputs = [title(c) for c in getattr(Y, "columns", ())]
+    if found.named and outputs and set(outputs) <= set(titles):
+        places = [titles.index(name) for name in outputs]
+        return np.asarray(_values(found, [found.columns[j] for j in places]))
+    if found.named and outputs:
+        missing = [name for name in outputs if name not in titles]
+        raise CommandError(
+            f"--output-weight: {text} has no weights for {some(missing)}; its columns are "
+            f"{some(titles)}"
+        )
+    return np.asarray(_values(found, found.columns))
 
 
-def parse_missing(text: str) -> str:
-    """How missing outputs are treated; "fill" is the old name of "ignore"."""
-    if text == "fill":
-        print("holrr: note: --missing fill is now called --missing ignore", file=sys.stderr)
-    return "ignore" if text == "fill" else text
+def _values(table: Table, columns: Any) -> Any:
+    picked = table.pick(list(columns))
+    return getattr(picked, "values", picked)
 
 
-def parse_sep(text: str) -> str:
-    """What is between the cells of a table."""
-    sep = {"tab": "\t", "\\t": "\t"}.get(text, text)
-    if len(sep) != 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a single character, nor tab")
-    return sep
+def _in_shape(values: np.ndarray, options: argparse.Namespace, Y: Any) -> np.ndarray:
+    """Weights with the shape of the outputs."""
+    levels = getattr(getattr(Y, "columns", None), "nlevels", 1) > 1 and options.output_shape is None
+    shape = (len(Y.columns),) if levels else options.output_shape or _output_shape(options, Y)
+    if values.size != int(np.prod(shape)):
+        raise CommandError(
+            f"--output-weight {options.output_weight} has {values.size} weights, and Y has "
+            f"outputs of shape {tuple(shape)}"
+        )
+    if not levels:
+        return values.reshape(shape)
+    one = type(Y)(values.reshape(1, -1), columns=Y.columns)  # which is put in order by its names
+    return unlabel_outputs(one)[0][0]
 
 
-def _number(text: str, what: str, kind: Callable[[str], Any], good: Callable[[Any], bool]) -> Any:
-    try:
-        value = kind(text)
-    except ValueError:
-        value = None
-    if value is None or not good(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
-    return value
+def _output_shape(options: argparse.Namespace, Y: Any) -> tuple[int, ...]:
+    """The shape of one sample of Y."""
+    if hasattr(Y, "data_vars"):
+        first = next(iter(Y.data_vars.values()))
+        return (len(Y.data_vars), *_output_shape(options, first))
+    if hasattr(Y, "dims"):
+        dim = options.sample_dim or Y.dims[0]
+        return tuple(size for name, size in Y.sizes.items() if name != dim)
+    return tuple(Y.shape[1:])

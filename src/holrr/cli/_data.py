@@ -1,9 +1,8 @@
-"""The data of a command: inputs, outputs and groups, from one table or from several files."""
+"""The data of a command: inputs, outputs and groups, from one table or several files."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -13,9 +12,11 @@ import numpy as np
 from ..data.arrays import comes_from, ignores_missing
 from ..data.labels import differing_rows, row_index
 from ..data.unlabel import sample_dimension
+from ._console import note
 from ._errors import EXIT_USAGE, CommandError
 from ._files import Place, reading
 from ._read import read
+from ._steps import wants_numbers
 from ._tables import Layout, Table, is_count, some, title
 
 __all__ = ["in_memory", "layouts", "n_samples", "read_inputs", "read_pair"]
@@ -23,30 +24,47 @@ __all__ = ["in_memory", "layouts", "n_samples", "read_inputs", "read_pair"]
 Columns = list[Hashable]
 
 
-def layouts(options: argparse.Namespace) -> tuple[Layout, Layout]:
-    """How the tables with inputs and outputs are written."""
+def layouts(options: argparse.Namespace, model: Any = None) -> tuple[Layout, Layout]:
+    """How the tables with inputs and outputs are written.
+
+    Parameters
+    ----------
+    options : Namespace
+    model : object, optional
+        With the names of the inputs of a fitted model, which a header may consist of.
+    """
     header = options.header or [None]
-    first = Layout(options.sep, options.decimal, header[0], options.index_col)
+    names = tuple(map(str, getattr(model, "feature_names_in_", None) or ()))
+    first = Layout(
+        options.sep, options.decimal, header[0], options.index_col, names, wants_numbers(options)
+    )
     return first, Layout(options.sep, options.decimal, header[-1], options.index_col)
 
 
 def n_samples(data: Any, sample_dim: str | None) -> int:
-    """The number of samples, whatever they are kept in; they come first where nothing is said."""
+    """The number of samples of an array, table or object of xarray; by default they come first."""
     if hasattr(data, "data_vars"):
         data = next(iter(data.data_vars.values()))
     return data.shape[0] if not hasattr(data, "dims") else data.sizes[sample_dim or data.dims[0]]
 
 
 def in_memory(data: Any) -> Any:
-    """What is on disk, or not computed yet, read whole: for what looks at it more than once."""
+    """Data on disk, or data of Dask, in memory."""
     if hasattr(data, "compute"):
         return data.compute()
     return data if hasattr(data, "columns") else np.asarray(data)
 
 
 def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any, Any]:
-    """Inputs, as a fitted model knows them, outputs and, where asked for, groups of the samples."""
-    of_x, of_y = layouts(options)
+    """Inputs, outputs and, with --groups, groups of the samples.
+
+    Parameters
+    ----------
+    options : Namespace
+    model : object, optional
+        A fitted model: the columns of the inputs are put in its order.
+    """
+    of_x, of_y = layouts(options, model)
     source = read(options.X, of_x, options.sample_dim)
     one = options.Y is None or (options.Y == options.X and isinstance(source, Table))
     if one and (not isinstance(source, Table) or not (options.inputs or options.outputs)):
@@ -59,8 +77,8 @@ def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any,
     _check_labels(options, source, other)
     if options.sample_dim is not None and not any(comes_from(A, "xarray") for A in (source, other)):
         raise CommandError(
-            f"--sample-dim {options.sample_dim}: neither X nor Y is a NetCDF or Zarr file; the "
-            f"first axis of arrays, and the rows of tables, are the samples",
+            f"--sample-dim {options.sample_dim}: neither X nor Y is a NetCDF or Zarr file; samples "
+            f"are along the first axis of arrays, and the rows of tables",
             EXIT_USAGE,
         )
     inputs = _found(source, options.inputs, "--inputs", options.X)
@@ -84,15 +102,15 @@ def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any,
 
 
 def read_inputs(options: argparse.Namespace, model: Any) -> Any:
-    """Inputs, with their columns in the order that a fitted model knows."""
-    source = read(options.X, layouts(options)[0])
+    """Inputs, with their columns in the order of a fitted model."""
+    source = read(options.X, layouts(options, model)[0])
     _check_labels(options, source)
     inputs = _found(source, options.inputs, "--inputs", options.X)
     return _taken(options.X, source, _in_order(source, inputs, model, options.X))
 
 
 def _check_labels(options: argparse.Namespace, *sources: Any) -> None:
-    """The labels of the rows must be in one of the tables; the other's rows are as many."""
+    """One of the tables must have the column with the labels of the rows."""
     tables = [source for source in sources if isinstance(source, Table)]
     if options.index_col is not None and not any(table.has_labels for table in tables):
         names = some(list(dict.fromkeys(title(c) for table in tables for c in table.columns)))
@@ -100,7 +118,7 @@ def _check_labels(options: argparse.Namespace, *sources: Any) -> None:
 
 
 def _labelled_alike(X: Any, Y: Any, sample_dim: str | None) -> tuple[Any, Any]:
-    """A table whose rows have no labels has those of the other; where both have, they count."""
+    """Give a table without labels of its rows those of the other."""
     of_x, of_y = row_index(X, sample_dim), row_index(Y, sample_dim)
     if of_x is not None and of_y is not None and len(of_x) == len(of_y):
         if comes_from(X, "pandas") and is_count(of_x):
@@ -111,7 +129,7 @@ def _labelled_alike(X: Any, Y: Any, sample_dim: str | None) -> tuple[Any, Any]:
 
 
 def _check_rows(options: argparse.Namespace, X: Any, Y: Any, model: Any) -> None:
-    """Rows that carry different labels, in terms of files."""
+    """Raise where the rows of inputs and outputs have different labels."""
     dim = sample_dimension(options.sample_dim, X, Y, getattr(model, "labels_", None))
     found = differing_rows(X, sample_dim=dim, y=Y)
     if found is None:
@@ -119,18 +137,18 @@ def _check_rows(options: argparse.Namespace, X: Any, Y: Any, model: Any) -> None
     files, (here, there) = (options.X, options.Y or options.X), found.labels
     hint = "no label is in both files" if found.none_in_common else "put their rows in one order"
     raise CommandError(
-        f"the rows of {files[0]} and {files[1]} carry different labels: sample {found.position + 1}"
-        f" is {here} in {files[0]} and {there} in {files[1]}; {hint} (rows are paired by position "
+        f"the rows of {files[0]} and {files[1]} have different labels: sample {found.position + 1} "
+        f"is {here} in {files[0]} and {there} in {files[1]}; {hint} (rows are paired by position "
         f"where only one of the files has labels)"
     )
 
 
 def _found(source: Any, pattern: str | None, option: str, name: str) -> Columns:
-    """The columns that are meant; none of what is no table."""
+    """The columns of a table that a pattern stands for; empty for other data."""
     if isinstance(source, Table):
         return list(source.columns) if pattern is None else source.find(pattern, option)
     if pattern is not None:
-        raise CommandError(f"{option}: {name} is no table", EXIT_USAGE)
+        raise CommandError(f"{option}: {name} is not a table", EXIT_USAGE)
     return []
 
 
@@ -150,18 +168,18 @@ def _taken(name: str, source: Any, columns: Columns) -> Any:
 
 
 def _complete(Y: Any) -> Any:
-    """Lines of names that are no levels, such as units: each column is an output then."""
+    """Outputs whose header lines are no grid, as with a line of units: each column is an output."""
     levels = getattr(getattr(Y, "columns", None), "levshape", ())
     if np.prod(levels, dtype=int) > max(1, len(getattr(Y, "columns", ()))):
         names = [title(c) for c in Y.columns]
-        print(f"holrr: note: the outputs are {some(names)}, and no grid", file=sys.stderr)
+        note(f"the header lines of the outputs are no grid; the outputs are {some(names)}")
         Y.columns = names
     return Y
 
 
 def _in_order(source: Any, columns: Columns, model: Any, name: str) -> Columns:
-    """Columns as the model was fitted with: by name, whatever their order in the file is."""
-    known = list(getattr(model, "feature_names_in_", ()))
+    """The columns that the model was fitted with, by name and in the order of the fit."""
+    known = list(getattr(model, "feature_names_in_", None) or ())
     titles = {title(c): c for c in columns}
     if not known or not getattr(source, "named", False) or list(titles) == known:
         return columns
@@ -173,19 +191,21 @@ def _in_order(source: Any, columns: Columns, model: Any, name: str) -> Columns:
         which = "; ".join(f"{k} {', '.join(names[:8])}" for k, names in told.items() if names)
         raise CommandError(
             f"the columns of {name} are not those that the model was fitted with: {which} (see "
-            f"--inputs and --index-col)"
+            f"--inputs, --index-col and --header)"
         )
     if told["not known"]:
-        left = f"the model does not know {some(told['not known'])}, which are left out"
-        print(f"holrr: note: of the columns of {name} {left}", file=sys.stderr)
+        unknown = told["not known"]
+        note(
+            f"the model was not fitted with {len(unknown)} of the columns of {name}, which are "
+            f"left out: {some(unknown, 5)}"
+        )
     if [n for n in titles if n in set(known)] != known:
-        said = f"the columns of {name} were put in the order of the fit"
-        print(f"holrr: note: {said}", file=sys.stderr)
+        note(f"the columns of {name} were put in the order of the fit")
     return [titles[n] for n in known]
 
 
 def _is_groups(options: argparse.Namespace, column: Hashable) -> bool:
-    """Whether a column has the groups of the samples, and is neither input nor output."""
+    """Whether a column holds the groups of the samples, and so is neither input nor output."""
     return title(column) == getattr(options, "groups", None)
 
 

@@ -1,4 +1,4 @@
-"""Exit codes, and how an exception becomes one clear line."""
+"""Exit codes, and exceptions as one line of text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CANNOT_WRITE = {errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EFBIG}
 
 
 class CommandError(Exception):
-    """An error whose message is meant for the user as it is, with its exit code."""
+    """An error with a message for the user and an exit code."""
 
     def __init__(self, message: str, code: int = EXIT_INPUT):
         super().__init__(message)
@@ -42,7 +42,7 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an exception without line breaks; its type where it says nothing."""
+    """The message of an exception without line breaks; its type where there is no message."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     text = " ".join(str(error).split()).replace('missing="ignore"', "--missing ignore")

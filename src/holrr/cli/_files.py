@@ -1,4 +1,4 @@
-"""Where arrays are: names of files, and of what is inside of them."""
+"""Names of files and of what they hold, and checks before reading and writing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WITH_NAMES = (".npz", ".nc", ".zarr", ".xlsx")
 
 
 class Place:
-    """A file, or something in it: ``FILE`` or ``FILE:NAME``, as it stands on the command line."""
+    """A file, or a variable in it: ``FILE`` or ``FILE:NAME``, as on the command line."""
 
     def __init__(self, text: str):
         self.text, self.path, self.name = text, Path(text), None
@@ -35,34 +35,36 @@ class Place:
 
     @property
     def suffix(self) -> str:
-        """How the file is named in the end, which says what is in it."""
+        """The end of the name of the file, which tells the format."""
         return self.path.suffix.lower()
 
 
 def lookup(table: dict[str, Any], place: Place) -> Any:
-    """What there is for files of this kind."""
+    """The entry of a table for the format of a file."""
     if place.suffix not in table:
         raise CommandError(
-            f"{place} has an unknown format {place.suffix!r}: known are {', '.join(table)}",
+            f"{place} has an unknown format {place.suffix!r}; the formats are {', '.join(table)}",
             EXIT_USAGE,
         )
     return table[place.suffix]
 
 
 def check_file(path: Path) -> None:
-    """An input must be there; a Zarr store is a folder."""
+    """Raise where an input does not exist; a Zarr store is a folder."""
     if not path.is_file() and not (path.suffix.lower() == ".zarr" and path.is_dir()):
-        raise CommandError(f"{path} {'is no regular file' if path.exists() else 'does not exist'}")
+        raise CommandError(
+            f"{path} {'is not a regular file' if path.exists() else 'does not exist'}"
+        )
 
 
 def check_output(output: Place, inputs: Sequence[Any]) -> None:
-    """Find out before the work whether its result can be written, and not over an input."""
+    """Raise, before the work, where its result cannot be written or would replace an input."""
     for source in inputs:
-        with suppress(OSError):  # one of the two is not there
+        with suppress(OSError):  # one of the two does not exist
             if os.path.samefile(output.path, Place(str(source)).path):
                 raise CommandError(f"-o {output} would replace the input {source}", EXIT_USAGE)
     with writing(output.path):
-        # A store is a folder of its own, which takes the place of an older one.
+        # A store is a folder, which replaces an older one.
         check_writable(output.path / "zarr.json" if _is_store(output.path) else output.path)
 
 
@@ -73,21 +75,21 @@ def _is_store(path: Path) -> bool:
 
 @contextmanager
 def reading(place: Place) -> Iterator[None]:
-    """Failures to read are said to be so; a file can be wrong in any way."""
+    """Report errors while a file is read with the name of the file."""
     try:
         yield
     except (CommandError, ImportError):
         raise
     except Exception as error:
-        said = " ".join(str(error).split()) or type(error).__name__
+        why = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, UnicodeDecodeError):
-            said = "it is no text in UTF-8; save it as such, in a spreadsheet as CSV UTF-8"
-        raise CommandError(f"{place.path} cannot be read: {said}") from error
+            why = "its text is not in UTF-8; save it as UTF-8 (in a spreadsheet, CSV UTF-8)"
+        raise CommandError(f"{place.path} cannot be read: {why}") from error
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Failures to write are said to be so."""
+    """Report errors while a file is written with the name of the file."""
     try:
         yield
     except OSError as error:

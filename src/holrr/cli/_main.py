@@ -1,4 +1,4 @@
-"""Entry point of the command line: parse, run, turn errors into a line and an exit code."""
+"""Entry point of the command line: parse the arguments, run the command, report errors."""
 
 from __future__ import annotations
 
@@ -10,38 +10,31 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .._version import __version__
-from ._commands import add_commands
+from ._commands import COMMANDS
 from ._errors import EXIT_OK, EXIT_USAGE, exit_code_of, one_line
 
 __all__ = ["main"]
 
-OVERVIEW = """\
+_OVERVIEW = """\
 usage: holrr COMMAND [options]
 
-Regression from vectors to tensors: coefficients of low multilinear rank.
+Regression with tensor-valued outputs and coefficients of low multilinear rank.
 
-your own data
-  fit         fit a model to arrays or tables and save it
-  predict     predict with a saved model
-  score       compare predictions with known outputs
-  info        say what a saved model is and how good it is
-
-a first look
-  demo        fit, compare, draw: in under a minute, without a network
-
+{commands}
 examples
   holrr demo
   holrr fit X.npy Y.npy -o model.holrr
   holrr predict model.holrr X_new.npy -o Y_new.npy
   holrr fit climate.nc:indices climate.nc:t2m -o model.holrr
   holrr fit runs.csv --outputs yield,purity -o model.holrr
+  holrr fit spectra.csv --inputs 1100:2300 --snv --outputs fat,water -o model.holrr
 
-holrr COMMAND --help     the options of a command
-holrr --version          the version
-holrr COMMAND --debug    the traceback of an error, too
+holrr COMMAND --help     options of a command
+holrr --version          version of the library
+holrr COMMAND --debug    print the traceback of an error, too
 
 exit codes
-  0 done   1 unexpected error   2 wrong command line   3 input missing or not usable
+  0 success   1 unexpected error   2 wrong arguments   3 input missing or not usable
   4 output cannot be written   5 package or download missing   130 interrupted
 """
 
@@ -75,19 +68,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     try:
         options = parser.parse_args(arguments)
-    except SystemExit as stop:  # --help, --version or a wrong command line
+    except SystemExit as stop:  # --help, --version or wrong arguments
         return int(stop.code or EXIT_OK)
     if options.command is None:
-        print(OVERVIEW, end="")
+        print(_overview(), end="")
         return EXIT_OK
     return _run(options)
 
 
-def _run(options) -> int:
+def _run(options: argparse.Namespace) -> int:
     try:
         options.run(options)
     except BrokenPipeError:
-        # Whoever read our output has gone: nothing is left to say, also not at exit.
+        # The reader of our output has gone; nothing is written any more, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (Exception, KeyboardInterrupt) as error:
         if options.debug:
@@ -98,18 +91,32 @@ def _run(options) -> int:
     return EXIT_OK
 
 
+def _overview() -> str:
+    """The help of ``holrr`` itself, with the commands by group."""
+    lines = []
+    for group in dict.fromkeys(command.group for command in COMMANDS):
+        lines.append(group)
+        lines += [f"  {c.name:<12}{c.summary}" for c in COMMANDS if c.group == group]
+        lines.append("")
+    return _OVERVIEW.format(commands="\n".join(lines))
+
+
 def _parser() -> OneLineParser:
-    parser = OneLineParser(prog="holrr", overview=OVERVIEW)
+    parser = OneLineParser(prog="holrr", overview=_overview())
     parser.add_argument("--version", action="version", version=f"holrr {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    add_commands(commands)
-    for command in commands.choices.values():
-        command.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    for command in COMMANDS:
+        own = commands.add_parser(
+            command.name, description=command.description, epilog=command.epilog
+        )
+        command.add_arguments(own)
+        own.add_argument("--debug", action="store_true", help="print the traceback of an error")
+        own.set_defaults(run=command.run)
     return parser
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and whose help can be a text of our own."""
+    """A parser whose errors are one line, and whose help can be a given text."""
 
     def __init__(self, *args, overview: str | None = None, **kwargs):
         kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)

@@ -1,4 +1,4 @@
-"""What is in a file: an array, labelled variables, or a table."""
+"""Reading of files: arrays, labelled variables and tables."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ __all__ = ["read"]
 
 
 def read(text: str, layout: Layout, sample_dim: str | None = None) -> Any:
-    """What is in ``FILE`` or ``FILE:NAME``: an array, be it on disk, a DataArray, Dataset or Table.
+    """The content of ``FILE`` or ``FILE:NAME``: an array, DataArray, Dataset or Table.
 
-    The samples are along the first dimension by default.
+    Arrays may be on disk. Samples are along the first dimension by default.
     """
     place = Place(text)
     check_file(place.path)
     reader = lookup(_READERS, place)
     with reading(place), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the libraries, about their formats
+        warnings.simplefilter("ignore")  # of the libraries that read the formats
         data = reader(place, layout, sample_dim)
         dtype = np.dtype(getattr(data, "dtype", float))
         if dtype.kind not in "biuf":
@@ -56,7 +56,7 @@ def _load(path: Path, **options: Any) -> Any:
     except ValueError as error:
         if not re.search("pickle|Python objects", str(error)):
             raise
-        raise ValueError("it is no file of numbers in the format of NumPy") from error
+        raise ValueError("it does not hold numbers in the format of NumPy") from error
 
 
 def _read_npz(place: Place, layout: Layout, sample_dim: str | None) -> np.ndarray:
@@ -66,17 +66,17 @@ def _read_npz(place: Place, layout: Layout, sample_dim: str | None) -> np.ndarra
     with loaded as archive:
         values = archive[_only(place, place.name, archive.files)]
         if not isinstance(values, np.ndarray):
-            raise ValueError("it holds other things than arrays")
+            raise ValueError("it does not hold arrays only")
         return values
 
 
 def _only(place: Place, name: str | None, names: Iterable[str]) -> str:
-    """The array that is meant: the one of this name, or the only one."""
+    """The array of this name, or the only one."""
     names = list(names)
     if name is None and len(names) == 1:
         return names[0]
     if name is None or name not in names:
-        wanted = "which array is meant" if name is None else f"there is no array {name!r}"
+        wanted = "there are several arrays" if name is None else f"there is no array {name!r}"
         raise CommandError(
             f"{place.path}: {wanted}; write {place.path}:NAME, where NAME is one of "
             f"{', '.join(names)}"
@@ -93,7 +93,7 @@ def _read_netcdf(place: Place, layout: Layout, sample_dim: str | None) -> Any:
 
 
 def _read_zarr(place: Place, layout: Layout, sample_dim: str | None) -> Any:
-    """Variables that xarray wrote, or an array without names of dimensions."""
+    """Variables that xarray wrote, or an array whose dimensions have no names."""
     zarr = need("zarr", ".zarr files need zarr", "disk")
     store = zarr.open(place.path, mode="r")
     if not hasattr(store, "arrays"):  # it is an array itself
@@ -113,7 +113,7 @@ def _opened(place: Place, **options: Any) -> Any:
 
 
 def _variables(place: Place, sample_dim: str | None) -> Any:
-    """One variable, or several, or all; by Dask where they are large."""
+    """One variable, several, or all; by Dask where they are large."""
     group, _, names = (place.name or "").rpartition("/")
     options = {"group": group} if group else {}
     data = _opened(place, **options)

@@ -1,7 +1,8 @@
-"""Tables by the names of their columns, and those that pandas reads: Excel, Parquet, Feather."""
+"""Tables with named columns, and those that pandas reads: Excel, Parquet, Feather."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -12,26 +13,46 @@ import numpy as np
 from ..extras import need
 from ._errors import CommandError
 from ._files import Place
+from ._parse import is_number
 
-__all__ = ["Layout", "Plain", "Table", "is_count", "position", "read_frame", "refuse", "some"]
-__all__ += ["title"]
+__all__ = ["Layout", "Plain", "Table", "find_columns", "is_count", "position", "read_frame"]
+__all__ += ["refuse", "some", "title"]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table is written, as far as the command line says so."""
+    """How a table is written, as far as the options say it.
 
-    sep: str | None = None  # what is between the cells
-    decimal: str | None = None  # what is before decimals
-    header: int | None = None  # number of lines with names
-    index_col: str | None = None  # name or number of the column with the labels of the rows
+    Parameters
+    ----------
+    sep : str, optional
+        Separator of the cells.
+    decimal : str, optional
+        Decimal separator.
+    header : int, optional
+        Number of header lines.
+    index_col : str, optional
+        Name or number of the column with the labels of the rows.
+    names : tuple of str
+        Names that a model was fitted with: a first line that has all of them is a header.
+    names_are_numbers : bool
+        Whether columns are asked for by a range of numbers: a first line that may be names is a
+        header.
+    """
+
+    sep: str | None = None
+    decimal: str | None = None
+    header: int | None = None
+    index_col: str | None = None
+    names: tuple[str, ...] = ()
+    names_are_numbers: bool = False
 
 
 class Table:
-    """Columns of numbers, and perhaps of other things, that are read when they are asked for.
+    """Columns of numbers, and perhaps of text, that are read when they are asked for.
 
     `pick` gives some columns, which must be numbers, as a table of pandas where they have names;
-    `labels` one that may be text.
+    `labels` gives one column, which may be text.
     """
 
     columns: list[Hashable]
@@ -43,23 +64,54 @@ class Table:
     labels: Callable[..., np.ndarray]
 
     def find(self, pattern: str, option: str) -> list[Hashable]:
-        """The columns that are meant by ``a,b*,c:e``: names, patterns and ranges."""
-        titles, found = [title(c) for c in self.columns], []
-        for part in pattern.split(","):
-            first, _, last = part.partition(":")
-            if part not in titles and first in titles and last in titles:
-                here = list(range(titles.index(first), titles.index(last) + 1))
-            else:
-                here = [j for j, t in enumerate(titles) if t == part or fnmatchcase(t, part)]
-            if not here:
-                raise CommandError(f"{option}: no column {part!r}; there are {some(titles)}")
-            found += here
-        return [self.columns[j] for j in dict.fromkeys(found)]
+        """The columns that ``a,b*,c:e`` stands for: names, patterns and ranges."""
+        places = find_columns(pattern, [title(c) for c in self.columns], option)
+        return [self.columns[j] for j in places]
+
+
+def find_columns(pattern: str, titles: Sequence[str], option: str) -> list[int]:
+    """Positions of the columns that ``a,b*,c:e`` stands for: names, patterns and ranges.
+
+    A range ``c:e`` has all columns from c to e. Where its ends are numbers that are no names,
+    ``1100:2300`` for instance, it has all columns whose names are numbers from 1100 to 2300; an end
+    that is left out is open.
+
+    Parameters
+    ----------
+    pattern : str
+    titles : sequence of str
+        Names of all columns.
+    option : str
+        What messages call the pattern.
+    """
+    found: list[int] = []
+    for part in pattern.split(","):
+        first, colon, last = part.partition(":")
+        if part not in titles and first in titles and last in titles:
+            here = list(range(titles.index(first), titles.index(last) + 1))
+        else:
+            here = [j for j, t in enumerate(titles) if t == part or fnmatchcase(t, part)]
+            if not here and colon:
+                here = _within(first, last, titles)
+        if not here:
+            raise CommandError(f"{option}: no column {part!r}; there are {some(titles)}")
+        found += here
+    return list(dict.fromkeys(found))
+
+
+def _within(first: str, last: str, titles: Sequence[str]) -> list[int]:
+    """Columns whose names are numbers between two ends; none where these are no numbers."""
+    ends = [end for end in (first, last) if end]
+    if not ends or not all(map(is_number, ends)):
+        return []
+    low = float(first) if first else -math.inf
+    high = float(last) if last else math.inf
+    return [j for j, t in enumerate(titles) if is_number(t) and low <= float(t) <= high]
 
 
 @dataclass(frozen=True, eq=False)
 class Plain:
-    """What stands for a table of pandas where there is no pandas."""
+    """Numbers and names of columns, where pandas is not installed."""
 
     values: np.ndarray
     columns: list[Hashable]
@@ -101,7 +153,7 @@ def read_frame(place: Place, layout: Layout) -> Table:
 
 
 def _sheet(book: Any, place: Place) -> str:
-    """The name of the sheet that is meant, by default the first, which must not be empty."""
+    """The name of the sheet, by default the first, which must not be empty."""
     names, is_filled = book.sheet_names, lambda name: book.parse(name, header=None, nrows=1).size
     sheet = names[0] if place.name is None else place.name
     if sheet in names and is_filled(sheet):
@@ -116,22 +168,22 @@ def _sheet(book: Any, place: Place) -> str:
 
 
 def title(column: Hashable) -> str:
-    """The name of a column in one word, also where it has one in each of several lines."""
+    """The name of a column as text, also where it has several header lines."""
     return " / ".join(map(str, column)) if isinstance(column, tuple) else str(column)
 
 
 def is_count(index: Any) -> bool:
-    """Whether the labels of rows, of pandas, only count them: 0, 1, 2, ..."""
+    """Whether the labels of rows, an index of pandas, only count them: 0, 1, 2, ..."""
     return index.name is None and index.tolist() == list(range(len(index)))
 
 
-def some(names: Sequence[str]) -> str:
-    """A few of them."""
-    return ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+def some(names: Sequence[str], most: int = 20) -> str:
+    """A few names, for messages."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def refuse(columns: Sequence[Hashable]) -> None:
-    """Columns that are not numbers, if there are such."""
+    """Raise for columns that are not numbers, if there are any."""
     if columns:
         raise ValueError(
             f"columns that are not numbers: {some([title(c) for c in columns])}. Leave them out "
@@ -140,7 +192,7 @@ def refuse(columns: Sequence[Hashable]) -> None:
 
 
 def position(index_col: str | None, names: Sequence[Any]) -> int | None:
-    """Where the column with the labels of the rows is, by its name or number."""
+    """Position of the column with the labels of the rows, by its name or number."""
     titles = [title(c) for c in names]
     if index_col in titles:
         return titles.index(index_col)

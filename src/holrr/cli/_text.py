@@ -1,4 +1,4 @@
-"""Tables in text files: numbers in columns, perhaps below lines of names."""
+"""Tables in text files: columns of numbers, with or without header lines."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["TextTable"]
 
 _MISSING = {"", "na", "nan", "n/a", "#n/a", "null", "none", "-", "?", "."}
 _WITH_COMMA = r"[+-]?\d*,\d+(e[+-]?\d+)?"
-_N_PEEK = 7  # lines that are looked at to find names; there are no more than five lines of them
+_N_PEEK = 7  # lines that are read to find the header, which has at most five lines
 
 
 class TextTable(Table):
-    """A text file, of which the first lines are looked at now and the rest when it is asked for."""
+    """A text file, of which the first lines are read now and the rest when it is asked for."""
 
     def __init__(self, path: Path, layout: Layout):
         self._path, self._decimal = path, layout.decimal or "."
@@ -43,29 +43,38 @@ class TextTable(Table):
     # ------------------------------------------------------------ names
 
     def _count_names(self, rows: list[list[str]], layout: Layout) -> int:
-        """How many lines of names there are."""
+        """Number of header lines."""
         if layout.header is not None:
             more = rows[layout.header : layout.header + 1] if layout.header > 1 else []
             return layout.header + sum(not any(row[1:]) for row in more)
         if layout.index_col in rows[0] and not str(layout.index_col).isdigit():
             return 1
+        if layout.names and set(layout.names) <= set(rows[0]):
+            return 1
+        if layout.names_are_numbers and self._has_words(rows[0]) and not self._has_words(rows[1]):
+            return 1
         names = [self._is_names(row, k) for k, row in enumerate(rows)]
-        # Where there are words only they are not all names: groups of samples, for instance.
+        # A file of text only, such as groups of samples, is not all header.
         count = names.index(False) if False in names else 1
         if count == 0 and self._may_be_names(rows[0], rows[1:]):
-            if rows[0][0] == "":
+            if rows[0][0] == "" or layout.names_are_numbers:
                 return 1
             raise ValueError(
-                f"line 1 ({', '.join(rows[0][:3])}, ...) may be names or numbers: say "
+                f"line 1 ({', '.join(rows[0][:3])}, ...) may be names or numbers: use "
                 f"--header 1 for names, --header 0 for numbers"
             )
         return count
 
+    def _has_words(self, row: list[str]) -> bool:
+        """Whether cells of a line are text, apart from labels of the rows and missing values."""
+        cells = [c for j, c in enumerate(row) if j != self._index and c.lower() not in _MISSING]
+        return not all(map(self._is_number, cells))
+
     def _may_be_names(self, first: list[str], others: list[list[str]]) -> bool:
         """Whether numbers in the first line may be names, such as years, codes or wavelengths.
 
-        They may be whole numbers above others that are not, or rise (or fall) from column to
-        column and lie beyond what the next lines have in the same column.
+        They may be where they are whole numbers above numbers that are not, or where they rise (or
+        fall) from column to column and lie outside of the range of the lines below.
         """
         start = int(first[0] == "")  # above the labels of the rows
         places = [j for j in range(start, len(first)) if j != self._index]
@@ -90,26 +99,26 @@ class TextTable(Table):
         return bool(in_order and beyond)
 
     def _number(self, cell: str) -> float:
-        """A cell as a number; NaN for what is none."""
+        """A cell as a number; NaN for other cells."""
         try:
             return float(cell.replace(self._decimal, "."))
         except ValueError:
             return math.nan
 
     def _is_names(self, row: list[str], number: int) -> bool:
-        """Whether a line has names; numbers, some of which may be missing, are none."""
+        """Whether a line has names only; cells may be missing."""
         cells = [c for j, c in enumerate(row) if j != self._index and c.lower() not in _MISSING]
         words = [cell for cell in cells if not self._is_number(cell)]
         if number == 0 and words and len(words) < len(cells):
             raise ValueError(
-                f"line 1 is neither numbers nor names: it has {words[0]!r} beside numbers (see "
-                f"--header and --index-col)"
+                f"line 1 has both numbers and text, {words[0]!r} for instance: use --header 1 "
+                f"where it is a header (see also --index-col)"
             )
         return bool(words) and len(words) == len(cells)
 
     def _is_number(self, cell: str) -> bool:
         if self._decimal == "." and re.fullmatch(_WITH_COMMA, cell, re.IGNORECASE):
-            raise ValueError(f"{cell!r} has a decimal comma: say --decimal ,")
+            raise ValueError(f"{cell!r} has a decimal comma: use --decimal ,")
         try:
             float(cell.replace(self._decimal, "."))
         except ValueError:
@@ -117,7 +126,7 @@ class TextTable(Table):
         return True
 
     def _name(self, head: list[list[str]], index_col: str | None) -> None:
-        """Names of the columns, and which of them has the labels of the rows."""
+        """Find the names of the columns, and the column with the labels of the rows."""
         n = len(self._first)
         if len(head) > 1 and self._index in (None, 0) and not any(head[-1][1:]):
             self._index, head = 0, head[:-1]  # a line with the name of the labels alone
@@ -172,7 +181,7 @@ class TextTable(Table):
         return _typed([cells[j] for _, cells in self._rows(split=True)])
 
     def _framed(self, values: np.ndarray, columns: list[Any]) -> Any:
-        """With names and labels, where there are some."""
+        """Numbers with the names of columns and rows, where there are some."""
         if not self.named and self._index is None:
             return values
         try:
@@ -207,7 +216,7 @@ class TextTable(Table):
             yield line, cells
 
     def _lines(self) -> Iterator[str]:
-        """All lines up to blank ones at the end; a blank one elsewhere would shift the rows."""
+        """All lines up to blank ones at the end; a blank line between others is an error."""
         blank = 0
         with self._path.open(encoding="utf-8-sig", newline="") as file:
             for number, line in enumerate(file, 1):
@@ -223,7 +232,7 @@ class TextTable(Table):
 
 
 def _separator(head: Sequence[str], default: str) -> str:
-    """A semicolon or a tab where both of the first lines have equally many of them."""
+    """A semicolon or a tab where both of the first lines have the same number of them."""
     for sep in (";", "\t"):
         if head[0].count(sep) and len({line.count(sep) for line in head[:2]}) == 1:
             return sep
@@ -231,7 +240,7 @@ def _separator(head: Sequence[str], default: str) -> str:
 
 
 def _or_nan(cell: str) -> float:
-    """A number, or NaN for what stands for none."""
+    """A number, or NaN for a mark of a missing value."""
     return float("nan") if cell.strip().lower() in _MISSING else float(cell)
 
 
@@ -249,7 +258,7 @@ def _is_counter(cells: Sequence[str]) -> bool:
 
 
 def _typed(texts: Iterable[Any]) -> np.ndarray:
-    """Whole numbers as such; all else as it is."""
+    """Labels as integers where all are whole numbers."""
     texts = list(texts)
     try:
         return np.array([int(text) for text in texts])
@@ -258,7 +267,7 @@ def _typed(texts: Iterable[Any]) -> np.ndarray:
 
 
 def _dates(labels: np.ndarray, pandas: Any) -> Any:
-    """Dates as such where all labels are dates as ISO writes them."""
+    """Labels as dates where all are dates in ISO format."""
     try:
         return pandas.to_datetime(labels, format="ISO8601") if labels.dtype == object else labels
     except ValueError:

@@ -1,4 +1,4 @@
-"""Predictions to files, with their labels as far as a format has room for them."""
+"""Writing of predictions to files, with the labels that a format can hold."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from ._tables import Layout, is_count, title
 
 __all__ = ["outputs_of", "write"]
 
-# What belongs to a prediction: itself under "", and its spread and bounds where they are wanted.
+# Predictions under "", and their standard deviations and bounds under "std", "lower", "upper".
 Parts = dict[str, Any]
 
 
 def outputs_of(place: Place, suffixes: list[str]) -> list[Place]:
-    """The files that will be written: one, but for formats that hold a single array."""
+    """The files that will be written: several for formats that hold a single array."""
     lookup(_WRITERS, place)
     others = suffixes if place.suffix == ".npy" else []
     return [place, *(_beside(place, suffix) for suffix in others)]
 
 
 def write(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
-    """Write predictions, and what belongs to them."""
+    """Write predictions, and their standard deviations and bounds."""
     with writing(place.path):
         lookup(_WRITERS, place)(place, parts, model, layout)
 
@@ -55,7 +55,7 @@ def _write_npy(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
 
 
 def _save(file: BinaryIO, values: np.ndarray) -> None:
-    # To a file proper NumPy writes by other ways, which cannot say why they failed.
+    # NumPy would write to a real file by itself, and could not report why that failed.
     np.save(SimpleNamespace(write=file.write), values)
 
 
@@ -67,7 +67,7 @@ def _write_npz(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
 
 
 def _array(part: Any, model: Any) -> np.ndarray:
-    """The numbers alone, with the modes of the model."""
+    """The numbers without labels, with the modes of the model."""
     if comes_from(part, "xarray") and hasattr(part, "data_vars"):
         part = np.stack([part[name].to_numpy() for name in part.data_vars], axis=1)
     values = np.asarray(part)
@@ -80,7 +80,7 @@ def _array(part: Any, model: Any) -> np.ndarray:
 
 def _write_text(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
     decimal = layout.decimal or "."
-    # Cells are not quoted where numbers have commas: between them is what spreadsheets write then.
+    # With decimal commas, cells are separated as spreadsheets do it, without quotes.
     sep = layout.sep or ("\t" if place.suffix == ".tsv" else ";" if decimal == "," else ",")
     if len(parts) == 1 and isinstance(parts[""], np.ndarray):  # there are no names
         flat = parts[""].reshape(len(parts[""]), -1)
@@ -99,12 +99,12 @@ def _write_text(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
 def _write_frame(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
     frame = _frame(parts)
     if place.suffix == ".xlsx":
-        book = BytesIO()  # which is closed without a word when the disk is full
+        book = BytesIO()  # a workbook on a full disk would be closed without an error
         frame.to_excel(book, index=not is_count(frame.index) or frame.columns.nlevels > 1)
         book.seek(0)
         return write_atomically(place.path, lambda file: shutil.copyfileobj(book, file))
     frame.columns = [title(c) for c in frame.columns]
-    if frame.index.dtype == object:  # dates of other calendars, which these formats do not know
+    if frame.index.dtype == object:  # dates of other calendars, which these formats do not have
         frame.index = frame.index.map(str)
     if place.suffix == ".parquet":
         return write_atomically(place.path, lambda file: frame.to_parquet(file))
@@ -113,7 +113,7 @@ def _write_frame(place: Place, parts: Parts, model: Any, layout: Layout) -> None
 
 
 def _frame(parts: Parts) -> Any:
-    """One row a sample; spread and bounds in columns of their own."""
+    """One row for each sample, with columns for standard deviations and bounds."""
     pandas = need("pandas", "tables with names need pandas", "table")
     frames = {suffix: _table(part, pandas) for suffix, part in parts.items()}
     if len(frames) == 1:
@@ -146,7 +146,7 @@ def _write_netcdf(place: Place, parts: Parts, model: Any, layout: Layout) -> Non
     data = _dataset(place, parts, model)
 
     def save(file: BinaryIO) -> None:
-        if data.chunks:  # not computed yet, and perhaps larger than memory
+        if data.chunks:  # of Dask, and perhaps larger than memory
             if shutil.disk_usage(place.path.parent).free < data.nbytes:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             data.to_netcdf(file, engine="h5netcdf")
@@ -157,7 +157,7 @@ def _write_netcdf(place: Place, parts: Parts, model: Any, layout: Layout) -> Non
 
 
 def _write_zarr(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
-    """A store is a folder: it is made beside the old one, and then takes its place."""
+    """Write a store, which is a folder, beside an old one, and then replace that."""
     data, target = _dataset(place, parts, model), place.path.resolve()
     new, old = (target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}") for _ in "no")
     try:
@@ -177,7 +177,7 @@ def _dataset(place: Place, parts: Parts, model: Any) -> Any:
     variables = list(_variables(xarray, place, parts, model))
     data = xarray.merge(variables, compat="override", combine_attrs="no_conflicts")
     several = [d for d in data.dims if getattr(data.indexes.get(d), "nlevels", 1) > 1]
-    return data.reset_index(several)  # files have no index of several levels
+    return data.reset_index(several)  # files cannot hold an index of several levels
 
 
 def _variables(xarray: Any, place: Place, parts: Parts, model: Any) -> Iterator[Any]:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .labels import Grid, Labels
+from .arrays import comes_from
+from .labels import Grid, Labels, first_difference
 
 __all__ = ["INTERCEPT", "InputBlocks", "penalties_by_block", "read_blocks"]
 
@@ -91,6 +92,8 @@ def read_blocks(
     names: list[Any] = list(range(n_columns)) if texts is None else texts
     if isinstance(blocks, str):
         return _used(_by_name(blocks, grids, texts, labels), labels)
+    if comes_from(blocks, "pandas") and hasattr(blocks, "index"):
+        blocks = _from_series(blocks, texts)
     if isinstance(blocks, Mapping):
         _check_texts(blocks, "blocks")
         given = {str(name): columns for name, columns in blocks.items()}
@@ -107,6 +110,27 @@ def read_blocks(
         )
     _check_texts(set(listed), "blocks")
     return _used([str(label) for label in listed], labels)
+
+
+def _from_series(blocks: Any, features: list[str] | None) -> Any:
+    """A Series as a dict from blocks to columns, or as the label of the block of each column.
+
+    Labels are put in the order of the columns where the Series has the names of these.
+    """
+    if not all(map(_is_label, blocks)):
+        return dict(blocks)
+    names = [_text_of(name) for name in blocks.index]
+    is_counted = list(blocks.index) == list(range(len(names)))
+    if features is None or names == features or is_counted:
+        return blocks.to_numpy()
+    if sorted(names) != sorted(features):
+        raise ValueError(
+            f"blocks is a Series whose index must have the names of the columns of X: "
+            f"{first_difference(names, features, 'it', 'X')}. Pass blocks.to_numpy() to pair them "
+            f"by position."
+        )
+    place = {name: k for k, name in enumerate(names)}
+    return blocks.to_numpy()[[place[name] for name in features]]
 
 
 def _listed(blocks: Any, grids: Sequence[Grid]) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from importlib import import_module
@@ -17,7 +17,7 @@ from .inputs import is_blocks, whole_axes
 from .labels import Grid, Labels, free, mode_coordinates, mode_names, row_index
 from .unlabel import dimension_of_inputs, has_dims
 
-__all__ = ["by_block", "labelled", "relabel", "to_xarray"]
+__all__ = ["by_block", "by_input", "by_input_mode", "labelled", "relabel", "to_xarray"]
 
 
 def relabel(labels: Labels | None, X: Any, out: Any) -> Any:
@@ -85,6 +85,137 @@ def by_block(found: dict[str, Any]) -> Any:
     names = xr.DataArray(list(found), dims=dim, name=dim)
     how = {"data_vars": "all", "coords": "minimal", "compat": "override", "join": "override"}
     return xr.concat(list(found.values()), names, **how)
+
+
+# ---------------------------------------------------------------- numbers for each input
+
+
+def by_input(model: Any, X: Any, values: np.ndarray, name: str) -> Any:
+    """Numbers for each input with the names of the inputs.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    X : object
+        Inputs as the user passed them, whose kind the result has.
+    values : array of shape (n_used, ...)
+        For each input that is used, and perhaps for each output, (n_used, d1, ..., dp).
+    name : str
+        Of the result.
+
+    Returns
+    -------
+    array, dict of arrays, Series, DataFrame, DataArray or Dataset
+        NaN for inputs that are not used.
+    """
+    labels = model.labels_ or Labels()
+    n, outputs = model.n_features_in_, values.shape[1:]
+    if comes_from(X, "pandas"):
+        columns = Labels(inputs=(Grid(("feature",), (n,)),), used=labels.used)
+        return _pandas(whole_axes(values, columns, n)[0], X.columns, labels, outputs, name)
+    grids = labels.inputs or (Grid(("feature",), (n,), is_named=False),)
+    parts = whole_axes(values, labels, n)
+    every = {
+        grid.name: (grid, tuple(range(len(grid.dims))), part)
+        for grid, part in zip(grids, parts, strict=True)
+    }
+    return by_input_mode(model, X, every, name)
+
+
+def by_input_mode(
+    model: Any,
+    X: Any,
+    found: Mapping[Any, tuple[Grid, tuple[int, ...], np.ndarray]],
+    name: str,
+) -> Any:
+    """Numbers along some modes of each block of the inputs, with the names of the modes.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    X : object
+        Inputs as the user passed them, whose kind the result has.
+    found : dict
+        From the name of a block to its grid, the positions of some of its modes, and the numbers:
+        arrays with these modes, which may be followed by those of the outputs.
+    name : str
+        Of the result.
+
+    Returns
+    -------
+    array, Series, DataFrame or DataArray; a dict of them, or a Dataset, for several blocks
+    """
+    made = {}
+    for block, (grid, axes, values) in found.items():
+        source = X[block] if is_blocks(X) else X
+        made[block] = _of_block_like(source, model, grid, axes, values, name)
+    if None in made:
+        return made[None]
+    if comes_from(X, "xarray") and hasattr(X, "data_vars"):
+        return import_module("xarray").Dataset(made)
+    return made
+
+
+def _of_block_like(
+    source: Any, model: Any, grid: Grid, axes: tuple[int, ...], values: np.ndarray, name: str
+) -> Any:
+    labels, outputs = model.labels_ or Labels(), values.shape[len(axes) :]
+    if comes_from(source, "pandas"):
+        pd = import_module("pandas")
+        if len(axes) == len(grid.dims) == 1 and source.columns.nlevels == 1:
+            index = source.columns
+        elif len(axes) == 1:
+            index = pd.Index(grid.coordinate(axes[0]), name=grid.dims[axes[0]])
+        else:
+            entries = [grid.coordinate(k) for k in axes]
+            index = pd.MultiIndex.from_product(entries, names=[grid.dims[k] for k in axes])
+        return _pandas(values.reshape(len(index), *outputs), index, labels, outputs, name)
+    if comes_from(source, "xarray"):
+        kept = tuple(grid.dims[k] for k in axes)
+        coords = {k: v for k, v in grid.coords.items() if set(v[0]) <= set(kept)}
+        sizes = tuple(grid.shape[k] for k in axes)
+        levels = {d: v for d, v in grid.levels.items() if d in kept}
+        one = Grid(kept, sizes, coords, name, levels=levels)
+        one = _beside_outputs(one, model) if outputs else one
+        return _array(import_module("xarray"), one, "", {}, values)
+    return values.reshape(*values.shape[: len(axes)], -1) if outputs and labels.flat else values
+
+
+def _beside_outputs(grid: Grid, model: Any) -> Grid:
+    """A grid of modes of the inputs followed by those of the outputs, under names that differ."""
+    names, labels = mode_names(model), model.labels_ or Labels()
+    outputs = labels.outputs or Grid(names[1:], model._output_shape)
+    coords = {d: ((d,), mode_coordinates(model, k)) for k, d in enumerate(names) if k}
+    coords = {**coords, **outputs.coords}
+    (inputs,) = _input_axes(model, replace(labels, inputs=(grid,)), names, coords)
+    return Grid(
+        inputs.dims + tuple(names[1:]),
+        inputs.shape + tuple(outputs.shape),
+        {**coords, **inputs.coords},
+        grid.name,
+        levels=outputs.levels,
+    )
+
+
+def _pandas(
+    values: np.ndarray, index: Any, labels: Labels, outputs: tuple[int, ...], name: str
+) -> Any:
+    """A Series over some inputs, or a table of inputs by outputs."""
+    pd = import_module("pandas")
+    if not outputs:
+        return pd.Series(values, index=index, name=name)
+    flat = values.reshape(len(values), -1)
+    if labels.kind == "frame":
+        found = _columns(labels, flat)
+        if len(labels.columns) == 1:
+            columns = pd.Index(labels.columns[0], name=labels.column_names[0])
+        else:
+            columns = pd.MultiIndex.from_arrays(labels.columns, names=labels.column_names)
+        return pd.DataFrame(found, index, columns)
+    grid = labels.outside
+    return pd.DataFrame(flat, index, None if grid is None else grid.entries())
 
 
 # ---------------------------------------------------------------- xarray

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,17 +21,16 @@ from .arrays import (
     nan_for_masked,
     take,
 )
+from .blockwise import BlockFunction, columns_of, map_blocks
 from .inputs import Inputs, column_names, is_blocks, select_columns
 from .labels import Grid, Labels, check_rows
-from .unlabel import dimension_of_inputs, has_dims, is_dataset, sample_dimension, unlabel_inputs
+from .unlabel import dimension_of_inputs, has_dims, sample_dimension, unlabel_inputs
 from .validation import Names, compare_inputs, names_of_inputs
 
 __all__ = ["Standardizer"]
 
 # Bytes of float64 copies that means and standard deviations are computed from at a time.
 _BUDGET = 2**24
-# From an array (n_samples, m1, ..., mq), whose cells are some columns of the inputs, to its like.
-Rescale = Callable[[Array, slice], Array]
 
 
 class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -127,7 +126,7 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                         mean[columns].reshape(grid.shape),
                         spread[columns].reshape(grid.shape),
                     )
-                    for grid, columns in _columns_of(inputs.grids)
+                    for grid, columns in columns_of(inputs.grids)
                 }
         names = names_of_inputs(inputs, dim, used)
         for name in ("n_features_in_", "feature_names_in_", "labels_"):
@@ -168,7 +167,7 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             parts = self.scaling_.values()
             mean, spread = (np.concatenate([np.ravel(part[k]) for part in parts]) for k in (1, 2))
             rescale = _scaling_by(mean, spread)
-        return _rescaled(X, matrix, inputs.grids, dim, rescale)
+        return map_blocks(X, matrix, inputs.grids, dim, rescale)
 
     def fit_transform(self, X: Any, y: Any = None, *, groups: Any = None) -> Any:
         """Fit to the inputs, and scale them.
@@ -262,7 +261,7 @@ def _rows_of_groups(X: Any, dim: str | None, groups: Any, n_samples: int) -> lis
 # ---------------------------------------------------------------- arithmetic
 
 
-def _scaling_by(mean: np.ndarray, spread: np.ndarray) -> Rescale:
+def _scaling_by(mean: np.ndarray, spread: np.ndarray) -> BlockFunction:
     """Scaling by means and standard deviations of the columns, of shape (n_features,)."""
 
     def rescale(A: Array, columns: slice) -> Array:
@@ -277,7 +276,9 @@ def _beside(A: Array, values: np.ndarray) -> Array:
     return values if is_dask(A) else asarray_like(values, A)
 
 
-def _scaling_within(rows: list[np.ndarray], used: np.ndarray | None, n_features: int) -> Rescale:
+def _scaling_within(
+    rows: list[np.ndarray], used: np.ndarray | None, n_features: int
+) -> BlockFunction:
     """Scaling of the samples of each group by their own means and standard deviations."""
     missing = np.zeros(n_features) if used is None else np.full(n_features, np.nan)
     missing[used] = 0.0
@@ -351,65 +352,3 @@ def _mean_and_spread(
     centre = of.where(of.isfinite(mean), mean, of.zeros_like(mean))
     (squares,) = computed(average(lambda B: ((B - centre) / unit) ** 2))
     return mean, of.where(varies, unit * of.sqrt(squares), unit)
-
-
-# ---------------------------------------------------------------- the kinds of inputs
-
-
-def _columns_of(grids: tuple[Grid, ...]) -> Iterator[tuple[Grid, slice]]:
-    """The blocks of the inputs, and which columns of their matrix each of them is."""
-    start = 0
-    for grid in grids:
-        stop = start + math.prod(grid.shape)
-        yield grid, slice(start, stop)
-        start = stop
-
-
-def _rescaled(
-    X: Any, matrix: Array, grids: tuple[Grid, ...], dim: str | None, rescale: Rescale
-) -> Any:
-    """Scaled inputs of the kind that `X` is.
-
-    Parameters
-    ----------
-    X : object
-    matrix : array of shape (n_samples, n_features)
-        `X` without its labels.
-    grids : tuple of Grid
-        The blocks of `X`, in the order of the fit.
-    dim : str or None
-        The sample dimension of objects of xarray.
-    rescale : callable
-    """
-    blocks = {grid.name: (grid, columns) for grid, columns in _columns_of(grids)}
-    if is_dataset(X):
-        return X.map(lambda A: _rescaled_xarray(A, *blocks[A.name], dim, rescale), keep_attrs=True)
-    if comes_from(X, "xarray"):
-        return _rescaled_xarray(X, *blocks[None], dim, rescale)
-    if not is_blocks(X):
-        return _like(rescale(matrix, slice(None)), X, grids[0] if grids else None)
-    found = {}
-    for name, A in X.items():
-        grid, columns = blocks[name]
-        if comes_from(A, "xarray"):
-            found[name] = _rescaled_xarray(A, grid, columns, dim, rescale)
-        else:
-            found[name] = _like(rescale(matrix[:, columns], columns), A, grid)
-    return found
-
-
-def _rescaled_xarray(A: Any, grid: Grid, columns: slice, dim: str | None, rescale: Rescale) -> Any:
-    in_order = A.variable.transpose(dim, *grid.dims)
-    found = in_order.copy(data=rescale(in_order.data, columns))
-    return A.copy(data=found.transpose(*A.dims).data)
-
-
-def _like(matrix: Array, A: Any, grid: Grid | None) -> Any:
-    """Columns as the table or array that `A` is, with the modes of its grid where it has one."""
-    if comes_from(A, "polars"):
-        return type(A)(matrix, schema=A.columns)
-    if hasattr(A, "columns"):
-        return matrix if is_dask(A) else type(A)(matrix, index=A.index, columns=A.columns)
-    if grid is None:
-        return matrix
-    return namespace_of(matrix).reshape(matrix, (matrix.shape[0], *grid.shape))

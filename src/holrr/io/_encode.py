@@ -100,7 +100,8 @@ class Encoder:
             self._seen[id(value)] = (node, value)  # the value is kept, so that its id stays taken
         return dict(self._seen[id(value)][0])
 
-    def _objects(self, value: np.ndarray, where: str) -> dict[str, Any]:
+    def _objects(self, value: Any, where: str) -> dict[str, Any]:
+        value = np.asarray(value, dtype=object)
         return {"shape": list(value.shape), **self._list(value.ravel().tolist(), where)}
 
     def _date(self, value: Any, where: str) -> dict[str, Any]:
@@ -462,9 +463,18 @@ def _has_numbers(value: Any) -> bool:
     return named and hasattr(value, "to_numpy") and np.asarray(value).dtype.kind != "O"
 
 
+def _has_objects(value: Any) -> bool:
+    """Whether it is a vector of text or other objects: an index of pandas, for instance."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind == "O"
+    named = comes_from(value, "pandas") and hasattr(value, "__array__")
+    return named and np.asarray(value).dtype.kind == "O" and not hasattr(value, "axes")
+
+
 def _is_named(value: Any) -> bool:
-    """Whether it is an array of numbers whose axes have names or labels of one level."""
-    if not _has_numbers(value) or type(value).__name__ not in _NAMED:
+    """Whether it is an array whose axes have names or labels of one level."""
+    named = comes_from(value, "pandas") or comes_from(value, "xarray")
+    if not named or not hasattr(value, "to_numpy") or type(value).__name__ not in _NAMED:
         return False
     indexes = value.indexes.values() if comes_from(value, "xarray") else value.axes
     return all(index.nlevels == 1 for index in indexes)
@@ -542,7 +552,7 @@ _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]
     ("period", _is_of_pandas("Period"), Encoder._period),
     ("interval", _is_of_pandas("Interval"), Encoder._interval),
     ("masked", lambda v: isinstance(v, np.ma.MaskedArray), Encoder._masked),
-    ("objects", lambda v: isinstance(v, np.ndarray) and v.dtype.kind == "O", Encoder._objects),
+    ("objects", _has_objects, Encoder._objects),
     ("named", _is_named, Encoder._named),
     ("array", lambda v: is_array(v) or _has_numbers(v), Encoder._array),
     ("record", _is_record, Encoder._record),

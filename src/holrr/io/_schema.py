@@ -428,6 +428,8 @@ _FITTED: dict[str, Kind] = {
     "_warm": dict_of(ANYTHING),
     "scaling_": DICT,
     "delays_": PLACES,
+    "columns_": PLACES,
+    "selected_": dict_of(PLACES),
 }
 _HAT: dict[str, Kind] = {
     "form": one_of("map", "cholesky", "gram"),
@@ -460,8 +462,12 @@ def check_estimator(value: Any) -> None:
         _check_scaling(name, state)
     if "delays_" in state:
         _check_delays(name, state)
+    if "columns_" in state or "selected_" in state:
+        _check_selected(name, state)
     if "tucker_" in state:
         _check_fitted(name, state)
+    elif "n_features_in_" in state:
+        _check_names(name, state, state["n_features_in_"], ())
     validate = getattr(value, "_validate_params", None)
     if validate is not None and hasattr(value, "_parameter_constraints"):
         validate()
@@ -479,7 +485,6 @@ def _check_scaling(name: str, state: dict[str, Any]) -> None:
     known = state.get("n_features_in_", n)
     fits = known == n or (n == 0 and bool(state.get("by_group")))
     require(fits, name, f"the scaling has {n} features, where there are {known}")
-    _check_names(name, state, known, ())
 
 
 def _check_delays(name: str, state: dict[str, Any]) -> None:
@@ -488,7 +493,16 @@ def _check_delays(name: str, state: dict[str, Any]) -> None:
     fits = delays.size > 0 and np.unique(delays).size == delays.size
     require(fits, name, "delays_ must differ from each other, and there must be one at least")
     require("n_features_in_" in state, name, "there are delays and no number of features")
-    _check_names(name, state, state["n_features_in_"], ())
+
+
+def _check_selected(name: str, state: dict[str, Any]) -> None:
+    """Features that a `RangeSelector` keeps."""
+    for attribute in ("columns_", "selected_", "n_features_in_"):
+        require(attribute in state, name, f"there is no {attribute}")
+    n = state["n_features_in_"]
+    kept = [state["columns_"], *state["selected_"].values()]
+    fits = len(kept) > 1 and all(_are_places(places, n) for places in kept)
+    require(fits, name, f"the features that are kept must be among the {n} features")
 
 
 def _check_fitted(name: str, state: dict[str, Any]) -> None:

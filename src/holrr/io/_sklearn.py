@@ -257,8 +257,10 @@ def n_outputs(step: Any) -> int | None:
             return None
         return ALLOWED[name].n_outputs(step.get_params(deep=False), state)
     n = state.get("n_features_in_")
-    if name == "Standardizer":
+    if name in ("Standardizer", "StandardNormalVariate", "SavitzkyGolay"):
         return n
+    if name == "RangeSelector":
+        return None if "columns_" not in state else int(state["columns_"].size)
     if name == "Delayer":
         return None if "delays_" not in state else n * state["delays_"].size
     return state["tucker_"].rank[0] if "tucker_" in state else None

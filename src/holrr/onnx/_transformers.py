@@ -1,4 +1,4 @@
-"""`Standardizer` and `Delayer` as graphs, before a model in a pipeline."""
+"""The transformers of `holrr.data` as graphs, before a model in a pipeline."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ import numpy as np
 from ..data.delays import Delayer
 from ..data.labels import Labels
 from ..data.scaling import Standardizer
-from ._graph import Graph
+from ..data.spectra import (
+    RangeSelector,
+    SavitzkyGolay,
+    StandardNormalVariate,
+    derivative_matrix,
+    known_grids,
+    spectral_axes,
+)
+from ._graph import Graph, cast, flatten, shape_of
 from ._model import column_counts, join
 
 __all__ = ["TRANSFORMERS", "add_transformer", "check_transformer", "n_columns_out"]
 
-TRANSFORMERS = (Standardizer, Delayer)
+TRANSFORMERS = (Standardizer, Delayer, RangeSelector, SavitzkyGolay, StandardNormalVariate)
 
 
 def check_transformer(step: Any) -> None:
@@ -31,6 +39,8 @@ def check_transformer(step: Any) -> None:
 def n_columns_out(step: Any) -> int:
     """Number of columns that a transformer gives."""
     n = int(step.n_features_in_)
+    if isinstance(step, RangeSelector):
+        return int(step.columns_.size)
     return n * step.delays_.size if isinstance(step, Delayer) else n
 
 
@@ -40,7 +50,8 @@ def add_transformer(graph: Graph, step: Any, inputs: Sequence[str], dtype: np.dt
     Parameters
     ----------
     graph : Graph
-    step : Standardizer or Delayer
+    step : transformer
+        One of `TRANSFORMERS`.
     inputs : sequence of str
         Names of the inputs, one or one for each block, of floating-point type `dtype`.
     dtype : dtype
@@ -55,6 +66,10 @@ def add_transformer(graph: Graph, step: Any, inputs: Sequence[str], dtype: np.dt
     X = join(graph, inputs, column_counts(labels, step.n_features_in_, len(inputs)))
     if isinstance(step, Standardizer):
         return _standardized(graph, X, step, dtype)
+    if isinstance(step, RangeSelector):
+        return graph.node("Gather", X, graph.constant(step.columns_.astype(np.int64)), axis=1)
+    if isinstance(step, (SavitzkyGolay, StandardNormalVariate)):
+        return _along_spectra(graph, X, step, dtype)
     return _delayed(graph, X, step, [math.prod(grid.shape) for grid in labels.inputs], dtype)
 
 
@@ -93,3 +108,56 @@ def _shifted(graph: Graph, X: str, delay: int, fill: np.ndarray) -> str:
     # From `first`, as many rows as X has; the shape of X is not known before it is there.
     n = graph.node("Gather", graph.node("Shape", X), rows, axis=0)
     return graph.node("Slice", padded, first, graph.node("Add", n, first), rows)
+
+
+# ---------------------------------------------------------------- spectra
+
+
+def _along_spectra(graph: Graph, X: str, step: Any, dtype: np.dtype) -> str:
+    """Each spectrum transformed, in float64."""
+    grids, cells = known_grids(step), (step.labels_ or Labels()).cells
+    axes = dict(spectral_axes(step, grids))
+    X = cast(graph, X, np.dtype(np.float64))
+    order = None if cells is None else np.argsort(cells).astype(np.int64)
+    if order is not None:  # the columns of a table, in the order of their levels
+        X = graph.node("Gather", X, graph.constant(order), axis=1)
+    parts, start = [], 0
+    for grid in grids:
+        size = math.prod(grid.shape)
+        columns = graph.constant(np.arange(start, start + size, dtype=np.int64))
+        block = X if len(grids) == 1 else graph.node("Gather", X, columns, axis=1)
+        axis = axes.get(grid.name)
+        if axis is not None:
+            before, after = math.prod(grid.shape[:axis]), math.prod(grid.shape[axis + 1 :])
+            shape = (before, grid.shape[axis], after)
+            block = graph.node("Reshape", block, shape_of(graph, shape))
+            if isinstance(step, SavitzkyGolay):
+                S = graph.constant(derivative_matrix(step, grid.shape[axis]).T.copy())
+                block = graph.node("MatMul", S, block)
+            else:
+                block = _standard_normal(graph, block, grid.shape[axis])
+            block = flatten(graph, block, size)
+        parts.append(block)
+        start += size
+    found = parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=1)
+    if order is not None:
+        found = graph.node("Gather", found, graph.constant(np.argsort(order)), axis=1)
+    return cast(graph, found, dtype)
+
+
+def _standard_normal(graph: Graph, X: str, size: int) -> str:
+    """Deviations from the mean along the last axis but one, over their standard deviation."""
+
+    def number(value: float) -> str:
+        return graph.constant(np.array(value, dtype=np.float64))
+
+    axis = graph.constant(np.array([2], dtype=np.int64))
+    mean = graph.node("Div", graph.node("ReduceSum", X, axis, keepdims=1), number(float(size)))
+    C = graph.node("Sub", X, mean)
+    squares = graph.node("ReduceSum", graph.node("Mul", C, C), axis, keepdims=1)
+    spread = graph.node("Sqrt", graph.node("Div", squares, number(size - 1.0)))
+    # What rounding leaves of a constant is no deviation.
+    rounding = graph.node("Mul", graph.node("Abs", mean), number(8 * np.finfo(float).eps))
+    varies = graph.node("Greater", spread, rounding)
+    found = graph.node("Div", C, graph.node("Where", varies, spread, number(1.0)))
+    return graph.node("Where", varies, found, number(0.0))

@@ -1,0 +1,153 @@
+"""The command ``holrr fit``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from ..data.unlabel import sample_dimension
+from ..io import save
+from . import _choices as choices
+from . import _parse as parse
+from ._command import Command
+from ._console import reporting
+from ._data import in_memory, n_samples, read_pair
+from ._errors import CommandError
+from ._facts import describe, facts_of
+from ._files import FORMATS, Place, check_output, writing
+from ._options import add_data, add_reading
+from ._steps import add_steps, check_steps, make_steps
+from ._tables import Plain
+
+__all__ = ["FIT"]
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_data(parser)
+    add = parser.add_argument
+    add("-o", "--output", type=Path, required=True, metavar="MODEL", help="file for the model")
+    kinds = f"{', '.join(choices.KINDS)} (default: %(default)s)"
+    add("--model", choices=tuple(choices.KINDS), default="holrr", metavar="KIND", help=kinds)
+    rank = (
+        "one number, one for each mode such as 4,3,3 (input mode first), or a share of the energy "
+        "such as 0.9; full rank where only --alpha is given"
+    )
+    add("--rank", type=parse.parse_rank, metavar="R", help=rank)
+    alpha = (
+        "penalty, 1 where only --rank is given; several such as 0.1,1,10 are compared; with "
+        "--blocks, one for each block such as lags=10,calendar=0.1"
+    )
+    add("--alpha", type=parse.parse_alphas, metavar="A", help=alpha)
+    folds = "choose what --rank and --alpha leave open by K-fold cross-validation (5 by default)"
+    add("--cv", type=int, nargs="?", const=5, metavar="K", help=folds)
+    groups = "hold out the samples of a group together: a column or coordinate of X or Y, or a file"
+    add("--groups", metavar="NAME", help=groups)
+    later = "hold out samples that are later than the training samples"
+    add("--time-series", action="store_true", help=later)
+    kernels = "rbf, poly, laplacian, ... for the kernel models (default: rbf)"
+    add("--kernel", metavar="NAME", help=kernels)
+    add("--gamma", type=float, metavar="G", help="width of the kernel")
+    add("--no-intercept", action="store_true", help="fit no intercept")
+    missing = "ignore: leave out blank cells and NaN in Y, which are missing outputs"
+    add("--missing", type=parse.parse_missing, choices=("raise", "ignore"), help=missing)
+    features = "drop: leave out inputs that are missing in every sample, such as land in a field"
+    add("--missing-features", choices=("raise", "drop"), default="raise", help=features)
+    weight = (
+        "weights of the outputs: numbers such as 1,2,0.5, a file, or cos:DIM for the cosine of a "
+        "dimension in degrees"
+    )
+    add("--output-weight", metavar="W", help=weight)
+    blocks = (
+        "blocks of inputs with penalties of their own: auto, prefix, a dimension, or columns such "
+        "as 'nir=1100:2300;process=ph,temp'; may be given several times"
+    )
+    add("--blocks", type=parse.parse_blocks, action="append", metavar="B", help=blocks)
+    own = (
+        "own inputs of each output, which share these modes with it: auto, names such as "
+        "station,variable, or pairs of positions such as 1:0,2:1"
+    )
+    add("--own", type=parse.parse_own, metavar="MODES", help=own)
+    penalty = "penalty of own inputs; several such as 0.1,1,10 are compared"
+    add("--own-alpha", type=parse.parse_penalties, metavar="A", help=penalty)
+    ranks = (
+        "directions to keep of each mode of X, such as 3,2, or all; for several arrays, such as "
+        "'field=3,2;index=all'; searched for by cross-validation where X has modes"
+    )
+    add("--input-rank", type=parse.parse_input_rank, metavar="R1,R2", help=ranks)
+    shape = "shape of one sample of X, for formats that hold only matrices"
+    add("--input-shape", type=parse.parse_shape, metavar="M1,M2", help=shape)
+    shape = "shape of one sample of Y, for formats that hold only matrices"
+    add("--output-shape", type=parse.parse_shape, metavar="D1,D2", help=shape)
+    add_steps(parser)
+    add_reading(parser, outputs=True)
+
+
+def _run(options: argparse.Namespace) -> None:
+    choices.check_choices(options)
+    check_steps(options)
+    check_output(Place(str(options.output)), [options.X, *filter(None, [options.Y])])
+    X, Y, groups = read_pair(options)
+    if isinstance(X, np.ndarray) and X.ndim < 2:
+        raise CommandError(f"X must have samples and features; {options.X} has shape {X.shape}")
+    options.sample_dim = sample_dimension(options.sample_dim, X, Y, None)
+    steps = make_steps(options, X)
+    names, X = (X.columns, X.values) if isinstance(X, Plain) else (None, X)
+    Y = Y.values if isinstance(Y, Plain) else Y
+    kernel = choices.takes(options.model, "kernel")
+    if kernel or options.time_series or options.missing == "ignore":
+        X, Y = in_memory(X), in_memory(Y)
+    search = {"groups": groups} if choices.wants_search(options) else {}
+    with reporting("fit"):
+        inputs = X
+        for _, step in steps:
+            inputs = step.fit(inputs, Y).transform(inputs)
+        estimator = choices.make_estimator(options, inputs, Y, names)
+        estimator.fit(inputs, Y, **search)
+    if search:
+        estimator.set_params(verbose=False)  # a program that loads it may have no terminal
+        for name in ("fold_mse", "std_mse"):  # errors of each fold: most of the file
+            estimator.cv_results_.pop(name, None)
+    whole = Pipeline([*steps, ("model", estimator)]) if steps else estimator
+    if names is not None:
+        _name(whole, names)
+    notes = {"n_samples": n_samples(X, options.sample_dim)}
+    with writing(options.output):
+        save(whole, options.output, notes=notes)
+    print(describe(facts_of(whole, notes)))
+    print(f"saved to {options.output}")
+
+
+def _name(whole: Any, names: Any) -> None:
+    """Keep the names of the columns in the first step, or in the model, as pandas would."""
+    first = whole[0] if isinstance(whole, Pipeline) else whole
+    for part in (first, getattr(first, "best_estimator_", first)):
+        part.feature_names_in_ = np.array(list(map(str, names)), dtype=object)
+
+
+FIT = Command(
+    "fit",
+    summary="fit a model to arrays or tables, and save it",
+    description=(
+        "Fit a model to inputs X (samples by features) and outputs Y (samples first, then any\n"
+        "number of modes), and save it. Without --rank and --alpha both are chosen by 5-fold\n"
+        "cross-validation over all ranks."
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+    epilog=(
+        f"{FORMATS}\n\n"
+        "examples\n"
+        "  holrr fit X.npy Y.npy -o model.holrr\n"
+        "  holrr fit X.npy Y.npy --rank 4,3,3 --alpha 0.1 -o model.holrr\n"
+        "  holrr fit X.npy Y.npy --model kernel-holrr --kernel rbf --cv 10 -o model.holrr\n"
+        "  holrr fit climate.nc:sst climate.nc:t2m --output-weight cos:lat -o model.holrr\n"
+        "  holrr fit table.csv --inputs 'x*' --outputs yield,purity -o model.holrr\n"
+        "  holrr fit spectra.csv --outputs fat,water --inputs 1100:2300 --snv \\\n"
+        "      --derivative 1 --window 11 -o model.holrr\n"
+        "  holrr fit X.csv Y.csv --output-shape 12,5 -o model.holrr"
+    ),
+)

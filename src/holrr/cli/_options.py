@@ -1,0 +1,46 @@
+"""Arguments that several commands have."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from . import _parse as parse
+
+__all__ = ["add_data", "add_model", "add_reading"]
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The file with a saved model."""
+    parser.add_argument("MODEL", type=Path, help="file that holrr fit or holrr.io.save wrote")
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """Files with inputs and outputs."""
+    parser.add_argument("X", help="file with the inputs")
+    parser.add_argument("Y", nargs="?", help="file with the outputs")
+
+
+def add_reading(parser: argparse.ArgumentParser, *, outputs: bool) -> None:
+    """Options that say how files are read.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+    outputs : bool
+        Whether the command reads outputs, too.
+    """
+    add = parser.add_argument_group("files").add_argument
+    columns = (
+        "columns of the inputs: names, patterns and ranges such as a,b*,c:f, or a range of names "
+        "that are numbers such as 1100:2300; all by default"
+    )
+    add("--inputs", metavar="COLS", help=columns)
+    if outputs:
+        add("--outputs", metavar="COLS", help="columns of the outputs, in the same way")
+        add("--sample-dim", metavar="DIM", help="dimension of the samples")
+    add("--sep", type=parse.parse_sep, help="separator of the cells of a table")
+    add("--decimal", choices=(".", ","), help="decimal separator")
+    lines = "number of header lines, such as 1,2 where that of Y differs"
+    add("--header", type=parse.parse_header, metavar="N", help=lines)
+    add("--index-col", metavar="COL", help="column with the labels of the rows")
