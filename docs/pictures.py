@@ -116,17 +116,13 @@ def of_pages() -> None:
 
 def of_results() -> None:
     """Pictures from stored results, ``docs/results/*.csv``, and from the code of two pages."""
-    import missing  # of benchmarks/
-    import real_data
+    import real_data  # of benchmarks/
     import scaling
-    import standard_errors
     from paper.forecast_page import write_page
     from paper.guide import redraw
 
     save(gains(), IMAGES / "when_it_helps.png")
     with in_both_themes():
-        missing.draw(str(IMAGES / "missing.png"))
-        standard_errors.draw(str(IMAGES))
         rows = scaling.read_csv(scaling.RESULTS)
         for what, name in (("seconds", "scaling_time"), ("bytes", "scaling_memory")):
             scaling.draw(rows, what, IMAGES / f"{name}.png")

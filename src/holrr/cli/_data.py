@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -19,7 +20,7 @@ from ._read import read
 from ._steps import wants_numbers
 from ._tables import Layout, Table, is_count, some, title
 
-__all__ = ["in_memory", "layouts", "n_samples", "read_inputs", "read_pair"]
+__all__ = ["fingerprint", "in_memory", "layouts", "n_samples", "read_inputs", "read_pair"]
 
 Columns = list[Hashable]
 
@@ -46,6 +47,25 @@ def n_samples(data: Any, sample_dim: str | None) -> int:
     if hasattr(data, "data_vars"):
         data = next(iter(data.data_vars.values()))
     return data.shape[0] if not hasattr(data, "dims") else data.sizes[sample_dim or data.dims[0]]
+
+
+def fingerprint(Y: Any) -> str | None:
+    """Checksum of outputs, by which the training data of a model are recognised.
+
+    Parameters
+    ----------
+    Y : array, table or object of xarray
+        Data on disk or of Dask are not read for it: they have None.
+    """
+    arrays = list(Y.data_vars.values()) if hasattr(Y, "data_vars") else [Y]
+    if any(hasattr(A, "__dask_graph__") and A.__dask_graph__() is not None for A in arrays):
+        return None
+    digest = hashlib.sha256()
+    for A in arrays:
+        values = np.ascontiguousarray(np.asarray(A, dtype=np.float64))
+        digest.update(str(values.shape).encode())
+        digest.update(values.data)
+    return digest.hexdigest()
 
 
 def in_memory(data: Any) -> Any:

@@ -11,13 +11,13 @@ from sklearn.pipeline import Pipeline
 
 from ..data.unlabel import sample_dimension
 from ..io import save
+from ..report.facts import describe, facts_of
 from . import _choices as choices
 from . import _parse as parse
 from ._command import Command
 from ._console import reporting
-from ._data import in_memory, n_samples, read_pair
+from ._data import fingerprint, in_memory, n_samples, read_pair
 from ._errors import CommandError
-from ._facts import describe, facts_of
 from ._files import FORMATS, Place, check_output, writing
 from ._options import add_data, add_reading
 from ._steps import add_steps, check_steps, make_steps
@@ -114,7 +114,7 @@ def _run(options: argparse.Namespace) -> None:
     whole = Pipeline([*steps, ("model", estimator)]) if steps else estimator
     if names is not None:
         _name(whole, names)
-    notes = {"n_samples": n_samples(X, options.sample_dim)}
+    notes = {"n_samples": n_samples(X, options.sample_dim), "outputs": fingerprint(Y)}
     with writing(options.output):
         save(whole, options.output, notes=notes)
     print(describe(facts_of(whole, notes)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from ..report.facts import describe, facts_of
 from ._command import Command
-from ._facts import describe, facts_of
 from ._models import load_model
 from ._options import add_model
 

@@ -15,9 +15,16 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("MODEL", type=Path, help="file that holrr fit or holrr.io.save wrote")
 
 
-def add_data(parser: argparse.ArgumentParser) -> None:
-    """Files with inputs and outputs."""
-    parser.add_argument("X", help="file with the inputs")
+def add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """Files with inputs and outputs.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+    optional : bool
+        Whether the command also runs without data.
+    """
+    parser.add_argument("X", nargs="?" if optional else None, help="file with the inputs")
     parser.add_argument("Y", nargs="?", help="file with the outputs")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 
 from ..data.validation import score_errors
+from ..report.facts import describe_scores
 from ._command import Command
 from ._console import reporting
 from ._data import read_pair
-from ._facts import describe_scores
 from ._files import FORMATS
 from ._models import load_model
 from ._options import add_data, add_model, add_reading

@@ -19,9 +19,9 @@ from . import _figures as figures
 from ._evaluate import Evaluation, cross_validated, evaluated, last_step
 from ._page import Page, Section, Table
 from ._words import conclusion, next_steps, number, percent
-from .describe import describe
+from .facts import fact_lines, facts_of
 
-__all__ = ["Report", "make_report"]
+__all__ = ["Report", "make_report", "report_on"]
 
 _N_LISTED = 5
 
@@ -132,38 +132,42 @@ def make_report(
             "cross_validate=True, on new samples."
         )
     evaluation = cross_validated(model, X, y) if cross_validate else evaluated(model, X, y, compare)
-    final, n = last_step(model), evaluation.n_samples
+    facts = facts_of(model, dict(notes or {}))
+    return report_on(evaluation, last_step(model), facts, title)
+
+
+def report_on(evaluation: Evaluation, model: Any, facts: dict[str, Any], title: str) -> Report:
+    """Make a report from an evaluation.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    model : estimator
+        The fitted estimator, the last step of a pipeline.
+    facts : dict
+        As `facts_of` returns them.
+    title : str
+    """
     sections = [
-        _summary(evaluation),
-        _next(evaluation, final),
-        _fitted(model, dict(notes or {})),
+        Section("Conclusion").items(conclusion(evaluation)),
+        Section("Next steps").items(next_steps(evaluation, model)),
+        Section("Model").table(Table((), fact_lines(facts))),
         _errors(evaluation),
-        _skill(final, evaluation),
+        _skill(model, evaluation),
         *_intervals(evaluation),
-        *_ranks(final),
-        *_loadings(final),
+        *_ranks(model),
+        *_loadings(model),
     ]
+    n = evaluation.n_samples
     how = f"{n} samples that were not used in the fit"
     if evaluation.source == "cross-validation":
         how = f"{n} training samples by {evaluation.n_folds}-fold cross-validation"
-    lead = f"{type(final).__name__}, evaluated on {how}."
+    lead = f"{type(model).__name__}, evaluated on {how}."
     footer = (
         f"Made with holrr {__version__}. Confidence intervals are percentiles of 2,000 bootstrap "
         f"samples of the rows. They assume that the rows are independent of each other."
     )
     return Report(Page(title, lead, sections, footer).html(), evaluation)
-
-
-def _summary(evaluation: Evaluation) -> Section:
-    return Section("Conclusion").items(conclusion(evaluation))
-
-
-def _next(evaluation: Evaluation, model: Any) -> Section:
-    return Section("Next steps").items(next_steps(evaluation, model))
-
-
-def _fitted(model: Any, notes: dict[str, Any]) -> Section:
-    return Section("Model").table(Table((), describe(model, notes)))
 
 
 def _errors(evaluation: Evaluation) -> Section:

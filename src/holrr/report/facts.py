@@ -18,7 +18,7 @@ from ..data.labels import Labels, mode_coordinates, mode_names
 from ..data.scores import Errors
 from ..model_selection.linear import Search
 
-__all__ = ["describe", "describe_scores", "facts_of"]
+__all__ = ["describe", "describe_scores", "fact_lines", "facts_of"]
 
 # Version of the keys; it changes where a key is removed or gets another meaning.
 FORMAT = 1
@@ -251,7 +251,18 @@ def _plain(value: Any) -> Any:
 
 
 def describe(facts: dict[str, Any]) -> str:
-    """The facts about a model as lines of text."""
+    """Return the facts about a model as lines of text."""
+    return _in_columns(fact_lines(facts))
+
+
+def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the facts about a model as pairs of a name and a value.
+
+    Parameters
+    ----------
+    facts : dict
+        As `facts_of` returns them.
+    """
     inputs, outputs = facts["inputs"], facts["outputs"]
     names = inputs["names"]
     lines = [("model", facts["model"])]
@@ -283,7 +294,7 @@ def describe(facts: dict[str, Any]) -> str:
     if facts["certificate"] is not None:
         certificate = f"objective at most {facts['certificate']:.4f} times the minimum"
         lines += [("certificate", certificate)]
-    return _in_columns([*lines, *_error_lines(facts["held_out"])])
+    return [*lines, *_error_lines(facts["held_out"])]
 
 
 def _block_lines(inputs: dict[str, Any]) -> list[tuple[str, str]]:
