@@ -66,7 +66,7 @@ def test_numbers_of_numpy_scale_and_one_changes_nothing():
 @pytest.mark.parametrize("factor", [0.0, -1.0, np.nan, np.inf, 5e-324 / 40])
 def test_factors_that_leave_no_weight_raise(factor):
     m = Moments.from_arrays(*toy(20))
-    with pytest.raises(ValueError, match="moments can be multiplied by positive, finite numbers"):
+    with pytest.raises(ValueError, match="moments can be multiplied only by positive, finite numbers"):
         factor * m
 
 

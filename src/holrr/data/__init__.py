@@ -1,4 +1,4 @@
-"""Validation and labels of data, and scaling and delays that keep labels."""
+"""Validation and labels of data, and transformers for scaling and delays that keep labels."""
 
 from .delays import Delayer
 from .labels import Grid, Labels
