@@ -137,9 +137,9 @@ class Delayer(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features), table, or object of xarray
-                Inputs. Arrays may have modes, and a dict of arrays has blocks.
-            y : outputs, optional
-                Outputs, which are used only to find the sample dimension of xarray objects.
+            Inputs. Arrays may have modes, and a dict of arrays has blocks.
+        y : outputs, optional
+            Outputs, which are used only to find the sample dimension of xarray objects.
 
         Returns
         -------

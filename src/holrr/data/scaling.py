@@ -103,9 +103,9 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features), table, or object of xarray
-                Inputs. Arrays may have modes, and a dict of arrays has blocks.
-            y : outputs, optional
-                Outputs, which are used only to find the sample dimension of xarray objects.
+            Inputs. Arrays may have modes, and a dict of arrays has blocks.
+        y : outputs, optional
+            Outputs, which are used only to find the sample dimension of xarray objects.
 
         Returns
         -------
@@ -380,8 +380,8 @@ def _rescaled(
     grids : tuple of Grid
         The blocks of `X`, in the order of the fit.
     dim : str or None
-            The sample dimension of xarray objects.
-        rescale : callable
+        The sample dimension of xarray objects.
+    rescale : callable
     """
     blocks = {grid.name: (grid, columns) for grid, columns in _columns_of(grids)}
     if is_dataset(X):

@@ -221,11 +221,11 @@ def unlabel_inputs(X: Any, dim: str | None, known: Labels | None, shape: Any = N
     X : object
         As in `fit`.
     dim : str or None
-            The sample dimension of xarray objects.
-        known : Labels, optional
-            Labels of the fit, which must agree with those of the inputs.
-        shape : tuple, dict or None
-            The parameter `input_shape`, for the inputs of a fit.
+        The sample dimension of xarray objects.
+    known : Labels, optional
+        Labels of the fit, which must agree with those of the inputs.
+    shape : tuple, dict or None
+        The parameter `input_shape`, for the inputs of a fit.
     """
     grids = () if known is None else known.inputs
     if is_blocks(X) or (comes_from(X, "xarray") and is_dataset(X)):
