@@ -430,8 +430,8 @@ def test_labels_are_saved(tmp_path):
     ("state", "message"),
     [
         ({"delays_": np.array([1.0])}, "delays_ must be a vector of whole numbers"),
-        ({"delays_": np.array([1, 1])}, "delays_ must differ from each other"),
-        ({"delays_": np.zeros(0, dtype=int)}, "there must be one at least"),
+        ({"delays_": np.array([1, 1])}, "delays_ must be one or more different numbers"),
+        ({"delays_": np.zeros(0, dtype=int)}, "delays_ must be one or more different numbers"),
         ({"feature_names_in_": np.array(["a"])}, "feature_names_in_ must be 6 texts"),
         ({"labels_": Labels(inputs=(Grid(("a",), (5,)),))}, "labels of 5 features"),
         ({"fill": "x"}, "'fill' parameter"),

@@ -540,7 +540,7 @@ def test_groups_with_missing_labels_are_refused(dtype):
         standard_errors(RLS(), X, Y, groups=groups)
 
 
-def test_names_that_moments_carry_are_kept_and_compared():
+def test_names_of_moments_are_kept_and_compared():
     pd = pytest.importorskip("pandas")
     X, Y = toy()
     table = pd.DataFrame(X, columns=list("abcde"))

@@ -1,4 +1,4 @@
-"""Data to try the estimators on: synthetic tensors, pictures, monthly weather."""
+"""Datasets: synthetic tensor regression problems, images, and monthly weather data."""
 
 from ._forecast import make_forecast_windows
 from ._images import image_from_coef, load_image, make_image_regression, make_images
