@@ -261,7 +261,7 @@ def test_batches_keep_labels_and_refuse_others():
     assert model.predict(x).name == "temperature"
     with pytest.raises(ValueError, match=r"other coordinates along 'station'.*station 1"):
         model.partial_fit(x, y[:, [1, 0, 2]])
-    with pytest.raises(ValueError, match=r"beside 'time'; the fit had \('station', 'month'\)"):
+    with pytest.raises(ValueError, match=r"besides 'time'; the fit had \('station', 'month'\)"):
         model.partial_fit(x, y.rename(station="site"))
 
 
@@ -304,9 +304,9 @@ def test_errors_name_the_labels_that_differ():
         model.predict(x[:, :1])
     with pytest.raises(ValueError, match=r"at position 1 it has 60.0 and the fit 51.0"):
         model.predict(x.assign_coords(lat=[50.0, 60.0]))
-    with pytest.raises(ValueError, match=r"\('row', 'lon'\) beside 'time'; the fit had"):
+    with pytest.raises(ValueError, match=r"\('row', 'lon'\) besides 'time'; the fit had"):
         model.predict(x.rename(lat="row"))
-    with pytest.raises(ValueError, match=r"one is needed for the samples.*expand_dims\('time'\)"):
+    with pytest.raises(ValueError, match=r"it needs a sample dimension.*expand_dims\('time'\)"):
         model.predict(x[0])
     with pytest.raises(ValueError, match="y has other coordinates along 'month'"):
         model.score(x, y[:, :, ::-1])
@@ -316,12 +316,12 @@ def test_errors_name_the_labels_that_differ():
 
 def test_the_sample_dimension_must_be_unique():
     x, y = maps()
-    with pytest.raises(ValueError, match="sample_dim='t' is no dimension of X"):
+    with pytest.raises(ValueError, match="sample_dim='t' is not a dimension of X"):
         RLS(sample_dim="t").fit(x, y)
-    with pytest.raises(ValueError, match="share none: rename"):
+    with pytest.raises(ValueError, match="share no dimension: rename"):
         RLS().fit(x.rename(time="day"), y)
     both = y.rename(station="lat").transpose("lat", "time", "month")
-    with pytest.raises(ValueError, match=r"share \('time', 'lat'\): say which"):
+    with pytest.raises(ValueError, match=r"share \('time', 'lat'\): choose the sample dimension"):
         RLS().fit(x, both.drop_vars("lat"))
     assert RLS(sample_dim="time").fit(x, both.drop_vars("lat")).coef_.shape == (2, 3, 3, 4)
 

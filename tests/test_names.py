@@ -312,7 +312,7 @@ def test_new_samples_may_be_along_another_dimension():
     assert model.score(new, out) == score
     assert model.score(new.transpose("lat", "start", "lon"), out.transpose()) == score
     assert model.score(new.transpose("lat", "start", "lon"), y.to_numpy()) == score
-    with pytest.raises(ValueError, match="share none: rename that of the samples"):
+    with pytest.raises(ValueError, match="share no dimension: rename the sample dimension"):
         model.score(new, y)
 
 
@@ -328,7 +328,7 @@ def test_weights_of_outputs_are_matched_by_name_and_files_keep_them(tmp_path):
         assert_allclose(model.coef_, expected.coef_)
         model.save(tmp_path / "model.holrr")
         assert_allclose(holrr.load(tmp_path / "model.holrr").predict(x), model.predict(x))
-    with pytest.raises(ValueError, match=r"has dimensions \('month',\) where y has \('station',\)"):
+    with pytest.raises(ValueError, match=r"has dimensions \('month',\), but y has \('station',\)"):
         HOLRR(rank=2, output_weight=[by_month, by_station]).fit(x, y)
     with pytest.raises(ValueError, match=r"output_weight\[0\] has other coordinates along 'stat"):
         HOLRRCV(cv=3, output_weight=[by_station[::-1], None]).fit(x, y)

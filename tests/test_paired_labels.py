@@ -135,7 +135,7 @@ def test_rows_without_a_common_label_are_not_to_be_aligned(kind):
     other = [f"sample {i}" for i in range(N)]
     x, y = _inputs("frame" if kind == "frame" else "dataarray", ROWS), _outputs(kind, other)
     with pytest.raises(
-        ValueError, match=r"No label is in both\. Give both the same labels"
+        ValueError, match=r"They share no label. Give both the same labels"
     ) as found:
         RLS().fit(x, y)
     assert "lign" not in str(found.value)

@@ -1,4 +1,4 @@
-"""A first look (``holrr demo``, ``python -m holrr.demo``): fit, compare, draw, a small report."""
+"""A demonstration (``holrr demo``, ``python -m holrr.demo``): fits, a comparison and a report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["run_demo"]
 N_TRAIN, N_FEATURES, OUTPUT_SHAPE, RANK, SNR = 50, 10, (10, 10, 10), (6, 4, 4, 8), 1.0
 IMAGES, N_SAMPLES = ("cross", "painting"), 200
 HEADER = ("method", "ranks", "parameters", "held-out RMSE", "seconds")
-# All with the same folds and the same penalties.
+# All methods use the same folds and the same penalties.
 METHODS: dict[str, type] = {
     "ridge regression": RLSCV,
     "low-rank regression": LRRCV,
@@ -50,18 +50,20 @@ img {{ width: 100%; height: auto }}
 <img src="data:image/png;base64,{png}" alt="Two pictures and their reconstructions">
 """
 DATA = (
-    f"{N_TRAIN} samples, {N_FEATURES} inputs, outputs of {' x '.join(map(str, OUTPUT_SHAPE))}, "
-    f"coefficients of rank {' x '.join(map(str, RANK))}, noise as strong as the signal. Penalty "
-    "and ranks by 5-fold cross-validation, which tries all 10,000 ranks. Low-rank regression and "
-    "HOLRR mix the best models; the ranks are those of the best single one:"
+    f"The data have {N_TRAIN} samples, {N_FEATURES} inputs, outputs of shape "
+    f"{' x '.join(map(str, OUTPUT_SHAPE))}, coefficients of rank {' x '.join(map(str, RANK))}, and "
+    "noise as strong as the signal. Penalty and ranks are chosen by 5-fold cross-validation, which "
+    "tries all 10,000 ranks. Low-rank regression and HOLRR average the best models; the table has "
+    "the ranks of the best single model:"
 )
 PICTURE = (
-    f"A picture as coefficients, each row of pixels an input, recovered from {N_SAMPLES} samples:"
+    f"An image as coefficients, where each row of pixels is an input, estimated from {N_SAMPLES} "
+    "samples:"
 )
 
 
 def compare(seed: int = 0) -> list[tuple[str, ...]]:
-    """Rows on three methods, on data made on the spot, and the noise that none can predict."""
+    """Return a table row for each of three methods on simulated data, and for the noise."""
     X, Y, W = make_tensor_regression(
         N_TRAIN + 500,
         N_FEATURES,
@@ -82,16 +84,16 @@ def compare(seed: int = 0) -> list[tuple[str, ...]]:
         n_parameters = model.cv_results_["n_parameters"][model.best_index_[1:]]  # of these ranks
         rows.append((name, _ranks(model), f"{n_parameters:,}", f"{error:.4f}", f"{seconds:.3f}"))
     noise = rmse(Y, np.tensordot(X, W, axes=1))
-    return [*rows, ("(the noise alone)", "", "", f"{noise:.4f}")]
+    return [*rows, ("(noise level)", "", "", f"{noise:.4f}")]
 
 
 def _ranks(model: Any) -> str:
-    """The ranks of the best single model."""
+    """Return the ranks of the best single model."""
     return " x ".join(map(str, np.atleast_1d(model.best_params_.get("rank", "full"))))
 
 
 def draw(seed: int = 0) -> Any:
-    """True pictures, and what each method makes of them, as a matplotlib Figure."""
+    """Draw true images and the estimates of each method, as a matplotlib Figure."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.6, 5.8), layout="constrained")
@@ -115,7 +117,7 @@ def _show(ax: Any, picture: np.ndarray, title: str) -> None:
 
 
 def run_demo(out: Path) -> list[Path]:
-    """Compare the methods, draw a reconstruction and write a small report; the files written."""
+    """Compare the methods, draw estimated images, write a report, and return its files."""
     need("matplotlib", "the demo draws with matplotlib", "plot")
     out.mkdir(parents=True, exist_ok=True)
     print(textwrap.fill(DATA, 88) + "\n")

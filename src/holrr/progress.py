@@ -1,4 +1,4 @@
-"""Progress for those who ask for it; the library that draws it is imported only then."""
+"""Progress bars; rich, which draws them, is imported only on request."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["Progress", "progress", "status_line"]
 
 
 class Progress:
-    """A count of steps done; this one is not shown.
+    """A counter of finished steps; this base class shows nothing.
 
-    `tick` is called, from any thread, after each step, and `expect` when there are more to come.
+    `tick` is called, from any thread, after each step, and `expect` to announce more steps.
     """
 
     def tick(self) -> None:
-        """One step more is done."""
+        """Count one finished step."""
 
     def expect(self, n_steps: int) -> None:
-        """So many steps more are to come."""
+        """Announce `n_steps` more steps."""
 
 
 class _Bar(Progress):
@@ -40,9 +40,9 @@ class _Bar(Progress):
 def progress(
     what: str, verbose: bool | int | str = True, argument: str = "verbose"
 ) -> Iterator[Progress]:
-    """A progress bar on the standard error, or nothing where none is wanted.
+    """Show a progress bar on stderr if `verbose`, as a context manager.
 
-    `argument` is what the user has asked for it with.
+    `argument` is the parameter with which the user requested it, for messages.
     """
     if not verbose:
         yield Progress()
@@ -58,10 +58,10 @@ def progress(
 def status_line(
     title: str, verbose: bool | int | str, line: Callable[..., str]
 ) -> Iterator[Callable[..., object] | None]:
-    """A function that shows one line of progress, or None where none is wanted.
+    """Provide a function that shows a line of progress, or None, as a context manager.
 
-    With "rich" the line is kept up to date; True or a positive number prints line after line. What
-    each of them says after the title is what `line` makes of what the function is called with.
+    With ``verbose="rich"`` one line is updated. True or a positive number prints a line for each
+    call. `line` maps the arguments of the call to the text after the title.
     """
     if not verbose:
         yield None

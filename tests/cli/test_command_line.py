@@ -217,7 +217,7 @@ def bad(folder):
         (["fit", "X.npy", "Y.npy", "--cv", "1", "-o", "m"], 2, "--cv"),
         (["fit", "X.npy", "Y.npy", "--rank", "2", "--alpha", "1,2", "-o", "m"], 2, "--cv"),
         (["fit", "X.npy", "Y.npy", "--rank", "0.5", "--cv", "3", "-o", "m"], 2, "share"),
-        (["fit", "X.npy", "Y.csv", "--output-shape", "5,5", "-o", "m"], 3, "come to 25"),
+        (["fit", "X.npy", "Y.csv", "--output-shape", "5,5", "-o", "m"], 3, "has 25 entries"),
         (["fit", "X.npy", "Y.npy", "-o", "nowhere/m"], 4, "nowhere does not exist"),
         (["fit", "X.npy", "Y.npy", "-o", "."], 4, "is a folder"),
         (["info", "junk.holrr"], 3, "not a holrr file"),

@@ -351,7 +351,7 @@ def test_moments_of_an_older_version_give_fits_without_noise(tmp_path):
         search.predict_interval(X)
 
 
-def test_half_a_fit_has_half_of_its_degrees_of_freedom():
+def test_halved_coefficients_have_half_of_the_degrees_of_freedom():
     """The other half of the weight is that of the mean."""
     data = Samples(*toy())
     whole = fit_data(data, LinearOptions(MultilinearRank(2), alpha=1.0))[0]
@@ -408,7 +408,7 @@ def test_the_variance_of_the_coefficients_is_found_from_many_outputs(share):
         assert prior_ratio([problem, problem]) * unit**2 == pytest.approx(tau**2, rel=0.15)
 
 
-def test_outputs_that_say_nothing_leave_the_share_of_noise_at_one_half():
+def test_uninformative_outputs_give_a_noise_share_of_one_half():
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.normal(size=(30, 6)))[0].T  # all directions have the same variance
     problem = spectral_from_samples(Q, rng.normal(size=(6, 4)), fit_intercept=False)

@@ -163,7 +163,7 @@ def test_the_entries_of_a_dict_get_a_mode():
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_a_matrix_stands_for_modes_and_for_blocks():
+def test_a_matrix_is_delayed_as_the_modes_and_blocks_of_the_fit():
     blocks = {"field": X, "index": FLAT[:, 0]}
     delayer = Delayer(DELAYS).fit(blocks)
     flat = delayer.transform(np.column_stack([FLAT, FLAT[:, 0]]), groups=RUNS)
@@ -275,7 +275,7 @@ def test_without_groups_there_is_one_run():
 
 
 @pytest.mark.parametrize("fill", [0.0, 7, -1.5, np.nan])
-def test_the_fill_value_stands_for_what_does_not_exist(fill):
+def test_inputs_outside_of_a_run_have_the_fill_value(fill):
     found = Delayer(DELAYS, fill=fill).fit_transform(X, groups=RUNS)
     assert_array_equal(found, delayed(X, fill=fill))
 
@@ -291,8 +291,8 @@ def test_groups_may_be_text_or_tensors(xp):
     [
         ([1] * 19, r"one entry for each of the 20 samples; got \(19,\)"),
         ([[1]] * 20, r"one entry for each of the 20 samples; got \(20, 1\)"),
-        ([1] * 5 + [2] * 5 + [1] * 10, r"run 1 has samples from 0 on, and again from 10 on"),
-        (["x"] * 5 + ["y"] * 5 + ["x"] * 10, r"run 'x' has samples from 0 on.*its own label"),
+        ([1] * 5 + [2] * 5 + [1] * 10, r"run 1 starts at sample 0 and again at sample 10"),
+        (["x"] * 5 + ["y"] * 5 + ["x"] * 10, r"run 'x' starts at sample 0.*its own label"),
         ([np.nan] * 20, "groups contains NaN"),
     ],
 )
@@ -430,8 +430,8 @@ def test_labels_are_saved(tmp_path):
     ("state", "message"),
     [
         ({"delays_": np.array([1.0])}, "delays_ must be a vector of whole numbers"),
-        ({"delays_": np.array([1, 1])}, "delays_ must differ from each other"),
-        ({"delays_": np.zeros(0, dtype=int)}, "there must be one at least"),
+        ({"delays_": np.array([1, 1])}, "delays_ must be one or more different numbers"),
+        ({"delays_": np.zeros(0, dtype=int)}, "delays_ must be one or more different numbers"),
         ({"feature_names_in_": np.array(["a"])}, "feature_names_in_ must be 6 texts"),
         ({"labels_": Labels(inputs=(Grid(("a",), (5,)),))}, "labels of 5 features"),
         ({"fill": "x"}, "'fill' parameter"),
@@ -439,7 +439,7 @@ def test_labels_are_saved(tmp_path):
         ({"transform": 3}, "'transform' would hide"),
     ],
 )
-def test_a_delayer_that_makes_no_sense_is_not_saved(state, message, tmp_path):
+def test_a_delayer_with_invalid_state_is_not_saved(state, message, tmp_path):
     delayer = Delayer([1]).fit(FLAT)
     vars(delayer).update(state)
     with pytest.raises(ValueError, match=message):

@@ -107,20 +107,20 @@ def test_columns_without_any_value_are_left_out():
         ({"a": [0, 1], "b": [2, 3]}, r"in no block: \[4\]"),
         ({"a": [0, 1], "b": [1, 2, 3, 4]}, "column 1 is in two blocks, 'a' and 'b'"),
         ({"a": [0, 1, 2, 3, 4], "b": []}, "block 'b' is empty"),
-        ({"a": [0, 1], "b": [2, 3, 9]}, "block 'b' holds 9, which is no column"),
-        ({"a": [0, 1], "b": ["x"]}, "block 'b' holds 'x', which is no column"),
+        ({"a": [0, 1], "b": [2, 3, 9]}, "block 'b' contains 9, which is not a column"),
+        ({"a": [0, 1], "b": ["x"]}, "block 'b' contains 'x', which is not a column"),
         ({"a": [True, False]}, "mask of block 'a' has 2 entries, but X has 5"),
-        ({"a": None, "b": [0, 1, 2, 3, 4]}, "block 'a' holds None"),
+        ({"a": None, "b": [0, 1, 2, 3, 4]}, "block 'a' contains None"),
         ({1: [0, 1], "1": [2, 3, 4]}, "two blocks of the same name"),
         ({}, "blocks is empty"),
-        (["a", "b"], "label of the block of each of the 5 columns"),
-        ("lag", "'lag' is no mode of X"),
-        ("auto", "an X that comes in blocks"),
-        ("prefix", "X has no names"),
+        (["a", "b"], "block label of each of the 5 columns"),
+        ("lag", "'lag' is not a mode of X"),
+        ("auto", "an X with blocks"),
+        ("prefix", "X has no column names"),
     ],
 )
 @pytest.mark.parametrize("estimator", [RLS, RLSCV])
-def test_blocks_that_cannot_be_are_named(estimator, blocks, message):
+def test_invalid_blocks_raise_errors_that_name_them(estimator, blocks, message):
     with pytest.raises(ValueError, match=message):
         estimator(blocks=blocks).fit(rng.normal(size=(N, 5)), Y)
 
@@ -136,7 +136,7 @@ def test_blocks_that_cannot_be_are_named(estimator, blocks, message):
         ({"a": np.inf, "b": np.inf}, "infinite for all blocks"),
     ],
 )
-def test_penalties_that_cannot_be_are_named(alpha, message):
+def test_invalid_penalties_of_blocks_raise_errors_that_name_them(alpha, message):
     blocks = InputBlocks(("a", "b"), np.array([0, 1, 1]))
     with pytest.raises(ValueError, match=message):
         penalties_by_block(alpha, blocks)
@@ -173,7 +173,7 @@ def test_names_that_are_the_same_as_text_are_refused():
         {"a": (("time",), X[:, 0]), "p": (("time", "st"), X[:, 1:])}, coords={"st": ["a", "b"]}
     )
     with pytest.raises(
-        ValueError, match="'a' is an entry along this mode, and the name of a variable"
+        ValueError, match="'a' is a label along this mode, and the name of a variable"
     ):
         RLS(blocks="st").fit(data, Y)
 

@@ -113,7 +113,7 @@ def test_nan_is_refused_by_transform_and_leaves_the_fit_as_it_was():
     assert pickle.dumps(scaler) == before
 
 
-def test_arrays_of_other_libraries_stay_such(xp):
+def test_arrays_keep_their_library(xp):
     X = inputs()
     for dtype, tol in ((np.float64, 1e-9), (np.float32, 1e-2)):
         given = xp.asarray(X.astype(dtype))
@@ -124,7 +124,7 @@ def test_arrays_of_other_libraries_stay_such(xp):
         np.testing.assert_allclose(xp.to_numpy(found), expected, atol=tol)
 
 
-def test_tables_of_polars_stay_such():
+def test_polars_tables_stay_polars_tables():
     pl = pytest.importorskip("polars", reason="polars is not installed")
     X = inputs()
     table = pl.DataFrame(X, schema=["a", "b", "c"])
@@ -178,7 +178,7 @@ def test_arrays_on_a_device_are_not_copied_to_the_host(device_xp, host_copies, b
     assert set(host_copies) == (set() if by_group else {(6,)})  # means and standard deviations
 
 
-def test_blocks_of_other_libraries_stay_such(xp):
+def test_blocks_keep_their_array_library(xp):
     X = inputs(24).reshape(12, 2, 3)
     blocks = {"field": X, "index": X[:, 0, 0].copy()}
     expected = Standardizer().fit_transform(blocks)
@@ -327,7 +327,7 @@ def test_scaling_by_group_is_saved(tmp_path):
 
 
 @pytest.mark.parametrize("by_group", [False, True])
-def test_features_without_any_value_stay_so(xp, by_group):
+def test_features_without_any_value_stay_nan(xp, by_group):
     X = inputs(150).reshape(30, 5, 3)
     land = np.array([[0, 0, 1], [0, 1, 1], [0, 0, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)
     expected = Standardizer(by_group=by_group).fit_transform(X, groups=GROUPS)

@@ -81,7 +81,7 @@ def test_noise_is_a_standard_deviation():
     assert_allclose((Y - np.tensordot(X, W, axes=1)).std(), 0.5, rtol=0.02)
 
 
-def test_any_picture_will_do_and_bytes_are_scaled():
+def test_any_image_is_accepted_and_bytes_are_scaled():
     rng = np.random.default_rng(0)
     picture = rng.integers(0, 256, (6, 5, 4), dtype=np.uint8)
     W = make_image_regression(picture, "rows")[2]

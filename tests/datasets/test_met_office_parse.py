@@ -54,7 +54,7 @@ def test_header_and_months(station_text):
         ("   1990  12    7.0     2.6       1    10.0    20.0$   \r", [7, 2.6, 1, 10, 20]),
     ],
 )
-def test_rows_that_really_occur(station_text, line, expected):
+def test_irregular_rows_of_real_files_are_parsed(station_text, line, expected):
     assert_array_equal(parse_rows(station_text, line + "\n").values, [expected])
 
 
@@ -124,7 +124,7 @@ def test_a_foreign_header_is_refused(station_text, old, new, message):
 
 
 @pytest.mark.parametrize("text", ["", "<html><body>Please log in</body></html>\n"])
-def test_what_is_no_station_file_at_all_is_refused(text):
+def test_text_that_is_not_a_station_file_is_refused(text):
     with pytest.raises(ValueError, match=r"xdata\.txt, line \d+: not a Met Office station file"):
         parse_station(text, source="xdata.txt")
 

@@ -232,7 +232,7 @@ def test_columns_of_a_table_with_several_levels():
 
 def test_blocks_need_names_of_their_own():
     model = RLS().fit({1: X, "1": X}, Y)
-    with pytest.raises(ValueError, match=r"called \['1', '1'\]"):
+    with pytest.raises(ValueError, match=r"blocks are \['1', '1'\]"):
         to_onnx(model)
 
 
@@ -279,7 +279,9 @@ def test_kernels_without_a_graph_are_refused():
         to_onnx(KernelRLS(kernel="precomputed").fit(gram, Y))
     with pytest.raises(ValueError, match="its kernel is a Python function"):
         to_onnx(KernelRLS(kernel=lambda a, b: a @ b, n_components=5).fit(X, Y))
-    with pytest.raises(ValueError, match=r"kernel='chi2' cannot be exported; those that can"):
+    with pytest.raises(
+        ValueError, match=r"kernel='chi2' cannot be exported. Use one of the kernels"
+    ):
         to_onnx(KernelRLS(kernel="chi2", n_components=5).fit(abs(X), Y))
 
 
@@ -385,17 +387,17 @@ def test_a_subclass_is_converted_in_a_pipeline():
 def test_a_model_before_another_step_is_refused():
     register_converters()
     pipeline = make_pipeline(HOLRR(rank=2), RLS()).fit(X, Y)
-    with pytest.raises(ValueError, match="HOLRR can be exported as the last step"):
+    with pytest.raises(ValueError, match="HOLRR can be exported only as the last step"):
         skl2onnx.to_onnx(pipeline, X)
     pipeline = make_pipeline(HOLRR(rank=2), StandardScaler(), RLS()).fit(X, Y)
-    with pytest.raises(ValueError, match="here StandardScaler follows"):
+    with pytest.raises(ValueError, match="but StandardScaler follows"):
         to_onnx(pipeline)
 
 
 # ---------------------------------------------------------------- errors and facts
 
 
-def test_the_graph_says_what_it_is():
+def test_the_graph_has_a_description_and_a_version():
     graph = to_onnx(HOLRRCV(cv=3).fit(X, Y))
     assert (graph.producer_name, graph.producer_version) == ("holrr", holrr.__version__)
     props = {entry.key: entry.value for entry in graph.metadata_props}
@@ -418,12 +420,12 @@ def test_the_graph_says_what_it_is():
     ],
     ids=["estimator", "pipeline", "nothing"],
 )
-def test_what_is_not_ours_is_refused(model, message):
+def test_objects_other_than_models_of_this_library_are_refused(model, message):
     with pytest.raises(TypeError, match=message):
         to_onnx(model)
 
 
-def test_wrong_arguments_are_named():
+def test_invalid_arguments_of_to_onnx_raise():
     with pytest.raises(NotFittedError):
         to_onnx(RLS())
     model = RLS().fit(X, Y)

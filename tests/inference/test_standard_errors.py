@@ -474,16 +474,16 @@ def test_bad_arguments_are_named():
         standard_errors(RLS(), X, Y)
     Y[37, 2, 1] = 0.0
     gram = X @ X.T
-    with pytest.raises(ValueError, match="kernel='precomputed' has no inputs"):
+    with pytest.raises(ValueError, match="does not support kernel='precomputed'"):
         standard_errors(KernelRLS(kernel="precomputed"), gram, Y)
     parts = [Moments.from_arrays(X[:20], Y[:20]), Moments.from_arrays(X[20:], Y[20:])]
     with pytest.raises(ValueError, match="at least two folds; got 0"):
         standard_errors(RLS(), [])
-    with pytest.raises(ValueError, match="must be left out where X is moments"):
+    with pytest.raises(ValueError, match="must be None if X is a list of Moments"):
         standard_errors(RLS(), parts, Y)
-    with pytest.raises(TypeError, match="KernelRLS has no fit to moments"):
+    with pytest.raises(TypeError, match="KernelRLS cannot be fitted to moments"):
         standard_errors(KernelRLS(), parts)
-    with pytest.raises(ValueError, match="three groups at least"):
+    with pytest.raises(ValueError, match="at least three groups"):
         standard_errors(HOLRRCV([1.0]).fit(X, Y), parts)
 
 
@@ -540,7 +540,7 @@ def test_groups_with_missing_labels_are_refused(dtype):
         standard_errors(RLS(), X, Y, groups=groups)
 
 
-def test_names_that_moments_carry_are_kept_and_compared():
+def test_names_of_moments_are_kept_and_compared():
     pd = pytest.importorskip("pandas")
     X, Y = toy()
     table = pd.DataFrame(X, columns=list("abcde"))

@@ -224,7 +224,7 @@ class Foreign(HOLRR):
         (lambda: HOLRR(rank=len), r"HOLRR\.rank cannot be saved: it is the function builtins\.len"),
         (lambda: RLS(alpha=[1, object()]), r"RLS\.alpha\[1\] cannot be saved"),
         (lambda: RLS(alpha={"k": {3}}), r"RLS\.alpha\['k'\] cannot be saved"),
-        (lambda: Foreign(), "not a public class of holrr"),
+        (lambda: Foreign(), "neither a public class of holrr"),
         (lambda: RLS(alpha=np.random.default_rng(0)), "Generator"),
     ],
 )

@@ -141,11 +141,17 @@ def test_every_class_on_the_list_is_in_a_pipeline_of_these_tests():
 @pytest.mark.parametrize(
     ("pipeline", "message"),
     [
-        (make_pipeline(QuantileTransformer(), RLS()), r"QuantileTransformer is not a public class"),
-        (make_pipeline(StandardScaler(), Ridge()), r"Ridge is not a public class"),
-        (make_pipeline(RandomForestRegressor()), r"RandomForestRegressor is not a public class"),
-        (FeatureUnion([("a", PCA())]), r"FeatureUnion is not a public class"),
-        (GridSearchCV(RLS(), {"alpha": [1.0]}), r"GridSearchCV is not a public class"),
+        (
+            make_pipeline(QuantileTransformer(), RLS()),
+            r"QuantileTransformer is neither",
+        ),
+        (make_pipeline(StandardScaler(), Ridge()), r"Ridge is neither a public class"),
+        (
+            make_pipeline(RandomForestRegressor()),
+            r"RandomForestRegressor is neither",
+        ),
+        (FeatureUnion([("a", PCA())]), r"FeatureUnion is neither a public class"),
+        (GridSearchCV(RLS(), {"alpha": [1.0]}), r"GridSearchCV is neither a public class"),
         (make_pipeline(FunctionTransformer(np.log1p), RLS()), r"\.func cannot be saved"),
         (make_pipeline(PCA(random_state=np.random.RandomState(0)), RLS()), r"random_state cannot"),
         (
@@ -158,12 +164,12 @@ def test_every_class_on_the_list_is_in_a_pipeline_of_these_tests():
         ),
         (
             make_pipeline(ColumnTransformer([("a", make_pipeline(QuantileTransformer()), [0])])),
-            r"QuantileTransformer is not a public class",
+            r"QuantileTransformer is neither",
         ),
     ],
     ids=range(10),
 )
-def test_what_is_not_on_the_list_is_refused_by_name(pipeline, message, tmp_path):
+def test_classes_that_files_may_not_contain_are_refused_by_name(pipeline, message, tmp_path):
     with pytest.raises(TypeError, match=message):
         save(pipeline, tmp_path / "file")
     assert not (tmp_path / "file").exists()
@@ -173,11 +179,11 @@ def test_a_subclass_of_a_class_on_the_list_is_refused(tmp_path):
     class Mine(StandardScaler):
         pass
 
-    with pytest.raises(TypeError, match="Mine is not a public class"):
+    with pytest.raises(TypeError, match="Mine is neither a public class"):
         save(make_pipeline(Mine(), RLS()), tmp_path / "file")
 
 
-def test_attributes_of_ones_own_are_refused_in_steps_of_scikit_learn(tmp_path):
+def test_attributes_set_by_the_user_are_refused_in_steps_of_scikit_learn(tmp_path):
     pipeline = make_pipeline(StandardScaler(), RLS()).fit(X, Y)
     pipeline[0].more_ = 1
     with pytest.raises(ValueError, match=r"StandardScaler.* has no attribute 'more_'"):
@@ -192,8 +198,8 @@ def test_attributes_of_ones_own_are_refused_in_steps_of_scikit_learn(tmp_path):
     ("make", "change", "message"),
     [
         (StandardScaler, {"mean_": np.ones(4)}, r"StandardScaler\.mean_ must be"),
-        (StandardScaler, {"mean_": None}, "there are no means"),
-        (StandardScaler, {"scale_": None}, "there are no scales"),
+        (StandardScaler, {"mean_": None}, "mean_ is missing"),
+        (StandardScaler, {"scale_": None}, "scale_ is missing"),
         (StandardScaler, {"n_features_in_": 6}, "must be an array"),
         (StandardScaler, {"n_samples_seen_": np.ones(3)}, "n_samples_seen_ must be one number"),
         (StandardScaler, {"feature_names_in_": np.array(["a"], object)}, "must be 5 texts"),
@@ -207,8 +213,8 @@ def test_attributes_of_ones_own_are_refused_in_steps_of_scikit_learn(tmp_path):
         (PolynomialFeatures, {"_max_degree": 3}, "those of the parameter degree"),
         (OneHotEncoder, {"_n_features_outs": [1] * 5}, "_n_features_outs of feature 0 must be 30"),
         (OneHotEncoder, {"categories_": []}, "categories_ must have 5 entries"),
-        (OneHotEncoder, {"_infrequent_enabled": True}, "and only then"),
-        (OneHotEncoder, {"drop_idx_": np.array([0] * 5, object)}, "must go together"),
+        (OneHotEncoder, {"_infrequent_enabled": True}, "if and only if"),
+        (OneHotEncoder, {"drop_idx_": np.array([0] * 5, object)}, "must both be set"),
     ],
 )
 def test_attributes_that_do_not_fit_together_are_refused(make, change, message, tmp_path):
@@ -221,7 +227,7 @@ def test_attributes_that_do_not_fit_together_are_refused(make, change, message, 
 def test_steps_must_fit_each_other(tmp_path):
     pipeline = make_pipeline(PCA(3), RLS()).fit(X, Y)
     wrong = Pipeline([("pca", PCA(2).fit(X)), ("model", pipeline[-1])])
-    with pytest.raises(ValueError, match="step 'model' takes 3 columns and gets 2"):
+    with pytest.raises(ValueError, match="step 'model' takes 3 columns, but gets 2"):
         save(wrong, tmp_path / "file")
     columns = ColumnTransformer([("a", StandardScaler(), [0, 1]), ("b", PCA(2), [2, 3, 4])]).fit(X)
     for change, message in (
@@ -251,7 +257,7 @@ def test_a_file_names_the_version_of_scikit_learn(tmp_path, recwarn):
     load(path)
     assert not recwarn.list
     rewrite(path, sklearn="0.1.2")
-    with pytest.warns(UserWarning, match=r"version 0\.1\.2, and .* is installed") as caught:
+    with pytest.warns(UserWarning, match=r"version 0\.1\.2, but .* is installed") as caught:
         again = load(path)
     assert len(caught) == 1
     np.testing.assert_array_equal(again.predict(X), pipeline.predict(X))
@@ -274,11 +280,11 @@ def test_parameters_of_another_version_have_their_defaults(tmp_path):
     params["force_int_remainder_cols"] = "deprecated"  # up to version 1.8
     del params["verbose"]
     rewrite(path, object=tree, sklearn="0.7.2")
-    with pytest.warns(UserWarning, match="compare some predictions"):
+    with pytest.warns(UserWarning, match="Compare some predictions"):
         again = load(path)
     np.testing.assert_array_equal(again.predict(X), pipeline.predict(X))
     rewrite(path, sklearn=sklearn_version)
-    with pytest.raises(ValueError, match="ColumnTransformer: there is no parameter verbose"):
+    with pytest.raises(ValueError, match="ColumnTransformer: parameter verbose"):
         load(path)
 
 

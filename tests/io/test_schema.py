@@ -126,7 +126,7 @@ def test_every_field_of_a_record_must_be_of_its_type(name):
             r"Tucker\.core must be an array of floating-point numbers; it is 1 of type int",
         ),
         ({"core": np.ones((2, 1), dtype=int)}, r"Tucker\.core must be"),
-        ({"leading": (0, 2)}, "leading names no modes"),
+        ({"leading": (0, 2)}, "leading must contain modes"),
     ],
 )
 def test_a_tucker_tensor_whose_parts_do_not_fit_is_refused(value, message):
@@ -185,7 +185,7 @@ def test_moments_whose_parts_do_not_fit_are_refused(value, message):
         (labels, {"cells": np.array([5])}, "cells of columns"),
         (labels, {"used": np.array([1, 1])}, "columns that are used"),
         (labels, {"kind": "pickle"}, "Labels.kind must be one of"),
-        (labels, {"kind": "frame"}, "a table has labels"),
+        (labels, {"kind": "frame"}, "tables, and no others"),
         (labels, {"kind": "dataset"}, "variables and the outputs"),
         (labels, {"columns": (np.arange(2), np.arange(3))}, "columns and their names"),
         (labels, {"places": np.arange(2)}, "places of columns"),
@@ -247,7 +247,7 @@ DERIVED = SavitzkyGolay(3).fit(X)
         (FITTED, {"_hat": {"form": "map"}}, "there is no alpha, factor, mean, weight"),
         (FITTED, {"_hat": {**FITTED._hat, "mean": np.ones(4)}}, "mean must have 5 entries"),
         (FITTED, {"_hat": {**FITTED._hat, "factor": None}}, "factor must be a matrix"),
-        (FITTED, {"predict": 3}, "'predict' would hide what the class has"),
+        (FITTED, {"predict": 3}, "'predict' would hide an attribute of the class"),
         (FITTED, {"coef_": np.ones(3)}, "'coef_' would hide"),
         (FITTED, {"moments_": moments()._shifted}, "cannot be saved"),
         (FITTED, {"alpha": "much"}, "alpha"),
@@ -289,7 +289,7 @@ def test_attributes_that_do_not_fit_the_coefficients_are_refused(model, state, m
     assert not list(tmp_path.iterdir())
 
 
-def test_attributes_of_ones_own_are_kept(tmp_path):
+def test_attributes_set_by_the_user_are_kept(tmp_path):
     """They hide nothing: notes of a user, or what a newer version adds."""
     save(forged(FITTED, station_="Oxford"), tmp_path / "file")
     assert load(tmp_path / "file").station_ == "Oxford"
@@ -300,13 +300,17 @@ def test_a_forged_file_with_valid_checksums_is_refused(tmp_path):
     tree = header_of(tmp_path / "moments")["object"]
     tree["state"]["n_samples"] = "x"
     rewrite(tmp_path / "moments", object=tree)
-    with pytest.raises(ValueError, match=r"cannot read: Moments\.n_samples must be a whole number"):
+    with pytest.raises(
+        ValueError, match=r"cannot be read by holrr .*: Moments\.n_samples must be a whole number"
+    ):
         Moments.load(tmp_path / "moments")
     save(tucker(), tmp_path / "tucker")
     tree = header_of(tmp_path / "tucker")["object"]
     tree["state"]["core"] = 1
     rewrite(tmp_path / "tucker", object=tree)
-    with pytest.raises(ValueError, match=r"cannot read: Tucker\.core must be an array"):
+    with pytest.raises(
+        ValueError, match=r"cannot be read by holrr .*: Tucker\.core must be an array"
+    ):
         load(tmp_path / "tucker")
 
 
@@ -334,7 +338,7 @@ def test_a_splitter_with_other_settings_than_its_constructor_takes_is_refused(st
 
 def test_a_forged_splitter_of_shuffles_is_refused():
     state = {**vars(ShuffleSplit(2, test_size=0.25)), "test_size": "x"}
-    with pytest.raises(ValueError, match=r"ShuffleSplit\.test_size must be None, a truth value"):
+    with pytest.raises(ValueError, match=r"ShuffleSplit\.test_size must be None, a boolean"):
         Decoder({}, VERSION).decode({"$": "splitter", "class": "ShuffleSplit", "state": state})
 
 
@@ -367,7 +371,7 @@ def test_steps_of_a_pipeline_need_names_of_their_own(names):
     pipeline = make_pipeline(Standardizer(), RLS())
     rebuilt(pipeline)
     pipeline.steps = [(name, step) for name, (_, step) in zip(names, pipeline.steps, strict=True)]
-    with pytest.raises(ValueError, match="its steps must have names"):
+    with pytest.raises(ValueError, match="its steps must have unique names"):
         rebuilt(pipeline)
 
 

@@ -372,8 +372,8 @@ def test_the_noise_is_near_its_true_size(model):
 @pytest.mark.parametrize(
     ("own", "message"),
     [
-        ("height", "'height' is no mode of X"),
-        (["place", "lag"], "'lag' is no mode of y"),
+        ("height", "'height' is not a mode of X"),
+        (["place", "lag"], "'lag' is not a mode of y"),
         ([(0, 0)], "axis 0 of a sample of X has 2 entries"),
         ([(3, 0)], "pairs"),
         (np.zeros((24, 12), bool), "False everywhere"),

@@ -472,5 +472,5 @@ def test_tiny_penalties_warn_where_digits_are_lost():
     X, Y = problem(50, 80)
     X[:, 6] = X[:, 5] * (1 + 1e-9)
     S = sp.csr_array(np.vstack([X, X]))[:60]
-    with pytest.warns(UserWarning, match=r"XX' holds the sparse inputs.*X\.toarray\(\)"):
+    with pytest.warns(UserWarning, match=r"XX' is ill-conditioned.*sparse inputs.*X\.toarray\(\)"):
         RLS(0.0).fit(S, np.concatenate([Y, Y])[:60])

@@ -14,7 +14,7 @@ Y = np.array([[[1.0, 5.0], [3.0, 9.0]], [[2.0, 2.0], [2.0, 8.0]], [[0.0, 4.0], [
 LOW, HIGH = np.zeros_like(Y), np.full_like(Y, 4.0)
 
 
-def test_shares_are_those_that_one_counts():
+def test_coverage_is_the_share_of_covered_entries():
     assert interval_coverage(Y, LOW, HIGH) == pytest.approx(9 / 12)
     assert_allclose(interval_coverage(Y, LOW, HIGH, average=None), [[1, 2 / 3], [1, 1 / 3]])
     assert interval_coverage(Y, LOW, HIGH, average="samples") == pytest.approx(1 / 3)
@@ -79,17 +79,17 @@ def test_names_are_those_of_the_outputs_and_rows_are_compared():
     assert_allclose(interval_width(low, high, average=None).sel(lat=10.0), 4)
     error = calibration_error(y, {0.5: (low, high)}, average=None)
     assert_allclose(error, abs(found - 0.5))
-    with pytest.raises(ValueError, match="upper does not belong to y_true"):
+    with pytest.raises(ValueError, match="upper does not match y_true"):
         interval_coverage(y, low, high.assign_coords(day=[1, 2, 4]))
     pd = pytest.importorskip("pandas")
     tables = [pd.DataFrame(A.reshape(3, 4), columns=list("abcd")) for A in (Y, LOW, HIGH)]
     assert interval_coverage(*tables, average=None)["d"] == pytest.approx(1 / 3)
 
 
-def test_refusals():
-    with pytest.raises(ValueError, match=r"lower does not .* \(2, 2, 2\) and y_true \(3, 2, 2\)"):
+def test_invalid_intervals_raise():
+    with pytest.raises(ValueError, match=r"lower .* \(2, 2, 2\), but y_true has \(3, 2, 2\)"):
         interval_coverage(Y, LOW[:2], HIGH)
-    with pytest.raises(ValueError, match=r"at \(0, 0, 0\) they are 4.0 and 0.0"):
+    with pytest.raises(ValueError, match=r"at index \(0, 0, 0\) they are 4.0 and 0.0"):
         interval_coverage(Y, HIGH, LOW)
     with pytest.raises(ValueError, match="average='mean'"):
         interval_coverage(Y, LOW, HIGH, average="mean")
@@ -97,7 +97,7 @@ def test_refusals():
         interval_width(LOW, HIGH, average="samples")
     pair = (LOW, HIGH)
     for bad, why in (
-        ({}, "an entry at least"),
+        ({}, "that is not empty"),
         ([pair], "must be a dict"),
         ({90: pair}, "between 0 and 1; got 90"),
         ({"0.9": pair}, "between 0 and 1; got '0.9'"),

@@ -119,7 +119,7 @@ def test_skill_compares_with_another_forecast(average, weighted):
     assert skill(Y[:1], P[:1], other[:1]) > 0  # one sample is enough
 
 
-def test_a_perfect_reference_is_met_or_not():
+def test_skill_against_a_perfect_reference_is_one_or_zero():
     Y, P, _ = forecast((2,))
     assert skill(Y, Y, Y) == 1.0
     assert skill(Y, P, Y) == 0.0
@@ -155,7 +155,7 @@ def test_an_output_without_entries_has_no_number_and_does_not_count():
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-5, 1e200])
-def test_any_scale(scale):
+def test_scores_do_not_depend_on_the_scale(scale):
     Y, P, _ = forecast()
     for average in AVERAGES:
         for metric in (r2, skill):
@@ -221,14 +221,14 @@ def test_names_of_xarray_are_put_in_order_and_come_back():
         rmse(turned, p)
     for bad, message in [
         (p.isel(time=slice(None, None, -1)), "y_pred .*carry different labels"),
-        (p.rename(place="station"), "y_pred does not belong to y_true.*station"),
+        (p.rename(place="station"), "y_pred does not match y_true.*station"),
         (p.assign_coords(place=list("acb")), "y_pred .*other coordinates along 'place'"),
     ]:
         with pytest.raises(ValueError, match=message):
             r2(y, bad)
 
 
-def test_tables():
+def test_scores_of_tables():
     pd = pytest.importorskip("pandas")
     Y, P, _ = forecast()
     columns = pd.MultiIndex.from_product([list("abc"), [1, 4, 7, 10]], names=["place", "month"])
@@ -237,16 +237,16 @@ def test_tables():
     assert isinstance(each, pd.Series)
     assert each.loc["b", 7] == pytest.approx(r2(Y[:, 1, 2], P[:, 1, 2]))
     assert_allclose(skill(y, p, y.mean()), r2(Y, P), rtol=1e-9)
-    with pytest.raises(ValueError, match=r"y_pred does not belong to y_true.*columns"):
+    with pytest.raises(ValueError, match=r"y_pred does not match y_true.*columns"):
         r2(y, p[p.columns[::-1]])
-    with pytest.raises(ValueError, match=r"y_pred does not belong to y_true.*different labels"):
+    with pytest.raises(ValueError, match=r"y_pred does not match y_true.*different labels"):
         r2(y, p[::-1])
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda Y, P: r2(Y, P[:, :2]), r"y_pred .*shape \(60, 2, 4\) and y_true \(60, 3, 4\)"),
+        (lambda Y, P: r2(Y, P[:, :2]), r"y_pred .*shape \(60, 2, 4\), but y_true has \(60, 3, 4\)"),
         (lambda Y, P: skill(Y, P, P[:, 0]), r"reference .*shape \(60, 4\)"),
         (lambda Y, P: rmse(Y, P, average="mean"), "average must be one of .*'mean'"),
         (lambda Y, P: rmse(Y, P, missing="drop"), "missing must be .*'drop'"),
@@ -257,7 +257,7 @@ def test_tables():
         (lambda Y, P: r2(Y, P, sample_weight=[1.0]), "sample_weight"),
     ],
 )
-def test_what_cannot_be_judged_is_named(call, message):
+def test_invalid_arguments_raise_errors_that_name_them(call, message):
     Y, P, _ = forecast()
     with pytest.raises((ValueError, TypeError), match=message):
         call(Y, P)
@@ -290,7 +290,7 @@ def test_all_scorers_at_once_with_missing_and_other_estimators():
     assert search.fit(X, flat(Y)).best_params_ == {"alpha": 0.1}
 
 
-def test_a_reference_of_ones_own_makes_one_more_scorer():
+def test_a_scorer_with_a_user_defined_reference():
     X, Y = toy(n=90)
     climatology = 1 + Y.mean(axis=0)
     scorer = make_scorer(skill, reference=climatology)

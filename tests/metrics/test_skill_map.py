@@ -153,7 +153,7 @@ def test_north_is_up_whichever_way_the_latitudes_run():
         assert display.axes_[0].yaxis_inverted() == (latitudes[0] > latitudes[-1])
 
 
-def test_skills_far_below_zero_do_not_drown_the_others():
+def test_the_colour_scale_ignores_skills_far_below_zero():
     values = np.array([[0.5, 0.2], [-400.0, 0.1]])
     mesh = SkillMapDisplay(skill=values).plot().axes_[0].collections[0]
     assert mesh.get_clim() == (-1.0, 1.0)
@@ -177,7 +177,7 @@ def test_missing_skills_are_left_out_of_the_picture():
         ({"skill": np.zeros(2), "coordinates": [[1, 2, 3]]}, r"shape \(2,\).*sizes \(3,\)"),
     ],
 )
-def test_what_cannot_be_drawn_is_named(options, message):
+def test_invalid_options_of_the_map_raise_errors_that_name_them(options, message):
     with pytest.raises(ValueError, match=message):
         SkillMapDisplay(**options).plot()
 

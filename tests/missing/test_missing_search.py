@@ -268,7 +268,7 @@ def test_searches_that_need_complete_outputs_are_refused():
         HOLRRCV(ALPHAS, subspaces="response", missing="ignore").fit(X, Y)
     Y[40:] = np.nan
     for cv in (KFold(3), [(np.arange(40, 60), np.arange(40))]):
-        with pytest.raises(ValueError, match=r"side of split \d of cv.*no observed entry"):
+        with pytest.raises(ValueError, match=r"of split \d of cv.*no observed entry"):
             HOLRRCV(ALPHAS, cv=cv, missing="ignore").fit(X, Y)
     Y[3, 1, 1] = np.inf
     with pytest.raises(ValueError, match=r"infinity at index \(3, 1, 1\)"):

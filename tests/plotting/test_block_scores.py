@@ -236,7 +236,7 @@ def test_bad_arguments_are_refused():
         BlockScoresDisplay(scores=np.ones((2, 4)), block_names=names, pooled=[1.0])
     with pytest.raises(ValueError, match=r"mode_names and coordinates must fit"):
         BlockScoresDisplay(scores=np.ones((2, 4)), block_names=names, coordinates=[range(3)])
-    with pytest.raises(ValueError, match="three modes can be drawn, and these scores have 4"):
+    with pytest.raises(ValueError, match="three modes can be drawn, but these scores have 4"):
         BlockScoresDisplay(scores=np.ones((2, 2, 2, 2, 2)), block_names=names).plot()
     train, (X, Y) = halves()
     with pytest.raises(NotFittedError):

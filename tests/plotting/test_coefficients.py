@@ -116,7 +116,7 @@ def test_axes_and_refusals(errors):
     assert display.ax_ is ax
     assert display.figure_ is ax.figure
     assert ax.get_title() == "feature 4, mode2 0"
-    with pytest.raises(ValueError, match=r"select names modes by .* got 'place'"):
+    with pytest.raises(ValueError, match=r"keys of select must be modes.* got 'place'"):
         CoefficientDisplay(errors).plot(select={"place": 1})
     with pytest.raises(ValueError, match="it leaves 3"):
         CoefficientDisplay(errors).plot(select={})
@@ -124,7 +124,7 @@ def test_axes_and_refusals(errors):
         CoefficientDisplay(errors).plot(select={"mode1": 9})
     with pytest.raises(ValueError, match="no coefficients of the inputs"):
         CoefficientDisplay.from_estimator(KernelRLS(kernel="rbf"), *toy())
-    with pytest.raises(TypeError, match=r"errors must be what .* got KernelRLS"):
+    with pytest.raises(TypeError, match=r"errors must be the result .* got KernelRLS"):
         CoefficientDisplay(KernelRLS())
     with pytest.raises(NotFittedError):
         CoefficientDisplay.from_estimator(HOLRRCV(), *toy())
@@ -149,7 +149,7 @@ def test_honest_intervals_are_near_the_diagonal(kind, tmp_path):
     assert_allclose(display.observed, display.nominal, atol=0.03)
     assert len(display.ax_.collections) == (1 if kind == "entry" else 0)
     text = [t.get_text() for t in display.ax_.get_legend().get_texts()]
-    assert text[1].startswith("Uniform (off by 0.0")
+    assert text[1].startswith("Uniform (calibration error 0.0")
     display.figure_.savefig(tmp_path / "picture.png")
 
 

@@ -216,7 +216,7 @@ def test_displays_have_the_names_of_the_modes():
         Display.from_estimator(LRRCV(cv=3).fit(x, y))  # which has one rank
 
 
-def test_what_cannot_be_drawn_is_refused(tmp_path):
+def test_invalid_modes_and_models_without_directions_are_refused(tmp_path):
     X, Y = toy()
     model = HOLRR(rank=2).fit(X, Y)
     for mode in (3, -1, "month", (1, 1), (0, 1), (1, 2, 0), 1.0):

@@ -87,7 +87,7 @@ def test_nothing_is_cut_off_no_titles_overlap_and_names_that_differ_look_differe
             assert not any(box.overlaps(other) for other in boxes[:k]), name
 
 
-def test_lines_around_many_cells_leave_something_to_see():
+def test_lines_around_many_cells_are_thin():
     _, y = data("days")
     skill = np.where(np.arange(y[0].size) % 2, 0.5, -0.5).reshape(y[0].shape)
     ax = SkillMapDisplay(skill=skill).plot().axes_[0]

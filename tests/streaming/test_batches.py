@@ -117,13 +117,13 @@ def test_batches_other_than_those_of_the_checkpoint_are_refused(data, tmp_path):
     Moments.from_batches(batches, checkpoint=path)
     with pytest.raises(ValueError, match="belongs to other data"):
         Moments.from_batches(batches[1:], checkpoint=path)
-    with pytest.raises(ValueError, match="begun with response_grams=False"):
+    with pytest.raises(ValueError, match="written with response_grams=False"):
         Moments.from_batches(batches, True, checkpoint=path)
     for fewer in (batches[:3], iter(batches[:3])):
-        with pytest.raises(ValueError, match="holds 8 batches, but there were only 3"):
+        with pytest.raises(ValueError, match="contains 8 batches, but there were only 3"):
             Moments.from_batches(fewer, checkpoint=path)
     Moments.from_arrays(*data).save(path)
-    with pytest.raises(ValueError, match="no checkpoint"):
+    with pytest.raises(ValueError, match="not a checkpoint"):
         Moments.from_batches(batches, checkpoint=path)
 
 

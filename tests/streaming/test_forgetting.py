@@ -56,7 +56,7 @@ def test_sample_weights_count_repetitions_in_scaled_moments():
         assert_allclose(a.noise_, b.noise_, rtol=1e-10)
 
 
-def test_numbers_of_numpy_scale_and_one_changes_nothing():
+def test_numpy_scalars_multiply_moments_and_one_changes_nothing():
     m = Moments.from_arrays(*toy(20))
     assert (np.float64(0.5) * m).weight == (m * np.float32(0.5)).weight == 10.0
     assert (1 * m) is m
@@ -66,7 +66,7 @@ def test_numbers_of_numpy_scale_and_one_changes_nothing():
 @pytest.mark.parametrize("factor", [0.0, -1.0, np.nan, np.inf, 5e-324 / 40])
 def test_factors_that_leave_no_weight_raise(factor):
     m = Moments.from_arrays(*toy(20))
-    with pytest.raises(ValueError, match="moments can be multiplied by positive, finite numbers"):
+    with pytest.raises(ValueError, match="multiplied only by positive, finite numbers"):
         factor * m
 
 
@@ -269,8 +269,8 @@ def test_moments_of_other_shapes_leave_the_window_as_it_was(n_appended):
 
 
 @pytest.mark.parametrize("n_parts", [0, -1, 2.0, True, None])
-def test_a_window_needs_a_number_of_parts(n_parts):
-    with pytest.raises(ValueError, match=r"n_parts must be an int from 1 on; got "):
+def test_n_parts_must_be_a_positive_int(n_parts):
+    with pytest.raises(ValueError, match=r"n_parts must be a positive int; got "):
         RollingMoments(n_parts)
 
 

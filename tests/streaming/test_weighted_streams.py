@@ -89,7 +89,7 @@ def test_weights_of_streams_with_a_fixed_mask_equal_those_in_memory(model, kind,
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_outputs_without_weight_may_come_and_go(kind, tmp_path):
+def test_outputs_without_weight_may_be_missing_in_some_samples(kind, tmp_path):
     """They are no part of the mask that every sample must have."""
     X, Y = data()
     Y[:, 1, 2] = np.nan

@@ -62,8 +62,8 @@ REPORT = Command(
     summary="write an HTML report on a model",
     description=(
         "Write one HTML file on a saved model: errors compared with ridge regression and the\n"
-        "mean, prediction intervals, ranks, loadings, and a conclusion in plain words. X and Y are\n"
-        "new samples, or the training data, which are evaluated by cross-validation."
+        "mean, prediction intervals, ranks, loadings, and a conclusion in plain words.\n"
+        "X and Y are new samples, or the training data, which are evaluated by cross-validation."
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -6,9 +6,9 @@ user asked for and one operation: it approximates the whitened tensor `Z` of a p
 records.
 
 `hosvd` projects every mode onto its leading singular vectors: optimal for one mode (Eckart and
-Young), within a factor of p + 1 of the optimum for p + 1 modes. `hooi` goes on from there by
-alternating least squares and never gets worse. Both come with the energies that certify how far
-from the optimum they can be.
+Young), within a factor of p + 1 of the optimum for p + 1 modes. `hooi` continues from there by
+alternating least squares and never increases the error. Both return energies that bound the
+distance from the optimum.
 
 References
 ----------
@@ -89,11 +89,11 @@ class Approximation:
         nearer to Z than ``max(tails)``, and the truncated HOSVD is no farther than ``sum(tails)``.
     spectra : tuple of p + 1 arrays
         Leading squared singular values of each unfolding of Z, as far as they were needed: all of
-        them for small modes, none for modes that were not looked at.
+        them for small modes, none for modes that were not decomposed.
     n_iter : int
         Rounds of alternating least squares, or of completion, after the first fit.
     share : float
-        Degrees of freedom over those of a fit of this rank; a mixture has others.
+        Degrees of freedom over those of a fit of this rank. It differs from 1 for a mixture.
     converged : bool
         Whether the rounds of a completion have converged.
     """
@@ -114,7 +114,7 @@ class Approximation:
 
 @dataclass(frozen=True, eq=False)
 class _Mode:
-    """One mode of Z, and an orthonormal basis of what is kept of it (None: all of it, as it is)."""
+    """One mode of Z, with an orthonormal basis of the part that is kept (None: all of it)."""
 
     basis: Array | None
     spectrum: np.ndarray
@@ -123,13 +123,13 @@ class _Mode:
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """What is known of a tensor of which only the leading rows of the input mode are formed."""
+    """Statistics of a tensor of which only the leading rows of the input mode are formed."""
 
     spectrum: np.ndarray  # squared singular values of the input mode: at least those of the rows
     grams: tuple[Array, ...]  # Gram matrices of the output modes, (d_i, d_i)
 
 
-@np.errstate(over="ignore")  # where squares overflow, the certificate is infinite, no more
+@np.errstate(over="ignore")  # if squares overflow, only the bounds become infinite
 def hosvd(
     Z: Array,
     rank: Sequence[RankSpec],
@@ -141,30 +141,29 @@ def hosvd(
     norm: float | None = None,
     whole: Whole | None = None,
 ) -> Approximation:
-    """Truncated higher-order singular value decomposition.
+    """Compute a truncated higher-order singular value decomposition (HOSVD).
 
     Parameters
     ----------
     Z : array of shape (r, d1, ..., dp)
     rank : sequence of p + 1 ints or floats
-        Number of directions to keep of each mode, or the share of its energy.
+        Number of directions to keep in each mode, or the share of its energy.
     input_rank : callable, optional
-        Gives the number of input directions that the data support. It is asked only where the
-        input mode of Z does not itself have the wanted rank.
+        Returns the number of input directions that the data support. It is called only if the
+        input mode of Z does not have the requested rank numerically.
     output_bases : sequence of p callables, optional
-        Each gives the basis, (d_i, R_i), onto which output mode i is projected, for a rank R_i
-        and `rotate`.
-        By default that of the leading singular vectors of Z.
+        Functions of a rank R_i and `rotate` that return the basis, of shape (d_i, R_i), onto which
+        output mode i is projected. The default is the leading singular vectors of Z.
     modes : sequence of int, optional
         The modes to project; all by default. The others are left as they are.
     rotate : bool
-        Whether long modes that are kept in full are expressed in their singular directions, too,
+        Whether long modes that are kept in full are also expressed in their singular directions,
         so that every projected mode is in leading directions.
     norm : float, optional
-        ``||Z||^2``, where it is known.
+        ``||Z||^2``, if it is known.
     whole : Whole, optional
-        Where `Z` has as many rows as the rank of the input mode, the leading ones of a larger
-        tensor, which is approximated: what is known of it. Its `norm` must be known, too.
+        Statistics of a larger tensor, which is approximated in place of `Z`. `Z` then contains its
+        leading rows, as many as the rank of the input mode, and `norm` must be its squared norm.
 
     Returns
     -------
@@ -206,21 +205,22 @@ def hooi(
     max_iter: int = 100,
     tol: float = 1e-6,
 ) -> Approximation:
-    """Higher-order orthogonal iteration: alternating least squares over the modes' subspaces.
+    """Refine an approximation by higher-order orthogonal iteration (HOOI).
 
-    Each step replaces one basis by the best one given the others, so the error never increases.
+    HOOI is alternating least squares over the subspaces of the modes. Each step replaces one basis
+    by the best one given the others, so the error never increases.
 
     Parameters
     ----------
     Z : array of shape (r, d1, ..., dp)
     start : Approximation
-        Where to start from; its ranks are kept.
+        Initial approximation, whose ranks are kept.
     residual : float
-        What the objective has beside ``||Z - V||^2``.
+        Constant that the objective adds to ``||Z - V||^2``.
     max_iter : int
         Largest number of rounds.
     tol : float
-        Stop when a round lowers the objective by no more than this share of it.
+        Stop when a round lowers the objective by at most this fraction of it.
     """
     best, bases = start, list(start.tucker.factors)
     for n_iter in range(1, max_iter + 1):
@@ -230,7 +230,7 @@ def hooi(
                 bases[mode] = _leading(reduced, mode, U.shape[1])[1]
         new = _project(Z, bases, (), start.tails, start.spectra, n_iter)
         gain = best.error - new.error
-        # Rounding can undo a vanishing gain: the better of the two is kept.
+        # Rounding errors can exceed a tiny gain: the better of the two is kept.
         best = new if gain >= 0 else replace(best, n_iter=n_iter)
         if gain <= tol * (residual + best.error):
             break
@@ -246,16 +246,16 @@ def _project(
     n_iter: int = 0,
     norm: float | None = None,
 ) -> Approximation:
-    """The nearest tensor to Z with the given subspaces (Theorem 1 of the HOLRR paper)."""
+    """Return the nearest tensor to Z with the given subspaces (Theorem 1 of the HOLRR paper)."""
     core = multi_mode_product(Z, bases, transposed=True)
     error = (sum_of_squares(Z) if norm is None else norm) - float(squared_norm(core))
-    # The difference is rounded; max(tails) is a bound that it cannot truly fall below.
+    # The difference has rounding errors; its exact value is at least max(tails).
     error = max(error, *tails, 0.0) if not math.isnan(error) else math.inf
     return Approximation(Tucker(core, tuple(bases), leading), error, tails, spectra, n_iter)
 
 
 def _known_grams(Z: Array, modes: Iterable[int], whole: Whole | None) -> dict[int, Array]:
-    """Gram matrices that are known, or those of short modes on an accelerator, in one transfer."""
+    """Return the known Gram matrices; for an accelerator, those of short modes on the host."""
     known = {} if whole is None else dict(enumerate(whole.grams, start=1))
     if on_host(Z):
         return known
@@ -266,7 +266,7 @@ def _known_grams(Z: Array, modes: Iterable[int], whole: Whole | None) -> dict[in
 
 
 def _leading_rows(Z: Array, spectrum: np.ndarray, norm: float) -> _Mode:
-    """The input mode of a tensor whose rows are the leading ones of a larger one."""
+    """Return the input mode of a tensor that contains the leading rows of a larger tensor."""
     R = Z.shape[0]
     eye = namespace_of(Z).eye(R, dtype=Z.dtype, device=device_of(Z))
     return _Mode(eye, spectrum, max(norm - float(spectrum[:R].sum()), 0.0))
@@ -281,7 +281,7 @@ def _mode(
     norm: float,
     G: Array | None,
 ) -> _Mode:
-    """Spectrum and leading basis of one mode of Z, of which norm and Gram matrix may be known."""
+    """Return the spectrum and leading basis of one mode of Z, with Gram matrix `G` if known."""
     size = Z.shape[mode]
     everything = not isinstance(R, float) and size <= R
     long = size > FULL_SPECTRUM_LIMIT and not rotate
@@ -299,10 +299,10 @@ def _mode(
 
 
 def _leading(T: Array, mode: int, k: int, G: Array | None = None) -> tuple[np.ndarray, Array]:
-    """Squared singular values (at least k) and k left singular vectors of an unfolding.
+    """Return squared singular values (at least k) and k left singular vectors of an unfolding.
 
-    Through the Gram matrix of the shorter side: a subspace only matters to the extent of its
-    energy, and energies are what a Gram matrix holds to full precision.
+    They come from the Gram matrix of the shorter side. A subspace matters only in proportion to
+    its energy, and a Gram matrix contains energies to full precision.
     """
     n = T.shape[mode]
     rest = math.prod(T.shape) // max(n, 1)
@@ -319,7 +319,7 @@ def _leading(T: Array, mode: int, k: int, G: Array | None = None) -> tuple[np.nd
 
 
 def _orthonormal(A: Array, k: int) -> Array:
-    """`k` orthonormal columns that begin with those of `A`, which are orthogonal already."""
+    """Return `k` orthonormal columns that begin with the orthogonal columns of `A`."""
     xp = namespace_of(A)
     missing = k - A.shape[1]
     if missing > 0:
@@ -331,7 +331,7 @@ def _orthonormal(A: Array, k: int) -> Array:
 
 
 def _rank_of_share(lam: np.ndarray, share: float) -> int:
-    """Smallest rank that holds the given share of the energy."""
+    """Return the smallest rank that holds the given share of the energy."""
     energy = np.cumsum(lam)
     if energy[-1] <= 0:
         return 1
@@ -343,14 +343,14 @@ def _numerical_rank(lam: np.ndarray) -> int:
 
 
 def safe_scale(Z: Array) -> float:
-    """A number to divide Z by before squaring; one unless squares would overflow or vanish."""
+    """Return a divisor for Z, 1.0 unless the squares of Z would overflow or underflow."""
     xp = namespace_of(Z)
     largest = max(float(xp.max(xp.abs(chunk))) for _, chunk in chunks(Z, chunk_mode(Z)))
     return largest if largest > 0 and not 1e-120 < largest < 1e120 else 1.0
 
 
 def bases_from_grams(grams: Sequence[Array]) -> list[Callable[[int, bool], Array | None]]:
-    """For each Gram matrix the function from a rank to its leading eigenvectors."""
+    """Return, for each Gram matrix, a function from a rank to its leading eigenvectors."""
 
     def basis(G: Array, R: int, rotate: bool) -> Array | None:
         everything = R == G.shape[0] > FULL_SPECTRUM_LIMIT and not rotate
@@ -363,11 +363,11 @@ def bases_from_grams(grams: Sequence[Array]) -> list[Callable[[int, bool], Array
 
 
 def leading_pairs(A: Array, k: int) -> tuple[np.ndarray, Array]:
-    """At least `k` leading eigenvalues (on the host) and `k` eigenvectors, as `eigh_top` returns.
+    """Return at least `k` leading eigenvalues (on the host) and `k` eigenvectors of `A`.
 
-    An accelerator multiplies matrices a hundred times faster than it decomposes them. So a few
-    rounds of subspace iteration are tried first and kept where the residuals are those of rounding;
-    a spectrum without a gap is decomposed in full.
+    The result is that of `eigh_top`. An accelerator multiplies matrices a hundred times faster
+    than it decomposes them. So a few rounds of subspace iteration are tried first, and their result
+    is kept if the residuals are rounding errors. A spectrum without a gap is decomposed in full.
 
     Parameters
     ----------
@@ -382,7 +382,7 @@ def leading_pairs(A: Array, k: int) -> tuple[np.ndarray, Array]:
 
 
 def _iterated(A: Array, k: int) -> tuple[np.ndarray, Array] | None:
-    """The pairs by subspace iteration; None where it does not converge."""
+    """Return the eigenpairs by subspace iteration, or None if it does not converge."""
     xp, n = namespace_of(A), A.shape[0]
     scale = float(xp.max(xp.linalg.diagonal(A)))
     if not 0 < scale < np.inf:
@@ -402,9 +402,9 @@ def _iterated(A: Array, k: int) -> tuple[np.ndarray, Array] | None:
 
 # ---------------------------------------------------------------- outputs that are never observed
 
-# Rounds of completion from each start, before the best of them is taken to its end.
+# Rounds of completion from each start, before the best one is continued.
 _TRIAL = 10
-# Rounding of the objective, as a share of it.
+# Rounding error of the objective, relative to its size.
 _ROUNDING = 1e-14
 
 
@@ -414,7 +414,7 @@ class _Completed:
 
     found: Approximation
     objective: float
-    imputed: np.ndarray  # columns of V in place of those of Z that are not known, (r, n_never)
+    imputed: np.ndarray  # columns of V that replace the unknown columns of Z, (r, n_never)
 
 
 def _approximate_known(
@@ -423,19 +423,19 @@ def _approximate_known(
     max_iter: int,
     tol: float,
 ) -> Approximation:
-    """A tensor V of low multilinear rank near the known columns of Z.
+    """Approximate the known columns of Z by a tensor V of low multilinear rank.
 
-    An output that is never observed has no part in the objective, which is the squared distance of
-    V and Z over the known columns, plus a constant. The other columns of Z are completed by those
-    of V in rounds (`majorise`).
+    The objective is the squared distance of V and Z over the known columns, plus a constant:
+    outputs that are never observed do not enter it. The unknown columns of Z are replaced by those
+    of V, iteratively (`majorise`).
 
     Parameters
     ----------
     problem : Whitened
-        With `never`.
+        A problem with `never`.
     rank : sequence of p + 1 ints or floats
-        A share of the energy of a mode is found from the inner products of its slices, over the
-        outputs that are known in both.
+        As in `hosvd`. The energies of a mode come from inner products of its slices, over the
+        outputs that are known in both slices.
     max_iter, tol
         As in `majorise`.
     """
@@ -472,10 +472,10 @@ def _complete(
     max_iter: int,
     tol: float,
 ) -> tuple[_Completed, int, bool]:
-    """Rounds of completion from several starts, of which the best is taken to its end.
+    """Complete Z from several starts, and continue the best one to convergence.
 
-    The starts are what Z holds in the columns that are not known, means of slices, and what these
-    lead to at output ranks that are larger by one.
+    The starts are the present values of the unknown columns of Z, means of slices, and the result
+    of these means at output ranks that are larger by one.
     """
     slack = _ROUNDING * (residual + float(squared_norm(Z[:, known])))
 
@@ -507,14 +507,14 @@ def _complete(
 
 
 def _filled(Z: np.ndarray, known: np.ndarray, imputed: np.ndarray) -> np.ndarray:
-    """`Z` with other values in the columns that are not known."""
+    """Return `Z` with `imputed` in the unknown columns."""
     T = Z.copy()
     T[:, ~known] = imputed
     return T
 
 
 def _slice_means(Z: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """For each output the average over the modes of the mean of the known outputs in its slice."""
+    """Return the mean of the known outputs in the slices of each output, averaged over modes."""
     sums, p = np.zeros((1,) * Z.ndim), known.ndim
     known_Z = np.where(known, Z, 0.0)
     for mode in range(p):
@@ -525,9 +525,9 @@ def _slice_means(Z: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def _known_tail(Z: np.ndarray, known: np.ndarray, mode: int, R: int) -> float:
-    """Energy beyond rank R of the columns of an unfolding that are known throughout.
+    """Return the energy beyond rank R of the columns of an unfolding that are fully known.
 
-    They are part of every approximation, so that none comes nearer.
+    Every approximation contains these columns, so the energy is a lower bound on its error.
     """
     if mode == 0:
         A = Z[:, known]
@@ -538,11 +538,11 @@ def _known_tail(Z: np.ndarray, known: np.ndarray, mode: int, R: int) -> float:
 
 
 def _share_of_known(Z: np.ndarray, known: np.ndarray, mode: int, R: RankSpec) -> int:
-    """The rank that a share of the energy of a mode means."""
+    """Return the rank for a share of the energy of a mode."""
     if not isinstance(R, float):
         return min(R, Z.shape[mode])
     G = gram(np.where(known, Z, 0.0), mode)
-    if mode > 0:  # inner products of two slices are sums over what both have
+    if mode > 0:  # inner products of two slices are sums over outputs known in both
         both = gram(known.astype(float), mode - 1)
         G = G * (known.size / known.shape[mode - 1] / np.maximum(both, 1.0))
     return _rank_of_share(np.maximum(eigh_top(symmetrise(G), len(G))[0], 0.0), R)
@@ -558,17 +558,17 @@ class FullRank:
     needs_response_grams = False
 
     def check(self, n_inputs: int, output_shape: Sequence[int]) -> tuple[RankSpec, ...]:
-        """The rank of each mode that is reduced: none."""
+        """Return the rank of each reduced mode: none."""
         return ()
 
     def n_leading(self, n_inputs: int, output_shape: Sequence[int]) -> int | None:
-        """Number of input directions of Z that `approximate` reads; None for all."""
+        """Return the number of input directions of Z that `approximate` reads; None for all."""
         return None
 
     def approximate(
         self, problem: Whitened, n_inputs: int, *, rotate: bool = False
     ) -> Approximation:
-        """`Z` itself."""
+        """Return `Z` itself."""
         return hosvd(problem.Z, problem.Z.shape, modes=())
 
 
@@ -581,7 +581,7 @@ class MatrixRank:
     rank : int, float or None
         As in `check_matrix_rank`.
     max_directions : int, optional
-        Largest number of input directions, where it is below the number of inputs.
+        Upper bound on the number of input directions, besides the number of inputs.
     """
 
     rank: Any = None
@@ -590,19 +590,19 @@ class MatrixRank:
     needs_response_grams = False
 
     def check(self, n_inputs: int, output_shape: Sequence[int]) -> tuple[RankSpec, ...]:
-        """The rank of the input mode, checked."""
+        """Check the rank of the input mode and return it."""
         most = n_inputs if self.max_directions is None else min(n_inputs, self.max_directions)
         return (check_matrix_rank(self.rank, most),)
 
     def n_leading(self, n_inputs: int, output_shape: Sequence[int]) -> int | None:
-        """Number of input directions of Z that `approximate` reads; None for all."""
+        """Return the number of input directions of Z that `approximate` reads; None for all."""
         (rank,) = self.check(n_inputs, output_shape)
         return None if isinstance(rank, float) else rank
 
     def approximate(
         self, problem: Whitened, n_inputs: int, *, rotate: bool = False
     ) -> Approximation:
-        """The nearest tensor to Z of this rank (Eckart and Young).
+        """Return the nearest tensor to Z of this rank (Eckart and Young).
 
         Parameters
         ----------
@@ -617,7 +617,7 @@ class MatrixRank:
         return hosvd(problem.Z, rank, modes=(0,), rotate=rotate, **problem.known())
 
     def update(self, problem: Whitened, before: Approximation | None) -> Approximation:
-        """An approximation that is no farther from Z than the bases of `before` allow."""
+        """Return an approximation that is no farther from Z than a projection onto `before`."""
         return self.approximate(problem, problem.Z.shape[0])
 
 
@@ -630,13 +630,13 @@ class MultilinearRank:
     rank : int, float, tuple or None
         As in `check_rank`.
     subspaces : {"fitted", "response"}
-        Where the output subspaces come from: Z, or the outputs themselves.
+        Source of the output subspaces: Z, or the outputs.
     refine : bool
         Whether the truncated HOSVD is refined by HOOI, for at most `max_iter` rounds.
     max_iter, tol
         As in `hooi`.
     max_directions : int, optional
-        Largest number of input directions, where it is below the number of inputs.
+        Upper bound on the number of input directions, besides the number of inputs.
     """
 
     rank: Any = None
@@ -652,24 +652,23 @@ class MultilinearRank:
         return self.subspaces == "response"
 
     def check(self, n_inputs: int, output_shape: Sequence[int]) -> tuple[RankSpec, ...]:
-        """The rank of each mode, checked, input mode first."""
+        """Check the rank of each mode, input mode first, and return it."""
         first, *others = check_rank(self.rank, (n_inputs, *output_shape))
         if self.max_directions is not None and not isinstance(first, float):
             first = min(first, self.max_directions)
         return (first, *others)
 
     def n_leading(self, n_inputs: int, output_shape: Sequence[int]) -> int | None:
-        """Number of input directions of Z that `approximate` reads; None for all."""
+        """Return the number of input directions of Z that `approximate` reads; None for all."""
         rank = self.check(n_inputs, output_shape)[0]
         return None if self.refine or isinstance(rank, float) else rank
 
     def approximate(
         self, problem: Whitened, n_inputs: int, *, rotate: bool = False
     ) -> Approximation:
-        """The truncated HOSVD of Z, refined where that is asked for.
+        """Return the truncated HOSVD of Z, refined by HOOI with `refine`.
 
-        Where outputs are never observed, Z is completed in rounds, and the result is always
-        refined.
+        If outputs are never observed, Z is completed iteratively, and the result is always refined.
 
         Parameters
         ----------
@@ -694,19 +693,19 @@ class MultilinearRank:
         return found
 
     def update(self, problem: Whitened, before: Approximation | None) -> Approximation:
-        """A truncated HOSVD first, then one sweep of HOOI from the bases of `before`."""
+        """Return a truncated HOSVD, or one sweep of HOOI from the bases of `before`."""
         if before is None:
             return hosvd(problem.Z, self.rank, input_rank=problem.input_rank)
-        # The certificate of `before` belongs to another Z.
+        # The bounds of `before` belong to another Z.
         start = replace(before, error=math.inf, tails=(0.0,) * problem.Z.ndim)
         return hooi(problem.Z, start, max_iter=1)
 
 
 class Structure(Protocol):
-    """The constraint on coefficients, as a record that can approximate Z.
+    """A constraint on the coefficients, as a record that approximates Z.
 
-    `FullRank`, `MatrixRank` and `MultilinearRank` are structures, and `mixture.Mixture` is one.
-    CONTRIBUTING shows another.
+    `FullRank`, `MatrixRank`, `MultilinearRank` and `mixture.Mixture` are structures. CONTRIBUTING
+    shows how to write another one.
     """
 
     @property
@@ -714,28 +713,28 @@ class Structure(Protocol):
         """Whether the Gram matrices of the raw outputs are needed."""
 
     def check(self, n_inputs: int, output_shape: Sequence[int]) -> tuple[RankSpec, ...]:
-        """The rank of each mode that is reduced, checked; input mode first."""
+        """Check the rank of each reduced mode, input mode first, and return it."""
 
     def n_leading(self, n_inputs: int, output_shape: Sequence[int]) -> int | None:
-        """Number of input directions of Z that `approximate` reads; None for all."""
+        """Return the number of input directions of Z that `approximate` reads; None for all."""
 
     def approximate(
         self, problem: Whitened, n_inputs: int, *, rotate: bool = False
     ) -> Approximation:
-        """A tensor of this structure near Z; with `rotate` in leading directions of all modes."""
+        """Return a tensor of this structure near Z; `rotate` as in `hosvd`."""
 
 
 # ---------------------------------------------------------------- ranks as a user writes them
 
 
 def check_rank(rank: Any, shape: Sequence[int]) -> tuple[RankSpec, ...]:
-    """A rank as the user wrote it, as one entry a mode of a tensor of the given shape.
+    """Check a rank as the user wrote it, and return one entry for each mode.
 
     Parameters
     ----------
     rank : None, int, float or sequence
         None for full rank; an int for every mode, capped at each mode's size; a float in (0, 1) for
-        the smallest ranks that hold that share of each mode's energy; or a sequence with such an
+        the smallest ranks that contain this share of each mode's energy; or a sequence with such an
         entry for each mode, input mode first.
     shape : sequence of int
         ``(n_features, d1, ..., dp)``.
@@ -768,7 +767,7 @@ def check_rank(rank: Any, shape: Sequence[int]) -> tuple[RankSpec, ...]:
 
 
 def check_matrix_rank(rank: Any, size: int) -> RankSpec:
-    """The rank of a matrix as the user wrote it: None, an int (capped at `size`) or a share."""
+    """Check the rank of a matrix: None, an int (capped at `size`) or a share of the energy."""
     if isinstance(rank, Integral) and not isinstance(rank, bool) and int(rank) > size:
         return size
     return _check_rank_entry(rank, 0, size)

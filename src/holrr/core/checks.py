@@ -1,4 +1,4 @@
-"""Checks of arguments: entries that are not finite, units that squares need, and choices."""
+"""Checks of arguments: finite entries, units in which squares do not overflow, and choices."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ class BadEntryError(ValueError):
     Parameters
     ----------
     name : str
-        The argument that it is in.
+        Name of the argument that contains the entry.
     what : str
-        What was found, "NaN" for instance.
+        Kind of entry, such as "NaN".
     index : tuple of int
+        Position of the entry.
     hint : str, optional
-        What to do about it.
+        Advice at the end of the message. The default depends on `name` and `what`.
     feature : str, optional
-        Name of the feature, of an entry of the inputs.
+        Name of the feature, if the entry is one of the inputs.
 
     Attributes
     ----------
     prefix : str
-        What the message begins with: where the data are that the index belongs to.
+        Beginning of the message, which names the data that the index refers to.
     """
 
     def __init__(
@@ -66,16 +67,16 @@ class BadEntryError(ValueError):
         )
 
     def moved(self, rows: slice | np.ndarray, box: Sequence[slice] = ()) -> BadEntryError:
-        """The same error with the position of the entry in all the data.
+        """Return the same error with the position of the entry in the whole data.
 
-        A hint that is drawn from the part of the data is dropped.
+        A hint that depends on the part of the data is dropped.
 
         Parameters
         ----------
         rows : slice or array of int
-            Which samples of all the data the array held.
+            Samples of the whole data that the array contains.
         box : sequence of slices
-            Which part of modes 1 to p it held; all of a mode where there is no slice for it.
+            Parts of modes 1 to p that the array contains. Modes without a slice are complete.
         """
         row, *rest = self.index
         sample = rows.start + row if isinstance(rows, slice) else int(rows[row])
@@ -85,7 +86,7 @@ class BadEntryError(ValueError):
 
 
 def check_finite(A: Array, name: str) -> None:
-    """Raise a `BadEntryError` that says where `A` first holds NaN or infinity."""
+    """Raise a `BadEntryError` with the position of the first NaN or infinite entry of `A`."""
     xp = namespace_of(A)
     # A sum is finite if all entries are (and their sum does not overflow): one quick pass.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -101,12 +102,12 @@ def check_finite(A: Array, name: str) -> None:
 
 # ---------------------------------------------------------------- units
 
-# Sizes of data within which all that a fit forms of them stays in the range of floats.
+# Sizes of entries for which no intermediate result of a fit overflows or underflows.
 _ORDINARY = {"float64": (1e-60, 1e60), "float32": (1e-12, 1e12)}
 
 
 def unit_of(A: Array) -> float:
-    """A power of two near the largest entry, or 1.0 where that entry is of ordinary size.
+    """Return a power of two near the largest entry, or 1.0 if that entry is of ordinary size.
 
     Dividing by a power of two rounds nothing. A few entries are examined first, since a pass over
     all of them costs as much as a fit. NaN entries are ignored.
@@ -139,11 +140,11 @@ def _largest(A: Array) -> float:
 
 
 def check_choice(value: Any, choices: Sequence[str | None], name: str) -> None:
-    """Raise where a value, of any type, is none of the choices."""
+    """Raise a ValueError if a value, of any type, is not one of the choices."""
     if (value is None or isinstance(value, str)) and value in choices:
         return
     shown = f"an array of shape {np.shape(value)}" if hasattr(value, "shape") else f"{value!r:.60}"
-    hint = " Scores of each output, to be averaged with weights, are those of average=None."
+    hint = " For a weighted average, compute the score of each output with average=None."
     raise ValueError(
         f"{name} must be one of {', '.join(map(repr, choices))}; got {name}={shown}."
         f"{hint if name == 'average' and np.ndim(value) else ''}"

@@ -1,8 +1,7 @@
 """From an approximation in whitened coordinates to a fitted model.
 
-`lift` maps coefficients back, `fit_approximation` collects everything that is known of the fit, and
-the methods of `Fit` undo what was done to the data before: weights of outputs (`unweighted`) and
-units (`rescaled`).
+`lift` maps coefficients back, `fit_approximation` collects all results of the fit, and the methods
+of `Fit` undo transformations of the data: weights of outputs (`unweighted`) and units (`rescaled`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from .tensor import Tucker, multi_mode_product, unfold
 
 __all__ = ["Fit", "fit_approximation", "fit_by_output", "intercept_of", "lift", "scaled_alpha"]
 
-# No penalty in scaled units is larger: nothing is left of the data long before.
+# Largest penalty in scaled units. Far smaller penalties already shrink all coefficients to zero.
 _LARGEST = float(np.finfo(float).max)
 
 
@@ -50,17 +49,17 @@ class Fit:
     n_iter : int
         Number of rounds.
     hat : dict or None
-        As `Hat.kept` returns it, with "intercept", whether one was fitted.
+        Result of `Hat.kept`, with "intercept": whether an intercept was fitted.
     rss_root : array of shape (d1, ..., dp), or None
-        Roots of the residual sums of squares, where they are known.
+        Roots of the residual sums of squares, if they are known.
     weight : float, or array of shape (d1, ..., dp)
         Effective number of samples, as in `Hat`.
     inputs : InputMap or None
-        The features that were fitted, where these are not the inputs themselves.
+        Map from the inputs to the fitted features, if these are not the inputs themselves.
     output_weight : array of shape (d1, ..., dp), optional
-        Weights of the outputs in the objective, where they have some.
+        Weights of the outputs in the objective, if there are any.
     own : OwnCoefficients or None
-        Coefficients of own inputs, besides those in Tucker form.
+        Coefficients of own inputs, which are added to those in Tucker form.
     mean_x : array of shape (n_inputs,), or None
         Centre of the inputs: their mean, or zero without an intercept.
     """
@@ -83,7 +82,7 @@ class Fit:
     mean_x: Array | None = None
 
     def predict(self, X: Array) -> Array:
-        """Predictions for inputs, of shape (n, d1, ..., dp)."""
+        """Return predictions for inputs, of shape (n, d1, ..., dp)."""
         out = self.tucker.map_input(X) + self.intercept
         if self.own is None:
             return out
@@ -91,13 +90,13 @@ class Fit:
         return out + xp.reshape(self.own.times(X), tuple(out.shape))
 
     def lifted(self, features: InputMap, mean_x: Array | None = None) -> Fit:
-        """The fit to the inputs, from one to features of them in the same units.
+        """Return the fit to the inputs, from a fit to their features in the same units.
 
         Parameters
         ----------
         features : InputMap
         mean_x : array of shape (n_inputs,), optional
-            Centre of the inputs in these units, where it is needed later.
+            Centre of the inputs in these units, if it is needed later.
         """
         coef, xp = self.tucker, namespace_of(self.tucker.core)
         first, (_, *others) = coef.factors[0], coef.factors
@@ -117,7 +116,7 @@ class Fit:
         return replace(self, tucker=coef, hat=hat, inputs=features, own=own, mean_x=mean_x)
 
     def unweighted(self, weights: Sequence[np.ndarray]) -> Fit:
-        """The fit of the outputs, from one to outputs times the roots of their weights."""
+        """Return the fit to the outputs, from a fit to outputs times the roots of their weights."""
         coef, intercept = unscale(self.tucker, self.intercept, weights)
         root, of_outputs = self.rss_root, product_of(weights)
         if root is not None:
@@ -134,12 +133,12 @@ class Fit:
 
     @np.errstate(over="ignore", invalid="ignore")  # checked by `_dtype_for`
     def rescaled(self, x_unit: float, y_unit: float) -> Fit:
-        """The fit in the units and the type of the data, from one to data divided by powers of two.
+        """Return the fit in the units and the dtype of the data, from a fit to scaled data.
 
         Parameters
         ----------
         x_unit, y_unit : float
-            What inputs and outputs were divided by.
+            Powers of two that inputs and outputs were divided by.
         """
         coef, intercept, squares = self.tucker, self.intercept, y_unit * y_unit
         if x_unit != 1.0 or y_unit != 1.0:
@@ -168,20 +167,20 @@ class Fit:
         )
 
     def with_prior(self, prior: float | None) -> Fit:
-        """The fit with leverages for another variance of the coefficients than the penalty's.
+        """Return the fit with leverages for a given prior variance of the coefficients.
 
         Parameters
         ----------
         prior : float or None
-            That variance over the one of the noise, in the units of the scaled inputs; None for
-            that of the penalty.
+            Variance of the coefficients over that of the noise, in the units of the scaled inputs.
+            None for the variance that corresponds to the penalty.
         """
         if prior is None or self.hat is None:
             return self
         return replace(self, hat={**self.hat, "prior": prior})
 
     def to_device_of(self, like: Array) -> Fit:
-        """Coefficients and intercept on the device of `like`."""
+        """Return the fit with coefficients and intercept on the device of `like`."""
         return replace(
             self,
             tucker=self.tucker.to_device_of(like),
@@ -190,9 +189,9 @@ class Fit:
 
 
 def scaled_alpha(alpha: Any, x_unit: float) -> Any:
-    """The ridge penalty for inputs divided by `x_unit` that has the effect of `alpha`.
+    """Return the penalty for inputs divided by `x_unit` that is equivalent to `alpha`.
 
-    It is an array where `alpha` is one: a penalty for each output.
+    It is an array if `alpha` is an array: a penalty for each output.
     """
     if isinstance(alpha, np.ndarray):
         return np.minimum(alpha / x_unit / x_unit, _LARGEST)
@@ -200,7 +199,7 @@ def scaled_alpha(alpha: Any, x_unit: float) -> Any:
 
 
 def lift(V: Tucker, problem: Whitened) -> Tucker:
-    """Coefficients from an approximation in whitened coordinates of mode 0."""
+    """Map an approximation from the whitened coordinates of mode 0 to coefficients."""
     if V.factors[0] is not None:
         return Tucker(V.core, (problem.lift(V.factors[0]), *V.factors[1:]), V.leading)
     core = problem.lift(unfold(V.core, 0))
@@ -209,7 +208,7 @@ def lift(V: Tucker, problem: Whitened) -> Tucker:
 
 
 def fit_approximation(problem: Whitened, found: Approximation, fit_intercept: bool) -> Fit:
-    """The fitted model that an approximation of ``problem.Z`` stands for.
+    """Return the fitted model of an approximation of ``problem.Z``.
 
     Parameters
     ----------
@@ -244,7 +243,7 @@ def fit_approximation(problem: Whitened, found: Approximation, fit_intercept: bo
 
 
 def fit_by_output(problem: Spectral, alphas: np.ndarray, fit_intercept: bool) -> Fit:
-    """Ridge regression with a penalty for each output.
+    """Fit a ridge regression with a penalty for each output.
 
     Parameters
     ----------
@@ -254,8 +253,8 @@ def fit_by_output(problem: Spectral, alphas: np.ndarray, fit_intercept: bool) ->
 
     Notes
     -----
-    The leverage, of which all outputs have the same, is that of the geometric mean of the
-    penalties. Degrees of freedom and noise are those of each output.
+    All outputs share one leverage, which is that of the geometric mean of the penalties. Degrees of
+    freedom and noise are computed for each output.
     """
     xp, s, shape = namespace_of(problem.s), problem.s, tuple(problem.T.shape[1:])
     T = unfold(problem.T, 0)
@@ -292,7 +291,7 @@ def fit_by_output(problem: Spectral, alphas: np.ndarray, fit_intercept: bool) ->
 
 
 def intercept_of(coef: Tucker, problem: Any) -> Array:
-    """``mean_y - <mean_x, W>`` of a problem with these centres."""
+    """Return ``mean_y - <mean_x, W>`` of a problem with these centres."""
     row = problem.mean_x[None, :]
     latent = row if coef.factors[0] is None else row @ coef.factors[0]
     xp, (R0, *rank) = namespace_of(coef.core), coef.core.shape
@@ -301,17 +300,17 @@ def intercept_of(coef: Tucker, problem: Any) -> Array:
 
 
 def _dtype_for(dtype: Any, coef: Tucker, intercept: Array) -> Any:
-    """The type of the data, or double precision where the coefficients leave its range."""
+    """Return the dtype of the data, or float64 if the coefficients are out of its range."""
     xp = namespace_of(coef.core)
     arrays = [A for A in (intercept, coef.core, *coef.factors) if A is not None]
     largest = xp.stack([xp.max(xp.abs(A)) for A in arrays[1:]])
     for wide, least in ((dtype, float(xp.finfo(dtype).smallest_normal)), (xp.float64, 0.0)):
-        # Neither infinite nor vanished; outputs that were never observed are NaN.
+        # Neither overflow nor underflow; outputs that were never observed are NaN.
         lost = [xp.any(xp.isinf(xp.astype(A, wide, copy=False))) for A in arrays]
         lost.append(xp.any((largest > 0) & (largest < least)))
-        if not bool(xp.any(xp.stack(lost))):  # one question, since an accelerator is waited for
+        if not bool(xp.any(xp.stack(lost))):  # one transfer, which waits for an accelerator
             return wide
     raise ValueError(
-        "The coefficients overflow, since y is very large, or X or the penalty very small: scale X "
+        "The coefficients overflow: y is very large, or X or the penalty is very small. Rescale X "
         "or y."
     )

@@ -1,4 +1,4 @@
-"""Structured inputs: how they are arranged, and the features that a fit makes of them.
+"""Structured inputs: their arrangement in blocks, and the features that a fit derives from them.
 
 The inputs of a sample are cells, in blocks that may have modes of their own (latitude and
 longitude, say). Flattened they are the columns of a matrix `X`, as everywhere else. A fit with
@@ -11,11 +11,11 @@ Kronecker product of an orthonormal basis for each mode of a block. The coeffici
 ``scale * (P W)`` with those of the features, `W`. Since the map is linear, moments of the features
 follow from moments of the inputs.
 
-Where outputs have own inputs (see `own_inputs`), the features are fitted to what these leave of the
-outputs.
+If outputs have own inputs (see `own_inputs`), the features are fitted to the residuals of the fit
+to own inputs.
 
-`InputSpace` is the arrangement, `InputDesign` says what is wanted, and `InputMap` is what training
-data make of it.
+`InputSpace` is the arrangement, `InputDesign` specifies the features, and `InputMap` is the map
+that was fitted to training data.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Record = TypeVar("Record", bound=Any)
 
 @dataclass(frozen=True, eq=False)
 class InputSpace:
-    """How the columns of the input matrix are arranged in blocks of cells.
+    """Arrangement of the columns of the input matrix in blocks of cells.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ class InputSpace:
         The shape ``(m1, ..., mq)`` of each block. The cells of all blocks, one block after the
         other and the last mode quickest, are counted from zero.
     cells : array of shape (n_columns,), or None
-        The cell of each column; None where column j is cell j. Cells without a column count as zero
-        about the mean.
+        The cell of each column; None if column j is cell j. Cells without a column are zero after
+        centring.
 
     Examples
     --------
@@ -83,27 +83,27 @@ class InputSpace:
         return self.n_cells if self.cells is None else self.cells.size
 
     def bounds(self, block: int) -> tuple[int, int]:
-        """The first cell of a block, and the first one after it."""
+        """Return the first cell of a block, and the first cell after it."""
         sizes = [math.prod(shape) for shape in self.shapes]
         start = sum(sizes[:block])
         return start, start + sizes[block]
 
     def columns(self, block: int) -> np.ndarray:
-        """The columns of a block."""
+        """Return the columns of a block."""
         start, stop = self.bounds(block)
         if self.cells is None:
             return np.arange(start, stop)
         return np.flatnonzero((self.cells >= start) & (self.cells < stop))
 
     def tensor(self, A: Array, block: int) -> Array:
-        """The columns of a block of `A`, (n, n_columns), as a tensor of shape (n, m1, ..., mq).
+        """Return the columns of a block of `A` as a tensor of shape (n, m1, ..., mq).
 
-        Cells without a column are zero.
+        `A` has shape (n, n_columns). Cells without a column are zero.
         """
         xp, (start, stop), n = namespace_of(A), self.bounds(block), A.shape[0]
         if self.cells is None:
             return xp.reshape(A[:, start:stop], (n, *self.shapes[block]))
-        # The column of each cell; the one after the last column is zero.
+        # The column of each cell; an additional last column is zero.
         place = np.full(stop - start, A.shape[1])
         own = self.columns(block)
         place[self.cells[own] - start] = own
@@ -111,7 +111,7 @@ class InputSpace:
         return xp.reshape(xp.take(padded, asarray_like(place, A), axis=1), (n, *self.shapes[block]))
 
     def rows(self, T: Array, block: int) -> Array:
-        """The rows of a block of coefficients, from those of its cells, (m1, ..., mq, k)."""
+        """Return the rows of a block of coefficients, from those of its cells, (m1, ..., mq, k)."""
         xp, start = namespace_of(T), self.bounds(block)[0]
         T = xp.reshape(T, (-1, T.shape[-1]))
         if self.cells is None:
@@ -121,10 +121,10 @@ class InputSpace:
 
 @dataclass(frozen=True, eq=False)
 class Partial:
-    """Regression of all inputs on those that have no penalty, U: ``X - U B`` is what is left.
+    """Regression of all inputs on the inputs U without a penalty, with residuals ``X - U B``.
 
-    By the theorem of Frisch, Waugh and Lovell, a fit to what U leaves of the inputs and outputs has
-    the coefficients of a fit with both.
+    By the theorem of Frisch, Waugh and Lovell, regressing the residuals of the outputs on those of
+    the inputs gives the coefficients of a fit to all inputs.
 
     Parameters
     ----------
@@ -137,13 +137,13 @@ class Partial:
     B: Array
 
     def leave(self, X: Array) -> Array:
-        """``X - U B``."""
+        """Return the residuals ``X - U B``."""
         xp = namespace_of(X)
         U = xp.take(X, asarray_like(self.columns, X), axis=1)
         return X - U @ xp.astype(self.B, X.dtype, copy=False)
 
     def lift(self, M: Array) -> Array:
-        """Coefficients of the inputs, from those of what is left of them."""
+        """Return the coefficients of the inputs, from those of their residuals."""
         xp = namespace_of(M)
         rows = np.zeros((M.shape[0], self.columns.size))
         rows[self.columns, np.arange(self.columns.size)] = 1.0
@@ -159,14 +159,14 @@ class InputMap:
     ----------
     space : InputSpace
     scale : array of shape (n_columns,), or None
-        What each column is multiplied with first.
+        Factor that each column is multiplied by first.
     bases : tuple
-        For each block None, where its columns are features themselves, or the orthonormal bases of
+        For each block None, if its columns are features themselves, or the orthonormal bases of
         its modes, of shape (m_k, r_k).
     own : OwnCoefficients or None
-        Coefficients of own inputs, whose part is taken off the outputs.
+        Coefficients of own inputs, whose part is subtracted from the outputs.
     partial : Partial or None
-        Inputs without a penalty, whose part is taken off the other inputs first.
+        Inputs without a penalty, whose part is subtracted from the other inputs first.
 
     Examples
     --------
@@ -187,7 +187,7 @@ class InputMap:
 
     @property
     def ranks(self) -> tuple[Ranks | None, ...]:
-        """The number of directions that are kept of each mode of each block."""
+        """The number of directions that are kept in each mode of each block."""
         return tuple(None if P is None else tuple(U.shape[1] for U in P) for P in self.bases)
 
     @property
@@ -204,7 +204,7 @@ class InputMap:
         )
 
     def __call__(self, X: Array) -> Array:
-        """Features of the rows of `X`, of shape (n, n_features)."""
+        """Return the features of the rows of `X`, of shape (n, n_features)."""
         xp, here = namespace_of(X), self.to_device_of(X)
         if here.partial is not None:
             X = here.partial.leave(X)
@@ -225,7 +225,7 @@ class InputMap:
         return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
 
     def lift(self, M: Array) -> Array:
-        """Coefficients of the columns, (n_columns, k), from those of features, (n_features, k)."""
+        """Return coefficients of columns (n_columns, k), from those of features (n_features, k)."""
         xp, here = namespace_of(M), self.to_device_of(M)
         if not here.keeps_columns:
             found, start, order = [], 0, []
@@ -250,7 +250,7 @@ class InputMap:
         return M if here.partial is None else here.partial.lift(M)
 
     def moments(self, m: CentredMoments) -> CentredMoments:
-        """Moments of the features and of what own inputs leave of the outputs."""
+        """Return the moments of the features and of the residuals of the fit to own inputs."""
         m = m if self.own is None else self.own.leave_moments(m)
         Sxy = self(unfold(m.Sxy, 0).T).T
         Sxx = self(self(m.Sxx).T)
@@ -262,7 +262,7 @@ class InputMap:
         )
 
     def samples(self, part: Record) -> Record:
-        """Samples with features as inputs, and with what own inputs leave of the outputs.
+        """Return samples whose inputs are features and whose outputs are residuals of own inputs.
 
         Parameters
         ----------
@@ -272,7 +272,7 @@ class InputMap:
         return replace(part, X=self(part.X), Y=Y)
 
     def positions(self, ranks: Sequence[Ranks | None]) -> np.ndarray:
-        """Which of the features belong to the leading directions of each mode."""
+        """Return the positions of the features of the leading directions of each mode."""
         found, start = [], 0
         for block, (full, r) in enumerate(zip(self.ranks, ranks, strict=True)):
             shape = (self.space.columns(block).size,) if full is None else full
@@ -282,7 +282,7 @@ class InputMap:
         return np.concatenate(found)
 
     def to_device_of(self, like: Array) -> InputMap:
-        """The same map in the array library and on the device of `like`."""
+        """Return the same map in the array library and on the device of `like`."""
         arrays = [self.scale, *(U for P in self.bases if P is not None for U in P)]
         arrays += [] if self.partial is None else [self.partial.B]
         if all(
@@ -300,30 +300,31 @@ class InputMap:
 
 @dataclass(frozen=True, eq=False)
 class InputDesign:
-    """What a fit is asked to make of its inputs.
+    """Specification of the features that a fit derives from its inputs.
 
     Parameters
     ----------
     space : InputSpace
     scale : array of shape (n_columns,), or None
+        Factor that each column is multiplied by.
     ranks : tuple
-        For each block None, or the number of directions to keep of each of its modes; the size of a
-        mode keeps all.
+        For each block None, or the number of directions to keep in each of its modes. The size of
+        a mode keeps all directions.
     alpha : float
         Penalty of the ridge fit that the directions come from, as a multiple of the mean eigenvalue
         of ``X'X``.
     own : OwnInputs or None
         The own inputs of each output.
     free : array of int, or None
-        Inputs without a penalty, whose part is taken off inputs and outputs first. Their scale is
-        zero, and there are no own inputs besides them.
+        Inputs without a penalty, whose part is subtracted from inputs and outputs first. Their
+        scale is zero. They exclude own inputs.
 
     Notes
     -----
-    The bases are those of a Tucker decomposition of ridge coefficients of the scaled inputs. A
-    small penalty finds the directions of the coefficients where there are many samples. With an
-    infinite one they are those of ``X'Y``, as in partial least squares. A rank above what these
-    span is lowered.
+    The bases are those of a Tucker decomposition of ridge coefficients of the scaled inputs. With
+    many samples, a small penalty finds the directions of the coefficients. An infinite penalty
+    gives the directions of ``X'Y``, as in partial least squares. A rank above the number of
+    directions with energy is lowered.
     """
 
     space: InputSpace
@@ -334,13 +335,13 @@ class InputDesign:
     free: np.ndarray | None = None
 
     def in_units(self, x_unit: float) -> InputDesign:
-        """The design for inputs that are multiplied with `x_unit`."""
+        """Return the design for inputs that are multiplied by `x_unit`."""
         if self.own is None or x_unit == 1.0:
             return self
         return replace(self, own=replace(self.own, beta=self.own.beta * x_unit * x_unit))
 
     def from_moments(self, m: CentredMoments) -> InputMap:
-        """The map for training data of which the moments are known."""
+        """Return the map for training data, from their moments."""
         own, partial = None, None
         if self.free is not None:
             S = to_numpy(m.Sxx)
@@ -354,7 +355,7 @@ class InputDesign:
         return replace(self.map_of(products, m.Sxx), own=own, partial=partial)
 
     def from_samples(self, X: Array, Y: Array, w: Array | None, fit_intercept: bool) -> InputMap:
-        """The map for training samples."""
+        """Return the map for training samples."""
         own, partial = None, None
         if self.free is not None:
             how = X, Y, w, fit_intercept
@@ -371,7 +372,7 @@ class InputDesign:
         return replace(self.map_of(products, X), own=own, partial=partial)
 
     def products_of_moments(self, m: CentredMoments) -> InputProducts:
-        """The inputs in their principal directions, and their products with the outputs."""
+        """Return the inputs in their principal directions, and their products with the outputs."""
         S, C = m.Sxx, unfold(m.Sxy, 0)
         if self.scale is not None:
             scale = asarray_like(self.scale, S)
@@ -382,7 +383,7 @@ class InputDesign:
     def products_of_samples(
         self, X: Array, Y: Array, w: Array | None, fit_intercept: bool
     ) -> InputProducts:
-        """The same of samples; only the Gram matrix of their outputs is kept."""
+        """Return the products of samples, with outputs replaced by a root of their Gram matrix."""
         xp, scale = namespace_of(X), self.scale
         X, Y = _centred(X if scale is None else X * asarray_like(scale, X), Y, w, fit_intercept)
         n, d = X.shape
@@ -400,7 +401,7 @@ class InputDesign:
         return InputProducts(lam, X.T @ (Q / root), root[:, None] * (Q.T @ Y), n)
 
     def map_of(self, products: Callable[[], InputProducts], like: Array) -> InputMap:
-        """The map, from a function that gives the products of the training data."""
+        """Return the map, from a function that returns the products of the training data."""
         ranks = self.ranks or (None,) * len(self.space.shapes)
         scale = None if self.scale is None else asarray_like(self.scale, like)
         if all(r is None for r in ranks):
@@ -423,7 +424,7 @@ class InputProducts:
     V : array of shape (n_columns, k)
     products : array of shape (k, D)
     n_directions : int
-        Over how many directions the mean of the eigenvalues is taken.
+        Number of directions over which the eigenvalues are averaged.
     """
 
     values: Array
@@ -432,9 +433,9 @@ class InputProducts:
     n_directions: int
 
     def coefficients(self, alpha: float) -> Array:
-        """Ridge coefficients, of shape (D, n_columns), but for a factor.
+        """Return ridge coefficients, of shape (D, n_columns), up to a factor.
 
-        The penalty is a multiple of the mean eigenvalue; with an infinite one they are ``X'Y``.
+        The penalty is a multiple of the mean eigenvalue. An infinite penalty gives ``X'Y``.
         """
         xp = namespace_of(self.values)
         values = xp.clip(self.values, 0.0, None)
@@ -447,21 +448,21 @@ class InputProducts:
 
 
 def mode_bases(C: Array, ranks: Ranks) -> tuple[Array, ...]:
-    """Leading directions of the modes of a tensor, apart from its first: an orthonormal basis each.
+    """Return an orthonormal basis of the leading directions of each mode but the first.
 
-    They are those of the higher-order singular value decomposition, improved by two rounds of
+    The bases are those of the higher-order singular value decomposition, improved by two rounds of
     higher-order orthogonal iteration.
 
     Parameters
     ----------
     C : array of shape (k, m1, ..., mq)
     ranks : tuple of q ints
-        Where one is the size of its mode, all directions are kept; else no more than those in which
-        there is something.
+        Number of directions of each mode. The size of a mode keeps all of its directions; otherwise
+        directions without energy are dropped.
     """
     bases = [_basis(gram(C, mode), r) for mode, r in enumerate(ranks, start=1)]
     is_reduced = [U.shape[1] < U.shape[0] for U in bases]
-    if sum(is_reduced) < 2:  # the other modes are kept whole: nothing to improve
+    if sum(is_reduced) < 2:  # the other modes are kept in full: nothing to improve
         return tuple(bases)
     for _ in range(_ROUNDS):
         for k in range(len(bases)):
@@ -476,7 +477,7 @@ _ROUNDS = 2
 
 
 def _basis(G: Array, rank: int) -> Array:
-    """Leading eigenvectors of a Gram matrix, as many as there is something in."""
+    """Return the leading eigenvectors of a Gram matrix, without those of eigenvalue zero."""
     m = G.shape[0]
     if rank >= m:
         return eigh(G)[1]
@@ -487,7 +488,7 @@ def _basis(G: Array, rank: int) -> Array:
 
 
 def _centred(X: Array, Y: Array, w: Array | None, fit_intercept: bool) -> tuple[Array, Array]:
-    """Samples as matrices about their means, times the roots of their weights."""
+    """Return samples as centred matrices, times the roots of their weights."""
     xp = namespace_of(X)
     X, Y = (xp.astype(A, xp.float64, copy=False) for A in (X, xp.reshape(Y, (Y.shape[0], -1))))
     missing = xp.isnan(Y)

@@ -10,20 +10,19 @@ about its prediction. For a kernel, ``h(x) = (k(x, x) - k_x' (K + alpha I)^-1 k_
 of lower rank has fewer degrees of freedom and less leverage: both are multiplied by its number of
 parameters over that of the ridge fit.
 
-These are the leverages of coefficients of variance ``sigma^2 / alpha``. Where inputs have
-directions that no training sample has, the held-out errors hardly depend on small penalties, but
-``1 / alpha`` does. There the variance of the coefficients, ``prior`` times ``sigma^2``, is an
-estimate of its own (`prior_ratio`). A prediction is ``a'Y`` with ``a = (XX' + alpha I)^-1 X x``,
-and
+These leverages assume coefficients of variance ``sigma^2 / alpha``. If inputs have directions that
+no training sample has, the held-out errors hardly depend on small penalties, but ``1 / alpha``
+does. Then the variance of the coefficients, ``prior`` times ``sigma^2``, is estimated separately
+(`prior_ratio`). A prediction is ``a'Y`` with ``a = (XX' + alpha I)^-1 X x``, and
 
     h(x) = ||a||^2 + prior ||x - X'a||^2 ,
 
-which is the former where ``prior = 1 / alpha``.
+which is the previous formula if ``prior = 1 / alpha``.
 
-Moments that were multiplied by g < 1, to forget old samples, hold samples of unequal weight, whose
-noise is the same. With the sums S1 and S2 of the weights and of their squares, they are worth
-``n = S1^2 / S2`` samples. The formulas hold for weights times ``n / S1``, which add up to n, and
-whose squares do, too: residual squares and ``X'X + alpha I`` are multiplied by this `density`.
+Moments that were multiplied by a decay g < 1 contain samples of unequal weight but equal noise.
+With the sums S1 and S2 of the weights and of their squares, the effective number of samples is
+``n = S1^2 / S2``. The formulas hold for weights times ``n / S1``: both these weights and their
+squares add up to n. So residual squares and ``X'X + alpha I`` are multiplied by this `density`.
 """
 
 from __future__ import annotations
@@ -60,48 +59,48 @@ from .tensor import (
 __all__ = ["Hat", "cholesky_hat", "column_products", "leverage", "noise_level", "spectral_hat"]
 __all__ += ["extra_share", "prior_ratio", "std_factor"]
 
-# With a smaller share of the samples left as residual degrees of freedom there is no noise level.
+# The noise is NaN if residual degrees of freedom are a smaller share of the number of samples.
 _NO_FREEDOM = 1e-6
 # Shares of the noise in the variance of the outputs at which their likelihood is computed.
 _N_SHARES = 50
-# Outputs that are compared with each other.
+# Largest number of outputs that are compared with each other.
 _SOME_OUTPUTS = 500
 
 
 @dataclass(frozen=True, eq=False)
 class Hat:
-    """What noise and leverage need of a ridge problem.
+    """Statistics of a ridge problem for its noise and leverage.
 
     Parameters
     ----------
     form : {"map", "cholesky", "gram"}
-        What `factor` is: a map B from centred inputs to coordinates whose squares add up to the
+        Kind of `factor`: a map B from centred inputs to coordinates whose squares add up to the
         leverage, the Cholesky factor L of ``X'X + alpha I``, or that of ``K + alpha I``.
     factor : callable
-        Gives ``B`` of shape (m, r) or ``L`` of shape (m, m).
+        Returns ``B`` of shape (m, r) or ``L`` of shape (m, m).
     alpha : float
     mean : array of shape (m,)
         Centre of the inputs of `factor`.
     weight : float, or array of shape (d1, ..., dp)
-        Effective number of samples: the sum of their weights, of those observed where outputs are
-        missing, or fewer where moments were scaled.
+        Effective number of samples: the sum of the weights of samples whose output is observed, or
+        less if moments were scaled.
     trace : callable, or None
-        Gives ``sum lam / (lam + alpha)``; None where only `factor` knows it.
+        Returns ``sum lam / (lam + alpha)``; None if it has to be computed from `factor`.
     n_directions : int
-        How many there are of these.
+        Number of eigenvalues lam.
     squares : array of shape (d1, ..., dp), or None
-        Sums of squares of the centred outputs, where they are known.
+        Sums of squares of the centred outputs, if they are known.
     fitted : callable, or None
-        From mode-0 coordinates M, (r, k), to pairs ``(c, F)``: the fitted values have the inner
-        products ``sum c F'F``.
+        Maps mode-0 coordinates M, of shape (r, k), to pairs ``(c, F)``: the inner products of the
+        fitted values are ``sum c F'F``.
     residuals : array of shape (d1, ..., dp), or None
-        The residual sums of squares themselves, where the problem knows them better.
+        Residual sums of squares, if the problem provides more accurate ones.
     root : array of shape (r,), or None
-        ``sqrt(lam + alpha)``, where inputs can have other directions than those of `factor`.
+        ``sqrt(lam + alpha)``, if inputs can have other directions than those of `factor`.
     density : float
         Effective number of samples over the sum of their weights.
     more : dict
-        What a kernel needs more.
+        Additional arrays of a kernel.
     """
 
     form: str
@@ -119,7 +118,7 @@ class Hat:
     more: dict[str, Any] = field(default_factory=dict)
 
     def share(self, V: Tucker, n_never: int = 0) -> float:
-        """The share of the ridge fit's degrees of freedom that a fit of V's rank has.
+        """Return the degrees of freedom of a fit of V's rank as a share of the ridge fit's.
 
         Parameters
         ----------
@@ -132,7 +131,10 @@ class Hat:
         return min(1.0, n_parameters(shape, V.rank) / n_ridge)
 
     def residual_squares(self, Z: Array, V: Tucker) -> Array | None:
-        """``||y||^2 - 2 <y, fitted> + ||fitted||^2`` of each output; the products are <z, v>."""
+        """Return ``||y||^2 - 2 <y, fitted> + ||fitted||^2`` of each output.
+
+        The inner product of y and the fitted values is that of the columns of Z and V.
+        """
         if self.residuals is not None or self.squares is None or self.fitted is None:
             return self.residuals
         xp, U = namespace_of(self.squares), V.factors[0]
@@ -150,7 +152,7 @@ class Hat:
         return self.density * xp.clip(rss + self.squares, 0.0, None)
 
     def kept(self, share: float) -> dict[str, Any]:
-        """What a fitted estimator keeps for `leverage`: numbers and arrays.
+        """Return the numbers and arrays that a fitted estimator stores for `leverage`.
 
         Parameters
         ----------
@@ -172,10 +174,10 @@ class Hat:
 
 
 def spectral_hat(problem: Any, alpha: float, root: Array) -> Hat:
-    """That of a `Spectral` problem at one penalty, with ``root = sqrt(lam + alpha)``."""
+    """Return the `Hat` of a `Spectral` problem at one penalty; ``root = sqrt(lam + alpha)``."""
     basis, shrink = problem.basis, problem.s / root
     (m, r), xp = basis.shape, namespace_of(root)
-    nothing = r == 1 and not bool(xp.any(basis != 0))  # stands for inputs that are constant
+    nothing = r == 1 and not bool(xp.any(basis != 0))  # all inputs are constant
     return Hat(
         form="map",
         factor=lambda: basis / root,
@@ -193,7 +195,7 @@ def spectral_hat(problem: Any, alpha: float, root: Array) -> Hat:
 
 
 def cholesky_hat(m: CentredMoments, L: Array, alpha: float) -> Hat:
-    """That of a problem from moments, with the Cholesky factor of ``X'X + alpha I``."""
+    """Return the `Hat` of moments, with the Cholesky factor of ``X'X + alpha I``."""
     return Hat(
         form="cholesky",
         factor=lambda: L,
@@ -209,7 +211,7 @@ def cholesky_hat(m: CentredMoments, L: Array, alpha: float) -> Hat:
 
 
 def _parts(Z: Array, V: Tucker) -> Iterator[tuple[Any, Array, Array]]:
-    """Boxes of outputs of a memory map, with Z and V expanded along the output modes there."""
+    """Yield boxes of outputs of a memory map, with Z and the expanded V in each box."""
     mode = chunk_mode(Z, avoid=0)
     for rows, chunk in chunks(Z, mode):
         core, factors = V.core, [None, *V.factors[1:]]
@@ -224,14 +226,15 @@ def _parts(Z: Array, V: Tucker) -> Iterator[tuple[Any, Array, Array]]:
 
 
 def noise_level(hat: dict[str, Any], root: Array, weight: Any) -> Array:
-    """Standard deviation of the noise of each output, (d1, ..., dp).
+    """Return the standard deviation of the noise of each output, (d1, ..., dp).
 
-    Residual squares over the residual degrees of freedom; NaN where there are none of these.
+    Its square is the residual sum of squares over the residual degrees of freedom. It is NaN if
+    there are no residual degrees of freedom.
 
     Parameters
     ----------
     hat : dict
-        As `Hat.kept` gives it, with "intercept", whether one was fitted.
+        Result of `Hat.kept`, with "intercept": whether an intercept was fitted.
     root : array of shape (d1, ..., dp)
         Roots of the residual sums of squares.
     weight : float, or array of shape (d1, ..., dp)
@@ -249,9 +252,9 @@ def noise_level(hat: dict[str, Any], root: Array, weight: Any) -> Array:
 
 
 def _trace(hat: dict[str, Any]) -> Any:
-    """``sum lam / (lam + alpha)``, the degrees of freedom of the ridge fit.
+    """Return ``sum lam / (lam + alpha)``, the degrees of freedom of the ridge fit.
 
-    An array of shape (d1, ..., dp) where each output has its own penalty.
+    It is an array of shape (d1, ..., dp) if each output has its own penalty.
     """
     if hat["trace"] is not None:
         return hat["trace"]
@@ -260,11 +263,12 @@ def _trace(hat: dict[str, Any]) -> Any:
 
 
 def extra_share(hat: dict[str, Any]) -> float:
-    """The share of the degrees of freedom of own inputs that the ridge fit does not have already.
+    """Return the share of the degrees of freedom of own inputs that the ridge fit lacks.
 
     With the hat matrices H of the ridge fit and H_O of own inputs, both together have
-    ``tr(H_O + H - H H_O)`` degrees of freedom. The directions of own inputs are taken to be shrunk
-    as much by H as the average direction is. Inputs that only the first part has add all of theirs.
+    ``tr(H_O + H - H H_O)`` degrees of freedom. The formula assumes that H shrinks the directions of
+    own inputs as much as the average direction. Own inputs that are not inputs of the ridge fit add
+    all of their degrees of freedom.
     """
     if not hat.get("is_shared", True):
         return 1.0
@@ -279,7 +283,7 @@ def std_factor(
     norms: Array | None = None,
     own: OwnCoefficients | None = None,
 ) -> Array:
-    """``sqrt(1 + 1/n + h(x))`` of each row, of shape (n,).
+    """Return ``sqrt(1 + 1/n + h(x))`` of each row, of shape (n,).
 
     Parameters
     ----------
@@ -290,7 +294,7 @@ def std_factor(
     norms : array of shape (n,), optional
         As in `leverage`.
     own : OwnCoefficients, optional
-        Of own inputs, whose leverage is added: the mean over all outputs.
+        Coefficients of own inputs, whose leverage, the mean over all outputs, is added.
     """
     xp = namespace_of(F)
     F = xp.astype(F, xp.float64, copy=False)
@@ -303,12 +307,12 @@ def std_factor(
 
 
 def leverage(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Array:
-    """``h(x)`` of each row, of shape (n,).
+    """Return ``h(x)`` of each row, of shape (n,).
 
     Parameters
     ----------
     hat : dict
-        As `Hat.kept` gives it.
+        Result of `Hat.kept`.
     F : array of shape (n, m)
         Centred inputs of the factor; kernel values, centred and weighted as in training.
     norms : array of shape (n,), optional
@@ -318,7 +322,7 @@ def leverage(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Array
 
 
 def _leverage(hat: dict[str, Any], F: Array, norms: Array | None) -> Array:
-    """The same in the units of the weights."""
+    """Return ``h(x)`` of each row, in the units of the weights."""
     xp, alpha, factor = namespace_of(F), hat["alpha"], to_device_of(hat["factor"], F)
     if hat["form"] == "map":
         t = F @ factor
@@ -336,7 +340,7 @@ def _leverage(hat: dict[str, Any], F: Array, norms: Array | None) -> Array:
         if prior is None:
             return xp.clip(norms - h, 0.0, None) / alpha
         if alpha == 0:
-            return h  # of coefficients that interpolate
+            return h  # the coefficients interpolate
         a = solve_triangular(factor, t.T, transposed=True).T
         squares = _row_squares(a)
         return squares + prior * xp.clip(norms - h - alpha * squares, 0.0, None)
@@ -351,12 +355,12 @@ def _leverage(hat: dict[str, Any], F: Array, norms: Array | None) -> Array:
 
 
 def prior_ratio(problems: Sequence[Any]) -> float:
-    """Variance of the coefficients over that of the noise, from `Spectral` problems of folds.
+    """Return the variance of coefficients over that of noise, from `Spectral` problems of folds.
 
     The rows of ``T = Q'Y`` have the variances ``tau^2 lam + sigma^2``. With the share p of the
-    noise in their mean, these are proportional to ``p + (1 - p) lam / mean(lam)``. The share is the
-    mean of its posterior distribution under a uniform prior one: data that say nothing about it
-    give one half, and it is never zero. Outputs that resemble each other count as one.
+    noise in their mean, these are proportional to ``p + (1 - p) lam / mean(lam)``. The estimate of
+    p is its posterior mean under a uniform prior: uninformative data give one half, and it is never
+    zero. Correlated outputs count as one.
 
     Parameters
     ----------
@@ -382,9 +386,10 @@ def prior_ratio(problems: Sequence[Any]) -> float:
 
 
 def _n_different(T: np.ndarray) -> float:
-    """How many different outputs there are: squared trace over squared norm of their Gram matrix.
+    """Return the effective number of different outputs, the columns of `T`.
 
-    Of many outputs, which are the columns of `T`, some are looked at.
+    It is the squared trace over the squared norm of their Gram matrix. If there are many outputs,
+    some of them are used.
     """
     T = T[:, :: max(1, T.shape[1] // _SOME_OUTPUTS)]
     G = T.T @ T if T.shape[1] < T.shape[0] else T @ T.T
@@ -392,12 +397,12 @@ def _n_different(T: np.ndarray) -> float:
 
 
 def _row_squares(A: Array) -> Array:
-    """Squared norms of the rows."""
+    """Return the squared norms of the rows."""
     return column_products(A.T, A.T)
 
 
 def column_products(A: Array, B: Array) -> Array:
-    """Inner products of the columns of two matrices, without a temporary where that is possible."""
+    """Return the inner products of the columns of two matrices, without a temporary if possible."""
     if is_numpy_array(A):
         return np.einsum("ij,ij->j", A, B)
     return namespace_of(A).sum(A * B, axis=0)

@@ -1,10 +1,10 @@
-"""Rounds of imputing what is missing and fitting what is imputed.
+"""Alternating imputation and fits (majorisation), with Anderson extrapolation.
 
-Imputing missing values by those of a fit gives an objective of complete data that lies above that
-of the observed data and touches it at the fit (majorisation). So a fit that does not increase the
-former does not increase the latter. The plain iteration is slow where much is missing. It is
-extrapolated (Anderson), and an extrapolation that would increase the objective is replaced by the
-plain step.
+Replacing missing values by the predictions of a fit gives an objective of complete data. It is an
+upper bound of the objective of the observed data, with equality at the fit (majorisation). So a fit
+that does not increase the first objective does not increase the second one. The plain iteration
+converges slowly if many values are missing, and Anderson extrapolation speeds it up. An
+extrapolation that would increase the objective is replaced by the plain step.
 
 References
 ----------
@@ -24,7 +24,7 @@ import numpy as np
 
 __all__ = ["Round", "majorise"]
 
-# Rounds that an extrapolation looks back on.
+# Number of previous rounds that an extrapolation uses.
 _MEMORY = 4
 
 
@@ -33,11 +33,11 @@ class Round(Protocol):
 
     @property
     def objective(self) -> float:
-        """Over observed values."""
+        """Objective over the observed values."""
 
     @property
     def imputed(self) -> np.ndarray:
-        """What the fit imputes, in coordinates whose squares are those of the objective."""
+        """Imputed values, in coordinates in which the objective is a sum of squares."""
 
 
 R = TypeVar("R", bound=Round)
@@ -53,32 +53,34 @@ def majorise(
     slack: float = 0.0,
     report: Callable[[int, float], object] = lambda n_iter, objective: None,
 ) -> tuple[R, int, bool]:
-    """Impute and fit in turn until the imputed values settle.
+    """Alternate imputations and fits until the imputed values converge.
 
     Parameters
     ----------
     fit : callable
         ``fit(imputed, best)`` fits to imputed values, given the best round so far.
     guess : array
-        Values that are imputed at first.
+        Initial imputed values.
     before : Round, optional
         The best round so far.
     max_iter : int
         Largest number of rounds.
     tol : float
-        Stop when imputing again changes the values, squared, by no more than this share of the
-        objective: about what a further round could gain.
+        Stop when the squared change of the imputed values is at most this fraction of the
+        objective. It is about the decrease that a further round could achieve.
     slack : float
-        Rounding of the objective.
+        Rounding error of the objective.
     report : callable, optional
         Called after each round with its number and the objective so far.
 
     Returns
     -------
     best : Round
+        The round of lowest objective.
     n_iter : int
         Number of rounds.
     converged : bool
+        Whether the imputed values converged within `max_iter` rounds.
     """
     path, best = _Path(), before
     for n_iter in range(1, max_iter + 1):
@@ -88,7 +90,7 @@ def majorise(
             change = float(np.sum((new.imputed - guess) ** 2))
             converged = change <= tol * max(new.objective, slack)
             guess, best = path.extrapolate(guess, new.imputed), new
-        elif guess is best.imputed:  # a plain step, which only rounding can spoil
+        elif guess is best.imputed:  # a plain step increases the objective by rounding only
             converged = True
         else:
             path.forget()
@@ -101,7 +103,7 @@ def majorise(
 
 
 class _Path:
-    """The rounds so far, and where they lead to: Anderson's extrapolation."""
+    """The last rounds, and their Anderson extrapolation."""
 
     def __init__(self) -> None:
         self.imputed: list[np.ndarray] = []
@@ -112,7 +114,7 @@ class _Path:
         del self.imputed[:-1], self.changes[:-1]
 
     def extrapolate(self, before: np.ndarray, imputed: np.ndarray) -> np.ndarray:
-        """The affine combination of the last imputations whose changes cancel best."""
+        """Return the affine combination of the last imputations that minimises the change."""
         self.imputed = [*self.imputed[-_MEMORY:], imputed]
         self.changes = [*self.changes[-_MEMORY:], imputed - before]
         last = self.changes[-1]

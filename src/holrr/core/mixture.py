@@ -40,7 +40,7 @@ __all__ = ["Component", "Mixture", "add_tuckers", "mask_of", "mix"]
 
 Rank = tuple[int, ...]
 
-# Share of the norm of a core below which a direction is rounding.
+# Share of the norm of a core below which a direction is rounding noise.
 _NOTHING = 1e-14
 
 
@@ -64,7 +64,7 @@ class Component:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """A weighted sum of fits: a structure whose parts have penalties of their own.
+    """A weighted sum of fits: a structure whose components may differ in their penalties.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Mixture:
         The penalty of the problem in whose coordinates the sum is formed.
     components : tuple of Component
     compact : bool
-        Whether the sum gets a Tucker form; if not, it is written out.
+        Whether the sum is converted to Tucker form; otherwise it is a dense tensor.
     """
 
     base: Any
@@ -93,24 +93,24 @@ class Mixture:
         return min([self.alpha, *(part.alpha for part in self.components)])
 
     def about(self, alpha: float) -> Mixture:
-        """The same with all penalties multiplied, so that `alpha` is the one of the mixture."""
+        """Return the mixture with all penalties multiplied so that its penalty is `alpha`."""
         if alpha == self.alpha or self.alpha == 0:
             return self
         return replace(self.in_units(math.sqrt(self.alpha / alpha)), alpha=alpha)
 
     def in_units(self, unit: float) -> Mixture:
-        """The same for inputs that were divided by `unit`."""
+        """Return the mixture for inputs that were divided by `unit`."""
         parts = (replace(p, alpha=scaled_alpha(p.alpha, unit)) for p in self.components)
         return replace(self, alpha=scaled_alpha(self.alpha, unit), components=tuple(parts))
 
     def check(self, n_inputs: int, output_shape: Sequence[int]) -> tuple[RankSpec, ...]:
-        """The largest rank of each mode that is reduced."""
+        """Return the largest rank of each reduced mode."""
         return self._of_rank((n_inputs, *output_shape), n_inputs, output_shape).check(
             n_inputs, output_shape
         )
 
     def n_leading(self, n_inputs: int, output_shape: Sequence[int]) -> int | None:
-        """Number of input directions of Z that `approximate` reads: all."""
+        """Return the number of input directions of Z that `approximate` reads: all."""
         return None
 
     def approximate(
@@ -121,7 +121,7 @@ class Mixture:
         rotate: bool = False,
         known: Mapping[float, Tucker] | None = None,
     ) -> Approximation:
-        """The sum, as an approximation of the Z of one penalty.
+        """Return the sum as an approximation of the Z of one penalty.
 
         Parameters
         ----------
@@ -132,9 +132,9 @@ class Mixture:
         rotate : bool
             Not used: all reduced modes are in leading directions.
         known : dict, optional
-            For some penalties a decomposition of Z at that penalty, of at least the ranks that are
-            mixed, with all reduced modes in leading directions. They are not computed again, and
-            the spectra of Z are left out.
+            Decompositions of Z for some penalties, of at least the ranks that are mixed, with all
+            reduced modes in leading directions. These are not computed again, and the spectra of Z
+            are left out.
         """
         spectral, n_never = problem.spectral, _n_never(problem)
         assert isinstance(spectral, Spectral)
@@ -177,7 +177,7 @@ class Mixture:
         n_inputs: int,
         known: Mapping[float, Tucker],
     ) -> _Fitted:
-        """The fits of a component in the coordinates of the mixture."""
+        """Return the fits of a component in the coordinates of the mixture."""
         is_centre = part.alpha == self.alpha
         other = problem if is_centre else spectral.at(part.alpha)
         hat, root = other.hat, spectral.root(part.alpha)
@@ -192,7 +192,7 @@ class Mixture:
         spectra, V = None, known.get(part.alpha)
         if V is None:
             fit = self._of_rank(mask.shape, n_inputs, spectral.T.shape[1:])
-            # What stands in the columns of outputs that are never observed is taken as it is.
+            # The columns of outputs that are never observed are used as they are.
             found = fit.approximate(replace(other, never=None), n_inputs, rotate=True)
             V, spectra = found.tucker, found.spectra if is_centre else None
         V = V.masked(asarray_like(mask, V.core))
@@ -208,7 +208,7 @@ class Mixture:
         return isinstance(self.base, MatrixRank)
 
     def _of_rank(self, rank: Sequence[int], n_inputs: int, outputs: Sequence[int]) -> Structure:
-        """The structure of one rank, none above the size of its mode."""
+        """Return the structure of one rank, capped at the sizes of the modes."""
         capped = tuple(map(min, rank, (n_inputs, *outputs)))
         return replace(self.base, rank=capped[0] if self._is_matrix else capped)
 
@@ -217,21 +217,21 @@ class Mixture:
 class _Fitted:
     """The fits of a component."""
 
-    low: Tucker | None  # the sum of those of low rank
-    ridge_scale: Array | None  # (r,): what multiplies the rows of T in that of full rank
-    freedom: float  # their degrees of freedom, weighted
-    spectra: tuple[np.ndarray, ...] | None  # those of Z, at the penalty of the mixture
+    low: Tucker | None  # the sum of the fits of low rank
+    ridge_scale: Array | None  # factors of the rows of T in the fit of full rank, (r,)
+    freedom: float  # weighted sum of the degrees of freedom
+    spectra: tuple[np.ndarray, ...] | None  # spectra of Z, at the penalty of the mixture
 
 
 def _n_never(problem: Whitened) -> int:
-    """Number of outputs that are never observed."""
+    """Return the number of outputs that are never observed."""
     return 0 if problem.never is None else int(problem.never.sum())
 
 
 def mix(
     base: Any, alpha: float, parts: Iterable[tuple[float, Rank | None, float]], n_modes: int
 ) -> Mixture:
-    """The mixture of some fits.
+    """Return the mixture of some fits.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ def mix(
 
 
 def mask_of(ranks: Sequence[Rank], weights: Iterable[float]) -> np.ndarray:
-    """The weighted sum of leading blocks of ones, of the size of the largest ranks.
+    """Return the weighted sum of leading blocks of ones, of the size of the largest ranks.
 
     Examples
     --------
@@ -271,7 +271,7 @@ def mask_of(ranks: Sequence[Rank], weights: Iterable[float]) -> np.ndarray:
 
 
 def _distance(problem: Whitened, V: Tucker) -> float:
-    """``||Z - V||^2`` over the outputs that are observed; the factors of V are orthonormal."""
+    """Return ``||Z - V||^2`` over the observed outputs; the factors of V are orthonormal."""
     if problem.never is not None:
         away = problem.Z - multi_mode_product(V.core, V.factors)
         return float(squared_norm(away[:, ~problem.never]))
@@ -284,12 +284,12 @@ def _distance(problem: Whitened, V: Tucker) -> float:
 
 
 def _scaled_rows(T: Array, scale: Array) -> Array:
-    """``T x_0 diag(scale)``."""
+    """Return ``T x_0 diag(scale)``."""
     return T * namespace_of(T).reshape(scale, (-1, *(1,) * (T.ndim - 1)))
 
 
 def _with_input_scale(V: Tucker, scale: Array) -> Tucker:
-    """``V x_0 diag(scale)``."""
+    """Return ``V x_0 diag(scale)``."""
     first, *others = V.factors
     if first is None:
         return Tucker(_scaled_rows(V.core, scale), V.factors)
@@ -297,14 +297,14 @@ def _with_input_scale(V: Tucker, scale: Array) -> Tucker:
 
 
 def add_tuckers(parts: Sequence[Tucker], modes: Iterable[int]) -> Tucker:
-    """The sum of tensors of one shape in Tucker form, exact up to rounding.
+    """Return the sum of tensors of one shape in Tucker form, exact up to rounding.
 
     Parameters
     ----------
     parts : sequence of Tucker
     modes : iterable of int
-        The modes that get an orthonormal factor, in leading directions of the sum. The others are
-        written out.
+        The modes that get an orthonormal factor, in leading directions of the sum. The others get
+        no factor (None).
 
     Examples
     --------
@@ -329,8 +329,8 @@ def add_tuckers(parts: Sequence[Tucker], modes: Iterable[int]) -> Tucker:
     for mode in sorted(modes, reverse=True):
         U = factors[mode]
         assert U is not None
-        # Coordinates of the input mode have no meaning of their own: its signs are those that make
-        # the largest entry of each slice of the core positive.
+        # The coordinates of the input mode are arbitrary. Its signs are chosen so that the largest
+        # entry of each slice of the core is positive.
         signs = _signs(unfold(core, 0).T if mode == 0 else U)
         along = [1] * core.ndim
         along[mode] = signs.shape[0]
@@ -340,7 +340,7 @@ def add_tuckers(parts: Sequence[Tucker], modes: Iterable[int]) -> Tucker:
 
 
 def _signs(A: Array) -> Array:
-    """For each column the sign of its entry of largest modulus, the first of them in a tie."""
+    """Return the sign of the entry of largest modulus of each column (the first, in a tie)."""
     xp = namespace_of(A)
     largest = A[xp.argmax(xp.abs(A), axis=0), xp.arange(A.shape[1], device=device_of(A))]
     return 1 - 2 * xp.astype(largest < 0, A.dtype)
@@ -351,7 +351,7 @@ def _eye_like(A: Array, n: int) -> Array:
 
 
 def _with_energy(core: Array, U: Array, mode: int) -> tuple[Array, Array]:
-    """Core and directions of a mode without those that the core has nothing of."""
+    """Return the core and the directions of a mode, without directions of zero energy."""
     xp = namespace_of(core)
     rows = unfold(core, mode)
     scale = float(xp.max(xp.abs(rows)))
@@ -368,7 +368,7 @@ def _with_energy(core: Array, U: Array, mode: int) -> tuple[Array, Array]:
 
 
 def _joint_basis(parts: Sequence[Tucker], mode: int, size: int) -> Array | None:
-    """An orthonormal basis of the factors of a mode, side by side; None for all of the mode."""
+    """Return an orthonormal basis of the factors of a mode together; None for the whole mode."""
     factors: list[Any] = [part.factors[mode] for part in parts]
     if any(U is None for U in factors) or sum(U.shape[1] for U in factors) >= size:
         return None
@@ -377,7 +377,7 @@ def _joint_basis(parts: Sequence[Tucker], mode: int, size: int) -> Array | None:
 
 
 def _within(part: Tucker, bases: Sequence[Array | None]) -> Array:
-    """The core of a tensor in the coordinates of the bases, which hold all of it."""
+    """Return the core of a tensor in the coordinates of the bases, whose span contains it."""
     maps = [
         U if Q is None else (Q.T if U is None else Q.T @ U)
         for U, Q in zip(part.factors, bases, strict=True)
@@ -386,13 +386,13 @@ def _within(part: Tucker, bases: Sequence[Array | None]) -> Array:
 
 
 def _rotation(core: Array, mode: int) -> Array:
-    """Orthonormal directions of a mode, the leading ones first: all that the core can have."""
+    """Return orthonormal directions of a mode, the leading ones first, as many as possible."""
     R, rest = core.shape[mode], math.prod(core.shape) // max(core.shape[mode], 1)
     if R <= rest:
         G = gram(core, mode)
         xp = namespace_of(G)
         largest = float(xp.max(xp.abs(G)))
-        if not 1e-280 < largest < 1e280:  # squares that vanish or overflow
+        if not 1e-280 < largest < 1e280:  # squares would underflow or overflow
             if not 0 < largest < math.inf:
                 return _eye_like(core, R)
             G = G / largest

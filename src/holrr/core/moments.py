@@ -1,12 +1,12 @@
-"""Sufficient statistics of a regression with shared inputs: gathered in one pass, and merged.
+"""Sufficient statistics of a regression with shared inputs, computed in one pass and mergeable.
 
-After ``X'X`` and ``X'Y`` the number of samples has disappeared from the problem. The statistics are
-centred. Two sets are merged with the pairwise formula of Chan, Golub and LeVeque, which adds
-non-negative terms, so that nothing cancels however large the means are; sums of raw squares are
-never formed and subtracted.
+Once ``X'X`` and ``X'Y`` are known, the cost of a fit does not depend on the number of samples. The
+statistics are centred. Two sets are merged with the pairwise formula of Chan, Golub and LeVeque,
+which adds non-negative terms, so that no digits cancel even if the means are large. Sums of raw
+squares are never formed and subtracted.
 
-The cost of a fit is one pass over Y (`sum_responses`). It takes blocks of rows, copies Y only where
-it must, and detects NaN and infinity on the way.
+Most of the cost of a fit is one pass over Y (`sum_responses`). The pass processes blocks of rows,
+copies Y only if necessary, and detects NaN and infinity.
 
 References
 ----------
@@ -58,18 +58,18 @@ __all__ = [
 __all__ += ["weighted_mean"]
 
 M = TypeVar("M", bound="CentredMoments")
-# From how many rows on the centre is the mean of one out of how many.
+# With at least _CENTRE_ROWS rows, the centre is the mean of every _CENTRE_STEP-th row.
 _CENTRE_ROWS, _CENTRE_STEP = 4096, 16
 # Bytes of a block that has to be copied (centred inputs, shifted outputs): small compared with the
 # data.
 _HOST_BLOCK, _DEVICE_BLOCK = 2**22, 2**30
-# Fewest rows, for each column of the basis, that a thread is started for: it has its own sums.
+# Fewest rows of a thread for each column of the basis, since a thread has its own sums.
 _ROWS_OF_A_THREAD = 16
 # Products of float32 blocks are added up in float64 at least this often.
 _FLOAT32_ROWS = 8192
-# Rows of float32 that are added up in float32 before their sum is taken to float64.
+# Rows of float32 that are added up in float32 before their sum is converted to float64.
 _SUMMED_ROWS = 128
-# Smaller sums of products have lost their digits, or will as soon as they are multiplied.
+# Smaller sums of products have lost digits, or will lose them when they are multiplied.
 _SMALLEST = 1e-302
 
 
@@ -77,9 +77,9 @@ _SMALLEST = 1e-302
 class CentredMoments:
     """Centred first and second moments of ``(X, Y)``: all that a linear fit needs of the data.
 
-    In float64, whatever the type of the data. Only the paper's own choice of subspaces needs the
-    Gram matrices of the outputs. Files of older versions lack the squares of each output: fits are
-    the same, but what they say of the noise needs them.
+    The arrays are float64, whatever the dtype of the data. Only ``subspaces="response"`` needs the
+    Gram matrices of the outputs. Files of older versions lack the squares of each output: the
+    coefficients do not need them, but the noise does.
     """
 
     n_samples: int
@@ -92,7 +92,7 @@ class CentredMoments:
     response_grams: tuple[Array, ...] | None = None  # of the modes of the centred Y, (d_i, d_i)
     dtype: str = "float64"  # that of the data, or "float32"
     squares: Array | None = None  # ``sum w (y - mean_y)^2``, (d1, ..., dp)
-    # ``sum w g^2`` of moments that were multiplied by g; None, for `weight`, where they never were.
+    # ``sum w g^2`` of moments that were multiplied by g; None for `weight`, if they never were.
     weight_squares: float | None = None
 
     __array_ufunc__ = None  # so that NumPy's numbers leave products to `__rmul__`
@@ -102,7 +102,7 @@ class CentredMoments:
     def from_checked(
         cls, X: Array, Y: Array, w: Array | None = None, response_grams: bool = False
     ) -> Self:
-        """Moments of the samples in validated arrays; `X` may be sparse, in CSR format."""
+        """Return the moments of validated arrays; `X` may be sparse, in CSR format."""
         if is_sparse(X):
             return cls._of_sparse(X, Y, w, response_grams)
         xp = namespace_of(X)
@@ -128,7 +128,7 @@ class CentredMoments:
             return weighted @ Xc.T
 
         sums = sum_responses(write_inputs, X.shape[1], Y, w, response_grams, unit=unit)
-        # The centre is near the mean, or that rounded: the centred inputs do not add up to zero.
+        # The centre only approximates the mean: the centred inputs do not add up to zero.
         drift, Sxx = sums.basis_sum, sums.inner
         Sxx -= xp.linalg.outer(drift, drift / weight)
         return cls(
@@ -146,20 +146,20 @@ class CentredMoments:
 
     @classmethod
     def _of_sparse(cls, X: Any, Y: Array, w: Array | None, response_grams: bool) -> Self:
-        """Moments of samples with sparse inputs, which stay sparse (see `core.sparse`).
+        """Return the moments of samples with sparse inputs, which stay sparse (see `core.sparse`).
 
         The outputs are centred before they are multiplied with the inputs.
         """
         n, shape = X.shape[0], tuple(Y.shape[1:])
         sums = sum_responses(lambda rows, out: None, 0, Y, w, response_grams)
-        if w is not None and not w.all():  # samples without weight are of no use any more
+        if w is not None and not w.all():  # samples without weight are dropped
             keep = np.flatnonzero(w)
             X, Y, w = X[keep], Y[keep], w[keep]
         centred = centre_columns(X.astype(np.float64, copy=False), w)
         Sxx, size = centred.inner(), math.prod(shape)
         mean = np.reshape(sums.mean, (1, size))
         Sxy = np.zeros((X.shape[1], size))
-        # A block is worth adding up where it has about as many rows as the sum has.
+        # Blocks of about as many rows as the sum has make its additions cheap.
         for rows in row_blocks(len(Y), 8 * size, max(_HOST_BLOCK, 8 * size * X.shape[1])):
             B = np.reshape(Y[rows], (-1, size)) - mean
             B *= centred.r[rows, None]
@@ -180,7 +180,7 @@ class CentredMoments:
 
     @classmethod
     def _of_one(cls, X: Array, Y: Array, weight: float, response_grams: bool) -> Self:
-        """Moments of a single sample, which has no variance."""
+        """Return the moments of a single sample, which has no variance."""
         check_finite(Y, "y")
         xp, d0, shape = namespace_of(X), X.shape[1], tuple(Y.shape[1:])
         zeros = lambda *dims: xp.zeros(dims, dtype=xp.float64, device=device_of(X))  # noqa: E731
@@ -209,10 +209,10 @@ class CentredMoments:
 
     @property
     def n_effective(self) -> float:
-        """Effective number of samples, which noise and intervals are based on.
+        """Effective number of samples, for noise and intervals.
 
-        ``(sum w g)^2 / sum w g^2`` with the sample weights w, which count repetitions, and the
-        factors g that the moments were multiplied by. It is the sum of the weights where the
+        It is ``(sum w g)^2 / sum w g^2`` with the sample weights w, which count repetitions, and
+        the factors g that the moments were multiplied by. It is the sum of the weights if the
         moments were never multiplied.
         """
         if self.weight_squares is None:
@@ -220,9 +220,9 @@ class CentredMoments:
         return self.weight * (self.weight / self.weight_squares)
 
     def to_host_if_small(self) -> Self:
-        """The same moments on the host, where they are small and lie on an accelerator.
+        """Return the moments on the host if they are small and on an accelerator.
 
-        What follows is dozens of small steps, each of which costs a launch or a transfer.
+        A fit takes dozens of small steps, each of which costs a kernel launch or a transfer.
         """
         if is_numpy_array(self.Sxy) or not is_small_on_device(self.Sxy, math.prod(self.Sxy.shape)):
             return self
@@ -235,7 +235,7 @@ class CentredMoments:
         return replace(self, **found)
 
     def merge(self, *others: CentredMoments) -> Self:
-        """Moments of all the samples together."""
+        """Return the moments of all the samples together."""
         return reduce(_merge, others, self)
 
     def __add__(self, other: object) -> Self:
@@ -249,12 +249,12 @@ class CentredMoments:
     __rmul__ = __mul__
 
     def _scaled(self, factor: float) -> Self:
-        """Moments in which every sample counts for `factor` times as much; the means remain."""
+        """Return moments in which every sample has `factor` times its weight."""
         weight = factor * self.weight
         if not (factor > 0 and 0 < weight < math.inf):
             raise ValueError(
-                f"moments can be multiplied by positive, finite numbers that leave their weight "
-                f"positive; got {factor} times moments of weight {self.weight:g}."
+                f"moments can be multiplied only by positive, finite numbers that keep their "
+                f"weight positive; got {factor} times moments of weight {self.weight:g}."
             )
         if factor == 1:
             return self
@@ -271,15 +271,15 @@ class CentredMoments:
         )
 
     def about_zero(self) -> Self:
-        """Moments about the origin, for a fit without intercept; the means become zero."""
+        """Return moments about the origin, for a fit without intercept; the means are zero."""
         xp = namespace_of(self.Sxx)
         return self.about(xp.zeros_like(self.mean_x), xp.zeros_like(self.mean_y))
 
     def centred(self, fit_intercept: bool = True, *, centre_inputs: bool = True) -> Self:
-        """Moments about what a fit takes off: the means, or nothing where there is no intercept.
+        """Return moments about the centres of a fit: the means, or zero without an intercept.
 
-        An intercept can also go with inputs that are taken as they are (kernels, say). Data so
-        small that their products have vanished are refused.
+        A fit can have an intercept without centred inputs (for kernels, ``centre_inputs=False``).
+        Data so small that their products underflow raise a ValueError.
         """
         check_sizes(*sizes_of(self), self.weight)
         if not fit_intercept:
@@ -289,7 +289,7 @@ class CentredMoments:
         return self.about(namespace_of(self.Sxx).zeros_like(self.mean_x), self.mean_y)
 
     def about(self, mean_x: Array, mean_y: Array) -> Self:
-        """Moments about other centres than the samples' own means."""
+        """Return moments about other centres than the means of the samples."""
         return self._shifted(
             self.mean_x - mean_x, self.mean_y - mean_y, self.weight, mean_x, mean_y
         )
@@ -320,7 +320,7 @@ class CentredMoments:
 
 
 def sizes_of(m: CentredMoments) -> tuple[float, float]:
-    """Typical sizes of inputs and outputs: those of the largest mean, or of all deviations."""
+    """Return typical sizes of inputs and outputs, from the largest mean or all deviations."""
     found = []
     scatter = float(namespace_of(m.Sxx).linalg.trace(m.Sxx))
     for mean, squares in ((m.mean_x, scatter), (m.mean_y, m.syy)):
@@ -331,7 +331,7 @@ def sizes_of(m: CentredMoments) -> tuple[float, float]:
 
 
 def check_sizes(x: float, y: float, weight: float, *, squares: bool = False) -> None:
-    """Raise where the data are so small that their products have vanished.
+    """Raise a ValueError if the data are so small that their products underflow.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ def check_sizes(x: float, y: float, weight: float, *, squares: bool = False) -> 
     weight : float
         Sum of the weights.
     squares : bool
-        Whether the squares of the outputs are needed, too, as they are for their errors.
+        Whether the squares of the outputs are also needed, as for their errors.
     """
     products = {"squares of X": (x, x), "products of X and y": (x, y)}
     if squares:
@@ -351,22 +351,23 @@ def check_sizes(x: float, y: float, weight: float, *, squares: bool = False) -> 
     if lost:
         raise ValueError(
             f"X and y are too small: their entries are about {x:.1e} and {y:.1e}, so that the "
-            f"{lost[0]} vanish. Multiply them by a large number before moments are gathered, or "
-            f"fit arrays in memory, which are rescaled."
+            f"{lost[0]} underflow. Multiply X and y by a large number before you compute moments, "
+            f"or fit arrays in memory, which are rescaled."
         )
 
 
 def _merge(a: M, b: CentredMoments) -> M:
     if not isinstance(b, CentredMoments):
-        raise TypeError(f"Moments merge with Moments only; got {type(b).__name__}.")
+        raise TypeError(f"Moments can be merged with Moments only; got {type(b).__name__}.")
     if (a.n_features, a.output_shape) != (b.n_features, b.output_shape):
         raise ValueError(
-            f"moments of different shapes cannot be merged: {a.n_features} features and outputs of "
-            f"shape {a.output_shape} here, {b.n_features} and {b.output_shape} there."
+            f"moments of different shapes cannot be merged: the first have {a.n_features} features "
+            f"and outputs of shape {a.output_shape}, the second have {b.n_features} features and "
+            f"outputs of shape {b.output_shape}."
         )
     if (a.response_grams is None) != (b.response_grams is None):
         raise ValueError(
-            "moments with and without response_grams cannot be merged: gather both with "
+            "moments with and without response_grams cannot be merged: compute both with "
             "response_grams=True, or both without."
         )
     a, weight = _to_device_of(a, b.Sxx), a.weight + b.weight
@@ -374,7 +375,7 @@ def _merge(a: M, b: CentredMoments) -> M:
     share = b.weight / weight
     both = a._shifted(dx, dy, a.weight * share, a.mean_x + share * dx, a.mean_y + share * dy)
     Sxx, Sxy = both.Sxx, both.Sxy
-    Sxx += b.Sxx  # both's own, made a moment ago
+    Sxx += b.Sxx  # in place: these are new arrays
     Sxy += b.Sxy
     grams = both.response_grams
     if grams is not None and b.response_grams is not None:
@@ -389,7 +390,7 @@ def _merge(a: M, b: CentredMoments) -> M:
         response_grams=grams,
         dtype=a.dtype if a.dtype == b.dtype else "float64",
         weight_squares=_sum_of_squares(a, b),
-        # Sums that a part lacks are lacking.
+        # Sums that one part lacks are left out.
         squares=None if both.squares is None or b.squares is None else both.squares + b.squares,
     )
 
@@ -405,7 +406,7 @@ def _sum_of_squares(a: CentredMoments, b: CentredMoments) -> float | None:
 
 
 def merge_others(parts: Sequence[M]) -> list[M]:
-    """For each part the moments of all other parts, with about three merges a part."""
+    """Return, for each part, the moments of all other parts, with about three merges per part."""
     before: list[M | None] = [None]
     for part in parts[:-1]:
         before.append(part if before[-1] is None else before[-1] + part)
@@ -420,7 +421,7 @@ def merge_others(parts: Sequence[M]) -> list[M]:
 
 
 def _to_device_of(m: M, like: Array) -> M:
-    """Moments, read from a file perhaps, in the library and on the device of newer ones."""
+    """Return moments in the array library and on the device of `like`."""
     if to_device_of(m.Sxx, like) is m.Sxx:
         return m
     move = lambda a: to_device_of(a, like)  # noqa: E731
@@ -431,10 +432,10 @@ def _to_device_of(m: M, like: Array) -> M:
 
 
 def _centre(X: Array, w: Array | None, weight: float) -> Array:
-    """What to subtract before squaring: the mean of the rows, or, of many, of every sixteenth.
+    """Return a vector to subtract before squaring: the mean of the rows, or of some of them.
 
-    The correction for the difference is at worst sixteen times the squares about the mean: about
-    one digit.
+    With many rows it is the mean of every sixteenth row. The correction for the difference is at
+    most sixteen times the squares about the mean, which costs about one digit.
     """
     if w is not None or X.shape[0] < _CENTRE_ROWS or not is_numpy_array(X) or X.dtype != np.float64:
         return weighted_mean(X, w, weight)
@@ -443,10 +444,10 @@ def _centre(X: Array, w: Array | None, weight: float) -> Array:
 
 
 def _float32_unit(X: Array, centre: Array) -> float:
-    """A power of two near the largest centred input.
+    """Return a power of two near the largest centred input.
 
-    Inputs of single precision are divided by it, so that products with outputs of any size stay in
-    its range.
+    Inputs in float32 are divided by it, so that products with outputs of any size stay in the range
+    of float32.
     """
     xp = namespace_of(X)
     high, low = (xp.astype(f(X, axis=0), xp.float64) for f in (xp.max, xp.min))
@@ -455,7 +456,7 @@ def _float32_unit(X: Array, centre: Array) -> float:
 
 
 def weighted_mean(X: Array, w: Array | None, weight: float) -> Array:
-    """Weighted mean of the rows of `X`, in float64."""
+    """Return the weighted mean of the rows of `X`, in float64."""
     xp = namespace_of(X)
     if w is None:
         return xp.sum(X, axis=0, dtype=xp.float64) / weight
@@ -467,7 +468,7 @@ def weighted_mean(X: Array, w: Array | None, weight: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ResponseSums:
-    """What one pass over `Y` gathers, about the mean of `Y`, with the basis `B` of the pass."""
+    """Sums of one pass over `Y`, about the mean of `Y`, with the basis `B` of the pass."""
 
     mean: Array  # (d1, ..., dp)
     products: Array  # ``B'(Y - mean)``, (k, d1, ..., dp)
@@ -475,7 +476,7 @@ class ResponseSums:
     squares: Array  # ``sum w (y - mean)^2`` of each output; infinite where it overflows
     grams: tuple[Array, ...] | None  # of the output modes of the centred Y
     weight: float  # sum of the weights of the samples
-    inner: Array | None = None  # ``B'B`` with the weights once, (k, k), where the basis gives it
+    inner: Array | None = None  # ``B'B`` with the weights once, (k, k), if the basis returns it
 
     @cached_property
     def syy(self) -> float:
@@ -483,7 +484,7 @@ class ResponseSums:
         return float(namespace_of(self.squares).sum(self.squares))
 
     def __add__(self, other: ResponseSums) -> ResponseSums:
-        """The sums of all samples, by the pairwise formula (see `CentredMoments`)."""
+        """Return the sums of all samples, by the pairwise formula (see `CentredMoments`)."""
         xp, weight = namespace_of(self.products), self.weight + other.weight
         share, delta = other.weight / weight, other.mean - self.mean
         shift = (1 - share) * other.basis_sum - share * self.basis_sum
@@ -506,7 +507,7 @@ class ResponseSums:
         )
 
     def about_zero(self) -> ResponseSums:
-        """The same sums about the origin, with zero for the mean."""
+        """Return the same sums about the origin, with zero for the mean."""
         xp, mean, weight, grams = namespace_of(self.products), self.mean, self.weight, self.grams
         outer = xp.linalg.outer(self.basis_sum, xp.reshape(mean, (-1,)))
         if grams is not None:
@@ -530,25 +531,25 @@ def sum_responses(
     want_grams: bool = False,
     unit: float = 1.0,
 ) -> ResponseSums:
-    """One pass over the rows of `Y`, in blocks, with no copy of it.
+    """Compute sums in one pass over blocks of rows of `Y`, without a copy of it.
 
-    The mean of `Y` comes out of the same matrix product as ``B'Y`` (from a row of ones under
-    ``B'``), and the sums of squares tell on the way whether all entries are finite.
+    The mean of `Y` comes from the same matrix product as ``B'Y`` (a row of ones is appended to
+    ``B'``), and the sums of squares show whether all entries are finite.
 
     Parameters
     ----------
     basis : callable
-        Writes ``B'`` for a slice of rows, weights included, into an array of shape (k, n). What it
-        returns, if anything, is added up (`ResponseSums.inner`). It is called by several threads.
+        Writes ``B'`` for a slice of rows, weights included, into an array of shape (k, n). Its
+        return values, if any, are added up (`ResponseSums.inner`). Several threads call it.
     k : int
         Number of columns of `B`.
     Y : array of shape (n_samples, d1, ..., dp)
     w : array of shape (n_samples,) or None
         Weights of the samples in the mean, the norm and the Gram matrices.
     want_grams : bool
-        Whether the Gram matrices of the output modes are gathered.
+        Whether to compute the Gram matrices of the output modes.
     unit : float
-        What `basis` divides ``B'`` by; the sums are multiplied by it.
+        Number that `basis` divides ``B'`` by; the sums are multiplied by it.
     """
     xp, device, shape = namespace_of(Y), device_of(Y), tuple(Y.shape[1:])
     size = math.prod(shape)
@@ -562,10 +563,10 @@ def sum_responses(
         if shift is not None:
             Yb = Yb - shift
         empty = lambda *dims: xp.empty(dims, dtype=Y.dtype, device=device)  # noqa: E731
-        # As X lies, without a transposition; in single precision the way that is added up better.
+        # In the memory order of X, without a transposition; in float32 in the more accurate order.
         Bt = empty(n, k + 1).T if Y.dtype == xp.float64 else empty(k + 1, n)
         inner = basis(rows, Bt[:k, :])
-        by_blas = is_numpy_array(Yb) and Yb.dtype == np.float64  # which is faster at columns
+        by_blas = is_numpy_array(Yb) and Yb.dtype == np.float64  # faster for columns
         Bt[k, :] = 1.0 if wb is None else xp.astype(wb, Y.dtype, copy=False)
         products = xp.astype(Bt @ Yb, xp.float64, copy=False)
         if Y.dtype == xp.float32:
@@ -595,16 +596,16 @@ def sum_responses(
 
 
 def n_shares(Y: Array, k: int) -> int:
-    """How many threads share the pass, each of which has to be worth its own sums."""
+    """Return the number of threads of the pass, each with enough rows for its own sums."""
     n = Y.shape[0]
     worth = n // (_ROWS_OF_A_THREAD * (k + 1)) if is_numpy_array(Y) else 1
     return max(1, min(worth, n_threads_for(k * math.prod(Y.shape))))
 
 
 def _parts_of_rows(Y: Array, k: int, row_size: int) -> list[list[slice]]:
-    """Consecutive blocks of rows for each thread of the pass.
+    """Return consecutive blocks of rows for each thread of the pass.
 
-    Blocks are within a budget, or large enough for their products to be worth adding up.
+    Blocks fit into a budget, or are large enough that adding up their products is cheap.
     """
     budget = max(_HOST_BLOCK if is_numpy_array(Y) else _DEVICE_BLOCK, 16 * row_size * k)
     if Y.dtype == namespace_of(Y).float32:
@@ -620,9 +621,9 @@ def _parts_of_rows(Y: Array, k: int, row_size: int) -> list[list[slice]]:
 def _sum_at_once(
     basis: Callable[[slice, Array], Array | None], k: int, Y: Array, unit: float
 ) -> ResponseSums:
-    """The same on an accelerator, where blocks and a row more in the product cost too much."""
+    """Compute the same sums on an accelerator, where blocks and an additional row are costly."""
     xp, n = namespace_of(Y), Y.shape[0]
-    Bt = xp.empty((n, k), dtype=Y.dtype, device=device_of(Y)).T  # as X lies: no transposition
+    Bt = xp.empty((n, k), dtype=Y.dtype, device=device_of(Y)).T  # in the memory order of X
     inner = basis(slice(0, n), Bt)
     flat = xp.reshape(Y, (n, -1))
     mean, squares = mean_and_scatter(flat)
@@ -643,7 +644,7 @@ def _sum_at_once(
 
 
 def _product(Bt: Array, Y: Array) -> Array:
-    """``B'Y`` in float64; products of float32 are added up in it every so many rows."""
+    """Return ``B'Y`` in float64; float32 products are converted every few rows."""
     xp, n = namespace_of(Y), Y.shape[0]
     if Y.dtype == xp.float64 or n <= _FLOAT32_ROWS:
         return xp.astype(Bt @ Y, xp.float64, copy=False)
@@ -663,14 +664,14 @@ def _about_mean(
     shift: Array | None,
     Y: Array,
 ) -> ResponseSums:
-    """From sums about the shift to sums about the mean."""
+    """Convert sums about the shift to sums about the mean."""
     xp, shape = namespace_of(products), tuple(Y.shape[1:])
-    delta = products[-1, :] / weight  # the mean of Y, less the shift
+    delta = products[-1, :] / weight  # the mean of Y minus the shift
     centred = products[:-1, :]
     centred -= xp.linalg.outer(basis_sum, delta)
     squares = squares - weight * (delta * delta)
     if not bool(xp.all(xp.isfinite(squares))):
-        check_finite(Y, "y")  # returns where Y is finite and only its square overflows
+        check_finite(Y, "y")  # returns if Y is finite and only its squares overflow
         squares = xp.where(xp.isfinite(squares), squares, xp.full_like(squares, math.inf))
     mean = xp.reshape(delta if shift is None else delta + shift, shape)
     if grams is not None:
@@ -687,12 +688,13 @@ def _about_mean(
 
 
 def _shift(Y: Array, w: Array | None) -> Array | None:
-    """A rough mean to take off before squaring, or None where squaring is safe without.
+    """Return a rough mean to subtract before squaring, or None if squaring is safe without.
 
-    The squares about the mean are those about the shift less a correction. With the mean of a few
-    rows as shift (the first, or those of largest weight) the correction is at most as many times
-    the result as all the weight is that of these rows, so few digits cancel. Without a shift they
-    cancel only where the mean dwarfs the spread: that of all outputs, or by far that of one.
+    The squares about the mean are the squares about the shift minus a correction. The shift is the
+    mean of a few rows (the first ones, or those of largest weight). The ratio of the correction to
+    the result is at most the ratio of the total weight to the weight of these rows, so few digits
+    cancel. Without a shift, digits cancel only if the mean is much larger than the spread of all
+    outputs, or far larger than the spread of one output.
     """
     xp = namespace_of(Y)
     n = min(Y.shape[0], 64, 8 + Y.shape[0] // 100)
@@ -704,7 +706,7 @@ def _shift(Y: Array, w: Array | None) -> Array | None:
         v = v / xp.sum(v)
     head = xp.astype(xp.reshape(head, (n, -1)), xp.float64, copy=False)
     mean, squares = v @ head, v @ (head * head)
-    # 0.99: a spread of a tenth of the mean, two digits; and four digits of a single output.
+    # 0.99: a spread of a tenth of the mean loses two digits; a single output may lose four.
     dwarfs = xp.sum(mean * mean) > 0.99 * xp.sum(squares)
     if n < 2 or not bool(dwarfs | xp.any(mean * mean > (1 - 1e-4) * squares)):
         return None
@@ -712,7 +714,7 @@ def _shift(Y: Array, w: Array | None) -> Array | None:
 
 
 def _column_sums(Yb: Array, w: Array | None) -> Array:
-    """``sum_n w_n y_n`` of each column of a float32 matrix, in float64.
+    """Return ``sum_n w_n y_n`` of each column of a float32 matrix, in float64.
 
     The mean must be more accurate than a float32 product, whose rounding depends on the BLAS:
     squares about the mean are a difference of squares about the shift and of the squared mean.
@@ -727,7 +729,7 @@ def _column_sums(Yb: Array, w: Array | None) -> Array:
 
 
 def _squares(Yb: Array, w: Array | None) -> Array:
-    """``sum_n w_n y_n^2`` of each column, in float64."""
+    """Return ``sum_n w_n y_n^2`` of each column, in float64."""
     xp = namespace_of(Yb)
     if w is not None:
         Yb = xp.astype(Yb, xp.float64, copy=False)
@@ -736,7 +738,7 @@ def _squares(Yb: Array, w: Array | None) -> Array:
         return xp.sum(Yb * Yb, axis=0, dtype=xp.float64)
     if Yb.dtype == np.float64:
         return np.einsum("ij,ij->j", Yb, Yb)  # without a temporary
-    # Single precision adds up few rows at a time, where squares are in its range.
+    # float32 adds up few rows at a time, if the squares are in its range.
     parts = [Yb[i : i + _SUMMED_ROWS] for i in range(0, len(Yb), _SUMMED_ROWS)]
     found = sum(np.einsum("ij,ij->j", part, part).astype(np.float64) for part in parts)
     if 1e-20 < found.max(initial=0.0) < math.inf:

@@ -50,25 +50,25 @@ __all__ += ["squared_norm", "svd", "symmetrise", "to_device_of", "to_numpy"]
 
 
 def is_array(a: object) -> bool:
-    """Whether `a` is an array of a library that follows the array API standard."""
+    """Return whether `a` is an array of a library that follows the array API standard."""
     return bool(array_api_compat.is_array_api_obj(a))
 
 
 def namespace_of(*arrays: Array) -> Namespace:
-    """The array API namespace that all `arrays` share."""
+    """Return the array API namespace that all `arrays` share."""
     for a in arrays:
         if type(a) is not np.ndarray:
             return array_api_compat.array_namespace(*arrays)
-    return _NUMPY  # by far the most frequent answer
+    return _NUMPY  # the most frequent case
 
 
 def is_numpy_array(a: object) -> bool:
-    """Whether `a` is an array, or a scalar, of NumPy."""
+    """Return whether `a` is an array, or a scalar, of NumPy."""
     return isinstance(a, (np.ndarray, np.generic))
 
 
 def to_numpy(a: Array) -> np.ndarray:
-    """A NumPy copy (or view, where the memory is shared) of an array of any library."""
+    """Return a NumPy copy (or view, where the memory is shared) of an array of any library."""
     if is_numpy_array(a):
         return a
     if is_torch_array(a):
@@ -86,23 +86,23 @@ def to_numpy(a: Array) -> np.ndarray:
 
 
 def asarray_like(a: np.ndarray, like: Array, dtype: Any = None) -> Array:
-    """`a` as an array of the library and on the device of `like`."""
+    """Return `a` as an array of the library and on the device of `like`."""
     if is_numpy_array(like):
         return np.asarray(a, dtype=dtype)
     if is_torch_array(like) and min(np.asarray(a).strides, default=0) < 0:
-        a = a.copy()  # torch cannot read backwards
+        a = a.copy()  # torch does not support negative strides
     xp = namespace_of(like)
     return xp.asarray(a, dtype=dtype, device=device_of(like))
 
 
 def to_device_of(a: Array, like: Array) -> Array:
-    """`a` in the array library and on the device of `like`; itself where it is there already."""
+    """Return `a` in the array library and on the device of `like`, without a needless copy."""
     same = type(a) is type(like) and getattr(a, "device", None) == getattr(like, "device", None)
     return a if same else asarray_like(to_numpy(a), like)
 
 
 def all_to_numpy(arrays: Sequence[Array]) -> list[np.ndarray]:
-    """NumPy copies of arrays of one type, from an accelerator in one transfer."""
+    """Return NumPy copies of arrays of one dtype, from an accelerator in one transfer."""
     if len(arrays) < 2 or on_host(arrays[0]):
         return [to_numpy(A) for A in arrays]
     xp = namespace_of(*arrays)
@@ -111,7 +111,7 @@ def all_to_numpy(arrays: Sequence[Array]) -> list[np.ndarray]:
 
 
 def all_to_device_of(arrays: Sequence[Array | None], like: Array) -> list[Array | None]:
-    """`arrays` where `like` is; those of NumPy, of one type, reach an accelerator together."""
+    """Return `arrays` on the device of `like`; NumPy arrays of one dtype in one transfer."""
     host: list[Any] = [] if on_host(like) else [A for A in arrays if is_numpy_array(A)]
     if len(host) < 2:
         return [None if A is None else to_device_of(A, like) for A in arrays]
@@ -121,7 +121,7 @@ def all_to_device_of(arrays: Sequence[Array | None], like: Array) -> list[Array 
 
 
 def _unpacked(packed: Array, arrays: Sequence[Array]) -> list[Array]:
-    """Parts of a vector, in the shapes of `arrays`."""
+    """Split a vector into arrays of the shapes of `arrays`."""
     ends = np.cumsum([math.prod(A.shape) for A in arrays]).tolist()
     cuts = zip([0, *ends], ends, arrays, strict=False)
     reshape = namespace_of(packed).reshape
@@ -129,18 +129,18 @@ def _unpacked(packed: Array, arrays: Sequence[Array]) -> list[Array]:
 
 
 def on_host(a: Array) -> bool:
-    """Whether `a` lies in the host's memory, where NumPy and LAPACK can work on it."""
+    """Return whether `a` is in the host's memory, where NumPy and LAPACK can work on it."""
     if is_numpy_array(a):
         return True
     if is_torch_array(a):
         return bool(a.device.type == "cpu")
-    if _is_strict(a):  # its other devices are make-believe: they stand in for a GPU in tests
+    if _is_strict(a):  # its other devices are simulated, in place of a GPU in tests
         return bool(a.device == namespace_of(a).Device("CPU_DEVICE"))
     return not array_api_compat.is_cupy_array(a)
 
 
 def is_small_on_device(a: Array, n_entries: int) -> bool:
-    """Whether a problem of so many numbers lies on an accelerator and is faster on the host."""
+    """Return whether a problem of `n_entries` is on an accelerator but faster on the host."""
     return n_entries <= HOST_ENTRIES and not on_host(a)
 
 
@@ -149,13 +149,13 @@ def _is_strict(a: Array) -> bool:
 
 
 def row_blocks(n_rows: int, row_bytes: int, budget: int) -> list[slice]:
-    """Slices of consecutive rows, each within `budget` bytes (but at least 64 rows)."""
+    """Return slices of consecutive rows, each within `budget` bytes (but at least 64 rows)."""
     step = max(64, budget // max(row_bytes, 1))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
 def squared_norm(A: Array) -> Array:
-    """``||A||^2`` as a float64 scalar of the array's library, without a temporary of its size."""
+    """Return ``||A||^2`` as a float64 scalar of the array's library, without a large temporary."""
     xp = namespace_of(A)
     with np.errstate(over="ignore"):
         if not is_numpy_array(A):
@@ -163,17 +163,17 @@ def squared_norm(A: Array) -> Array:
         elif A.dtype == np.float64:
             flat = np.ravel(A)
             return np.dot(flat, flat)
-        else:  # a norm has the range of the data, its square may not
+        else:  # a norm is in the range of the dtype, but its square may not be
             norm = np.asarray(snrm2(np.ravel(A)))
         norm = xp.astype(norm, xp.float64, copy=False)
         return norm * norm
 
 
 def mean_and_scatter(A: Array) -> tuple[Array, Array]:
-    """Mean of the rows of a matrix and, for each column, the sum of squares about it, in float64.
+    """Return the mean of the rows and the sum of squares of each column about it, in float64.
 
-    On torch in one pass with no temporary, by Welford's recurrence over some rows at a time, which
-    are joined in float64.
+    For torch this takes one pass without a temporary, by Welford's recurrence over blocks of rows,
+    which are merged in float64.
     """
     xp, (n, d) = namespace_of(A), A.shape
     if not is_torch_array(A):
@@ -194,12 +194,12 @@ def mean_and_scatter(A: Array) -> tuple[Array, Array]:
 
 
 def detached(A: Array) -> Array:
-    """The array without its record for automatic differentiation."""
+    """Return the array without its record for automatic differentiation."""
     return A.detach() if is_torch_array(A) else A
 
 
 def add_to_diagonal(A: Array, number: float) -> Array:
-    """``A + number I``, in the place of a square matrix where its library lets us write there."""
+    """Return ``A + number I`` for a square matrix, in place if its array library allows it."""
     if is_numpy_array(A):
         np.einsum("ii->i", A)[...] += number
         return A
@@ -210,7 +210,7 @@ def add_to_diagonal(A: Array, number: float) -> Array:
 
 
 def symmetrise(A: Array) -> Array:
-    """The symmetric part, so that rounding cannot make a Gram matrix lopsided."""
+    """Return the symmetric part of a matrix, without the asymmetry of rounding errors."""
     S = A + A.T
     S *= 0.5
     return S
@@ -220,10 +220,10 @@ def symmetrise(A: Array) -> Array:
 
 
 def cholesky(A: Array, *, overwrite: bool = False) -> tuple[Array | None, float]:
-    """Lower Cholesky factor of a symmetric matrix and an estimate of 1 / cond(A).
+    """Return the lower Cholesky factor of a symmetric matrix and an estimate of 1 / cond(A).
 
-    Returns ``(None, 0.0)`` where `A` is not numerically positive definite. With `overwrite` the
-    factor may take the place of `A`.
+    Returns ``(None, 0.0)`` if `A` is not numerically positive definite. With `overwrite` the factor
+    may overwrite `A`.
     """
     if on_host(A):
         L, rcond = _host_cholesky(to_numpy(A), overwrite)
@@ -232,7 +232,7 @@ def cholesky(A: Array, *, overwrite: bool = False) -> tuple[Array | None, float]
     try:
         L = xp.linalg.cholesky(A)
     except Exception as error:
-        # Each library has its own class for matrices that are not positive definite, of this name.
+        # Each library has its own class of this name for matrices that are not positive definite.
         if not any("LinAlgError" in cls.__name__ for cls in type(error).__mro__):
             raise
         return None, 0.0
@@ -275,7 +275,7 @@ def solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
 
 
 def inverse_squares(L: Array) -> float:
-    """``||L^-1||^2`` of a lower triangular matrix, whatever lies above its diagonal."""
+    """Return ``||L^-1||^2`` of a lower triangular matrix, ignoring entries above the diagonal."""
     if is_numpy_array(L):
         inverse = get_lapack_funcs("trtri", (L,))(L, lower=1)[0]
         # By rows of blocks, since the inverse may be most of the memory.
@@ -288,7 +288,7 @@ def inverse_squares(L: Array) -> float:
 
 
 def eigh(A: Array) -> tuple[Array, Array]:
-    """Eigenvalues, largest first, and eigenvectors of a symmetric matrix, signs fixed."""
+    """Return eigenvalues, largest first, and eigenvectors of a symmetric matrix, signs fixed."""
     if is_numpy_array(A):
         lam, U = np.linalg.eigh(A)
         return lam[::-1].copy(), fix_signs(U[:, ::-1])
@@ -301,27 +301,27 @@ def eigh(A: Array) -> tuple[Array, Array]:
 
 
 def eigenvalues(A: Array) -> np.ndarray:
-    """All eigenvalues of a symmetric matrix, largest first, on the host."""
+    """Return all eigenvalues of a symmetric matrix, largest first, on the host."""
     return _on_host(np.linalg.eigvalsh, A)[::-1]
 
 
 def _on_host(f: Any, A: Array) -> Any:
-    """``f(A)`` in NumPy; for data of an accelerator by one thread.
+    """Return ``f(A)``, computed by NumPy; for data on an accelerator with one thread.
 
-    The host of an accelerator has many cores, and waking them all for a small matrix has been seen
-    to take a hundred times as long as the factorisation.
+    The host of an accelerator has many cores. Starting threads on all of them for a small matrix
+    was measured to take a hundred times as long as the factorisation.
     """
     with nullcontext() if on_host(A) else limit_threads(1):
         return f(to_numpy(A))
 
 
 def eigh_top(A: Array, k: int) -> tuple[np.ndarray, Array]:
-    """At least `k` leading eigenvalues (on the host) and exactly `k` eigenvectors of `A`.
+    """Return at least `k` leading eigenvalues (on the host) and exactly `k` eigenvectors of `A`.
 
-    All eigenvalues come back where `A` is small, and else the leading ones only.
+    All eigenvalues are returned if `A` is small, and the leading ones otherwise.
     """
     n = A.shape[0]
-    extra = min(n, k + 1)  # the first that is cut off shows the gap
+    extra = min(n, k + 1)  # the first eigenvalue that is dropped shows the gap
     if n <= NUMPY_LIMIT or 3 * extra > n or not on_host(A):
         lam, U = eigh(A)
         return to_numpy(lam), U[:, :k]
@@ -329,20 +329,20 @@ def eigh_top(A: Array, k: int) -> tuple[np.ndarray, Array]:
         lam, U = scipy.linalg.eigh(
             to_numpy(A), subset_by_index=(n - extra, n - 1), driver="evr", check_finite=False
         )
-    except np.linalg.LinAlgError:  # it gives up on many eigenvalues that are nearly the same
+    except np.linalg.LinAlgError:  # no convergence for many nearly equal eigenvalues
         lam, U = eigh(A)
         return to_numpy(lam), U[:, :k]
     return lam[::-1].copy(), asarray_like(fix_signs(U[:, ::-1][:, :k]), A)
 
 
 def svd(A: Array) -> tuple[Array, Array, Array]:
-    """Thin singular value decomposition ``A = Q diag(s) P'`` as ``(Q, s, P)``."""
+    """Return the thin singular value decomposition ``A = Q diag(s) P'`` as ``(Q, s, P)``."""
     Q, s, Pt = namespace_of(A).linalg.svd(A, full_matrices=False)
     return Q, s, Pt.T
 
 
 def fix_signs(U: Array) -> Array:
-    """Each column with its entry of largest modulus positive (the first of them, in a tie)."""
+    """Return `U` with the largest entry of each column, in modulus, positive (ties: the first)."""
     xp = namespace_of(U)
     if U.shape[0] == 0 or U.shape[1] == 0:
         return U

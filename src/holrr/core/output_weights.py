@@ -4,17 +4,17 @@ With a weight ``v = v_1 x ... x v_p`` for every entry the objective is
 
     sum_j v_j ( sum_n w_n (y_nj - b_j - <x_n, W_j>)^2 + alpha ||W_j||^2 ) ,
 
-that of the outputs and coefficients times ``sqrt(v_i)`` along each mode i. Scaling keeps every
-rank, so the fit to scaled outputs, scaled back, is exact. Ridge regression, whose outputs are
-independent of each other, stays as it is.
+which is the objective of outputs and coefficients times ``sqrt(v_i)`` along each mode i. Scaling
+does not change the ranks, so the fit to scaled outputs, scaled back, is exact. Weights do not
+change ridge regression, whose outputs are independent of each other.
 
-An output of weight zero is no part of the problem: whatever it holds, it influences nothing, and
-its prediction is NaN, as that of one never observed. A small weight in its place makes it follow
-the others.
+An output of weight zero is excluded from the problem: its values have no influence, and its
+prediction is NaN, as for an output that is never observed. An output of small weight is predicted
+mostly from the other outputs.
 
-Zeros need not be a product over the modes. Where they are none (a weight of the latitude times a
-mask of land, for instance), the positive weights must be those of a product, and the outputs of
-weight zero are treated as outputs that were never observed (`excluded_outputs`).
+Zeros need not be a product over the modes: the weight can be, for instance, a weight of the
+latitude times a mask of land. Then the positive weights must be those of a product, and the outputs
+of weight zero are treated as outputs that were never observed (`excluded_outputs`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ += ["weight_of_outputs"]
 
 
 def check_output_weight(output_weight: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
-    """Weights of outputs as the user wrote them, as one vector for each output mode.
+    """Check weights of outputs, and return them as one vector for each output mode.
 
     Parameters
     ----------
@@ -78,9 +78,9 @@ def check_output_weight(output_weight: Any, shape: Sequence[int]) -> tuple[np.nd
 def check_weight_vectors(
     weight: Sequence[Any], shape: Sequence[int], name: str, mode: str
 ) -> tuple[np.ndarray, ...]:
-    """Weights as one vector, or None for ones, for each mode of an array of this shape.
+    """Check weights that consist of one vector, or None for ones, for each mode of an array.
 
-    `name` and `mode` are what messages call the weights and each of the modes.
+    Error messages call the weights `name` and each of the modes `mode`.
 
     >>> check_weight_vectors([[1, 2], None], (2, 3), "input_weight", "input mode")
     (array([1., 2.]), array([1., 1., 1.]))
@@ -94,7 +94,7 @@ def check_weight_vectors(
 
 
 def _is_one_vector(output_weight: Any, p: int) -> bool:
-    """Whether a single mode was given a list of its weights, without another list around it."""
+    """Return whether the weights of a single mode were passed without an enclosing list."""
     return (
         p == 1
         and isinstance(output_weight, (list, tuple))
@@ -114,7 +114,7 @@ def _vector(v: Any, size: int, name: str) -> np.ndarray:
 
 
 def _array(V: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Weights as an array of the shape of the outputs, with zeros for NaN."""
+    """Return weights as an array of the shape of the outputs, with zeros for NaN."""
     V = _numbers(V, "output_weight", allow_nan=True)
     if V.shape != shape:
         raise ValueError(
@@ -135,14 +135,14 @@ def _numbers(v: Any, name: str, *, allow_nan: bool = False) -> np.ndarray:
     if not good.all():
         raise ValueError(f"{name} must be finite and at least 0 everywhere; found {v[~good][0]}.")
     if not (v > 0).any():
-        raise ValueError(f"{name} is zero everywhere: nothing would count.")
+        raise ValueError(f"{name} is zero everywhere; at least one weight must be positive.")
     return v.astype(np.float32) if single else v
 
 
 def excluded_outputs(output_weight: Any, shape: Sequence[int]) -> np.ndarray:
-    """Outputs of weight zero (or NaN) in slices that have outputs with weight.
+    """Return the outputs of weight zero (or NaN) in slices that have outputs with weight.
 
-    A product of one vector for each mode cannot be zero there alone.
+    A product of one vector for each mode cannot be zero for these outputs only.
 
     Parameters
     ----------
@@ -167,21 +167,21 @@ def excluded_outputs(output_weight: Any, shape: Sequence[int]) -> np.ndarray:
 
 
 def _slices_with(positive: np.ndarray) -> np.ndarray:
-    """The entries whose slices, along every mode, have some positive entry."""
+    """Return the entries whose slices, along every mode, have some positive entry."""
     return reduce(np.multiply.outer, _some(positive))
 
 
 def _some(positive: np.ndarray) -> list[np.ndarray]:
-    """For each mode, which slices have some positive entry."""
+    """Return, for each mode, which slices have some positive entry."""
     modes = range(positive.ndim)
     others = [tuple(m for m in modes if m != mode) for mode in modes]
     return [np.asarray(positive.any(axis=axes)) for axes in others]
 
 
 def _factorised(V: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The vectors whose product over the modes is `V`, the first with the scale of all.
+    """Return the vectors whose product over the modes is `V`; the first contains the scale.
 
-    Where zeros are no product over the modes, the product is that of the positive entries.
+    If the zeros are not a product over the modes, the product is that of the positive entries.
     """
     rtol, V = math.sqrt(np.finfo(V.dtype).eps), V.astype(np.float64)
     positive = V > 0
@@ -195,18 +195,18 @@ def _factorised(V: np.ndarray) -> tuple[np.ndarray, ...]:
     if not np.allclose(product, V, rtol=rtol, atol=0.0):
         at = tuple(int(i) for i in np.unravel_index(np.argmax(np.abs(product - V)), V.shape))
         raise ValueError(
-            f"output_weight must be a product over the output modes, one vector for each, which "
-            f"this array is not: at index {at} it is {V[at]:g}, and the product that fits its "
-            f"other entries is {product[at]:g}."
+            f"output_weight must be a product over the output modes, of one vector for each. At "
+            f"index {at} it is {V[at]:g}, but the product that fits its other entries is "
+            f"{product[at]:g}."
         )
     return tuple(vectors)
 
 
 def _product_on(V: np.ndarray, positive: np.ndarray) -> list[np.ndarray]:
-    """The vectors whose product is nearest to `V` on its positive entries, in logarithms.
+    """Return the vectors whose product is nearest to `V` on its positive entries, in logarithms.
 
-    ``log V_ij = a_i + b_j`` is a consistent system of linear equations where `V` is a product. The
-    solution of least norm also settles what the positive entries leave open.
+    ``log V_ij = a_i + b_j`` is a consistent system of linear equations if `V` is a product. If the
+    positive entries do not determine the vectors, the solution of least norm is used.
     """
     where, shape = np.nonzero(positive), V.shape
     first = np.cumsum([0, *shape[:-1]])
@@ -220,7 +220,7 @@ def _product_on(V: np.ndarray, positive: np.ndarray) -> list[np.ndarray]:
 
 
 def weight_of_outputs(output_weight: Any, shape: Sequence[int]) -> np.ndarray:
-    """The weight of every output for an average over outputs, which need not be a product.
+    """Return the weight of every output in an average, which need not be a product.
 
     Parameters
     ----------
@@ -254,12 +254,12 @@ def weight_of_outputs(output_weight: Any, shape: Sequence[int]) -> np.ndarray:
 
 
 def product_of(weights: Sequence[np.ndarray]) -> np.ndarray:
-    """The weight of every output, of shape (d1, ..., dp), from one vector for each mode."""
+    """Return the weight of every output, of shape (d1, ..., dp), from one vector for each mode."""
     return reduce(np.multiply.outer, weights, np.ones(()))
 
 
 def scale_outputs(T: Array, weights: Sequence[np.ndarray]) -> Array:
-    """`T` times the square roots of the weights along its last modes; zero where they are zero.
+    """Return `T` times the square roots of the weights; zero for outputs of weight zero.
 
     Parameters
     ----------
@@ -271,12 +271,12 @@ def scale_outputs(T: Array, weights: Sequence[np.ndarray]) -> Array:
     root = asarray_like(reduce(np.multiply.outer, map(np.sqrt, weights)), T, dtype=T.dtype)
     if bool(xp.all(root > 0)):
         return T * root
-    # What does not count may be infinite or NaN, which zero times it would not heal.
+    # Outputs of weight zero may be infinite or NaN, and zero times infinity is NaN.
     return xp.where(root > 0, T, xp.zeros_like(T)) * root
 
 
 def unscale(coef: Tucker, intercept: Array, weights: Sequence[np.ndarray]) -> tuple[Tucker, Array]:
-    """Coefficients and intercept of the outputs from those of the scaled outputs.
+    """Return the coefficients and intercept of the outputs from those of the scaled outputs.
 
     Parameters
     ----------

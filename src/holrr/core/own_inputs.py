@@ -1,13 +1,13 @@
-"""Inputs that an output has of its own, such as the past of the same station and variable.
+"""Own inputs of each output, such as the past of the same station and variable.
 
 The coefficients are a sum ``S + W``: S is sparse, with entries only where an input is an own input
-of an output, and W is of low rank. This is the decomposition into "low rank plus sparse" with a
-known support. Two steps fit it. First, each output j has a ridge fit on its own inputs O_j,
+of an output, and W has low rank. This is a "low rank plus sparse" decomposition with known support.
+It is fitted in two steps. First, each output j has a ridge fit on its own inputs O_j,
 
     S_j = (X_O'X_O + beta I)^-1 X_O'y_j ,
 
-and then W is fitted to the outputs that S leaves, ``Y - X S``. Outputs with the same own inputs
-share a factorisation (a *group*), and groups of the same size are computed together (`OwnGroups`).
+and then W is fitted to the residuals ``Y - X S``. Outputs with the same own inputs share a
+factorisation (a *group*), and groups of the same size are computed together (`OwnGroups`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class OwnGroups:
 
 @dataclass(frozen=True, eq=False)
 class OwnInputs:
-    """Which inputs each output has of its own, and the penalty of their coefficients.
+    """Own inputs of each output, and the penalty of their coefficients.
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ class OwnInputs:
         Penalty, at least 0.
     modes : tuple
         The modes in which own inputs agree with their output, by name or as pairs of positions;
-        empty where they come from a boolean matrix.
+        empty if own inputs were specified by a boolean matrix.
     is_shared : bool
-        Whether own inputs are inputs of the other part of the model, too.
+        Whether own inputs are also inputs of the low-rank part of the model.
 
     Examples
     --------
@@ -76,14 +76,14 @@ class OwnInputs:
     is_shared: bool = True
 
     def from_moments(self, m: CentredMoments, scale: np.ndarray | None) -> OwnCoefficients:
-        """The coefficients of own inputs, from moments about the centres of a fit.
+        """Return the coefficients of own inputs, from moments about the centres of a fit.
 
         Parameters
         ----------
         m : CentredMoments
         scale : array of shape (n_columns,), or None
-            What the inputs are multiplied with; the coefficients are those of the inputs
-            themselves.
+            Factors that the inputs are multiplied by. The coefficients are those of the inputs
+            without these factors.
         """
         d = m.n_features
         Sxx, Sxy = to_numpy(m.Sxx), np.reshape(to_numpy(m.Sxy), (d, -1))
@@ -101,7 +101,7 @@ class OwnInputs:
     def from_samples(
         self, X: Array, Y: Array, w: Array | None, fit_intercept: bool, scale: np.ndarray | None
     ) -> OwnCoefficients:
-        """The same from samples; outputs may be missing, in patterns of their own.
+        """Return the coefficients of own inputs from samples, with any pattern of missing outputs.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class OwnInputs:
 
 
 def own_inputs_of(owned: np.ndarray) -> OwnInputs:
-    """Own inputs from a boolean matrix.
+    """Return the own inputs that a boolean matrix specifies.
 
     Parameters
     ----------
@@ -158,20 +158,20 @@ def own_inputs_of(owned: np.ndarray) -> OwnInputs:
 
 
 def all_outputs(columns: np.ndarray, n_columns: int, output_shape: Sequence[int]) -> OwnInputs:
-    """Inputs without a penalty, which all outputs have."""
+    """Return own inputs that all outputs share, without a penalty."""
     n_outputs = math.prod(output_shape)
     groups = groups_of([(columns, np.arange(n_outputs))])
     return OwnInputs(groups, (n_columns, n_outputs), beta=0.0, is_shared=False)
 
 
 def least_squares(G: np.ndarray, C: np.ndarray) -> np.ndarray:
-    """``G^+ C`` of a symmetric matrix, (k, k), and (k, m): the solution of least norm."""
+    """Return the solution ``G^+ C`` of least norm, for a symmetric G (k, k) and C (k, m)."""
     lam, Q = np.linalg.eigh(G)
     return _solved(lam[None], Q[None], (Q.T @ C)[None], 0.0, np.ones((1, G.shape[0]))).values[0]
 
 
 def groups_of(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[OwnGroups, ...]:
-    """Groups of the same size together, from pairs of columns and outputs."""
+    """Return groups, collected by size, from pairs of columns and outputs."""
     by_size: dict[tuple[int, int], list[tuple[np.ndarray, np.ndarray]]] = {}
     for columns, outputs in pairs:
         if columns.size and outputs.size:
@@ -195,9 +195,9 @@ class _Part:
 
 
 def _solved(lam: np.ndarray, Q: np.ndarray, C: np.ndarray, beta: float, root: np.ndarray) -> _Part:
-    """Ridge fits from eigenvalues, (g, r), eigenvectors, (g, k, r), and ``Q'X'Y``, (g, r, m)."""
+    """Return ridge fits from eigenvalues (g, r), eigenvectors (g, k, r) and ``Q'X'Y`` (g, r, m)."""
     most = np.maximum(lam.max(axis=1, keepdims=True), 0.0)
-    seen = lam > most * lam.shape[1] * np.finfo(float).eps  # no direction without variance
+    seen = lam > most * lam.shape[1] * np.finfo(float).eps  # directions with variance
     weight = np.where(seen, 1.0 / np.where(seen, lam + beta, 1.0), 0.0)
     values = root[:, :, None] * (Q @ (weight[:, :, None] * C))
     maps = root[:, :, None] * Q * np.sqrt(weight)[:, None, :]
@@ -208,7 +208,7 @@ def _solved(lam: np.ndarray, Q: np.ndarray, C: np.ndarray, beta: float, root: np
 def _all_observed(
     X: np.ndarray, Y: np.ndarray, root_w: np.ndarray, g: OwnGroups, beta: float, s: np.ndarray
 ) -> _Part:
-    """Ridge fits of groups, from centred inputs and outputs."""
+    """Return ridge fits of groups, from centred inputs and outputs."""
     n, k = X.shape[0], g.columns.shape[1]
     step = max(1, _BLOCK // (8 * n * k))
     found = []
@@ -241,7 +241,7 @@ def _each_observed(
     beta: float,
     s: np.ndarray,
 ) -> _Part:
-    """Ridge fits of groups, of each output to the samples in which it is observed."""
+    """Return ridge fits of groups, of each output to the samples in which it is observed."""
     n_groups, k = g.columns.shape
     # The leverage is that of all samples.
     maps = _all_observed(X, np.zeros_like(Y), np.sqrt(w), g, beta, s).maps
@@ -281,7 +281,7 @@ class OwnCoefficients:
     mean : array of shape (n_columns,)
         Centre of the inputs.
     is_shared : bool
-        Whether own inputs are inputs of the other part of the model, too.
+        Whether own inputs are also inputs of the low-rank part of the model.
     """
 
     groups: tuple[OwnGroups, ...]
@@ -306,18 +306,18 @@ class OwnCoefficients:
         return csc_array(entries, shape=self.shape)
 
     def to_dense(self, like: Array | None = None) -> Array:
-        """S as an array of shape (n_columns, n_outputs), in the library and type of `like`."""
+        """Return S as an array (n_columns, n_outputs), in the library and dtype of `like`."""
         S = self.matrix.toarray()
         return S if like is None else asarray_like(S, like, dtype=like.dtype)
 
     def times(self, X: Array, columns: np.ndarray | None = None) -> Array:
-        """``X S``, of shape (n, n_outputs).
+        """Return ``X S``, of shape (n, n_outputs).
 
         Parameters
         ----------
         X : array of shape (n, n_columns), or (n, k) with `columns`
         columns : array of int, of shape (k,), optional
-            The only inputs that count, which are those of `X`.
+            The inputs that are the columns of `X`; all others are left out.
         """
         if is_numpy_array(X):
             S = self.matrix if columns is None else self.matrix[columns]
@@ -328,13 +328,13 @@ class OwnCoefficients:
         return X @ S
 
     def leave(self, X: Array, Y: Array) -> Array:
-        """The outputs that S leaves, ``Y - X S``."""
+        """Return the residuals of the outputs, ``Y - X S``."""
         xp = namespace_of(Y)
         fitted = xp.reshape(self.times(X), tuple(Y.shape))
         return Y - xp.astype(fitted, Y.dtype, copy=False)
 
     def leave_moments(self, m: CentredMoments) -> CentredMoments:
-        """The moments of the outputs that S leaves, without Gram matrices of the outputs."""
+        """Return the moments of the residuals ``Y - X S``, without Gram matrices of the outputs."""
         xp, shape = namespace_of(m.Sxx), tuple(m.output_shape)
         Sxy = xp.reshape(m.Sxy, (m.n_features, -1))
         fitted = self.times(m.Sxx)  # X'X S, since X'X is symmetric
@@ -357,7 +357,7 @@ class OwnCoefficients:
         )
 
     def rescaled(self, x_unit: float, y_unit: float) -> OwnCoefficients:
-        """The same for data in the user's units, from data divided by powers of two."""
+        """Return the coefficients in the user's units, from data divided by powers of two."""
         return replace(
             self,
             values=tuple(v * (y_unit / x_unit) for v in self.values),
@@ -366,14 +366,14 @@ class OwnCoefficients:
         )
 
     def unweighted(self, weight: np.ndarray) -> OwnCoefficients:
-        """The same for the outputs themselves, from outputs times the roots of their weights."""
+        """Return the coefficients of the outputs, from outputs times the roots of their weights."""
         root = np.sqrt(weight.reshape(-1))
         root = np.where(root > 0, root, math.inf)
         pairs = zip(self.groups, self.values, strict=True)
         return replace(self, values=tuple(v / root[g.outputs][:, None, :] for g, v in pairs))
 
     def leverage(self, X: Array) -> Array:
-        """Leverage of own inputs, the mean over all outputs, of shape (n,).
+        """Return the leverage of own inputs, averaged over all outputs, of shape (n,).
 
         Parameters
         ----------
@@ -389,7 +389,7 @@ class OwnCoefficients:
         return asarray_like(total / self.shape[1], X, dtype=namespace_of(X).float64)
 
     def total_leverage(self, m: CentredMoments) -> float:
-        """The sum of the leverages of samples, from their moments."""
+        """Return the sum of the leverages of samples, from their moments."""
         m = m.about(asarray_like(self.mean, m.mean_x), m.mean_y)
         Sxx, total = to_numpy(m.Sxx), 0.0
         for g, B in zip(self.groups, self.maps, strict=True):

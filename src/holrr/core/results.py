@@ -1,8 +1,8 @@
-"""Results of a search, `cv_results_`: a dictionary that computes large arrays when they are read.
+"""Results of a search, `cv_results_`: a dictionary that computes large arrays lazily.
 
 The errors of all folds, penalties and ranks of a search can be larger than everything else that the
-search computes. A search that visits a few penalties only (`pruning`) would mostly write NaN, and
-standard deviations over the folds are rarely looked at. Both are computed when they are needed.
+search computes. A search that evaluates a few penalties only (`pruning`) would mostly write NaN,
+and standard deviations over the folds are rarely read. Both are computed on first access.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["Deferred", "Results"]
 
 
 class Deferred:
-    """A value that is computed when it is first asked for.
+    """A value that is computed on first access.
 
     Parameters
     ----------
     compute : callable
-        Without arguments.
+        Function without arguments that returns the value.
     """
 
     def __init__(self, compute: Callable[[], np.ndarray]) -> None:
@@ -30,7 +30,7 @@ class Deferred:
 
 
 class Results(dict[str, Any]):
-    """A dictionary in which a value may be `Deferred`; whoever reads it gets the value itself.
+    """A dictionary whose values may be `Deferred`: reading a deferred value computes it.
 
     Examples
     --------
@@ -82,14 +82,14 @@ class Results(dict[str, Any]):
         return Results, (self._read(),)
 
     def copy(self) -> Results:
-        """A copy in which deferred values stay deferred."""
+        """Return a copy in which deferred values stay deferred."""
         found = Results()
         for key in self:
             dict.__setitem__(found, key, dict.__getitem__(self, key))
         return found
 
     def scaled(self, keys: Iterable[str], factor: float) -> Results:
-        """A copy with some of the values multiplied, in which deferred values stay deferred."""
+        """Return a copy with some values multiplied by a factor; deferred values stay deferred."""
         found = self.copy()
         for key in keys:
             value = dict.__getitem__(self, key)

@@ -1,10 +1,10 @@
-"""Sparse inputs: products that leave zeros out, and centring that is implicit.
+"""Sparse inputs: products that skip zeros, and implicit centring.
 
 ``X'X`` about the means is ``S'S - n m m'`` for a sparse matrix S with means m. The subtraction
-cancels digits only where the mean of a column dwarfs its spread, which a column with zeros in at
-least half of the samples cannot do: at most half of ``S'S`` is subtracted. Columns with fewer zeros
-are held dense and centred themselves, which takes no more memory than twice what they took before.
-No other part of X is ever made dense, apart from a few rows at a time (`dense_rows`).
+cancels digits only if the mean of a column is much larger than its spread. This is impossible for a
+column that is zero in at least half of the samples: at most half of ``S'S`` is subtracted. Columns
+with fewer zeros are stored as dense columns and centred explicitly, which at most doubles their
+memory. No other part of X is made dense, apart from a few rows at a time (`dense_rows`).
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ __all__ = [
     "is_sparse",
 ]
 
-# A column is held dense where its nonzero entries have more than this share of the weight.
+# A column is stored dense if its nonzero entries have more than this share of the weight.
 _DENSE = 0.5
 # Bytes of rows that are made dense together, and of a part of a Gram matrix.
 _BLOCK = 2**25
 
 
 def is_sparse(A: object) -> bool:
-    """Whether `A` is a sparse matrix or array of SciPy."""
+    """Return whether `A` is a sparse matrix or array of SciPy."""
     return bool(scipy.sparse.issparse(A))
 
 
 def dense_rows(X: Any) -> Iterator[np.ndarray]:
-    """Blocks of consecutive rows of a sparse matrix in CSR format as dense matrices."""
+    """Yield blocks of consecutive rows of a sparse matrix in CSR format as dense matrices."""
     for rows in row_blocks(X.shape[0], 8 * X.shape[1], _BLOCK):
         yield X[rows].toarray()
 
 
 def about_mean_times(X: Any, mean: Array, B: Array) -> Array:
-    """``(X - mean) B`` for inputs of shape (n, d), which may be sparse, and B of shape (d, k)."""
+    """Return ``(X - mean) B`` for inputs (n, d), which may be sparse, and B of shape (d, k)."""
     if is_sparse(X):
         return X.astype(np.float64, copy=False) @ B - mean @ B
     xp = namespace_of(X)
@@ -54,9 +54,9 @@ def about_mean_times(X: Any, mean: Array, B: Array) -> Array:
 
 
 def gram_of_rows(A: Any) -> np.ndarray:
-    """``A A'`` as a dense matrix, of a sparse one in CSR format, part by part.
+    """Return ``A A'`` of a sparse matrix in CSR format as a dense matrix, computed in parts.
 
-    The parts are symmetric to the last bit: both halves add the same products in the same order.
+    The result is exactly symmetric: both halves add the same products in the same order.
     """
     n, At = A.shape[0], A.T.tocsr()
     out = np.empty((n, n))
@@ -86,18 +86,18 @@ class CentredColumns:
         return float(self.r @ self.r)
 
     def rows(self, rows: slice) -> CentredColumns:
-        """Some of the samples, about the means of all."""
+        """Return some of the samples, centred by the means of all samples."""
         return replace(self, S=self.S[rows], r=self.r[rows], D=self.D[rows])
 
     def squares(self) -> np.ndarray:
-        """Sum of squares of each column, (n_features,)."""
+        """Return the sum of squares of each column, of shape (n_features,)."""
         found = np.bincount(self.S.indices, np.square(self.S.data), minlength=self.S.shape[1])
         found = found - self.weight * np.square(self.shift)
         found[self.dense] = np.einsum("ij,ij->j", self.D, self.D)
         return found
 
     def inner(self) -> np.ndarray:
-        """``X'X``, of shape (n_features, n_features); no second array of its size is made."""
+        """Return ``X'X``, of shape (n_features, n_features), without another array of its size."""
         G = gram_of_rows(self.S.T.tocsr())
         m = math.sqrt(self.weight) * self.shift
         for rows in row_blocks(len(G), 8 * len(G), _BLOCK):
@@ -110,7 +110,7 @@ class CentredColumns:
         return G
 
     def outer(self) -> np.ndarray:
-        """``XX'``, of shape (n, n)."""
+        """Return ``XX'``, of shape (n, n)."""
         K, r = gram_of_rows(self.S), self.r
         along = self.S @ self.shift  # S m
         K -= along[:, None] * r
@@ -121,7 +121,7 @@ class CentredColumns:
         return K
 
     def transposed_times(self, B: np.ndarray) -> np.ndarray:
-        """``X'B``, of shape (n_features, k), for a dense matrix (n, k)."""
+        """Return ``X'B``, of shape (n_features, k), for a dense matrix (n, k)."""
         found = np.asarray(self.S.T @ B)
         found -= self.shift[:, None] * (self.r @ B)
         if self.dense.size:
@@ -130,15 +130,16 @@ class CentredColumns:
 
 
 def centre_columns(X: Any, w: np.ndarray | None, *, centre: bool = True) -> CentredColumns:
-    """Sparse inputs in CSR format about their means, or about zero.
+    """Centre sparse inputs in CSR format, implicitly.
 
     Parameters
     ----------
     X : sparse matrix of shape (n_samples, n_features)
-        In CSR format and float64, with at most one entry for each place.
+        In CSR format and float64, without duplicate entries.
     w : array of shape (n_samples,), or None
-        Weights, with a positive sum.
+        Sample weights, with a positive sum.
     centre : bool
+        Whether to subtract the means.
     """
     n, d = X.shape
     r = np.ones(n) if w is None else np.sqrt(w)
@@ -173,5 +174,5 @@ def centre_columns(X: Any, w: np.ndarray | None, *, centre: bool = True) -> Cent
 
 
 def _with_data(X: Any, data: np.ndarray) -> Any:
-    """A sparse matrix with the places of another one; the places are copied."""
+    """Return a sparse matrix with a copy of the sparsity pattern of `X`."""
     return scipy.sparse.csr_array((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)

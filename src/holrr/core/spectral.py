@@ -1,13 +1,13 @@
-"""Ridge problems in the coordinates in which a rank constraint is an approximation problem.
+"""Whitened ridge problems, in which a rank constraint is an approximation problem.
 
 With ``X'X + alpha I = L L'``, ``Z = L^-1 X'Y`` and ``V = L'W``,
 
     ||W x_0 X - Y||^2 + alpha ||W||^2  =  ||Y||^2 - ||Z||^2 + ||V - Z||^2 ,
 
 so an estimator approximates `Z` by some `V` of the wanted form and maps back with ``W = L'^-1 V``
-(`Whitened`). Any square root of ``X'X + alpha I`` does. That of a singular value decomposition
-``X = Q diag(sqrt(lam)) P'`` serves every alpha at once (`Spectral`): up to a rotation of mode 0
-``Z = sqrt(lam / (lam + alpha)) Q'Y``, whether the decomposition is that of X (SVD), of X'X
+(`Whitened`). Any square root of ``X'X + alpha I`` can be used. A singular value decomposition
+``X = Q diag(sqrt(lam)) P'`` gives a square root for every alpha (`Spectral`): up to a rotation of
+mode 0, ``Z = sqrt(lam / (lam + alpha)) Q'Y``. The decomposition can be that of X (SVD), of X'X
 (primal), of XX' (dual) or of a kernel's Gram matrix.
 """
 
@@ -57,13 +57,13 @@ SOLVERS = ("auto", "cholesky", "eigh", "svd")
 _EPS = float(np.finfo(float).eps)
 # Inputs whose variances differ by more than this are brought to a common scale first.
 _GRADED = 1e4
-# Inputs are constant where their spread is no more than so many roundings of their mean.
+# An input is constant if its spread is at most this multiple of the rounding error of its mean.
 _CONSTANT = 16.0
 
 
 @dataclass(frozen=True, eq=False)
 class Whitened:
-    """One ridge problem, as "approximate Z".
+    """A ridge problem at one penalty, as an approximation of the whitened tensor Z.
 
     Parameters
     ----------
@@ -75,23 +75,23 @@ class Whitened:
     norm : float
         ``||Z||^2``.
     input_rank : callable
-        Numerical rank of the inputs, found out when asked for.
+        Function that computes the numerical rank of the inputs.
     mean_x, mean_y : arrays of shape (n_features,) and (d1, ..., dp)
-        Centres of the data, zero where no intercept is fitted.
+        Centres of the data, zero without an intercept.
     response_grams : tuple of arrays of shape (d_i, d_i), or None
     solver : str
         The factorisation that was used: "cholesky", "eigh" or "svd".
     dtype : str
         Floating-point type of the data.
     hat : Hat
-        What noise and spread need to know.
+        Statistics for noise and leverage.
     whole : Whole, optional
-        What is known of all of `Z` where it holds the leading input directions only.
+        Statistics of the complete `Z`, if `Z` contains the leading input directions only.
     never : array of bool, of shape (d1, ..., dp), optional
         Outputs that are never observed: their columns of `Z` have no meaning and do not count in
-        `residual` and `norm`. A structure that couples outputs starts from what stands there.
+        `residual` and `norm`. A structure that couples outputs uses them as initial values.
     spectral : Spectral, optional
-        The problem for all penalties that this one was taken from.
+        The problem for all penalties that this problem was derived from.
     """
 
     Z: Array
@@ -110,13 +110,13 @@ class Whitened:
     spectral: Spectral | None = None
 
     def known(self) -> dict[str, Any]:
-        """What `hosvd` need not compute again."""
+        """Return the known arguments of `hosvd`, which need not be computed again."""
         return {"input_rank": self.input_rank, "norm": self.norm, "whole": self.whole}
 
 
 @dataclass(frozen=True, eq=False)
 class Spectral:
-    """A ridge problem for all penalties at once.
+    """A ridge problem for all penalties.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class Spectral:
     never: np.ndarray | None = None
 
     def at(self, alpha: float, *, alone: bool = False) -> Whitened:
-        """The problem for one penalty: a scaling of the rows of `T`, in place where it is alone."""
+        """Return the problem for one penalty; with `alone`, the rows of `T` are scaled in place."""
         Z, root = self.T, self.root(alpha)
         shrink = namespace_of(root).reshape(self.s / root, (-1, *(1,) * (Z.ndim - 1)))
         if alone:
@@ -177,13 +177,13 @@ class Spectral:
         )
 
     def root(self, alpha: float) -> Array:
-        """``sqrt(lam + alpha)``, without the squares of very large and very small ``s``."""
+        """Return ``sqrt(lam + alpha)``, without the squares of very large and very small ``s``."""
         xp = namespace_of(self.s)
         return xp.hypot(self.s, xp.full_like(self.s, math.sqrt(alpha)))
 
 
 def _residual(syy: float, norm: float) -> float:
-    """``||Y||^2 - ||Z||^2``, not below zero."""
+    """Return ``||Y||^2 - ||Z||^2``, not below zero."""
     return max(syy - norm, 0.0) if math.isfinite(syy) else syy
 
 
@@ -191,12 +191,12 @@ def _residual(syy: float, norm: float) -> float:
 
 
 def half_of_the_digits(dtype: str) -> float:
-    """Smallest 1 / condition number at which half of the digits survive a solve."""
+    """Return the smallest 1 / condition number at which a solve keeps half of the digits."""
     return float(np.sqrt(np.finfo(dtype).eps))
 
 
 def keeps_digits(s: Array, alpha: float, n_features: int, dtype: str) -> bool:
-    """Whether half of the digits survive a solve with ``X'X + alpha I``.
+    """Return whether a solve with ``X'X + alpha I`` keeps half of the digits.
 
     Parameters
     ----------
@@ -213,14 +213,14 @@ def keeps_digits(s: Array, alpha: float, n_features: int, dtype: str) -> bool:
 
 
 def _n_supported(lam: np.ndarray) -> int:
-    """Number of eigenvalues of a Gram matrix, largest first, above its rounding noise."""
+    """Return the number of eigenvalues, largest first, above the rounding noise."""
     return int((lam > max(lam.max(initial=0.0), 0.0) * np.finfo(float).eps * lam.size).sum())
 
 
 def supported(lam: Array, U: Array) -> tuple[Array, Array]:
-    """Singular values from the eigenvalues of a Gram matrix, with the vectors that they leave.
+    """Return singular values above rounding noise, from a Gram matrix, and their vectors.
 
-    Inputs without any variance are stood for by one direction that contributes nothing.
+    Inputs without any variance are represented by one direction of zeros.
     """
     r = _n_supported(to_numpy(lam))
     xp = namespace_of(lam)
@@ -233,17 +233,17 @@ def supported(lam: Array, U: Array) -> tuple[Array, Array]:
 
 
 def varies(scatter: Array, mean: Array, weight: float) -> Array:
-    """Which inputs vary by more than the rounding of their mean, of shape (n_features,).
+    """Return which inputs vary by more than the rounding error of their mean, (n_features,).
 
-    The mean of a constant is rounded, and differs from it and from the means of other blocks of
-    samples by a few units in the last place. Relative to nothing, that would be a direction.
+    The rounded mean of a constant differs from the constant, and from the means of other blocks of
+    samples, by a few units in the last place. This difference must not count as variance.
 
     Parameters
     ----------
     scatter : array of shape (n_features,)
         ``sum w (x - mean)^2``.
     mean : array of shape (n_features,)
-        What was subtracted; zero where nothing was, and then every input other than zero varies.
+        The centre that was subtracted. About zero, every input other than zero varies.
     weight : float
         Sum of the weights.
     """
@@ -253,7 +253,7 @@ def varies(scatter: Array, mean: Array, weight: float) -> Array:
 
 
 def _without_constants(m: CentredMoments) -> CentredMoments:
-    """Moments in which constant inputs have no scatter at all, in the place of rounding."""
+    """Return moments in which constant inputs have zero scatter instead of rounding noise."""
     xp = namespace_of(m.Sxx)
     keep = varies(xp.linalg.diagonal(m.Sxx), m.mean_x, m.weight)
     if bool(xp.all(keep)) or _are_zero(m, keep):
@@ -267,7 +267,7 @@ def _without_constants(m: CentredMoments) -> CentredMoments:
 
 
 def _are_zero(m: CentredMoments, keep: Array) -> bool:
-    """Whether the scatter of the inputs that are not kept is zero already: no copy is needed."""
+    """Return whether the scatter of the inputs that are not kept is zero already."""
     xp, index = namespace_of(m.Sxx), asarray_like(np.flatnonzero(~to_numpy(keep)), m.Sxx)
     return not any(bool(xp.any(xp.take(S, index, axis=0) != 0)) for S in (m.Sxx, m.Sxy))
 
@@ -276,10 +276,10 @@ def _are_zero(m: CentredMoments, keep: Array) -> bool:
 
 
 def whiten_moments(m: CentredMoments, alpha: float, *, solver: str = "auto") -> Whitened:
-    """The problem for one penalty from moments, about the centres that these have.
+    """Return the problem for one penalty from moments, about their centres.
 
-    "auto" takes a Cholesky factorisation of many features where it keeps half of the digits, and
-    else the spectral form.
+    "auto" uses a Cholesky factorisation for many features if it keeps half of the digits, and the
+    spectral form otherwise.
     """
     check_moments(m, solver)
     if solver == "cholesky" or (solver == "auto" and prefers_cholesky(m)):
@@ -296,22 +296,22 @@ def whiten_moments(m: CentredMoments, alpha: float, *, solver: str = "auto") -> 
 
 
 def prefers_cholesky(m: CentredMoments) -> bool:
-    """Whether an eigendecomposition of ``X'X`` would cost more than it is worth."""
+    """Return whether an eigendecomposition of ``X'X`` costs much more than Cholesky."""
     return m.n_features > NUMPY_LIMIT or not on_host(m.Sxx)
 
 
 def squares_keep_digits(m: CentredMoments, alpha: float) -> bool:
-    """Whether half of the digits survive a solve with the ``X'X + alpha I`` of these moments."""
+    """Return whether a solve with the ``X'X + alpha I`` of moments keeps half of the digits."""
     safe = 1e-200 < float(namespace_of(m.Sxx).linalg.trace(m.Sxx)) < 1e200
     S = add_to_diagonal(m.Sxx + 0.0, alpha)  # a copy
     return safe and cholesky(S, overwrite=True)[1] > half_of_the_digits(m.dtype)
 
 
 def check_moments(m: CentredMoments, solver: str = "auto") -> None:
-    """Raise where the solver needs more than moments, or these are no numbers."""
+    """Raise a ValueError if the solver needs samples, or if the moments are not finite."""
     if solver == "svd":
         raise ValueError(
-            "solver='svd' factorises the samples themselves, which moments do not hold; use "
+            "solver='svd' factorises the samples, which moments do not contain; use "
             "solver='auto', 'cholesky' or 'eigh' with partial_fit and moments."
         )
     with np.errstate(over="ignore", invalid="ignore"):
@@ -327,7 +327,7 @@ def _is_finite(A: Array) -> bool:
 
 
 def cholesky_problem(m: CentredMoments, alpha: float, min_rcond: float) -> Whitened | None:
-    """The problem by a Cholesky factorisation; None where too few digits survive it."""
+    """Return the problem by a Cholesky factorisation, or None if it keeps too few digits."""
     m = _without_constants(m)
     L, rcond = cholesky(add_to_diagonal(m.Sxx + 0.0, alpha), overwrite=True)  # of a copy
     if L is None or not rcond > min_rcond:
@@ -350,7 +350,7 @@ def cholesky_problem(m: CentredMoments, alpha: float, min_rcond: float) -> White
 
 
 def spectral_from_moments(m: CentredMoments, *, warn_below: float | None = None) -> Spectral:
-    """The problem for all penalties from moments, about the centres that these have.
+    """Return the problem for all penalties from moments, about their centres.
 
     Directions of the inputs without variance are dropped, which gives the solution of least norm.
 
@@ -358,19 +358,19 @@ def spectral_from_moments(m: CentredMoments, *, warn_below: float | None = None)
     ----------
     m : Moments
     warn_below : float, optional
-        A penalty: warn where so small a one does not hide that ``X'X`` has lost the digits of a
-        direction.
+        The penalty of the fit. A warning is given if ``X'X`` has lost the digits of a direction and
+        this penalty is too small to make up for it.
     """
     m = _without_constants(m)
     s, P, T, root = _decomposed(m)
-    # A penalty hides rounding that is far smaller than itself.
+    # A penalty makes rounding errors harmless that are far smaller than itself.
     hides = warn_below is None or warn_below > 1e4 * _EPS * float(s[0]) ** 2
     if not hides and _has_lost_directions(m, root):
         warn(
-            f"X'X holds the inputs to half of their digits only, and some of their directions are "
-            f"lost in its rounding: what is fitted there is uncertain or zero. With alpha="
-            f"{warn_below:g} use fit with X in memory, whose condition number is not squared, or a "
-            f"larger alpha, or leave out inputs that depend on each other."
+            f"X'X is ill-conditioned: some directions of the inputs are lost in rounding errors, "
+            f"and the coefficients along them are inaccurate or zero. With alpha={warn_below:g} "
+            f"use fit with X in memory, which does not square the condition number, or a larger "
+            f"alpha, or leave out inputs that depend on each other."
         )
     return Spectral(
         s=s,
@@ -389,13 +389,13 @@ def spectral_from_moments(m: CentredMoments, *, warn_below: float | None = None)
 
 
 def _decomposed(m: CentredMoments) -> tuple[Array, Array, Array, Array]:
-    """Singular values and right vectors of the inputs, and ``Q'Y``, from ``X'X`` and ``X'Y``.
+    """Return singular values and right vectors of the inputs, and ``Q'Y``, from moments.
 
-    Also the roots of the eigenvalues of the matrix that was decomposed.
+    The last array contains the roots of the eigenvalues of the matrix that was decomposed.
 
     An eigendecomposition has the precision of the largest eigenvalue. So inputs of very different
-    scales, ``X = X_1 D``, are brought to one scale first: with ``X_1'X_1 = U diag(mu) U'`` and the
-    singular value decomposition ``D U diag(sqrt(mu)) = P diag(s) V'`` it is
+    scales, ``X = X_1 D``, are brought to one scale first. With ``X_1'X_1 = U diag(mu) U'`` and the
+    singular value decomposition ``D U diag(sqrt(mu)) = P diag(s) V'`` we have
     ``Q'Y = V' diag(1 / sqrt(mu)) U' D^-1 X'Y``, and only ``X_1'X_1`` has to keep its digits.
     """
     xp, scale = namespace_of(m.Sxx), _scale(m)
@@ -412,13 +412,13 @@ def _decomposed(m: CentredMoments) -> tuple[Array, Array, Array, Array]:
 
 
 def _scale(m: CentredMoments) -> Array:
-    """Root of the scatter of each input."""
+    """Return the root of the scatter of each input."""
     xp = namespace_of(m.Sxx)
     return xp.sqrt(xp.clip(xp.linalg.diagonal(m.Sxx), 0.0, None))
 
 
 def _has_lost_directions(m: CentredMoments, root: Array) -> bool:
-    """Whether eigenvalues of a Gram matrix, of roots `root`, are missing or have few digits."""
+    """Return whether eigenvalues, the squares of `root`, are missing or have few digits."""
     n_directions = min(int((to_numpy(_scale(m)) > 0).sum()), m.n_samples - 1)
     root = to_numpy(root)
     return root.size < n_directions or bool(root[-1] ** 2 < 1e5 * _EPS * root[0] ** 2)
@@ -437,13 +437,13 @@ def whiten_arrays(
     fit_intercept: bool = True,
     response_grams: bool = False,
 ) -> Whitened:
-    """The problem for one penalty from (validated) data.
+    """Return the problem for one penalty from validated data.
 
-    "auto" goes through the moments where there are more samples than features and the normal
-    equations keep half of the digits; a wide or ill-conditioned `X` is decomposed itself.
+    "auto" uses the moments if there are more samples than features and the normal equations keep
+    half of the digits. It decomposes a wide or ill-conditioned `X` directly.
     """
     if solver in ("cholesky", "eigh") or (solver == "auto" and X.shape[0] >= X.shape[1]):
-        # A pass that has threads of its own leaves the BLAS little to share.
+        # A pass with its own threads leaves little work for BLAS threads.
         rest = X.shape[1] ** 2 * (X.shape[1] + math.prod(Y.shape[1:]))
         with few_threads_for(rest if n_shares(Y, X.shape[1]) > 1 else math.inf):
             m = CentredMoments.from_checked(X, Y, w, response_grams)
@@ -472,7 +472,7 @@ def whiten_arrays(
 
 
 def _squares_are_safe(m: CentredMoments) -> bool:
-    """Whether no product of the data can have overflowed or vanished."""
+    """Return whether no product of the data can have overflowed or underflowed."""
     trace = float(namespace_of(m.Sxx).linalg.trace(m.Sxx))
     return 1e-200 < trace < 1e200 and 1e-200 < m.syy < 1e200
 
@@ -487,10 +487,10 @@ def spectral_from_samples(
     fit_intercept: bool = True,
     response_grams: bool = False,
 ) -> Spectral:
-    """The problem for all penalties of at least `min_alpha` from (validated) data.
+    """Return the problem for all penalties of at least `min_alpha` from validated data.
 
-    Through ``X'X`` where there are more samples than features and its condition allows it, and
-    else from `X` itself.
+    ``X'X`` is decomposed if there are more samples than features and its condition number allows
+    it, and `X` otherwise.
     """
     if solver == "eigh" or (solver == "auto" and X.shape[0] >= X.shape[1]):
         m = CentredMoments.from_checked(X, Y, w, response_grams).centred(fit_intercept)
@@ -521,7 +521,7 @@ def spectral_from_arrays(
     fit_intercept: bool = True,
     response_grams: bool = False,
 ) -> Spectral:
-    """The same by a decomposition of the inputs themselves (see `Inputs`)."""
+    """Return the problem for all penalties, by a decomposition of the inputs (see `Inputs`)."""
     inputs = Inputs.of(X, w, min_alpha=min_alpha, solver=solver, fit_intercept=fit_intercept)
     B = inputs.basis
 
@@ -533,7 +533,7 @@ def spectral_from_arrays(
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The inputs of a problem, decomposed: what is left to do is a product with the outputs.
+    """Decomposition of the inputs of a problem, which has to be multiplied with the outputs.
 
     With X centred and weighted, ``X = Q diag(s) P'``. The rows of `basis` are those of Q times the
     roots of the weights, so that ``basis' Y`` is the ``Q'Y`` of weighted outputs.
@@ -557,11 +557,11 @@ class Inputs:
         solver: str = "auto",
         fit_intercept: bool = True,
     ) -> Inputs:
-        """Decompose (validated) inputs for penalties of at least `min_alpha`.
+        """Decompose validated inputs for penalties of at least `min_alpha`.
 
-        The Gram matrix ``XX'`` of a wide `X` is decomposed where the smallest penalty hides the
-        squaring of the condition number, and `X` itself otherwise. Of sparse inputs, only ``XX'``
-        can be decomposed.
+        The Gram matrix ``XX'`` of a wide `X` is decomposed if the smallest penalty makes up for
+        the squared condition number, and `X` itself otherwise. For sparse inputs, only ``XX'`` can
+        be decomposed.
         """
         if is_sparse(X):
             return cls._of_sparse(X, w, min_alpha, fit_intercept)
@@ -593,17 +593,17 @@ class Inputs:
         lost = s.size < np.count_nonzero(X.r) - 1 or s[-1] ** 2 < 1e5 * _EPS * s[0] ** 2
         if min_alpha <= 1e4 * _EPS * total and lost:
             warn(
-                f"XX' holds the sparse inputs to half of their digits only, and some of their "
-                f"directions are lost in its rounding: what is fitted there is uncertain or zero. "
-                f"With alpha={min_alpha:g} use X.toarray(), whose condition number is not squared, "
-                f"or a larger alpha."
+                f"XX' is ill-conditioned: some directions of the sparse inputs are lost in "
+                f"rounding errors, and the coefficients along them are inaccurate or zero. With "
+                f"alpha={min_alpha:g} use X.toarray(), for which the condition number is not "
+                f"squared, or a larger alpha."
             )
         P = X.transposed_times(Q / s)
         basis = Q if w is None else Q * X.r[:, None]
         return cls(s, P, basis, X.mean, fit_intercept, "eigh", dtype)
 
     def problem(self, sums: ResponseSums) -> Spectral:
-        """The problem, once the outputs have been multiplied with the basis."""
+        """Return the problem, from the products of the outputs with the basis."""
         if not self.fit_intercept:
             sums = sums.about_zero()
         return Spectral(
@@ -622,12 +622,12 @@ class Inputs:
 
 
 def _centred(X: Array, w: Array | None, weight: float, fit_intercept: bool) -> tuple[Array, Array]:
-    """The centre of `X` and `X` about it; both as they are without an intercept."""
+    """Return the centre of `X` and the centred `X`; zero and `X` without an intercept."""
     if not fit_intercept:
         return namespace_of(X).zeros_like(X[0, :]), X
     mean = weighted_mean(X, w, weight)
     X = X - mean
-    # Twice: a rounded mean leaves a constant, which would pass for variance where there is none.
+    # Twice: a rounded mean leaves a constant, which must not count as variance.
     drift = weighted_mean(X, w, weight)
     X -= drift
     return mean + drift, X
@@ -636,10 +636,10 @@ def _centred(X: Array, w: Array | None, weight: float, fit_intercept: bool) -> t
 def _decompose(
     X: Array, sizes: Array, min_alpha: float, solver: str
 ) -> tuple[Array, Array, Array, str]:
-    """``X = Q diag(s) P'``, without the directions that hold rounding noise only.
+    """Return Q, s and P of ``X = Q diag(s) P'`` without directions of rounding noise.
 
-    The entries of column j carry the rounding of numbers as large as ``sizes[j]``, which is more
-    than that of the centred ones.
+    The entries of column j have the rounding errors of numbers as large as ``sizes[j]``, which
+    exceed those of the centred entries.
     """
     if solver == "auto" and X.shape[0] < X.shape[1]:
         K = symmetrise(X @ X.T)
@@ -655,7 +655,7 @@ def _decompose(
     if keep.size == sigma.size:
         return s, Q, P, "svd"
     xp = namespace_of(s)
-    if not keep.size:  # one direction, which contributes nothing
+    if not keep.size:  # one direction of zeros
         return xp.ones_like(s[:1]), xp.zeros_like(Q[:, :1]), xp.zeros_like(P[:, :1]), "svd"
     index = asarray_like(keep, s)
     return xp.take(s, index), xp.take(Q, index, axis=1), xp.take(P, index, axis=1), "svd"

@@ -34,14 +34,14 @@ __all__ = ["Tucker", "chunk_mode", "chunks", "fold", "gram", "is_memory_mapped",
 __all__ += ["multi_mode_product", "n_parameters", "partial_traces", "release_pages"]
 __all__ += ["sum_of_squares", "unfold"]
 
-# Entries of a transposed copy that stays in the cache of a core.
+# Number of entries of a transposed copy that fits into the cache of a core.
 _CACHED = 2**16
-# Bytes of a chunk of a memory map: many for a disk, few for a memory.
+# Bytes of a chunk of a memory map: large for a disk, small for a memory.
 CHUNK_BYTES = 2**26
 
 
 def unfold(T: Array, mode: int) -> Array:
-    """Mode-`mode` unfolding, of shape (T.shape[mode], T.size / T.shape[mode]).
+    """Return the mode-`mode` unfolding, of shape (T.shape[mode], T.size / T.shape[mode]).
 
     >>> import numpy as np
     >>> unfold(np.arange(6).reshape(1, 2, 3), 1)
@@ -55,7 +55,7 @@ def unfold(T: Array, mode: int) -> Array:
 
 
 def fold(M: Array, mode: int, shape: Sequence[int]) -> Array:
-    """Inverse of `unfold`: the tensor of the given shape whose mode-`mode` unfolding is `M`."""
+    """Return the tensor of the given shape whose mode-`mode` unfolding is `M`."""
     xp = namespace_of(M)
     T = xp.reshape(M, (shape[mode], *shape[:mode], *shape[mode + 1 :]))
     if mode == 0:
@@ -64,11 +64,11 @@ def fold(M: Array, mode: int, shape: Sequence[int]) -> Array:
 
 
 def mode_product(T: Array, M: Array, mode: int) -> Array:
-    """``T x_mode M``: every mode-`mode` fibre of `T` multiplied by the matrix `M`."""
+    """Return ``T x_mode M``: every mode-`mode` fibre of `T` multiplied by the matrix `M`."""
     before, after = T.shape[:mode], T.shape[mode + 1 :]
     left, d, right = math.prod(before), T.shape[mode], math.prod(after)
     reshape = namespace_of(T).reshape
-    # Matrices side by side, of which none has to be transposed.
+    # A batch of matrix products, without a transposed copy.
     out = M @ reshape(T, (left, d, right)) if right != 1 else reshape(T, (left, d)) @ M.T
     return reshape(out, (*before, M.shape[0], *after))
 
@@ -76,9 +76,9 @@ def mode_product(T: Array, M: Array, mode: int) -> Array:
 def multi_mode_product(
     T: Array, matrices: Sequence[Array | None], *, skip: int | None = None, transposed: bool = False
 ) -> Array:
-    """``T x_0 M_0 x_1 M_1 ...`` (or with the transposes); None stands for the identity.
+    """Return ``T x_0 M_0 x_1 M_1 ...`` (or with the transposes); None stands for the identity.
 
-    The product that shrinks the tensor most is taken first, so that the others are cheap.
+    The product that shrinks the tensor most is computed first, so that the others are cheap.
     """
     chosen = [
         None if M is None or mode == skip else M.T if transposed else M
@@ -93,7 +93,7 @@ def multi_mode_product(
 
 
 def _sum_over_chunks(T: Array, matrices: Sequence[Array | None]) -> Array:
-    """A mode product of a tensor in a file: the products of its chunks, added up."""
+    """Return mode products of a tensor in a file: the sum of the products of its chunks."""
     xp, cut = namespace_of(T), chunk_mode(T)
     M = matrices[cut]
     out = xp.zeros(
@@ -108,7 +108,7 @@ def _sum_over_chunks(T: Array, matrices: Sequence[Array | None]) -> Array:
 
 
 def gram(T: Array, mode: int) -> Array:
-    """``T_(mode) T_(mode)'``, of shape (T.shape[mode], T.shape[mode])."""
+    """Return ``T_(mode) T_(mode)'``, of shape (T.shape[mode], T.shape[mode])."""
     if is_memory_mapped(T) and T.ndim > 1:
         return sum(gram(chunk, mode) for _, chunk in chunks(T, chunk_mode(T, avoid=mode)))
     if mode == T.ndim - 1:  # no transposed copy: the last mode is along the columns already
@@ -123,7 +123,7 @@ def gram(T: Array, mode: int) -> Array:
 
 
 def partial_traces(S: Array, shape: Sequence[int]) -> tuple[Array, ...]:
-    """Gram matrices of the modes 1 to p of a tensor `Z`, from ``S = Z_(0)' Z_(0)``.
+    """Return Gram matrices of the modes 1 to p of a tensor `Z`, from ``S = Z_(0)' Z_(0)``.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def partial_traces(S: Array, shape: Sequence[int]) -> tuple[Array, ...]:
     for mode, d in enumerate(shape):
         before, after = math.prod(shape[:mode]), math.prod(shape[mode + 1 :])
         T = xp.reshape(S, (before, d, after, before, d, after))
-        # The larger trace first: of the rest only what it leaves is read.
+        # The larger trace first: the second one then reads a smaller array.
         axes = (1, 4, 0, 3, 2, 5) if after >= before else (1, 4, 2, 5, 0, 3)
         once = xp.sum(xp.linalg.diagonal(xp.permute_dims(T, axes)), axis=-1)
         found.append(xp.linalg.trace(once))
@@ -152,12 +152,12 @@ def partial_traces(S: Array, shape: Sequence[int]) -> tuple[Array, ...]:
 
 
 def is_memory_mapped(T: Array) -> bool:
-    """Whether `T` is a memory map that is too large to be taken at once."""
+    """Return whether `T` is a memory map that is too large to be read at once."""
     return isinstance(T, np.memmap) and T.nbytes > CHUNK_BYTES
 
 
 def chunks(T: Array, mode: int) -> Iterator[tuple[slice, Array]]:
-    """Consecutive slices along a mode, with the part of `T` that they hold, read into memory."""
+    """Yield consecutive slices along a mode, and the parts of `T` in them, read into memory."""
     n = T.shape[mode]
     if not is_memory_mapped(T):
         yield slice(0, n), T
@@ -171,7 +171,7 @@ def chunks(T: Array, mode: int) -> Iterator[tuple[slice, Array]]:
 
 
 def chunk_mode(T: Array, avoid: int | None = None) -> int:
-    """The mode to cut along: the first whose slices are small enough, or else the longest."""
+    """Return the mode to divide `T` along: the first with small slices, or else the longest."""
     if not is_memory_mapped(T):
         return 0
     modes = [mode for mode in range(T.ndim) if mode != avoid]
@@ -182,14 +182,14 @@ def chunk_mode(T: Array, avoid: int | None = None) -> int:
 
 
 def sum_of_squares(T: Array) -> float:
-    """``||T||^2``."""
+    """Return ``||T||^2``."""
     return sum(float(squared_norm(chunk)) for _, chunk in chunks(T, chunk_mode(T)))
 
 
 def release_pages(T: np.memmap) -> None:
-    """Give the pages of a memory map back: they stay in the system's cache, not in our account.
+    """Release the memory of the pages of a memory map; the system may keep them in its cache.
 
-    Not those of a private map, whose changes are nowhere else.
+    Pages of a private (copy-on-write) map are kept, since its changes are not in the file.
     """
     pages: Any = getattr(T, "_mmap", None)
     if T.mode != "c" and hasattr(pages, "madvise"):
@@ -209,8 +209,8 @@ class Tucker:
     factors : tuple of p + 1 arrays of shape (d_i, R_i)
         None stands for the identity of size R_i, which is never stored.
     leading : tuple of int
-        The modes whose factors hold leading directions, in their order: of these `truncate` keeps
-        the first, which is the fit of the lower rank. Other modes cannot be cut.
+        The modes whose factors contain leading directions, in order. `truncate` keeps the first
+        of these directions, which is the fit of lower rank. Other modes cannot be truncated.
 
     Examples
     --------
@@ -219,7 +219,7 @@ class Tucker:
     >>> T.shape, T.rank, T.to_dense().shape
     ((3, 2), (1, 2), (3, 2))
 
-    It is taken apart and put to use without ever being built:
+    The methods do not form the dense tensor:
 
     >>> [U.shape for U in T.dense_factors()], T.map_input(np.eye(3)[:2]).shape
     ([(3, 1), (2, 2)], (2, 2))
@@ -255,11 +255,11 @@ class Tucker:
         return n_parameters(self.shape, self.rank)
 
     def to_dense(self) -> Array:
-        """The tensor in full."""
+        """Return the dense tensor."""
         return multi_mode_product(self.core, self.factors)
 
     def dense_factors(self) -> list[Array]:
-        """All factors, the identities written out."""
+        """Return all factors, with identity matrices for None."""
         xp = namespace_of(self.core)
         return [
             xp.eye(R, dtype=self.core.dtype, device=device_of(self.core)) if U is None else U
@@ -267,16 +267,16 @@ class Tucker:
         ]
 
     def expanded(self) -> Array:
-        """The core times the output factors, of shape (R0, d1, ..., dp)."""
+        """Return the core times the output factors, of shape (R0, d1, ..., dp)."""
         return multi_mode_product(self.core, (None, *self.factors[1:]))
 
     def truncate(self, rank: Sequence[int]) -> Tucker:
-        """The leading block of the core and the leading columns of the factors.
+        """Return the tensor of the leading block of the core and leading columns of the factors.
 
         Parameters
         ----------
         rank : sequence of p + 1 ints
-            Lower than the present one only in modes that are in leading directions.
+            The new rank. It may be lower than the present rank only in the modes of `leading`.
         """
         self._check_cut(rank)
         core = self.core[tuple(slice(R) for R in rank)]
@@ -286,13 +286,13 @@ class Tucker:
         return Tucker(core, factors, self.leading)
 
     def masked(self, mask: Array) -> Tucker:
-        """The core multiplied by a mask of its leading modes, and cut to the size of it.
+        """Return the tensor with its core truncated to the size of a mask and multiplied by it.
 
         Parameters
         ----------
         mask : array of shape (R0, ...)
-            With fewer modes than the core, or smaller than it: the core beyond it is dropped, the
-            modes that it does not have are kept as they are.
+            The mask. It may have fewer modes than the core, and these may be shorter. The core is
+            truncated to the size of the mask; modes that the mask does not have are unchanged.
         """
         xp, order = namespace_of(self.core), self.core.ndim
         rank = [*map(min, mask.shape, self.rank), *self.rank[mask.ndim :]]
@@ -306,17 +306,17 @@ class Tucker:
         for mode, (R, full) in enumerate(zip(rank, self.rank, strict=True)):
             if R < full and mode not in self.leading:
                 raise ValueError(
-                    f"mode {mode} of this tensor cannot be cut from rank {full} to {R}: its factor "
-                    f"is not in leading directions, so that the first columns are no fit of lower "
-                    f"rank. Fit again with the lower rank."
+                    f"mode {mode} of this tensor cannot be truncated from rank {full} to {R}: its "
+                    f"factor is not in leading directions, so the first columns are not the fit of "
+                    f"lower rank. Fit again with rank {R} in this mode."
                 )
 
     def map_input(self, M: Array) -> Array:
-        """Mode-0 product with the rows of `M`, of shape (n, d0): the tensor (n, d1, ..., dp).
+        """Return the mode-0 product with `M`, of shape (n, d0), as an array (n, d1, ..., dp).
 
-        The dense tensor is never built. Either the core is expanded along the output modes first
+        The dense tensor is never formed. Either the core is expanded along the output modes first
         and each row is one combination of its R0 slices, or each row is mapped into the core's
-        coordinates and expanded there; whichever takes fewer operations. `M` may be sparse.
+        coordinates and expanded there. The order with fewer operations is used. `M` may be sparse.
         """
         xp = namespace_of(self.core) if is_sparse(M) else namespace_of(M, self.core)
         rows = M if self.factors[0] is None else M @ self.factors[0]
@@ -328,9 +328,9 @@ class Tucker:
         return multi_mode_product(small, (None, *self.factors[1:]))
 
     def _expanded_matrix(self) -> Array:
-        """The core times the output factors, as a matrix (R0, d1 ... dp); kept where it is small.
+        """Return the core times the output factors, as a matrix (R0, d1 ... dp).
 
-        For a single row it would be most of the work.
+        A small matrix is cached, since for a single row it would be most of the work.
         """
         found = _EXPANDED.get(self)
         if found is None:
@@ -346,12 +346,12 @@ class Tucker:
         expand = _expansion_cost(self.rank[1:], self.shape[1:])
         core_first = R0 * expand + n_rows * R0 * size
         rows_first = n_rows * (math.prod(self.rank) + expand)
-        # Slices are combined by one matrix product, at a far higher rate than the many small
-        # ones of an expansion row by row.
+        # One matrix product that combines slices is far faster, per operation, than the many
+        # small products of an expansion row by row.
         return R0 < self.shape[0] and core_first <= 4 * rows_first
 
     def astype(self, dtype: object) -> Tucker:
-        """The same tensor in another floating-point type."""
+        """Return the same tensor in another floating-point type."""
         xp = namespace_of(self.core)
         return Tucker(
             xp.astype(self.core, dtype, copy=False),
@@ -360,20 +360,20 @@ class Tucker:
         )
 
     def to_device_of(self, like: Array) -> Tucker:
-        """The same tensor in the array library and on the device of `like`."""
+        """Return the same tensor in the array library and on the device of `like`."""
         if type(self.core) is type(like) and to_device_of(self.core, like) is self.core:
             return self
         core, *factors = all_to_device_of([self.core, *self.factors], like)
         return Tucker(core, tuple(factors), self.leading)
 
 
-# Kept apart from the tensors, so that files and copies do not hold them.
+# A cache outside of the tensors, so that files and copies do not contain it.
 _EXPANDED: WeakKeyDictionary[Tucker, Array] = WeakKeyDictionary()
 _MAX_KEPT = 2**16
 
 
 def _expansion_cost(rank: Sequence[int], shape: Sequence[int]) -> int:
-    """Multiplications that expand one core slice to an output, one mode after the other."""
+    """Return the number of multiplications that expand one core slice, mode by mode."""
     cost, size = 0, math.prod(rank)
     for R, d in zip(rank, shape, strict=True):
         size = size // max(R, 1) * d
@@ -382,7 +382,7 @@ def _expansion_cost(rank: Sequence[int], shape: Sequence[int]) -> int:
 
 
 def n_parameters(shape: Sequence[int], rank: Sequence[int]) -> int:
-    """Dimension of the set of tensors of the given shape and multilinear rank.
+    """Return the dimension of the set of tensors of the given shape and multilinear rank.
 
     The core has ``prod(R)`` entries and each subspace ``R_i (d_i - R_i)`` degrees of freedom. Full
     ranks give the number of entries of the tensor. A rank above the product of the others adds
@@ -394,6 +394,6 @@ def n_parameters(shape: Sequence[int], rank: Sequence[int]) -> int:
     (200, 34)
     """
     R = list(rank)
-    for _ in R:  # lowering one rank can lower what another may use
+    for _ in R:  # lowering one rank can lower the bound on another
         R = [min(R[i], math.prod(R[:i]) * math.prod(R[i + 1 :])) for i in range(len(R))]
     return math.prod(R) + sum(r * (d - r) for r, d in zip(R, shape, strict=True))

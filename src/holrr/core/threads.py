@@ -1,9 +1,9 @@
-"""Limits on the threads of the linear algebra (BLAS), and sums and maps in threads of our own.
+"""Limits on the threads of BLAS libraries, and sums and maps over a thread pool.
 
-The number of BLAS threads belongs to the whole process. A context that puts back the number it
-found is wrong where two of them overlap in different threads: the second puts back what the first
-had set. So `limit_threads` counts the limits in force, under a lock: the smallest holds, and the
-original numbers return when the last limit ends.
+The number of BLAS threads is a setting of the whole process. A context manager that restores the
+number it found is wrong if two contexts overlap in different threads: the second one restores the
+limit of the first. So `limit_threads` keeps a list of all active limits, guarded by a lock. The
+smallest limit applies, and the original numbers are restored when the last limit ends.
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ from threadpoolctl import ThreadpoolController
 __all__ = ["add_lists", "few_threads_for", "limit_threads", "map_in_threads", "n_threads_for"]
 __all__ += ["sum_in_threads"]
 
-# Multiply-adds up to which a single BLAS thread is used. Fits of 5e7, 5e8 and 2e9 on two cores,
-# with one thread and with two: 13, 25, 74 and 24, 190, 1400 ms beside some other work, 17, 170, 500
-# and 230, 810, 3000 ms beside two busy loops. Above it two idle cores save half of the time.
+# Multiply-adds up to which a single BLAS thread is used. On two cores that also ran other programs,
+# fits of 5e7, 5e8 and 2e9 multiply-adds took 13, 25 and 74 ms with one thread, and 24, 190 and
+# 1400 ms with two. Next to two busy loops they took 17, 170 and 500 ms with one thread, and 230,
+# 810 and 3000 ms with two. Above this number two idle cores halve the time.
 SMALL_WORK = 4e8
-# Below, the linear algebra uses one thread by itself, and a limit takes longer than the work.
+# Below this number BLAS uses one thread by itself, and setting a limit takes longer than the work.
 TINY_WORK = 8192
-# From here on a pass over the data is worth threads of our own. These meet only at the end and so
-# bear busy cores, while BLAS threads wait for each other in a loop.
+# From this number on a pass over the data uses a thread pool. Its threads synchronise only at the
+# end, so that busy cores slow them down less than BLAS threads, which wait for each other in loops.
 PASS_WORK = 5e7
 
 _lock = threading.Lock()
-_limits: list[tuple[int, bool]] = []  # those in force, and whether they are there for small work
+_limits: list[tuple[int, bool]] = []  # active limits, and whether they are set for small work
 _original: dict[str, tuple[Any, int]] = {}  # libraries and their threads before the first limit
 _known: tuple[int, list[Any]] = (0, [])  # number of imported modules, and the BLAS found then
 
 
 @contextmanager
 def limit_threads(n: int, *, small: bool = False) -> Iterator[None]:
-    """Context in which no BLAS of the process uses more than `n` threads.
+    """Limit every BLAS library of the process to `n` threads, as a context manager.
 
     Contexts may be nested, and may overlap in several threads. Entering and leaving takes about 15
     microseconds.
@@ -49,9 +50,10 @@ def limit_threads(n: int, *, small: bool = False) -> Iterator[None]:
     Parameters
     ----------
     n : int
-        At least 1. A larger number than a library has already changes nothing.
+        Largest number of threads, at least 1. It has no effect on a library with fewer threads.
     small : bool, default=False
-        Whether the limit is there because the work is small: it leaves `n_threads_for` as it is.
+        Whether the limit is set because the work is small. Such limits do not affect
+        `n_threads_for`.
     """
     limit = max(1, int(n)), small
     with _lock:
@@ -70,10 +72,10 @@ def limit_threads(n: int, *, small: bool = False) -> Iterator[None]:
 
 
 def _apply() -> None:
-    """Set the threads of all libraries to the smallest limit in force."""
+    """Set the threads of all libraries to the smallest active limit."""
     least = min(_limits)[0] if _limits else sys.maxsize
     for library, before in _original.values():
-        # threadpoolctl lets one thread set the number and ignores all others until told to stop.
+        # threadpoolctl ignores the calls of other threads until the controlling thread is cleared.
         release = getattr(library, "clear_controlling_thread", None)
         if release is not None:
             release(force=True)
@@ -83,7 +85,7 @@ def _apply() -> None:
 
 
 def _blas() -> list[Any]:
-    """The BLAS libraries of the process that have threads; searched again after imports."""
+    """Return the threaded BLAS libraries of the process; new imports trigger a new search."""
     global _known
     if len(sys.modules) != _known[0]:  # a search takes milliseconds
         found = ThreadpoolController().select(user_api="blas").lib_controllers
@@ -93,16 +95,16 @@ def _blas() -> list[Any]:
 
 
 def _limited() -> list[Any]:
-    """The libraries whose threads are limited: every BLAS, and torch where it is imported."""
+    """Return the libraries whose threads are limited: every BLAS, and torch if it is imported."""
     is_there = hasattr(sys.modules.get("torch"), "set_num_threads")
     return [*_blas(), *([_Torch()] if is_there else [])]
 
 
 class _Torch:
-    """The threads that torch divides its own loops and batches of products among.
+    """The threads of torch for its own loops and batched products.
 
-    They wait for each other as those of a BLAS do: a small search with two threads beside other
-    work took 0.73 seconds, and with one 0.10.
+    Like BLAS threads they wait for each other: next to other work, a small search took 0.73
+    seconds with two threads and 0.10 seconds with one.
     """
 
     filepath = "torch"
@@ -116,12 +118,12 @@ class _Torch:
 
 
 def few_threads_for(work: float) -> AbstractContextManager[None]:
-    """Context with a single BLAS thread where the work is too small to be shared.
+    """Return a context with a single BLAS thread if the work is too small for several threads.
 
     Parameters
     ----------
     work : float
-        Estimated multiply-adds of all calls in the context: ``N d0 D`` for ``X'Y``, for instance.
+        Estimated number of multiply-adds in the context, for instance ``N d0 D`` for ``X'Y``.
     """
     if not TINY_WORK < work < SMALL_WORK or (1, True) in _limits:
         return nullcontext()
@@ -129,7 +131,7 @@ def few_threads_for(work: float) -> AbstractContextManager[None]:
 
 
 def n_threads_for(work: float) -> int:
-    """Number of threads that a pass with so many multiply-adds may use: those of the BLAS."""
+    """Return the number of threads for a pass with `work` multiply-adds, up to that of BLAS."""
     if work < PASS_WORK:
         return 1
     with _lock:
@@ -139,10 +141,10 @@ def n_threads_for(work: float) -> int:
 
 
 def sum_in_threads(f: Callable[[Any], list[Any]], parts: Sequence[Sequence[Any]]) -> list[Any]:
-    """Add up the lists that `f` gives for all items of all parts, entry by entry and in place.
+    """Add up the lists that `f` returns for all items of all parts, entry by entry and in place.
 
-    Each part has a thread of its own with one BLAS thread. The order of the additions does not
-    depend on which thread is faster.
+    Each part is processed in its own thread with one BLAS thread. The order of the additions does
+    not depend on which thread is faster.
     """
 
     def sum_part(part: Sequence[Any]) -> list[Any]:
@@ -155,7 +157,7 @@ def sum_in_threads(f: Callable[[Any], list[Any]], parts: Sequence[Sequence[Any]]
 
 
 def add_lists(lists: Iterable[list[Any]]) -> list[Any]:
-    """The sum of lists, entry by entry and in place of the first."""
+    """Return the sum of lists, entry by entry; the first list is overwritten."""
     total, *others = lists
     for other in others:
         total = list(map(iadd, total, other))
@@ -163,7 +165,7 @@ def add_lists(lists: Iterable[list[Any]]) -> list[Any]:
 
 
 def map_in_threads(f: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """Results of `f` for each item, by as many threads as the BLAS has."""
+    """Return the results of `f` for each item, computed by as many threads as BLAS has."""
     n = min(n_threads_for(math.inf), len(items))
     with limit_threads(1):
         if n <= 1:

@@ -7,12 +7,12 @@ import warnings
 
 __all__ = ["warn"]
 
-# Frames of these packages lie between the user's line and ours.
+# Packages whose frames lie between the user's code and the warning, and are skipped.
 _SKIPPED = {"holrr", "sklearn", "joblib", "contextlib", "functools", "threadpoolctl"}
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the innermost frame outside of this library and those that call it."""
+    """Warn at the innermost frame outside of this package and the libraries that call it."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _root(frame.f_globals) in _SKIPPED:
         level, frame = level + 1, frame.f_back

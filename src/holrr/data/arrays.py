@@ -1,6 +1,6 @@
-"""Checks of the arrays and weights that a user passes, in the array library that they came in.
+"""Checks of arrays and weights that a user passes, in the array library of the user.
 
-Every message names the argument, its value and what would be right.
+Every message names the argument, its value and what to do.
 """
 
 from __future__ import annotations
@@ -44,33 +44,33 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 def comes_from(A: Any, library: str) -> bool:
-    """Whether `A` is an object of a library; the library is not imported for it."""
+    """Return whether `A` is an object of a library, without importing the library."""
     return type(A).__module__.partition(".")[0] == library
 
 
 def is_dask(A: Any) -> bool:
-    """Whether `A` is a Dask collection; Dask is not imported for it."""
+    """Return whether `A` is a Dask collection, without importing Dask."""
     return comes_from(A, "dask") and hasattr(A, "__dask_graph__")
 
 
 def is_on_disk(A: Any) -> bool:
-    """Whether `A` is a memory map, an HDF5 dataset or a Zarr array."""
+    """Return whether `A` is a memory map, an HDF5 dataset or a Zarr array."""
     if isinstance(A, np.ndarray):
         return isinstance(A, np.memmap) and getattr(A, "_mmap", None) is not None
     if getattr(type(A), "is_on_disk", False):
         return True
-    # By module, so that neither library is imported for it.
+    # By module name, so that neither library is imported.
     roots = {cls.__module__.partition(".")[0] for cls in type(A).__mro__}
     return bool(roots & {"h5py", "zarr"}) and hasattr(A, "shape") and hasattr(A, "dtype")
 
 
 def ignores_missing(estimator: Any) -> bool:
-    """Whether missing outputs are left out of fits and scores; "fill" is the old name for it."""
+    """Return whether missing outputs are left out of fits and scores ("fill" is an old name)."""
     return getattr(estimator, "missing", "raise") in ("ignore", "fill")
 
 
 def check_kind(A: Any, name: str) -> None:
-    """Raise for dates, time spans and text, some of which NumPy would convert to numbers."""
+    """Raise a ValueError for dates, time spans and text, which NumPy may convert to numbers."""
     if np.dtype(A.dtype).kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers; got dtype {A.dtype}.")
 
@@ -86,19 +86,19 @@ def check_inputs(
     fitted: bool = True,
     sparse: bool = False,
 ) -> Array:
-    """`X` as a floating-point matrix (n_samples, n_features), in the library it came in.
+    """Check `X`, and return it as a floating-point matrix of its own array library.
 
     Parameters
     ----------
     X : array or table of shape (n_samples, n_features)
     name : str
-        What messages call it.
+        Name of the argument in messages.
     names : callable
-        Gives the names of the features, where there are some that `X` itself does not carry.
+        Returns the names of the features, if `X` itself has lost them.
     fitted : bool
-        Whether there is a fit already, whose features cannot be left out.
+        Whether the inputs are for a fitted model, whose features cannot be left out.
     sparse : bool
-        Whether `X` may be sparse; it is in CSR format then.
+        Whether `X` may be sparse. The result is then in CSR format.
     """
     if sparse and is_sparse(X):
         return _check_sparse(X, name, names)
@@ -113,7 +113,7 @@ def check_inputs(
 
 
 def _check_sparse(X: Any, name: str, names: Callable[[], Sequence[Any]] = tuple) -> Any:
-    """Sparse inputs in CSR format, of floating-point numbers, with one entry for each place."""
+    """Check sparse inputs, and return them in CSR format without duplicate entries."""
     if np.dtype(X.dtype).kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
     check_kind(X, name)
@@ -141,7 +141,7 @@ def _check_sparse(X: Any, name: str, names: Callable[[], Sequence[Any]] = tuple)
 
 
 def check_matrix(X: Any, name: str = "X") -> Array:
-    """`X` as a floating-point matrix, whose entries are not looked at."""
+    """Return `X` as a floating-point matrix, without a check of its entries."""
     if _is_plain(X) and X.ndim == 2:
         pass
     elif _is_foreign(X):
@@ -158,7 +158,7 @@ def check_matrix(X: Any, name: str = "X") -> Array:
 
 
 def _explained(error: BadEntryError, X: Any, names: Sequence[Any], fitted: bool) -> BadEntryError:
-    """An error about an entry of the inputs, with the name of its feature and what to do."""
+    """Return the error with the name of the feature and advice."""
     bad = np.ma.getmaskarray(X) if np.ma.isMaskedArray(X) else ~np.isfinite(to_numpy(X))
     if bad.ndim != 2:
         return error
@@ -179,10 +179,10 @@ def _explained(error: BadEntryError, X: Any, names: Sequence[Any], fitted: bool)
 
 
 def check_outputs(Y: Any, name: str = "y") -> Array:
-    """`Y` as a floating-point array (n_samples, d1, ..., dp), p >= 0.
+    """Check `Y`, and return it as a floating-point array (n_samples, d1, ..., dp), p >= 0.
 
-    Whether it is finite is found out by the first pass over it (see `check_finite`), since a pass
-    of its own would cost as much as the fit.
+    The first pass of the fit over `Y` checks that it is finite (see `check_finite`), since a
+    separate pass would cost as much as the fit.
     """
     if Y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
@@ -193,7 +193,7 @@ def check_outputs(Y: Any, name: str = "y") -> Array:
     else:
         Y = _check_array(Y, name, ensure_2d=False, allow_nd=True, ensure_min_features=0)
     if Y.ndim == 0:
-        raise ValueError(f"{name} must have one entry a sample; got a scalar (order 0).")
+        raise ValueError(f"{name} must have one entry for each sample; got a scalar (order 0).")
     check_not_empty(Y, name)
     return Y
 
@@ -206,9 +206,9 @@ def check_pair(
     fitted: bool = True,
     sparse: bool = False,
 ) -> tuple[Array, Array]:
-    """Inputs and outputs that belong together, in one library and one floating-point type.
+    """Check inputs and outputs, and return both in one array library and dtype.
 
-    `names`, `fitted` and `sparse` are as in `check_inputs`. Sparse inputs keep their type.
+    `names`, `fitted` and `sparse` are as in `check_inputs`. Sparse inputs keep their dtype.
     """
     X, Y = check_inputs(X, names=names, fitted=fitted, sparse=sparse), check_outputs(Y)
     check_lengths(X, Y)
@@ -232,7 +232,7 @@ def check_pair(
 
 
 def check_lengths(X: Any, Y: Any) -> None:
-    """Inputs and outputs must have the same number of samples."""
+    """Raise a ValueError if inputs and outputs have different numbers of samples."""
     if X.shape[0] != Y.shape[0]:
         raise ValueError(
             f"X and y must have the same number of samples; got {X.shape[0]} in X and "
@@ -241,10 +241,10 @@ def check_lengths(X: Any, Y: Any) -> None:
 
 
 def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
-    """scikit-learn's check, with the name of the argument in every message."""
+    """Apply scikit-learn's `check_array`, with the name of the argument in every message."""
     refuse_sparse(A, name)
     A = _numbers(A, name)
-    if _is_plain(A) and A.ndim == 2:  # a table of floats is an array with names
+    if _is_plain(A) and A.ndim == 2:  # a table of floats becomes an array here
         return A
     try:
         return check_array(
@@ -257,31 +257,32 @@ def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
     except (TypeError, ValueError) as error:
         if re.search(rf"\b{name}\b", str(error)):
             raise
-        raise type(error)(f"{name} is not as expected. {error}") from error
+        raise type(error)(f"Invalid {name}: {error}") from error
 
 
 def refuse_sparse(A: Any, name: str = "X", who: str = "here") -> None:
-    """Raise for sparse data, and say what to do about them."""
+    """Raise a TypeError for sparse data."""
     if is_sparse(A):
         raise TypeError(
-            f"{name} is a sparse {type(A).__name__}, which linear estimators, their searches and "
-            f"Moments take as X; {who} dense data are needed: use {name}.toarray(). In a pipeline, "
-            f"set sparse_output=False of the step that makes it (OneHotEncoder, for instance; a "
-            f"ColumnTransformer has sparse_threshold=0), or reduce many columns with TruncatedSVD."
+            f"{name} is a sparse {type(A).__name__}, but {who} dense data are needed: use "
+            f"{name}.toarray(). Only linear estimators, their searches and Moments accept a sparse "
+            f"X. In a pipeline, set sparse_output=False of the step that returns sparse data "
+            f"(OneHotEncoder, for instance; a ColumnTransformer has sparse_threshold=0), or reduce "
+            f"many columns with TruncatedSVD."
         )
 
 
 def _numbers(A: Any, name: str) -> Any:
-    """`A` itself, unless it holds what NumPy would make numbers of though it is none.
+    """Return `A`, and raise if it contains masked entries, text, dates or time spans.
 
-    Masked entries have no value, text is no number even where it consists of digits, and the
-    numbers behind dates depend on their unit.
+    NumPy would convert some of these to numbers. But masked entries have no value, text is not a
+    number even if it consists of digits, and the numbers of dates depend on their unit.
     """
     A = unmasked(A, name)
     if not (hasattr(A, "dtypes") and hasattr(A, "columns")):
         _check_numbers(A, name)
         return A
-    dtypes = set(A.dtypes)  # of a table, of which a column costs as much to look at as an array
+    dtypes = set(A.dtypes)  # of a table: reading one column costs as much as reading an array
     if len(dtypes) < 2 and dtypes <= set(_FLOATS):
         return A.to_numpy()
     if not all(getattr(dtype, "kind", None) in _NUMBERS for dtype in dtypes):
@@ -291,13 +292,13 @@ def _numbers(A: Any, name: str) -> Any:
 
 
 def _check_numbers(part: Any, name: str) -> None:
-    """Refuse text, dates and spans of time."""
+    """Raise for text, dates and time spans."""
     if getattr(getattr(part, "dtype", None), "kind", None) in _NUMBERS:
         return
     try:
         values = np.asarray(part)
     except (TypeError, ValueError):
-        return  # it is ragged, and scikit-learn's check says so
+        return  # ragged, for which scikit-learn's check raises
     if values.dtype.kind in _NUMBERS:
         return
     bad = next((v for v in values.flat if isinstance(v, _OTHER)), None)
@@ -309,7 +310,7 @@ def _check_numbers(part: Any, name: str) -> None:
 
 
 def unmasked(A: Any, name: str) -> Any:
-    """A block without its mask, if nothing is masked; masked entries are never read as numbers."""
+    """Return a block without its mask; raise if an entry is masked."""
     if not np.ma.isMaskedArray(A):
         return A
     for where in np.argwhere(np.ma.getmaskarray(A)):
@@ -318,7 +319,7 @@ def unmasked(A: Any, name: str) -> Any:
 
 
 def nan_for_masked(A: Any) -> Any:
-    """Numbers with NaN for what is masked, for those who know what to do with NaN.
+    """Return numbers with NaN for masked entries.
 
     >>> nan_for_masked(np.ma.masked_array([1, 2], mask=[False, True]))
     array([ 1., nan])
@@ -329,7 +330,7 @@ def nan_for_masked(A: Any) -> Any:
 
 
 def _is_plain(A: Any) -> bool:
-    """Whether only the entries are left to be checked; for one row, checks are most of the time."""
+    """Return whether only the entries have to be checked, which saves time for single rows."""
     return type(A) is np.ndarray and A.dtype in _FLOATS and A.ndim > 0 and A.size > 0
 
 
@@ -340,9 +341,9 @@ def _is_foreign(A: Any) -> bool:
 def _check_foreign(A: Array, name: str) -> Array:
     if is_dask(A):
         raise TypeError(
-            f"{name} is a Dask array, which linear estimators and kernels with landmarks "
-            f"(n_components) fit, and all predict for; here it is not possible. Call "
-            f"{name}.compute() where it fits in memory."
+            f"{name} is a Dask array, which is not supported here. Linear estimators and kernel "
+            f"estimators with landmarks (n_components) can be fitted to Dask arrays, and all "
+            f"estimators predict for them. Call {name}.compute() if the data fit in memory."
         )
     A, xp = detached(A), namespace_of(A)
     if xp.isdtype(A.dtype, "complex floating"):
@@ -355,7 +356,7 @@ def _check_foreign(A: Array, name: str) -> Array:
 
 
 def check_not_empty(A: Any, name: str) -> None:
-    """Raise for an array without samples, or with a mode of length 0."""
+    """Raise a ValueError for an array without samples, or with a mode of length 0."""
     if 0 not in A.shape:
         return
     if A.shape[0] == 0:
@@ -368,9 +369,10 @@ def check_not_empty(A: Any, name: str) -> None:
 
 
 def check_weights(sample_weight: Any, X: Array, *, all_zero: bool = False) -> Array | None:
-    """Weights of shape (n_samples,) as float64 beside `X`, or None where all are one.
+    """Check weights (n_samples,), and return them as float64; None if all are one.
 
-    With `all_zero` they may all be zero, as in one of several blocks.
+    The result is on the device of `X`. With `all_zero` the weights may all be zero, as in one of
+    several blocks.
     """
     if sample_weight is None:
         return None
@@ -398,8 +400,9 @@ def check_weights(sample_weight: Any, X: Array, *, all_zero: bool = False) -> Ar
         raise ValueError("sample_weight must have a positive entry; got all zeros.")
     if not w.max() < MAX_WEIGHT / n:
         raise ValueError(
-            f"sample_weight must add up to less than {MAX_WEIGHT:g}, lest squares overflow; got "
-            f"weights up to {w.max():g}. Divide them, and alpha, by a large number."
+            f"sample_weight must add up to less than {MAX_WEIGHT:g}, so that squares do not "
+            f"overflow; got weights up to {w.max():g}. Divide sample_weight and alpha by a large "
+            f"number."
         )
     if is_numpy_array(X) or is_sparse(X):
         return w
@@ -407,7 +410,7 @@ def check_weights(sample_weight: Any, X: Array, *, all_zero: bool = False) -> Ar
 
 
 def weights_of(sample_weight: Any, n_samples: int) -> np.ndarray | None:
-    """Weights in memory, checked for all samples at once, since a single block may have none."""
+    """Check the weights of all samples together, since those of one block may all be zero."""
     if is_dask(sample_weight):
         sample_weight = sample_weight.compute()
     elif is_on_disk(sample_weight):
@@ -416,7 +419,7 @@ def weights_of(sample_weight: Any, n_samples: int) -> np.ndarray | None:
 
 
 def check_groups(groups: Any, n_samples: int) -> np.ndarray:
-    """Labels of the groups of samples, of shape (n_samples,); a missing label is no group."""
+    """Return the group labels of the samples, (n_samples,); missing labels form no group."""
     given = to_numpy(groups) if is_array(groups) else groups
     labels = check_array(given, ensure_2d=False, allow_nd=True, dtype=None, input_name="groups")
     if labels.shape != (n_samples,):
@@ -435,7 +438,7 @@ def _first(mask: np.ndarray) -> int:
 
 @contextmanager
 def locate_rows(rows: slice | np.ndarray, box: Sequence[slice] = ()) -> Iterator[None]:
-    """The place of a bad entry among some rows, or in a box of them, is told as in all the data."""
+    """Report the position of a bad entry of some rows, or a box of them, in the whole data."""
     try:
         yield
     except BadEntryError as error:
@@ -443,7 +446,7 @@ def locate_rows(rows: slice | np.ndarray, box: Sequence[slice] = ()) -> Iterator
 
 
 def take(A: Array | None, index: np.ndarray) -> Array:
-    """Rows of `A`: a view where they are consecutive, else a copy; None of None."""
+    """Return rows of `A`, as a view if they are consecutive, or None if `A` is None."""
     rows = as_slice(index)
     if A is None or isinstance(rows, slice):
         return None if A is None else A[rows, ...]
@@ -451,7 +454,7 @@ def take(A: Array | None, index: np.ndarray) -> Array:
 
 
 def as_slice(index: np.ndarray) -> slice | np.ndarray:
-    """The indices as a slice where they are consecutive."""
+    """Return the indices, as a slice if they are consecutive."""
     first, last = int(index[0]), int(index[-1])
     consecutive = last - first == index.size - 1 and (np.diff(index) == 1).all()
     return slice(first, last + 1) if consecutive else index

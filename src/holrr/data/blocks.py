@@ -1,8 +1,8 @@
-"""Blocks of inputs: which columns share a penalty (`read_blocks`).
+"""Blocks of inputs, which share a penalty (`read_blocks`).
 
 A block is a set of columns with a name: the columns of a feature space, of a variable, or of a lag.
-The parameter `blocks` of the linear estimators says what the blocks are, in one of several ways.
-Every column that is used belongs to one block.
+The parameter `blocks` of the linear estimators defines the blocks in one of several ways. Every
+column that is used belongs to one block.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .labels import Grid, Labels, first_difference
 
 __all__ = ["INTERCEPT", "InputBlocks", "penalties_by_block", "read_blocks"]
 
-#: The part of predictions that belongs to no block.
+#: Name of the part of predictions that belongs to no block.
 INTERCEPT = "intercept"
 
-# What ColumnTransformer puts between the name of a transformer and that of a column.
+# Separator of ColumnTransformer between the name of a transformer and that of a column.
 _SEPARATOR = "__"
-# How many columns a message names.
+# Largest number of columns that a message names.
 _SHOWN = 5
 
 
@@ -52,30 +52,30 @@ class InputBlocks:
         return len(self.names)
 
     def columns(self, block: int) -> np.ndarray:
-        """The columns of a block."""
+        """Return the columns of a block."""
         return np.flatnonzero(self.index == block)
 
 
 def read_blocks(
     blocks: Any, labels: Labels | None, features: Any, n_used: int
 ) -> InputBlocks | None:
-    """The blocks that a user asks for.
+    """Return the blocks that the parameter `blocks` describes.
 
     Parameters
     ----------
     blocks : None, str, dict, list of lists, or array of shape (n_features,)
         As the parameter `blocks` of `HOLRR`.
     labels : Labels or None
-        Of the data.
+        Labels of the data.
     features : sequence of str, or None
-        Names of all columns of X, where they have some.
+        Names of all columns of X, if they have names.
     n_used : int
         Number of columns that are used.
 
     Returns
     -------
     InputBlocks or None
-        None where `blocks` is None.
+        None if `blocks` is None.
 
     Examples
     --------
@@ -104,9 +104,9 @@ def read_blocks(
         return _used(_by_columns(named, names, grids), labels)
     if len(listed) != n_columns or not all(map(_is_label, listed)):
         raise ValueError(
-            f"blocks as a list must hold the label of the block of each of the {n_columns} columns "
-            f"of X, or one list of columns for each block; got {len(listed)} entries. A dict from "
-            f"names of blocks to lists of columns names the blocks."
+            f"blocks as a list must contain the block label of each of the {n_columns} columns of "
+            f"X, or one list of columns for each block; got {len(listed)} entries. To name the "
+            f"blocks, pass a dict from names of blocks to lists of columns."
         )
     _check_texts(set(listed), "blocks")
     return _used([str(label) for label in listed], labels)
@@ -134,7 +134,7 @@ def _from_series(blocks: Any, features: list[str] | None) -> Any:
 
 
 def _listed(blocks: Any, grids: Sequence[Grid]) -> list[Any]:
-    """The entries of a list or an array; labels of cells may have the modes of the inputs."""
+    """Return the entries of a list or an array, which may have the modes of the inputs."""
     if hasattr(blocks, "dtype") and not hasattr(blocks, "columns"):
         found = np.asarray(blocks)
         if len(grids) == 1 and found.shape == grids[0].shape:
@@ -144,7 +144,7 @@ def _listed(blocks: Any, grids: Sequence[Grid]) -> list[Any]:
 
 
 def _check_texts(names: Iterable[Any], argument: str) -> None:
-    """Raise where two names are the same as text."""
+    """Raise a ValueError if two names are the same as text."""
     seen: dict[str, Any] = {}
     for name in names:
         if str(name) in seen:
@@ -156,24 +156,24 @@ def _check_texts(names: Iterable[Any], argument: str) -> None:
 
 
 def _n_columns(labels: Labels) -> int:
-    """Number of columns of X, those that are missing in every sample included."""
+    """Return the number of columns of X, including those that are missing in every sample."""
     if labels.cells is not None:
         return int(labels.cells.size)
     return sum(int(np.prod(grid.shape)) for grid in labels.inputs)
 
 
 def _is_label(entry: Any) -> bool:
-    """Whether an entry is the label of a block, rather than the columns of one."""
+    """Return whether an entry is the label of a block, rather than a list of its columns."""
     return not isinstance(entry, (list, tuple, range, slice, set)) and np.ndim(entry) == 0
 
 
 def _used(of_columns: Sequence[str], labels: Labels | None) -> InputBlocks:
-    """Blocks from the name of the block of each column of X, of those columns that are used."""
+    """Return the blocks of the used columns, from the block name of each column of X."""
     names = tuple(dict.fromkeys(of_columns))
     if INTERCEPT in names:
         raise ValueError(
-            f"blocks: a block is called {INTERCEPT!r}, which is the name of the constant part of "
-            f"predictions (see predict_blocks); rename it."
+            f"blocks: {INTERCEPT!r} is not allowed as the name of a block, since it is the name of "
+            f"the constant part of predictions (see predict_blocks); rename the block."
         )
     place = {name: k for k, name in enumerate(names)}
     index = np.array([place[name] for name in of_columns], dtype=np.intp)
@@ -182,8 +182,8 @@ def _used(of_columns: Sequence[str], labels: Labels | None) -> InputBlocks:
         unused = [name for k, name in enumerate(names) if not (index == k).any()]
         if unused:
             raise ValueError(
-                f"blocks: all inputs of block {unused[0]!r} are missing in every sample, so that "
-                f"nothing is left of it. Leave the block out of X."
+                f"blocks: all inputs of block {unused[0]!r} are missing in every sample. Leave the "
+                f"block out of X."
             )
     return InputBlocks(names, index)
 
@@ -194,7 +194,7 @@ def _used(of_columns: Sequence[str], labels: Labels | None) -> InputBlocks:
 def _by_name(
     blocks: str, grids: Sequence[Grid], features: list[str] | None, labels: Labels | None
 ) -> list[str]:
-    """The block of each column of X, from the name of a way to group them."""
+    """Return the block name of each column of X, from a mode or "auto" or "prefix"."""
     named = [grid for grid in grids if grid.name is not None]
     prefixes = _prefixes(features)
     if blocks == "auto":
@@ -203,15 +203,15 @@ def _by_name(
         if prefixes is not None:
             return prefixes
         raise ValueError(
-            "blocks='auto' needs an X that comes in blocks: a dict of arrays, a Dataset of several "
-            "variables, or columns with names such as 'num__a' and 'cat__b', as ColumnTransformer "
-            "gives them. Name the blocks with a dict from names to columns, or give the name of a "
-            "mode of X."
+            "blocks='auto' needs an X with blocks: a dict of arrays, a Dataset of several "
+            "variables, or columns with names such as 'num__a' and 'cat__b' from a "
+            "ColumnTransformer. Pass a dict from names of blocks to columns, or the name of a mode "
+            "of X."
         )
     if blocks == "prefix":
         if prefixes is None:
             without = [f for f in features or () if _SEPARATOR not in f][:_SHOWN]
-            why = "X has no names" if features is None else f"these have none: {without}"
+            why = "X has no column names" if features is None else f"without prefix: {without}"
             raise ValueError(
                 f"blocks='prefix' needs names of columns with a prefix, such as 'num__a'; {why}. A "
                 f"ColumnTransformer gives them with set_output(transform='pandas')."
@@ -221,23 +221,23 @@ def _by_name(
     if blocks not in dims:
         known = f"X has the modes {list(dict.fromkeys(dims))}" if dims else "X has no named modes"
         raise ValueError(
-            f"blocks={blocks!r} is no mode of X and no level of its columns; {known}. It may also "
-            f"be 'auto', 'prefix', or a dict from names of blocks to columns."
+            f"blocks={blocks!r} is not a mode of X or a level of its columns; {known}. Other "
+            f"values are 'auto', 'prefix', and a dict from names of blocks to columns."
         )
     return _along(blocks, grids, labels)
 
 
 def _prefixes(features: list[str] | None) -> list[str] | None:
-    """What precedes ``__`` in the name of each column, where all have it."""
+    """Return the prefix before ``__`` of each column name; None if a column has no prefix."""
     if not features or not all(_SEPARATOR in name for name in features):
         return None
     return [name.split(_SEPARATOR, 1)[0] for name in features]
 
 
 def _along(dim: str | None, grids: Sequence[Grid], labels: Labels | None) -> list[str]:
-    """The entry along a mode of the cell of each column; None for the names of the arrays.
+    """Return the label along a mode for each column; `dim` None uses the names of arrays.
 
-    An array of several that has no such mode is a block of its own.
+    If X has several arrays, an array without this mode is a block by itself.
     """
     found: list[str] = []
     alone = {str(grid.name) for grid in grids if dim is None or dim not in grid.dims}
@@ -250,8 +250,9 @@ def _along(dim: str | None, grids: Sequence[Grid], labels: Labels | None) -> lis
         both = [name for name in entries if name in alone]
         if both:
             raise ValueError(
-                f"blocks={dim!r}: {both[0]!r} is an entry along this mode, and the name of a "
-                f"variable of X without it, which would be a block of the same name. Rename one."
+                f"blocks={dim!r}: {both[0]!r} is a label along this mode, and the name of a "
+                f"variable of X without this mode. Both would be blocks of the same name. Rename "
+                f"one of them."
             )
         shape = [-1 if k == axis else 1 for k in range(len(grid.shape))]
         found += np.broadcast_to(entries.reshape(shape), grid.shape).ravel().tolist()
@@ -264,7 +265,7 @@ def _along(dim: str | None, grids: Sequence[Grid], labels: Labels | None) -> lis
 
 
 def _by_columns(blocks: Mapping[str, Any], features: list[Any], grids: Sequence[Grid]) -> list[str]:
-    """The block of each column of X, from the columns of each block."""
+    """Return the block name of each column of X, from the columns of each block."""
     if not blocks:
         raise ValueError("blocks is empty; it must name at least one block and its columns.")
     variables, start = {}, 0
@@ -278,20 +279,20 @@ def _by_columns(blocks: Mapping[str, Any], features: list[Any], grids: Sequence[
     for name, given in blocks.items():
         columns = _columns(name, given, place, variables, len(features))
         if not columns.size:
-            raise ValueError(f"blocks: block {name!r} is empty; it must hold at least one column.")
+            raise ValueError(f"blocks: block {name!r} is empty; it must have at least one column.")
         for j in columns:
             if found[j] is not None and found[j] != name:
                 raise ValueError(
                     f"blocks: column {features[j]!r} is in two blocks, {found[j]!r} and {name!r}; "
-                    f"every column belongs to one."
+                    f"every column must be in one block."
                 )
             found[j] = name
     left = [features[j] for j, block in enumerate(found) if block is None]
     if left:
         more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
         raise ValueError(
-            f"blocks: these columns of X are in no block: {left[:_SHOWN]}{more}. Every column "
-            f"belongs to one; put them into a block of their own."
+            f"blocks: these columns of X are in no block: {left[:_SHOWN]}{more}. Every column must "
+            f"be in one block; put these into a separate block."
         )
     return [block for block in found if block is not None]
 
@@ -303,13 +304,13 @@ def _columns(
     variables: Mapping[str, np.ndarray],
     n_columns: int,
 ) -> np.ndarray:
-    """The positions of the columns of a block."""
+    """Return the positions of the columns of a block."""
     if isinstance(given, slice):
         try:
             return np.arange(n_columns)[given]
         except TypeError as error:
             raise TypeError(
-                f"blocks: the slice of block {name!r} must have positions as its ends; got {given}."
+                f"blocks: the slice of block {name!r} must have integer bounds; got {given}."
             ) from error
     is_name = isinstance(given, tuple) and _text_of(given) in place
     entries = [given] if _is_label(given) or is_name else list(given)
@@ -332,13 +333,14 @@ def _columns(
         else:
             known = f"the columns {list(place)[:_SHOWN]}..." if place else f"{n_columns} columns"
             raise ValueError(
-                f"blocks: block {name!r} holds {entry!r}, which is no column of X; X has {known}."
+                f"blocks: block {name!r} contains {entry!r}, which is not a column of X; X has "
+                f"{known}."
             )
     return np.array(found, dtype=np.intp)
 
 
 def _text_of(column: Any) -> str:
-    """The name of a column as text; columns with several levels have tuples as names."""
+    """Return the name of a column as text; columns with several levels have tuples as names."""
     return " / ".join(map(str, column)) if isinstance(column, tuple) else str(column)
 
 
@@ -346,12 +348,12 @@ def _text_of(column: Any) -> str:
 
 
 def penalties_by_block(alpha: Mapping[Any, Any], blocks: InputBlocks) -> np.ndarray:
-    """The penalty of each block, from a dict with one for each.
+    """Return the penalty of each block, from a dict with one penalty for each.
 
     Parameters
     ----------
     alpha : dict from names of blocks to numbers
-        At least 0; an infinite penalty leaves a block out.
+        Penalties of at least 0. An infinite penalty leaves a block out.
     blocks : InputBlocks
 
     Examples
@@ -378,8 +380,8 @@ def penalties_by_block(alpha: Mapping[Any, Any], blocks: InputBlocks) -> np.ndar
         is_number = isinstance(value, (int, float, np.integer, np.floating))
         if not is_number or isinstance(value, bool) or not float(value) >= 0:
             raise ValueError(
-                f"alpha has {value!r} for block {name!r}; penalties are numbers of at least 0, or "
-                f"infinite to leave a block out."
+                f"alpha has {value!r} for block {name!r}; penalties must be at least 0. An "
+                f"infinite penalty leaves a block out."
             )
         found.append(float(value))
     if not np.isfinite(found).any():

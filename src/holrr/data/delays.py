@@ -1,4 +1,4 @@
-"""Inputs of earlier and later samples, within the runs of an experiment."""
+"""Delayed inputs: inputs of earlier and later samples, within the runs of an experiment."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ __all__ = ["Delayer"]
 
 
 class Delayer(TransformerMixin, BaseEstimator):
-    """The inputs of some samples before, or after, as inputs of each sample.
+    """Add inputs of earlier or later samples to the inputs of each sample.
 
-    With ``delays=[1, 2]`` the inputs of a sample are those of the sample before it, followed by
-    those of the sample two before. Samples are in the order of time. No delay crosses the border
-    between two runs (`groups`), and the first samples of a run, which have nothing before them, get
-    the value `fill`. So there are as many samples after as before: transformers of scikit-learn
-    cannot drop samples. Drop the filled samples from X and y before a fit where they would matter.
+    With ``delays=[1, 2]`` the inputs of a sample become those of the previous sample, followed by
+    those of the sample before that. Samples must be in the order of time. No delay crosses the
+    border between two runs (`groups`). The first samples of a run, which have no earlier samples,
+    get the value `fill`. So the number of samples does not change: transformers of scikit-learn
+    cannot drop samples. If filled samples matter, drop them from X and y before a fit.
 
-    The kind of inputs stays the same, on disk and on its device. The delays are named, so that they
-    can be used as blocks:
+    The type of the inputs does not change, nor does their device. The delays are named, so that
+    they can be used as blocks:
 
     ====================================  ==========================================================
     X                                     delayed inputs
@@ -53,8 +53,8 @@ class Delayer(TransformerMixin, BaseEstimator):
     DataFrame of pandas                   DataFrame with one more level of columns, ``"delay"``, the
                                           first
     DataFrame of polars                   DataFrame with columns ``"delay1__name"``
-    DataArray, Dataset                    the same with one more dimension, ``"delay"``, after that
-                                          of the samples, which is the first
+    DataArray, Dataset                    the same with one more dimension, ``"delay"``, after the
+                                          sample dimension, which is the first
     dict                                  dict; an array of shape (n, m1, ..., mq) gets the shape
                                           (n, n_delays, m1, ..., mq)
     ====================================  ==========================================================
@@ -62,30 +62,32 @@ class Delayer(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     delays : sequence of int
-        How many samples before: 0 stands for the sample itself, and negative numbers for samples
-        after it.
+        Numbers of samples to look back: 0 is the sample itself, and negative numbers are later
+        samples.
     fill : float, default=0.0
-        Stands for inputs that do not exist, before the beginning or after the end of a run. Zero
-        is the mean of standardised inputs.
+        Value of inputs before the beginning or after the end of a run. Zero is the mean of
+        standardised inputs.
     sample_dim : str, optional
-        Which dimension of xarray's objects the samples are along; by default the one that X and y
-        share, or the first.
+        Sample dimension of xarray objects. The default is the dimension that X and y share, or the
+        first.
 
     Attributes
     ----------
     delays_ : array of int, of shape (n_delays,)
+        The checked delays.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of shape (n_features,)
-        Names of the features, where they have some.
+        Names of the features, if they have names.
     labels_ : Labels or None
-        Labels of inputs with modes or blocks, with which those of other inputs are compared.
+        Labels of inputs with modes or blocks. `transform` compares the labels of its inputs with
+        them.
 
     Notes
     -----
-    NaN stays NaN. Nothing is learned from the values of the inputs, so they can be delayed before
-    the data are split into folds; a pipeline would delay each training set on its own, with false
-    borders where the samples of another fold are missing.
+    NaN stays NaN. `fit` does not depend on the values of the inputs, so inputs can be delayed
+    before the data are split into folds. A pipeline would delay each training set separately, with
+    wrong neighbours where the samples of another fold are left out.
 
     Examples
     --------
@@ -130,14 +132,14 @@ class Delayer(TransformerMixin, BaseEstimator):
         self.sample_dim = sample_dim
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Check the delays, and keep the names of the inputs.
+        """Check the delays, and store the names of the inputs.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features), table, or object of xarray
-            Arrays may have modes, and may be the blocks of a dict.
+            Inputs. Arrays may have modes, and a dict of arrays has blocks.
         y : outputs, optional
-            Which tell the samples of an object of xarray from its features.
+            Outputs, which are used only to find the sample dimension of xarray objects.
 
         Returns
         -------
@@ -155,15 +157,15 @@ class Delayer(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any, *, groups: Any = None) -> Any:
-        """The delayed inputs.
+        """Return the delayed inputs.
 
         Parameters
         ----------
         X : as in `fit`
-            With the features of the fit, in the same order; the dimensions of an object of xarray
+            Inputs with the features of `fit`, in the same order. The dimensions of an xarray object
             may be in any order.
         groups : array of shape (n_samples,), optional
-            The run of each sample. The samples of a run follow each other. By default all samples
+            The run of each sample. The samples of a run must be consecutive. By default all samples
             are one run.
 
         Returns
@@ -211,17 +213,17 @@ class Delayer(TransformerMixin, BaseEstimator):
         return self.fit(X, y).transform(X, groups=groups)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the delayed inputs, with the delay before the name of the input.
+        """Return the names of the delayed inputs, such as "delay1__name".
 
         Parameters
         ----------
         input_features : sequence of str, optional
-            Names of the inputs, if they have none yet; x0, x1, ... by default.
+            Names of the inputs, if `fit` has not seen names. The default is x0, x1, ...
 
         Returns
         -------
         array of shape (n_delays * n_features,)
-            In the order of the columns; of several blocks, block by block.
+            Names in the order of the columns, block by block.
         """
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
@@ -240,28 +242,27 @@ class Delayer(TransformerMixin, BaseEstimator):
 
 
 def _check_delays(delays: Any) -> np.ndarray:
-    """Delays as an array of integers, all different."""
+    """Check the delays, and return them as an array of different integers."""
     found = list(delays)
     right = all(isinstance(k, Integral) and not isinstance(k, bool) for k in found)
     if not right or not found or len(set(found)) < len(found):
         raise ValueError(
-            f"delays must be whole numbers that differ from each other, at least one; got "
-            f"{delays!r}."
+            f"delays must be a sequence of one or more different integers; got delays={delays!r}."
         )
     return np.array([int(k) for k in found], dtype=np.int64)
 
 
 def _values(X: Any) -> Any:
-    """Inputs as a matrix of floating-point numbers, whose entries are not looked at.
+    """Return inputs as a floating-point matrix, without a check of its entries.
 
-    Of Dask they are not computed, and those on disk are not read.
+    Dask arrays are not computed, and data on disk are not read.
     """
     if is_dask(X):
         from ..streaming.dask import known_chunks
 
         if hasattr(X, "columns"):
             raise TypeError(
-                "X is a Dask table, whose samples are not counted; pass "
+                "X is a Dask table with an unknown number of samples; pass "
                 "X.to_dask_array(lengths=True)."
             )
         X = known_chunks(X, "X")
@@ -274,7 +275,7 @@ def _values(X: Any) -> Any:
 
 
 def _runs(groups: Any, n_samples: int) -> list[slice]:
-    """The samples of each run, which follow each other."""
+    """Return the samples of each run, which must be consecutive."""
     if groups is None:
         return [slice(0, n_samples)]
     labels = check_groups(groups, n_samples)
@@ -285,9 +286,9 @@ def _runs(groups: Any, n_samples: int) -> list[slice]:
         if label in seen:
             shown = label.item() if isinstance(label, np.generic) else label
             raise ValueError(
-                f"groups must have the samples of a run one after the other; run {shown!r} has "
-                f"samples from {seen[label]} on, and again from {start} on, with others between "
-                f"them. Sort the samples by run, or give each stretch of samples its own label."
+                f"the samples of each run in groups must be consecutive; run {shown!r} starts at "
+                f"sample {seen[label]} and again at sample {start}. Sort the samples by run, or "
+                f"give each sequence of consecutive samples its own label."
             )
         seen[label] = start
     return [slice(start, stop) for start, stop in pairwise([*starts, n_samples])]
@@ -298,7 +299,7 @@ def _runs(groups: Any, n_samples: int) -> list[slice]:
 
 @dataclass(frozen=True, eq=False)
 class _Shift:
-    """Delays of the samples of some runs, and the value for what does not exist."""
+    """Runs of samples, their delays, and the value of inputs outside of a run."""
 
     delays: np.ndarray
     runs: list[slice]
@@ -306,7 +307,7 @@ class _Shift:
 
     @property
     def rows(self) -> np.ndarray:
-        """For each sample and delay the sample that is meant, (n, n_delays); n for none."""
+        """Index of the delayed sample for each sample and delay, (n, n_delays); n for none."""
         n = self.runs[-1].stop
         sizes = [run.stop - run.start for run in self.runs]
         first = np.repeat([run.start for run in self.runs], sizes)[:, None]
@@ -316,7 +317,7 @@ class _Shift:
 
 
 def _delayed(A: Array, shift: _Shift) -> Array:
-    """An array (n, m1, ..., mq) of any library as one of shape (n, n_delays, m1, ..., mq)."""
+    """Delay an array (n, m1, ..., mq) of any library; returns (n, n_delays, m1, ..., mq)."""
     if is_dask(A):
         return _delayed_lazily(A, shift)
     rows = shift.rows
@@ -331,7 +332,7 @@ def _delayed(A: Array, shift: _Shift) -> Array:
 
 
 def _delayed_lazily(A: Any, shift: _Shift) -> Any:
-    """The same for a Dask array, in the same chunks of samples."""
+    """Delay a Dask array, with the same chunks of samples."""
     import dask.array as da
 
     found = []
@@ -350,12 +351,12 @@ def _delayed_lazily(A: Any, shift: _Shift) -> Any:
 
 
 def _in_modes(matrix: Array, grid: Grid) -> Array:
-    """The columns of a matrix with the modes of a grid."""
+    """Reshape the columns of a matrix to the modes of a grid."""
     return namespace_of(matrix).reshape(matrix, (matrix.shape[0], *grid.shape))
 
 
 def _delayed_matrix(matrix: Array, shift: _Shift, sizes: list[int]) -> Array:
-    """A matrix as one with more columns, delay by delay within blocks of these sizes, if any."""
+    """Delay a matrix; the columns are ordered delay by delay within blocks of these sizes."""
     if len(sizes) < 2:
         return flatten(_delayed(matrix, shift))[0]
     ends = np.cumsum(sizes)
@@ -370,7 +371,7 @@ def _delayed_matrix(matrix: Array, shift: _Shift, sizes: list[int]) -> Array:
 def _delayed_block(
     name: Any, A: Any, shift: _Shift, dim: str | None, grids: Mapping[Any, Grid]
 ) -> Any:
-    """An entry of a dict."""
+    """Delay one entry of a dict."""
     if comes_from(A, "xarray"):
         return _delayed_xarray(A, shift, (dim, *grids[name].dims), _free_dimension(A))
     columns, grid = block_of(name, A)
@@ -380,7 +381,7 @@ def _delayed_block(
 
 
 def _delayed_table(X: Any, matrix: Array, shift: _Shift) -> Any:
-    """A table, with the delay as first level of its columns, or before their names for polars."""
+    """Delay a table: the delay is the first level of its columns, or a prefix for polars."""
     values = _delayed_matrix(matrix, shift, [])
     delays, columns = shift.delays, X.columns
     if comes_from(X, "polars"):
@@ -395,21 +396,21 @@ def _delayed_table(X: Any, matrix: Array, shift: _Shift) -> Any:
 
 
 def _free_dimension(X: Any) -> str:
-    """A name for the dimension of the delays that nothing in an object of xarray has."""
+    """Return a name for the delay dimension that an xarray object does not use."""
     return free("delay", [*X.dims, *X.coords, *getattr(X, "data_vars", ())])
 
 
 def _delayed_xarray(A: Any, shift: _Shift, dims: tuple[Any, ...], name: str) -> Any:
-    """A DataArray with the samples first, then the delays, then the features.
+    """Delay a DataArray; the samples come first, then the delays, then the features.
 
     Parameters
     ----------
     A : DataArray
     shift : _Shift
     dims : tuple
-        The dimension of the samples, and those of the features in the order of the fit.
+        The sample dimension, and the dimensions of the features in the order of the fit.
     name : str
-        The dimension of the delays.
+        Name of the delay dimension.
     """
     data = A.transpose(*dims).data
     found = _delayed(data if data.dtype.kind == "f" else data.astype(np.float64), shift)

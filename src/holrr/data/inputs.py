@@ -1,8 +1,8 @@
 """Inputs of any order as a matrix, with their modes and blocks described by grids.
 
 A sample of the inputs can be a vector, a field (latitude x longitude), or several named blocks of
-different shapes. All of the library works on a matrix with one column for each cell. `read_inputs`
-makes that matrix, and `Inputs` says which cell of which block each column is.
+different shapes. All estimators work on a matrix with one column for each cell. `Inputs` contains
+this matrix, and describes which cell of which block each column is.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ __all__ += ["unnamed_grid", "whole_axes", "with_inputs"]
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Inputs as a matrix, and how their cells are arranged.
+    """Inputs as a matrix, and the arrangement of their cells.
 
     Parameters
     ----------
     X : array, table or Dask collection of shape (n_samples, n_columns)
     grids : tuple of Grid
-        One for each block; empty where `X` came as a matrix without modes.
+        One for each block; empty if the inputs were a matrix without modes.
     cells : array of shape (n_columns,), or None
-        The cell of each column, counted over all blocks; None where column j is cell j.
+        The cell of each column, counted over all blocks; None if column j is cell j.
     has_names : bool
-        Whether `X` is a table that carries the names of its columns.
+        Whether `X` is a table with names of its columns.
     """
 
     X: Any
@@ -56,15 +56,15 @@ class Inputs:
 
     @property
     def naming(self) -> tuple[Grid, ...]:
-        """The grids that name the columns, where these have lost their names."""
+        """The grids that name the columns, if the matrix itself has no names."""
         is_named = any(grid.is_named or grid.name is not None for grid in self.grids)
         return self.grids if is_named and not self.has_names else ()
 
 
 def column_names(inputs: Inputs, used: np.ndarray | None) -> Callable[[], list[Any]]:
-    """A function that gives the names of the columns that are used, for messages.
+    """Return a function that returns the names of the used columns, for messages.
 
-    It is a function since there may be many, and they are rarely needed.
+    The names are computed lazily, since there may be many and they are rarely needed.
     """
 
     def names() -> list[Any]:
@@ -77,17 +77,17 @@ def column_names(inputs: Inputs, used: np.ndarray | None) -> Callable[[], list[A
 
 
 def is_blocks(X: Any) -> bool:
-    """Whether inputs are a dict of arrays."""
+    """Return whether inputs are a dict of arrays."""
     return isinstance(X, Mapping) and not hasattr(X, "shape") and not hasattr(X, "columns")
 
 
 def input_space(labels: Labels | None, n_features: int) -> InputSpace:
-    """How the columns that a model uses are arranged.
+    """Return the arrangement of the columns that a model uses.
 
     Parameters
     ----------
     labels : Labels or None
-        Those of the fit.
+        Labels of the fit.
     n_features : int
         Number of columns, for inputs without modes.
     """
@@ -99,7 +99,7 @@ def input_space(labels: Labels | None, n_features: int) -> InputSpace:
 
 
 def n_columns(labels: Labels | None) -> int | None:
-    """Number of columns that the inputs of a fit had, dropped ones included, where it is known."""
+    """Return the number of columns of the inputs of a fit, with dropped ones; None if unknown."""
     if labels is None or not labels.inputs:
         return None
     if labels.cells is not None:
@@ -111,11 +111,11 @@ def n_columns(labels: Labels | None) -> int | None:
 
 
 def flatten(X: Any) -> tuple[Any, tuple[Grid, ...]]:
-    """An array of any library, (n, m1, ..., mq), as a matrix, and its modes if it has several."""
+    """Convert an array (n, m1, ..., mq) of any library to a matrix, and return its modes."""
     if isinstance(X, (list, tuple)):
         try:
             values = np.asarray(X)
-        except ValueError:  # ragged, which the checks of matrices say
+        except ValueError:  # ragged, for which the checks of matrices raise
             return X, ()
         X = values if values.ndim > 2 else X
     shape = tuple(getattr(X, "shape", ()))
@@ -129,7 +129,7 @@ def flatten(X: Any) -> tuple[Any, tuple[Grid, ...]]:
 
 
 def _matrix(X: Any) -> Any:
-    """An array of shape (n, ...) as a matrix."""
+    """Reshape an array of shape (n, ...) to a matrix."""
     n, *modes = X.shape
     if len(modes) == 1:
         return X
@@ -152,28 +152,29 @@ def _matrix(X: Any) -> Any:
 
 
 def unnamed_grid(shape: Sequence[int], name: Any = None) -> Grid:
-    """A grid of modes without names: input1, input2, and so on, or one mode of features."""
+    """Return a grid for modes without names: input1, input2, ..., or one mode of features."""
     shape = tuple(map(int, shape))
     dims = tuple(f"input{k}" for k in range(1, len(shape) + 1)) if len(shape) != 1 else ("feature",)
     return Grid(dims, shape, name=name, is_named=False)
 
 
 def grids_of_shape(input_shape: Any, n_features: int, found: tuple[Grid, ...]) -> tuple[Grid, ...]:
-    """The blocks that `input_shape` asks for, of inputs with a number of columns.
+    """Return the blocks that `input_shape` describes.
 
     Parameters
     ----------
-    input_shape : tuple of int, or dict from names of blocks to such
+    input_shape : tuple of int, or dict from names of blocks to tuples of int
     n_features : int
+        Number of columns of the inputs.
     found : tuple of Grid
-        What the inputs came with; it must agree.
+        Grids of the inputs themselves, which must agree with `input_shape`.
     """
     shapes = dict(input_shape) if isinstance(input_shape, Mapping) else {None: input_shape}
     grids = []
     for name, shape in shapes.items():
         sizes = (shape,) if isinstance(shape, Integral) else tuple(shape)
         if not all(isinstance(m, Integral) and int(m) > 0 for m in sizes):
-            raise ValueError(f"input_shape must hold sizes, ints from 1 on; got {input_shape!r}.")
+            raise ValueError(f"input_shape must contain positive integers; got {input_shape!r}.")
         grids.append(unnamed_grid(sizes, name))
     n_cells = sum(math.prod(grid.shape) for grid in grids)
     if n_cells != n_features:
@@ -185,12 +186,12 @@ def grids_of_shape(input_shape: Any, n_features: int, found: tuple[Grid, ...]) -
     shapes_found = [grid.shape for grid in found]
     if shapes_found != [grid.shape for grid in grids]:
         shown = shapes_found[0] if len(found) == 1 else shapes_found
-        raise ValueError(f"input_shape={input_shape!r} is not the shape that X has, {shown}.")
+        raise ValueError(f"input_shape={input_shape!r} differs from the shape of X, {shown}.")
     return found
 
 
 def join_columns(blocks: Sequence[Any]) -> Any:
-    """Blocks of columns of the same samples as one matrix."""
+    """Join blocks of columns of the same samples to one matrix."""
     if len(blocks) == 1:
         return blocks[0]
     rows = [block.shape[0] for block in blocks]
@@ -213,7 +214,7 @@ def join_columns(blocks: Sequence[Any]) -> Any:
 
 
 def block_of(name: Any, values: Any) -> tuple[Any, Grid]:
-    """A block of a dict of arrays or tables, as columns, and its grid."""
+    """Return a block of a dict of arrays or tables as columns, and its grid."""
     values = nan_for_masked(values)
     if hasattr(values, "columns") and not is_dask(values):
         labels = np.array(
@@ -239,9 +240,9 @@ def block_of(name: Any, values: Any) -> tuple[Any, Grid]:
 
 
 def find_used(X: Any) -> np.ndarray | None:
-    """The columns that have a value in the first sample, or None where all have one."""
+    """Return the columns that have a value in the first sample, or None if all have one."""
     if is_sparse(X):
-        return None  # an entry of a sparse matrix that is NaN is refused later
+        return None  # NaN entries of a sparse matrix raise an error later
     if is_dask(X):
         X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
         first = np.asarray(X[:1].compute())
@@ -254,25 +255,26 @@ def find_used(X: Any) -> np.ndarray | None:
     )
     if missing.size and missing.all():
         raise ValueError(
-            'missing_features="drop" leaves no inputs: the first sample of X has no value at all.'
+            'missing_features="drop" leaves no inputs: all entries of the first sample of X are '
+            "missing."
         )
     return np.flatnonzero(~missing) if missing.any() else None
 
 
 def select_columns(X: Any, used: np.ndarray | None) -> Any:
-    """The columns that a model uses; the values of the others are not looked at."""
+    """Return the columns that a model uses; the values of the others are not read."""
     return X if used is None else _selected(X, used, check=False)
 
 
 def drop_missing(X: Any, used: np.ndarray | None, names: Callable[[], list[Any]] = list) -> Any:
-    """The columns that are used; the others must be missing in every sample.
+    """Return the columns that are used; the others must be missing in every sample.
 
     Parameters
     ----------
     X : array, table or Dask collection of shape (n_samples, n_columns)
     used : array of int, or None
     names : callable
-        Gives the names of the columns, for messages.
+        Returns the names of the columns, for messages.
     """
     if used is None:
         return X
@@ -306,7 +308,7 @@ class PartlyMissingError(ValueError):
 
 
 def _values(X: Any) -> Any:
-    """Tables and lists as arrays, masked entries as NaN; other arrays as they are."""
+    """Convert tables and lists to arrays, with NaN for masked entries."""
     X = nan_for_masked(X)
     return X if is_array(X) and not np.ma.isMaskedArray(X) else check_outputs(X, "X")
 
@@ -329,7 +331,7 @@ def _selected(X: Any, used: np.ndarray, *, check: bool) -> Any:
 
 
 def some_columns(X: Any, used: np.ndarray, *, check: bool) -> Any:
-    """Some columns of an array in memory; where `check`, the others must be NaN in all rows."""
+    """Return some columns of an array; with `check`, the others must be NaN in all rows."""
     xp = namespace_of(X)
     if check:
         others = np.setdiff1d(np.arange(X.shape[1]), used)
@@ -340,7 +342,7 @@ def some_columns(X: Any, used: np.ndarray, *, check: bool) -> Any:
 
 
 def whole_axes(values: np.ndarray, labels: Labels | None, n_features: int) -> list[np.ndarray]:
-    """Values for each column that a model uses as arrays over the cells, NaN elsewhere.
+    """Arrange values of the used columns as arrays over all cells, with NaN elsewhere.
 
     Parameters
     ----------
@@ -370,7 +372,7 @@ def whole_axes(values: np.ndarray, labels: Labels | None, n_features: int) -> li
 
 
 def with_inputs(labels: Labels, inputs: Inputs, used: np.ndarray | None) -> Labels:
-    """Labels that know how the inputs are arranged, and which of them are used."""
+    """Return labels with the arrangement of the inputs and the columns that are used."""
     grids = inputs.grids
     if used is not None and not grids:
         grids = (unnamed_grid((inputs.X.shape[1],)),)

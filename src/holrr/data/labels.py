@@ -1,7 +1,7 @@
 """Labels of data: names of features, labels of rows, names and coordinates of output modes.
 
-They are kept as plain values, so that files hold them without code and can be read where neither
-xarray nor pandas is installed.
+Labels are stored as plain values, so that files contain no code and can be read without xarray and
+pandas.
 """
 
 from __future__ import annotations
@@ -26,22 +26,25 @@ __all__ += ["other_features", "out_of_order", "plain", "row_index", "same"]
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Names of the axes of an array, the sample axis apart.
+    """Names and coordinates of the axes of an array, except the sample axis.
 
     Parameters
     ----------
     dims : tuple of str
-        One name an axis.
+        One name for each axis.
     shape : tuple of int
+        Sizes of the axes.
     coords : dict
-        From a name to ``(dims, values, attrs)``, as xarray takes them. A coordinate with the name
-        of an axis labels its entries; others may belong to several axes, or to none.
+        Coordinates in the form of xarray, from a name to ``(dims, values, attrs)``. A coordinate
+        with the name of an axis labels its entries; others may belong to several axes, or to none.
     name : str or None
+        Name of the array.
     attrs : dict
+        Attributes of the array.
     levels : dict
-        From an axis to the coordinates that are the levels of its index, where it has several.
+        From an axis to the coordinates that are the levels of its index, if it has several.
     is_named : bool
-        Whether the axes came with names; if not, `dims` are placeholders.
+        Whether the axes have names. If not, `dims` are placeholders.
 
     Examples
     --------
@@ -62,7 +65,7 @@ class Grid:
     is_named: bool = True
 
     def entries(self) -> list[str]:
-        """A name for each entry, the last axis running first."""
+        """Return a name for each entry, with the last axis varying fastest."""
         prefix = "" if self.name is None else str(self.name)
         if not self.dims:
             return [prefix or "x"]
@@ -76,24 +79,24 @@ class Grid:
         return [f"{prefix}[{name}]" for name in names] if prefix else names
 
     def coordinate(self, axis: int) -> np.ndarray:
-        """What labels the entries of an axis: its coordinate, or their positions."""
+        """Return the labels of the entries of an axis: its coordinate, or positions."""
         parts = self._parts(axis)
         if len(parts) == 1:
             return parts[0]
         return np.array([" / ".join(map(str, entry)) for entry in zip(*parts, strict=True)])
 
     def is_labelled(self, axis: int) -> bool:
-        """Whether the entries of an axis have labels rather than positions alone."""
+        """Return whether the entries of an axis have labels, not only positions."""
         return self.dims[axis] in self.coords or self.dims[axis] in self.levels
 
     def is_transposed(self, other: Grid) -> bool:
-        """Whether the axes have the same names in another order."""
+        """Return whether the axes of another grid have the same names in another order."""
         return self.dims != other.dims and sorted(map(str, self.dims)) == sorted(
             map(str, other.dims)
         )
 
     def is_like(self, other: Grid) -> bool:
-        """Whether axes and their entries have the same labels, be they integers or floats."""
+        """Return whether the axes of another grid have the same names and labels."""
         axes = range(len(self.dims))
         return (
             same((self.name, self.dims, self.shape), (other.name, other.dims, other.shape))
@@ -117,34 +120,33 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Labels of the data of a fit, and the kind of object that predictions are returned as.
+    """Labels of the data of a fit, and the type of its predictions.
 
     Parameters
     ----------
     kind : {"array", "dataarray", "dataset", "frame", "polars"}
-        What the outputs were.
+        Type of the outputs.
     sample_dim : str or None
         Name of the sample axis.
     inputs : tuple of Grid
-        Axes of the inputs, one grid for each block, where they have names or several modes.
+        Axes of the inputs, one grid for each block, if they have names or several modes.
     outputs : Grid or None
-        The output modes, where they have names.
+        The output modes, if they have names.
     flat : bool or Grid
-        Whether outputs are flat, (n_samples, D), outside of the model (see `output_shape`); the
-        axes that they have there, where these have names.
+        Whether the outputs of the user are flat, (n_samples, D) (see `output_shape`); the grid of
+        the flat outputs, if they have names.
     columns : tuple of arrays
-        For tables: the labels of their columns, one array a level.
+        For tables: the labels of their columns, one array for each level.
     column_names : tuple
         For tables: the names of these levels.
     places : array or None
-        For tables: where the columns are among all outputs, where these are not the same.
+        For tables: the positions of the columns among all outputs, if these differ.
     variables : dict
         For datasets: the attributes of each variable.
     cells : array of shape (n_features,), or None
-        The cell of each column of the inputs, counted over all blocks; None where column j is
-        cell j.
+        The cell of each column of the inputs, counted over all blocks; None if column j is cell j.
     used : array of int, or None
-        The columns of the inputs that the model uses, where some are missing in every sample.
+        The columns of the inputs that the model uses, if some are missing in every sample.
 
     Examples
     --------
@@ -166,14 +168,14 @@ class Labels:
 
     @property
     def outside(self) -> Grid | None:
-        """The axes of the outputs as a user has them."""
+        """The axes of the outputs as the user passes them."""
         return self.flat if isinstance(self.flat, Grid) else self.outputs
 
 
 def name_by_hand(
     labels: Labels | None, shape: Sequence[int], coordinates: Mapping[str, Any]
 ) -> Labels:
-    """Labels with other names for the output modes, whose sizes are `shape`."""
+    """Return labels with other names for the output modes, whose sizes are `shape`."""
     found = {d: None if v is None else plain(v) for d, v in coordinates.items()}
     sizes = ["any" if v is None else v.size if v.ndim == 1 else v.shape for v in found.values()]
     fits = [size in ("any", n) for size, n in zip(sizes, shape, strict=False)]
@@ -187,7 +189,7 @@ def name_by_hand(
 
 
 def mode_names(model: Any) -> tuple[str, ...]:
-    """A name for each mode of the coefficients of a fitted model, input mode first."""
+    """Return a name for each mode of the coefficients of a fitted model, input mode first."""
     labels: Labels = getattr(model, "labels_", None) or Labels()
     first = labels.inputs[0].dims[0] if _is_one_axis(labels.inputs) else "feature"
     if labels.outputs is None:
@@ -197,14 +199,14 @@ def mode_names(model: Any) -> tuple[str, ...]:
 
 
 def free(name: str, taken: Container[Any]) -> str:
-    """The name, or one like it that is not taken."""
+    """Return the name, or a similar one that is not taken."""
     while name in taken:
         name += "_"
     return name
 
 
 def mode_coordinates(model: Any, mode: int) -> np.ndarray:
-    """What labels the entries of a mode: coordinates, names of features, or positions."""
+    """Return the labels of the entries of a mode: coordinates, feature names, or positions."""
     labels: Labels = getattr(model, "labels_", None) or Labels()
     if mode == 0:
         if _is_one_axis(labels.inputs):
@@ -221,7 +223,7 @@ def _is_one_axis(inputs: Sequence[Grid]) -> bool:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two plain values, records of them included, are the same.
+    """Return whether two plain values, or records of plain values, are equal.
 
     >>> same({"x": (np.arange(2), "m")}, {"x": (np.arange(2), "m")})
     True
@@ -249,9 +251,9 @@ def _all_equal(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def out_of_order(a: Any, b: Any) -> int | None:
-    """Position of the first difference between labels that are the same but for their order.
+    """Return the position of the first difference between two permutations of labels.
 
-    None where the labels are in the same order, and where they are not the same ones.
+    Returns None if the labels are in the same order, or if they are not permutations.
 
     Examples
     --------
@@ -265,21 +267,20 @@ def out_of_order(a: Any, b: Any) -> int | None:
 
 
 def first_difference(a: Any, b: Any, one: str = "one", other: str = "the other") -> str:
-    """Where two sequences of labels differ first, in words."""
+    """Describe the first difference of two sequences of labels."""
     if len(a) != len(b):
         return f"{one} has {len(a)} labels and {other} {len(b)}"
     k = next(i for i, pair in enumerate(zip(a, b, strict=True)) if not same(*pair))
-    # As Python shows them, not as NumPy does.
+    # The repr of Python, not that of NumPy.
     p, q = (v.item() if isinstance(v, np.generic) else v for v in (a[k], b[k]))
     return f"at position {k} {one} has {p!r} and {other} {q!r}"
 
 
 def differing_axis(a: Grid, b: Grid) -> int | None:
-    """The first axis along which two arrays must not be paired by position, or None.
+    """Return the first axis along which two arrays must not be paired by position, or None.
 
-    Axes of the same name must have the same labels. Axes of different names, such as those that
-    the columns of a table are given, must not have the same labels in another order. Positions are
-    no labels.
+    Axes of the same name must have the same labels. Axes of different names, such as those of the
+    columns of a table, must not have the same labels in another order. Positions are not labels.
     """
     if len(a.dims) != len(b.dims):
         return None
@@ -296,7 +297,7 @@ def differing_axis(a: Grid, b: Grid) -> int | None:
 
 
 def plain(values: Any) -> np.ndarray:
-    """A copy of the values of a coordinate, with text as NumPy's own: objects only where needed."""
+    """Copy the values of a coordinate, with text as NumPy strings; objects only if needed."""
     values = np.array(values)
     if values.dtype.kind in "OT" and all(isinstance(v, str) for v in values.flat):
         return values.astype(str)
@@ -309,9 +310,9 @@ def plain(values: Any) -> np.ndarray:
 def features_of(
     X: Any, inputs: Sequence[Grid] = (), name: str = "X"
 ) -> tuple[int, np.ndarray | None]:
-    """Number and names of the features of `X`; names that `X` has lost come from `inputs`.
+    """Return number and names of the features of `X`, with names from `inputs` if `X` has none.
 
-    Messages call the inputs by their `name`.
+    Messages use `name` for the inputs.
     """
     if type(X) is np.ndarray and X.ndim == 2 and not inputs:
         return X.shape[1], None
@@ -322,22 +323,22 @@ def features_of(
     _check_distinct(getattr(X, "columns", ()), name)
     scratch = BaseEstimator()
     validate_data(scratch, _table_of(X), skip_check_array=True, reset=True)
-    # What is no matrix has no number of features; the checks of the data raise for it later.
+    # Without a matrix the number of features is unknown; the checks of the data raise later.
     return getattr(scratch, "n_features_in_", 0), getattr(scratch, "feature_names_in_", None)
 
 
 def check_features(estimator: BaseEstimator, X: Any, inputs: Sequence[Grid] = ()) -> None:
-    """Raise where number or names of the features differ from those of the fit.
+    """Raise a ValueError if number or names of the features differ from those of the fit.
 
-    Names that `X` itself does not carry come from `inputs`; then pandas is installed, as xarray is.
+    If `X` itself has no names, they come from `inputs`. Then xarray and pandas are installed.
     """
     plain = type(X) is np.ndarray and not hasattr(estimator, "feature_names_in_")
     if plain and X.shape[1:] == (estimator.n_features_in_,):
-        return  # no names on either side
+        return  # neither has names
     _refuse_mapping(X)
     fitted = (getattr(estimator, "labels_", None) or Labels()).inputs
     if inputs and len(fitted) == len(inputs) and all(map(Grid.is_like, inputs, fitted)):
-        return  # without a name for every feature, of which there may be many
+        return  # names need not be created for every feature
     _check_coordinates(inputs, fitted)
     names = [name for grid in inputs for name in grid.entries()]
     X = _table_of(X)
@@ -351,7 +352,7 @@ def check_features(estimator: BaseEstimator, X: Any, inputs: Sequence[Grid] = ()
 
 
 def _check_coordinates(inputs: Sequence[Grid], fitted: Sequence[Grid]) -> None:
-    """Raise where inputs with the dimensions of the fit have other coordinates along one."""
+    """Raise a ValueError if inputs have other coordinates along a dimension of the fit."""
     if len(inputs) != len(fitted):
         return
     for grid, known in zip(inputs, fitted, strict=True):
@@ -369,9 +370,9 @@ def _check_coordinates(inputs: Sequence[Grid], fitted: Sequence[Grid]) -> None:
 
 
 def other_features(a: Any, b: Any, one: str = "one", other: str = "the other") -> str | None:
-    """How the names of features differ, in words; None where they may be paired by position.
+    """Describe how the names of features differ; None if they may be paired by position.
 
-    Features without names (None) agree with any, unless the others are their numbers in another
+    Features without names (None) agree with all names, except for their own numbers in another
     order.
     """
     if a is None and b is None:
@@ -385,13 +386,11 @@ def other_features(a: Any, b: Any, one: str = "one", other: str = "the other") -
 
 
 def _check_distinct(columns: Any, name: str) -> None:
-    """Features of the same name cannot be told apart."""
+    """Raise a ValueError if two features have the same name."""
     seen: set[Any] = set()
     for label in columns:
         if label in seen:
-            raise ValueError(
-                f"{name} has two columns {label!r}; every column needs a label of its own."
-            )
+            raise ValueError(f"{name} has two columns {label!r}; every column needs its own label.")
         seen.add(label)
 
 
@@ -401,12 +400,15 @@ def _refuse_mapping(X: Any) -> None:
 
 
 def _table_of(X: Any) -> Any:
-    """A Dask table without rows, since only its names count; all else as it is."""
+    """Return a Dask table without rows, since only its names matter; other data unchanged."""
     return X._meta if hasattr(X, "to_dask_array") else X
 
 
 def _check_order(estimator: Any, found: list[str], inputs: Sequence[Grid]) -> None:
-    """Refuse labels of the fit in another order, counted ones of a fit without names included."""
+    """Raise a ValueError for feature labels of the fit in another order.
+
+    The labels of a fit without names are the numbers of its features.
+    """
     names = getattr(estimator, "feature_names_in_", None)
     known = list(map(str, range(estimator.n_features_in_) if names is None else names))
     k = out_of_order(found, known)
@@ -428,10 +430,10 @@ def _check_order(estimator: Any, found: list[str], inputs: Sequence[Grid]) -> No
 
 
 def check_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> None:
-    """Rows that carry labels, of pandas or xarray, must carry the same ones, in the same order.
+    """Raise a ValueError if the rows of arguments have different labels of pandas or xarray.
 
-    Pairing them by position would mix samples up in silence. What the rows of `X` are paired with
-    is given by the name of the argument.
+    Pairing such rows by position would silently mix up samples. The arguments that are paired with
+    `X` are passed by name.
 
     Examples
     --------
@@ -458,15 +460,15 @@ def check_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> None:
 class RowDifference:
     """The first difference between the labels of rows that are to be paired."""
 
-    names: tuple[str, str]  # of the two arguments
+    names: tuple[str, str]  # names of the two arguments
     position: int
-    labels: tuple[str, str]  # of the rows there, as they are shown
-    hint: str  # what to do about it
-    none_in_common: bool  # whether no label is in both
+    labels: tuple[str, str]  # labels of the rows at this position, as text
+    hint: str  # advice
+    none_in_common: bool  # whether the arguments share no label
 
 
 def differing_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> RowDifference | None:
-    """The first difference that `check_rows` raises for, or None."""
+    """Return the first difference for which `check_rows` raises, or None."""
     found = {name: row_index(A, sample_dim) for name, A in {"X": X, **others}.items()}
     first = next((name for name, labels in found.items() if labels is not None), "X")
     index = found.pop(first)
@@ -475,9 +477,9 @@ def differing_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> R
             continue
         in_xarray = comes_from({"X": X, **others}[name], "xarray")
         if len(index) != len(labels) and not in_xarray:
-            continue  # another error, with its own message
+            continue  # another check raises for it
         differ = np.flatnonzero([a != b for a, b in zip(index, labels, strict=False)])
-        if differ.size:  # NaN, say, differs from itself only
+        if differ.size:  # NaN, for instance, differs only from itself
             k = int(differ[0])
             shown = _shown(index[k]), _shown(labels[k])
             hint = _how_to_align({first: index, name: labels}, {"X": X, **others})
@@ -487,13 +489,13 @@ def differing_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> R
 
 
 def _how_to_align(indexes: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    """How rows of two arguments, given with their labels, can be paired."""
+    """Describe how to align the rows of two arguments, from their labels."""
     (a, here), (b, there) = indexes.items()
     in_xarray = [comes_from(data[name], "xarray") for name in indexes]
     common = here.intersection(there)
     if not len(common):
         return (
-            f"No label is in both. Give both the same labels, or pass {b}.to_numpy() to pair rows "
+            f"They share no label. Give both the same labels, or pass {b}.to_numpy() to pair rows "
             f"by position."
         )
     if all(in_xarray):
@@ -511,7 +513,7 @@ def _how_to_align(indexes: Mapping[str, Any], data: Mapping[str, Any]) -> str:
 
 
 def row_index(A: Any, sample_dim: str | None = None) -> Any:
-    """The labels of the rows, as a pandas index, or None; of a dict, those of its first block."""
+    """Return the row labels as a pandas index, or None; for a dict, those of its first block."""
     if isinstance(A, Mapping) and not hasattr(A, "dims"):
         found = (row_index(block, sample_dim) for block in A.values())
         return next((index for index in found if index is not None), None)

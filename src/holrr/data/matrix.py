@@ -16,22 +16,25 @@ __all__ = ["to_matrix"]
 
 
 def to_matrix(X: Any, sample_dim: str | None = None) -> tuple[Any, Any]:
-    """Inputs as a table with one named column for each cell, and the `input_shape` that undoes it.
+    """Convert inputs to a table with one named column for each cell, and an `input_shape`.
 
-    scikit-learn's own transformers, splitters and searches take matrices and tables, but no
-    Datasets, dicts of arrays or arrays with more than two dimensions.
+    Transformers, splitters and searches of scikit-learn accept matrices and tables, but no
+    Datasets, dicts of arrays or arrays with more than two dimensions. The parameter `input_shape`
+    of an estimator restores the modes and blocks.
 
     Parameters
     ----------
     X : Dataset, DataArray, dict of arrays, or array of shape (n_samples, m1, ..., mq)
+        Inputs in memory.
     sample_dim : str, optional
-        Which dimension of xarray's objects the samples are along; by default the first.
+        Sample dimension of xarray objects. The default is the first dimension.
 
     Returns
     -------
     table : DataFrame of shape (n_samples, n_cells)
+        The inputs, with one column for each cell.
     input_shape : tuple, or dict from names of blocks to tuples
-        For the parameter `input_shape` of the estimators.
+        Value for the parameter `input_shape` of the estimators.
 
     Examples
     --------
@@ -66,8 +69,8 @@ def to_matrix(X: Any, sample_dim: str | None = None) -> tuple[Any, Any]:
             if found.cells.size < math.prod(found.grids[0].shape):
                 raise ValueError(
                     f"the columns of X are not all combinations of their levels "
-                    f"{found.grids[0].dims}, and a matrix cannot say which are missing. Pass the "
-                    f"table itself to the estimator."
+                    f"{found.grids[0].dims}, and input_shape cannot describe missing combinations. "
+                    f"Pass the table itself to the estimator."
                 )
             values = values.iloc[:, np.argsort(found.cells)]
         return values, shape or (n_features,)

@@ -1,4 +1,4 @@
-"""Own inputs: which inputs belong to which output, from the modes that both have (`read_own`)."""
+"""Own inputs of each output, from the modes that inputs and outputs share (`read_own`)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .labels import Grid, Labels, first_difference
 
 __all__ = ["read_own"]
 
-# What the names of the variables of two Datasets are along.
+# Name of the mode along which the variables of Datasets are.
 _VARIABLE = "variable"
 
 
 @dataclass(frozen=True, eq=False)
 class _SharedMode:
-    """A mode that inputs and outputs share, with a code for each entry; -1 for entries without."""
+    """A mode that inputs and outputs share, with a code for each entry (-1: not shared)."""
 
     name: Any  # or a pair of positions
     of_columns: np.ndarray  # (n_columns,)
@@ -34,26 +34,26 @@ class _SharedMode:
 def read_own(
     own: Any, labels: Labels | None, n_used: int, output_shape: Sequence[int], *, all_kinds: bool
 ) -> list[OwnInputs]:
-    """The kinds of own inputs that a user asks for.
+    """Return the kinds of own inputs that the parameter `own` describes.
 
     Parameters
     ----------
     own : None, str, list, or array of bool
         As the parameter `own` of `HOLRR`.
     labels : Labels or None
-        Of the data.
+        Labels of the data.
     n_used : int
         Number of columns of the inputs that are used.
     output_shape : sequence of int
         ``(d1, ..., dp)``.
     all_kinds : bool
-        Whether every combination of the shared modes is a kind of its own. If not, there is one
+        Whether every combination of the shared modes gives a separate kind. Otherwise there is one
         kind: own inputs agree with their output in all of these modes.
 
     Returns
     -------
     list of OwnInputs
-        Empty where `own` is None.
+        Empty if `own` is None.
     """
     if own is None:
         return []
@@ -62,8 +62,8 @@ def read_own(
     grids = labels.inputs or (Grid(("feature",), (n_used,), is_named=False),)
     if comes_from(own, "xarray") or comes_from(own, "pandas"):
         raise TypeError(
-            f"own as a {type(own).__name__} would be used by position, not by its labels; pass "
-            f"own.to_numpy(), with inputs by outputs."
+            f"own must not be a {type(own).__name__}, since its labels would be ignored; pass "
+            f"own.to_numpy(), of shape (n_inputs, n_outputs)."
         )
     if hasattr(own, "dtype") and np.asarray(own).dtype.kind in "iu" and np.ndim(own) == 2:
         own = [tuple(pair) for pair in np.asarray(own).tolist()]
@@ -83,7 +83,7 @@ def read_own(
     kinds = [kind for r in sizes for kind in combinations(modes, r)]
     found = [_of_kind(kind, n_used, math.prod(output_shape)) for kind in kinds]
     if not any(kind.groups for kind in found):
-        raise ValueError(f"own={own!r} gives no output any input of its own.")
+        raise ValueError(f"own={own!r} assigns no own input to any output.")
     return [kind for kind in found if kind.groups]
 
 
@@ -92,13 +92,13 @@ def _names(own: Any) -> list[str]:
     if not names or not all(isinstance(name, str) for name in names):
         raise ValueError(
             f"own must be 'auto', names of modes that X and y share, pairs of their positions, or "
-            f"a boolean array of inputs by outputs; got {own!r}."
+            f"a boolean array of shape (n_inputs, n_outputs); got {own!r}."
         )
     return names
 
 
 def _of_kind(kind: Sequence[_SharedMode], n_columns: int, n_outputs: int) -> OwnInputs:
-    """Own inputs that agree with their output in some modes."""
+    """Return the own inputs that agree with their output in some modes."""
     codes = np.stack([mode.of_columns for mode in kind], axis=1)
     columns: dict[tuple[int, ...], list[int]] = {}
     for j in np.flatnonzero((codes >= 0).all(axis=1)):
@@ -122,7 +122,7 @@ def _of_kind(kind: Sequence[_SharedMode], n_columns: int, n_outputs: int) -> Own
 def _named(
     names: list[str] | None, grids: Sequence[Grid], outputs: Grid | None
 ) -> list[_SharedMode]:
-    """The shared modes of these names, or all that have a name and coordinates in common."""
+    """Return the shared modes of these names, or all with the same name and coordinates."""
     in_x = list(dict.fromkeys(d for grid in grids if grid.is_named for d in grid.dims))
     if len(grids) > 1 and _VARIABLE not in in_x:
         in_x.append(_VARIABLE)
@@ -132,33 +132,33 @@ def _named(
         if not shared:
             raise ValueError(
                 f"own='auto' needs modes of X and y with the same names and coordinates; X has the "
-                f"modes {in_x} and y has {in_y}. Name them alike, or pass a boolean array of "
-                f"inputs by outputs."
+                f"modes {in_x} and y has {in_y}. Give shared modes the same names, or pass a "
+                f"boolean array of shape (n_inputs, n_outputs)."
             )
         names = shared
     for name in names:
         for where, known in (("X", in_x), ("y", in_y)):
             if name not in known:
-                raise ValueError(f"own={name!r} is no mode of {where}, which has {known}.")
+                raise ValueError(f"own={name!r} is not a mode of {where}, which has {known}.")
         differ = _difference(name, grids, outputs)
         if differ is not None:
             raise ValueError(
                 f"own={name!r}: X and y have different coordinates along this mode: {differ}. "
-                f"Give both the same with .sel(...) or .reindex(...)."
+                f"Give both the same coordinates, with .sel(...) or .reindex(...)."
             )
     assert outputs is not None
     return [_shared(name, grids, outputs) for name in names]
 
 
 def _coordinates(name: str, grid: Grid) -> np.ndarray | None:
-    """The labels along a mode of the inputs, or None where the grid does not have the mode."""
+    """Return the labels along a mode of the inputs, or None if the grid lacks the mode."""
     if name in grid.dims:
         return np.asarray(grid.coordinate(grid.dims.index(name)))
     return None
 
 
 def _difference(name: str, grids: Sequence[Grid], outputs: Grid | None) -> str | None:
-    """How the labels of X and y along a mode differ, in words, or None."""
+    """Describe how the labels of X and y along a mode differ; None if they do not."""
     assert outputs is not None
     of_y = outputs.coordinate(outputs.dims.index(name))
     if name == _VARIABLE and len(grids) > 1 and not any(name in grid.dims for grid in grids):
@@ -180,7 +180,7 @@ def _difference(name: str, grids: Sequence[Grid], outputs: Grid | None) -> str |
 
 
 def _texts(labels: np.ndarray) -> list[str]:
-    """Labels as text that is equal where the labels are: 1 and 1.0, and dates of any precision."""
+    """Convert labels to text that is equal for equal labels: 1 and 1.0, and equal dates."""
     labels = np.asarray(labels)
     if labels.dtype.kind == "M":
         labels = labels.astype("datetime64[ns]")
@@ -229,18 +229,18 @@ def _are_pairs(own: Any) -> bool:
 def _paired(
     a: int, b: int, grids: Sequence[Grid], output_shape: Sequence[int], own: Any
 ) -> _SharedMode:
-    """The mode that is axis `a` of a sample of X and axis `b` of a sample of y."""
+    """Return the shared mode that is axis `a` of a sample of X and axis `b` of a sample of y."""
     shape = grids[0].shape
     if len(grids) > 1 or not (0 <= a < len(shape) and 0 <= b < len(output_shape)):
         raise ValueError(
-            f"own={own!r} must hold pairs (axis of a sample of X, axis of a sample of y), counted "
-            f"from 0 without the axis of the samples; a sample of X has shape {shape} and one of y "
-            f"{tuple(output_shape)}."
+            f"own={own!r} must contain pairs (axis of a sample of X, axis of a sample of y), "
+            f"counted from 0 without the sample axis; a sample of X has shape {shape} and a sample "
+            f"of y has shape {tuple(output_shape)}."
         )
     if shape[a] != output_shape[b]:
         raise ValueError(
-            f"own={own!r}: axis {a} of a sample of X has {shape[a]} entries, and axis {b} of a "
-            f"sample of y {output_shape[b]}; a mode that both share has the same size."
+            f"own={own!r}: axis {a} of a sample of X has {shape[a]} entries, but axis {b} of a "
+            f"sample of y has {output_shape[b]}; a shared mode must have the same size in both."
         )
     codes = np.arange(shape[a])
     return _SharedMode(
@@ -265,14 +265,14 @@ def _from_mask(
     n_used: int,
     output_shape: Sequence[int],
 ) -> OwnInputs:
-    """Own inputs from an array of inputs by outputs, flat or with their modes."""
+    """Return own inputs from a boolean array (inputs, outputs), flat or with their modes."""
     owned = np.asarray(own)
     owned = owned[..., None] if not output_shape and owned.ndim == 1 else owned
     D, n_cells = math.prod(output_shape), sum(math.prod(grid.shape) for grid in grids)
     whole = (*grids[0].shape, *output_shape) if len(grids) == 1 else None
     if owned.shape not in {(n_cells, D), (n_used, D), whole}:
         raise ValueError(
-            f"own as a boolean array must have shape ({n_cells}, {D}), inputs by outputs; got "
+            f"own as a boolean array must have shape ({n_cells}, {D}), (n_inputs, n_outputs); got "
             f"{owned.shape}."
         )
     owned = owned.reshape(-1, D)

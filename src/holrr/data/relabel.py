@@ -1,4 +1,4 @@
-"""Labels on results: predictions as the kind of object that y was, a fitted model as a Dataset."""
+"""Labels on results: predictions of the same type as y, and a fitted model as a Dataset."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["by_block", "by_input", "by_input_mode", "labelled", "relabel", "to_x
 
 
 def relabel(labels: Labels | None, X: Any, out: Any) -> Any:
-    """Predictions, (n_samples, d1, ..., dp), as what the outputs of the fit were.
+    """Convert predictions (n_samples, d1, ..., dp) to the type of the outputs of the fit.
 
-    The samples have the names of the rows of `X`, the inputs as the user passed them. It is the
-    array itself where there are no labels, where it is not of NumPy or Dask, and where the library
-    of the labels is not installed.
+    The samples have the labels of the rows of `X`, the inputs as the user passed them. The array
+    itself is returned if there are no labels, if it is not an array of NumPy or Dask, or if the
+    library of the labels is not installed.
     """
     if labels is None:
         return out
@@ -33,7 +33,7 @@ def relabel(labels: Labels | None, X: Any, out: Any) -> Any:
         named = isinstance(labels.flat, Grid)
         out = out.reshape((out.shape[0], *(labels.flat.shape if named else (-1,))))
     make = _MAKERS.get(labels.kind)
-    lazy = labels.kind in ("dataarray", "dataset") and is_dask(out)  # tables cannot be
+    lazy = labels.kind in ("dataarray", "dataset") and is_dask(out)  # tables are in memory
     if make is None or not (is_numpy_array(out) or lazy):
         return out
     library, maker = make
@@ -45,12 +45,12 @@ def relabel(labels: Labels | None, X: Any, out: Any) -> Any:
 
 
 def labelled(labels: Labels | None, each: Any, name: str) -> Any:
-    """One number an output with the names of the outputs: a DataArray, a Series, or the array."""
+    """Return one number for each output with labels: a DataArray, a Series, or the array."""
     if not isinstance(each, np.ndarray) or labels is None:
         return each
     if labels.outputs is None:
         return each.reshape(-1) if labels.flat else each
-    bare = replace(labels.outputs, name=name, attrs={})  # whose units are not these
+    bare = replace(labels.outputs, name=name, attrs={})  # the units of the outputs do not apply
     flat = labels.flat
     if isinstance(flat, Grid):
         flat = replace(flat, name=name, attrs={})
@@ -64,18 +64,18 @@ def labelled(labels: Labels | None, each: Any, name: str) -> Any:
 
 
 def by_block(found: dict[str, Any]) -> Any:
-    """Results of each block: a dict, or one object with a dimension for the blocks in xarray.
+    """Combine results of each block: a dict, or one xarray object with a block dimension.
 
     Parameters
     ----------
     found : dict
-        From names of blocks to results, all of the same kind.
+        From names of blocks to results, all of the same type.
 
     Returns
     -------
     dict, DataArray or Dataset
-        The dimension of the blocks is the first, and is called ``block`` unless the results have
-        such a name already.
+        The dimension of the blocks is the first one. It is called ``block`` unless the results
+        already use this name.
     """
     first = next(iter(found.values()))
     if not comes_from(first, "xarray"):
@@ -249,12 +249,12 @@ def _array(xr: Any, grid: Grid, dim: str, rows: dict[str, Any], out: Any) -> Any
         dims=(*leading, *grid.dims),
         coords={**(rows if leading else {}), **_coordinates(grid)},
         attrs=deepcopy(grid.attrs),
-    ).rename(grid.name)  # Without a name xarray takes that of a Dask array, which is a hash.
+    ).rename(grid.name)  # Without a name xarray uses that of a Dask array, which is a hash.
     return found.set_index(grid.levels) if grid.levels else found
 
 
 def _coordinates(grid: Grid) -> dict[str, Any]:
-    """Coordinates as xarray takes them: labels of pandas as an index, which keeps their kind."""
+    """Return coordinates for xarray; pandas labels become an index, which keeps their dtype."""
     found = deepcopy(grid.coords)
     for name, (dims, values, *attrs) in found.items():
         if values.dtype == object and values.size and comes_from(values.flat[0], "pandas"):
@@ -264,7 +264,7 @@ def _coordinates(grid: Grid) -> dict[str, Any]:
 
 
 def _rows(labels: Labels, X: Any) -> tuple[str, dict[str, Any]]:
-    """The sample dimension of predictions for `X`, and its coordinates."""
+    """Return the sample dimension of predictions for `X`, and its coordinates."""
     if has_dims(X):
         dim, found = dimension_of_inputs(X, labels), dict[str, Any]()
         for A in X.values() if is_blocks(X) else [X]:
@@ -310,11 +310,11 @@ _MAKERS: dict[str, tuple[str, Any]] = {
 
 
 def to_xarray(model: Any) -> Any:
-    """What a fitted model has found, as a Dataset; see `TensorRegressor.to_xarray`."""
+    """Return the fitted arrays of a model as a Dataset; see `TensorRegressor.to_xarray`."""
     xr = need("xarray", "to_xarray needs xarray", "xarray")
     names, labels = mode_names(model), getattr(model, "labels_", None) or Labels()
     outputs = labels.outputs or Grid(names[1:], model._output_shape)
-    labelled = {k: d for k, d in enumerate(names) if k and isinstance(d, str)}  # as xarray demands
+    labelled = {k: d for k, d in enumerate(names) if k and isinstance(d, str)}  # for xarray
     coords = {d: ((d,), mode_coordinates(model, k)) for k, d in labelled.items()}
     coords = {**coords, **outputs.coords}
     blocks = _input_axes(model, labels, names, coords)
@@ -356,10 +356,10 @@ def _of_block(name: str, grid: Grid) -> str:
 def _input_axes(
     model: Any, labels: Labels, names: tuple[str, ...], coords: dict[str, Any]
 ) -> list[Grid]:
-    """The axes of each block of the inputs, with names that nothing else has.
+    """Return the axes of each block of the inputs, with unique names.
 
-    A dimension that the outputs have, too, gets the suffix "_input"; one that another block has
-    with other coordinates gets the name of its block.
+    A dimension that the outputs also have gets the suffix "_input". A dimension that another block
+    has with other coordinates gets the name of its block.
     """
     if not labels.inputs:
         first = free(names[0], coords)
@@ -375,7 +375,7 @@ def _input_axes(
                 name = free(f"{name}_{grid.name}", {*taken, *known})
             new[dim] = name
             known.setdefault(name, grid)
-        for key in grid.coords:  # coordinates beside those of the dimensions
+        for key in grid.coords:  # coordinates besides those of the dimensions
             new.setdefault(key, f"{key}_input" if key in taken else key)
         renamed = {
             new[key]: (tuple(new[d] for d in dims), *rest)
@@ -387,7 +387,7 @@ def _input_axes(
 
 
 def _same_axis(one: Grid, other: Grid, dim: str) -> bool:
-    """Whether two blocks have the same entries along a dimension."""
+    """Return whether two blocks have the same entries along a dimension."""
     if dim not in one.dims:
         return False
     a, b = one.coordinate(one.dims.index(dim)), other.coordinate(other.dims.index(dim))
@@ -395,7 +395,7 @@ def _same_axis(one: Grid, other: Grid, dim: str) -> bool:
 
 
 def _input_factors(model: Any, blocks: list[Grid], taken: Container[Any]) -> dict[str, Any]:
-    """The bases of the input modes, where their ranks were lowered."""
+    """Return the bases of the input modes whose ranks were lowered."""
     factors = getattr(model, "input_factors_", None)
     if factors is None:
         return {}
@@ -411,7 +411,7 @@ def _input_factors(model: Any, blocks: list[Grid], taken: Container[Any]) -> dic
 def _surface(
     model: Any, names: tuple[str, ...], coords: dict[str, Any], taken: Container[Any]
 ) -> tuple[Any, np.ndarray]:
-    """Held-out errors over kernels, penalties and ranks; ranks count from 1."""
+    """Return held-out errors over kernels, penalties and ranks; ranks count from 1."""
     results = model.cv_results_
     values = results["mean_mse"] if "mean_mse" in results else results[model.criterion]
     n_ranks = results["n_parameters"].ndim if "n_parameters" in results else 0
@@ -429,6 +429,6 @@ def _surface(
 
 
 def _shown(ranks: Any) -> str:
-    """Ranks of the input modes of each block, in words."""
+    """Return the ranks of the input modes of each block as text."""
     parts = ["all" if r is None else " x ".join(map(str, r)) for r in ranks]
     return ", ".join(parts)

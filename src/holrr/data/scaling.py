@@ -1,4 +1,4 @@
-"""Inputs in units of their own spread, as what they were."""
+"""Standardized inputs that keep their type and labels."""
 
 from __future__ import annotations
 
@@ -34,39 +34,39 @@ _BUDGET = 2**24
 
 
 class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Each feature less its mean, over its standard deviation.
+    """Standardize features: subtract their mean and divide by their standard deviation.
 
-    Unlike scikit-learn's `StandardScaler` it returns what it is given: tables and objects of xarray
-    keep their names and dimensions, tensors of torch and other libraries stay on their device,
-    float32 stays float32, and what Dask has not computed yet stays so. In a pipeline before a model
-    it is saved with it (`holrr.io.save`).
+    Unlike scikit-learn's `StandardScaler` it returns the type that it is given: tables and xarray
+    objects keep their names and dimensions, tensors of torch and other libraries stay on their
+    device, float32 stays float32, and Dask arrays stay lazy. As a step of a pipeline it is saved
+    with the model (`holrr.io.save`).
 
-    A feature that is NaN in every sample of the fit, such as land in a field of the sea, is NaN
-    afterwards; estimators leave it out with ``missing_features="drop"``. Any other NaN is an error.
+    A feature that is NaN in every sample of the fit, such as land in a field of the sea, stays NaN;
+    estimators leave it out with ``missing_features="drop"``. Any other NaN is an error.
 
     Parameters
     ----------
     sample_dim : str, optional
-        Which dimension of xarray's objects the samples are along; by default the one that X and y
-        share, or the first.
+        Sample dimension of xarray objects. The default is the dimension that X and y share, or the
+        first.
     by_group : bool, default=False
         Whether each group of samples, such as a run of an experiment, has its own means and
-        standard deviations. They are those of the group in the data that are transformed, so that
-        groups which were not in the fit are transformed in the same way. A group should be complete
-        there.
+        standard deviations. These are computed from the data that are transformed, so that groups
+        that were not in the fit are transformed in the same way. The data passed to `transform`
+        should contain complete groups.
 
     Attributes
     ----------
     scaling_ : dict
-        For each variable of a Dataset, or for "" alone, the names of the dimensions of its
-        features, and their means and standard deviations: one where a feature is constant. It is
-        empty with `by_group`.
+        For each variable of a Dataset, or for the single key "", the names of the dimensions of its
+        features, their means and their standard deviations. The standard deviation of a constant
+        feature is replaced by one. The dict is empty with `by_group`.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of shape (n_features,)
-        Names of the features, where they have some.
+        Names of the features, if they have names.
     labels_ : Labels or None
-        Labels of objects of xarray, with which those of other inputs are compared.
+        Labels of xarray objects. `transform` compares the labels of its inputs with them.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     mon    -1.0     0.0
     tue     1.0     0.0
 
-    Two runs, the second of which has another mean and another spread:
+    Two runs with different means and standard deviations:
 
     >>> import numpy as np
     >>> X = np.array([[1.0], [3.0], [100.0], [300.0]])
@@ -97,14 +97,14 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.by_group = by_group
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Find means and standard deviations; with `by_group`, the names of the features alone.
+        """Compute means and standard deviations; with `by_group`, store the feature names only.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features), table, or object of xarray
-            Arrays may have modes, and may be the blocks of a dict.
+            Inputs. Arrays may have modes, and a dict of arrays has blocks.
         y : outputs, optional
-            Which tell the samples of an object of xarray from its features.
+            Outputs, which are used only to find the sample dimension of xarray objects.
 
         Returns
         -------
@@ -135,15 +135,15 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any, *, groups: Any = None) -> Any:
-        """The inputs, scaled.
+        """Return the standardized inputs.
 
         Parameters
         ----------
         X : as in `fit`
-            With the features of the fit, in the same order; the dimensions of an object of xarray
+            Inputs with the features of `fit`, in the same order. The dimensions of an xarray object
             may be in any order.
         groups : array of shape (n_samples,), optional
-            The group of each sample, in any order. Needed with `by_group`, and not used otherwise.
+            The group of each sample, in any order. Required with `by_group`, and ignored otherwise.
 
         Returns
         -------
@@ -159,7 +159,7 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             checked = check_inputs(kept, names=column_names(inputs, used))
             matrix = checked if used is None else check_matrix(nan_for_masked(matrix))
         dim = dimension_of_inputs(X, labels) if has_dims(X) else None
-        if not self.scaling_:  # by group, whatever the parameter has become since the fit
+        if not self.scaling_:  # fitted by group, even if the parameter has changed since
             matrix = _with_known_rows(matrix) if is_dask(matrix) else matrix
             rows = _rows_of_groups(X, dim, groups, matrix.shape[0])
             rescale = _scaling_within(rows, used, matrix.shape[1])
@@ -170,7 +170,7 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return map_blocks(X, matrix, inputs.grids, dim, rescale)
 
     def fit_transform(self, X: Any, y: Any = None, *, groups: Any = None) -> Any:
-        """Fit to the inputs, and scale them.
+        """Fit to the inputs, and standardize them.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _with_names(fitted: Standardizer) -> Standardizer:
-    """The same with names of features, which files of older versions do not have for xarray."""
+    """Add names of features, which files of older versions do not have for xarray."""
     if "n_features_in_" in vars(fitted):
         return fitted
     parts = fitted.scaling_.items()
@@ -201,7 +201,7 @@ def _with_names(fitted: Standardizer) -> Standardizer:
 
 
 def _with_missing(inputs: Inputs) -> tuple[Array, np.ndarray | None]:
-    """Checked inputs as a matrix, and the columns with values where others have none at all."""
+    """Return checked inputs as a matrix, and the columns with values (None: all)."""
     if is_dask(inputs.X):
         A = inputs.X
         return A.to_dask_array() if hasattr(A, "to_dask_array") else A, None
@@ -219,7 +219,7 @@ def _with_missing(inputs: Inputs) -> tuple[Array, np.ndarray | None]:
 
 
 def _used_of_dask(matrix: Any, mean: np.ndarray, names: Callable[[], list[Any]]) -> np.ndarray:
-    """The columns of a Dask array with finite means; the others must be NaN in every sample."""
+    """Return the columns of a Dask array with finite means; the others must be all NaN."""
     others = np.flatnonzero(~np.isfinite(mean))
     empty = np.isnan(matrix[:, others]).all(axis=0).compute()
     if not empty.all() or others.size == mean.size:
@@ -234,10 +234,10 @@ def _used_of_dask(matrix: Any, mean: np.ndarray, names: Callable[[], list[Any]])
 
 
 def _with_known_rows(A: Any) -> Any:
-    """A Dask array whose samples are counted."""
+    """Return a Dask array with a known number of samples."""
     if hasattr(A, "columns"):
         raise TypeError(
-            "X is a Dask table, whose samples are not counted, and by_group=True needs that; pass "
+            "X is a Dask table with an unknown number of samples, which by_group=True needs; pass "
             "X.to_dask_array(lengths=True)."
         )
     from ..streaming.dask import known_chunks
@@ -246,11 +246,12 @@ def _with_known_rows(A: Any) -> Any:
 
 
 def _rows_of_groups(X: Any, dim: str | None, groups: Any, n_samples: int) -> list[np.ndarray]:
-    """The samples of each group."""
+    """Return the samples of each group."""
     if groups is None:
         raise ValueError(
             "by_group=True needs groups, the group of each sample: transform(X, groups=...). In a "
-            "pipeline, groups reach it with sklearn.set_config(enable_metadata_routing=True)."
+            "pipeline, enable metadata routing with "
+            "sklearn.set_config(enable_metadata_routing=True)."
         )
     for block in X.values() if is_blocks(X) else [X]:
         check_rows(block, sample_dim=dim, groups=groups)
@@ -271,7 +272,7 @@ def _scaling_by(mean: np.ndarray, spread: np.ndarray) -> BlockFunction:
 
 
 def _beside(A: Array, values: np.ndarray) -> Array:
-    """Values for each cell of an array, where it is; Dask takes those of NumPy."""
+    """Return values for each cell of an array, on its device; NumPy values for Dask."""
     values = values.reshape(tuple(A.shape[1:]))
     return values if is_dask(A) else asarray_like(values, A)
 
@@ -299,10 +300,10 @@ def _scaling_within(
 
 
 def _standardized(A: Array, mean: Array, spread: Array) -> Array:
-    """``(A - mean) / spread``, in float32 where `A` is."""
-    if not str(getattr(A, "dtype", None)).endswith("float32"):  # tables of Dask have several
+    """Return ``(A - mean) / spread``, in float32 if `A` is float32."""
+    if not str(getattr(A, "dtype", None)).endswith("float32"):  # Dask tables have several dtypes
         return (A - mean) / spread
-    # In two parts the mean keeps its digits, of which a small spread needs more than float32 has.
+    # The mean is subtracted in two parts: a small spread needs more digits than float32 has.
     xp = namespace_of(mean)
     high = xp.astype(mean, xp.float32)
     low = xp.astype(mean - xp.astype(high, xp.float64), xp.float32)
@@ -310,7 +311,7 @@ def _standardized(A: Array, mean: Array, spread: Array) -> Array:
 
 
 def _computed(*arrays: Any) -> tuple[Any, ...]:
-    """Arrays of Dask, computed in one pass over their data; others as they are."""
+    """Compute Dask arrays in one pass over their data; return other arrays unchanged."""
     if not any(map(is_dask, arrays)):
         return arrays
     from dask import compute
@@ -321,16 +322,16 @@ def _computed(*arrays: Any) -> tuple[Any, ...]:
 def _mean_and_spread(
     A: Array, computed: Callable[..., tuple[Any, ...]] = lambda *arrays: arrays
 ) -> tuple[Array, Array]:
-    """Mean and standard deviation over the samples, in float64, where the data are.
+    """Return mean and standard deviation over the samples, in float64, on the device of `A`.
 
-    Squares are of deviations in units of the largest, which neither overflow nor vanish.
+    Deviations are divided by the largest one, so that squares neither overflow nor underflow.
 
     Parameters
     ----------
     A : array of shape (n_samples, ...)
-        Of which some rows at a time are copied to float64.
+        Blocks of its rows are copied to float64.
     computed : callable
-        Is applied to what the first pass over `A` gives, before the second begins.
+        Function that is applied to the results of the first pass, before the second pass.
     """
     xp, n = namespace_of(A), A.shape[0]
 
@@ -344,9 +345,9 @@ def _mean_and_spread(
     low, high = (xp.astype(end(A, axis=0), xp.float64) for end in (xp.min, xp.max))
     mean, low, high = computed(average(lambda B: B), low, high)
     of = namespace_of(mean)
-    with np.errstate(invalid="ignore"):  # infinite entries of Dask, which are found afterwards
+    with np.errstate(invalid="ignore"):  # infinite entries of Dask are detected afterwards
         largest = of.maximum(high - mean, mean - low)
-    # What rounding leaves of a constant is no spread.
+    # The rounding errors of a constant are not a spread.
     varies = (high > low) & (largest > 8 * float(np.finfo(float).eps) * of.abs(mean))
     unit = of.where(varies, largest, of.ones_like(largest))
     centre = of.where(of.isfinite(mean), mean, of.zeros_like(mean))

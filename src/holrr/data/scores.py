@@ -1,4 +1,4 @@
-"""The coefficient of determination, of data in memory as of those that are looked at in blocks."""
+"""The coefficient of determination R2, for data in memory and for data read in blocks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ += ["part_errors_of"]
 #: How scores of outputs are averaged; None gives the score of each output.
 AVERAGES = ("pooled", "uniform", None)
 
-# Bytes of outputs that are looked at at a time, so that they stay near the processor, and of those
-# that are predicted at a time, of which each call costs something of its own.
+# Bytes of outputs in a block of sums, which should fit into the cache, and in a block of
+# predictions, which should be larger, since each call of predict has a fixed cost.
 _BLOCK, _PREDICTED = 2**20, 2**24
 
 Sums = TypeVar("Sums", bound=Any)  # records that can be added
@@ -32,26 +32,26 @@ Sums = TypeVar("Sums", bound=Any)  # records that can be added
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """What R2 needs of some samples.
+    """Sums over samples that determine R2.
 
-    Counts and weights are arrays, too, where entries may be missing.
+    Counts and weights are arrays if entries may be missing.
     """
 
-    n_samples: Any  # those without weight included
+    n_samples: Any  # including samples without weight
     weight: Any
-    mean: np.ndarray  # of each output, as are those below: of shape (d1, ..., dp)
+    mean: np.ndarray  # of each output, of shape (d1, ..., dp), as the following ones
     scatter: np.ndarray  # ``sum w (y - mean)^2``
     error: np.ndarray  # ``sum w (y - prediction)^2``
-    unit: float  # what the outputs were divided by, so that their squares are there at all
+    unit: float  # divisor of the outputs, so that their squares neither overflow nor underflow
 
     @classmethod
     def of(cls, Y: Any, predicted: Any, w: np.ndarray | None, *, missing: bool = False) -> Errors:
-        """Those of a block of samples; with `missing`, NaN in either of them is passed over."""
+        """Compute the sums of a block; with `missing`, NaN in outputs or predictions is skipped."""
         shape, size = tuple(Y.shape[1:]), (Y.shape[0], math.prod(Y.shape[1:]))
         Y, predicted = to_numpy(Y).astype(np.float64, copy=False), to_numpy(predicted)
         if missing and not (seen := ~(np.isnan(Y) | np.isnan(predicted))).all():
             return cls._of_observed(Y, predicted, w, seen)
-        if w is not None and not w.all():  # a product with no weight need not show a bad entry
+        if w is not None and not w.all():  # products with weight zero may hide bad entries
             check_finite(Y, "y")
         given, unit = Y, unit_of(Y)
         if unit != 1.0:
@@ -59,9 +59,9 @@ class Errors:
         Y, predicted = Y.reshape(size), predicted.reshape(size)
         w = np.ones(len(Y)) if w is None else w
         weight = float(w.sum())
-        # About a sample that counts: where an output is constant, no rounding makes a spread of it.
+        # Centred at a sample with weight: the scatter of a constant output is exactly zero.
         first = Y[w.argmax()]
-        with np.errstate(invalid="ignore", over="ignore"):  # looked for below
+        with np.errstate(invalid="ignore", over="ignore"):  # detected below
             D = Y - first
             mean = first + w @ D / (weight or 1.0)
         if not np.isfinite(mean).all():
@@ -75,7 +75,7 @@ class Errors:
     def _of_observed(
         cls, Y: np.ndarray, predicted: np.ndarray, w: np.ndarray | None, seen: np.ndarray
     ) -> Errors:
-        """Those of the entries of a block that are seen."""
+        """Compute the sums of the observed entries of a block."""
         observed = np.where(seen, Y, 0.0)
         check_finite(observed, "y")
         unit = unit_of(observed)
@@ -90,7 +90,7 @@ class Errors:
         return cls(seen.sum(axis=0), weight, mean, *squares, unit)
 
     def __add__(self, other: Errors) -> Errors:
-        """All samples together, by the pairwise formula (see `Moments`)."""
+        """Return the sums of all samples, by the pairwise formula (see `Moments`)."""
         if self.unit != other.unit:
             unit = max(self.unit, other.unit)
             return self._in_unit(unit) + other._in_unit(unit)
@@ -120,11 +120,12 @@ class Errors:
         output_weight: np.ndarray | None = None,
         least: int = 2,
     ) -> Any:
-        """``1 - error / scatter``: one number, or that of each output.
+        """Return ``1 - error / scatter``, averaged over outputs or of each output.
 
-        Pooled it is scikit-learn's `r2_score` with ``multioutput="variance_weighted"``: constant
-        outputs do not count, unless all are. By itself a constant output has 1 if it is met and
-        else 0; one with too few samples, or without weight, has NaN and does not count.
+        The pooled average is scikit-learn's `r2_score` with ``multioutput="variance_weighted"``:
+        constant outputs do not count, unless all are constant. The score of a single constant
+        output is 1 if the predictions are exact and 0 otherwise. An output with too few samples, or
+        without weight, has NaN and does not count.
 
         Parameters
         ----------
@@ -132,7 +133,7 @@ class Errors:
         output_weight : array of shape (d1, ..., dp), optional
             Weights of the outputs in sums and averages over them.
         least : int
-            How many samples are enough.
+            Smallest number of samples of an output that counts.
         """
         constant = self.scatter == 0
         each = 1 - self.error / np.where(constant, 1, self.scatter)
@@ -147,12 +148,12 @@ class Errors:
         output_weight: np.ndarray | None = None,
         least: int = 2,
     ) -> Any:
-        """The average of R2 over outputs, or of a part of R2.
+        """Return the average over outputs of R2, or of a part of R2.
 
         Parameters
         ----------
         each : array of shape (d1, ..., dp)
-            Of each output.
+            R2 of each output, or its part.
         average, output_weight, least
             As in `r2`.
         """
@@ -173,7 +174,7 @@ class Errors:
     def rmse(
         self, average: str | None = "pooled", *, output_weight: np.ndarray | None = None
     ) -> Any:
-        """Root of the mean squared error: that of all entries, or of each output.
+        """Return the root of the mean squared error, of all entries or of each output.
 
         Parameters
         ----------
@@ -196,20 +197,20 @@ class Errors:
         return self.unit * math.sqrt(error.sum() / weight.sum())
 
     def _output_weight(self, output_weight: np.ndarray | None) -> np.ndarray:
-        """Weights of the outputs, of shape (d1, ..., dp), with a largest one of one."""
+        """Return weights of the outputs, of shape (d1, ..., dp), scaled to a maximum of one."""
         if output_weight is None:
             return np.ones(np.shape(self.error))
         return output_weight / output_weight.max()
 
     def _counts(self, least: int) -> np.ndarray:
-        """The outputs with enough samples, of which some have weight."""
+        """Return which outputs have enough samples and a positive total weight."""
         counts = (np.asarray(self.n_samples) >= least) & (np.asarray(self.weight) > 0)
         return np.broadcast_to(counts, np.shape(self.error))
 
 
 @dataclass(frozen=True, eq=False)
 class PartErrors:
-    """What the split of R2 by parts of the predictions needs of some samples.
+    """Sums over samples that determine the parts of R2.
 
     Predictions are a sum ``P = c + sum_b P_b`` of parts of blocks and a constant c. About the mean
     of the outputs, with ``Y' = Y - mean`` and ``P' = P - mean``,
@@ -219,7 +220,7 @@ class PartErrors:
     and each term over ``||Y'||^2`` is the part of R2 that belongs to a block, or to the constant.
     """
 
-    errors: Errors  # of the predictions; its unit holds for the sums below, too
+    errors: Errors  # of the predictions; its unit is also that of the following sums
     constant: np.ndarray  # c, of shape (d1, ..., dp), in the unit of the outputs
     products: np.ndarray  # ``sum w P_b (2 Y' - P')``, of shape (n_blocks, d1, ..., dp)
     sums: np.ndarray  # ``sum w P_b``, of the same shape
@@ -234,7 +235,7 @@ class PartErrors:
         *,
         missing: bool = False,
     ) -> PartErrors:
-        """Those of a block of samples; with `missing`, NaN in outputs or parts is passed over."""
+        """Compute the sums of a block; with `missing`, NaN in outputs or parts is skipped."""
         Y = to_numpy(Y).astype(np.float64, copy=False)
         parts = [to_numpy(P).astype(np.float64, copy=False) for P in parts]
         predicted = sum(parts) + constant
@@ -252,7 +253,7 @@ class PartErrors:
         return cls(errors, constant, products, sums)
 
     def __add__(self, other: PartErrors) -> PartErrors:
-        """All samples together: products are moved to the common mean."""
+        """Return the sums of all samples, with products about the common mean."""
         errors = self.errors + other.errors
         products, sums = np.zeros((2, *self.sums.shape))
         for part in (self, other):
@@ -265,9 +266,9 @@ class PartErrors:
     def split(
         self, average: str | None = "pooled", *, output_weight: np.ndarray | None = None
     ) -> list[Any]:
-        """The parts of R2 of all blocks and, last, of the constant; they add up to R2.
+        """Return the parts of R2 of all blocks and, last, of the constant; they add up to R2.
 
-        R2 of an output that does not vary is the part of the constant.
+        The part of the constant is the whole R2 of an output that does not vary.
 
         Parameters
         ----------
@@ -286,7 +287,7 @@ class PartErrors:
 
 
 def errors_of(model: Any, X: Any, Y: Any, w: np.ndarray | None) -> Errors:
-    """Those of a fitted model on checked samples, which it predicts a block at a time."""
+    """Compute the sums of a fitted model on checked samples, block by block."""
     missing = _passes_over(ignores_missing(model), model._has_unknown_outputs(), Y)
     return _in_blocks(
         lambda rows: errors_between(
@@ -301,12 +302,12 @@ def errors_of(model: Any, X: Any, Y: Any, w: np.ndarray | None) -> Errors:
 
 
 def part_errors_of(parts: Any, X: Any, Y: Any, w: np.ndarray | None) -> PartErrors:
-    """Those of the parts of a model's predictions on checked samples, a block at a time.
+    """Compute the sums of the parts of predictions on checked samples, block by block.
 
     Parameters
     ----------
     parts : BlockParts
-        Of a fitted model.
+        Parts of the predictions of a fitted model.
     X : array of shape (n_samples, n_features)
     Y : array of shape (n_samples, d1, ..., dp)
     w : array of shape (n_samples,), or None
@@ -327,9 +328,10 @@ def part_errors_of(parts: Any, X: Any, Y: Any, w: np.ndarray | None) -> PartErro
 
 
 def _passes_over(ignores_missing: bool, has_unknown: bool, Y: Any) -> bool:
-    """Whether NaN is passed over in scores of a model.
+    """Return whether scores of a model skip NaN.
 
-    Outputs that the model does not predict are, but missing ones only where it ignores these.
+    They skip outputs that the model does not predict, and missing outputs if the model ignores
+    missing outputs.
     """
     if has_unknown and not ignores_missing:
         check_finite(Y, "y")
@@ -337,7 +339,7 @@ def _passes_over(ignores_missing: bool, has_unknown: bool, Y: Any) -> bool:
 
 
 def errors_between(Y: Any, predicted: Any, w: np.ndarray | None, *, missing: bool) -> Errors:
-    """Those of predictions of checked outputs in memory, with no further array as large as `Y`."""
+    """Compute the sums of predictions of outputs in memory, without another array of this size."""
     return _in_blocks(
         lambda rows: Errors.of(
             Y[rows, ...], predicted[rows, ...], None if w is None else w[rows], missing=missing
@@ -348,7 +350,7 @@ def errors_between(Y: Any, predicted: Any, w: np.ndarray | None, *, missing: boo
 
 
 def _in_blocks(of_rows: Callable[[slice], Sums], Y: Any, max_bytes: int) -> Sums:
-    """All blocks together; the place of a bad entry is that in all of them."""
+    """Add up the sums of all blocks; errors report positions in the whole data."""
 
     def of_block(rows: slice) -> Sums:
         with locate_rows(rows):
@@ -359,7 +361,7 @@ def _in_blocks(of_rows: Callable[[slice], Sums], Y: Any, max_bytes: int) -> Sums
 
 
 def check_scored(shape: Sequence[int], expected: Sequence[int]) -> None:
-    """Outputs must be of the shape of the predictions that they are compared with."""
+    """Raise a ValueError if outputs and predictions differ in shape."""
     if tuple(shape) != tuple(expected):
         raise ValueError(
             f"y must have shape {tuple(expected)} to be scored against the predictions; "

@@ -1,7 +1,7 @@
-"""Labelled objects as arrays: the labels of xarray, pandas and polars objects become `Labels`.
+"""Conversion of labelled objects of xarray, pandas and polars to arrays and `Labels`.
 
-`unlabel` takes inputs and outputs of a fit or a score apart into arrays and labels; `relabel` is
-the way back.
+`unlabel` separates inputs and outputs of a fit or a score into arrays and labels. `relabel` does
+the reverse.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ __all__ += [
 
 @dataclass(frozen=True, eq=False)
 class Unlabelled:
-    """Data as arrays, tables or Dask collections, and their labels apart."""
+    """Data as arrays, tables or Dask collections, and their labels."""
 
     X: Any
     y: Any
     sample_weight: Any
     labels: Labels | None
-    inputs: Inputs  # how the columns of `X` are arranged
+    inputs: Inputs  # arrangement of the columns of `X`
 
 
 def unlabel(
@@ -59,7 +59,7 @@ def unlabel(
     groups: Any = None,
     known: Labels | None = None,
 ) -> Unlabelled:
-    """The data of a fit or a score, apart from their labels.
+    """Separate the data of a fit or a score from their labels.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ def unlabel(
     X, y, sample_weight
         As in `fit`.
     groups : array of shape (n_samples,), optional
-        Only the labels of its rows are compared.
+        Groups of the samples, of which only the row labels are compared.
     known : Labels, optional
-        The labels of the fit, with which those of the data must agree.
+        Labels of the fit, which must agree with those of the data.
     """
     dim = sample_dimension(getattr(estimator, "sample_dim", None), X, y, known)
     for block in X.values() if is_blocks(X) else [X]:
@@ -98,10 +98,10 @@ def unlabel(
 def unlabel_outputs(
     y: Any, dim: str | None = None, known: Labels | None = None, *, flat: bool = False
 ) -> tuple[Any, Labels]:
-    """Outputs that are only compared: without their names, which must agree with those known.
+    """Separate outputs from their labels, which must agree with known ones.
 
-    Dimensions are put in the order of those known. That of the samples in objects of xarray is by
-    default their first. Flat, the columns of a table stay one mode, whatever their levels.
+    Dimensions are put in the order of the known ones. The sample dimension of xarray objects is by
+    default their first. With `flat`, the columns of a table stay one mode even if they have levels.
     """
     if comes_from(y, "xarray") and dim is None:
         dim = dims_of(y)[0]
@@ -110,37 +110,37 @@ def unlabel_outputs(
 
 
 def unlabel_weights(sample_weight: Any) -> Any:
-    """Weights of samples, of which the labels were compared before."""
+    """Return weights of samples without labels, which were compared before."""
     if is_dataset(sample_weight):
         raise TypeError("sample_weight must be an array or a DataArray; got a Dataset.")
     return sample_weight.to_numpy() if comes_from(sample_weight, "xarray") else sample_weight
 
 
 def unlabel_output_weight(weight: Any, labels: Labels | None) -> Any:
-    """Weights of outputs as `core.output_weights.check_output_weight` takes them.
+    """Convert weights of outputs to arguments of `core.output_weights.check_output_weight`.
 
-    Weights with labels are compared with the outputs. A DataArray, or a Series whose index has a
-    name, weighs the modes that it names; the other modes have weight one.
+    The labels of weights are compared with those of the outputs. A DataArray, or a Series whose
+    index has a name, weights the modes that it names; the other modes have weight one.
 
     Parameters
     ----------
     weight : DataArray, Series, DataFrame, array, or sequence of one of them for each mode
     labels : Labels, optional
-        Of the fit.
+        Labels of the fit.
     """
     grid = None if labels is None else labels.outputs
     return weight if grid is None else unlabel_mode_weights(weight, grid, "output_weight", "y")
 
 
 def unlabel_mode_weights(weight: Any, grid: Grid, name: str, data: str) -> Any:
-    """Weights of the modes of a grid, without their labels, which must be those of the grid.
+    """Separate weights of the modes of a grid from their labels, which are compared.
 
     Parameters
     ----------
     weight : as in `unlabel_output_weight`
     grid : Grid
     name, data : str
-        What messages call the weights, and what the grid belongs to.
+        Names of the weights and of the data of the grid in messages.
     """
     if isinstance(weight, (list, tuple)) and len(weight) == len(grid.dims):
         modes = range(len(grid.dims))
@@ -152,15 +152,15 @@ def unlabel_mode_weights(weight: Any, grid: Grid, name: str, data: str) -> Any:
 
 
 def _weights(weight: Any, grid: Grid, modes: tuple[int, ...], name: str, data: str) -> Any:
-    """Weights of some modes as an array with these modes; None where all are one."""
+    """Return weights of some modes as an array with these modes; None if all are one."""
     axes = _axes_of(weight)
     if axes is None:
         return weight
     dims = [grid.dims[k] for k in modes]
     if comes_from(weight, "xarray") and not set(weight.dims) <= set(dims):
         raise ValueError(
-            f"{name} has dimensions {weight.dims} where {data} has {tuple(dims)}; it may have "
-            f"these."
+            f"{name} has dimensions {weight.dims}, but {data} has {tuple(dims)}. Use only "
+            f"dimensions of {data}."
         )
     # A table, or a Series without a name, has as many axes as there are modes.
     by_name = all(dim in dims for dim, _ in axes)
@@ -176,7 +176,7 @@ def _weights(weight: Any, grid: Grid, modes: tuple[int, ...], name: str, data: s
 
 
 def _axes_of(weight: Any) -> list[tuple[Any, Any]] | None:
-    """Name and pandas index of each axis of weights, where they are of xarray or pandas."""
+    """Return name and pandas index of each axis of weights; None without xarray or pandas."""
     if comes_from(weight, "xarray") and not is_dataset(weight):
         return [(dim, weight.indexes.get(dim)) for dim in weight.dims]
     if comes_from(weight, "pandas") and hasattr(weight, "axes"):
@@ -187,10 +187,10 @@ def _axes_of(weight: Any) -> list[tuple[Any, Any]] | None:
 def _check_weight_labels(
     name: str, data: str, index: Any, size: int, grid: Grid, mode: int
 ) -> None:
-    """Weights must have the labels of the data, in the same order; positions are no labels."""
+    """Raise a ValueError if weights have other labels than the data, or another order."""
     axis, expected = grid.dims[mode], grid.shape[mode]
     if size != expected:
-        raise ValueError(f"{name} has {size} entries along {axis!r}, and {data} has {expected}.")
+        raise ValueError(f"{name} has {size} entries along {axis!r}, but {data} has {expected}.")
     if index is None or not grid.is_labelled(mode):
         return
     found, known = _labels_of(index), grid.coordinate(mode)
@@ -204,7 +204,7 @@ def _check_weight_labels(
 
 
 def _labels_of(index: Any) -> np.ndarray:
-    """The labels of a pandas index as a coordinate has them."""
+    """Return the labels of a pandas index as those of a coordinate."""
     if index.nlevels > 1:
         return np.array([" / ".join(map(str, entry)) for entry in index])
     return plain(index.to_numpy())
@@ -214,18 +214,18 @@ def _labels_of(index: Any) -> np.ndarray:
 
 
 def unlabel_inputs(X: Any, dim: str | None, known: Labels | None, shape: Any = None) -> Inputs:
-    """Inputs as a matrix, or the table itself, and how their cells are arranged.
+    """Convert inputs to a matrix, or a table, and describe the arrangement of their cells.
 
     Parameters
     ----------
     X : object
         As in `fit`.
     dim : str or None
-        The sample dimension of objects of xarray.
+        The sample dimension of xarray objects.
     known : Labels, optional
-        The labels of the fit, with which those of the inputs must agree.
+        Labels of the fit, which must agree with those of the inputs.
     shape : tuple, dict or None
-        As the parameter `input_shape`; of the inputs of a fit.
+        The parameter `input_shape`, for the inputs of a fit.
     """
     grids = () if known is None else known.inputs
     if is_blocks(X) or (comes_from(X, "xarray") and is_dataset(X)):
@@ -250,7 +250,7 @@ def unlabel_inputs(X: Any, dim: str | None, known: Labels | None, shape: Any = N
 
 
 def _blocks(X: Any, dim: str | None, known: tuple[Grid, ...]) -> Inputs:
-    """The variables of a Dataset, or the arrays of a dict, as blocks of columns."""
+    """Convert the variables of a Dataset, or the arrays of a dict, to blocks of columns."""
     is_set = is_dataset(X)
     if known and known[0].name is None:
         what, was = "Dataset" if is_set else "dict", "DataArray" if known[0].is_named else "array"
@@ -274,7 +274,7 @@ def _blocks(X: Any, dim: str | None, known: tuple[Grid, ...]) -> Inputs:
         block, grid = block_of(name, A)
         if known and grid.shape != known[k].shape:
             raise ValueError(
-                f"X[{name!r}] has shape {grid.shape} beside its samples; the fit had "
+                f"the samples of X[{name!r}] have shape {grid.shape}; in fit they had shape "
                 f"{known[k].shape}."
             )
         grids.append(grid)
@@ -283,7 +283,7 @@ def _blocks(X: Any, dim: str | None, known: tuple[Grid, ...]) -> Inputs:
 
 
 def _table(X: Any) -> Inputs:
-    """A table: with several levels of column labels, its columns are cells of a tensor."""
+    """Return the inputs of a table; columns with several levels are cells of a tensor."""
     columns = X.columns
     names = names_of_columns(columns)
     table = X if names is None else X.set_axis(names, axis=1)
@@ -296,7 +296,7 @@ def _table(X: Any) -> Inputs:
 
 
 def _check_modes(grids: tuple[Grid, ...], known: Labels | None) -> None:
-    """Arrays with modes must have those of the fit."""
+    """Raise a ValueError if arrays with modes have other modes than in the fit."""
     if not grids or known is None:
         return
     fitted = [grid.shape for grid in known.inputs]
@@ -319,14 +319,16 @@ def _check_variables(parts: Mapping[Any, Any], known: tuple[Grid, ...], what: st
 
 
 def _in_order(A: Any, name: str, dim: str, wanted: Sequence[str] | None) -> Any:
-    """A DataArray with the samples first and the other dimensions in the order of the fit."""
+    """Transpose a DataArray: samples first, other dimensions in the order of the fit."""
     dims = tuple(A.dims)
     if dim not in dims:
-        raise ValueError(f"{_called(A, name)} has dimensions {dims}, without the samples' {dim!r}.")
+        raise ValueError(
+            f"{_called(A, name)} has dimensions {dims}, without the sample dimension {dim!r}."
+        )
     rest = tuple(d for d in dims if d != dim)
     if wanted is not None and set(wanted) != set(rest):
         raise ValueError(
-            f"{_called(A, name)} has dimensions {rest} beside {dim!r}; the fit had {wanted}."
+            f"{_called(A, name)} has dimensions {rest} besides {dim!r}; the fit had {wanted}."
         )
     order = (dim, *(rest if wanted is None else wanted))
     return A if dims == order else A.transpose(*order)
@@ -338,13 +340,13 @@ def _called(A: Any, name: str) -> str:
 
 
 def _name_of(A: Any) -> Any:
-    """The name of a DataArray, unless xarray took it from Dask, whose names are hashes."""
+    """Return the name of a DataArray, unless it is the hash that names a Dask array."""
     name = getattr(A, "name", None)
     return None if name is not None and name == getattr(A.data, "name", None) else name
 
 
 def _values(A: Any, name: str) -> Any:
-    """The numbers of a DataArray: NumPy's, or Dask's as they are."""
+    """Return the values of a DataArray as an array of NumPy or Dask."""
     data = A.data
     check_kind(data, _called(A, name))
     if is_dask(data):
@@ -356,7 +358,7 @@ def _values(A: Any, name: str) -> Any:
 
 
 def grid_of(A: Any, dim: str, name: Any = None) -> Grid:
-    """Names of the dimensions of a DataArray, and the coordinates that go without the samples."""
+    """Return the grid of a DataArray: dimensions and coordinates except those of samples."""
     coords, levels, dims = {}, {}, tuple(d for d in A.dims if d != dim)
     for key, variable in A.coords.variables.items():
         if dim in variable.dims or not set(variable.dims) <= set(dims):
@@ -372,7 +374,7 @@ def grid_of(A: Any, dim: str, name: Any = None) -> Grid:
 
 
 def _coordinate(variable: Any) -> np.ndarray:
-    """The values of a coordinate; dates of time zones, periods and intervals as pandas has them."""
+    """Return the values of a coordinate; time zones, periods and intervals as in pandas."""
     own = variable.ndim == 1 and not isinstance(variable.dtype, np.dtype)
     return plain(variable.to_index().to_numpy() if own else variable.values)
 
@@ -383,7 +385,7 @@ def _coordinate(variable: Any) -> np.ndarray:
 def _outputs(
     y: Any, dim: str | None, known: Labels | None, fill: bool, flat: bool = False
 ) -> tuple[Any, Labels]:
-    """Outputs as an array, and what they were called."""
+    """Convert outputs to an array and their labels."""
     if comes_from(y, "xarray"):
         assert dim is not None
         return (_dataset if is_dataset(y) else _data_array)(y, dim, known)
@@ -417,7 +419,7 @@ def _dataset(y: Any, dim: str, known: Labels | None) -> tuple[Any, Labels]:
         if set(A.dims) != {dim, *dims}:
             raise ValueError(
                 f"the variables of y must have the same dimensions: {A.name!r} has {A.dims} and "
-                f"{first.name!r} has {first.dims}. Fit them one by one."
+                f"{first.name!r} has {first.dims}. Fit them separately."
             )
         parts.append(_in_order(A, "y", dim, dims))
     inner = grid_of(parts[0], dim)
@@ -432,7 +434,7 @@ def _dataset(y: Any, dim: str, known: Labels | None) -> tuple[Any, Labels]:
 
 
 def _in_order_of(y: Any, dim: str, wanted: list[Any]) -> Any:
-    """A Dataset with its variables in the order of the fit."""
+    """Return a Dataset with its variables in the order of the fit."""
     found = {str(name): name for name in y.data_vars}
     if set(found) != set(wanted):
         raise ValueError(
@@ -442,16 +444,16 @@ def _in_order_of(y: Any, dim: str, wanted: list[Any]) -> Any:
 
 
 def _check_same_axes(found: Grid, grid: Grid | None, right: str | None = None) -> None:
-    """Outputs with other labels than those of the fit must not be paired with them.
+    """Raise a ValueError if outputs have other labels than the outputs of the fit.
 
     Parameters
     ----------
     found : Grid
-        Of the outputs.
+        Grid of the outputs.
     grid : Grid, optional
-        Of the fit.
+        Grid of the fit.
     right : str, optional
-        How to put the outputs in order.
+        Code that puts the outputs in order, for the message.
     """
     k = None if grid is None else differing_axis(found, grid)
     if grid is None or k is None:
@@ -475,29 +477,29 @@ def _check_same_axes(found: Grid, grid: Grid | None, right: str | None = None) -
 
 
 def names_of_columns(columns: Any) -> list[str] | None:
-    """Names of features where the labels of columns have several levels or are no text.
+    """Return names of features if the labels of columns have several levels or are not text.
 
-    scikit-learn would not compare them: wavelengths in another order would go unnoticed. None where
-    it does, and where columns are only counted.
+    scikit-learn does not compare such labels, and would not notice wavelengths in another order.
+    Returns None if scikit-learn compares the labels, or if columns are only counted.
     """
     if columns.nlevels > 1:
         return [" / ".join(map(str, column)) for column in columns]
     is_counted = columns.dtype.kind in "iu" and (columns == np.arange(columns.size)).all()
-    is_text = any(isinstance(label, str) for label in columns)  # of mixtures, scikit-learn's error
+    is_text = any(isinstance(label, str) for label in columns)  # scikit-learn refuses mixtures
     return None if is_text or is_counted else list(map(str, columns))
 
 
 def collected(A: Any, name: str) -> Any:
-    """The data themselves, unless they are a query that is yet to be run."""
+    """Return the data, and raise a TypeError for a query that has not been run."""
     if hasattr(A, "collect_schema") and not hasattr(A, "to_numpy"):
         raise TypeError(f"{name} is a {type(A).__name__}; call {name}.collect() first.")
     return A
 
 
 def from_frame(y: Any, known: Labels | None, fill: bool, flat: bool) -> tuple[Any, Labels]:
-    """A table: with several levels of column labels a tensor, one mode a level.
+    """Convert a table to an array and its labels.
 
-    Unless outputs are to be flat.
+    Several levels of column labels give a tensor with one mode for each level, unless `flat`.
     """
     columns, values = y.columns, check_outputs(nan_for_masked(y))
     levels = tuple(plain(columns.get_level_values(k).to_numpy()) for k in range(columns.nlevels))
@@ -513,7 +515,7 @@ def from_frame(y: Any, known: Labels | None, fill: bool, flat: bool) -> tuple[An
 
 
 def in_levels(values: np.ndarray, labels: Labels) -> np.ndarray:
-    """The columns of a table as a tensor with one mode a level."""
+    """Reshape the columns of a table to a tensor with one mode for each level."""
     grid = labels.outputs
     assert grid is not None
     if labels.places is not None:
@@ -524,7 +526,7 @@ def in_levels(values: np.ndarray, labels: Labels) -> np.ndarray:
 
 
 def is_a_table_without_names(y: Any, known: Labels | None) -> bool:
-    """Whether an array has the columns of a table with levels."""
+    """Return whether an array has the columns of a table with levels."""
     if known is None or len(known.columns) < 2 or known.outputs is None:
         return False
     shape: tuple[int, ...] = () if is_on_disk(y) or is_dask(y) else np.shape(y)
@@ -532,7 +534,7 @@ def is_a_table_without_names(y: Any, known: Labels | None) -> bool:
 
 
 def from_polars(y: Any, known: Labels | None) -> tuple[Any, Labels]:
-    """A table of polars, which has one label a column."""
+    """Convert a polars table, which has one label for each column."""
     labels = _of_columns("polars", (np.array(y.columns),), (None,))
     _check_same_columns(labels, known)
     return y.to_numpy(), labels
@@ -541,7 +543,7 @@ def from_polars(y: Any, known: Labels | None) -> tuple[Any, Labels]:
 def _of_columns(
     kind: str, levels: tuple[np.ndarray, ...], names: tuple[Any, ...], name: str = "y"
 ) -> Labels:
-    """Labels of a table with these columns."""
+    """Return the labels of a table with these columns."""
     dims: tuple[str, ...] = ()
     for k, level in enumerate(names):
         default = "output" if len(levels) == 1 else f"level{k}"
@@ -568,9 +570,9 @@ def _of_columns(
 
 
 def _unique(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each value once, in the order of their first appearance, and which of them each entry is."""
+    """Return unique values, in the order of first appearance, and the index of each entry."""
     keys = values.tolist()
-    if values.dtype.kind in "fO":  # NaN would be a key that is not found again
+    if values.dtype.kind in "fO":  # NaN as a key of a dict is not found again
         keys = ["nan\0" if isinstance(v, float) and v != v else v for v in keys]
     place = {v: k for k, v in enumerate(dict.fromkeys(keys))}
     codes = np.array([place[v] for v in keys])
@@ -589,31 +591,31 @@ def _check_complete(grid: Grid, places: np.ndarray) -> None:
     raise ValueError(
         f"the columns of y are not all combinations of their levels {grid.dims}: {absent.size} are "
         f"missing, such as {', '.join(map(str, shown))}. Add them, or drop the levels that are not "
-        f'complete; the linear estimators take them as missing outputs with missing="ignore".'
+        f'complete; the linear estimators treat them as missing outputs with missing="ignore".'
     )
 
 
 def _entries(levels: tuple[np.ndarray, ...]) -> list[Any]:
-    """The label of each column, a tuple where there are several levels."""
+    """Return the label of each column, a tuple if there are several levels."""
     parts = [values.tolist() for values in levels]
     return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
 
 
 def _check_same_columns(labels: Labels, known: Labels | None) -> None:
-    """The columns of a table must not be paired with others, whatever the outputs of the fit were.
+    """Raise a ValueError if a table has other columns than the outputs of the fit.
 
     Parameters
     ----------
     labels : Labels
-        Of the table.
+        Labels of the table.
     known : Labels, optional
-        Of the fit.
+        Labels of the fit.
     """
     grid, fit = labels.outputs, None if known is None or known.columns else known.outside
     if grid is not None and fit is not None:
         if grid.is_transposed(fit):
             raise ValueError(
-                f"the columns of y have the levels {grid.dims}, and the outputs of the fit "
+                f"the columns of y have the levels {grid.dims}, but the outputs of the fit had "
                 f"{fit.dims}; reorder them with y.reorder_levels({list(fit.dims)}, axis=1)."
             )
         _check_same_axes(grid, fit, "y = y[columns]")
@@ -635,10 +637,10 @@ def _folded(y: Any, shape: tuple[int, ...]) -> Any:
 
 
 def fold(y: Any, output_shape: Sequence[int]) -> Any:
-    """Flat outputs, (n_samples, D), with the D entries as a tensor."""
+    """Reshape flat outputs, (n_samples, D), to (n_samples, d1, ..., dp)."""
     shape = tuple(output_shape)
     if not all(isinstance(d, Integral) and d > 0 for d in shape):
-        raise ValueError(f"output_shape must hold sizes, ints from 1 on; got {output_shape!r}.")
+        raise ValueError(f"output_shape must contain positive integers; got {output_shape!r}.")
     shape = tuple(int(d) for d in shape)
     y = y if (hasattr(y, "shape") and hasattr(y, "reshape")) or is_on_disk(y) else np.asarray(y)
     found, D = tuple(y.shape), math.prod(shape)
@@ -646,8 +648,8 @@ def fold(y: Any, output_shape: Sequence[int]) -> Any:
         found = (*found, 1)
     if len(found) != 2 or found[1] != D:
         raise ValueError(
-            f"y must have shape (n_samples, {D}) with output_shape={shape}, whose entries come to "
-            f"{D}; got {tuple(y.shape)}."
+            f"y must have shape (n_samples, {D}), since output_shape={shape} has {D} entries; got "
+            f"{tuple(y.shape)}."
         )
     return y.reshape((found[0], *shape)) if hasattr(y, "reshape") else _folded(y, shape)
 
@@ -656,16 +658,16 @@ def fold(y: Any, output_shape: Sequence[int]) -> Any:
 
 
 def has_dims(A: Any) -> bool:
-    """Whether data are objects of xarray, or a dict with some of them."""
+    """Return whether data are xarray objects, or a dict that contains some."""
     if is_blocks(A):
         return any(comes_from(block, "xarray") for block in A.values())
     return comes_from(A, "xarray")
 
 
 def dims_of(A: Any) -> tuple[str, ...]:
-    """The dimensions, in the order of the first variable that has all of them, or nearly.
+    """Return the dimensions, in the order of the variables, those with most dimensions first.
 
-    Of a dict, those that all of its DataArrays have come first.
+    For a dict, dimensions that all of its DataArrays have come first.
     """
     if is_blocks(A):
         found = [block.dims for block in A.values() if comes_from(block, "xarray")]
@@ -682,7 +684,7 @@ def is_dataset(A: Any) -> bool:
 
 
 def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) -> str | None:
-    """The dimension of the samples: the one that is given, known, shared, or the first."""
+    """Return the sample dimension: the one that is given, known, shared, or the first."""
     named = {name: dims_of(A) for name, A in (("X", X), ("y", y)) if has_dims(A)}
     fitted = None if known is None else known.sample_dim
     if not named:
@@ -693,7 +695,7 @@ def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) ->
         for name, dims in named.items():
             if given not in dims:
                 raise ValueError(
-                    f"sample_dim={given!r} is no dimension of {name}, which has {dims}."
+                    f"sample_dim={given!r} is not a dimension of {name}, which has {dims}."
                 )
         return given
     if len(named) == 1:
@@ -701,20 +703,20 @@ def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) ->
         if name == "X" and known is not None:
             return dimension_of_inputs(X, known)
         if not dims:
-            raise ValueError(f"{name} has no dimension, and needs one for samples.")
+            raise ValueError(f"{name} has no dimensions; it needs a sample dimension.")
         return dims[0]
     of_x, of_y = named["X"], named["y"]
     shared = tuple(d for d in of_x if d in of_y)
     if len(shared) == 1 or (shared and of_x[0] == of_y[0]):
         return shared[0]
-    what, hint = "none", "rename that of the samples in one of them."
+    what, hint = "no dimension", "rename the sample dimension of one of them."
     if shared:
-        what, hint = f"{shared}", "say which of them the samples are along with sample_dim=..."
+        what, hint = f"{shared}", "choose the sample dimension with sample_dim=..."
     raise ValueError(f"X has dimensions {of_x} and y has {of_y}, which share {what}: {hint}")
 
 
 def dimension_of_inputs(X: Any, labels: Labels) -> str:
-    """The sample dimension of new inputs: that of the fit, or the one that is no feature's."""
+    """Return the sample dimension of new inputs: that of the fit, or the only other one."""
     dims = dims_of(X)
     if labels.sample_dim in dims:
         return labels.sample_dim
@@ -724,8 +726,7 @@ def dimension_of_inputs(X: Any, labels: Labels) -> str:
     if len(left) != 1:
         beside = tuple(d for grid in labels.inputs for d in grid.dims)
         raise ValueError(
-            f"X has dimensions {dims}; one is needed for the samples, {labels.sample_dim!r} as in "
-            f"the fit, beside {beside}. A single sample gets it with "
-            f"X.expand_dims({labels.sample_dim!r})."
+            f"X has dimensions {dims}; it needs a sample dimension, {labels.sample_dim!r} as in "
+            f"fit, besides {beside}. For a single sample, use X.expand_dims({labels.sample_dim!r})."
         )
     return left[0]

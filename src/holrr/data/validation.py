@@ -1,7 +1,7 @@
-"""Validation: whatever a user passes becomes checked samples in memory, or a stream of blocks.
+"""Validation: conversion of user data to checked samples in memory or a stream of blocks.
 
-Every `fit`, `partial_fit`, `predict` and `score` begins here, and only here is data judged. Nothing
-is written to the estimator: names and labels come back as a record, which `fit` assigns at its end.
+Every `fit`, `partial_fit`, `predict` and `score` validates its data here. Validation does not
+change the estimator: names and labels are returned as a record, which `fit` assigns at its end.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Names:
     labels: Labels | None = None
 
     def attributes(self) -> dict[str, Any]:
-        """The fitted attributes that hold them."""
+        """Return the fitted attributes that store names and labels."""
         found: dict[str, Any] = {"n_features_in_": self.n_features}
         if self.features is not None:
             found["feature_names_in_"] = self.features
@@ -77,8 +77,8 @@ class Names:
 class Samples:
     """Checked samples in memory.
 
-    `Y` is in the library, on the device and of the floating-point type of `X`. The first pass over
-    `Y` checks that it is finite, since a pass of its own would cost as much as a fit.
+    `Y` has the array library, the device and the dtype of `X`. The first pass over `Y` checks that
+    it is finite, since a separate pass would cost as much as a fit.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Samples:
 
     @property
     def n_samples(self) -> int:
-        """Number of samples, those without weight included."""
+        """Number of samples, including those without weight."""
         return self.X.shape[0]
 
     @property
@@ -123,15 +123,15 @@ class Samples:
         return n * d * (d + math.prod(self.Y.shape[1:]))
 
     def rows(self, index: np.ndarray) -> Samples:
-        """Some of the samples."""
+        """Return some of the samples."""
         X, Y, w = (take(A, index) for A in (self.X, self.Y, self.w))
         return replace(self, X=X, Y=Y, w=w)
 
     def scaled(self, *, inputs: bool = True) -> Samples:
-        """Samples divided by powers of two, so that no square overflows or vanishes.
+        """Return samples divided by powers of two, so that squares neither overflow nor underflow.
 
-        Data of ordinary size are returned as they are. A kernel depends on the scale of its inputs,
-        which are not divided then.
+        Data of ordinary size are returned unchanged. With ``inputs=False`` inputs are not divided:
+        a kernel depends on their scale.
         """
         x_unit, y_unit = unit_of(self.X) if inputs else 1.0, unit_of(self.Y)
         if x_unit == y_unit == 1.0:
@@ -141,7 +141,7 @@ class Samples:
         return Samples(X, Y, self.w, x_unit * self.x_unit, y_unit * self.y_unit)
 
     def to_host_if_small(self) -> Samples:
-        """The same samples on the host, where they are small and lie on an accelerator."""
+        """Return the samples on the host if they are small and on an accelerator."""
         size = math.prod(self.X.shape) + math.prod(self.Y.shape)
         if type(self.X) is np.ndarray or not is_small_on_device(self.X, size):
             return self
@@ -159,7 +159,7 @@ def validate(
     first: bool = True,
     stream: bool = True,
 ) -> tuple[Samples | Stream, Names]:
-    """The data of a fit, checked, and their names.
+    """Check the data of a fit, and return them with their names.
 
     Parameters
     ----------
@@ -170,21 +170,20 @@ def validate(
     groups : array of shape (n_samples,), optional
         Groups of the samples, whose row labels must agree with those of `X` and `y`.
     first : bool
-        Whether this is a new fit. If not, names are compared with those of the batches before.
+        Whether this is a new fit. If not, names are compared with those of earlier batches.
     stream : bool
-        Whether data on disk or of Dask may be read in blocks; if not, they are read whole.
+        Whether data on disk or of Dask may be read in blocks. If not, they are read completely.
     """
     _check_sparse(estimator, X)
     if is_sparse(X) and getattr(estimator, "solver", "auto") == "svd":
         raise ValueError(
-            "solver='svd' decomposes dense inputs, and X is sparse; use solver='auto', or "
-            "X.toarray()."
+            "solver='svd' needs dense inputs, but X is sparse; use solver='auto', or X.toarray()."
         )
     others = [A for A in (y, sample_weight, groups) if A is not None]
     plain = {type(A) for A in (X, *others)} == {np.ndarray} and X.ndim == 2
     asked = [getattr(estimator, name, None) for name in ("output_shape", "input_shape")]
     if plain and first and asked == [None, None] and not drops_features(estimator):
-        # NumPy arrays carry no labels and are in memory.
+        # NumPy arrays have no labels and are in memory.
         return _samples(Unlabelled(X, y, sample_weight, None, Inputs(X)), first), Names(X.shape[1])
     known = None if first else estimator.labels_
     data = unlabel(estimator, X, y, sample_weight, groups=groups, known=known)
@@ -200,18 +199,18 @@ def validate(
 
 
 def _check_sparse(estimator: Any, X: Any) -> None:
-    """Raise for sparse inputs of an estimator that does not take them."""
+    """Raise a TypeError for sparse inputs that an estimator does not support."""
     if is_sparse(X) and not estimator.__sklearn_tags__().input_tags.sparse:
         refuse_sparse(X, "X", f"for {type(estimator).__name__}")
 
 
 def drops_features(estimator: Any) -> bool:
-    """Whether inputs that are missing in every sample are left out."""
+    """Return whether inputs that are missing in every sample are left out."""
     return getattr(estimator, "missing_features", "raise") == "drop"
 
 
 def _named(data: Unlabelled, drop: bool) -> tuple[Unlabelled, Names]:
-    """The data of a new fit, without inputs that do not exist if these are dropped, and names."""
+    """Return the data of a new fit and their names; `drop` leaves out missing features."""
     n_features, features = features_of(data.X, data.inputs.naming)
     used = find_used(data.X) if drop else None
     labels = data.labels
@@ -225,14 +224,14 @@ def _named(data: Unlabelled, drop: bool) -> tuple[Unlabelled, Names]:
 def open_data(
     X: Any, y: Any, sample_weight: Any = None, *, max_bytes: int | None = None
 ) -> tuple[Samples | Stream, Names]:
-    """Data without an estimator, checked, and their names.
+    """Check data without an estimator, and return them with their names.
 
     Parameters
     ----------
     X, y, sample_weight
         As in `fit`.
     max_bytes : int, optional
-        Memory budget of a stream; the one in force by default.
+        Memory budget of a stream. The default is the current memory budget.
     """
     data = unlabel(None, X, y, sample_weight)
     data, names = _named(data, drop=False)
@@ -245,7 +244,7 @@ def _open(data: Unlabelled, first: bool, max_bytes: int | None = None) -> Sample
 
 
 def _samples(data: Unlabelled, first: bool) -> Samples:
-    """Checked samples, the `first` ones of a fit or more of them."""
+    """Return checked samples, of a new fit (`first`) or of a later batch."""
     used = None if data.labels is None else data.labels.used
     X, Y = check_pair(data.X, data.y, column_names(data.inputs, used), fitted=not first)
     w = data.sample_weight
@@ -253,10 +252,10 @@ def _samples(data: Unlabelled, first: bool) -> Samples:
 
 
 def validate_inputs(estimator: BaseEstimator, X: Any, *, sparse: bool = False) -> Array:
-    """Inputs to predict for, checked, without their labels, which must be those of the fit.
+    """Check inputs of `predict` and their labels, and return them without labels.
 
     Dask arrays are checked when they are computed. With `sparse`, inputs may be sparse if the
-    estimator takes such ones.
+    estimator supports sparse inputs.
     """
     if sparse:
         _check_sparse(estimator, X)
@@ -273,9 +272,9 @@ def validate_inputs(estimator: BaseEstimator, X: Any, *, sparse: bool = False) -
 
 
 def compare_inputs(estimator: BaseEstimator, X: Any) -> Inputs:
-    """Inputs without their labels, which must be those of the fit; entries are not looked at."""
+    """Compare the labels of inputs with those of the fit, without a check of the entries."""
     if type(X) is np.ndarray and X.ndim < 2:
-        check_matrix(X)  # raises for it
+        check_matrix(X)  # raises an error
     labels: Labels = getattr(estimator, "labels_", None) or Labels()
     inputs = unlabel_inputs(X, dimension_of_inputs(X, labels) if has_dims(X) else None, labels)
     check_features(estimator, inputs.X, inputs.naming)
@@ -283,15 +282,15 @@ def compare_inputs(estimator: BaseEstimator, X: Any) -> Inputs:
 
 
 def names_of_inputs(inputs: Inputs, dim: str | None, used: np.ndarray | None = None) -> Names:
-    """Names for a fit to inputs alone.
+    """Return the names for a fit to inputs without outputs.
 
     Parameters
     ----------
     inputs : Inputs
     dim : str or None
-        The sample dimension of objects of xarray.
+        The sample dimension of xarray objects.
     used : array of int, optional
-        The columns that have values, where others are missing in every sample.
+        The columns that have values, if others are missing in every sample.
     """
     labels = None
     if used is not None:
@@ -302,15 +301,15 @@ def names_of_inputs(inputs: Inputs, dim: str | None, used: np.ndarray | None = N
 
 
 def validate_points(points: Any, names: Names, name: str) -> Array:
-    """Inputs beside those of a fit, such as landmarks, checked and without their labels.
+    """Check additional inputs, such as landmarks, and return them without labels.
 
     Parameters
     ----------
     points : array of shape (n_points, n_features)
     names : Names
-        Of the inputs of the fit, with which those of the points must agree.
+        Names of the inputs of the fit, which must agree with those of the points.
     name : str
-        The argument that the points are.
+        Name of the argument in messages.
     """
     labels = names.labels or Labels()
     dim = dimension_of_inputs(points, labels) if comes_from(points, "xarray") else None
@@ -328,12 +327,12 @@ def validate_points(points: Any, names: Names, name: str) -> Array:
 
 
 def names_of_moments(estimator: Any, moments: Any) -> Names:
-    """Names for a fit to moments; flat outputs have their shape there."""
+    """Return the names for a fit to moments, which contain the shape of flat outputs."""
     shape, wanted = moments.output_shape, getattr(estimator, "output_shape", None)
     labels: Labels | None = moments.labels
     if wanted is not None:
         if tuple(wanted) != shape:
-            raise ValueError(f"output_shape={wanted} is not that of the moments, {shape}.")
+            raise ValueError(f"output_shape={wanted} differs from that of the moments, {shape}.")
         labels = replace(labels or Labels(), kind="array", flat=True, outputs=None)
     modes = getattr(estimator, "input_shape", None)
     if modes is not None:
@@ -352,7 +351,7 @@ def score_errors(
     sums_of: Any = None,
     n_sums: int = 3,
 ) -> Any:
-    """The sums that scores of a fitted model consist of, from one pass over the data.
+    """Compute the sums for scores of a fitted model in one pass over the data.
 
     Parameters
     ----------
@@ -360,10 +359,10 @@ def score_errors(
     X, y, sample_weight
         As in `score`.
     sums_of : callable, optional
-        From inputs, outputs and weights of checked samples to their sums, which can be added;
-        `Errors` of the predictions by default.
+        Maps inputs, outputs and weights of checked samples to sums that can be added. The default
+        is `Errors` of the predictions.
     n_sums : int
-        How many arrays of the shape of the outputs these sums are.
+        Number of arrays of the shape of the outputs in these sums, for the memory budget.
     """
     if sums_of is None:
         _check_sparse(model, X)

@@ -1,4 +1,4 @@
-"""From a monthly series to a regression problem: past months in, future months out."""
+"""Regression problems from a monthly series: past months as inputs, future months as outputs."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ def make_forecast_windows(
     months: ArrayLike | None = None,
     drop_missing: bool = True,
 ) -> tuple[Array, Array, NDArray]:
-    """Cut a series into all overlapping windows of past and future.
+    """Divide a series into all overlapping windows of past and future months.
 
     Parameters
     ----------
     data : array-like of shape (n_months, d1, ..., dp) or Bunch
-        The series, or what `fetch_met_office` returns, which brings its months along.
+        The series, or the result of `fetch_met_office`, which includes its months.
     n_past : int, default=2
-        Number of months that a prediction may use.
+        Number of months in the inputs.
     n_future : int, default=1
-        Number of months to predict, right after the past ones.
+        Number of months in the outputs, directly after the past months.
     calendar : {"harmonics"} or None, default=None
-        What the inputs say about the time of year. ``"harmonics"`` appends sines and cosines of
-        the month of the year of the first predicted month; None appends nothing.
+        Calendar features of the inputs. ``"harmonics"`` appends sines and cosines of the month of
+        the year of the first predicted month; None appends nothing.
     n_harmonics : int, default=2
-        Number of frequencies, from 1 to 6 times a year, of the harmonics. Each gives a sine and a
-        cosine, but for the sixth, whose sine is zero. All six and an intercept can express
-        any mean that depends on the month of the year.
+        Number of frequencies of the harmonics, from 1 to 6 times a year. Each gives a sine and a
+        cosine, except for the sixth, whose sine is zero. All six and an intercept can express any
+        mean that depends on the month of the year.
     months : array-like of shape (n_months,) or None, default=None
-        Month of every row of an array, for the calendar and for the months returned.
+        Month of every row of an array, for the calendar and for `first_predicted`.
     drop_missing : bool, default=True
-        Whether to leave out the windows that hold a NaN.
+        Whether to leave out windows that contain NaN.
 
     Returns
     -------
     X : ndarray of shape (n_windows, n_past * d1 * ... * dp + n_columns)
-        The past, oldest month first, then the columns of the calendar.
+        The past months, oldest first, then the columns of the calendar.
     Y : ndarray of shape (n_windows, n_future, d1, ..., dp)
-        The future.
+        The future months.
     first_predicted : ndarray of shape (n_windows,)
-        First predicted month of each window; its row number where no months are known.
+        First predicted month of each window, or its row number if the months are unknown.
 
     Notes
     -----
-    Neighbouring windows share months. A random split into training and test set therefore lets
-    the training set see months of the test set; split by time for an honest estimate.
+    Neighbouring windows share months. With a random split, the training set contains months of
+    the test set, and errors are too low. Split by time for an unbiased estimate.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def make_forecast_windows(
     """
     series, steps = _check_series(data, months)
     _check_lengths(len(series), n_past, n_future)
-    # The window axis comes last from numpy; a window is a stretch of whole months.
+    # NumPy puts the window axis last; a window consists of consecutive months.
     windows = np.moveaxis(sliding_window_view(series, n_past + n_future, axis=0), -1, 1)
     first = steps[n_past : len(series) - n_future + 1]
     columns = _calendar_columns(calendar, first, n_harmonics)
@@ -85,7 +85,7 @@ def make_forecast_windows(
 
 
 def _check_series(data: ArrayLike | Bunch, months: ArrayLike | None) -> tuple[Array, NDArray]:
-    """The series and, for each of its rows, the month or else the row number."""
+    """Return the series, and the month of each of its rows, or the row number."""
     if isinstance(data, Bunch):
         data, months = data.data, data.months if months is None else months
     series = np.asarray(data, dtype=float)
@@ -119,7 +119,7 @@ def _calendar_columns(calendar: str | None, first: NDArray, n_harmonics: int) ->
     if calendar != "harmonics":
         raise ValueError(f"calendar must be 'harmonics' or None, got calendar={calendar!r}.")
     if first.dtype.kind != "M":
-        raise ValueError("calendar='harmonics' needs the months of data: give months too.")
+        raise ValueError("calendar='harmonics' needs the months of data; pass months=...")
     if n_harmonics not in range(1, 7):
         raise ValueError(
             f"n_harmonics must be an int from 1 to 6, got n_harmonics={n_harmonics!r}."

@@ -1,4 +1,4 @@
-"""Three small pictures, drawn by code, that serve as regression coefficients."""
+"""Three small images, drawn by code, as regression coefficients."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Array = NDArray[np.float64]
 
 
 def load_image(name: str) -> Array:
-    """Draw one of the pictures in the manner of the paper's image experiment.
+    """Load one of three images that are similar to those of the paper's image experiment.
 
     Parameters
     ----------
     name : {"cross", "painting", "triangles"}
-        ``"cross"``: a green cross with a white border on black, 50 by 50, of multilinear rank
-        (4, 4, 2). ``"painting"``: three soft rectangles on a warm ground, 44 wide and 70 high,
-        of multilinear rank (4, 4, 3). ``"triangles"``: a square made of triangles, 70 by 70, of
-        full rank.
+        ``"cross"`` is a green cross with a white border on black, 50 by 50, of multilinear rank
+        (4, 4, 2). ``"painting"`` has three rectangles with soft edges on a warm background, 44 wide
+        and 70 high, of multilinear rank (4, 4, 3). ``"triangles"`` is a square made of triangles,
+        70 by 70, of full rank.
 
     Returns
     -------
@@ -47,12 +47,12 @@ def load_image(name: str) -> Array:
 
 
 def make_images() -> dict[str, Array]:
-    """Draw all the pictures of `load_image`.
+    """Load all images of `load_image`.
 
     Returns
     -------
     images : dict of str to ndarray of shape (height, width, 3)
-        The pictures by name.
+        The images by name.
 
     Examples
     --------
@@ -70,19 +70,19 @@ def make_image_regression(
     noise: float = 1.0,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[Array, Array, Array]:
-    """Draw a regression problem whose coefficients are a picture.
+    """Generate a regression problem whose coefficients are an image.
 
-    The model is ``Y = W x_0 x + E`` with standard normal inputs; an estimate of ``W`` can be
-    looked at with `image_from_coef`.
+    The model is ``Y = W x_0 x + E`` with standard normal inputs. `image_from_coef` converts an
+    estimate of ``W`` to an image.
 
     Parameters
     ----------
     image : str or array-like of shape (height, width, n_channels)
-        A name that `load_image` knows, or any picture. Bytes (uint8) are divided by 255, all
-        other values are taken as they are.
+        A name for `load_image`, or any image. Bytes (uint8) are divided by 255; all other values
+        are used without scaling.
     task : {"channels", "rows"}, default="channels"
-        Which mode of the picture is the input mode: the colour channels, the paper's task (i),
-        or the rows, its task (ii).
+        The mode of the image that is the input mode: the colour channels, which is the paper's
+        task (i), or the rows, which is its task (ii).
     n_samples : int, default=200
         Number of samples.
     noise : float, default=1.0
@@ -95,9 +95,9 @@ def make_image_regression(
     X : ndarray of shape (n_samples, n_channels) or (n_samples, height)
         Inputs.
     Y : ndarray of shape (n_samples, height, width) or (n_samples, width, n_channels)
-        Responses.
+        Outputs.
     coef : ndarray of shape (n_channels, height, width) or (height, width, n_channels)
-        The picture, its input mode first.
+        The image, with its input mode first.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def make_image_regression(
 
 
 def image_from_coef(coef: ArrayLike, task: str = "channels") -> Array:
-    """Turn (estimated) coefficients of an image regression back into a picture.
+    """Convert (estimated) coefficients of an image regression to an image.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def image_from_coef(coef: ArrayLike, task: str = "channels") -> Array:
     Returns
     -------
     image : ndarray of shape (height, width, n_channels)
-        The picture, with values clipped to the range from 0 to 1.
+        The image, with values clipped to the range from 0 to 1.
 
     Examples
     --------
@@ -155,19 +155,19 @@ def _check_image(image: str | ArrayLike) -> Array:
     pixels = np.asarray(image)
     if pixels.ndim != 3:
         raise ValueError(
-            "image must have the shape (height, width, n_channels); for a grey picture use "
+            "image must have the shape (height, width, n_channels); for a grey image use "
             f"image[:, :, None]; got an array of shape {pixels.shape}."
         )
     return pixels / 255.0 if pixels.dtype == np.uint8 else pixels.astype(float)
 
 
 def _rgb(code: str) -> Array:
-    """Colour of a hexadecimal code such as "ff8800"."""
+    """Return the colour of a hexadecimal code such as "ff8800"."""
     return np.frombuffer(bytes.fromhex(code), dtype=np.uint8) / 255.0
 
 
 def _cross() -> Array:
-    """Green on white on black; the black rows add nothing to the rank of the other four kinds."""
+    """Draw green on white on black; black rows do not add to the rank of the other four kinds."""
     image = np.zeros((50, 50, 3))
     for margin, half_width, colour in [(5, 9, "ffffff"), (8, 6, "1f9d55")]:
         reach = np.zeros(50, dtype=bool)
@@ -179,7 +179,7 @@ def _cross() -> Array:
 
 
 def _painting() -> Array:
-    """Ground plus three rectangles: four terms, each a row profile times a column profile."""
+    """Draw a background and three rectangles: four terms of rank one in rows and columns."""
     rows, columns = np.arange(70.0), np.arange(44.0)
     ground = _rgb("8f2a1c")
     shade = np.outer(1 - 0.12 * ((rows - 34.5) / 35) ** 2, 1 - 0.12 * ((columns - 21.5) / 22) ** 2)
@@ -196,17 +196,17 @@ def _painting() -> Array:
 
 
 def _soft(position: Array, start: float, stop: float) -> Array:
-    """One between `start` and `stop`, zero outside, with worn edges."""
+    """Return one between `start` and `stop` and zero outside, with smooth edges."""
     return expit((position - start) / 0.7) * expit((stop - position) / 0.7)
 
 
 def _strokes(rows: Array) -> Array:
-    """Faint horizontal brush strokes: a factor of the rows alone, so it costs no rank."""
+    """Return faint horizontal brush strokes, a factor of the rows that does not change the rank."""
     return 1.0 - 0.02 * (2.0 + np.sin(2.1 * rows) + np.sin(0.83 * rows + 1.0))
 
 
 def _triangles() -> Array:
-    """Drawn four times as large and averaged down, so that the slanting edges are smooth."""
+    """Draw triangles at four times the size and average, so that slanting edges are smooth."""
     size, zoom = 70, 4
     axis = (np.arange(size * zoom) + 0.5) / (size * zoom) - 0.5
     palette = np.stack([_rgb(code) for code in _TRIANGLE_COLOURS])
@@ -215,7 +215,10 @@ def _triangles() -> Array:
 
 
 def _triangle_number(x: Array, y: Array) -> NDArray[np.int64]:
-    """Colour of a point of the square centred at 0: eight sectors, each cut by a diamond."""
+    """Return the colour number of points of a square centred at 0.
+
+    It has eight sectors, each divided by a diamond.
+    """
     sector = np.floor(np.arctan2(y, x) / (np.pi / 4)).astype(np.int64)
     inside = np.abs(x) + np.abs(y) < 0.5
     return (sector + 3 * inside) % 8

@@ -42,18 +42,18 @@ Contains public sector information licensed under the Open Government Licence v3
 
 data           (month, station, variable), NaN where missing
 station_names  names of the stations, as in the names of their files
-station_titles names of the stations, as their files spell them
+station_titles names of the stations, as spelled in their files
 variable_names tmax  mean daily maximum temperature, degC
                tmin  mean daily minimum temperature, degC
                af    days of air frost
                rain  total rainfall, mm
                sun   total sunshine duration, hours
 months         the months, datetime64[M], without gaps
-coordinates    (station, 3): latitude and longitude in degrees, altitude in metres; where a
-               station moved, those of its last site
+coordinates    (station, 3): latitude and longitude in degrees, altitude in metres; of the last
+               site, if a station has moved
 
-Estimated and provisional values are kept and not told apart. A month counts as missing at the
-source when more than two of its days are.
+Estimated and provisional values are included and not marked. A month is missing in the source if
+more than two of its days are missing.
 """
 
 Month = str | np.datetime64 | None
@@ -73,18 +73,18 @@ def fetch_met_office(
     Parameters
     ----------
     data_home : str, path-like or None, default=None
-        Folder for datasets, by default that of :func:`sklearn.datasets.get_data_home`; the files
-        lie in its subfolder ``met_office``. A folder that itself holds station files, such as
-        ``oxforddata.txt``, is used as it is.
+        Folder for datasets. The default is that of :func:`sklearn.datasets.get_data_home`. The
+        files are in its subfolder ``met_office``. A folder that itself contains station files, such
+        as ``oxforddata.txt``, is used directly.
     download_if_missing : bool, default=True
-        Whether to download files that the folder lacks. If False, an error lists them.
+        Whether to download files that are not in the folder. If False, an error lists them.
     start, end : str, datetime64 or None, default="1960-01" and "2000-12"
-        First and last month, both included. None is the first or last month in any of the files.
+        First and last month, both included. None stands for the first or last month of all files.
     stations : sequence of str, "complete" or None, default=None
-        Names of stations, in the order wanted; ``"complete"`` for those without a missing value
-        from `start` to `end`, of which there are 16 for the default period; None for all 37.
+        Names of stations, in the desired order; ``"complete"`` for the stations without missing
+        values from `start` to `end`, which are 16 for the default period; None for all 37.
     n_retries : int, default=2
-        How often to try again when a download fails.
+        Number of retries if a download fails.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def fetch_met_office(
         data : ndarray of shape (n_months, n_stations, 5)
             The values, NaN where missing.
         station_names, station_titles : list of str
-            Names of the stations: short, as `stations` takes them, and as the files spell them.
+            Names of the stations: short names, as in `stations`, and names as spelled in the files.
         variable_names, variable_units : list of str
             Names and units of the five variables.
         months : ndarray of shape (n_months,), dtype datetime64[M]
@@ -106,8 +106,8 @@ def fetch_met_office(
 
     Notes
     -----
-    The published files grow by a line every month. So a file once downloaded is not renewed
-    until it is deleted, and it has no known checksum.
+    The published files grow by a line every month, so they have no fixed checksum. To update a
+    downloaded file, delete it and call this function again.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def fetch_met_office(
     >>> fetch_met_office(stations=["oxfrod"])
     Traceback (most recent call last):
         ...
-    ValueError: stations: there is no 'oxfrod'. Did you mean 'oxford'? Known are aberporth, ...
+    ValueError: stations: there is no 'oxfrod'. Did you mean 'oxford'? Valid names are ...
     """
     first, last = _check_month("start", start), _check_month("end", end)
     if first is not None and last is not None and first > last:
@@ -144,7 +144,7 @@ def fetch_met_office(
 def _check_month(name: str, value: Month) -> np.datetime64 | None:
     if value is None:
         return None
-    # A bare year would silently mean its January, also as the end of a period.
+    # A year without a month would silently mean its January, also as the end of a period.
     if isinstance(value, str) and re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", value):
         return np.datetime64(value, "M")
     if isinstance(value, np.datetime64) and not np.isnat(value):
@@ -153,7 +153,7 @@ def _check_month(name: str, value: Month) -> np.datetime64 | None:
 
 
 def _check_stations(stations: str | Sequence[str] | None) -> list[str]:
-    """Names of the stations to load."""
+    """Check `stations`, and return the names of the stations to load."""
     if stations is None or (isinstance(stations, str) and stations == "complete"):
         return list(STATIONS)
     if isinstance(stations, str) or len(stations) == 0:
@@ -165,17 +165,19 @@ def _check_stations(stations: str | Sequence[str] | None) -> list[str]:
 
 
 def _check_station(name: str) -> str:
-    """Name as in the files, so that "Ross-on-Wye" is found too."""
+    """Return the name as in the files, also for spellings such as "Ross-on-Wye"."""
     plain = re.sub("[^a-z]", "", name.lower())
     if plain in STATIONS:
         return plain
     near = difflib.get_close_matches(plain, STATIONS, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
-    raise ValueError(f"stations: there is no {name!r}. {hint}Known are {', '.join(STATIONS)}.")
+    raise ValueError(
+        f"stations: there is no {name!r}. {hint}Valid names are {', '.join(STATIONS)}."
+    )
 
 
 def file_name(station: str) -> str:
-    """Name of a station's file, on the server as in the folder."""
+    """Return the name of a station's file, on the server and in the folder."""
     return f"{station}data.txt"
 
 
@@ -193,8 +195,8 @@ def _load_tables(
     if missing and not download_if_missing:
         raise FileNotFoundError(
             f"the folder {folder} lacks {', '.join(map(file_name, missing))}, and "
-            "download_if_missing is False. Set it to True, or let data_home be a folder that "
-            "holds the files."
+            "download_if_missing is False. Set download_if_missing=True, or set data_home to a "
+            "folder that contains the files."
         )
     for name in missing:
         download_station(name, folder, n_retries)
@@ -202,10 +204,10 @@ def _load_tables(
 
 
 def download_station(station: str, folder: Path, n_retries: int) -> None:
-    """Download a file into a folder, with a growing pause before each new try.
+    """Download a file into a folder, with a growing pause before each retry.
 
-    It appears under its name only when it has come whole, and is thrown away if it is, say, the
-    login page of a network.
+    The file gets its name only when it is complete. It is deleted if it is not a station file, such
+    as the login page of a network.
     """
     pooch = need("pooch", "downloading the Met Office data needs pooch", "data")
     name = file_name(station)
@@ -216,7 +218,7 @@ def download_station(station: str, folder: Path, n_retries: int) -> None:
     )
     try:
         path = Path(cache.fetch(name, downloader=pooch.HTTPDownloader(timeout=30)))
-    # What requests raises for a refused connection or an answer such as 404 is an OSError.
+    # requests raises an OSError for a refused connection or a response such as 404.
     except (OSError, ValueError) as error:
         raise OSError(
             f"could not download {url}: {error}. Check the network connection, or put the file "
@@ -226,17 +228,19 @@ def download_station(station: str, folder: Path, n_retries: int) -> None:
         read_station(path)
     except ValueError as error:
         path.unlink()
-        raise OSError(f"what came for the station {station!r} was not its file: {error}") from error
+        raise OSError(f"{url} returned no station file of {station!r}: {error}") from error
 
 
 def _span(
     tables: list[StationTable], first: np.datetime64 | None, last: np.datetime64 | None
 ) -> NDArray[np.datetime64]:
-    """All months from the first to the last, both included."""
+    """Return all months from the first to the last, both included."""
     begin = min(table.months[0] for table in tables) if first is None else first
     end = max(table.months[-1] for table in tables) if last is None else last
     if begin > end:
-        raise ValueError(f"start and end leave no month: the first is {begin}, the last {end}.")
+        raise ValueError(
+            f"no month lies between start and end: the first is {begin}, the last {end}."
+        )
     return np.arange(begin, end + np.timedelta64(1, "M"), dtype="datetime64[M]")
 
 
@@ -245,13 +249,13 @@ def _kept_stations(
     stations: str | Sequence[str] | None,
     months: NDArray[np.datetime64],
 ) -> NDArray[np.intp]:
-    """Indices of the stations asked for, given the data of those loaded."""
+    """Return the indices of the requested stations among the loaded ones."""
     if not isinstance(stations, str):
         return np.arange(data.shape[1])
     keep = np.flatnonzero(~np.isnan(data).any(axis=(0, 2)))
     if len(keep) == 0:
         raise ValueError(
-            f"stations='complete': no station is without a missing value from {months[0]} to "
+            f"stations='complete': every station has missing values from {months[0]} to "
             f"{months[-1]}. Choose a shorter period, or stations=None."
         )
     return keep

@@ -1,4 +1,4 @@
-"""Station files of the Met Office: text in, table out. Nothing here touches the network."""
+"""Parser of station files of the Met Office, without network access."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _HEADING = ["yyyy", "mm", *VARIABLE_NAMES]
 
 _PLACE = re.compile(r"Lat\s+(-?\d+\.?\d*)\s+Lon\s+(-?\d+\.?\d*),?\s+(-?\d+)\s*m")
 
-# A value may carry markers: * estimated, # automatic sensor, $ other site.
+# A value may have markers: * estimated, # automatic sensor, $ other site.
 _VALUE = r"\s+(---|-?\d+(?:\.\d+)?)[*#$]*"
 _VALUE_THEN_SPACE = _VALUE + r"(?=\s)"
 
-# Real rows end in a remark, even glued to the last value, or lack the sunshine altogether. A
-# remark must not look like one more value, and a row that lacks more than sunshine is cut off.
+# Some rows end with a remark, even without a space after the last value, or have no sunshine. A
+# remark must not look like another value, and a row that lacks more than sunshine is incomplete.
 _ROW = re.compile(
     rf"\s*(\d{{4}})\s+(\d{{1,2}}){3 * _VALUE_THEN_SPACE}{_VALUE}"
     rf"(?:{_VALUE}(?:\s*[^\s\d.+-].*)?|\s+Provisional)?\s*"
@@ -30,11 +30,11 @@ _ROW = re.compile(
 
 @dataclass(frozen=True)
 class StationTable:
-    """What one station file holds."""
+    """Contents of one station file."""
 
-    title: str  # the first line, which is how the Met Office spells the name
+    title: str  # the first line: the name as spelled by the Met Office
     coordinates: tuple[float, float, float]  # degrees north and east, metres, of the latest site
-    months: NDArray[np.datetime64]  # increasing, but not without gaps
+    months: NDArray[np.datetime64]  # increasing, possibly with gaps
     values: NDArray[np.float64]  # (n_months, 5), NaN where missing
 
 
@@ -69,7 +69,7 @@ def parse_station(text: str, source: str = "<text>") -> StationTable:
 
 
 def align_months(table: StationTable, months: NDArray[np.datetime64]) -> NDArray[np.float64]:
-    """Values for the given months, shape (n_months, 5), NaN where the file has none."""
+    """Return values for the given months, of shape (n_months, 5), NaN if the file has none."""
     aligned = np.full((len(months), table.values.shape[1]), np.nan)
     _, where, which = np.intersect1d(months, table.months, return_indices=True)
     aligned[where] = table.values[which]
@@ -77,7 +77,7 @@ def align_months(table: StationTable, months: NDArray[np.datetime64]) -> NDArray
 
 
 def _count_header_lines(lines: list[str], source: str) -> int:
-    """Number of lines up to the units, which follow the column names."""
+    """Return the number of lines up to the units, which follow the column names."""
     for number, line in enumerate(lines, start=1):
         if line.split() != _HEADING:
             continue
@@ -89,13 +89,13 @@ def _count_header_lines(lines: list[str], source: str) -> int:
             )
         return number + 1
     raise ValueError(
-        f"{source}, line {len(lines)}: not a Met Office station file, since it ends without the "
-        f"column names {' '.join(_HEADING)!r}."
+        f"{source}, line {len(lines)}: not a Met Office station file, since it lacks the column "
+        f"names {' '.join(_HEADING)!r}."
     )
 
 
 def _find_coordinates(header: list[str], source: str) -> tuple[float, float, float]:
-    """Latitude, longitude and altitude; where a station moved, those of its last site."""
+    """Return latitude, longitude and altitude, of the last site if a station has moved."""
     places = [found for line in header if (found := _PLACE.search(line))]
     if not places:
         raise ValueError(

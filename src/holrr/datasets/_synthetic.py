@@ -30,11 +30,11 @@ def make_tensor_regression(
     return_coef: bool = False,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[Array, ...]:
-    """Draw a regression problem with vector inputs and tensor responses.
+    """Generate a regression problem with vector inputs and tensor outputs.
 
-    The responses are ``Y = W x_0 f(x) + E``: every sample contracts the first mode of the
-    coefficient tensor ``W`` with its input. ``W`` is a Gaussian core multiplied in every mode by
-    a Gaussian factor, neither of them normalised, so its multilinear rank is `rank` with
+    The outputs are ``Y = W x_0 f(x) + E``: the first mode of the coefficient tensor ``W`` is
+    contracted with the input of each sample. ``W`` is a Gaussian core multiplied in every mode by
+    a Gaussian factor. Neither is normalised, so the multilinear rank of ``W`` is `rank` with
     probability one. The inputs are standard normal.
 
     Parameters
@@ -44,22 +44,22 @@ def make_tensor_regression(
     n_features : int, default=10
         Number of inputs.
     output_shape : int or sequence of int, default=(10, 10)
-        Shape ``(d1, ..., dp)`` of one response.
+        Shape ``(d1, ..., dp)`` of the outputs of a sample.
     rank : int, sequence of int or None, default=None
-        Multilinear rank of ``W``, the input mode first. An int stands for the same rank in every
-        mode, lowered where the mode is smaller; None is no constraint.
+        Multilinear rank of ``W``, the input mode first. An int is the rank of every mode, capped at
+        the size of the mode; None is no constraint.
     kind : {"linear", "quadratic"}, default="linear"
         ``f(x) = x``, or ``f(x) = x kron x``, the ``n_features**2`` products ``x_i x_j``.
     noise : float, default=0.1
-        Level of the Gaussian noise, in the unit that `noise_unit` names.
+        Level of the Gaussian noise, in the unit `noise_unit`.
     noise_unit : {"std", "variance"}, default="std"
         Whether `noise` is a standard deviation or a variance.
     snr : float or None, default=None
-        Signal-to-noise ratio: the standard deviation of all entries of the noiseless responses
-        over that of the noise. Takes the place of `noise` when given.
+        Signal-to-noise ratio: the standard deviation of all entries of the noiseless outputs over
+        that of the noise. It replaces `noise` if given.
     noise_kind : {"isotropic", "anisotropic"}, default="isotropic"
         Anisotropic noise is strong in a few random directions of the mode `noise_mode`. Its
-        variance, averaged over the entries of a response, is that of the isotropic noise.
+        variance, averaged over the outputs of a sample, is that of the isotropic noise.
     noise_mode : int, default=1
         Output mode, from 1 to p, in which anisotropic noise has its directions.
     n_noise_directions : int, default=2
@@ -67,10 +67,11 @@ def make_tensor_regression(
     noise_ratio : float, default=10.0
         Standard deviation in the strong directions over that in the others.
     normalize : bool or None, default=None
-        Whether to divide ``W``, and so the noiseless responses, by the standard deviation of the
-        latter before noise is added. None means yes for quadratic data and no for linear data.
+        Whether to divide ``W``, and so the noiseless outputs, by the standard deviation of the
+        noiseless outputs before noise is added. None means True for quadratic data and False for
+        linear data.
     return_coef : bool, default=False
-        Whether to return ``W`` too.
+        Whether to also return ``W``.
     random_state : int, RandomState instance or None, default=None
         Determines the random draws.
 
@@ -79,22 +80,22 @@ def make_tensor_regression(
     X : ndarray of shape (n_samples, n_features)
         Inputs.
     Y : ndarray of shape (n_samples, d1, ..., dp)
-        Responses.
+        Outputs.
     coef : ndarray of shape (n_features, d1, ..., dp) or (n_features**2, d1, ..., dp)
         Coefficients ``W``. Only returned if `return_coef` is True.
 
     Notes
     -----
     For a training and a test set with the same coefficients, draw all samples in one call and
-    split them, as below. Two calls with the same `random_state` repeat the inputs; two calls
-    with different ones differ in ``W``.
+    split them, as below. Two calls with the same `random_state` have the same inputs; two calls
+    with different values have different ``W``.
 
     The linear data of the paper [1]_ are ``n_features=10, output_shape=(10, 10, 10),
-    rank=(6, 4, 4, 8)``, the nonlinear ones ``kind="quadratic", n_features=5,
+    rank=(6, 4, 4, 8)``, and the nonlinear data are ``kind="quadratic", n_features=5,
     output_shape=(10, 10, 10), rank=(5, 6, 4, 2)``. The paper writes the noise as ``N(0, 0.1)``,
-    which reads as a variance; a standard deviation of 0.1 is what its authors drew. The factors
-    are not normalised, so linear signals are large, about 85 with the ranks above, and such
-    noise is slight. Use `snr` for a problem where noise matters.
+    which denotes a variance, but its authors used a standard deviation of 0.1. The factors are not
+    normalised, so linear signals are large, about 85 with these ranks, and the noise is small in
+    comparison. Use `snr` for a problem with more noise.
 
     References
     ----------
@@ -118,7 +119,7 @@ def make_tensor_regression(
     check_sizes(n_samples=n_samples, n_features=n_features)
     d0 = n_features if _is_linear(kind) else n_features**2
     shape = (d0, *_check_output_shape(output_shape))
-    # The coefficients come first: they do not depend on the number of samples.
+    # The coefficients are drawn first, so that they do not depend on the number of samples.
     W = _draw_coef(shape, _check_rank(rank, shape), rng)
     X = rng.standard_normal((n_samples, n_features))
     signal = np.tensordot(X if _is_linear(kind) else _kron_with_itself(X), W, axes=1)
@@ -139,21 +140,22 @@ def _is_linear(kind: str) -> bool:
 
 
 def _kron_with_itself(X: Array) -> Array:
-    """Row by row ``x kron x``, shape (n_samples, n_features**2)."""
+    """Return ``x kron x`` of each row, of shape (n_samples, n_features**2)."""
     return (X[:, :, None] * X[:, None, :]).reshape(len(X), -1)
 
 
 def _draw_coef(shape: tuple[int, ...], rank: tuple[int, ...], rng: np.random.RandomState) -> Array:
-    """Gaussian core of shape `rank` times a Gaussian factor in every mode."""
+    """Return a Gaussian core of shape `rank` times a Gaussian factor in every mode."""
     W = rng.standard_normal(rank)
     for d, r in zip(shape, rank, strict=True):
-        # Contracting the leading mode appends its product at the end: a full turn restores order.
+        # Contracting the leading mode appends its product as the last mode: a contraction of all
+        # modes restores the order.
         W = np.tensordot(W, rng.standard_normal((d, r)), axes=(0, 1))
     return W
 
 
 def check_sizes(**sizes: int) -> None:
-    """Each must be a positive int."""
+    """Raise a ValueError unless each size is a positive int."""
     for name, size in sizes.items():
         if not _is_size(size):
             raise ValueError(f"{name} must be an int of at least 1, got {name}={size!r}.")
@@ -167,14 +169,14 @@ def _check_output_shape(output_shape: int | Sequence[int]) -> tuple[int, ...]:
     shape = tuple(np.atleast_1d(np.asarray(output_shape, dtype=object)))
     if not shape or not all(_is_size(d) for d in shape):
         raise ValueError(
-            "output_shape must be an int or a sequence of ints, one at least and each at least 1, "
+            "output_shape must be an int or a non-empty sequence of ints, each at least 1, "
             f"got output_shape={output_shape!r}."
         )
     return tuple(int(d) for d in shape)
 
 
 def _check_rank(rank: int | Sequence[int] | None, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Multilinear rank that a tensor of that shape can have, one entry for every mode."""
+    """Check the multilinear rank of a tensor of this shape, and return one entry for each mode."""
     if rank is None:
         return _attainable(shape)
     if isinstance(rank, (int, np.integer)):
@@ -197,7 +199,7 @@ def _check_rank(rank: int | Sequence[int] | None, shape: tuple[int, ...]) -> tup
 
 
 def _attainable(ranks: tuple[int, ...]) -> tuple[int, ...]:
-    """Lower the entry, one at most, that exceeds the product of the others."""
+    """Lower the entry, if any, that exceeds the product of the others."""
     return tuple(min(r, prod(ranks[:i] + ranks[i + 1 :])) for i, r in enumerate(ranks))
 
 
@@ -205,7 +207,7 @@ def _attainable(ranks: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _noise_std(signal: Array, noise: float, noise_unit: str, snr: float | None) -> float:
-    """Standard deviation of the noise from whichever of the two descriptions was given."""
+    """Return the standard deviation of the noise, from `snr` or `noise`."""
     if snr is not None:
         if not snr > 0:
             raise ValueError(f"snr must be a positive number or None, got snr={snr!r}.")
@@ -228,7 +230,7 @@ def _draw_noise(
     ratio: float,
     rng: np.random.RandomState,
 ) -> Array:
-    """Gaussian noise of root mean square `std`, white or strong in a few directions of a mode."""
+    """Return Gaussian noise of root mean square `std`, white or strong in a few directions."""
     if kind == "isotropic":
         return std * rng.standard_normal(shape)
     if kind != "anisotropic":
@@ -244,7 +246,7 @@ def _draw_noise(
 def _check_directions(shape: tuple[int, ...], mode: int, n_directions: int, ratio: float) -> None:
     if not 1 <= mode < len(shape):
         raise ValueError(
-            f"noise_mode must name an output mode, from 1 to {len(shape) - 1}, "
+            f"noise_mode must be an output mode, from 1 to {len(shape) - 1}, "
             f"got noise_mode={mode!r}."
         )
     if not 1 <= n_directions <= shape[mode]:
@@ -259,7 +261,7 @@ def _check_directions(shape: tuple[int, ...], mode: int, n_directions: int, rati
 def _shaping_matrix(
     size: int, n_directions: int, ratio: float, rng: np.random.RandomState
 ) -> Array:
-    """Symmetric root of a covariance of mean variance one, strong in random directions."""
+    """Return the symmetric root of a covariance of mean variance one, strong in few directions."""
     Q, _ = np.linalg.qr(rng.standard_normal((size, size)))
     scale = np.ones(size)
     scale[:n_directions] = ratio

@@ -1,4 +1,4 @@
-"""Estimates with their standard errors, gathered one leave-out after the other."""
+"""Estimates with their standard errors, accumulated over leave-one-group-out fits."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Estimate:
     value, std_error : arrays of the same shape
         Full-data estimate and its standard error.
     bias : array of the same shape
-        What the jackknife takes the bias of `value` to be, a rough number that also holds what a
-        fixed penalty changes with the number of samples.
+        Jackknife estimate of the bias of `value`. It is rough, and includes the effect of a fixed
+        penalty on fits to fewer samples.
     df : int
         Degrees of freedom of the standard errors.
 
@@ -45,12 +45,12 @@ class Estimate:
     df: int
 
     def z(self) -> np.ndarray:
-        """Values in standard errors; zero where the value is zero."""
+        """Return values divided by their standard errors; zero if the value is zero."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.value == 0, 0.0, self.value / self.std_error)
 
     def interval(self, coverage: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends of intervals, from the t distribution, for each entry by itself.
+        """Return lower and upper ends of pointwise confidence intervals, by the t distribution.
 
         Parameters
         ----------
@@ -62,7 +62,7 @@ class Estimate:
         return self.value - half, self.value + half
 
     def significant(self, q: float = 0.05) -> np.ndarray:
-        """Which entries differ from zero, of which a share of at most `q` is expected to be false.
+        """Return which entries differ from zero, at a false discovery rate of at most `q`.
 
         Parameters
         ----------
@@ -84,29 +84,31 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class StandardErrors:
-    """What `standard_errors` finds.
+    """Result of `standard_errors`.
 
     Parameters
     ----------
     model : estimator
-        The fit to all the data that the errors are of.
+        The fit to all data.
     coef : Estimate of shape (n_features, d1, ..., dp), or None
-        None where a kernel has no coefficients of the inputs.
+        Coefficients. None for a kernel, which has no coefficients of the inputs.
     intercept : Estimate of shape (d1, ..., dp)
+        Intercept.
     factors : tuple of p + 1 Estimates of shape (d_i, R_i), or None
-        After alignment; None for a mode that is not reduced, or whose rows are the samples.
+        Factors after alignment; None for a mode that is not reduced, or whose rows are the
+        samples.
     predictions : Estimate of shape (n, d1, ..., dp), or None
-        Of the mean at the inputs that were asked for.
+        Predicted means for the inputs `predict_at`.
     rank : tuple
-        The ranks that were used, or chosen; empty where a model has none.
+        The ranks of the model or the ranks that a search has chosen; empty without ranks.
     ranks : list of n_groups tuples, or None
-        The same without each group.
+        The ranks without each group.
     weights : array of shape (n_groups,)
         Number of samples, or sum of their weights, of each group.
     penalty : float, or None
-        What a search has chosen.
+        The penalty that a search has chosen.
     penalties : array of shape (n_groups,), or None
-        The same without each group.
+        The penalty that the search chooses without each group.
 
     Examples
     --------
@@ -136,13 +138,13 @@ class StandardErrors:
 
     @property
     def rank_stability(self) -> float:
-        """Share of the leave-outs that have the rank of all the data."""
+        """Share of the fits or searches without one group that have the ranks of all data."""
         if self.ranks is None:
-            raise AttributeError("rank_stability needs standard errors with stability=True.")
+            raise AttributeError("rank_stability is available only with stability=True.")
         return float(np.mean([rank == self.rank for rank in self.ranks]))
 
     def to_xarray(self) -> Any:
-        """The model as a Dataset, with ``coef_std_error`` and the like, named as the data were."""
+        """Return the model as a labelled Dataset, with ``coef_std_error`` and similar arrays."""
         found = self.model.to_xarray()
         coefs, factors = (
             [name for name in found if str(name).startswith(prefix)]
@@ -161,7 +163,7 @@ class StandardErrors:
         return found
 
     def _by_block(self, names: list[Any], of: Estimate | None) -> dict[Any, np.ndarray]:
-        """Standard errors of the inputs with the modes of each block; NaN for cells without any."""
+        """Return standard errors with the modes of each input block; NaN for cells without any."""
         if of is None or not names:
             return {}
         parts = whole_axes(of.std_error, self.model.labels_, self.model.n_features_in_)
@@ -169,12 +171,12 @@ class StandardErrors:
 
 
 class Jackknife:
-    """Sums over leave-outs from which the standard errors of an array follow.
+    """Sums over fits without one group, for the standard errors of an array.
 
-    With `h` the weight of all samples over that of a group and `d` the change of the estimate
-    without it, the bias is ``sum (1 - 1/h) d`` and the variance the mean of ``(bias - (h - 1) d)^2
-    / (h - 1)``; for K equal groups ``(K - 1)/K sum (d - mean d)^2``. Changes are in a unit, a power
-    of two, in which their squares neither overflow nor vanish.
+    Let `h` be the weight of all samples over that of a group, and `d` the change of the estimate
+    without this group. The bias is ``sum (1 - 1/h) d``, and the variance is the mean of
+    ``(bias - (h - 1) d)^2 / (h - 1)``. For K equal groups it is ``(K - 1)/K sum (d - mean d)^2``.
+    Changes are divided by a power of two, so that their squares neither overflow nor underflow.
     """
 
     def __init__(self, value: Array):
@@ -184,7 +186,7 @@ class Jackknife:
         self.squares, self.sum, self.bias = (np.zeros_like(self.value) for _ in range(3))
 
     def add(self, value: Array, h: float) -> None:
-        """Add the estimate without a group of the share ``1 / h`` of all weight."""
+        """Add the estimate without a group, whose share of the weight is ``1 / h``."""
         d = _host(value)
         d -= self.value
         d /= self.unit
@@ -196,7 +198,7 @@ class Jackknife:
         self.squares += d
 
     def estimate(self) -> Estimate:
-        """The value with its standard errors."""
+        """Return the value with its standard errors."""
         K = self.ratios.size
         cross = self.bias * np.sum(1 / (self.ratios - 1)) - 2 * self.sum
         variance = np.maximum((self.squares + self.bias * cross) / K, 0.0)
@@ -204,14 +206,14 @@ class Jackknife:
 
 
 def aligned(factor: Array, to: np.ndarray) -> np.ndarray:
-    """A factor turned to come as near as it can to another one, which may have more columns."""
+    """Rotate a factor to be as near as possible to another one, which may have more columns."""
     V = _host(factor)
     A, _, B = np.linalg.svd(V.T @ to, full_matrices=False)
     return V @ (A @ B)
 
 
 def _host(a: Array) -> np.ndarray:
-    """A copy in float64."""
+    """Return a NumPy copy in float64."""
     return np.array(a if isinstance(a, float) else to_numpy(a), dtype=np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Refits without one group of samples at a time, from merged moments where that is possible."""
+"""Fits without one group of samples at a time, from merged moments if possible."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from ..streaming.stream import Stream
 
 __all__ = ["Groups", "group_data"]
 
-# Folds of a search whose `cv` is no number, where only moments are at hand.
+# Number of folds of a search whose `cv` is not a number, if only moments are available.
 _N_FOLDS = 5
 
 
 def group_data(
     model: Any, data: Samples | Stream, names: Names, n_groups: int, groups: Any
 ) -> Groups:
-    """Validated data in groups, in the form that a model can be fitted to."""
+    """Divide validated data into groups, as moments or samples to fit a model to."""
     w = data.w if isinstance(data, Samples) else data.weights
     labels = _labels(data.n_samples, None if w is None else to_numpy(w), n_groups, groups)
     given = None if groups is None else np.asarray(groups)
@@ -61,7 +61,7 @@ def group_data(
             some = [found.some(labels == k) for k in range(n)]
             parts = [Moments.from_checked(part.X, part.Y, part.w, grams) for part in some]
         except ValueError:
-            check_finite(data.Y, "y")  # the place of a bad entry in all the data
+            check_finite(data.Y, "y")  # reports the position in the whole data
             raise
         total = parts[0].merge(*parts[1:]).centred(model.fit_intercept)
         if squares_keep_digits(total, _least_penalty(model.alpha)):
@@ -74,15 +74,15 @@ def group_data(
 
 
 def _least_penalty(alpha: Any) -> float:
-    """The smallest of the penalties of all blocks or outputs, or the one that there is."""
+    """Return the smallest penalty of all blocks or outputs, or the single penalty."""
     return float(np.min(list(alpha.values()) if isinstance(alpha, dict) else alpha))
 
 
 def _labels(n_samples: int, weights: np.ndarray | None, n_groups: int, groups: Any) -> np.ndarray:
-    """For each sample the number of its group; -1 for samples without weight.
+    """Return the group number of each sample; -1 for samples without weight.
 
-    Groups are blocks of consecutive samples or, where `groups` says which samples belong together,
-    made of those, as even in size as they can be.
+    Groups are blocks of consecutive samples. With `groups`, samples of one label stay together, and
+    the groups are as equal in size as possible.
     """
     rows = np.arange(n_samples) if weights is None else np.flatnonzero(weights > 0)
     units = np.arange(n_samples) if groups is None else check_groups(groups, n_samples)
@@ -90,7 +90,7 @@ def _labels(n_samples: int, weights: np.ndarray | None, n_groups: int, groups: A
     n_units = int(units.max()) + 1
     if n_units < 2:
         what = "samples of positive weight" if groups is None else "different groups"
-        raise ValueError(f"two {what} are needed at least; got {n_units}.")
+        raise ValueError(f"at least two {what} are needed; got {n_units}.")
     splitter = (KFold if groups is None else GroupKFold)(min(n_groups, n_units))
     labels = np.full(n_samples, -1, dtype=np.intp)
     for k, (_, test) in enumerate(splitter.split(rows, groups=None if groups is None else units)):
@@ -99,13 +99,13 @@ def _labels(n_samples: int, weights: np.ndarray | None, n_groups: int, groups: A
 
 
 def _needs_samples(model: Any, data: Samples, labels: np.ndarray) -> bool:
-    """Whether moments do not hold what the fit needs, or not as well."""
+    """Return whether a fit needs samples, or is more accurate or cheaper with them."""
     return (
         isinstance(model, KernelRegressor)
         or getattr(model, "solver", "auto") == "svd"
         or getattr(model, "output_weight", None) is not None
         or labels.size - np.bincount(labels).max() < data.n_features  # X'X is larger than X
-        or data.scaled() is not data  # moments would overflow, or vanish
+        or data.scaled() is not data  # moments would overflow or underflow
         or (ignores_missing(model) and has_missing(data))
     )
 
@@ -115,12 +115,12 @@ class Groups:
     """Data in groups that can be left out, one at a time."""
 
     data: Samples | Stream | None = None
-    # The group of each sample, or -1, and what was given for it, for the splitters of a search.
+    # The group of each sample, or -1, and the label that the user gave, for splitters of a search.
     labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     groups: np.ndarray | None = None
-    # Names of the data: how inputs are arranged, and the modes that weights of outputs belong to.
+    # Names of the data: the arrangement of the inputs, and the output modes of weights.
     names: Names = field(default_factory=lambda: Names(0))
-    # Moments of each group, of the inputs or of their features; else it is samples that are fitted.
+    # Moments of each group, of the inputs or of their features; otherwise samples are fitted.
     parts: Sequence[Moments] | None = None
     features: Any = None
 
@@ -134,15 +134,15 @@ class Groups:
         return np.bincount(self.labels[used], None if w is None else to_numpy(w)[used])
 
     def fits(self, model: Any, mixture: Mixture | None = None, pilot: Any = None) -> Iterator[Any]:
-        """Clones fitted to all the data, then without each group.
+        """Yield clones fitted to all data, and then without each group.
 
         Parameters
         ----------
         model : estimator
         mixture : Mixture, optional
-            What is fitted in the place of the structure of the model.
+            Mixture that is fitted in place of the structure of the model.
         pilot : pair of Structure and float, optional
-            Of a mixture, as in `LinearOptions`.
+            For a mixture, as in `LinearOptions`.
         """
         if self.parts is not None:
             for m in (self.parts[0].merge(*self.parts[1:]), *merge_others(self.parts)):
@@ -150,14 +150,14 @@ class Groups:
             return
         if model.__sklearn_tags__().input_tags.pairwise:
             raise ValueError(
-                "kernel='precomputed' has no inputs whose samples could be left out; pass X and a "
-                "kernel."
+                "standard_errors does not support kernel='precomputed'; pass X and a kernel "
+                "function."
             )
         for rows in (self.labels >= 0, *self._others()):
             yield _fit_samples(model, self.some(rows), self.names, mixture, pilot)
 
     def searches(self, model: Any) -> Iterator[Any]:
-        """A whole search again, without each of the groups in turn."""
+        """Yield searches that are repeated without each group."""
         by_number = isinstance(model.cv, Integral)
         if self.parts is None or self.features is not None or not by_number:
             if isinstance(self.data, Samples):
@@ -170,11 +170,11 @@ class Groups:
         return self._searched_moments(model, int(model.cv) if by_number else _N_FOLDS)
 
     def _searched_moments(self, model: Any, n_folds: int) -> Iterator[Any]:
-        """The groups are dealt to the folds of the search, in their order."""
+        """Yield searches over moments; the groups are assigned to folds in their order."""
         assert self.parts is not None
         if len(self.parts) < 3:
             raise ValueError(
-                f"stability=True needs three groups at least, since a search without one of them "
+                f"stability=True needs at least three groups, since a search without one of them "
                 f"still needs two folds; got {len(self.parts)}."
             )
         dealt = np.array_split(np.arange(len(self.parts)), min(n_folds, len(self.parts)))
@@ -185,14 +185,14 @@ class Groups:
                 yield clone(model).fit_fold_moments([*whole[:f], *rest, *whole[f + 1 :]])
 
     def _searched_samples(self, model: Any) -> Iterator[Any]:
-        search = clone(model).set_params(output_shape=None)  # which the samples have already
+        search = clone(model).set_params(output_shape=None)  # the samples have this shape already
         groups = None if isinstance(model.cv, Integral) else self.groups
-        if hasattr(model, "landmarks_"):  # they stay where they are
+        if hasattr(model, "landmarks_"):  # landmarks do not change
             search.set_params(landmarks=model.landmarks_, n_components=None)
         if getattr(model, "output_weight", None) is not None:
             weight = unlabel_output_weight(model.output_weight, self.names.labels)
             search.set_params(output_weight=weight)
-        if getattr(model, "blocks_", None) is not None:  # names are lost on the way
+        if getattr(model, "blocks_", None) is not None:  # the samples have no names
             search.set_params(blocks=model.blocks_)
         if getattr(model, "own", None) is not None:
             search.set_params(own=self._own_mask(model))
@@ -202,7 +202,7 @@ class Groups:
             yield clone(search).fit(X, some.Y, some.w, groups=of_some)
 
     def _own_mask(self, model: Any) -> np.ndarray:
-        """The own inputs that a search was asked for, as a boolean array of inputs by outputs."""
+        """Return the own inputs of a search as a boolean array (n_inputs, n_outputs)."""
         labels, shape = self.names.labels, model._output_shape
         assert isinstance(self.data, Samples)
         (own,) = read_own(model.own, labels, self.data.n_features, shape, all_kinds=False)
@@ -214,7 +214,7 @@ class Groups:
         return mask
 
     def _with_modes(self, X: Array) -> Any:
-        """Inputs with the modes and blocks that they came with."""
+        """Return inputs with the modes and blocks of the user's data."""
         labels = self.names.labels
         if labels is None or not labels.inputs:
             return X
@@ -230,7 +230,7 @@ class Groups:
             yield (self.labels >= 0) & (self.labels != k)
 
     def some(self, rows: np.ndarray) -> Samples:
-        """Some of the samples."""
+        """Return some of the samples."""
         assert isinstance(self.data, Samples)
         return self.data.rows(np.flatnonzero(rows))
 
@@ -243,9 +243,9 @@ def _response_grams(model: Any) -> bool:
 
 
 def _of_mixture(options: Any, mixture: Mixture | None) -> Any:
-    """The options of a fit with a mixture as its structure, where there is one.
+    """Return the options of a fit, with the mixture as its structure if there is one.
 
-    Penalties of blocks are in other units in a fit than in the search that found them.
+    A fit and a search use different units for penalties of blocks.
     """
     if mixture is None:
         return options
@@ -255,7 +255,7 @@ def _of_mixture(options: Any, mixture: Mixture | None) -> Any:
 def _fit_samples(
     model: Any, data: Samples, given: Names, mixture: Mixture | None, pilot: Any
 ) -> Any:
-    """A clone of the model, fitted to samples."""
+    """Return a clone of the model, fitted to samples."""
     new, names = clone(model), Names(data.n_features)
     if isinstance(new, LinearRegressor):
         plan = input_plan(new, given, data)
@@ -272,7 +272,7 @@ def _fit_samples(
 def _fit_moments(
     model: Any, moments: Moments, given: Names, features: Any, mixture: Mixture | None
 ) -> Any:
-    """A clone of the model, fitted to moments of the inputs, or of the features of landmarks."""
+    """Return a clone of the model, fitted to moments of inputs or of landmark features."""
     new, names = clone(model), Names(moments.n_features)
     if features is not None:
         fit = fit_landmarks(features, moments, _of_mixture(new._options(), mixture))

@@ -27,7 +27,7 @@ from .groups import Groups, group_data
 
 __all__ = ["standard_errors"]
 
-# The attributes that hold the chosen penalty.
+# Attributes of searches with the chosen penalty.
 _CHOSEN = ("alpha_", "penalty_", "beta_")
 
 
@@ -42,57 +42,63 @@ def standard_errors(
     predict_at: Any = None,
     stability: bool = True,
 ) -> StandardErrors:
-    """Standard errors of coefficients, intercept, factors and predictions.
+    """Compute standard errors of coefficients, intercept, factors and predictions.
 
-    The samples are put into groups, and the model is fitted without each of them in turn; the
-    spread of these fits tells that of the fit to all the data (delete-a-group jackknife). Linear
-    models are fitted to the moments of the groups, which are gathered in one pass over the data
-    and merged, so that a fit without a group costs the same however many samples there are.
+    The samples are divided into groups, and the model is fitted without each group in turn. The
+    spread of these fits estimates the standard errors of the fit to all data (delete-a-group
+    jackknife). Linear models are fitted to the moments of the groups, which are computed in one
+    pass over the data and merged, so that the cost of a fit without a group does not depend on the
+    number of samples.
 
     Parameters
     ----------
     model : estimator
-        Fitted or not, and left as it is. Its penalty stays the same while the samples become fewer
-        by a group. A cross-validated estimator must be fitted; the errors are those of its final
-        model, with penalty, ranks and the weights of a stack as they were chosen.
+        A fitted or unfitted estimator. It is not changed. Fits without a group use the same
+        penalty. A cross-validated estimator must be fitted; the standard errors are those of its
+        final model, with the chosen penalty, ranks and weights of a stack.
     X : array of shape (n_samples, n_features), or list of Moments
-        The data of the fit, in memory, on disk or on a cluster; or, with `y` left out, the moments
-        of at least two groups of samples, gathered anywhere.
+        The inputs of the fit, in memory, on disk or on a cluster; or, without `y`, the moments of
+        at least two groups of samples.
     y : array of shape (n_samples, d1, ..., dp), optional
+        The outputs of the fit.
     sample_weight : array of shape (n_samples,), optional
+        Weights of the samples.
     n_groups : int, default=20
-        Number of groups, at most that of samples or of different `groups`. Standard errors from K
-        groups have themselves a relative error of about ``1 / sqrt(2 (K - 1))``. Groups are blocks
-        of consecutive samples, since neighbours in time depend on each other.
+        Number of groups, at most the number of samples or of different `groups`. Standard errors
+        from K groups have a relative error of about ``1 / sqrt(2 (K - 1))``. Groups are blocks of
+        consecutive samples, since neighbours in time depend on each other.
     groups : array of shape (n_samples,), optional
-        Which samples depend on each other (one station, one patient, one year): these are left out
-        together, several of them at a time where there are more than `n_groups`.
+        Labels of samples that depend on each other, such as those of one station, patient or
+        year. Samples of one label are left out together; several labels are left out together if
+        there are more than `n_groups`.
     predict_at : array of shape (n, n_features), optional
-        Inputs for which the predictions get standard errors, too. These are errors of the mean; a
-        new observation has noise on top.
+        Inputs for which to compute standard errors of predictions. These are errors of the mean;
+        they do not include the noise of a new observation.
     stability : bool, default=True
-        Whether a search is run again without each group, to see how stable its choice is. That
-        takes as long as `n_groups` searches.
+        Whether to repeat a search without each group, to see how stable its choice is. This takes
+        as long as `n_groups` searches.
 
     Returns
     -------
     StandardErrors
+        Estimates with their standard errors.
 
     Notes
     -----
-    Groups of different sizes follow Busing et al., tests and intervals the t distribution with one
-    degree of freedom less than there are groups (Kott).
+    Groups of different sizes are treated as in Busing et al. Tests and intervals use the t
+    distribution with ``n_groups - 1`` degrees of freedom (Kott).
 
-    Factors are known up to a rotation, so those of each leave-out are turned to come as near as
-    they can to those of all the data (orthogonal Procrustes); what is left is how sure the
-    subspace is, not the axes in it. Those of a stack are cut to its best single rank.
+    Factors are determined up to a rotation. So the factors of each fit without a group are rotated
+    to be as near as possible to those of all data (orthogonal Procrustes). Their standard errors
+    describe the uncertainty of the subspace, not of single axes in it. The factors of a stack are
+    truncated to its best single rank.
 
-    Standard errors say nothing of the bias that a penalty or a low rank brings.
+    Standard errors do not include the bias of a penalty or of a low rank.
 
-    For `stability` the groups are dealt, in their order, to as many folds as the `cv` of the search
-    says; a search with a splitter is run again as it is, where the samples are in memory. Models
-    with missing outputs, with `output_weight`, with fewer samples than features, and exact kernels
-    are fitted again to samples, not to moments. Landmarks stay where they are.
+    For `stability` the groups are assigned, in their order, to as many folds as the `cv` of the
+    search specifies. A search with a splitter is repeated with this splitter if the samples are in
+    memory. Models with missing outputs, with `output_weight`, with fewer samples than features, and
+    exact kernels are fitted to samples, not to moments. Landmarks do not change.
 
     References
     ----------
@@ -113,15 +119,15 @@ def standard_errors(
     if not isinstance(model, TensorRegressor):
         raise TypeError(f"model must be an estimator of holrr; got {type(model).__name__}.")
     if not isinstance(n_groups, Integral) or n_groups < 2:
-        raise ValueError(f"n_groups must be an integer, at least 2; got n_groups={n_groups!r}.")
+        raise ValueError(f"n_groups must be an integer of at least 2; got n_groups={n_groups!r}.")
     model._validate_params()
     final, mixture, pilot = _final(model)
     is_kernel = isinstance(final, KernelRegressor)
     if isinstance(X, Sequence) and all(isinstance(m, Moments) for m in X):
         if not (y is None and sample_weight is None and groups is None):
-            raise ValueError("y, sample_weight and groups must be left out where X is moments.")
+            raise ValueError("y, sample_weight and groups must be None if X is a list of Moments.")
         if is_kernel:
-            raise TypeError(f"{type(model).__name__} has no fit to moments; pass X and y.")
+            raise TypeError(f"{type(model).__name__} cannot be fitted to moments; pass X and y.")
         grams = getattr(final, "subspaces", "fitted") == "response"
         parts = check_fold_moments(X, grams)
         n_features = n_columns(X[0].labels) or X[0].n_features
@@ -150,7 +156,7 @@ def standard_errors(
 
 
 def _final(model: Any) -> tuple[Any, Mixture | None, Any]:
-    """The model that is fitted again; of a stack also the mixture and its pilot."""
+    """Return the model to fit again; for a stack also the mixture and its pilot."""
     if not isinstance(model, Search):
         return model, None, None
     check_is_fitted(model)
@@ -171,7 +177,7 @@ def _as_tuple(rank: Any) -> tuple[int, ...]:
 
 
 def _choices(model: Any, grouped: Groups | None) -> dict[str, Any]:
-    """What a search has chosen, and what it chooses without each group."""
+    """Return the choice of a search, and its choices without each group."""
     name = next(name for name in _CHOSEN if name in vars(model))
     found = {"rank": _best_rank(model), "penalty": float(getattr(model, name)), "ranks": None}
     if grouped is not None:
@@ -182,7 +188,7 @@ def _choices(model: Any, grouped: Groups | None) -> dict[str, Any]:
 
 
 def _best_rank(search: Any) -> tuple[int, ...]:
-    """The rank of the best single model, also where a stack predicts."""
+    """Return the rank of the best single model, also for a stack."""
     best = getattr(search, "best_params_", {})
     return _as_tuple(best["rank"]) if "rank" in best else _rank(search)
 
@@ -195,7 +201,7 @@ def _gather(
     at: Array | None,
     rank: tuple[int, ...],
 ) -> StandardErrors:
-    """Standard errors of all quantities, one leave-out in memory at a time."""
+    """Compute standard errors of all quantities, with one fit in memory at a time."""
     fits, ratios, ranks = grouped.fits(model, mixture, pilot), grouped.weights, []
     ratios, full = ratios.sum() / ratios, next(fits)
     sums = {name: Jackknife(value) for name, value in _quantities(full, at, rank).items()}
@@ -221,10 +227,10 @@ def _gather(
 def _quantities(
     fit: Any, at: Array | None, rank: tuple[int, ...], dense: bool = False
 ) -> dict[str | int, Array]:
-    """What gets standard errors, factors under the numbers of their modes.
+    """Return the arrays that get standard errors; the keys of factors are their modes.
 
-    Modes that are not reduced have no factor to be unsure of, unless `dense`. The rows of the first
-    factor of a kernel are samples, not inputs. Of a stack's directions the leading ones count.
+    Modes that are not reduced have no factor, unless `dense`. The rows of the first factor of a
+    kernel are samples, not inputs. Only the leading directions of a stack are used.
     """
     found: dict[str | int, Array] = {"intercept": fit._intercept}
     is_kernel = hasattr(type(fit), "dual_coef_")
@@ -244,7 +250,7 @@ def _rank(fit: Any) -> tuple[int, ...]:
 
 
 def _warn_of_other_data(model: Any, found: StandardErrors) -> None:
-    """A fitted model should be the one that the errors are of."""
+    """Warn if the fitted model differs from the fit that has the standard errors."""
     if not hasattr(model, "tucker_") or found.coef is None:
         return
     coef, value = to_numpy(model._dense_coef()), found.coef.value
@@ -255,6 +261,6 @@ def _warn_of_other_data(model: Any, found: StandardErrors) -> None:
             return
     warn(
         "the coefficients of the model differ from those of a fit to these data by more than a "
-        "tenth of their standard errors, which are those of the latter. Pass the data of the fit; "
-        "and of a stack of ranks the search itself, not its best_estimator_."
+        "tenth of their standard errors. The standard errors are those of the fit to these data. "
+        "Pass the data of the fit; for a stack pass the search itself, not its best_estimator_."
     )

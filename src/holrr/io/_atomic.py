@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic writing of files."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ PathLike = str | os.PathLike[str]
 
 
 def write_atomically(path: PathLike, write: Callable[[BinaryIO], None]) -> None:
-    """Put what `write` writes at `path`, in one step.
+    """Write a file with the function `write`, and put it at `path` atomically.
 
-    The bytes go to a new file in the same folder (a rename must not cross file systems), reach
-    the disk, and only then take the name. Whoever opens `path` at any moment, also after a crash,
-    finds the old file or the new one. A symbolic link stays one, and the file that it leads to is
-    replaced; an old file leaves its permissions and its owner to the new one. A process killed
-    midway can leave ``.<name>.<random>.tmp`` behind, which no program reads.
+    The bytes are written to a new file in the same folder (a rename must not cross file systems)
+    and flushed to disk, and then the file is renamed. At any moment, also after a crash, `path` is
+    the old file or the new one. A symbolic link is kept, and its target is replaced. The new file
+    gets the permissions and the owner of the old one. A process that is killed can leave the file
+    ``.<name>.<random>.tmp``, which no program reads.
     """
     target, old = check_writable(path)
     mode = 0o666 if old is None else stat.S_IMODE(old.st_mode)
-    # Names have 255 bytes: those of the longest leave no room for a suffix.
+    # Names have at most 255 bytes, so long names are shortened before a suffix is added.
     temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}.tmp")
     try:
-        # Some formats (HDF5) read again what they have written.
+        # Some formats (HDF5) read the bytes that they have written.
         with open(temporary, "x+b", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             if old is not None:
                 _inherit(temporary, old)
@@ -45,9 +45,9 @@ def write_atomically(path: PathLike, write: Callable[[BinaryIO], None]) -> None:
 
 
 def check_writable(path: PathLike) -> tuple[Path, os.stat_result | None]:
-    """The file that `path` leads to and what is there now; OSError where it cannot be replaced.
+    """Return the target of `path` and its present state; raise an OSError if it cannot be replaced.
 
-    A device, a pipe or a socket is not replaced: whoever names one does not want a file there.
+    Devices, pipes and sockets are never replaced by a file.
     """
     target, shown = Path(os.path.realpath(path)), os.fspath(path)
     if not target.parent.is_dir():
@@ -66,7 +66,7 @@ def check_writable(path: PathLike) -> tuple[Path, os.stat_result | None]:
 
 
 def _inherit(path: Path, old: os.stat_result) -> None:
-    """Owner and permissions of the file that goes, as far as this user may give them."""
+    """Copy owner and permissions of the old file, as far as this user may set them."""
     if hasattr(os, "chown"):
         with suppress(PermissionError):
             os.chown(path, old.st_uid, old.st_gid)
@@ -74,10 +74,10 @@ def _inherit(path: Path, old: os.stat_result) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Let the new name reach the disk, too (a folder cannot be opened on Windows)."""
+    """Flush the new name to disk (a folder cannot be opened on Windows)."""
     if os.name != "posix":
         return
-    with suppress(PermissionError):  # a folder that may be written to and not be read
+    with suppress(PermissionError):  # a folder may be writable but not readable
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""The file: a zip archive of arrays in NumPy's own format and a JSON header, all checksummed.
+"""The file: a zip archive of arrays in NumPy's format and a JSON header, with checksums.
 
 ``numpy.load(path)`` opens it as any .npz file, and ``unzip -p path header.json`` shows the header.
 """
@@ -21,9 +21,9 @@ __all__ = ["FORMAT", "VERSION", "read_container", "write_container"]
 
 FORMAT, VERSION = "holrr", 4
 _HEADER = "header.json"
-# Numbers, truth values, text of fixed width, dates: what NumPy stores without pickle.
+# Numbers, booleans, text of fixed width and dates, which NumPy stores without pickle.
 _KINDS = "biufcUSmM"
-_MEMBER_HEADER = 30  # bytes in front of a member of a zip archive, at least
+_MEMBER_HEADER = 30  # least number of bytes in front of a member of a zip archive
 _NPY_HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -41,18 +41,18 @@ def write_container(
             full = {"format": FORMAT, "version": VERSION, **header, "sha256": sums}
             text = json.dumps(full, allow_nan=False, indent=1).encode()
             archive.writestr(_HEADER, text)
-            # The header vouches for the arrays, the archive's comment for the header.
+            # The header has the checksums of arrays, the comment of the archive that of the header.
             archive.comment = hashlib.sha256(text).hexdigest().encode()
 
     write_atomically(path, write)
 
 
 def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays of a file, each checked against its checksum.
+    """Read header and arrays of a file, and compare each with its checksum.
 
-    Sizes that the file declares are compared with what is there before anything is made of that
-    size, so that reading takes about as much memory as the file is long. A file that is foreign,
-    damaged, cut off or of a newer version is a ValueError.
+    Sizes that the file declares are compared with the actual sizes before memory is allocated, so
+    that reading takes about as much memory as the file is long. A file that is foreign, damaged,
+    cut off or of a newer version raises a ValueError.
     """
     with open(path, "rb") as file:
         if file.read(2) != b"PK":
@@ -65,17 +65,17 @@ def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[s
                 arrays = {name: _read_array(archive, name, sums[name]) for name in sums}
         except (_Refused, MemoryError):
             raise
-        except Exception as error:  # bytes that are not what they should be can raise anything
+        except Exception as error:  # damaged bytes can raise any exception
             raise ValueError(f"{os.fspath(path)!r} is damaged or cut off: {error}") from error
     return header, arrays
 
 
 class _Refused(ValueError):
-    """A file that is whole and yet not for us."""
+    """An intact file that this version of holrr cannot read."""
 
 
 def _check_members(archive: zipfile.ZipFile, size: int) -> None:
-    """Members that are neither compressed nor share their bytes: no small file grows vast."""
+    """Raise a ValueError if members are compressed or overlap, so that no small file expands."""
     members = sorted(archive.infolist(), key=lambda member: member.header_offset)
     ends = [*(member.header_offset for member in members[1:]), size]
     for member, end in zip(members, ends, strict=True):
@@ -91,14 +91,14 @@ def _read_header(archive: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict
     text = archive.read(_HEADER)
     header = json.loads(text)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise _Refused(f"{os.fspath(path)!r} is not a holrr file: its header names no such format.")
+        raise _Refused(f"{os.fspath(path)!r} is not a holrr file: its header has another format.")
     if hashlib.sha256(text).hexdigest().encode() != archive.comment:
         raise ValueError("the checksum of the header is wrong.")
     version = header.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise _Refused(
-            f"{os.fspath(path)!r} has version {version} of the file format and this holrr reads up "
-            f"to version {VERSION}; it was written by holrr {header.get('holrr')}, so update holrr."
+            f"{os.fspath(path)!r} has version {version} of the file format, but this holrr reads "
+            f"up to version {VERSION}. It was written by holrr {header.get('holrr')}; update holrr."
         )
     return header
 
@@ -125,11 +125,11 @@ def _read_array(archive: zipfile.ZipFile, name: str, expected: str) -> np.ndarra
 
 
 def _check_declared(member: IO[bytes], name: str, size: int) -> None:
-    """Whether what the header of an array says comes to the size of its member."""
+    """Raise a ValueError unless the size in the header of an array is that of its member."""
     try:
         shape, _, dtype = _NPY_HEADERS[np.lib.format.read_magic(member)](member)
-    except MemoryError as error:  # of the parser, at a loss with many brackets or signs
-        raise ValueError(f"the header of array {name} makes no sense.") from error
+    except MemoryError as error:  # raised by the parser for many brackets or signs
+        raise ValueError(f"the header of array {name} is invalid.") from error
     if dtype.kind not in _KINDS or dtype.itemsize == 0:
         raise ValueError(f"array {name} is of dtype {dtype}.")
     if math.prod(shape) * dtype.itemsize != size - member.tell():
@@ -137,7 +137,7 @@ def _check_declared(member: IO[bytes], name: str, size: int) -> None:
 
 
 class _Hashed:
-    """A file that is hashed as it is written, so that no array is held as bytes."""
+    """A file that is hashed while it is written, so that no array is copied to bytes."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._hash = file, hashlib.sha256()

@@ -1,9 +1,9 @@
-"""Objects as JSON and arrays, and back, without pickle.
+"""Conversion of objects to JSON and arrays, and back, without pickle.
 
-Plain values stay as they are in JSON. Everything else becomes an object with the key ``"$"``, which
-says what it is. Classes are found by name among the public ones of this library, the splitters of
-scikit-learn and the few of its transformers that are listed in `_sklearn`, and a pipeline is a list
-of such estimators; no other name leads anywhere, so no file can make the reader run foreign code.
+Plain values are unchanged in JSON. Every other value becomes an object with the key ``"$"``, which
+names its kind. Classes are found by name among the public classes of this library, the splitters of
+scikit-learn and the transformers of scikit-learn that `_sklearn` lists. A pipeline is a list of
+such estimators. No other names are resolved, so no file can make the reader run foreign code.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ._upgrade import upgrade
 
 __all__ = ["Decoder", "Encoder"]
 
-# Where the names of classes are looked up; a class that is not public in these cannot be saved.
+# Modules whose public classes can be saved.
 _PACKAGES = ("linear", "kernel", "penalized", "model_selection", "data")
 # Records inside of models that are not public.
 _INTERNAL: dict[str, Any] = {
@@ -49,19 +49,19 @@ _INTERNAL: dict[str, Any] = {
 _MODULES = ("holrr", *(f"holrr.{name}" for name in _PACKAGES))
 
 
-# Names of time zones; others could be read as names of files.
+# Names of time zones; other text could be read as names of files.
 _ZONE = re.compile(r"(?!dateutil)\w+([+:/-]\w+)*")
 
 
 class Encoder:
-    """Turns objects into JSON trees and collects their arrays, each of them once."""
+    """Converter of objects to JSON trees, which collects each array once."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
         self._seen: dict[int, tuple[dict[str, Any], Any]] = {}
 
     def encode(self, value: Any, where: str) -> Any:
-        """`value` as JSON; `where` names it in errors."""
+        """Convert `value` to JSON; `where` names it in errors."""
         if value is None or isinstance(value, (bool, str)):
             return value
         if isinstance(value, np.generic):
@@ -74,8 +74,8 @@ class Encoder:
             if applies(value):
                 return {"$": kind, **method(self, value, where)}
         raise TypeError(
-            f"{where} cannot be saved: it is {_describe(value)}, which a file that cannot run code "
-            f"cannot hold. Replace it, or use joblib.dump for files that only you will load."
+            f"{where} cannot be saved: it is {_describe(value)}, which cannot be stored in a file "
+            f"without code. Replace it, or use joblib.dump for files that only you will load."
         )
 
     def _list(self, value: Any, where: str) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class Encoder:
             array, view = _whole(to_numpy(value))
             node = {"name": f"{len(self.arrays)}", **view}
             self.arrays[node["name"]] = array
-            self._seen[id(value)] = (node, value)  # the value is kept, so that its id stays taken
+            self._seen[id(value)] = (node, value)  # a reference to the value keeps its id unique
         return dict(self._seen[id(value)][0])
 
     def _objects(self, value: Any, where: str) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class Encoder:
         return {"text": str(value), "left": left, "right": right, "closed": value.closed}
 
     def _named(self, value: Any, where: str) -> dict[str, Any]:
-        """Weights of outputs, say: numbers with names of axes, of pandas or xarray."""
+        """Encode numbers with named axes of pandas or xarray, such as weights of outputs."""
         if comes_from(value, "xarray"):
             axes = [(dim, value.indexes.get(dim)) for dim in value.dims]
         else:
@@ -176,7 +176,7 @@ class Encoder:
         state = vars(value)
         if state.get("memory") is not None:
             raise TypeError(
-                f"{where}.memory cannot be saved: a cache is a folder of this machine. Set "
+                f"{where}.memory cannot be saved, since a cache is a folder of this machine. Set "
                 f"memory=None."
             )
         for name in set(state) - {"steps", "memory", "verbose", "transform_input"}:
@@ -189,7 +189,7 @@ class Encoder:
 
     def _sklearn(self, value: Any, where: str) -> dict[str, Any]:
         params = value.get_params(deep=False)
-        # Without the version of scikit-learn, which the header has.
+        # Without the version of scikit-learn, which is in the header.
         fitted = {k: v for k, v in vars(value).items() if k not in params}
         return {
             "class": type(value).__name__,
@@ -244,7 +244,7 @@ class Decoder:
         if "columns" in tree:
             n = tree["columns"]
             if array.ndim != 2 or type(n) is not int or not 0 < n <= array.shape[1]:
-                raise ValueError("columns that are not those of their array.")
+                raise ValueError("columns do not fit their array.")
             array = array[:, :n].T if tree.get("transposed") is True else array[:, :n]
         return array[::-1] if tree.get("reversed") is True and array.ndim else array
 
@@ -256,7 +256,7 @@ class Decoder:
         return array.reshape(tree["shape"])
 
     def _date(self, tree: dict[str, Any]) -> Any:
-        """A date of another calendar than ours; its text where cftime is not installed."""
+        """Decode a cftime date of another calendar; its text if cftime is not installed."""
         year, month, day, *clock = tree["parts"]
         try:
             cftime: Any = import_module("cftime")
@@ -264,7 +264,7 @@ class Decoder:
             return f"{year:04}-{month:02}-{day:02} {clock[0]:02}:{clock[1]:02}:{clock[2]:02}"
         cls = getattr(cftime, tree["class"], None)
         if not (isinstance(cls, type) and issubclass(cls, cftime.datetime)):
-            raise ValueError(f"{tree['class']!r} is no date of cftime.")
+            raise ValueError(f"{tree['class']!r} is not a date class of cftime.")
         calendar = {"calendar": tree["calendar"]} if cls is cftime.datetime else {}
         return cls(year, month, day, *clock, **calendar)
 
@@ -272,7 +272,7 @@ class Decoder:
         return _CLOCKS[tree["class"]].fromisoformat(tree["value"])
 
     def _of_pandas(self, tree: dict[str, Any]) -> Any:
-        """A label of pandas; its text where pandas is not installed."""
+        """Decode a label of pandas; its text if pandas is not installed."""
         try:
             pandas: Any = import_module("pandas")
         except ImportError:
@@ -286,17 +286,17 @@ class Decoder:
         date = pandas.Timestamp(np.datetime64(tree["count"], tree["unit"]))
         zone = tree["zone"]
         if zone is not None and not _ZONE.fullmatch(zone):
-            raise ValueError(f"{zone!r} is no name of a time zone.")
+            raise ValueError(f"{zone!r} is not the name of a time zone.")
         return date if zone is None else date.tz_localize("UTC").tz_convert(zone)
 
     def _named(self, tree: dict[str, Any]) -> Any:
-        """Numbers with names of axes; without them where their library is not installed."""
+        """Decode numbers with named axes; without names if their library is not installed."""
         data, axes, labels, name = (
             self.decode(tree[key]) for key in ("data", "axes", "labels", "name")
         )
         library, make = _NAMED[tree["class"]]
         if not isinstance(data, np.ndarray) or not data.ndim == len(axes) == len(labels):
-            raise ValueError("names of axes that do not fit their array.")
+            raise ValueError("names of axes do not fit their array.")
         try:
             module: Any = import_module(library)
         except ImportError:
@@ -305,9 +305,9 @@ class Decoder:
 
     def _masked(self, tree: dict[str, Any]) -> np.ma.MaskedArray:
         data, mask, fill = (self.decode(tree[key]) for key in ("data", "mask", "fill_value"))
-        # Any other mask would be stretched: an array for a few bytes of the file.
+        # Any other mask would be broadcast: a large array for a few bytes of the file.
         if mask.dtype != bool or type(data) is not np.ndarray or mask.shape != data.shape:
-            raise ValueError("a mask that does not fit its array.")
+            raise ValueError("a mask does not fit its array.")
         return np.ma.MaskedArray(data, mask, fill_value=fill)
 
     def _record(self, tree: dict[str, Any]) -> Any:
@@ -330,7 +330,7 @@ class Decoder:
 
     def _sklearn(self, tree: dict[str, Any]) -> Any:
         if set(tree) != {"$", "class", "params", "state"}:
-            raise SchemaError("a step of scikit-learn has a class, params and state")
+            raise SchemaError("a step of scikit-learn must have class, params and state")
         if not self._is_compared:
             check_version(self._sklearn_version)
             self._is_compared = True
@@ -348,12 +348,12 @@ class Decoder:
             return _SCALAR_TYPES[name]
         if origin == "dtype" and _DTYPE_NAME.fullmatch(name):
             return np.dtype(name)
-        raise ValueError(f"{name!r:.40} is no type of numbers or text that a file may hold.")
+        raise ValueError(f"{name!r:.40} is not a dtype that a file may contain.")
 
     def _splitter(self, tree: dict[str, Any]) -> Any:
         cls: Any = getattr(import_module("sklearn.model_selection"), tree["class"], None)
         if not _is_splitter_class(cls):
-            raise ValueError(f"{tree['class']!r} is no splitter of scikit-learn.")
+            raise ValueError(f"{tree['class']!r} is not a splitter of scikit-learn.")
         state = self._state(tree["state"])
         parameters = inspect.signature(cls).parameters
         value = cls(**{name: v for name, v in state.items() if name in parameters})
@@ -365,11 +365,11 @@ class Decoder:
 
 
 def _whole(array: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
-    """An array as it is stored, and what a node says of it beside its name.
+    """Return an array as it is stored, and the description of its memory layout in the node.
 
-    Where the rows of a matrix lie otherwise in memory, products with it can differ in the last bit.
-    So columns of a wider matrix are stored with zeros in place of the other columns, transposed
-    where they are, and rows in reverse order stay so.
+    Products with a matrix of another memory layout can differ in the last bit. So columns of a
+    wider matrix are stored with zeros in place of the other columns, and transposed or reversed
+    matrices keep their layout.
     """
     if array.ndim == 2 and array.strides[0] < 0:
         found, view = _whole(array[::-1])
@@ -394,7 +394,7 @@ def _is_estimator_class(cls: Any) -> bool:
 
 
 def _is_splitter_class(cls: Any) -> bool:
-    # The base class of the shuffling splitters is private; the check goes by module and method.
+    # The base class of the shuffling splitters is private, so module and method are checked.
     return (
         isinstance(cls, type)
         and cls.__module__ == "sklearn.model_selection._split"
@@ -403,7 +403,7 @@ def _is_splitter_class(cls: Any) -> bool:
 
 
 def _public_class(name: str, wanted: Callable[[Any], bool]) -> Any:
-    """The class of this library that is public under `name`, or a record that models hold."""
+    """Return the public class `name` of this library, or a record that models contain."""
     if name in _INTERNAL and wanted(_INTERNAL[name]):
         return _INTERNAL[name]
     for module in _MODULES:
@@ -411,7 +411,7 @@ def _public_class(name: str, wanted: Callable[[Any], bool]) -> Any:
         found = getattr(public, name) if name in public.__all__ else None
         if isinstance(found, type) and wanted(found) and found.__module__.startswith("holrr."):
             return found
-    raise ValueError(f"{name!r} is no class of this version of holrr that a file may hold.")
+    raise ValueError(f"{name!r} is not a class of this version of holrr that a file may contain.")
 
 
 def _public_name(value: Any, where: str) -> str:
@@ -420,9 +420,9 @@ def _public_name(value: Any, where: str) -> str:
         _public_class(name, lambda cls: cls is type(value))
     except ValueError:
         raise TypeError(
-            f"{where} cannot be saved: {_describe(value)} is not a public class of holrr, and none "
-            f"of those of scikit-learn that a file may hold ({names_of_allowed()}). Use "
-            f"joblib.dump for files that only you will load."
+            f"{where} cannot be saved: {_describe(value)} is neither a public class of holrr nor "
+            f"one of the classes of scikit-learn that a file may contain ({names_of_allowed()}). "
+            f"Use joblib.dump for files that only you will load."
         ) from None
     return name
 
@@ -434,22 +434,22 @@ def _describe(value: Any) -> str:
 
 
 def _is(*types: type) -> Callable[[Any], bool]:
-    # Exactly these types: a subclass (a named tuple, an OrderedDict) would come back as another.
+    # Exactly these types: a subclass (a named tuple, an OrderedDict) would lose its type.
     return lambda value: type(value) in types
 
 
 def comes_from(value: Any, library: str) -> bool:
-    """Whether a value is an object of a library; the library is not imported for it."""
+    """Return whether a value is an object of a library, without importing the library."""
     return type(value).__module__.partition(".")[0] == library
 
 
 def _names_zone(value: Any, zone: str) -> bool:
-    """Whether the name of a time zone leads to it."""
+    """Return whether the name of a time zone identifies it."""
     try:
         return (
             bool(_ZONE.fullmatch(zone)) and value.tz_convert(zone).isoformat() == value.isoformat()
         )
-    except Exception:  # each library of time zones has its own
+    except Exception:  # each library of time zones has its own exceptions
         return False
 
 
@@ -458,7 +458,7 @@ def _is_of_pandas(*names: str) -> Callable[[Any], bool]:
 
 
 def _has_numbers(value: Any) -> bool:
-    """Whether it is an array of numbers of pandas or xarray."""
+    """Return whether a value is an array of numbers of pandas or xarray."""
     named = comes_from(value, "pandas") or comes_from(value, "xarray")
     return named and hasattr(value, "to_numpy") and np.asarray(value).dtype.kind != "O"
 
@@ -494,7 +494,7 @@ def _frame(pandas: Any, data: np.ndarray, axes: Any, labels: Any, name: Any) -> 
     return pandas.DataFrame(data, index, columns)
 
 
-# Name of a class -> its library, and how it is made.
+# Name of a class -> its library, and a function that builds it.
 _NAMED: dict[str, tuple[str, Callable[..., Any]]] = {
     "DataArray": ("xarray", _data_array),
     "Series": ("pandas", _series),
@@ -538,7 +538,7 @@ def _is_record(value: Any) -> bool:
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
-# The first that applies is taken.
+# The first entry that applies is used.
 _ENCODERS: tuple[tuple[str, Callable[[Any], bool], Callable[..., dict[str, Any]]], ...] = (
     ("list", _is(list), Encoder._list),
     ("tuple", _is(tuple), Encoder._list),

@@ -17,7 +17,7 @@ from ._sklearn import SKLEARN_VERSION
 
 __all__ = ["load", "load_moments", "load_with_notes", "save"]
 
-# What a file may be of; other values have a form only as a part of one of these.
+# Classes that a file may contain at the top level; other values are parts of these.
 _KINDS = (BaseEstimator, CentredMoments, Tucker)
 
 
@@ -26,8 +26,9 @@ def save(
 ) -> None:
     """Save an estimator, fitted or not, a pipeline, moments or a Tucker tensor to a file.
 
-    The other steps of a pipeline may be transformers of this library, or those of scikit-learn that
-    docs/file_format.md lists: `StandardScaler`, `OneHotEncoder`, `ColumnTransformer` and others.
+    The other steps of a pipeline may be transformers of this library, or the transformers of
+    scikit-learn that docs/file_format.md lists: `StandardScaler`, `OneHotEncoder`,
+    `ColumnTransformer` and others.
 
     The file holds no code and is written atomically: a crash at any moment leaves the old file or
     the new one. Symbolic links are followed and permissions kept. Arrays on a device, or of
@@ -36,20 +37,21 @@ def save(
     Parameters
     ----------
     value : estimator of this library, Pipeline, Moments or Tucker
+        The object to save.
     path : str or path
-        Written as it is; no suffix is added.
+        The file. No suffix is added to its name.
     notes : dict of JSON values, optional
-        Kept in the header.
+        Notes that are stored in the header of the file.
 
     Raises
     ------
     TypeError
-        Where a parameter, an attribute or a step of a pipeline, say a function as kernel, has no
-        safe form; the message names it.
+        If a parameter, an attribute or a step of a pipeline cannot be saved without code, such as
+        a function as kernel. The message names it.
     ValueError
-        Where attributes are not what they must be, so that the file could not be loaded.
+        If attributes are invalid, so that the file could not be loaded.
     OSError
-        Where the file cannot be written, or is a device or a pipe.
+        If the file cannot be written, or is a device or a pipe.
 
     Examples
     --------
@@ -61,15 +63,17 @@ def save(
     """
     if not isinstance(value, _KINDS):
         raise TypeError(
-            f"save takes an estimator of this library, Moments or a Tucker tensor; got an object "
-            f"of {type(value).__module__}.{type(value).__qualname__}."
+            f"save accepts an estimator of this library, a pipeline, Moments or a Tucker tensor; "
+            f"got an object of {type(value).__module__}.{type(value).__qualname__}."
         )
     encoder, name = Encoder(), type(value).__name__
     tree = encoder.encode(value, name)
-    try:  # what is written can be read
+    try:  # make sure that the file can be loaded
         Decoder(encoder.arrays, VERSION).decode(tree)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} cannot be saved, since no file may hold it: {error}") from error
+        raise ValueError(
+            f"{name} cannot be saved, since it could not be loaded: {error}"
+        ) from error
     header = {
         "holrr": __version__,
         "sklearn": SKLEARN_VERSION,
@@ -80,25 +84,27 @@ def save(
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load what `save` wrote: an estimator, a pipeline, moments or a Tucker tensor.
+    """Load an estimator, a pipeline, moments or a Tucker tensor from a file of `save`.
 
-    Only classes of this library, and those of scikit-learn that docs/file_format.md lists, are
-    built, and every byte is checked against a checksum first. Arrays come back as NumPy arrays.
-    Where a pipeline was saved with another minor version of scikit-learn, there is a warning.
+    Only classes of this library, and the classes of scikit-learn that docs/file_format.md lists,
+    are created. Checksums of all bytes are verified first. Arrays are loaded as NumPy arrays. A
+    warning is given if a pipeline was saved with another minor version of scikit-learn.
 
     Parameters
     ----------
     path : str or path
+        The file.
 
     Returns
     -------
     estimator, Pipeline, Moments or Tucker
+        The saved object.
 
     Raises
     ------
     ValueError
-        Where the file is foreign, damaged, cut off, or written by a newer holrr, and where a field
-        of what it holds has another type or shape than it must have.
+        If the file is foreign, damaged, cut off, or written by a newer holrr, or if a field of the
+        saved object has a wrong type or shape.
 
     Examples
     --------
@@ -115,17 +121,19 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
-    """What `load` gives, and the notes beside it.
+    """Load an object and its notes from a file of `save`.
 
     Parameters
     ----------
     path : str or path
+        The file.
 
     Returns
     -------
-    value : estimator, Moments or Tucker
+    value : estimator, Pipeline, Moments or Tucker
+        The saved object.
     notes : dict
-        What `save` was given as `notes`.
+        The notes that were passed to `save`.
 
     Examples
     --------
@@ -141,22 +149,22 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
         decoder = Decoder(arrays, header["version"], header.get("sklearn"))
         value, notes = decoder.decode(header["object"]), header["notes"]
         if not isinstance(value, _KINDS) or not isinstance(notes, dict):
-            raise ValueError(f"an object of {type(value).__name__}.")
+            raise ValueError(f"it is an object of {type(value).__name__}.")
         return value, notes
     except MemoryError:
         raise
-    except Exception as error:  # a tree that nobody here wrote can raise anything
+    except Exception as error:  # an invalid tree can raise any exception
         raise ValueError(
-            f"{os.fspath(path)!r}, written by holrr {header.get('holrr')}, holds what holrr "
-            f"{__version__} cannot read: {error}"
+            f"{os.fspath(path)!r}, written by holrr {header.get('holrr')}, cannot be read by holrr "
+            f"{__version__}: {error}"
         ) from error
 
 
 def load_moments(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
-    """Moments and the notes beside them."""
+    """Load moments and their notes."""
     value, notes = load_with_notes(path)
     if not isinstance(value, CentredMoments):
         raise ValueError(
-            f"{os.fspath(path)!r} holds a {type(value).__name__}, not moments; use holrr.load."
+            f"{os.fspath(path)!r} contains a {type(value).__name__}, not moments; use holrr.load."
         )
     return value, notes

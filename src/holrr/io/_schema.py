@@ -1,8 +1,8 @@
-"""What the fields of loaded objects must be: their types, and shapes that agree with each other.
+"""Checks of the fields of loaded objects: their types, and shapes that agree with each other.
 
-A checksum says that a file is what somebody wrote, not that somebody meant a model. So every record
-and every estimator is checked when it is built. Fields that are not listed here, such as attributes
-that a newer version of the library adds, are kept as they are.
+A checksum shows that a file is unchanged, not that it contains a valid model. So every record and
+every estimator is checked when it is created. Fields that are not listed here, such as attributes
+of a newer version of the library, are kept without a check.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["Kind", "SchemaError", "check_estimator", "check_record", "check_spli
 
 
 class SchemaError(ValueError):
-    """A field that is not what it must be."""
+    """A field with an invalid value."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of values: what it is called in messages, and which values belong to it."""
+    """A kind of values: its name in messages, and a function that recognises its values."""
 
     name: str
     holds: Callable[[Any], bool]
@@ -83,7 +83,7 @@ def dict_of(kind: Kind) -> Kind:
 
 
 def floats(shape: tuple[int, ...]) -> Kind:
-    """Floating-point numbers of a shape; a plain number for no axes."""
+    """Return the kind of floating-point arrays of a shape; a plain number for no axes."""
     if not shape:
         return REAL
     return Kind(
@@ -93,7 +93,7 @@ def floats(shape: tuple[int, ...]) -> Kind:
 
 
 def record(name: str) -> Kind:
-    """A record of this library, which was checked when it was built."""
+    """Return the kind of a record of this library, which was checked when it was created."""
     return Kind(f"a {name}", lambda v: type(v).__name__ == name and _is_ours(v))
 
 
@@ -120,7 +120,7 @@ SHAPE = tuple_of(COUNT)
 
 
 def check_fields(owner: str, value: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:
-    """Raise where a field that is there is not of its kind."""
+    """Raise a `SchemaError` if a field that is present is not of its kind."""
     for name, kind in kinds.items():
         if name in value and not kind.holds(value[name]):
             raise SchemaError(f"{owner}.{name} must be {kind.name}; it is {_shown(value[name])}.")
@@ -143,10 +143,10 @@ def _shown(v: Any) -> str:
 
 
 def check_record(value: Any) -> None:
-    """Raise a `SchemaError` where a record does not make sense."""
+    """Raise a `SchemaError` if the fields of a record are invalid or do not agree."""
     name = type(value).__name__
     if name not in _RECORDS:
-        raise SchemaError(f"{name} is no record that files hold.")
+        raise SchemaError(f"{name} is not a record that files may contain.")
     kinds, check = _RECORDS[name]
     check_fields(name, vars(value), kinds)
     check(value)
@@ -157,7 +157,7 @@ def _check_tucker(T: Any) -> None:
     for mode, (R, U) in enumerate(zip(T.core.shape, T.factors, strict=True)):
         fits = U is None or U.shape[1] == R
         require(fits, "Tucker", f"factor {mode} and the core differ in their rank")
-    require(set(T.leading) <= set(range(T.core.ndim)), "Tucker", "leading names no modes")
+    require(set(T.leading) <= set(range(T.core.ndim)), "Tucker", "leading must contain modes")
 
 
 def _check_moments(m: Any) -> None:
@@ -178,13 +178,13 @@ def _check_moments(m: Any) -> None:
     if labels is not None:
         if labels.inputs:
             n, n_used = _n_columns(labels)
-            require(n_used == d, "Moments", f"labels of {n_used} features, where there are {d}")
+            require(n_used == d, "Moments", f"labels of {n_used} features, but there are {d}")
         _check_labels_of("Moments", labels, n, shape)
     require(names is None or are_names(names, n), "Moments", f"there must be {n} feature names")
 
 
 def _entries(shape: tuple[int, ...]) -> Kind:
-    """One number for each output, as an array also where there is one."""
+    """Return the kind of one number for each output, an array also for a single output."""
     return Kind(
         f"an array of floating-point numbers of shape {shape}",
         lambda v: (is_array_of(v, "f") or isinstance(v, np.floating)) and np.shape(v) == shape,
@@ -211,7 +211,7 @@ def _check_labels(labels: Any) -> None:
     fits = n_levels == len(labels.column_names) and len(sizes) < 2
     require(fits, "Labels", "columns and their names differ in number")
     is_table = labels.kind in ("frame", "polars")
-    require(is_table == bool(n_levels), "Labels", "a table has labels of its columns")
+    require(is_table == bool(n_levels), "Labels", "tables, and no others, have labels of columns")
     outside = labels.flat if type(labels.flat).__name__ == "Grid" else labels.outputs
     if labels.kind == "dataset":
         fits = outside is not None and outside.shape[:1] == (len(labels.variables),)
@@ -232,12 +232,12 @@ def _check_labels(labels: Any) -> None:
 
 
 def _are_places(v: np.ndarray, n: int) -> bool:
-    """Whether all are different, and from 0 to ``n - 1``."""
+    """Return whether all numbers are different, and from 0 to ``n - 1``."""
     return bool(v.size and v.min() >= 0 and v.max() < n and np.unique(v).size == v.size)
 
 
 def _n_columns(labels: Any) -> tuple[int, int]:
-    """Number of columns of labelled inputs, and of those that a model uses."""
+    """Return the number of columns of labelled inputs, and of columns that a model uses."""
     n = sum(math.prod(grid.shape) for grid in labels.inputs)
     n = n if labels.cells is None else labels.cells.size
     return n, n if labels.used is None else labels.used.size
@@ -285,15 +285,15 @@ def _check_own(own: Any) -> None:
 
 
 def _check_labels_of(owner: str, labels: Any, n_features: int, shape: tuple[int, ...]) -> None:
-    """Labels of a fit to data with these numbers of features and outputs."""
+    """Check the labels of a fit to data with these numbers of features and outputs."""
     n = _n_columns(labels)[0]
     fits = not labels.inputs or n == n_features
-    require(fits, owner, f"labels of {n} features, where there are {n_features}")
+    require(fits, owner, f"labels of {n} features, but there are {n_features}")
     found = None if labels.outputs is None else labels.outputs.shape
-    require(found in (None, shape), owner, f"labels of outputs {found}, where these are {shape}")
+    require(found in (None, shape), owner, f"labels of outputs {found}, but these are {shape}")
     flat = math.prod(labels.flat.shape) if type(labels.flat).__name__ == "Grid" else None
     fits = flat in (None, math.prod(shape))
-    require(fits, owner, f"labels of {flat} outputs, where these are {shape}")
+    require(fits, owner, f"labels of {flat} outputs, but these are {shape}")
 
 
 def are_names(v: Any, n: int) -> bool:
@@ -363,7 +363,7 @@ _OWN = {
     "mean": VECTOR,
     "is_shared": BOOL,
 }
-# Name of a record -> kinds of its fields, and what must hold between them.
+# Name of a record -> kinds of its fields, and a check of their relations.
 _RECORDS: dict[str, tuple[dict[str, Kind], Callable[[Any], None]]] = {
     "Tucker": (_TUCKER, _check_tucker),
     "Moments": (_MOMENTS, _check_moments),
@@ -446,17 +446,17 @@ _HAT: dict[str, Kind] = {
     "intercept": BOOL,
     "inputs": optional(record("InputMap")),
 }
-# Attributes of the classes that an instance has in their place.
+# Attributes of classes that instances may replace.
 _INSTANCE = {"tucker_", "labels_", "intercept_", "best_estimator_", "cv_results_", "scaling_"}
 
 
 def check_estimator(value: Any) -> None:
-    """Raise a `SchemaError` where the attributes of an estimator do not make sense together."""
+    """Raise a `SchemaError` if the attributes of an estimator do not agree."""
     name, state = type(value).__name__, vars(value)
     parameters = set(value.get_params(deep=False))
     for attribute in set(state) - parameters - _INSTANCE - set(_FITTED):
         hidden = hasattr(type(value), attribute) and not attribute.startswith("_sklearn")
-        require(not hidden, name, f"{attribute!r:.40} would hide what the class has")
+        require(not hidden, name, f"{attribute!r:.40} would hide an attribute of the class")
     check_fields(name, state, _FITTED)
     if "scaling_" in state:
         _check_scaling(name, state)
@@ -474,7 +474,7 @@ def check_estimator(value: Any) -> None:
 
 
 def _check_scaling(name: str, state: dict[str, Any]) -> None:
-    """Means and spreads of a `Standardizer`."""
+    """Check means and standard deviations of a `Standardizer`."""
     n = 0
     for key, entry in state["scaling_"].items():
         fits = isinstance(entry, tuple) and len(entry) == 3 and isinstance(entry[0], tuple)
@@ -484,15 +484,15 @@ def _check_scaling(name: str, state: dict[str, Any]) -> None:
         n += entry[1].size
     known = state.get("n_features_in_", n)
     fits = known == n or (n == 0 and bool(state.get("by_group")))
-    require(fits, name, f"the scaling has {n} features, where there are {known}")
+    require(fits, name, f"the scaling has {n} features, but there are {known}")
 
 
 def _check_delays(name: str, state: dict[str, Any]) -> None:
-    """Delays and names of a `Delayer`."""
+    """Check delays and names of a `Delayer`."""
     delays = state["delays_"]
     fits = delays.size > 0 and np.unique(delays).size == delays.size
-    require(fits, name, "delays_ must differ from each other, and there must be one at least")
-    require("n_features_in_" in state, name, "there are delays and no number of features")
+    require(fits, name, "delays_ must be one or more different numbers")
+    require("n_features_in_" in state, name, "there are delays, but no number of features")
 
 
 def _check_selected(name: str, state: dict[str, Any]) -> None:
@@ -506,10 +506,10 @@ def _check_selected(name: str, state: dict[str, Any]) -> None:
 
 
 def _check_fitted(name: str, state: dict[str, Any]) -> None:
-    """A fitted model: everything has the shape that the coefficients imply."""
+    """Check that the attributes of a fitted model have the shapes that its coefficients imply."""
     n_inputs, *outputs = state["tucker_"].shape
     shape = tuple(outputs)
-    require("intercept_" in state, name, "there are coefficients and no intercept")
+    require("intercept_" in state, name, "there are coefficients, but no intercept")
     check_fields(name, state, {"intercept_": floats(shape)})
     points = state.get("X_fit_")
     n_features = n_inputs if points is None else points.shape[1]
@@ -560,7 +560,7 @@ def _check_names(name: str, state: dict[str, Any], n_features: int, shape: tuple
 
 
 def _check_noise(name: str, state: dict[str, Any], shape: tuple[int, ...]) -> None:
-    """What standard deviations and intervals are made of."""
+    """Check the attributes for standard deviations and intervals."""
     noise, each = state.get("_noise"), either(_entries(shape), floats(shape))
     weight = either(REAL, _entries(shape))
     fits = noise is None or each.holds(noise)
@@ -598,24 +598,24 @@ def _check_intervals(name: str, kept: dict[str, Any], shape: tuple[int, ...]) ->
 
 
 _SETTING = Kind(
-    "None, a truth value, a number or a vector of whole numbers",
+    "None, a boolean, a number or a vector of whole numbers",
     lambda v: v is None or BOOL.holds(v) or REAL.holds(v) or is_array_of(v, "iu", 1),
 )
 
 
 def check_splitter(value: Any, state: dict[str, Any]) -> None:
-    """Raise a `SchemaError` where a splitter has other attributes than its constructor gives it.
+    """Raise a `SchemaError` if a splitter has other attributes than its constructor sets.
 
     Parameters
     ----------
     value : splitter
-        Made by its constructor from the parameters that are in `state`.
+        Splitter that was created from the parameters in `state`.
     state : dict
-        Attributes that a file has for it.
+        Attributes in the file.
     """
     name = type(value).__name__
     check_fields(name, state, dict.fromkeys(state, _SETTING))
     for attribute, found in state.items():
         known = vars(value).get(attribute, _SETTING)
         fits = known is found or np.array_equal(known, found)
-        require(fits, name, f"{attribute!r:.40} is not what its parameters make of it")
+        require(fits, name, f"{attribute!r:.40} disagrees with its parameters")

@@ -1,10 +1,9 @@
-"""Steps of pipelines that are classes of scikit-learn: which of them files may hold, and as what.
+"""Classes of scikit-learn that files may contain as steps of pipelines.
 
-The list is closed. For each class it says which parameters and fitted attributes there are, of
-which kinds, and what must hold between them. A step is built by its constructor from parameters
-that are plain values, and gets fitted attributes that are numbers, text and arrays of these:
-nothing that a file holds is called. A class, a parameter or an attribute that is not on the list is
-refused by name.
+The list is closed. For each class it specifies the kinds of parameters and fitted attributes, and
+their relations. A step is created by its constructor from parameters that are plain values, and its
+fitted attributes are numbers, text and arrays of these: nothing in a file is called. A class, a
+parameter or an attribute that is not on the list raises an error that names it.
 """
 
 from __future__ import annotations
@@ -60,35 +59,36 @@ __all__ = ["ALLOWED", "SKLEARN_VERSION", "build", "check_steps", "check_version"
 __all__ += ["make_pipeline", "names_of_allowed"]
 
 SKLEARN_VERSION: str = sklearn.__version__
-# A degree above it is no polynomial that anybody fits, and its features could not be counted.
+# Largest degree of polynomials; features of higher degrees could not be counted.
 _MAX_DEGREE = 100
-# Columns of a table that slices can be of.
+# Number of columns from which slices of columns are refused.
 _MAX_COLUMNS = 10**7
-# Other fields of a format string could ask for attributes, or for text of any width.
+# Other fields of a format string could read attributes, or create text of any width.
 _NAME_PATTERN = re.compile(r"([^{}]|\{feature_name\}|\{transformer_name\})*")
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """What a file may hold of a class.
+    """Parameters and attributes of a class that a file may contain.
 
     Parameters
     ----------
     cls : type
     params : dict from str to Kind
-        Of all versions of scikit-learn that are supported.
+        Parameters in all supported versions of scikit-learn.
     fitted : dict from str to Kind
         Attributes that each fitted instance has.
     optional : dict from str to Kind
-        Attributes that some have.
+        Attributes that some fitted instances have.
     check : callable
-        From the parameters and the fitted attributes; raises where they do not fit together.
+        Function of the parameters and the fitted attributes that raises if they do not agree.
     n_outputs : callable
-        From the same, the number of columns that `transform` gives, or None where it is not known.
+        Function of the same arguments that returns the number of columns of `transform`, or None
+        if it is unknown.
     dropped : tuple of str
         Parameters without an effect that some versions do not have.
     same : dict from str to str
-        Attributes that some versions do not have, and the ones whose value they have then.
+        Attributes that some versions do not have, and the attributes with the same value.
     """
 
     cls: type
@@ -105,32 +105,31 @@ class Allowed:
 
 
 def is_allowed(value: Any) -> bool:
-    """Whether a value is an instance of a class on the list, and not of a subclass."""
+    """Return whether a value is an instance of a class on the list, and not of a subclass."""
     name = type(value).__name__
     return name in ALLOWED and type(value) is ALLOWED[name].cls
 
 
 def names_of_allowed() -> str:
-    """The names on the list, for messages."""
+    """Return the names on the list, for messages."""
     return ", ".join(sorted([*ALLOWED, "Pipeline"]))
 
 
 def check_version(version: Any) -> None:
     """Compare the version of scikit-learn that a file names with the installed one.
 
-    Where the first two numbers differ, there is a warning: attributes with the same names could
-    mean something else. Where they are the same, or a file has no class of scikit-learn, there is
-    none.
+    A warning is given if the first two numbers differ, since attributes of the same name could then
+    have another meaning. Files without classes of scikit-learn have no version.
     """
     if not is_text(version) or not re.match(r"\d{1,6}\.\d{1,6}", version):
         raise SchemaError(
-            f"the file has steps of scikit-learn and names no version of it; it is {version!r:.40}"
+            f"the file has steps of scikit-learn, but no valid version of it; got {version!r:.40}"
         )
     if _minor(version) != _minor(SKLEARN_VERSION):
         warn(
-            f"the steps of scikit-learn in this file were saved with version {version:.20}, and "
-            f"{SKLEARN_VERSION} is installed. They were loaded, since all their attributes are as "
-            f"they should be; compare some predictions with known ones, or install "
+            f"the steps of scikit-learn in this file were saved with version {version:.20}, but "
+            f"{SKLEARN_VERSION} is installed. They were loaded, since all their attributes are "
+            f"valid. Compare some predictions with known ones, or install "
             f"scikit-learn=={version:.20}."
         )
 
@@ -140,20 +139,21 @@ def _minor(version: str) -> list[str]:
 
 
 def build(name: Any, params: dict[str, Any], state: dict[str, Any], version: Any) -> Any:
-    """An instance of a class on the list, checked.
+    """Create an instance of a class on the list, and check it.
 
     Parameters
     ----------
     name : str
-        Of the class.
+        Name of the class.
     params, state : dict
-        Arguments of the constructor and fitted attributes, decoded.
+        Decoded arguments of the constructor and fitted attributes.
     version : str
-        Of scikit-learn, that wrote them.
+        Version of scikit-learn that wrote them.
     """
     if not is_text(name) or name not in ALLOWED:
         raise SchemaError(
-            f"{name!r:.60} is no class of scikit-learn that a file may hold: {names_of_allowed()}"
+            f"{name!r:.60} is not one of the classes of scikit-learn that a file may contain: "
+            f"{names_of_allowed()}"
         )
     allowed = ALLOWED[name]
     known = set(inspect.signature(allowed.cls).parameters)
@@ -161,7 +161,7 @@ def build(name: Any, params: dict[str, Any], state: dict[str, Any], version: Any
     _check_keys(name, "parameter", params, set(allowed.params) & known)
     missing = known - set(params)
     if missing and _minor(str(version)) == _minor(SKLEARN_VERSION):
-        raise SchemaError(f"{name}: there is no parameter {', '.join(sorted(missing))}")
+        raise SchemaError(f"{name}: parameter {', '.join(sorted(missing))} is missing")
     check_fields(name, params, allowed.params)
     value = allowed.cls(**params)
     value._validate_params()
@@ -178,7 +178,7 @@ def _check_keys(name: str, what: str, found: Iterable[Any], known: set[str]) -> 
         if key not in known:
             raise SchemaError(
                 f"{name} of scikit-learn {SKLEARN_VERSION} has no {what} {key!r:.60} that a file "
-                f"may hold"
+                f"may contain"
             )
 
 
@@ -192,7 +192,7 @@ def _check_state(
     if not is_fitted:
         return
     for key in allowed.fitted:
-        require(key in state, name, f"there is no {key}")
+        require(key in state, name, f"{key} is missing")
     n = state.get("n_features_in_")
     names = state.get("feature_names_in_")
     fits = names is None or (n is not None and are_names(names, n))
@@ -204,7 +204,7 @@ def _check_state(
 
 
 def make_pipeline(tree: dict[str, Any], items: list[Any]) -> Pipeline:
-    """A pipeline from its node and its decoded steps."""
+    """Create a pipeline from its node and its decoded steps."""
     _check_keys("Pipeline", "field", tree, {"$", "items", "verbose", "transform_input"})
     fits = all(isinstance(item, list) and len(item) == 2 for item in items)
     require(fits, "Pipeline", "its steps must be pairs of a name and an estimator")
@@ -217,21 +217,21 @@ def make_pipeline(tree: dict[str, Any], items: list[Any]) -> Pipeline:
 
 
 def check_steps(steps: list[tuple[Any, Any]]) -> None:
-    """Raise where steps are no estimators with names of their own, or do not fit together."""
+    """Raise a `SchemaError` if steps are not estimators with different names, or do not agree."""
     names = [name for name, _ in steps]
     fits = bool(steps) and all(map(_is_step, (step for _, step in steps)))
     require(fits, "Pipeline", "its steps must be estimators, or 'passthrough'")
     fits = all(is_text(name) and "__" not in name for name in names)
-    require(fits and len(set(names)) == len(names), "Pipeline", "its steps must have names")
+    require(fits and len(set(names)) == len(names), "Pipeline", "its steps must have unique names")
     taken = {"steps", "memory", "verbose", "transform_input"} & set(names)
-    require(not taken, "Pipeline", "its steps must have names that are no parameters")
+    require(not taken, "Pipeline", "its steps must not have the names of parameters")
     n_columns = None
     for name, step in steps:
         if is_text(step):
             continue
         wanted = n_inputs(step)
         fits = None in (n_columns, wanted) or n_columns == wanted
-        require(fits, "Pipeline", f"step {name!r:.40} takes {wanted} columns and gets {n_columns}")
+        require(fits, "Pipeline", f"step {name!r:.40} takes {wanted} columns, but gets {n_columns}")
         n_columns = n_outputs(step)
 
 
@@ -240,14 +240,14 @@ def _is_step(step: Any) -> bool:
 
 
 def n_inputs(step: Any) -> int | None:
-    """The number of columns that a fitted step takes; None where it is not known."""
+    """Return the number of input columns of a fitted step, or None if it is unknown."""
     if isinstance(step, Pipeline):
         return next((n for _, s in step.steps if (n := n_inputs(s)) is not None), None)
     return vars(step).get("n_features_in_") if isinstance(step, BaseEstimator) else None
 
 
 def n_outputs(step: Any) -> int | None:
-    """The number of columns that a fitted step gives; None where it is not known."""
+    """Return the number of output columns of a fitted step, or None if it is unknown."""
     if isinstance(step, Pipeline):
         last = step.steps[-1][1]
         return None if is_text(last) else n_outputs(last)
@@ -270,19 +270,19 @@ def n_outputs(step: Any) -> int | None:
 
 
 def _is_label(v: Any) -> bool:
-    """A category, or a value that stands for missing ones."""
+    """Return whether a value is a category, or a placeholder for missing values."""
     return v is None or isinstance(v, (str, bool, int, float, np.number, np.bool_))
 
 
 def _is_labels(v: Any, n: int | None = None) -> bool:
-    """A vector of numbers or text, or of objects that are numbers or text."""
+    """Return whether a value is a vector of numbers or text, also as objects."""
     if not isinstance(v, np.ndarray) or v.ndim != 1 or n not in (None, v.size):
         return False
     return v.dtype.kind in "biufU" or (v.dtype.kind == "O" and all(map(_is_label, v)))
 
 
 def _is_columns(v: Any) -> bool:
-    """Columns of a table or array, as `ColumnTransformer` takes them."""
+    """Return whether a value specifies columns for `ColumnTransformer`."""
     if isinstance(v, slice):
         ends = (v.start, v.stop, v.step)
         return all(end is None or is_text(end) or is_whole(end) for end in ends)
@@ -307,7 +307,7 @@ def _is_entry(v: Any) -> bool:
 
 
 def _is_drop(v: Any) -> bool:
-    """Which category of each feature is left out, by its position."""
+    """Return whether a value contains the position of the dropped category of each feature."""
     is_object = isinstance(v, np.ndarray) and v.dtype.kind == "O" and v.ndim == 1
     return v is None or (is_object and all(k is None or is_whole(k) for k in v))
 
@@ -360,8 +360,8 @@ def _check_scaler(params: dict[str, Any], state: dict[str, Any]) -> None:
     n, name = state["n_features_in_"], "StandardScaler"
     each = floats((n,))
     check_fields(name, state, dict.fromkeys(("mean_", "var_", "scale_"), optional(each)))
-    require(not params["with_mean"] or state["mean_"] is not None, name, "there are no means")
-    require(not params["with_std"] or state["scale_"] is not None, name, "there are no scales")
+    require(not params["with_mean"] or state["mean_"] is not None, name, "mean_ is missing")
+    require(not params["with_std"] or state["scale_"] is not None, name, "scale_ is missing")
     seen = np.shape(state["n_samples_seen_"])
     require(seen in ((), (n,)), name, f"n_samples_seen_ must be one number, or {n}")
 
@@ -377,14 +377,14 @@ def _check_imputer(params: dict[str, Any], state: dict[str, Any]) -> None:
     require(fits, name, f"statistics_ must be a vector of {n} numbers or texts")
     indicator = state["indicator_"]
     fits = (indicator is not None) == params["add_indicator"]
-    require(fits, name, "indicator_ is there with add_indicator=True, and only then")
+    require(fits, name, "indicator_ must be set if and only if add_indicator=True")
     if indicator is not None:
         fits = vars(indicator).get("_n_features") == n
         require(fits, name, f"indicator_ must be fitted to {n} features")
 
 
 def _imputed(params: dict[str, Any], state: dict[str, Any]) -> int | None:
-    """Features without any value are left out, unless they are kept."""
+    """Return the number of columns; features without any value are dropped unless kept."""
     indicator = state["indicator_"]
     n_more = 0 if indicator is None else vars(indicator)["features_"].size
     if params["keep_empty_features"]:
@@ -427,7 +427,7 @@ def _check_polynomial(params: dict[str, Any], state: dict[str, Any]) -> None:
 
 
 def _n_monomials(params: dict[str, Any], n: int, low: int, high: int) -> int:
-    """Number of monomials of `n` variables with degrees in a range."""
+    """Return the number of monomials of `n` variables with degrees in a range."""
     if params["interaction_only"]:
         count = sum(math.comb(n, k) for k in range(max(1, low), min(high, n) + 1))
     else:
@@ -442,11 +442,11 @@ def _check_encoder(params: dict[str, Any], state: dict[str, Any]) -> None:
         require(len(state[key]) == n, name, f"{key} must have {n} entries")
     groups = [state.get("_infrequent_indices"), state.get("_default_to_infrequent_mappings")]
     fits = all((group is not None) == state["_infrequent_enabled"] for group in groups)
-    require(fits, name, "infrequent categories are there with _infrequent_enabled, and only then")
+    require(fits, name, "infrequent categories must be set if and only if _infrequent_enabled")
     drops = [state["drop_idx_"], state["_drop_idx_after_grouping"]]
     fits = (drops[0] is None) == (drops[1] is None)
-    require(fits, name, "drop_idx_ and _drop_idx_after_grouping must go together")
-    # The entries of each feature; None for all of them where there are no such categories.
+    require(fits, name, "drop_idx_ and _drop_idx_after_grouping must both be set, or neither")
+    # The entries of each feature; None for all features if there are no such categories.
     nothing = [None] * n
     infrequent, mappings, dropped, places = (
         nothing if part is None else list(part) for part in (*groups, *drops)
@@ -465,15 +465,15 @@ def _check_encoder(params: dict[str, Any], state: dict[str, Any]) -> None:
 
 
 def _is_place(v: Any, n: int) -> bool:
-    """Whether it is None, or a position among `n`."""
+    """Return whether a value is None, or a position among `n`."""
     return v is None or 0 <= v < n
 
 
 def _check_infrequent(size: int, infrequent: Any, mapping: Any) -> int:
-    """The number of categories of a feature once the infrequent ones are one."""
+    """Return the number of categories of a feature after infrequent ones are merged."""
     name = "OneHotEncoder"
     fits = (infrequent is None) == (mapping is None)
-    require(fits, name, "infrequent categories and their mapping must go together")
+    require(fits, name, "infrequent categories and their mapping must both be set, or neither")
     if infrequent is None:
         return size
     fits = mapping.shape == (size,) and 0 < infrequent.size <= size
@@ -488,7 +488,7 @@ def _check_columns(params: dict[str, Any], state: dict[str, Any]) -> None:
     name, n = "ColumnTransformer", state["n_features_in_"]
     names = [entry[0] for entry in params["transformers"]]
     known = {*names, "remainder"}
-    require(len(known) == len(names) + 1, name, "transformers must have names of their own")
+    require(len(known) == len(names) + 1, name, "transformers must have unique names")
     require(len(state["_columns"]) == len(names), name, f"_columns must have {len(names)} entries")
     require(state["_remainder"][0] == "remainder", name, "_remainder must have its own name")
     indices, spans = state["_transformer_to_input_indices"], state["output_indices_"]
@@ -504,7 +504,7 @@ def _check_columns(params: dict[str, Any], state: dict[str, Any]) -> None:
         is_empty = not indices[key] or (is_text(step) and step == "drop")
         wanted, size = n_inputs(step), 0 if is_empty else n_outputs(step)
         fits = is_empty or wanted in (None, len(indices[key]))
-        require(fits, name, f"{key!r:.40} takes {wanted} columns and gets {len(indices[key])}")
+        require(fits, name, f"{key!r:.40} takes {wanted} columns, but gets {len(indices[key])}")
         if is_text(step) and step == "passthrough":
             size = len(indices[key])
         span = spans[key]
@@ -516,21 +516,21 @@ def _check_columns(params: dict[str, Any], state: dict[str, Any]) -> None:
 
 
 def _check_selection(columns: Any, places: list[int], state: dict[str, Any]) -> None:
-    """Columns by name, position or mask must be those whose positions are kept beside them."""
+    """Check that columns by name, position or mask have the stored positions."""
     n, names = state["n_features_in_"], state.get("feature_names_in_")
     found = _positions(columns, n, [] if names is None else list(names))
     require(found == places, "ColumnTransformer", "columns differ from their positions")
 
 
 def _positions(columns: Any, n: int, names: list[str]) -> list[int] | None:
-    """Positions of columns among `n`; None where there are no such columns."""
+    """Return the positions of columns among `n`, or None if there are no such columns."""
     if isinstance(columns, slice):
         ends: list[Any] = [columns.start, columns.stop]
         if any(map(is_text, ends)):
             if any(end is not None and end not in names for end in ends):
                 return None
             ends = [None if end is None else names.index(end) for end in ends]
-            ends[1] = None if ends[1] is None else ends[1] + 1  # the last name is meant, too
+            ends[1] = None if ends[1] is None else ends[1] + 1  # the last name is included
         step = columns.step
         if (step is not None and not is_whole(step)) or step == 0 or any(map(is_text, ends)):
             return None
@@ -553,7 +553,7 @@ def _as_many(params: dict[str, Any], state: dict[str, Any]) -> int | None:
 
 
 def _check_nothing(params: dict[str, Any], state: dict[str, Any]) -> None:
-    """A step without fitted attributes."""
+    """Accept a step without fitted attributes."""
 
 
 # ---------------------------------------------------------------- the list

@@ -1,4 +1,4 @@
-"""Fitted attributes of files of older versions, under the names of this version."""
+"""Conversion of fitted attributes of older files to this version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RENAMED = {
     "_fitted_intervals": "_intervals",
     "_fitted_features": "_features",
 }
-# Fitted attributes that a search has from its final model.
+# Fitted attributes that a search takes from its final model.
 _OF_MODEL = ["tucker_", "intercept_", "solver_", "objective_", "lower_bound_", "energy_"]
 _OF_MODEL += ["spectra_", "n_iter_", "n_dropped_", "_hat", "_noise", "rank_", "labels_"]
 _OF_MODEL += ["history_", "penalty_max_", "_output_weight"]
@@ -31,7 +31,7 @@ def upgrade(estimator: Any, version: int) -> None:
     ----------
     estimator : estimator
     version : int
-        Of the format of the file.
+        Version of the file format.
     """
     if version < 3:
         _to_version_3(estimator)
@@ -40,7 +40,7 @@ def upgrade(estimator: Any, version: int) -> None:
 
 
 def _to_version_4(state: dict[str, Any]) -> None:
-    """Describe the model that predicts and the best single model apart from each other."""
+    """Separate the attributes of the model that predicts from those of the best single model."""
     results, index = state["cv_results_"], state.get("best_index_")
     score = state.get("best_score_")
     if "mean_mse" in results and score is not None:

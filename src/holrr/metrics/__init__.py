@@ -1,6 +1,6 @@
-"""How good predictions of tensors are: R2, RMSE and skill, and how well their intervals cover.
+"""Metrics for predictions of tensors (R2, RMSE, skill) and for prediction intervals.
 
-`scorers` serves scikit-learn's tools:
+`scorers` can be passed to tools of scikit-learn:
 
 >>> from sklearn.model_selection import cross_validate
 >>> from holrr import RLS

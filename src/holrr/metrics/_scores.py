@@ -1,4 +1,4 @@
-"""R2, RMSE and skill, of outputs of any order, with weights and missing entries."""
+"""R2, RMSE and skill for outputs of any order, with weights and missing entries."""
 
 from __future__ import annotations
 
@@ -45,34 +45,35 @@ def r2(
     missing: str = "skip",
     sample_dim: str | None = None,
 ) -> Any:
-    """Coefficient of determination: the part of the variance that the predictions explain.
+    """Return the coefficient of determination R2, the explained part of the variance.
 
     Parameters
     ----------
     y_true, y_pred : array of shape (n_samples, d1, ..., dp)
-        Outputs of any order p >= 0, flat ones included: arrays, tables, objects of xarray, whose
-        dimensions are put in order by name, arrays on disk or of Dask, which are read in blocks.
+        Observed and predicted outputs of any order p >= 0: arrays, tables or xarray objects, whose
+        dimensions are matched by name. Arrays on disk or of Dask are read in blocks.
     sample_weight : array of shape (n_samples,), optional
+        Weights of the samples.
     output_weight : array of shape (d1, ..., dp), or list of p arrays of shape (d_i,), optional
-        Weights of the outputs in sums and averages over them; they have no part in the R2 of each
-        output. With the `output_weight` of a model, the pooled R2 is what its `score` returns. In a
-        list, None stands for ones; weights of xarray are put in order by name.
+        Weights of the outputs in sums and averages over outputs. They do not change the R2 of each
+        output. With the `output_weight` of a model, the pooled R2 equals its `score`. In a list,
+        None stands for ones; xarray weights are matched by name.
     average : {"pooled", "uniform"} or None, default="pooled"
-        "pooled" divides the squared error of all outputs by their variance, so that an output
-        counts as much as it varies: scikit-learn's ``multioutput="variance_weighted"``, and what
-        `score` returns. "uniform" is the mean of the R2 of all outputs, which a few that hardly
-        vary can spoil. None gives the R2 of each output.
+        "pooled" divides the squared error of all outputs by their variance, so that outputs count
+        in proportion to their variance. It equals ``multioutput="variance_weighted"`` of
+        scikit-learn, and is returned by `score`. "uniform" is the mean of the R2 of all outputs,
+        which a few outputs of small variance can dominate. None returns the R2 of each output.
     missing : {"skip", "raise"}, default="skip"
-        Whether entries that are NaN, in `y_true` or `y_pred`, are passed over or an error.
+        Whether entries that are NaN, in `y_true` or `y_pred`, are skipped or raise an error.
     sample_dim : str, optional
-        The dimension of the samples in objects of xarray; the first of them by default.
+        Sample dimension of xarray objects. The default is their first dimension.
 
     Returns
     -------
     float, or array of shape (d1, ..., dp) with ``average=None``
-        Where the outputs have names it is a DataArray, or a Series. NaN where there are fewer than
-        two samples. A constant output has 1 if it is met and else 0, and does not count beside
-        others in the pooled R2.
+        R2. With labelled outputs and ``average=None`` it is a DataArray or a Series. It is NaN
+        with fewer than two samples. The R2 of a constant output is 1 if the predictions are exact
+        and 0 otherwise. Constant outputs do not count in the pooled R2 unless all are constant.
 
     Examples
     --------
@@ -103,19 +104,20 @@ def rmse(
     missing: str = "skip",
     sample_dim: str | None = None,
 ) -> Any:
-    """Root of the mean squared error, in the units of the outputs.
+    """Return the root of the mean squared error, in the units of the outputs.
 
     Parameters
     ----------
     y_true, y_pred, sample_weight, output_weight, missing, sample_dim
         As in `r2`.
     average : {"pooled", "uniform"} or None, default="pooled"
-        "pooled" is the root of the mean over all entries, "uniform" the mean of the RMSE of all
-        outputs, None the RMSE of each.
+        "pooled" is the root of the mean over all entries, "uniform" is the mean of the RMSE of all
+        outputs, and None returns the RMSE of each output.
 
     Returns
     -------
     float, or array of shape (d1, ..., dp) with ``average=None``
+        The RMSE.
 
     Examples
     --------
@@ -140,23 +142,25 @@ def skill(
     missing: str = "skip",
     sample_dim: str | None = None,
 ) -> Any:
-    """Skill: the part of a reference's squared error that the predictions do without.
+    """Return the skill score ``1 - squared error / squared error of a reference``.
 
-    One is perfect, zero no better than the reference, and below zero worse.
+    Perfect predictions have a skill of 1. A skill of 0 is no better than the reference, and a
+    negative skill is worse.
 
     Parameters
     ----------
     y_true, y_pred, sample_weight, output_weight, missing, sample_dim
         As in `r2`.
     reference : array of shape (n_samples, d1, ..., dp) or (d1, ..., dp), optional
-        Another forecast, or what it says of every sample: the mean of the training data, say. By
-        default the mean of `y_true`, with which skill is R2.
+        Another forecast, or a constant forecast for all samples, such as the mean of the training
+        data. The default is the mean of `y_true`, for which the skill equals R2.
     average : {"pooled", "uniform"} or None, default="pooled"
         As in `r2`, with the squared error of the reference in place of the variance.
 
     Returns
     -------
     float, or array of shape (d1, ..., dp) with ``average=None``
+        The skill.
 
     Examples
     --------
@@ -174,8 +178,9 @@ def skill(
     return labelled(labels, skill_of(errors, average, v), "skill")
 
 
-#: For ``scoring=`` of `cross_validate`, `GridSearchCV` and the like: one of them, or all at once.
-#: ``"r2_pooled"``, ``"r2_uniform"`` and ``"neg_rmse"``.
+#: Scorers for the parameter ``scoring`` of `cross_validate`, `GridSearchCV` and other tools of
+#: scikit-learn: a dict with ``"r2_pooled"``, ``"r2_uniform"`` and ``"neg_rmse"``. Pass one of them,
+#: or the dict to compute all scores.
 scorers: dict[str, Any] = {
     "r2_pooled": make_scorer(r2),
     "r2_uniform": make_scorer(r2, average="uniform"),
@@ -189,7 +194,7 @@ scorers: dict[str, Any] = {
 def skill_of(
     errors: Sequence[Errors], average: str | None = None, output_weight: np.ndarray | None = None
 ) -> Any:
-    """Skill from the errors of predictions and of their reference, or of the mean."""
+    """Return the skill, from the errors of predictions and of their reference, or of the mean."""
     if len(errors) == 1:
         return errors[0].r2(average, output_weight=output_weight)
     against = replace(errors[0], scatter=errors[1].error)
@@ -197,7 +202,7 @@ def skill_of(
 
 
 def _output_weight(output_weight: Any, errors: Errors, labels: Labels | None) -> np.ndarray | None:
-    """The weight of every output, (d1, ..., dp), in the order of the outputs."""
+    """Return the weight of every output, (d1, ..., dp), in the order of the outputs."""
     if output_weight is None:
         return None
     return weight_of_outputs(unlabel_output_weight(output_weight, labels), errors.error.shape)
@@ -211,10 +216,10 @@ def compare(
     missing: str = "skip",
     sample_dim: str | None = None,
 ) -> tuple[list[Errors], Labels | None]:
-    """The errors of predictions and of their reference, and what the outputs are called.
+    """Compute the errors of predictions and of their reference, and the labels of the outputs.
 
-    What one of them misses counts in none. The predictions may be a function from a slice of the
-    samples to what is predicted for them.
+    An entry that is missing in one of them is skipped in all. The predictions may be a function
+    from a slice of the samples to predictions.
     """
     check_choice(average, AVERAGES, "average")
     check_choice(missing, ("skip", "raise"), "missing")
@@ -243,7 +248,7 @@ def compare(
 def open_all(
     y_true: Any, forecasts: Mapping[str, Any], sample_weight: Any, sample_dim: str | None = None
 ) -> tuple[Any, list[Callable[[slice], np.ndarray]], np.ndarray | None, Labels]:
-    """Outputs, a reader of the rows of each forecast, weights, and what the outputs are called."""
+    """Return outputs, a reader of the rows of each forecast, weights, and the labels of outputs."""
     values, labels = unlabel_outputs(y_true, sample_dim)
     Y, readers = _opened(values, "y_true"), []
     for name, forecast in forecasts.items():
@@ -255,7 +260,7 @@ def open_all(
 
 
 def _opened(A: Any, name: str) -> Any:
-    """Something to be cut into rows: an array on disk or of Dask as it is, all else checked."""
+    """Return an array that can be indexed by rows; arrays in memory are checked."""
     if is_dask(A):
         from ..streaming.dask import known_chunks
 
@@ -267,7 +272,7 @@ def _opened(A: Any, name: str) -> Any:
 
 
 def rows_of(A: Any, rows: slice) -> np.ndarray:
-    """Some rows of outputs that were opened, with NaN for what is masked."""
+    """Return some rows of opened outputs, with NaN for masked entries."""
     block = A[rows, ...]
     return np.asarray(nan_for_masked(block.compute() if is_dask(A) else block))
 
@@ -275,7 +280,7 @@ def rows_of(A: Any, rows: slice) -> np.ndarray:
 def _reader_of(
     Y: Any, y_true: Any, labels: Labels, forecast: Any, name: str, sample_dim: str | None
 ) -> tuple[Callable[[slice], np.ndarray], Labels]:
-    """The rows of a forecast, which is the same for all where it has the shape of one output."""
+    """Return a reader of the rows of a forecast, which may be the same for all samples."""
     if callable(forecast):
         return lambda rows: to_numpy(forecast(rows)), labels
     dim, outputs = sample_dim or labels.sample_dim, tuple(Y.shape[1:])
@@ -285,32 +290,32 @@ def _reader_of(
         first = next(iter(forecast.dims), None)
         if first != dim:
             raise ValueError(
-                f"y_true begins with the dimension {dim!r} and {name} with {first!r}; say along "
-                f"which of them the samples are with sample_dim."
+                f"y_true begins with the dimension {dim!r} and {name} with {first!r}; choose the "
+                f"sample dimension with sample_dim=..."
             )
     try:
         values, found = unlabel_outputs(forecast, dim, labels, flat=len(outputs) == 1)
         F = _opened(values, name)
         if tuple(F.shape) != (1 if one else Y.shape[0], *outputs):
-            raise ValueError(f"it has shape {tuple(F.shape)} and y_true {tuple(Y.shape)}.")
+            raise ValueError(f"it has shape {tuple(F.shape)}, but y_true has {tuple(Y.shape)}.")
         if not one and not _is_numbered(forecast):
             check_rows(None, sample_dim=dim, y_true=y_true, **{name: forecast})
     except ValueError as error:
-        raise ValueError(f"{name} does not belong to y_true: {error}") from error
+        raise ValueError(f"{name} does not match y_true: {error}") from error
     if one:
         return lambda rows: np.broadcast_to(F, (rows.stop - rows.start, *outputs)), found
     return lambda rows: rows_of(F, rows), found
 
 
 def _is_numbered(forecast: Any) -> bool:
-    """Whether rows are only numbered, as in predictions for inputs whose rows have no labels."""
+    """Return whether rows are only numbered, as in predictions for inputs without row labels."""
     index = row_index(forecast) if comes_from(forecast, "pandas") else None
     steps = tuple(getattr(index, name, None) for name in ("start", "stop", "step"))
     return index is not None and steps == (0, len(index), 1)
 
 
 def _as_row(reference: Any, dim: str | None, outputs: tuple[int, ...]) -> Any:
-    """What a reference says of every sample, as the outputs of one; None if it has all samples."""
+    """Return a reference that is the same for all samples, as one row; None otherwise."""
     if comes_from(reference, "xarray"):
         return reference.expand_dims(dim) if dim not in (None, *reference.dims) else None
     if comes_from(reference, "pandas") and not hasattr(reference, "columns") and outputs:

@@ -1,4 +1,4 @@
-"""How well intervals keep what they promise: coverage, width, calibration."""
+"""Metrics of prediction intervals: coverage, width and calibration."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ _AVERAGES = ("pooled", "samples", None)
 def interval_coverage(
     y_true: Any, lower: Any, upper: Any, *, sample_weight: Any = None, average: Any = "pooled"
 ) -> Any:
-    """Share of the outputs that lie in their intervals.
+    """Return the share of outputs that lie in their intervals.
 
     Parameters
     ----------
     y_true, lower, upper : arrays of shape (n_samples, d1, ..., dp)
-        Outputs, and the ends of their intervals, which belong to these: arrays, tables or xarray
-        objects. Entries of which one is NaN or masked are passed over.
+        Outputs, and the ends of their intervals: arrays, tables or xarray objects. The ends belong
+        to the interval. An entry is skipped if one of the three values is NaN or masked.
     sample_weight : array of shape (n_samples,), optional
+        Weights of the samples.
     average : {"pooled", "samples"} or None, default="pooled"
-        "pooled" is the share of all entries, "samples" that of the samples all of whose entries lie
-        in their intervals, None that of each output.
+        "pooled" is the share of all entries, "samples" is the share of samples whose entries all
+        lie in their intervals, and None returns the share of each output.
 
     Returns
     -------
-    float, or array of shape (d1, ..., dp) with ``average=None``, named as the outputs
-        NaN where there is no entry.
+    float, or array of shape (d1, ..., dp) with ``average=None``, labelled as the outputs
+        The coverage, NaN without any entry.
 
     Examples
     --------
@@ -57,14 +58,19 @@ def interval_coverage(
 def interval_width(
     lower: Any, upper: Any, *, sample_weight: Any = None, average: Any = "pooled"
 ) -> Any:
-    """Mean width of intervals, in the units of the outputs.
+    """Return the mean width of intervals, in the units of the outputs.
 
     Parameters
     ----------
     lower, upper, sample_weight
         As in `interval_coverage`.
     average : {"pooled"} or None, default="pooled"
-        Over all entries, or for each output.
+        "pooled" is the mean over all entries, and None returns the mean of each output.
+
+    Returns
+    -------
+    float, or array of shape (d1, ..., dp) with ``average=None``, labelled as the outputs
+        The mean width.
 
     Examples
     --------
@@ -86,19 +92,19 @@ def calibration_error(
     sample_weight: Any = None,
     average: Any = "pooled",
 ) -> Any:
-    """How far the observed coverage is from the promised one, on average over several of them.
+    """Return the mean absolute difference of observed and nominal coverage.
 
     Parameters
     ----------
     y_true, sample_weight, average
         As in `interval_coverage`.
     intervals : dict
-        From promised coverages, between 0 and 1, to the lower and upper ends of their intervals.
+        From nominal coverages, between 0 and 1, to the lower and upper ends of their intervals.
 
     Returns
     -------
-    float, or array of shape (d1, ..., dp) with ``average=None``, named as the outputs
-        Mean absolute difference; 0 is perfect.
+    float, or array of shape (d1, ..., dp) with ``average=None``, labelled as the outputs
+        The calibration error; 0 is perfect.
 
     Examples
     --------
@@ -115,14 +121,14 @@ def calibration_error(
 
 
 def check_intervals(intervals: Any) -> None:
-    """Refuse what is no dict from coverages to pairs."""
+    """Raise a ValueError unless `intervals` is a dict from coverages to pairs."""
     if not isinstance(intervals, Mapping) or not intervals:
-        raise ValueError(f"intervals must be a dict with an entry at least; got {intervals!r:.50}.")
+        raise ValueError(f"intervals must be a dict that is not empty; got {intervals!r:.50}.")
     for c, ends in intervals.items():
         if not isinstance(c, Real) or not 0 < float(c) < 1:
-            raise ValueError(f"intervals must be given by coverages between 0 and 1; got {c!r}.")
+            raise ValueError(f"keys of intervals must be coverages between 0 and 1; got {c!r}.")
         if not isinstance(ends, Sized) or len(ends) != 2:
-            raise ValueError(f"intervals[{c}] must be a pair, lower and upper; got {ends!r:.50}.")
+            raise ValueError(f"intervals[{c}] must be a pair (lower, upper); got {ends!r:.50}.")
 
 
 def _checked(
@@ -136,13 +142,14 @@ def _checked(
     if np.any(low > high):
         where = tuple(int(i) for i in np.argwhere(low > high)[0])
         raise ValueError(
-            f"lower must not be above upper; at {where} they are {low[where]} and {high[where]}."
+            f"lower must not be above upper; at index {where} they are {low[where]} and "
+            f"{high[where]}."
         )
     return [y, low, high], np.ones(len(y)) if w is None else w, labels
 
 
 def _mean(values: np.ndarray, known: np.ndarray, w: np.ndarray, average: str | None) -> Any:
-    """Weighted mean over what is known, over all entries or the samples of each output."""
+    """Return the weighted mean over known values, of all entries or of each output."""
     weights, axis = (known.T * w).T, 0 if average is None else None
     with np.errstate(invalid="ignore"):
         sums = np.sum(np.where(weights > 0, values, 0) * weights, axis=axis)

@@ -1,4 +1,4 @@
-"""The skill of a model, output by output."""
+"""The skill of a model for each output."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ __all__ = ["find_skill", "skill_map"]
 def skill_map(
     model: Any, X: Any, y: Any, reference: Any = None, *, sample_weight: Any = None
 ) -> Any:
-    """Where a model is good: its skill for each output, with the names of the outputs.
+    """Return the skill of a model for each output, with the labels of the outputs.
 
     Parameters
     ----------
     model : estimator
-        Fitted; any that predicts outputs of the shape of `y`, a pipeline for instance.
+        Any fitted estimator, such as a pipeline, that predicts outputs of the shape of `y`.
     X : array of shape (n_samples, n_features)
-        Better not the samples of the fit. With data on disk the predictions are made in blocks.
+        Inputs, preferably not those of the fit. Predictions for data on disk are made in blocks.
     y : array of shape (n_samples, d1, ..., dp)
-        NaN is passed over.
+        Outputs. NaN entries are skipped.
     reference : array of shape (n_samples, d1, ..., dp) or (d1, ..., dp), optional
-        Another forecast, or what it says of every sample. By default the mean of `y`: then the
-        skill of an output is its R2.
+        Another forecast, or a constant forecast for all samples. The default is the mean of `y`,
+        for which the skill of an output equals its R2.
     sample_weight : array of shape (n_samples,), optional
+        Weights of the samples.
 
     Returns
     -------
     array of shape (d1, ..., dp)
-        A DataArray where the outputs, or those of the fit, came from xarray, a Series where they
-        are columns of a table. One is perfect, zero no better than the reference; NaN where there
-        is nothing to compare with.
+        The skill: 1 is perfect, 0 is no better than the reference, and NaN means that the output
+        has no entries to compare. It is a DataArray if the outputs, or those of the fit, are from
+        xarray, and a Series if they are columns of a table.
 
     See Also
     --------
-    skill : The same of given predictions.
-    holrr.plotting.SkillMapDisplay : Draws it.
+    skill : Skill of given predictions.
+    holrr.plotting.SkillMapDisplay : Plot of a skill map.
 
     Examples
     --------
@@ -62,7 +63,7 @@ def skill_map(
 def find_skill(
     model: Any, X: Any, y: Any, reference: Any, sample_weight: Any
 ) -> tuple[Any, Labels | None]:
-    """The skill of each output as an array, and what the outputs are called."""
+    """Return the skill of each output as an array, and the labels of the outputs."""
     predicted: Any = lambda rows: model.predict(_safe_indexing(X, rows))  # noqa: E731
     if not (is_on_disk(X) or is_on_disk(y)):
         predicted = model.predict(X)

@@ -1,18 +1,18 @@
-"""Fits to outputs of which some entries are missing.
+"""Fits to outputs with missing entries.
 
 The objective counts observed entries only,
 
     f(W, b) = sum over observed w (y - b - <x, W>)^2 + alpha ||W||^2 .
 
-Imputing the missing entries by the predictions of a fit gives the objective of complete outputs,
-which lies above `f` and touches it at that fit. So imputing and refitting in turn (`majorise`)
-never increases `f` where the refit does not increase the objective that it is given: exact
-approximations do not, nor do alternating least squares that start from the current bases
-(`complete`).
+Imputing the missing entries by the predictions of a fit gives the objective of complete outputs. It
+is an upper bound of `f`, with equality at that fit. So alternating imputations and refits
+(`majorise`) never increase `f`, provided that a refit does not increase the objective of complete
+outputs. This holds for exact approximations, and for alternating least squares that start from the
+current bases (`complete`).
 
-The penalty is that of the outputs that are observed in some sample. An output that never is has no
-part in `f`: its column of the whitened tensor Z is imputed by that of the fit itself, so that it
-draws nothing towards it. The rounds start from a completion of these columns.
+Only outputs that are observed in some sample are penalised. An output that is never observed does
+not enter `f`: its column of the whitened tensor Z is imputed by that of the fit itself, so that it
+does not influence the fit. The rounds start from a completion of these columns.
 
 Ridge regression has no constraint that couples its outputs, and its solution is direct: one problem
 for each pattern of missing entries (`complete_ridge`).
@@ -37,16 +37,16 @@ from .observed import Observed
 __all__ = ["Completion", "complete", "complete_columns", "complete_ridge", "complete_structure"]
 __all__ += ["impute_columns"]
 
-# Rounds, and when they end, of low-rank regression with missing outputs.
+# Largest number of rounds and tolerance of low-rank regression with missing outputs.
 _MATRIX_ROUNDS: dict[str, Any] = {"max_iter": 500, "tol": 1e-7}
 
-# Smallest 1 / condition number of normal equations that are solved as they are.
+# Smallest 1 / condition number of normal equations that are solved directly.
 _WELL_CONDITIONED = 1e-5
 # Entries of products of samples that are computed once for all outputs, and bytes of predictions
-# that are held together.
+# that are in memory together.
 _SHARED, _BLOCK = 2**24, 2**25
 _POTRF, _POCON, _POTRS = get_lapack_funcs(("potrf", "pocon", "potrs"), dtype=np.float64)
-# Rounding of the objective, as a share of the outputs' sum of squares.
+# Rounding error of the objective, relative to the sum of squares of the outputs.
 _ROUNDING = 1e-14
 
 
@@ -57,20 +57,21 @@ class Completion:
     Parameters
     ----------
     problem : Whitened
-        The problem with missing entries imputed by this very fit. Its ``mean_y`` is NaN
-        for outputs that were never observed, so that intercept and predictions are NaN there.
+        The problem with missing entries imputed by this fit. Its ``mean_y`` is NaN for outputs that
+        were never observed, so that their intercept and predictions are NaN.
     found : Approximation
-        The fit, in the coordinates of `problem`; their errors add up to the objective.
+        The fit, in the coordinates of `problem`. The errors of both add up to the objective.
     objective : float
-        Over observed entries.
+        Objective over the observed entries.
     imputed : callable
-        Gives the problem of the imputed outputs for all penalties.
+        Returns the problem of the imputed outputs for all penalties.
     objective_of : callable
-        From a tensor near the Z of the imputed outputs at some penalty, and that penalty, to its
+        Maps a tensor near the Z of the imputed outputs at some penalty, and this penalty, to its
         objective over observed entries.
     n_iter : int
         Number of rounds.
     converged : bool
+        Whether the imputed values converged.
     """
 
     problem: Whitened
@@ -84,15 +85,15 @@ class Completion:
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """One fit on the way."""
+    """The fit of one round."""
 
     found: Approximation
     mean: np.ndarray  # row of the intercept, if there is one, (k - r, D)
     objective: float
-    # Products, (k, D), of the outputs imputed by this fit; of outputs that are never observed the
-    # columns of Z that have this fit.
+    # Products, (k, D), of the outputs imputed by this fit; for outputs that are never observed, the
+    # columns of Z of this fit.
     imputed: np.ndarray
-    norm: float  # squared norm of the imputed values of outputs that are observed
+    norm: float  # squared norm of the imputed values of outputs that are sometimes observed
 
 
 def complete_structure(
@@ -100,7 +101,7 @@ def complete_structure(
 ) -> Completion:
     """Fit coefficients of a structure to the observed outputs.
 
-    Ranks that are shares become those of ridge regression, and full ranks are ridge regression.
+    Ranks given as shares become ranks of the ridge fit, and full ranks are ridge regression.
 
     Parameters
     ----------
@@ -112,14 +113,14 @@ def complete_structure(
     if isinstance(structure, FullRank):
         return complete_ridge(observed, alpha)
     if not isinstance(structure, (MatrixRank, MultilinearRank)):
-        raise TypeError(f"{type(structure).__name__} cannot be fitted to missing outputs.")
+        raise TypeError(f"{type(structure).__name__} does not support missing outputs.")
     rank, r = structure.check(n_features, observed.shape), observed.samples.s.size
     if isinstance(structure, MatrixRank):
         full, rounds = [min(r, math.prod(observed.shape))], _MATRIX_ROUNDS
     else:
         if structure.subspaces == "response":
             raise ValueError(
-                "subspaces='response' needs complete outputs, and entries of y are missing; use "
+                "subspaces='response' needs complete outputs, but entries of y are missing; use "
                 "subspaces='fitted'."
             )
         full = [r, *observed.shape]
@@ -136,7 +137,7 @@ def complete_structure(
         return complete(observed, alpha, replace(structure, rank=ranks[0]).update, **rounds)
     fixed = replace(structure, rank=ranks)
     start = None
-    if observed.never.any():  # means would stay there
+    if observed.never.any():  # otherwise their means would be kept
         problem = _with_never(observed.spectral(scale=1.0).at(alpha), observed)
         V = fixed.approximate(problem, n_features).tucker.to_dense().reshape(r, -1)
         start = observed.A.copy()
@@ -145,7 +146,7 @@ def complete_structure(
 
 
 def _with_never(problem: Whitened, observed: Observed) -> Whitened:
-    """The problem with the outputs that are never observed, where there are some."""
+    """Return the problem with `never`, if some outputs are never observed."""
     if not observed.never.any():
         return problem
     return replace(problem, never=observed.never.reshape(observed.shape))
@@ -161,18 +162,18 @@ def complete(
     tol: float = 1e-6,
     report: Callable[[int, float], object] = lambda n_iter, objective: None,
 ) -> Completion:
-    """Fit coefficients of some structure to the observed outputs, in rounds.
+    """Fit coefficients of some structure to the observed outputs, iteratively.
 
     Parameters
     ----------
     observed : Observed
     alpha : float
     update : callable
-        Approximates a whitened problem, given the approximation of the round before. The new one
-        must be no farther from Z than the bases of that one allow.
+        Approximates a whitened problem, given the approximation of the previous round. The result
+        must be no farther from Z than the projection onto the previous bases.
     start : array of shape (k, D), optional
-        What is imputed at first: products of outputs, or columns of Z for outputs that are never
-        observed. By default means, and zeros.
+        Initial imputation: products of outputs, or columns of Z for outputs that are never
+        observed. The default is means, and zeros.
     max_iter, tol, report
         As in `majorise`.
     """
@@ -190,7 +191,7 @@ def complete(
 
 
 class _Rounds:
-    """What the rounds share. The outputs are those of `Observed`, over its scale."""
+    """State that all rounds share. The outputs are those of `Observed`, divided by its scale."""
 
     def __init__(self, observed: Observed, alpha: float, update: Any = None):
         self.observed, self.alpha, self.update = observed, alpha, update
@@ -204,7 +205,7 @@ class _Rounds:
         return self.evaluate(found, imputed[self.s.size :])
 
     def evaluate(self, found: Approximation, mean: np.ndarray) -> _Round:
-        """The objective over observed entries of a fit, and what it imputes.
+        """Return a fit with its objective over observed entries and its imputed values.
 
         Parameters
         ----------
@@ -215,18 +216,18 @@ class _Rounds:
         A, r, never = self.observed.A, self.s.size, self.observed.never
         U, K = self._coordinates(found.tucker, mean)
         C, S = U @ K, self.observed.missing_products(U, K)
-        norm = float(np.vdot(C, S))  # of predictions at missing entries; that of all is <C, C>
+        norm = float(np.vdot(C, S))  # of predictions at missing entries; the norm of all is <C, C>
         error = self.observed.yy - 2 * np.vdot(A, C) + np.vdot(C, C) - norm
         W, imputed = C[:r] / self.s[:, None], A + S
         if never.any():
-            W[:, never] = 0.0  # no penalty on what has no part in the objective
+            W[:, never] = 0.0  # no penalty on outputs that are not in the objective
             imputed[:r, never] = (self.root / self.s)[:, None] * C[:r, never]
             norm -= float(np.sum(C[:, never] ** 2))
         objective = max(float(error + self.alpha * np.sum(W**2)), 0.0)
         return _Round(found, mean, objective, imputed, norm)
 
     def spectral(self, imputed: np.ndarray, norm: float, *, scale: float | None = 1.0) -> Spectral:
-        """The problem of imputed outputs, for all penalties at once.
+        """Return the problem of imputed outputs, for all penalties.
 
         Parameters
         ----------
@@ -243,7 +244,7 @@ class _Rounds:
         return self.observed.spectral(imputed, norm, scale=scale)
 
     def completion(self, best: _Round, n_iter: int, converged: bool) -> Completion:
-        """The result, with the problem of the last imputation."""
+        """Return the result, with the problem of the last imputation."""
         scale, V = self.observed.scale, best.found.tucker
         problem = self.spectral(best.imputed, best.norm).at(self.alpha)
         error = float(np.sum((problem.Z - V.to_dense()) ** 2))
@@ -258,7 +259,7 @@ class _Rounds:
             best.found,
             tucker=Tucker(scale * V.core, V.factors),
             error=error * scale * scale,
-            # A bound on the majorising objective is no bound on this one.
+            # A lower bound on the majorising objective is not one on this objective.
             tails=(math.nan,) * V.core.ndim,
         )
         imputed = lambda: self.spectral(best.imputed, best.norm, scale=None)  # noqa: E731
@@ -267,7 +268,7 @@ class _Rounds:
         return Completion(problem, found, objective, imputed, other, n_iter, converged)
 
     def other_objective(self, mean: np.ndarray) -> Callable[[Approximation, float], float]:
-        """Objectives of other fits to outputs with the same imputed means, at any penalty."""
+        """Return a function for the objectives of other fits with the same imputed means."""
         observed, scale = self.observed, self.observed.scale
 
         def objective_of(found: Approximation, alpha: float) -> float:
@@ -278,7 +279,7 @@ class _Rounds:
         return objective_of
 
     def _coordinates(self, V: Tucker, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``U, K`` such that the predictions are ``E U K``."""
+        """Return ``U, K`` such that the predictions are ``E U K``."""
         U0 = np.eye(self.s.size) if V.factors[0] is None else V.factors[0]
         U0 = (self.s / self.root)[:, None] * U0
         expanded = Tucker(V.core, (None, *V.factors[1:])).to_dense()
@@ -288,15 +289,15 @@ class _Rounds:
         return U, np.vstack([expanded.reshape(U0.shape[1], -1), mean])
 
 
-@np.errstate(over="ignore")  # of the norm, which is infinite then
+@np.errstate(over="ignore")  # the norm may overflow to infinity
 def complete_ridge(observed: Observed, alpha: float) -> Completion:
-    """Ridge regression with missing outputs: one problem for each pattern of missing entries.
+    """Fit a ridge regression with missing outputs: one problem for each pattern of missing entries.
 
-    In the coordinates of `SampleBasis` the normal equations of an output are the identity less the
-    Gram matrix of the samples that it lacks. They are solved for the coordinates or, where an
-    output lacks fewer samples than these are, for the samples (`_ridge`). Where they would lose
-    digits (few observed samples and a small penalty), the observed samples are factorised
-    themselves.
+    In the coordinates of `SampleBasis` the matrix of the normal equations of an output is the
+    identity minus the Gram matrix of its missing samples. They are solved for the coordinates or,
+    if an output has fewer missing samples than coordinates, for the samples (`_ridge`). If they
+    would lose digits (few observed samples and a small penalty), the observed samples are
+    factorised directly.
 
     Parameters
     ----------
@@ -333,15 +334,15 @@ def complete_ridge(observed: Observed, alpha: float) -> Completion:
 
 
 def _ridge(rounds: _Rounds) -> np.ndarray:
-    """Coordinates `C`, (k, D), of the fit to the observed entries of each output.
+    """Return the coordinates `C`, (k, D), of the fit to the observed entries of each output.
 
-    With ``G = Q diag(g)``, scaled so that the equations are the identity where nothing is missing,
-    and its rows `G_m` of the samples that an output lacks,
+    With ``G = Q diag(g)``, scaled so that the matrix is the identity if nothing is missing, and its
+    rows `G_m` of the missing samples of an output,
 
         (I - G_m'G_m)^-1 b = b + G_m' (I - G_m G_m')^-1 G_m b .
 
-    The matrix on the right is small, and its entries are those of ``G G'``, which all outputs
-    share, as do products with `G`.
+    The matrix on the right is small, and its entries are those of ``G G'``. All outputs share
+    ``G G'`` and the products with `G`.
     """
     observed, samples = rounds.observed, rounds.observed.samples
     (n, k), r = samples.Q.shape, samples.s.size
@@ -381,7 +382,7 @@ def _ridge(rounds: _Rounds) -> np.ndarray:
 def _in_blocks(
     patterns: Sequence[tuple[np.ndarray, np.ndarray]], n_samples: int
 ) -> Iterator[list[tuple[np.ndarray, np.ndarray]]]:
-    """Patterns some at a time, so that predictions of their outputs take little memory."""
+    """Yield patterns in blocks, so that predictions of their outputs take little memory."""
     block: list[tuple[np.ndarray, np.ndarray]] = []
     size = 0
     for rows, outputs in patterns:
@@ -395,7 +396,7 @@ def _in_blocks(
 
 
 def _solved(M: np.ndarray, B: np.ndarray) -> np.ndarray | None:
-    """``M^-1 B`` of a symmetric matrix; None where it is nearly singular or not definite."""
+    """Return ``M^-1 B`` of a symmetric matrix, or None if it is nearly singular or indefinite."""
     if M.shape[0] == 0:
         return B
     # M is symmetric, so its transpose is M in the order that LAPACK wants, without a copy here.
@@ -412,7 +413,10 @@ def _solved(M: np.ndarray, B: np.ndarray) -> np.ndarray | None:
 
 
 def _ridge_of_observed(rounds: _Rounds, missing: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    """Coordinates, (k, n_outputs), of outputs that lack the same samples, from those they have."""
+    """Return coordinates (k, n_outputs) of outputs with the same missing samples.
+
+    They are computed from the observed samples.
+    """
     samples, observed = rounds.observed.samples, rounds.observed
     r, k = samples.s.size, samples.Q.shape[1]
     keep = np.ones(len(samples.Q), dtype=bool)
@@ -435,30 +439,32 @@ def _ridge_of_observed(rounds: _Rounds, missing: np.ndarray, outputs: np.ndarray
 
 
 def complete_columns(problem: Spectral, structure: Structure, alpha: float) -> Spectral:
-    """A problem with the columns that a fit at some penalty puts where outputs are not known.
+    """Return a problem whose unknown columns are replaced by those of a fit at some penalty.
 
     Parameters
     ----------
     problem : Spectral
-        With `never`. Its columns there are where the fit starts from.
+        A problem with `never`. Its columns of these outputs are the initial values.
     structure : Structure
-        Of the fit.
+        Structure of the fit.
     alpha : float
+        Penalty of the fit.
     """
     found = structure.approximate(problem.at(alpha), problem.basis.shape[0])
     return impute_columns(problem, found.tucker, alpha)
 
 
 def impute_columns(problem: Spectral, V: Tucker, alpha: float) -> Spectral:
-    """The problem of outputs whose ridge fit at a penalty is `V` where they are never observed.
+    """Return the problem with outputs whose ridge fit is `V` where they are never observed.
 
     Parameters
     ----------
     problem : Spectral
-        With `never`.
+        A problem with `never`.
     V : Tucker
-        Near the Z of this penalty.
+        Approximation of the Z of this penalty.
     alpha : float
+        Penalty of the ridge fit.
     """
     assert problem.never is not None
     T = problem.T.copy()

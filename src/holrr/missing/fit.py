@@ -1,4 +1,4 @@
-"""Linear fits to samples in memory of which some outputs are missing."""
+"""Linear fits to samples in memory with missing outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BLOCK = 2**22  # bytes of outputs that are examined together
 
 
 def has_missing(data: Samples) -> bool:
-    """Whether any output is NaN; an error where y is not a NumPy array then."""
+    """Return whether any output is NaN; raise a TypeError if y is then not a NumPy array."""
     xp, Y = namespace_of(data.Y), data.Y
     rows = row_blocks(Y.shape[0], 8 * math.prod(Y.shape[1:]), _BLOCK)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -36,22 +36,22 @@ def has_missing(data: Samples) -> bool:
             return False
     if not is_numpy_array(Y):
         raise TypeError(
-            f"missing='ignore' needs NumPy arrays where outputs are missing; y is a "
-            f"{type(Y).__module__}.{type(Y).__name__}. Convert X and y first."
+            f"missing='ignore' needs NumPy arrays if outputs are missing; y is a "
+            f"{type(Y).__module__}.{type(Y).__name__}. Convert X and y to NumPy arrays."
         )
     return True
 
 
 def check_no_infinity(data: Samples) -> None:
-    """Raise an error that says where an output is infinite."""
+    """Raise a `BadEntryError` with the position of the first infinite output."""
     check_finite(np.where(np.isnan(data.Y), 0.0, data.Y), "y")
 
 
 def drop_unobserved(data: Samples) -> tuple[Samples, int]:
-    """Samples with weight and an observed output, and the number of samples without the latter."""
+    """Return samples with weight and an observed output, and the number of fully missing ones."""
     n_dropped, keep = data.n_samples - int(has_observation(data.Y).sum()), _kept(data)
     if n_dropped == data.n_samples:
-        raise ValueError("y has no observed entry: every one of them is missing.")
+        raise ValueError("y has no observed entry: all entries are missing.")
     if not keep.any():
         raise ValueError("sample_weight is zero for every sample of y with an observed entry.")
     return data if keep.all() else data.rows(np.flatnonzero(keep)), n_dropped
@@ -77,18 +77,18 @@ def fit_missing(
     Parameters
     ----------
     data : Samples
-        Of NumPy arrays, as `drop_unobserved` returns them.
+        Samples of NumPy arrays, as returned by `drop_unobserved`.
     structure : Structure
     alpha : float
-        In the units of the user's data.
+        Penalty, in the units of the user's data.
     fit_intercept : bool
     pilot : pair of Structure and float, optional
-        Of a mixture: structure and penalty of the model that imputes missing entries.
+        For a mixture: structure and penalty of the model that imputes missing entries.
 
     Returns
     -------
     Fit
-        In the units of the user's data.
+        The fit, in the units of the user's data.
     """
     data = data.scaled()
     imputing, penalty = pilot or (structure, alpha)
@@ -112,7 +112,7 @@ def fit_missing(
 
 
 def warn_of_rounds(structure: Structure, n_iter: int) -> None:
-    """Warn that the rounds of a fit ended before it had converged."""
+    """Warn that a fit stopped before it converged."""
     rounds = "max_iter or tol, " if isinstance(structure, MultilinearRank) else ""
     warn(
         f"The fit to the observed entries of y did not converge in {n_iter} rounds: its "
@@ -123,10 +123,10 @@ def warn_of_rounds(structure: Structure, n_iter: int) -> None:
 
 
 def check_not_response(structure: Structure) -> None:
-    """Raise where the subspaces of the outputs themselves are needed, and outputs are missing."""
+    """Raise a ValueError for subspaces="response", which needs complete outputs."""
     if structure.needs_response_grams:
         raise ValueError(
-            "subspaces='response' needs complete outputs, and entries of y are missing; use "
+            "subspaces='response' needs complete outputs, but entries of y are missing; use "
             "subspaces='fitted'."
         )
 
@@ -141,7 +141,7 @@ def complete_samples(
 
 
 def _with_observed_residuals(found: Completion, data: Samples) -> Whitened:
-    """The problem with the residual squares and the weights of observed entries."""
+    """Return the problem with the residual squares and the weights of observed entries."""
     problem = found.problem
     coef, mean = lift(found.found.tucker, problem), np.nan_to_num(problem.mean_y)
     squares, weights = np.zeros((2, *data.output_shape))
@@ -159,7 +159,7 @@ def _with_observed_residuals(found: Completion, data: Samples) -> Whitened:
 
 
 def zero_for_never(given: Samples) -> tuple[Samples, np.ndarray]:
-    """Samples with zeros for outputs that none of them has, and which these are, (d1, ...)."""
+    """Return samples with zeros for never observed outputs, and the mask of these, (d1, ...)."""
     data = drop_unobserved(given)[0]
     never = np.isnan(data.Y).all(axis=0)
     Y = np.where(never, np.zeros((), data.Y.dtype), data.Y)
@@ -171,10 +171,11 @@ def zero_for_never(given: Samples) -> tuple[Samples, np.ndarray]:
 
 
 def check_same_missing(never: Any, before: Any) -> None:
-    """Raise where a batch lacks other outputs than the batches before."""
+    """Raise a ValueError if a batch lacks other outputs than earlier batches."""
     if np.any(before != never):
         where = tuple(int(i) for i in np.argwhere(before != never)[0])
         raise ValueError(
-            f"y of this batch must lack the same outputs as the batches before; output {where} is "
-            f"missing in one of them only. Load all samples and call fit."
+            f"y of this batch must lack the same outputs as earlier batches; output {where} is "
+            f"missing either in this batch only or in earlier batches only. Load all samples and "
+            f"call fit."
         )

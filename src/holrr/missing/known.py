@@ -1,10 +1,10 @@
-"""Leave out outputs that are never observed, such as the sea in a map.
+"""Outputs that are never observed, such as the sea in a map, are left out of fits.
 
-An output without any observed entry has no part in a fit. Structures that do not use the modes of
-the outputs (full rank, matrix rank) are fitted to the other outputs alone, as a vector. For a low
-multilinear rank, whole slices without any observed output are left out, and the cells that remain
-are columns of Z that are not known (`Whitened.never`). If nothing else is missing, the outputs of
-the fit are complete, whether the data are samples, moments or a stream.
+An output without any observed entry does not influence a fit. Structures that do not use the modes
+of the outputs (full rank, matrix rank) are fitted to the other outputs, as a vector. For a low
+multilinear rank, whole slices without any observed output are left out. The remaining outputs that
+are never observed are unknown columns of Z (`Whitened.never`). If nothing else is missing, the
+outputs of the fit are complete, whether the data are samples, moments or a stream.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BLOCK = 2**22  # bytes of outputs that are examined together
 
 @dataclass(frozen=True, eq=False)
 class KnownOutputs:
-    """Which outputs of a grid are known, and how they are arranged in a fit.
+    """The outputs of a grid that are known, and their arrangement in a fit.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class KnownOutputs:
     shape : tuple of int
         Shape of the outputs of the fit: ``(k,)``, or that of a smaller grid.
     slices : tuple of p arrays, or None
-        Of a smaller grid: the positions along each mode that are kept.
+        For a smaller grid: the positions along each mode that are kept.
     never : array of bool, of this shape, or None
-        Outputs of the smaller grid that are never observed, where there are some.
+        Outputs of the smaller grid that are never observed; None if there are none.
     """
 
     full_shape: tuple[int, ...]
@@ -59,7 +59,7 @@ class KnownOutputs:
 
     @classmethod
     def of(cls, never: np.ndarray, *, keep_grid: bool) -> KnownOutputs:
-        """Leave out what is never observed.
+        """Leave out outputs that are never observed.
 
         Parameters
         ----------
@@ -81,19 +81,19 @@ class KnownOutputs:
     # ------------------------------------------------------------ from all outputs
 
     def take(self, A: np.ndarray) -> np.ndarray:
-        """The outputs of the fit, (..., *shape), of all outputs, (..., d1, ..., dp)."""
+        """Return the outputs of the fit, (..., *shape), from all outputs, (..., d1, ..., dp)."""
         lead = A.shape[: A.ndim - len(self.full_shape)]
         if self.index.size == math.prod(self.full_shape) and self.shape == self.full_shape:
             return A
         return A.reshape(*lead, -1)[..., self.index].reshape(*lead, *self.shape)
 
     def take_complete(self, A: np.ndarray) -> np.ndarray:
-        """The same with zeros for outputs that are never observed."""
+        """Return the outputs of the fit, with zeros for outputs that are never observed."""
         A = self.take(A)
         return A if self.never is None else np.where(self.never, np.zeros((), A.dtype), A)
 
     def check_block(self, Y: np.ndarray) -> np.ndarray:
-        """`take_complete` of a block of samples, which must lack these outputs and no others."""
+        """Return `take_complete` of a block of samples; raise if other outputs are missing."""
         never = self.all_never
         wrong = np.isfinite(Y) == never
         if not wrong.any():
@@ -104,19 +104,19 @@ class KnownOutputs:
                 "y",
                 "a number for an output that is missing in the first sample",
                 where,
-                "Data that are read in blocks may lack the same outputs in every sample only; load "
-                "them as NumPy arrays.",
+                "Data that are read in blocks must have the same missing outputs in every sample; "
+                "load them as NumPy arrays.",
             )
         raise BadEntryError("y", "NaN" if math.isnan(Y[where]) else "infinity", where)
 
     @property
     def all_never(self) -> np.ndarray:
-        """Which of all outputs are never observed, (d1, ..., dp)."""
+        """Mask of the outputs that are never observed, (d1, ..., dp)."""
         known = np.ones(self.shape, bool) if self.never is None else ~self.never
         return ~self.put(known, fill=False)
 
     def moments(self, m: Any) -> CentredMoments:
-        """Moments of the outputs of the fit; those of outputs that are never observed are zero."""
+        """Return moments of the outputs of the fit, with zeros for never observed outputs."""
         grams = m.response_grams
         if grams is not None:
             assert self.slices is not None
@@ -136,7 +136,7 @@ class KnownOutputs:
         )
 
     def structure(self, structure: Structure, n_features: int) -> Structure:
-        """The structure of the fit: no rank is above the size of its mode."""
+        """Return the structure of the fit, with ranks capped at the sizes of the modes."""
         if isinstance(structure, Mixture):
             return replace(structure, base=self.structure(structure.base, n_features))
         if not isinstance(structure, MultilinearRank):
@@ -151,20 +151,20 @@ class KnownOutputs:
     # ------------------------------------------------------------ back to all outputs
 
     def put(self, A: np.ndarray, fill: Any) -> np.ndarray:
-        """All outputs, (..., d1, ..., dp), from those of the fit, (..., *shape)."""
+        """Return all outputs, (..., d1, ..., dp), from those of the fit, (..., *shape)."""
         lead = A.shape[: A.ndim - len(self.shape)]
         out = np.full((*lead, math.prod(self.full_shape)), fill, dtype=A.dtype)
         out[..., self.index] = A.reshape(*lead, self.index.size)
         return out.reshape(*lead, *self.full_shape)
 
     def put_known(self, A: np.ndarray, fill: float = math.nan) -> np.ndarray:
-        """The same with `fill` for outputs that are never observed."""
+        """Return all outputs, with `fill` for outputs that are never observed."""
         return self.put(A if self.never is None else np.where(self.never, fill, A), fill)
 
     def expand(self, fit: Fit) -> Fit:
-        """A fit to all outputs; intercept and noise of those that are never observed are NaN."""
+        """Return a fit to all outputs, with NaN as intercept and noise of never observed ones."""
         weight, spectra = fit.weight, fit.spectra
-        if spectra and self.slices is None:  # those of the output modes were not computed
+        if spectra and self.slices is None:  # spectra of the output modes were not computed
             spectra = [spectra[0], *(np.empty(0) for _ in self.full_shape)]
         return replace(
             fit,
@@ -197,24 +197,24 @@ class KnownOutputs:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Samples with missing outputs, without what has no part in a fit.
+    """Samples with missing outputs, without samples and outputs that do not enter a fit.
 
     Parameters
     ----------
     samples : Samples
-        Those with weight and an observed output. Their outputs are those of `known`, times the
-        roots of their weights, NaN where they are missing. If `is_complete`, outputs that are never
-        observed are zero, and there is no NaN.
+        Samples with weight and an observed output. Their outputs are those of `known`, times the
+        roots of their weights, with NaN for missing entries. If `is_complete`, outputs that are
+        never observed are zero, and there is no NaN.
     known : KnownOutputs or None
-        None where every output is observed in some sample.
+        None if every output is observed in some sample.
     weights : tuple of p arrays of shape (d_i,), or None
-        Weights of all outputs, whose mean over the known ones is one.
+        Weights of all outputs, whose mean over the known outputs is one.
     rows : array of shape (n_samples,)
-        The samples among those that were given.
+        Indices of the samples in the given data.
     n_dropped : int
         Number of samples without any observed output.
     is_complete : bool
-        Whether every sample has all outputs that are ever observed.
+        Whether every output is observed either in all samples or in none.
     """
 
     samples: Samples
@@ -235,19 +235,19 @@ class Prepared:
         return _weight_of_known(self.weights, self.known)
 
     def expand(self, fit: Fit) -> Fit:
-        """The fit of all outputs, in their units, from one to the samples."""
+        """Return the fit to all outputs, in their units, from a fit to the samples."""
         return _expanded(fit, self.known, self.weights)
 
 
 def prepare(data: Samples, weights: Any, *, keep_grid: bool) -> Prepared:
-    """Leave out samples and outputs without observed entries, and weigh the others.
+    """Leave out samples and outputs without observed entries, and weight the others.
 
     Parameters
     ----------
     data : Samples
-        Of NumPy arrays, with NaN for missing outputs.
+        Samples of NumPy arrays, with NaN for missing outputs.
     weights : sequence of p arrays of shape (d_i,), or None
-        Weights of the outputs. An output of weight zero is as one that is never observed.
+        Weights of the outputs. An output of weight zero is treated as never observed.
     keep_grid : bool
         As in `KnownOutputs.of`.
     """
@@ -273,7 +273,7 @@ def prepare(data: Samples, weights: Any, *, keep_grid: bool) -> Prepared:
 
 
 def _count_missing(data: Samples) -> tuple[np.ndarray, np.ndarray, int]:
-    """Missing entries of each output, over samples that count; these; how many have no output."""
+    """Return the number of missing entries of each output, the samples to use, and n_dropped."""
     Y, n = data.Y, data.n_samples
     n_missing, some = np.zeros(data.output_shape, dtype=np.intp), np.empty(n, dtype=bool)
     counts = np.ones(n, dtype=bool) if data.w is None else data.w > 0
@@ -282,7 +282,7 @@ def _count_missing(data: Samples) -> tuple[np.ndarray, np.ndarray, int]:
         some[part] = ~missing.reshape(len(missing), -1).all(axis=1)
         n_missing += missing[some[part] & counts[part]].sum(axis=0)
     if not some.any():
-        raise ValueError("y has no observed entry: every one of them is missing.")
+        raise ValueError("y has no observed entry: all entries are missing.")
     if not (some & counts).any():
         raise ValueError("sample_weight is zero for every sample of y with an observed entry.")
     return n_missing, np.flatnonzero(some & counts), n - int(some.sum())
@@ -293,16 +293,16 @@ def _count_missing(data: Samples) -> tuple[np.ndarray, np.ndarray, int]:
 
 @dataclass(frozen=True, eq=False)
 class PreparedStream:
-    """A stream without what has no part in a fit, and with weights in its outputs.
+    """A stream of known outputs, multiplied by the roots of their weights.
 
     Parameters
     ----------
     stream : Stream
         Its outputs are those of `known`, times the roots of their weights.
     known : KnownOutputs or None
-        None where every output is observed.
+        None if every output is observed.
     weights : tuple of p arrays of shape (d_i,), or None
-        Weights of all outputs, whose mean over the known ones is one.
+        Weights of all outputs, whose mean over the known outputs is one.
     """
 
     stream: Stream
@@ -315,7 +315,7 @@ class PreparedStream:
         return _weight_of_known(self.weights, self.known)
 
     def expand(self, fit: Fit) -> Fit:
-        """The fit of all outputs, in their units, from one to the stream."""
+        """Return the fit to all outputs, in their units, from a fit to the stream."""
         return _expanded(fit, self.known, self.weights)
 
 
@@ -326,7 +326,7 @@ def prepare_stream(
     ignore_missing: bool,
     keep_grid: bool,
 ) -> PreparedStream:
-    """Leave out outputs that are missing in every sample, and weigh the others, as they are read.
+    """Leave out outputs that are missing in every sample, and weight the others, lazily.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def prepare_stream(
     weights : sequence of p arrays of shape (d_i,), or None
         Weights of the outputs.
     ignore_missing : bool
-        Whether outputs may be missing; if not, the first sample is not looked at.
+        Whether outputs may be missing. If not, the first sample is not read.
     keep_grid : bool
         As in `KnownOutputs.of`.
     """
@@ -354,7 +354,7 @@ def prepare_stream(
 def _weight_of_known(
     weights: Sequence[np.ndarray] | None, known: KnownOutputs | None
 ) -> np.ndarray | None:
-    """The weight of each output of a fit, from one vector for each mode of all outputs."""
+    """Return the weight of each output of a fit, from one vector for each output mode."""
     if weights is None:
         return None
     v = product_of(weights)
@@ -362,16 +362,16 @@ def _weight_of_known(
 
 
 def _expanded(fit: Fit, known: KnownOutputs | None, weights: Sequence[np.ndarray] | None) -> Fit:
-    """The fit of all outputs, in their units, from one to known and weighted outputs."""
+    """Return the fit to all outputs, in their units, from a fit to known, weighted outputs."""
     fit = fit if known is None else known.expand(fit)
     return fit if weights is None else fit.unweighted(weights)
 
 
 def known_outputs_of(stream: Stream, *, keep_grid: bool) -> tuple[Stream, KnownOutputs | None]:
-    """A stream of the outputs that its first sample has, and which they are.
+    """Return a stream of the outputs that are observed in its first sample, and these outputs.
 
-    Every sample must have the same ones, which is checked when they are read. Of a stream whose
-    first sample is complete, nothing is left out.
+    Every sample must have the same observed outputs, which is checked when they are read. Nothing
+    is left out if the first sample is complete.
 
     Parameters
     ----------
@@ -384,8 +384,8 @@ def known_outputs_of(stream: Stream, *, keep_grid: bool) -> tuple[Stream, KnownO
         return stream, None
     if never.all():
         raise ValueError(
-            "the first sample of y has no observed output, so that it does not tell which outputs "
-            "are missing in every sample; leave out samples without any observed output."
+            "the first sample of y has no observed output, but it must show which outputs are "
+            "missing in every sample; leave out samples without any observed output."
         )
     known = KnownOutputs.of(never, keep_grid=keep_grid)
     return stream.with_outputs(known.check_block, known.shape), known

@@ -1,11 +1,10 @@
 """Outputs with missing entries, in the coordinates in which a complete fit is an approximation.
 
-Let ``sqrt(w) (x - mean_x) = Q diag(s) P'`` and let `Q` have the column ``sqrt(w / sum w)`` more
-where an intercept is fitted; the columns are orthonormal. Predictions are
-``E C`` with ``E = Q / sqrt(w)`` and some `C` of shape (k, D). A fit needs the products
-``A = Q' sqrt(w) Y`` of the observed outputs (zero where missing), their sum of squares, and one
-operation on the missing entries: what predictions there would add to these products
-(`Observed.missing_products`). The outputs themselves are read once.
+Let ``sqrt(w) (x - mean_x) = Q diag(s) P'``. With an intercept, `Q` has the additional column
+``sqrt(w / sum w)``. The columns are orthonormal. Predictions are ``E C`` with ``E = Q / sqrt(w)``
+and some `C` of shape (k, D). A fit needs the products ``A = Q' sqrt(w) Y`` of the observed outputs
+(zero where missing), their sum of squares, and one operation on the missing entries: the products
+of predictions at these entries (`Observed.missing_products`). The outputs themselves are read once.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from ..core.spectral import Inputs, Spectral
 
 __all__ = ["Observed", "SampleBasis", "has_observation"]
 
-# Bytes of a block of predictions: they stay in the cache between two products.
+# Bytes of a block of predictions, which should stay in the cache between two products.
 _BLOCK = 2**22
 # Below this share of missing entries it is faster to predict only these than all.
 _SPARSE = 1 / 16
 
 
 def has_observation(Y: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
-    """Which samples, of shape (n_samples,), have weight and at least one observed output.
+    """Return which samples, (n_samples,), have weight and at least one observed output.
 
     >>> has_observation(np.array([[1.0, np.nan], [np.nan, np.nan], [3.0, 4.0]]))
     array([ True, False,  True])
@@ -44,7 +43,7 @@ def has_observation(Y: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
 
 
 def _zero_for_nan(A: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """`A` with zeros for NaN, exactly, and without a branch for each entry."""
+    """Return `A` with zeros for NaN, without a branch for each entry."""
     negative = np.fmin(A, 0.0)
     np.fmax(A, 0.0, out=out)
     out += negative
@@ -58,7 +57,7 @@ class SampleBasis:
     Parameters
     ----------
     Q : array of shape (n_samples, k)
-        ``k = r + 1`` with an intercept, whose column is the last, and r without.
+        Orthonormal basis, ``k = r + 1`` with an intercept, whose column is the last, and r without.
     s : array of shape (r,)
         Singular values of the centred (and weighted) inputs.
     basis : array of shape (n_features, r)
@@ -82,7 +81,7 @@ class SampleBasis:
     def from_arrays(
         cls, X: np.ndarray, w: np.ndarray | None, alpha: float, *, fit_intercept: bool = True
     ) -> SampleBasis:
-        """Factorise (validated) inputs with positive weights, once for all that follows."""
+        """Factorise validated inputs with positive weights."""
         inputs = Inputs.of(X, w, min_alpha=alpha, fit_intercept=fit_intercept)
         n, root = X.shape[0], None if w is None else np.sqrt(w)[:, None]
         Q = inputs.basis if root is None else inputs.basis / root
@@ -120,11 +119,13 @@ class Observed:
     ----------
     samples : SampleBasis
     Y : array of shape (n_samples, d1, ..., dp)
-        NaN where missing; every sample has an observed entry. Read twice, and not copied.
+        Outputs, NaN where missing. Every sample has an observed entry. The array is read twice and
+        not copied.
 
     Attributes
     ----------
     Y : array of shape (n_samples, D)
+        The flattened outputs.
     shape : tuple of int
         ``(d1, ..., dp)``.
     A : array of shape (k, D)
@@ -132,15 +133,16 @@ class Observed:
     yy : float
         ``sum w ((y - offset) / scale)^2`` over the observed entries.
     offset : array of shape (D,)
-        Mean of the observed entries of each output; zero where no intercept is fitted.
+        Mean of the observed entries of each output; zero without an intercept.
     scale : float
-        One, unless squares would overflow or vanish.
+        Divisor of the outputs; 1 unless squares would overflow or underflow.
     missing : array of bool, of shape (n_samples, D)
+        Whether an entry is missing.
     never : array of bool, of shape (D,)
         Outputs without any observed entry.
     """
 
-    @np.errstate(over="ignore", invalid="ignore")  # checked for at the end
+    @np.errstate(over="ignore", invalid="ignore")  # checked at the end
     def __init__(self, samples: SampleBasis, Y: np.ndarray):
         self.samples, self.shape = samples, tuple(Y.shape[1:])
         self.Y = Y.reshape(Y.shape[0], -1)
@@ -156,7 +158,7 @@ class Observed:
             self._rows, self._columns = np.divmod(np.flatnonzero(self.missing), self.Y.shape[1])
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Blocks of rows, with memory for their outputs."""
+        """Yield blocks of rows, with memory for their outputs."""
         n, size = self.missing.shape
         parts = row_blocks(n, 8 * size, _BLOCK)
         place = np.empty((parts[0].stop, size))
@@ -164,7 +166,7 @@ class Observed:
             yield rows, place[: rows.stop - rows.start]
 
     def _find_means(self) -> tuple[np.ndarray, np.ndarray]:
-        """Find missing entries, means over observed ones, and outputs without any of these."""
+        """Find missing entries, means over observed ones, and outputs that are never observed."""
         n, root = len(self.Y), self.samples.root
         w = np.full(n, 1 / n) if root is None else root[:, 0] ** 2 / self.samples.weight
         sums, weights = np.zeros((2, self.Y.shape[1]))
@@ -175,7 +177,7 @@ class Observed:
             sums += w[rows] @ _zero_for_nan(self.Y[rows], block)
         never = np.asarray(self.missing.all(axis=0))
         if never.all():
-            raise ValueError("y has no observed entry: every one of them is missing.")
+            raise ValueError("y has no observed entry: all entries are missing.")
         return sums / np.where(never, 1.0, weights) * self.samples.fit_intercept, never
 
     def _sum_products(self) -> tuple[np.ndarray, float]:
@@ -193,7 +195,7 @@ class Observed:
         return A, yy
 
     def _largest(self) -> float:
-        """Something to divide the outputs by so that their squares are ordinary numbers."""
+        """Return a divisor of the outputs, so that squares neither overflow nor underflow."""
         largest = 0.0
         for rows, block in self._blocks():
             _zero_for_nan(self.Y[rows], block)
@@ -204,7 +206,7 @@ class Observed:
 
     @cached_property
     def patterns(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Each distinct column of `missing`, with the numbers of the columns that equal it."""
+        """Distinct columns of `missing`, with the indices of the columns that equal each."""
         _, first, which = np.unique(
             np.packbits(self.missing, axis=0), axis=1, return_index=True, return_inverse=True
         )
@@ -215,7 +217,7 @@ class Observed:
         return [(self.missing[:, column], outputs) for column, outputs in pairs]
 
     def mean(self, row: np.ndarray) -> np.ndarray:
-        """Mean of the imputed outputs, (d1, ..., dp), from their products; NaN if never observed.
+        """Return the mean of the imputed outputs, (d1, ..., dp); NaN if never observed.
 
         Parameters
         ----------
@@ -227,16 +229,16 @@ class Observed:
     def spectral(
         self, products: np.ndarray | None = None, norm: float = 0.0, *, scale: float | None = None
     ) -> Spectral:
-        """The problem of outputs with imputed values, for all penalties at once.
+        """Return the problem of outputs with imputed values, for all penalties at once.
 
         Parameters
         ----------
         products : array of shape (k, D), optional
-            Products of the imputed outputs, as in `A`; by default those of mean imputation.
+            Products of the imputed outputs, as in `A`. The default is mean imputation.
         norm : float
-            Squared (weighted) norm of the imputed values, about `offset` and over `scale`.
+            Squared (weighted) norm of the imputed values, about `offset` and divided by `scale`.
         scale : float, optional
-            What the products are multiplied by; by default what they were divided by.
+            Factor of the products. The default undoes the division by `scale`.
         """
         scale = self.scale if scale is None else scale
         samples, r = self.samples, self.samples.s.size
@@ -256,12 +258,12 @@ class Observed:
         )
 
     def missing_products(self, U: np.ndarray, K: np.ndarray) -> np.ndarray:
-        """``B'`` times the predictions ``E U K`` at missing entries, of shape (k, D).
+        """Return ``B'`` times the predictions ``E U K`` at missing entries, of shape (k, D).
 
         Parameters
         ----------
         U, K : arrays of shape (k, m) and (m, D)
-            ``C = U K``; the smaller m, the quicker.
+            Factors of ``C = U K``. A smaller m is faster.
         """
         L = self.samples.E @ U
         return self._dense_products(L, K) if self._rows is None else self._sparse_products(L, K)

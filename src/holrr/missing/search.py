@@ -1,17 +1,17 @@
 """Cross-validation with missing outputs: held-out errors over observed entries.
 
-The fits of all ranks keep leading blocks of one core only where the outputs are complete. So the
-surface is that of imputed outputs, and it is computed in rounds. At first missing entries are
-imputed by means. Then the model that is best on the surface is fitted to the observed entries of
-every fold and imputes the missing ones, and the next surface is that of these outputs. Such a fit
-comes with its exact held-out error. When a choice recurs, or after a few rounds, the fitted model
-of least exact error is taken.
+The fits of all ranks are leading blocks of one core only if the outputs are complete. So the error
+surface is that of imputed outputs, and it is computed in rounds. In the first round missing entries
+are imputed by means. Then the best model of the surface is fitted to the observed entries of every
+fold and imputes the missing ones, and the next surface is that of these outputs. The exact held-out
+error of such a fit is known. When a choice recurs, or after a few rounds, the search chooses the
+fitted model of least exact error.
 
-Outputs that are never observed have no means, and zeros in their place raise the multilinear ranks.
-So these outputs are completed first, by models whose ranks grow from one as long as the error falls
-(`_grow`). At the end the choice is compared with exact fits of lower ranks (`_lower_ranks`). Where
-nothing else is missing, all of this needs the problems of the folds only (`search_never`), which
-may come from samples or from moments.
+Outputs that are never observed have no means, and replacing them by zeros raises the multilinear
+ranks. So these outputs are completed first, by models whose ranks grow from one as long as the
+error falls (`_grow`). At the end the choice is compared with exact fits of lower ranks
+(`_lower_ranks`). If nothing else is missing, the search needs only the problems of the folds
+(`search_never`), which may come from samples or from moments.
 
 Ridge regression needs no rounds: its errors are exact for every penalty.
 """
@@ -77,25 +77,25 @@ __all__ = ["ImputedSamples", "mean_over", "never_folds", "search_missing", "sear
 Index = tuple[int, ...]
 _Key = TypeVar("_Key")
 
-# Largest number of models that are fitted to every fold, and of those that complete outputs which
+# Largest number of models that are fitted to every fold, and of models that complete outputs that
 # are never observed.
 _ROUNDS, _GROWTHS = 4, 12
-# Largest number of times that a rank is lowered at the end, where outputs are never observed.
+# Largest number of times that a rank is lowered at the end, if outputs are never observed.
 _DESCENTS = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Imputation:
-    """The training problem of a fold with imputed outputs, and the predictions that impute."""
+    """Training problem of a fold with imputed outputs, and the predictions that impute them."""
 
     problem: Spectral  # with a mean of zero for outputs that were never observed
-    never: np.ndarray  # which outputs these are, of shape (d1, ..., dp)
-    predict: Callable[[np.ndarray], np.ndarray]  # from centred inputs; zero where nothing is known
+    never: np.ndarray  # mask of these outputs, of shape (d1, ..., dp)
+    predict: Callable[[np.ndarray], np.ndarray]  # from centred inputs; zero for `never`
 
 
 @dataclass(frozen=True, eq=False)
 class ObservedHeldOut(HeldOut):
-    """Held-out data with imputed entries, which do not count in means.
+    """Held-out data with imputed entries, which do not count in mean errors.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class ObservedHeldOut(HeldOut):
 
 @dataclass(frozen=True, eq=False)
 class ImputedSamples:
-    """Samples in memory whose missing outputs are imputed, in every fold by another model.
+    """Samples in memory whose missing outputs are imputed, separately in every fold.
 
     Parameters
     ----------
@@ -125,11 +125,11 @@ class ImputedSamples:
     imputations : tuple of Imputation
         One for each fold.
     output_weight : array of shape (d1, ..., dp), or None
-        Weights of outputs whose roots the outputs were multiplied by.
+        Weights of the outputs, by whose roots the outputs were multiplied.
     design : InputDesign or None
-        What is made of the inputs; None for the inputs as they are.
+        Specification of features of the inputs; None for the inputs themselves.
     maps : tuple of InputMap
-        What the training samples of each fold make of the design.
+        The map of inputs to features of each fold, from its training samples.
     """
 
     data: Samples
@@ -141,7 +141,7 @@ class ImputedSamples:
     maps: tuple[InputMap, ...] = ()
 
     def with_design(self, design: InputDesign | None) -> ImputedSamples:
-        """The same with what a design makes of the inputs."""
+        """Return the samples with features that a design specifies as inputs."""
         if design is None:
             return self
         maps = []
@@ -151,12 +151,12 @@ class ImputedSamples:
         return replace(self, design=design, maps=tuple(maps))
 
     def side(self, fold: int, side: int) -> Samples:
-        """The training (0) or held-out (1) samples of a fold, with features as their inputs."""
+        """Return the training (0) or held-out (1) samples of a fold, with features as inputs."""
         rows = self.data.rows(self.splits[fold][side])
         return self.maps[fold].samples(rows) if self.maps else rows
 
     def folds(self) -> Folds:
-        """The folds of the imputed outputs, with held-out errors over observed entries."""
+        """Return the folds of the imputed outputs, with held-out errors over observed entries."""
         data, splits, design = self.data, self.splits, self.design
         scale = None if design is None else design.scale
         scaled = data if scale is None else replace(data, X=data.X * scale)
@@ -179,7 +179,7 @@ class ImputedSamples:
         )
 
     def with_means(self) -> ImputedSamples:
-        """The same with mean imputation."""
+        """Return the samples with mean imputation."""
         found = []
         for fold in range(len(self.splits)):
             problem = self.observed(fold).spectral()
@@ -197,8 +197,9 @@ class ImputedSamples:
         size = float(w @ _weighted_counts(seen, self.output_weight))
         if not size > 0:
             raise ValueError(
-                f"The test side of split {fold} of cv has no observed entry of y, or none of an "
-                f"output that its training side has; use fewer folds, or shuffle them."
+                f"The test samples of split {fold} of cv have no observed entry of y, or none of "
+                f"an output that is observed in the training samples; use fewer folds, or shuffle "
+                f"the samples."
             )
         return found.problem, ObservedHeldOut(held.C, held.B, held.yy, held.weight, size)
 
@@ -210,16 +211,16 @@ class ImputedSamples:
         return sample_residuals(self.data, self.splits[fold][1], fit)
 
     def observed(self, fold: int) -> Observed:
-        """The observed training outputs of a fold."""
+        """Return the observed training outputs of a fold."""
         try:
             train, _ = drop_unobserved(self.side(fold, 0))
         except ValueError as error:
-            raise ValueError(f"The training side of split {fold} of cv: {error}") from error
+            raise ValueError(f"The training samples of split {fold} of cv: {error}") from error
         basis = SampleBasis.from_arrays(train.X, train.w, 0.0, fit_intercept=self.fit_intercept)
         return Observed(basis, train.Y)
 
     def error(self, fold: int, imputation: Imputation) -> float:
-        """Held-out error of predictions, over observed entries."""
+        """Return the held-out error of predictions, over observed entries."""
         test = self.side(fold, 1)
         Xc, seen, w = self._held_out(test, imputation)
         squares = np.square(test.Y - imputation.predict(Xc))
@@ -228,7 +229,7 @@ class ImputedSamples:
     def _held_out(
         self, test: Samples, found: Imputation
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Centred inputs, which outputs count, and weights."""
+        """Return centred inputs, the mask of outputs that count, and weights."""
         w = np.ones(test.n_samples) if test.w is None else test.w
         Xc = test.X.astype(np.float64, copy=False) - found.problem.mean_x
         return Xc, ~(np.isnan(test.Y) | found.never), w
@@ -236,7 +237,7 @@ class ImputedSamples:
 
 def _refuse_criteria(candidate: int, min_alpha: float) -> Any:
     raise ValueError(
-        "Information criteria need complete outputs, and entries of y are missing; use "
+        "Information criteria need complete outputs, but entries of y are missing; use "
         "criterion='cv'."
     )
 
@@ -255,13 +256,13 @@ def _imputed_by(found: Completion) -> Imputation:
 
 
 def _predictions_of(found: Completion) -> Imputation:
-    """As `_imputed_by`, without the problem of the imputed outputs: enough for `error`."""
+    """Return `_imputed_by` without the problem of imputed outputs, which `error` does not need."""
     problem: Any = found.problem
     return Imputation(problem, np.isnan(problem.mean_y), _predictor(problem, found.found.tucker))
 
 
 def _predictor(problem: Whitened, V: Tucker) -> Callable[[np.ndarray], np.ndarray]:
-    """From centred inputs to outputs."""
+    """Return a function from centred inputs to outputs."""
     coef, mean = lift(V, problem), np.nan_to_num(problem.mean_y, nan=0.0)
     return lambda Xc: coef.map_input(Xc) + mean
 
@@ -269,16 +270,16 @@ def _predictor(problem: Whitened, V: Tucker) -> Callable[[np.ndarray], np.ndarra
 def mean_over(
     seen: np.ndarray, A: np.ndarray, w: np.ndarray, output_weight: np.ndarray | None = None
 ) -> float:
-    """Weighted mean of the entries of `A`, of shape (n_samples, d1, ..., dp), that are seen.
+    """Return the weighted mean of the observed entries of `A`, (n_samples, d1, ..., dp).
 
-    The entries have the weights of their outputs in them already.
+    The entries of `A` already include the weights of their outputs.
     """
     total = np.where(seen, A, 0.0).reshape(len(A), -1).sum(axis=1)
     return float(w @ total / (w @ _weighted_counts(seen, output_weight)))
 
 
 def _weighted_counts(seen: np.ndarray, output_weight: np.ndarray | None) -> np.ndarray:
-    """The number of outputs of each sample that are seen, or the sum of their weights."""
+    """Return the number of observed outputs of each sample, or the sum of their weights."""
     flat = seen.reshape(len(seen), -1)
     return flat.sum(axis=1) if output_weight is None else flat @ output_weight.ravel()
 
@@ -289,12 +290,14 @@ Pair = tuple[Spectral, ObservedHeldOut]
 
 
 def never_folds(folds: Folds, never: np.ndarray) -> Folds:
-    """Folds of data that are complete but for outputs that are never observed, and zero there.
+    """Return folds of data that are complete except for outputs that are never observed.
 
     Parameters
     ----------
     folds : Folds
+        Folds of outputs with zeros for outputs that are never observed.
     never : array of bool, of shape (d1, ..., dp)
+        Mask of these outputs.
     """
     n_known = never.size - int(never.sum())
 
@@ -312,15 +315,16 @@ def never_folds(folds: Folds, never: np.ndarray) -> Folds:
 
 
 def _impute_pair(pair: Pair, V: Tucker, alpha: float) -> Pair:
-    """Training problem and held-out data with the outputs of a fit where they are never observed.
+    """Impute never observed outputs of training problem and held-out data by those of a fit.
 
     Parameters
     ----------
     pair : Spectral and ObservedHeldOut
-        Without imputed held-out outputs.
+        A fold without imputed held-out outputs.
     V : Tucker
-        Near the Z of this penalty.
+        Approximation of the Z of this penalty.
     alpha : float
+        Penalty of the fit.
     """
     problem, held = pair
     if problem.never is None:
@@ -333,7 +337,7 @@ def _impute_pair(pair: Pair, V: Tucker, alpha: float) -> Pair:
 
 
 def _known_error(pair: Pair, V: Tucker, alpha: float) -> float:
-    """Held-out error over the outputs that are known."""
+    """Return the held-out error over the known outputs."""
     problem, held = pair
     known = ... if problem.never is None else ~problem.never
     W = V.to_dense()[:, known].reshape(len(problem.s), -1) / problem.root(alpha)[:, None]
@@ -346,22 +350,23 @@ def _known_error(pair: Pair, V: Tucker, alpha: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Incomplete:
-    """What a search needs of folds with missing outputs.
+    """Operations of a search on folds with missing outputs.
 
     Parameters
     ----------
     start : Folds
-        With missing outputs imputed by means; problems have `never`.
+        Folds with missing outputs imputed by means; problems have `never`.
     fit : callable
-        ``fit(fold, structure, alpha)`` fits to the observed entries of a fold, and gives the exact
-        held-out error and what it imputes.
+        ``fit(fold, structure, alpha)`` fits to the observed entries of a fold, and returns the
+        exact held-out error and the imputed values.
     impute : callable
-        The folds with imputed outputs, from what a model imputes in each.
+        Returns the folds with imputed outputs, from the imputed values of each fold.
     error : callable
-        ``error(fold, imputed, found, alpha)``: the exact held-out error of an approximation of the
-        problem of imputed outputs.
+        ``error(fold, imputed, found, alpha)`` returns the exact held-out error of an approximation
+        of the problem of imputed outputs.
     exact_start : bool
-        Whether only outputs that are never observed are missing, so that `_grow` gives exact fits.
+        Whether only outputs that are never observed are missing, so that `_grow` returns exact
+        fits.
     """
 
     start: Folds
@@ -372,7 +377,7 @@ class _Incomplete:
 
 
 def _incomplete_samples(start: ImputedSamples) -> _Incomplete:
-    """Those of samples in memory, of which any entries are missing."""
+    """Return the operations on samples in memory, with any pattern of missing entries."""
     n_features = start.data.n_features
 
     def fit(fold: int, structure: Structure, alpha: float) -> tuple[float, Imputation]:
@@ -399,7 +404,7 @@ def _incomplete_samples(start: ImputedSamples) -> _Incomplete:
 
 
 def _incomplete_outputs(start: Folds) -> _Incomplete:
-    """Those of folds that lack outputs in every sample (`never_folds`)."""
+    """Return the operations on folds with the same missing outputs in all samples."""
 
     problems = Problems(start)
 
@@ -428,7 +433,7 @@ def _incomplete_outputs(start: Folds) -> _Incomplete:
 class _Visit:
     """One model, fitted to the observed entries of every fold."""
 
-    errors: np.ndarray  # (n_folds,): exact, over observed entries
+    errors: np.ndarray  # exact held-out errors over observed entries, (n_folds,)
     imputed: tuple[Any, ...]
 
 
@@ -455,15 +460,15 @@ def search_missing(
     Parameters
     ----------
     data : Samples
-        Scaled, of NumPy arrays, with NaN for missing outputs.
+        Scaled samples of NumPy arrays, with NaN for missing outputs.
     splits : list of index pairs
     options : SearchOptions
     fit_options : callable
-        From a choice to the options of its fit.
+        Maps a choice to the options of its fit.
     output_weight : array of shape (d1, ..., dp), optional
-        Weights of outputs whose roots the outputs were multiplied by.
+        Weights of the outputs, by whose roots the outputs were multiplied.
     design : InputDesign or None
-        What is made of the inputs; None for the inputs as they are.
+        Specification of features of the inputs; None for the inputs themselves.
     """
     _check_options(options)
     start = ImputedSamples(data, splits, options.fit_intercept, (), output_weight)
@@ -487,17 +492,18 @@ def search_never(
     options: SearchOptions,
     fit_options: Callable[[Choice], LinearOptions],
 ) -> Found:
-    """The same of data that are complete but for outputs that are never observed.
+    """Search as `search_missing`, for data that only lack outputs that are never observed.
 
     Parameters
     ----------
     folds : Folds
-        Of outputs that are zero where they are never observed.
+        Folds of outputs with zeros for outputs that are never observed.
     never : array of bool, of shape (d1, ..., dp)
+        Mask of these outputs.
     options : SearchOptions
-        Of multilinear ranks, which couple outputs.
+        Options of a search over multilinear ranks, which couple outputs.
     fit_options : callable
-        From a choice to the options of its fit.
+        Maps a choice to the options of its fit.
     """
     _check_options(options)
     folds = never_folds(folds, never)
@@ -512,7 +518,7 @@ def search_never(
 
 
 def _check_options(options: SearchOptions) -> None:
-    """Raise for what needs complete outputs."""
+    """Raise a ValueError for options that need complete outputs."""
     if options.criterion != "cv":
         _refuse_criteria(0, 0.0)
     if options.subspaces == "response":
@@ -525,7 +531,7 @@ def _check_options(options: SearchOptions) -> None:
 def _found(
     chosen: _Chosen, options: SearchOptions, fit_options: Callable[[Choice], LinearOptions]
 ) -> Found:
-    """The choice, fitted to all the data, and its calibration."""
+    """Fit the choice to all data, and calibrate its intervals."""
     choice, folds = chosen.choice, chosen.imputed
     how = replace(fit_options(choice), pilot=chosen.pilot)
     fit = folds.refit(choice.candidate, how)
@@ -554,7 +560,7 @@ def _search_ridge(
     bar: Progress,
     room: int,
 ) -> _Chosen:
-    """Ridge regression: exact errors for every penalty."""
+    """Search penalties of ridge regression, with exact errors for every penalty."""
     numbers = range(folds.n_folds)
     nulls = [held.yy / held.size for _, held in (folds.problem(k, 0, 0.0) for k in numbers)]
 
@@ -593,7 +599,10 @@ def _search_ranks(
     bar: Progress,
     room: int,
 ) -> _Chosen:
-    """Impute, choose and impute again; the surface of the last imputation, exact at the choice."""
+    """Alternate imputations and choices of penalty and ranks.
+
+    The result has the surface of the last imputation, with the exact error at the choice.
+    """
     shape, start = some.start.shape, some.start
     pairs = [start.problem(k, 0, 0.0) for k in range(start.n_folds)]
     null_mse = float(np.mean([held.yy / held.size for _, held in pairs]))
@@ -647,8 +656,8 @@ def _search_ranks(
     if best != choice:
         imputed, found = surface_of(best)
     found.fold_mse[(slice(None), 0, *best)] = visited[best].errors
-    # The error of ridge regression is not that of outputs which another model has imputed. Where
-    # these are zero throughout, ridge regression predicts zero, and only the others count.
+    # The error of ridge regression must not be that of outputs that another model has imputed. For
+    # outputs that are all zero, ridge regression predicts zero, and only the others count.
     ridge_errors = None
     if some.exact_start:
         ones = RankGrid((1,) * len(grid.caps))
@@ -697,16 +706,16 @@ _Model = tuple[float, tuple[int, ...]]
 def _grow(
     start: Folds, alphas: np.ndarray, grid: RankGrid, options: SearchOptions, bar: Progress
 ) -> dict[_Model, _Visit]:
-    """Models that complete outputs which are never observed, of ranks that grow from one.
+    """Complete outputs that are never observed by models whose ranks grow from one.
 
-    Each model completes the outputs, and the next one is the best on the surface of the completed
-    outputs whose ranks are at most a little larger. Values of a model of low rank in place of what
-    is not known do not raise the ranks of the outputs, as zeros do.
+    Each model completes the outputs. The next model is the best one on the surface of the completed
+    outputs whose ranks are at most slightly larger. Unlike zeros, imputed values of a model of low
+    rank do not raise the ranks of the outputs.
 
     Parameters
     ----------
     start : Folds
-        Whose problems have `never`.
+        Folds whose problems have `never`.
     alphas : array of shape (n_alphas,)
         Penalties to choose from.
     grid : RankGrid
@@ -733,16 +742,16 @@ def _grow(
 
 
 def _least(found: dict[_Key, _Visit]) -> _Key:
-    """The model of least error."""
+    """Return the model of least error."""
     return min(found, key=lambda key: float(found[key].errors.mean()))
 
 
 def _lower_ranks(index: Index, surface: Surface) -> list[Index]:
-    """The candidates whose ranks are lower by one in the input mode, or in some output modes.
+    """Return the candidates with ranks lower by one in the input mode, or in some output modes.
 
-    The surface of outputs that a model has imputed favours its ranks, so that lower ones have to be
-    fitted to be compared with it. Output modes are lowered together, too: a mode of low rank beside
-    others of high rank leaves much freedom where nothing is observed.
+    The surface of outputs that a model has imputed favours its ranks, so that lower ranks have to
+    be fitted to be compared with it. Output modes are also lowered together: a mode of low rank
+    next to others of high rank leaves much freedom for outputs that are never observed.
     """
     p, errors = len(surface.grid.caps) - 1, surface.fold_mse[0, 0]
     steps = [(1, *(0,) * p), *((0, *step) for step in product((0, 1), repeat=p) if any(step))]
@@ -752,7 +761,7 @@ def _lower_ranks(index: Index, surface: Surface) -> list[Index]:
 
 
 def _places(grown: dict[_Model, _Visit], surface: Surface) -> dict[Index, _Visit]:
-    """Models by their places in a surface, as far as they are candidates."""
+    """Return the models that are candidates, by their positions in a surface."""
     mask, found = surface.grid.mask(), dict[Index, _Visit]()
     for (alpha, rank), visit in grown.items():
         where = np.flatnonzero(surface.alphas == alpha)
@@ -763,7 +772,7 @@ def _places(grown: dict[_Model, _Visit], surface: Surface) -> dict[Index, _Visit
 
 
 def _exact_error(some: _Incomplete, folds: Folds, imputed: Sequence[Any], choice: Choice) -> float:
-    """The cross-fitted error of a mixture over observed entries, not over imputed ones."""
+    """Return the cross-fitted error of a mixture over observed entries."""
     alpha, errors = scaled_alpha(choice.alpha, folds.x_unit), []
     for fold, structure in enumerate(choice.fold_structures):
         assert isinstance(structure, Mixture)

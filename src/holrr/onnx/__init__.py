@@ -1,4 +1,4 @@
-"""Fitted models as ONNX graphs, for runtimes without Python, see docs/onnx.md."""
+"""Export of fitted models to ONNX, for runtimes without Python, see docs/onnx.md."""
 
 from ._converters import register_converters
 from ._export import to_onnx

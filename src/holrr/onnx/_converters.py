@@ -1,4 +1,4 @@
-"""Converters for skl2onnx, which converts pipelines of scikit-learn step by step."""
+"""Converters for skl2onnx, which converts pipelines of scikit-learn."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _MODELS += (MLMTNC, MLMTNCCV, TraceNormRegression, TraceNormRegressionCV)
 def register_converters() -> None:
     """Register the estimators and transformers of this library with skl2onnx.
 
-    Afterwards ``skl2onnx.to_onnx`` and ``skl2onnx.convert_sklearn`` take pipelines that contain
-    them. `holrr.to_onnx` does this by itself. It may be called more than once.
+    Afterwards ``skl2onnx.to_onnx`` and ``skl2onnx.convert_sklearn`` accept pipelines that contain
+    them. `holrr.to_onnx` calls this function. It may be called more than once.
 
-    The converters have the option ``dtype``, which is "float32" or "float64": the type of the
-    predictions. By default it is the type of the inputs that the step has in the graph.
+    The converters have the option ``dtype``, "float32" or "float64": the type of the predictions.
+    The default is the type of the inputs of the step in the graph.
 
     Raises
     ------
     ImportError
-        Where skl2onnx is not installed.
+        If skl2onnx is not installed.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def register_converters() -> None:
 
 
 def register(cls: type) -> None:
-    """Register one class, which is a `TensorRegressor` or one of our transformers."""
+    """Register one class, a `TensorRegressor` or a transformer of this library."""
     skl2onnx = need("skl2onnx", "converting pipelines to ONNX needs skl2onnx", "onnx")
     options = {"dtype": [None, "float32", "float64"]}
     skl2onnx.update_registered_converter(
@@ -68,7 +68,7 @@ def register(cls: type) -> None:
 
 @dataclass(frozen=True)
 class _Container:
-    """The container of skl2onnx as a `Graph`."""
+    """A `Graph` that adds to a container of skl2onnx."""
 
     scope: Any
     container: Any
@@ -91,7 +91,7 @@ class _Container:
 
 
 def _dtype_of(operator: Any) -> np.dtype:
-    """The type of what a step gives: the option, or float64 where an input is, else float32."""
+    """Return the output type of a step: the option, or float64 if an input is, or float32."""
     from skl2onnx.common.data_types import DoubleTensorType
 
     asked = operator.scope_inst.get_options(operator.raw_operator, {"dtype": None}, fail=False)
@@ -128,10 +128,13 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _check_last(operator: Any) -> None:
-    """Raise where a model is a step before others, which get its input scores in scikit-learn."""
+    """Raise a ValueError if other steps follow a model.
+
+    In scikit-learn they would get its input scores.
+    """
     users = [op for op in operator.outputs[0].operators_inputs_ if op.raw_operator is not None]
     if users:
         raise ValueError(
-            f"{type(operator.raw_operator).__name__} can be exported as the last step of a "
-            f"pipeline only; here {type(users[0].raw_operator).__name__} follows."
+            f"{type(operator.raw_operator).__name__} can be exported only as the last step of a "
+            f"pipeline, but {type(users[0].raw_operator).__name__} follows it."
         )

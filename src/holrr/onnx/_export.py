@@ -1,4 +1,4 @@
-"""A fitted model or pipeline as an ONNX model."""
+"""Export of a fitted model or pipeline to an ONNX model."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ _OUTPUT = "Y"
 
 
 def to_onnx(model: Any, X: Any = None, *, dtype: Any = None) -> Any:
-    """A fitted model, or a pipeline that ends with one, as an ONNX model.
+    """Convert a fitted model, or a pipeline that ends with one, to an ONNX model.
 
-    The graph computes what `predict` does, from the coefficients in their factored form; the dense
-    coefficients are not in it. It checks nothing: NaN in the inputs is NaN in the predictions.
+    The graph computes the predictions of `predict` from the coefficients in Tucker form. It does
+    not contain the dense coefficients. It does not check its inputs: NaN in the inputs gives NaN in
+    the predictions.
 
     Parameters
     ----------
@@ -33,29 +34,30 @@ def to_onnx(model: Any, X: Any = None, *, dtype: Any = None) -> Any:
         A fitted estimator of this library, or a scikit-learn pipeline that ends with one and whose
         other steps skl2onnx can convert.
     X : table or array, optional
-        Some rows of the inputs, from which the inputs of the graph of a pipeline are read: a table
-        gives one input for each column, of shape (n_samples, 1). A pipeline with a
-        `ColumnTransformer` needs it. Models of this library know their inputs.
+        Some rows of the inputs, which define the inputs of the graph of a pipeline: a table gives
+        one input for each column, of shape (n_samples, 1). It is required for a pipeline with a
+        `ColumnTransformer`. Models of this library do not need it.
     dtype : {"float32", "float64"}, optional
-        Type of the inputs and predictions. That of the coefficients by default.
+        Type of the inputs and predictions. The default is the type of the coefficients.
 
     Returns
     -------
     onnx.ModelProto
-        With the input ``X``, of shape (n_samples, n_features) or with the modes of the inputs, or
-        one input for each block under its name. The output is ``Y``, of shape (n_samples, d1, ...,
-        dp); it is flat where `predict` returns flat outputs or a table.
+        The model. It has the input ``X``, of shape (n_samples, n_features) or with the modes of the
+        inputs, or one input for each block, with the name of the block. The output is ``Y``, of
+        shape (n_samples, d1, ..., dp). It is flat if `predict` returns flat outputs or a table.
 
     Raises
     ------
     ValueError
-        Where a model has no graph, such as one with an exact kernel; the message says why.
+        If a model cannot be exported, such as a model with an exact kernel. The message gives the
+        reason.
     ImportError
-        Where onnx, or skl2onnx for a pipeline, is not installed.
+        If onnx, or skl2onnx for a pipeline, is not installed.
 
     See Also
     --------
-    holrr.onnx.register_converters : For the functions of skl2onnx.
+    holrr.onnx.register_converters : Converters for the functions of skl2onnx.
 
     Examples
     --------
@@ -74,7 +76,7 @@ def to_onnx(model: Any, X: Any = None, *, dtype: Any = None) -> Any:
     last = model[-1] if isinstance(model, Pipeline) and len(model.steps) else model
     if not isinstance(last, TensorRegressor):
         raise TypeError(
-            f"to_onnx takes an estimator of this library, or a pipeline that ends with one; got "
+            f"to_onnx accepts an estimator of this library, or a pipeline that ends with one; got "
             f"{_described(model, last)}."
         )
     onnx = need("onnx", "to_onnx needs onnx", "onnx")
@@ -136,8 +138,8 @@ def _distinct(inputs: list[Input]) -> list[str]:
     names = [one.name for one in inputs]
     if len({*names, _OUTPUT}) != len(names) + 1:
         raise ValueError(
-            f"the blocks of the inputs are called {names}; the inputs of a graph need names that "
-            f"differ from each other and from its output, {_OUTPUT!r}."
+            f"the names of the input blocks are {names}, but the inputs of a graph need names that "
+            f"differ from each other and from its output, {_OUTPUT!r}. Rename the blocks."
         )
     return names
 
@@ -146,9 +148,9 @@ def _distinct(inputs: list[Input]) -> list[str]:
 
 
 def _convert_pipeline(pipeline: Pipeline, X: Any, dtype: np.dtype) -> Any:
-    """The graph of a pipeline, by skl2onnx with our converters."""
+    """Convert a pipeline by skl2onnx with the converters of this library."""
     register_converters()
-    register(type(pipeline[-1]))  # it may be a subclass
+    register(type(pipeline[-1]))  # the last step may be a subclass
     skl2onnx = need("skl2onnx", "converting pipelines to ONNX needs skl2onnx", "onnx")
     ours = [step for _, step in pipeline.steps if type(step).__module__.startswith("holrr.")]
     return skl2onnx.convert_sklearn(
@@ -161,7 +163,7 @@ def _convert_pipeline(pipeline: Pipeline, X: Any, dtype: np.dtype) -> Any:
 
 
 def _initial_types(pipeline: Pipeline, X: Any, dtype: np.dtype) -> list[tuple[str, Any]]:
-    """Names and types of the inputs of a pipeline."""
+    """Return names and types of the inputs of a pipeline."""
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
 
     number = DoubleTensorType if dtype == np.float64 else FloatTensorType
@@ -175,15 +177,15 @@ def _initial_types(pipeline: Pipeline, X: Any, dtype: np.dtype) -> list[tuple[st
     first = pipeline[0]
     if isinstance(first, ColumnTransformer):
         raise ValueError(
-            "to_onnx needs X for a pipeline with a ColumnTransformer, to know which columns are "
-            "numbers and which are text: pass some rows, to_onnx(pipeline, X[:5])."
+            "to_onnx needs X for a pipeline with a ColumnTransformer, to find out which columns "
+            "are numbers and which are text: pass some rows, to_onnx(pipeline, X[:5])."
         )
     inputs = inputs_of(first)
     return [(one.name, number([None, *one.shape])) for one in inputs]
 
 
 def _is_number(kind: Any) -> bool:
-    """Whether a column of a table, of pandas or polars, holds numbers."""
+    """Return whether a column of a pandas or polars table contains numbers."""
     if hasattr(kind, "is_numeric"):  # polars
         return bool(kind.is_numeric()) or str(kind) == "Boolean"
     return getattr(kind, "kind", "O") in "biuf"

@@ -1,7 +1,7 @@
-"""Graphs of ONNX operators: what the nodes of a model are added to.
+"""Graphs of ONNX operators, to which the nodes of a model are added.
 
-The functions that write a model call `Graph.constant` and `Graph.node`. `Nodes` collects what they
-add for a graph of our own; the converters for skl2onnx add to its container in the same way.
+The functions that write a model call `Graph.constant` and `Graph.node`. `Nodes` collects nodes for
+a graph of this library; the converters for skl2onnx add nodes to its container in the same way.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import numpy as np
 
 __all__ = ["OPSET", "Graph", "Nodes", "cast", "flatten", "shape_of"]
 
-# The lowest version of the operators that all our nodes are valid in; later ones take them, too.
+# Lowest version of the operators in which all nodes are valid; they are also valid in later ones.
 OPSET = 13
 
 
 class Graph(Protocol):
-    """What nodes are added to. Values in a graph are known by their names."""
+    """A graph to which nodes are added. Values in a graph are identified by their names."""
 
     def constant(self, values: Any) -> str:
-        """The name of an array that is stored in the graph."""
+        """Store an array in the graph, and return its name."""
         ...
 
     def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """The name of the output of a new node."""
+        """Add a node, and return the name of its output."""
         ...
 
 
@@ -38,7 +38,7 @@ class Nodes:
     ----------
     helper, numpy_helper : modules of onnx
     taken : set of str
-        Names that inputs and outputs have.
+        Names of inputs and outputs.
     """
 
     helper: Any
@@ -48,20 +48,20 @@ class Nodes:
     constants: list[Any] = field(default_factory=list)
 
     def constant(self, values: Any) -> str:
-        """The name of an array that is stored in the graph."""
+        """Store an array in the graph, and return its name."""
         name = self._name("constant")
         array = np.ascontiguousarray(values).reshape(np.shape(values))
         self.constants.append(self.numpy_helper.from_array(array, name))
         return name
 
     def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """The name of the output of a new node."""
+        """Add a node, and return the name of its output."""
         name = self._name(operator.lower())
         self.nodes.append(self.helper.make_node(operator, inputs, [name], name=name, **attributes))
         return name
 
     def end(self, value: str, name: str) -> None:
-        """Call a value by the name of an output."""
+        """Give a value the name of an output."""
         self.nodes.append(self.helper.make_node("Identity", [value], [name], name=f"{name}_end"))
 
     def _name(self, what: str) -> str:
@@ -73,17 +73,17 @@ class Nodes:
 
 
 def cast(graph: Graph, value: str, dtype: np.dtype) -> str:
-    """A value as floating-point numbers of a type."""
+    """Cast a value to a floating-point type."""
     from onnx.helper import np_dtype_to_tensor_dtype
 
     return graph.node("Cast", value, to=int(np_dtype_to_tensor_dtype(np.dtype(dtype))))
 
 
 def shape_of(graph: Graph, sizes: Sequence[int]) -> str:
-    """A shape with samples along the first axis, whose number is not known."""
+    """Return a shape with an unknown number of samples along the first axis."""
     return graph.constant(np.array([-1, *sizes], dtype=np.int64))
 
 
 def flatten(graph: Graph, value: str, n_columns: int) -> str:
-    """A value with samples along its first axis as a matrix."""
+    """Reshape a value with samples along its first axis to a matrix."""
     return graph.node("Reshape", value, shape_of(graph, (n_columns,)))

@@ -1,8 +1,8 @@
-"""The predictions of a fitted model as a graph.
+"""Graph of the predictions of a fitted model.
 
-A linear model is ``X U0``, then the core, then the output factors one after the other, then the
-intercept: the same steps as `Tucker.map_input`, and the dense coefficients are never formed. A
-kernel with landmarks is a graph for the kernel values in front of that.
+A linear model is ``X U0``, then the core, then the output factors in turn, then the intercept: the
+same steps as `Tucker.map_input`. The dense coefficients are never formed. A kernel with landmarks
+has a graph of the kernel values before these steps.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Input:
 
 
 def inputs_of(estimator: Any) -> list[Input]:
-    """The inputs of a fitted estimator: one, or one for each block.
+    """Return the inputs of a fitted estimator: one, or one for each block.
 
     Arrays with modes keep them. Inputs that were flat in `fit` (`input_shape`), and the columns of
     tables, are a matrix.
@@ -52,9 +52,9 @@ def inputs_of(estimator: Any) -> list[Input]:
 
 
 def output_shape(model: Any) -> tuple[int, ...]:
-    """The shape of the predictions of a sample, as `predict` returns them.
+    """Return the shape of the predictions of a sample, as in `predict`.
 
-    They are flat where the outputs of the fit were flat or a table.
+    They are flat if the outputs of the fit were flat or a table.
     """
     shape, labels = model._output_shape, model.labels_ or Labels()
     if isinstance(labels.flat, Grid):
@@ -67,37 +67,38 @@ def output_shape(model: Any) -> tuple[int, ...]:
 
 
 def own_dtype(model: Any) -> np.dtype:
-    """The floating-point type of the coefficients."""
+    """Return the floating-point type of the coefficients."""
     return np.dtype(to_numpy(model.tucker_.core).dtype)
 
 
 def check_exportable(model: Any) -> None:
-    """Raise a ValueError where a fitted model has no graph."""
+    """Raise a ValueError if a fitted model cannot be exported."""
     if not model._has_dual_form:
         return
     fitted = getattr(model, "best_estimator_", model)
     kernel, name = fitted.kernel, type(model).__name__
     if kernel == "precomputed":
         raise ValueError(
-            f"{name} with kernel='precomputed' cannot be exported: it knows kernel values, not the "
-            f"inputs that they come from. Fit with a named kernel and landmarks."
+            f"{name} with kernel='precomputed' cannot be exported, since it does not contain the "
+            f"inputs of the fit. Fit with a named kernel and landmarks."
         )
     if callable(kernel):
         raise ValueError(
-            f"{name} cannot be exported: its kernel is a Python function, and ONNX has no form for "
-            f"it. Use one of the kernels {', '.join(KERNELS)}."
+            f"{name} cannot be exported, since its kernel is a Python function. Use one of the "
+            f"kernels {', '.join(KERNELS)}."
         )
     if kernel == "linear":
         return
     if not model._uses_landmarks:
         n = model.tucker_.shape[0]
         raise ValueError(
-            f"{name} with the exact kernel={kernel!r} cannot be exported: its graph would hold all "
-            f"{n} training samples. Fit with landmarks, {name}(n_components=100) for instance."
+            f"{name} with the exact kernel={kernel!r} cannot be exported: its graph would contain "
+            f"all {n} training samples. Fit with landmarks, for instance "
+            f"{name}(n_components=100)."
         )
     if kernel not in KERNELS:
         raise ValueError(
-            f"kernel={kernel!r} cannot be exported; those that can are {', '.join(KERNELS)}."
+            f"kernel={kernel!r} cannot be exported. Use one of the kernels {', '.join(KERNELS)}."
         )
 
 
@@ -128,7 +129,7 @@ def add_model(graph: Graph, model: Any, inputs: Sequence[str], dtype: np.dtype) 
     tucker, intercept, own = _on_host(model)
     if model._has_dual_form:
         fitted, narrow = getattr(model, "best_estimator_", model), dtype
-        dtype = np.dtype(np.float64)  # kernel values cancel in the predictions
+        dtype = np.dtype(np.float64)  # digits of kernel values cancel in the predictions
         X = cast(graph, X, dtype)
         points = to_numpy(fitted.X_fit_).astype(np.float64)
         if fitted.kernel == "linear":
@@ -152,23 +153,23 @@ def add_model(graph: Graph, model: Any, inputs: Sequence[str], dtype: np.dtype) 
 
 
 def column_counts(labels: Labels, n_features: int, n_inputs: int) -> list[int]:
-    """The number of columns of each input: of the blocks, or of all of them as one."""
+    """Return the number of columns of each input, or of all blocks as one input."""
     if n_inputs == 1:
         return [int(n_features)]
     counts = [math.prod(grid.shape) for grid in labels.inputs]
     if len(counts) != n_inputs:
-        raise ValueError(f"the model has {len(counts) or 1} inputs; the graph has {n_inputs}.")
+        raise ValueError(f"the model has {len(counts) or 1} inputs, but the graph has {n_inputs}.")
     return counts
 
 
 def join(graph: Graph, inputs: Sequence[str], counts: Sequence[int]) -> str:
-    """Inputs with modes as columns of one matrix."""
+    """Join inputs with modes as columns of one matrix."""
     parts = [flatten(graph, name, n) for name, n in zip(inputs, counts, strict=True)]
     return parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=1)
 
 
 def _on_host(model: Any) -> tuple[Tucker, np.ndarray, OwnCoefficients | None]:
-    """Coefficients, intercept and own coefficients as NumPy arrays in float64."""
+    """Return coefficients, intercept and own coefficients as NumPy arrays in float64."""
     T, b = model.tucker_, model._intercept
     core = to_numpy(T.core).astype(np.float64)
     factors = (None if U is None else to_numpy(U).astype(np.float64) for U in T.factors)
@@ -177,7 +178,7 @@ def _on_host(model: Any) -> tuple[Tucker, np.ndarray, OwnCoefficients | None]:
 
 
 def _in_inputs(tucker: Tucker, points: np.ndarray) -> Tucker:
-    """Coefficients of the inputs, from those of their products with points, (n_points, d0)."""
+    """Return coefficients of the inputs, from those of products with points, (n_points, d0)."""
     U, *others = tucker.factors
     if U is not None:
         return Tucker(tucker.core, (points.T @ U, *others))
@@ -194,9 +195,9 @@ def _centred(
     intercept: np.ndarray,
     own: OwnCoefficients | None,
 ) -> tuple[str, np.ndarray]:
-    """Inputs less their means in the fit, and the intercept that belongs to them.
+    """Subtract the means of the fit from inputs, and return them with their intercept.
 
-    In float32 inputs that are far from zero would lose the digits that predictions depend on.
+    In float32, inputs that are far from zero would lose the digits that predictions depend on.
     """
     hat = vars(model).get("_hat", {})
     mean = vars(model).get("_input_mean")
@@ -204,7 +205,7 @@ def _centred(
         mean = hat.get("mean")
     if mean is None or tuple(mean.shape) != (tucker.shape[0],):
         return X, intercept
-    c = to_numpy(mean).astype(np.float32)  # what is taken off, to the last bit
+    c = to_numpy(mean).astype(np.float32)  # exactly the numbers that are subtracted
     row = c.astype(np.float64)[None, :]
     shift = tucker.map_input(row)[0]
     if own is not None:
@@ -220,13 +221,13 @@ def _add_linear(
     own: OwnCoefficients | None,
     dtype: np.dtype,
 ) -> str:
-    """``X U0``, the core, the output factors, own inputs and the intercept."""
+    """Add ``X U0``, the core, the output factors, own inputs and the intercept to a graph."""
     U, *factors = tucker.factors
     out = X if U is None else graph.node("MatMul", X, graph.constant(U.astype(dtype)))
     R0, *shape = tucker.core.shape
     core = tucker.core.reshape(R0, math.prod(shape)).astype(dtype)
     out = graph.node("MatMul", out, graph.constant(core))
-    # The product that grows the tensor least is taken first.
+    # The product that enlarges the tensor least is computed first.
     pairs = [(mode, A) for mode, A in enumerate(factors) if A is not None]
     for mode, A in sorted(pairs, key=lambda pair: pair[1].shape[0] / max(pair[1].shape[1], 1)):
         out = _mode_product(graph, out, shape, A.astype(dtype), mode)
@@ -239,7 +240,7 @@ def _add_linear(
 
 
 def _mode_product(graph: Graph, T: str, shape: Sequence[int], A: np.ndarray, mode: int) -> str:
-    """Every fibre of `T`, (n, *shape), along an output mode times a matrix."""
+    """Multiply every fibre of `T`, (n, *shape), along an output mode by a matrix."""
     right = math.prod(shape[mode + 1 :])
     if right == 1:
         T = graph.node("Reshape", T, shape_of(graph, (shape[mode],)))
@@ -249,7 +250,7 @@ def _mode_product(graph: Graph, T: str, shape: Sequence[int], A: np.ndarray, mod
 
 
 def _add_own(graph: Graph, X: str, own: OwnCoefficients, dtype: np.dtype) -> str:
-    """``X S``, of shape (n, n_outputs), with the inputs of each group gathered."""
+    """Add ``X S``, of shape (n, n_outputs), with the inputs of each group gathered."""
     total, n_outputs = None, own.shape[1]
     for group, values in zip(own.groups, own.values, strict=True):
         n_groups, k, m = values.shape
@@ -261,7 +262,7 @@ def _add_own(graph: Graph, X: str, own: OwnCoefficients, dtype: np.dtype) -> str
             part = graph.node("Reshape", part, shape_of(graph, (n_groups, 1, k)))
             part = graph.node("MatMul", part, graph.constant(values.astype(dtype)))
             part = flatten(graph, part, n_groups * m)
-        # The column of each output; the one after the last column is zero.
+        # The column of each output; an additional last column is zero.
         place = np.full(n_outputs, n_groups * m, dtype=np.int64)
         place[group.outputs.reshape(-1)] = np.arange(n_groups * m)
         if (place == n_groups * m).any():
@@ -286,13 +287,13 @@ def _gamma(points: np.ndarray, params: dict[str, Any]) -> float:
 
 
 def _squares(graph: Graph, X: str) -> str:
-    """The sum of squares of each row, as a column."""
+    """Add the sum of squares of each row, as a column."""
     axis = graph.constant(np.array([1], dtype=np.int64))
     return graph.node("ReduceSum", graph.node("Mul", X, X), axis, keepdims=1)
 
 
 def _affine(graph: Graph, X: str, points: np.ndarray, params: dict[str, Any]) -> str:
-    """``gamma <x, z> + coef0``."""
+    """Add ``gamma <x, z> + coef0``."""
     K = graph.node("MatMul", X, graph.constant(_gamma(points, params) * points.T))
     return graph.node("Add", K, _scalar(graph, float(params.get("coef0", 1))))
 
@@ -307,7 +308,7 @@ def _sigmoid(graph: Graph, X: str, points: np.ndarray, params: dict[str, Any]) -
 
 
 def _rbf(graph: Graph, X: str, points: np.ndarray, params: dict[str, Any]) -> str:
-    """``exp(-gamma ||x - z||^2)``; distances are those about the mean of the points."""
+    """Add ``exp(-gamma ||x - z||^2)``; inputs and points are centred at the mean of the points."""
     mean = points.mean(axis=0)
     Z = points - mean
     X = graph.node("Sub", X, graph.constant(mean))
@@ -319,7 +320,7 @@ def _rbf(graph: Graph, X: str, points: np.ndarray, params: dict[str, Any]) -> st
 
 
 def _laplacian(graph: Graph, X: str, points: np.ndarray, params: dict[str, Any]) -> str:
-    """``exp(-gamma sum |x - z|)``."""
+    """Add ``exp(-gamma sum |x - z|)``."""
     X = graph.node("Reshape", X, shape_of(graph, (1, points.shape[1])))
     difference = graph.node("Abs", graph.node("Sub", X, graph.constant(points)))
     axis = graph.constant(np.array([2], dtype=np.int64))
@@ -328,7 +329,7 @@ def _laplacian(graph: Graph, X: str, points: np.ndarray, params: dict[str, Any])
 
 
 def _cosine(graph: Graph, X: str, points: np.ndarray, params: dict[str, Any]) -> str:
-    """``<x, z> / (||x|| ||z||)``; zero where one of them is."""
+    """Add ``<x, z> / (||x|| ||z||)``; zero if x or z is zero."""
     norms = np.linalg.norm(points, axis=1)
     Z = points / np.where(norms > 0, norms, 1.0)[:, None]
     norm = graph.node("Sqrt", _squares(graph, X))

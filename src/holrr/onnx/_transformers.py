@@ -28,16 +28,16 @@ TRANSFORMERS = (Standardizer, Delayer, RangeSelector, SavitzkyGolay, StandardNor
 
 
 def check_transformer(step: Any) -> None:
-    """Raise a ValueError where a fitted transformer has no graph."""
+    """Raise a ValueError if a fitted transformer cannot be exported."""
     if isinstance(step, Standardizer) and not step.scaling_:
         raise ValueError(
-            "Standardizer(by_group=True) cannot be exported: it scales each group of the data that "
-            "it is given, and a graph has no groups. Standardize the inputs before the graph."
+            "Standardizer(by_group=True) cannot be exported, since a graph has no groups. "
+            "Standardize the inputs before the graph."
         )
 
 
 def n_columns_out(step: Any) -> int:
-    """Number of columns that a transformer gives."""
+    """Return the number of output columns of a transformer."""
     n = int(step.n_features_in_)
     if isinstance(step, RangeSelector):
         return int(step.columns_.size)
@@ -78,14 +78,17 @@ def _standardized(graph: Graph, X: str, step: Standardizer, dtype: np.dtype) -> 
     mean, spread = (np.concatenate([np.ravel(part[k]) for part in parts]) for k in (1, 2))
     high = mean.astype(dtype)
     X = graph.node("Sub", X, graph.constant(high))
-    low = (mean - high).astype(dtype)  # what float32 leaves of the mean
-    if np.any(low != 0):  # NaN, of features without values, is none
+    low = (mean - high).astype(dtype)  # the rest of the mean, beyond float32
+    if np.any(low != 0):  # features without values are NaN
         X = graph.node("Sub", X, graph.constant(np.where(np.isnan(low), 0, low)))
     return graph.node("Div", X, graph.constant(spread.astype(dtype)))
 
 
 def _delayed(graph: Graph, X: str, step: Delayer, sizes: list[int], dtype: np.dtype) -> str:
-    """All samples are one run. The columns are in the order of the delays, block by block."""
+    """Add delayed inputs; all samples are one run.
+
+    The columns are in the order of the delays, block by block.
+    """
     ends = np.cumsum(sizes or [step.n_features_in_])
     axis, fill = graph.constant(np.array([1], dtype=np.int64)), np.array(step.fill, dtype=dtype)
     parts = []
@@ -97,7 +100,7 @@ def _delayed(graph: Graph, X: str, step: Delayer, sizes: list[int], dtype: np.dt
 
 
 def _shifted(graph: Graph, X: str, delay: int, fill: np.ndarray) -> str:
-    """The rows of `delay` samples before, padded and cut to as many rows as there were."""
+    """Add the rows of `delay` samples before, padded and truncated to the number of rows."""
     if delay == 0:
         return X
     pads = [delay, 0, 0, 0] if delay > 0 else [0, 0, -delay, 0]
@@ -105,7 +108,7 @@ def _shifted(graph: Graph, X: str, delay: int, fill: np.ndarray) -> str:
         "Pad", X, graph.constant(np.array(pads, dtype=np.int64)), graph.constant(fill)
     )
     first, rows = (graph.constant(np.array([k], dtype=np.int64)) for k in (max(-delay, 0), 0))
-    # From `first`, as many rows as X has; the shape of X is not known before it is there.
+    # From `first` on, as many rows as X has; the shape of X is known only at run time.
     n = graph.node("Gather", graph.node("Shape", X), rows, axis=0)
     return graph.node("Slice", padded, first, graph.node("Add", n, first), rows)
 

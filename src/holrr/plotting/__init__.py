@@ -1,4 +1,4 @@
-"""Displays in scikit-learn's manner; matplotlib is imported when one of them is drawn."""
+"""Displays in the style of scikit-learn; matplotlib is imported when a display is drawn."""
 
 from ._block_scores import BlockScoresDisplay
 from ._calibration import IntervalCalibrationDisplay

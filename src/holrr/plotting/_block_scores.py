@@ -1,4 +1,4 @@
-"""What each block of inputs explains of R2: bars, bars or lines by output, or maps."""
+"""Parts of R2 by block of inputs, as bars, lines or maps."""
 
 from __future__ import annotations
 
@@ -19,38 +19,42 @@ __all__ = ["BlockScoresDisplay"]
 
 _MAX_PANELS, _MAX_COLUMNS = 16, 6
 _MAX_BARS = 40
-_NEGLIGIBLE = 0.1  # of the largest part: an intercept with smaller ones is not drawn by output
-# Told apart by readers who are blind to some colours; more blocks than these have shades.
+_NEGLIGIBLE = 0.1  # share of the largest part below which the intercept is not drawn by output
+# Colours that colour-blind readers can distinguish; more blocks than these have shades.
 _COLORS = (style.MAIN, style.ACCENT, "#2a9d8f", "#8a4f9e", "#e0b13a", "#6fa8dc", "#a04030")
 _TOTAL = "all together"
 
 
 class BlockScoresDisplay:
-    """Parts of R2 by block of inputs, for each output: a map of which block explains what.
+    """Plot of the parts of R2 that blocks of inputs explain, for each output.
 
-    Use `from_estimator` to make one.
+    It is recommended to use `from_estimator` to create a `BlockScoresDisplay`.
 
     Parameters
     ----------
     scores : array of shape (n_blocks, d1, ..., dp)
-        The part of each block, and of the intercept, in R2: of each output, with up to three modes
-        that have more than one entry, or of all outputs together, of shape (n_blocks,).
+        The parts of R2 of each block, and of the intercept. They are the parts for each output,
+        with up to three modes of more than one entry, or for all outputs together, of shape
+        (n_blocks,).
     block_names : sequence of n_blocks strings
+        Names of the blocks.
     pooled : array of shape (n_blocks,), optional
-        The parts of the R2 of all outputs together, which stand beside the names of the blocks.
+        The parts of the R2 of all outputs together, which are shown with the names of the blocks.
     mode_names : sequence of p strings, optional
+        Names of the output modes.
     coordinates : sequence of p arrays of shape (d_i,), optional
-        What labels the entries of each mode; their positions by default.
+        Labels of the entries of each mode. The default is their positions.
 
     Attributes
     ----------
     figure_ : matplotlib Figure
+        The figure.
     axes_ : array of Axes
-        One for each panel.
+        The axes, one for each panel.
 
     See Also
     --------
-    holrr.HOLRR.score_blocks : The numbers.
+    holrr.HOLRR.score_blocks : Parts of R2 as numbers.
     SkillMapDisplay : R2, or skill against a reference, of each output.
 
     Examples
@@ -61,7 +65,7 @@ class BlockScoresDisplay:
     >>> X, Y = make_tensor_regression(90, 5, (4, 3), rank=2, snr=1.0, random_state=0)
     >>> model = HOLRR(rank=2, blocks={"lags": [0, 1, 2], "calendar": [3, 4]}).fit(X[:60], Y[:60])
     >>> display = BlockScoresDisplay.from_estimator(model, X[60:], Y[60:])
-    >>> again = display.plot()  # once more, in a figure of its own
+    >>> again = display.plot()  # in a new figure
     >>> display.block_names, display.scores.shape
     (['lags', 'calendar', 'intercept'], (3, 4, 3))
     """
@@ -111,19 +115,24 @@ class BlockScoresDisplay:
         average: str | None = None,
         fig: Any = None,
     ) -> BlockScoresDisplay:
-        """Split R2 of a fitted estimator by blocks of inputs, and draw the parts.
+        """Compute the parts of R2 of a fitted estimator by blocks of inputs, and plot them.
 
         Parameters
         ----------
         estimator : estimator
             A linear model or search that was fitted with `blocks`.
         X, y, sample_weight
-            As in `score_blocks`; better not the samples of the fit.
+            As in `score_blocks`, preferably not the samples of the fit.
         average : {"pooled", "uniform"} or None, default=None
-            None draws the parts of R2 of each output; "pooled" and "uniform" those of all outputs
-            together, see `score_blocks`.
+            None plots the parts of R2 of each output; "pooled" and "uniform" plot those of all
+            outputs together, see `score_blocks`.
         fig : matplotlib Figure or SubFigure, optional
-            Where to draw; a new figure by default.
+            The figure to draw in. The default is a new figure.
+
+        Returns
+        -------
+        BlockScoresDisplay
+            The display.
         """
         check_is_fitted(estimator)
         check_choice(average, AVERAGES, "average")
@@ -141,24 +150,28 @@ class BlockScoresDisplay:
         return cls(scores=scores, block_names=names, pooled=pooled, **modes).plot(fig=fig)
 
     def plot(self, *, fig: Any = None) -> BlockScoresDisplay:
-        """Draw bars for one number a block, stacked bars or lines for one mode, maps for two.
+        """Plot bars for one number per block, stacked bars or lines for one mode, maps for two.
 
-        For a third mode, the shortest, there is a column of maps for each of its entries, or for
-        six of them. A map of R2 itself comes last. Of more than fifteen blocks those with the
-        largest parts are drawn, and the intercept is left out where all of its parts are below a
-        tenth of the largest part.
+        For three modes, each entry of the shortest mode, up to six of them, has a column of maps.
+        A map of R2 itself is the last one. Of more than fifteen blocks those with the largest
+        parts are shown. The intercept is left out if all of its parts are below a tenth of the
+        largest part.
 
         Parameters
         ----------
-        fig
+        fig : matplotlib Figure or SubFigure, optional
             As in `from_estimator`.
+
+        Returns
+        -------
+        self
         """
         shape = self.scores.shape[1:]
         modes = [k for k, d in enumerate(shape) if d > 1]
         if len(modes) > 3:
             raise ValueError(
-                f"three modes can be drawn, and these scores have {len(modes)}, of sizes "
-                f"{tuple(shape[k] for k in modes)}; draw a part of them, "
+                f"at most three modes can be drawn, but these scores have {len(modes)}, of sizes "
+                f"{tuple(shape[k] for k in modes)}. Draw a part of them, for instance "
                 f"BlockScoresDisplay(scores=scores[:, 0], block_names=names).plot()."
             )
         values = self.scores.reshape([len(self.scores), *(shape[k] for k in modes)])
@@ -280,7 +293,7 @@ class BlockScoresDisplay:
     # ------------------------------------------------------------ which blocks, and their names
 
     def _shown(self, most: int) -> list[int]:
-        """The blocks to draw by output, in their order."""
+        """Return the blocks to draw by output, in their order."""
         largest = np.nanmax(np.abs(self.scores.reshape(len(self.scores), -1)), 1, initial=0.0)
         blocks = [
             b
@@ -291,7 +304,7 @@ class BlockScoresDisplay:
         return sorted(sorted(blocks, key=lambda b: -size[b])[:most])
 
     def _name(self, block: int, most: int) -> str:
-        """The name of a block, with its part of the R2 of all outputs together."""
+        """Return the name of a block, with its part of the R2 of all outputs together."""
         name = style.short(self.block_names[block], most)
         return name if self.pooled is None else f"{name} {_number(self.pooled[block], 2)}"
 
@@ -300,7 +313,7 @@ class BlockScoresDisplay:
 
 
 def _colors(names: Sequence[str]) -> list[Any]:
-    """A colour for each block: shades in the order of the blocks where there are many."""
+    """Return a colour for each block; many blocks have shades in their order."""
     n = sum(name != INTERCEPT for name in names)
     colors: list[Any] = list(_COLORS)
     if n > len(_COLORS):
@@ -311,5 +324,5 @@ def _colors(names: Sequence[str]) -> list[Any]:
 
 
 def _number(value: float, digits: int) -> str:
-    """A rounded number, which has no sign where it is zero."""
+    """Return a rounded number as text, without a sign for zero."""
     return f"{round(float(value), digits) + 0.0:.{digits}f}"

@@ -1,4 +1,4 @@
-"""What intervals promise against what they keep."""
+"""Observed against nominal coverage of prediction intervals."""
 
 from __future__ import annotations
 
@@ -14,25 +14,28 @@ __all__ = ["IntervalCalibrationDisplay"]
 
 
 class IntervalCalibrationDisplay:
-    """Observed against nominal coverage of prediction intervals; on the diagonal they are honest.
+    """Plot of the observed against the nominal coverage of prediction intervals.
 
-    Use `from_estimator` or `from_predictions` to make one.
+    Calibrated intervals lie on the diagonal. It is recommended to use `from_estimator` or
+    `from_predictions` to create an `IntervalCalibrationDisplay`.
 
     Parameters
     ----------
     nominal : array of shape (n,)
-        Coverages that were promised.
+        Nominal coverages.
     observed : array of shape (n,)
-        Coverages that were found.
+        Observed coverages.
     by_output : array of shape (n, D), optional
-        Those of each output, of which the band shows the middle 80 percent.
+        Observed coverages of each output. The band shows the middle 80 percent of them.
     name : str, optional
-        What the intervals are of, for the legend.
+        Name of the intervals in the legend.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        The axes.
     figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -43,7 +46,7 @@ class IntervalCalibrationDisplay:
     >>> display = IntervalCalibrationDisplay.from_predictions(y, intervals)
     >>> again = display.plot()  # once more, in a figure of its own
 
-    Beside a model that makes its intervals itself:
+    The curve of a model with prediction intervals in the same axes:
 
     >>> from holrr import RLSCV
     >>> from holrr.datasets import make_tensor_regression
@@ -76,24 +79,32 @@ class IntervalCalibrationDisplay:
         name: str | None = None,
         ax: Any = None,
     ) -> IntervalCalibrationDisplay:
-        """Draw the coverage of an estimator's intervals on data that it has not seen.
+        """Plot the coverage of the prediction intervals of an estimator on new data.
 
         Parameters
         ----------
         estimator : estimator with `predict_interval`
+            A fitted estimator.
         X : array of shape (n_samples, n_features)
+            Inputs, which should not be those of the fit.
         y : array of shape (n_samples, d1, ..., dp)
-            NaN entries are passed over.
+            Outputs. NaN entries are skipped.
         coverages : sequence of floats
-            The coverages to ask for.
+            Nominal coverages.
         kind : {"entry", "pooled", "simultaneous"}, default="entry"
-            As in `predict_interval`. Intervals for all entries at once cover a sample where they
-            cover all of its entries.
+            As in `predict_interval`. Simultaneous intervals cover a sample if they cover all of
+            its entries.
         sample_weight : array of shape (n_samples,), optional
+            Weights of the samples.
         name : str, optional
-            For the legend; by default the class of the estimator.
+            Name in the legend. The default is the class of the estimator.
         ax : matplotlib Axes, optional
-            Where to draw, onto earlier curves for instance; a new figure by default.
+            The axes to draw in, which may have other curves. The default is a new figure.
+
+        Returns
+        -------
+        IntervalCalibrationDisplay
+            The display.
         """
         intervals = {c: estimator.predict_interval(X, coverage=c, kind=kind) for c in coverages}
         options = {"simultaneous": kind == "simultaneous", "sample_weight": sample_weight}
@@ -111,17 +122,23 @@ class IntervalCalibrationDisplay:
         name: str | None = None,
         ax: Any = None,
     ) -> IntervalCalibrationDisplay:
-        """Draw the coverage of given intervals.
+        """Plot the coverage of given intervals.
 
         Parameters
         ----------
         y : array of shape (n_samples, d1, ..., dp)
+            Outputs.
         intervals : dict of pairs of arrays of the shape of `y`
-            Nominal coverages with the lower and upper ends of their intervals.
+            From nominal coverages to the lower and upper ends of their intervals.
         simultaneous : bool, default=False
-            Whether a sample counts as a whole.
+            Whether a sample is covered only if all of its entries are covered.
         sample_weight, name, ax
             As in `from_estimator`.
+
+        Returns
+        -------
+        IntervalCalibrationDisplay
+            The display.
         """
         check_intervals(intervals)
         nominal = np.sort(list(intervals))
@@ -136,22 +153,26 @@ class IntervalCalibrationDisplay:
         return cls(nominal=nominal, observed=observed, by_output=by_output, name=name).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> IntervalCalibrationDisplay:
-        """Draw the curve, the diagonal and, of several outputs, where most of them are.
+        """Plot the curve, the diagonal and, for several outputs, a band of their coverages.
 
         Parameters
         ----------
-        ax
+        ax : matplotlib Axes, optional
             As in `from_estimator`.
+
+        Returns
+        -------
+        self
         """
         self.figure_, self.ax_ = style.axes_of(ax, 3.8, 3.6)
         ax, first = self.ax_, not self.ax_.lines
         if first:
             ax.plot([0, 1], [0, 1], "--", color=style.DARK, lw=1, label="as promised")
-        # One colour and marker for each curve, so that they differ in grey print, too.
+        # One colour and marker for each curve, so that they differ also in grey print.
         n = len(ax.lines) - 1
         color, marker = (style.MAIN, *(f"C{i}" for i in range(1, 10)))[n % 10], "osD^v"[n % 5]
         error = np.mean(np.abs(self.observed - self.nominal))
-        label = f"{self.name or 'observed'} (off by {error:.3f})"
+        label = f"{self.name or 'observed'} (calibration error {error:.3f})"
         ax.plot(self.nominal, self.observed, marker=marker, ms=4, color=color, label=label)
         if self.by_output is not None and self.by_output.shape[1] > 1:
             low, high = np.nanquantile(self.by_output, [0.1, 0.9], axis=1)

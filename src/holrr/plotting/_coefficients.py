@@ -1,4 +1,4 @@
-"""Coefficients along one mode, with bands, or over two modes, as a map."""
+"""Coefficients along one mode as a curve with a band, or over two modes as a map."""
 
 from __future__ import annotations
 
@@ -16,21 +16,25 @@ from . import _style as style
 __all__ = ["CoefficientDisplay"]
 
 
-_MOST_SIGNS = 12  # of each kind, at the highest peaks
+_MOST_SIGNS = 12  # largest number of plus and of minus signs, at the highest peaks
 
 
 class CoefficientDisplay:
-    """Coefficients with their standard errors; those that differ from zero are marked.
+    """Plot of coefficients with their standard errors.
+
+    Coefficients that differ significantly from zero are marked.
 
     Parameters
     ----------
     errors : StandardErrors
-        Those of `standard_errors`; `from_estimator` finds them itself.
+        Result of `standard_errors`. `from_estimator` computes it.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        The axes.
     figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -42,18 +46,21 @@ class CoefficientDisplay:
     >>> display = CoefficientDisplay.from_estimator(model, X, Y, select={0: 2, 1: 3})
     >>> display.ax_.get_title()
     'feature 2, mode1 3'
-    >>> display.plot(select={0: 1}).ax_.get_title()  # another input, in a figure of its own
+    >>> display.plot(select={0: 1}).ax_.get_title()  # another input, in a new figure
     'feature 1'
     """
 
     def __init__(self, errors: StandardErrors):
         if not isinstance(errors, StandardErrors):
             raise TypeError(
-                f"errors must be what standard_errors returns; got {type(errors).__name__}. Use "
+                f"errors must be the result of standard_errors; got {type(errors).__name__}. Use "
                 f"CoefficientDisplay.from_estimator for a model."
             )
         if errors.coef is None:
-            raise ValueError("this model has no coefficients of the inputs, only predictions.")
+            raise ValueError(
+                "this model has no coefficients of the inputs; only its predictions have standard "
+                "errors."
+            )
         self.errors, self.mode_names = errors, mode_names(errors.model)
         modes = range(len(self.mode_names))
         self.coordinates = [mode_coordinates(errors.model, mode) for mode in modes]
@@ -71,24 +78,30 @@ class CoefficientDisplay:
         ax: Any = None,
         **options: Any,
     ) -> CoefficientDisplay:
-        """Find the standard errors of an estimator and draw some of its coefficients.
+        """Compute the standard errors of an estimator, and plot some of its coefficients.
 
         Parameters
         ----------
         estimator, X, y
             As in `standard_errors`.
         select : dict, optional
-            Which coefficients: an entry, by its coordinate or its number, of all modes but one (a
-            curve with a band) or two (a map), which are given by name or number. By default the
-            first entries of the first modes, so that two modes are left.
+            The coefficients to plot: a dict from modes, by name or number, to an entry, by its
+            coordinate or its number. All modes but one (a curve with a band) or two (a map) must
+            have an entry. The default is the first entries of the first modes, so that two modes
+            are left.
         coverage : float, default=0.95
-            Of the band, for each entry by itself.
+            Pointwise coverage of the band.
         q : float, default=0.05
-            False discovery rate of the marks, over all coefficients, those not shown included.
+            False discovery rate of the marks over all coefficients, including those not shown.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            The axes to draw in. The default is a new figure.
         **options
-            Those of `standard_errors`, such as `n_groups` and `groups`.
+            Parameters of `standard_errors`, such as `n_groups` and `groups`.
+
+        Returns
+        -------
+        CoefficientDisplay
+            The display.
         """
         errors = standard_errors(estimator, X, y, **{"stability": False, **options})
         return cls(errors).plot(select=select, coverage=coverage, q=q, ax=ax)
@@ -101,16 +114,20 @@ class CoefficientDisplay:
         q: float = 0.05,
         ax: Any = None,
     ) -> CoefficientDisplay:
-        """Draw a curve with a band, or a map.
+        """Plot a curve with a band, or a map.
 
-        In a curve the entries that differ from zero are full dots. In a map they keep their colour
-        inside an outline, with the sign at the peak of each region, and the others are pale. There
-        is a legend where the figure is a new one.
+        In a curve, entries that differ significantly from zero are full dots. In a map, they have
+        full colours and an outline, with the sign at the peak of each region, and the others are
+        pale. A new figure has a legend.
 
         Parameters
         ----------
         select, coverage, q, ax
             As in `from_estimator`.
+
+        Returns
+        -------
+        self
         """
         at, free = self._section(select)
         coef = self.errors.coef
@@ -137,7 +154,7 @@ class CoefficientDisplay:
     # ------------------------------------------------------------ which
 
     def _section(self, select: Mapping[Any, Any] | None) -> tuple[tuple[Any, ...], list[int]]:
-        """An index into the coefficients, and the modes that it leaves free."""
+        """Return an index into the coefficients, and the modes that it leaves free."""
         order = len(self.mode_names)
         if select is None:
             select = {mode: self.coordinates[mode][0] for mode in range(order - 2)}
@@ -146,7 +163,8 @@ class CoefficientDisplay:
             mode = self.mode_names.index(key) if key in self.mode_names else key
             if mode not in range(order):
                 raise ValueError(
-                    f"select names modes by {self.mode_names} or 0 to {order - 1}; got {key!r}."
+                    f"keys of select must be modes, {self.mode_names} or 0 to {order - 1}; got "
+                    f"{key!r}."
                 )
             index[mode] = self._place(mode, entry)
         free = [mode for mode, i in enumerate(index) if isinstance(i, slice)]
@@ -165,7 +183,7 @@ class CoefficientDisplay:
             return int(entry) % len(coordinates)
         raise ValueError(
             f"select has {entry!r} for {self.mode_names[mode]!r}, which is neither a coordinate of "
-            f"it nor a number below {len(coordinates)}."
+            f"this mode nor a number below {len(coordinates)}."
         )
 
     # ------------------------------------------------------------ pictures
@@ -181,7 +199,7 @@ class CoefficientDisplay:
             ax.plot(x[i], value[i], color=style.MAIN, lw=1)
             if coordinates.dtype.kind == "M":
                 style.date_ticks(ax.xaxis, 7)
-        else:  # names have no order: nothing lies between them
+        else:  # names have no order, so points are not connected
             ax.vlines(x, low, high, color=style.MAIN, alpha=0.35, lw=4, label=band)
             style.name_ticks(ax, ax.xaxis, coordinates)
         size = 5 if len(x) <= 40 else 3
@@ -208,7 +226,7 @@ class CoefficientDisplay:
 
 
 def _write_signs(ax: Any, value: np.ndarray, marked: np.ndarray, top: float) -> None:
-    """The sign of each marked region at its peak: in grey print both colours look alike."""
+    """Write the sign of each marked region at its peak, since both colours look alike in grey."""
     for sign, text in ((1, "+"), (-1, "\N{MINUS SIGN}")):
         regions, n = label(marked & (sign * value > 0.2 * top))
         peaks = maximum_position(np.abs(value), regions, range(1, n + 1)) if n else []

@@ -1,4 +1,4 @@
-"""The leading directions of each mode over its coordinates: what a model has found."""
+"""The leading directions of each mode over its coordinates."""
 
 from __future__ import annotations
 
@@ -24,32 +24,35 @@ Mode = int | str | tuple[int | str, int | str]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LoadingsDisplay:
-    """Leading directions of modes: lines over numbers and dates, bars for names, maps for pairs.
+    """Plot of the leading directions of modes: lines, bars for names, and maps for pairs of modes.
 
-    Use `from_estimator` to make one. The directions of a mode (or of a pair of them) are the left
-    singular vectors of the unfolded fit, ordered by energy: they are determined but for their sign,
-    whatever the rotation of the factors. Where `factors_` are in leading order they are these, but
-    for the little that cutting the other modes turns them, and have their signs. Each is of unit
-    length.
+    It is recommended to use `from_estimator` to create a `LoadingsDisplay`. The directions of a
+    mode (or of a pair of modes) are the left singular vectors of the unfolded fit, ordered by
+    energy. They are determined up to their sign, and do not depend on a rotation of the factors. If
+    `factors_` are in leading order, the directions are nearly these factors, with the same signs:
+    truncating the other modes rotates them slightly. All directions have unit length.
 
     Parameters
     ----------
     loadings : sequence of arrays of shape (d, k) or (d, e, k)
-        For each row of panels k directions, over one mode or a pair.
+        The k directions of each row of panels, over one mode or a pair of modes.
     shares : sequence of arrays of shape (k,)
-        The share of the energy that each direction holds.
+        The share of the energy of each direction.
     coordinates : sequence of tuples of one or two arrays
+        Coordinates of the modes of each row.
     names : sequence of tuples of one or two strings
+        Names of the modes of each row.
 
     Attributes
     ----------
     figure_ : matplotlib Figure
+        The figure.
     axes_ : array of shape (n_rows, n_components)
-        None where a mode has fewer directions.
+        The axes; None if a mode has fewer directions.
 
     See Also
     --------
-    SpectrumDisplay : The energies of all directions, those that were cut off, too.
+    SpectrumDisplay : Plot of the energies of all directions, including truncated ones.
 
     Examples
     --------
@@ -78,25 +81,32 @@ class LoadingsDisplay:
         mode_names: Sequence[str] | None = None,
         fig: Any = None,
     ) -> LoadingsDisplay:
-        """Draw the leading directions of a fitted estimator.
+        """Plot the leading directions of a fitted estimator.
 
         Parameters
         ----------
         estimator : any estimator of this library
-            The energy is that of the fit: the sum of squares that `HOLRR`, `LRR` and their kin
-            explain, penalty included. For estimators without an input factor in these units, as
-            `RLS` and those of `holrr.penalized`, it is the squared norm of the coefficients.
+            A fitted estimator. For `HOLRR`, `LRR` and related estimators, the energy is the
+            explained sum of squares, including the penalty. For estimators without an input
+            factor in these units, such as `RLS` and those of `holrr.penalized`, it is the squared
+            norm of the coefficients.
         mode : int, str or pair of them, optional
-            Number or name of a mode, 0 being the input mode; of a pair of output modes, latitude
-            and longitude for instance, joint directions are drawn as maps. All modes by default.
-            With "pairs", coupled patterns: above, the input directions (one row for each block of
-            the inputs), and below each of them the pattern of the outputs that it predicts.
+            Number or name of a mode; 0 is the input mode. The joint directions of a pair of output
+            modes, such as latitude and longitude, are drawn as maps. "pairs" draws coupled
+            patterns: the input directions in the upper rows (one row for each block of the
+            inputs), and below each of them the pattern of outputs that it predicts. The default
+            is all modes.
         n_components : int, default=3
-            How many directions of each to draw, at most.
+            Largest number of directions of each mode.
         mode_names : sequence of p + 1 strings, optional
-            Names of the modes, input mode first; by default those of the data.
+            Names of the modes, input mode first. The default is those of the data.
         fig : matplotlib Figure or SubFigure, optional
-            Where to draw; a new figure by default.
+            The figure to draw in. The default is a new figure.
+
+        Returns
+        -------
+        LoadingsDisplay
+            The display.
         """
         check_is_fitted(estimator)
         if n_components < 1:
@@ -112,12 +122,16 @@ class LoadingsDisplay:
         return display.plot(fig=fig)
 
     def plot(self, *, fig: Any = None) -> LoadingsDisplay:
-        """Draw a row of panels for each mode, a column for each direction.
+        """Plot a row of panels for each mode, with a column for each direction.
 
         Parameters
         ----------
-        fig
+        fig : matplotlib Figure or SubFigure, optional
             As in `from_estimator`.
+
+        Returns
+        -------
+        self
         """
         heights = [self._height(i) for i in range(len(self.loadings))]
         columns = max(share.size for share in self.shares)
@@ -141,7 +155,7 @@ class LoadingsDisplay:
         return 1.7 if style.is_ordered(x) else 0.6 + 0.16 * min(x.size, _MOST_BARS)
 
     def _curves(self, i: int, axes: Sequence[Any]) -> None:
-        """Directions of one mode: lines where its coordinate has an order, else bars."""
+        """Draw directions of one mode: lines if its coordinate has an order, and bars otherwise."""
         (x,), (name,), U = self.coordinates[i], self.names[i], self.loadings[i]
         for k, ax in enumerate(axes):
             style.tidy(ax)
@@ -155,7 +169,7 @@ class LoadingsDisplay:
                 ax.tick_params(labelleft=k == 0)
             else:
                 self._bars(ax, i, k)
-        # Names of bars speak for themselves; what they are of stands above them.
+        # Bars have names as ticks; the name of the mode is above them.
         axes[0].set_ylabel("loading" if style.is_ordered(x) else style.short(name, 14), fontsize=8)
 
     def _bars(self, ax: Any, i: int, k: int) -> None:
@@ -175,7 +189,7 @@ class LoadingsDisplay:
         ax.xaxis.get_major_locator().set_params(nbins=4)
 
     def _maps(self, i: int, axes: Sequence[Any]) -> None:
-        """Directions of a pair, in one scale; what is below half of it is told in grey, too."""
+        """Draw directions of a pair of modes in one colour scale, with marks for grey print."""
         (y, x), (rows, columns), U = self.coordinates[i], self.names[i], self.loadings[i]
         top = float(np.nanmax(np.abs(U)))
         smooth = style.is_ordered(x) and style.is_ordered(y) and min(U.shape[:2]) > 1
@@ -205,7 +219,7 @@ class LoadingsDisplay:
 
 
 def _modes(mode: Any, names: Sequence[str]) -> tuple[int, ...]:
-    """Numbers of a mode or of a pair of output modes."""
+    """Return the numbers of a mode or of a pair of output modes."""
     pair = isinstance(mode, (tuple, list))
     found = [names.index(m) if m in names else m for m in (mode if pair else [mode])]
     p = len(names) - 1
@@ -219,7 +233,7 @@ def _modes(mode: Any, names: Sequence[str]) -> tuple[int, ...]:
 
 
 def _row(model: Any, modes: tuple[int, ...], names: Sequence[str], n: int) -> tuple[Any, ...]:
-    """Loadings, shares, coordinates and names of a mode or a pair."""
+    """Return loadings, shares, coordinates and names of a mode or a pair."""
     U, share = _directions(model, modes, n)
     axes = [(names[m], mode_coordinates(model, m)) for m in modes]
     if modes == (0,):
@@ -232,7 +246,7 @@ def _row(model: Any, modes: tuple[int, ...], names: Sequence[str], n: int) -> tu
 
 
 def _cells(model: Any) -> np.ndarray:
-    """The cells in the order of the columns, unless they are drawn as a map."""
+    """Return the cells in the order of the columns, unless they are drawn as a map."""
     n_cells = sum(math.prod(grid.shape) for grid in model.labels_.inputs)
     return np.arange(n_cells) if _input_axes(model) else model.labels_.cells
 
@@ -240,17 +254,17 @@ def _cells(model: Any) -> np.ndarray:
 def _panels(
     U: np.ndarray, share: np.ndarray, axes: list[tuple[str, np.ndarray]]
 ) -> tuple[Any, ...]:
-    """A row of panels: loadings over one axis or two, shares, coordinates and names."""
+    """Return a row of panels: loadings over one axis or two, shares, coordinates and names."""
     axes = [axis for axis in axes if axis[1].size > 1] or axes[:1]  # a map of one row is a curve
     U = U.reshape(*(x.size for _, x in axes), -1)
     return U, share, tuple(x for _, x in axes), tuple(name for name, _ in axes)
 
 
 def _pairs(model: Any, names: Sequence[str], n: int) -> list[tuple[Any, ...]]:
-    """Coupled patterns: directions of each block of the inputs, and what they predict.
+    """Return coupled patterns: directions of each block of the inputs, and their predictions.
 
-    Pair j is column j of the first factor, whose scores `transform` gives, and slice j of the core,
-    mapped to the outputs.
+    Pair j is column j of the first factor, whose scores `transform` returns, and slice j of the
+    core, mapped to the outputs.
     """
     first = model.tucker_.factors[0]
     if first is None or _is_kernel(model):
@@ -261,13 +275,13 @@ def _pairs(model: Any, names: Sequence[str], n: int) -> list[tuple[Any, ...]]:
     core, factors = _in_units_of_energy(model)
     energy = np.sum(core.reshape(core.shape[0], -1) ** 2, axis=1)
     if not energy.any():
-        raise ValueError("the coefficients are zero: there are no directions to draw.")
+        raise ValueError("the coefficients are zero, so there are no directions to draw.")
     order = np.argsort(-energy, kind="stable")[: min(n, int(np.sum(energy > 1e-14 * energy.max())))]
     share, outputs = energy[order] / energy.sum(), tuple(range(1, core.ndim))
     U = to_numpy(factors[0])[:, order]
     V = multi_mode_product(core[order], [None, *factors[1:]])
     V = np.moveaxis(V, 0, -1)
-    sign = np.sign(_largest(U))  # of the inputs positive; the outputs follow
+    sign = np.sign(_largest(U))  # makes the largest input positive; the outputs follow
     U, V = U * sign, V * sign
     V = np.where(_seen(model, outputs)[..., None], V, np.nan) if outputs else V
     labels = getattr(model, "labels_", None)
@@ -301,13 +315,13 @@ def _drawable(
 
 
 def _unit(U: np.ndarray) -> np.ndarray:
-    """Patterns of unit length."""
+    """Scale patterns to unit length."""
     length = np.sqrt(np.nansum(U.reshape(-1, U.shape[-1]) ** 2, axis=0))
     return U / np.where(length > 0, length, 1.0)
 
 
 def _largest(U: np.ndarray) -> np.ndarray:
-    """The entry of largest modulus of each column."""
+    """Return the entry of largest modulus of each column."""
     return U[np.argmax(np.abs(U), axis=0), np.arange(U.shape[1])]
 
 
@@ -316,7 +330,7 @@ def _is_kernel(model: Any) -> bool:
 
 
 def _input_axes(model: Any) -> list[tuple[str, np.ndarray]]:
-    """Names and coordinates along the input mode where it is no plain list of features."""
+    """Return names and coordinates of the input modes, unless it is a plain list of features."""
     if _is_kernel(model):
         return [("kernel centre", np.arange(model.tucker_.shape[0]))]
     grids: Any = getattr(getattr(model, "labels_", None), "inputs", ())
@@ -328,13 +342,13 @@ def _input_axes(model: Any) -> list[tuple[str, np.ndarray]]:
 
 
 def _directions(model: Any, modes: tuple[int, ...], n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Leading left singular vectors of the fit with `modes` along the rows, of unit length."""
+    """Return the leading left singular vectors of the fit with `modes` along the rows."""
     core, factors = _in_units_of_energy(model)
     C = np.moveaxis(core, modes, range(len(modes)))
     rank = C.shape[: len(modes)]
     Q, s, _ = np.linalg.svd(C.reshape(math.prod(rank), -1), full_matrices=False)
     if s.size == 0 or s[0] == 0:
-        raise ValueError("the coefficients are zero: there are no directions to draw.")
+        raise ValueError("the coefficients are zero, so there are no directions to draw.")
     s = s / s[0]
     k = min(n, int(np.sum(s > 1e-7)))
     U = fix_signs(Q[:, :k]).reshape(*rank, k)
@@ -344,7 +358,7 @@ def _directions(model: Any, modes: tuple[int, ...], n: int) -> tuple[np.ndarray,
 
 
 def _in_units_of_energy(model: Any) -> tuple[np.ndarray, list[np.ndarray | None]]:
-    """Core and factors by which the squared entries of the core are energies."""
+    """Return core and factors such that the squared entries of the core are energies."""
     core = to_numpy(model.tucker_.core).astype(float)
     factors = [None if U is None else to_numpy(U).astype(float) for U in model.tucker_.factors]
     if hasattr(model, "energy_") and factors[0] is not None:
@@ -357,7 +371,7 @@ def _in_units_of_energy(model: Any) -> tuple[np.ndarray, list[np.ndarray | None]
 
 
 def _seen(model: Any, modes: tuple[int, ...]) -> np.ndarray:
-    """Which entries of the modes have an output that was ever observed."""
+    """Return which entries of the modes have an output that was observed."""
     if modes == (0,):
         return np.ones(model.tucker_.shape[0], dtype=bool)
     known = np.isfinite(to_numpy(model._intercept))
@@ -370,13 +384,13 @@ def _seen(model: Any, modes: tuple[int, ...]) -> np.ndarray:
 
 
 def _positions(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the entries of an axis are drawn, in ascending order, and this order."""
+    """Return the positions of the entries of an axis, in ascending order, and this order."""
     order = np.argsort(x) if style.is_ordered(x) else np.arange(x.size)
     return x[order] if style.is_ordered(x) else order, order
 
 
 def _few_ticks(ax: Any, axis: Any, x: np.ndarray) -> None:
-    """Numbers, dates and names that do not run into each other."""
+    """Set ticks of numbers, dates or names that do not overlap."""
     if x.dtype.kind == "M":
         style.date_ticks(axis, 4)
     elif style.is_ordered(x):

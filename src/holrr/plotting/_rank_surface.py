@@ -21,37 +21,41 @@ _NOT_COMPUTED: dict[str, Any] = {
 
 
 class RankSurfaceDisplay:
-    """Error along the rank of each mode and over the ranks of each pair of modes.
+    """Plot of the error surface: along the rank of each mode and over each pair of modes.
 
-    Use `from_estimator` to make one.
+    It is recommended to use `from_estimator` to create a `RankSurfaceDisplay`.
 
     Parameters
     ----------
     surface : array of shape (n_alphas, R0, ..., Rp)
-        Error of every penalty and rank; NaN for what was not computed.
+        Error of every penalty and rank; NaN for errors that were not computed.
     alphas : array of shape (n_alphas,)
+        The penalties.
     best_index : tuple of p + 2 ints
-        The choice; where a stack predicts, its best single model.
+        Index of the choice; for a stack, of its best single model.
     std_error : array of the shape of `surface`, optional
-        Standard errors, drawn as a band.
+        Standard errors, which are drawn as a band.
     label : str, default="held-out error"
-        What the error is.
+        Name of the error.
     others : dict, optional
-        Errors to compare with, by their names: dotted lines beside the error along the penalty.
+        From names to errors for comparison, which are drawn as dotted lines in the panel of the
+        penalty.
     screened : array of shape (n_alphas,), optional
-        Least errors as a pruned search screened them, for penalties whose ranks were not computed.
+        Smallest errors from the screening of a pruned search, for penalties whose ranks were not
+        computed.
 
     Attributes
     ----------
     figure_ : matplotlib Figure
+        The figure.
     axes_ : array of shape (p + 1, p + 1)
-        Axes of the modes' profiles on the diagonal, of pairs below it; None above.
+        Axes of the profiles of modes on the diagonal, and of pairs of modes below it; None above.
     alpha_ax_ : matplotlib Axes or None
         The panel of the penalty.
 
     See Also
     --------
-    SpectrumDisplay : The energies of each mode.
+    SpectrumDisplay : Plot of the energies of each mode.
 
     Examples
     --------
@@ -89,22 +93,27 @@ class RankSurfaceDisplay:
     def from_estimator(
         cls, estimator: Any, *, mode_names: Sequence[str] | None = None, fig: Any = None
     ) -> RankSurfaceDisplay:
-        """Draw the error surface of a fitted cross-validated estimator.
+        """Plot the error surface of a fitted cross-validated estimator.
 
-        The choice that is marked is `best_index_`, the best single model also where a stack
-        predicts.
+        The marked choice is `best_index_`, which is the best single model also for a stack.
 
         Parameters
         ----------
-        estimator : HOLRRCV, TraceNormRegressionCV or any other of the searches
+        estimator : HOLRRCV, TraceNormRegressionCV or another search
+            A fitted search.
         mode_names : sequence of p + 1 strings, optional
-            Names of the modes, input mode first; by default those of the data.
+            Names of the modes, input mode first. The default is those of the data.
         fig : matplotlib Figure or SubFigure, optional
-            Where to draw; a new figure by default.
+            The figure to draw in. The default is a new figure.
+
+        Returns
+        -------
+        RankSurfaceDisplay
+            The display.
         """
         check_is_fitted(estimator, "best_index_")
         results, index = estimator.cv_results_, estimator.best_index_
-        # What is chosen beside penalty and ranks (a kernel, say) is at its best.
+        # Other choices than penalty and ranks (such as a kernel) have their best value.
         n_ranks = results["n_parameters"].ndim if "n_parameters" in results else 0
         lead = index[: len(index) - 1 - n_ranks]
         key = "mean_mse" if "mean_mse" in results else estimator.criterion
@@ -130,24 +139,29 @@ class RankSurfaceDisplay:
     def plot(
         self, *, mode_names: Sequence[str] | None = None, fig: Any = None
     ) -> RankSurfaceDisplay:
-        """Draw the profiles along each mode and the heat maps of each pair of modes.
+        """Plot the profiles along each mode and the heat maps of each pair of modes.
 
-        A profile keeps all other ranks and the penalty at their choice (solid, the band is one
-        standard error to each side) or takes the best of the other ranks (dashed). Colours of a
-        heat map say how far the error is above that of the choice, and hardly differ within a
-        standard error; the white line encloses what is within one of it, and what was not computed
-        is hatched. More than 30 ranks are in a log scale.
+        A profile keeps all other ranks and the penalty at their choice (solid line, with a band of
+        one standard error to each side), or minimises over the other ranks (dashed line). The
+        colours of a heat map show the difference of the error to that of the choice, and hardly
+        differ within a standard error. The white line encloses ranks within one standard error of
+        the choice, and ranks that were not computed are hatched. More than 30 ranks have a log
+        scale.
 
         Parameters
         ----------
         mode_names, fig
             As in `from_estimator`.
+
+        Returns
+        -------
+        self
         """
         n = self.surface.ndim - 1
         names = [style.short(name, 20) for name in style.check_mode_names(mode_names, n)]
         columns = min(n + 1, 2) if n < 3 else 4 if n < 5 else 6
         pairs = [(i, j) for i in range(n) for j in range(i)]
-        panels = n + 1 + len(pairs)  # profiles, penalty, maps; of many modes a key in what is left
+        panels = n + 1 + len(pairs)  # profiles, penalty, maps; with many modes also the legend
         rows = -(-(panels + (n > 2)) // columns)
         side = 2.2 if n > 2 else 2.8
         self.figure_ = fig or style.new_figure(side * columns + 0.8 * (n == 2), side * rows)
@@ -175,7 +189,7 @@ class RankSurfaceDisplay:
     # ------------------------------------------------------------ panels
 
     def _profile(self, ax: Any, axis: int, x: np.ndarray, title: str, xlabel: str) -> np.ndarray:
-        """Error along an axis of the surface; what is drawn for the best of the other ranks."""
+        """Plot the error along an axis, and return the minimum over the other ranks."""
         best, at = self.best_index, _section(self.best_index, axis)
         others = tuple(k for k in range(1, self.surface.ndim) if k != axis)
         least = np.fmin.reduce(self.surface, axis=others)[best[0] if axis else slice(None)]
@@ -200,20 +214,20 @@ class RankSurfaceDisplay:
         return least
 
     def _penalty(self, ax: Any) -> None:
-        """Error along the penalty."""
+        """Plot the error along the penalty."""
         title = f"penalty: {self.alphas[self.best_index[0]]:.3g}"
         least = self._profile(ax, 0, np.asarray(self.alphas), title, "alpha")
         alphas = np.sort(self.alphas)
         if alphas[0] > 0:
             ax.set_xscale("log")
             margin = (alphas[-1] / alphas[0]) ** 0.05 if alphas.size > 1 else 10.0
-            ax.set_xlim(alphas[0] / margin, alphas[-1] * margin)  # also where little was computed
+            ax.set_xlim(alphas[0] / margin, alphas[-1] * margin)  # also if little was computed
         elif alphas.size > 2:
             ax.set_xscale("symlog", linthresh=alphas[1])
         self._baselines(ax, least)
 
     def _baselines(self, ax: Any, least: np.ndarray) -> None:
-        """Dotted lines, named at the end that is farther from the curve."""
+        """Draw dotted lines, with names at the end that is farther from the curve."""
         ends = least[np.isfinite(least)][[0, -1]]
         errors = np.array([*self.others.values()])
         close = errors.size and np.ptp(errors) < 0.1 * np.ptp(ax.get_ylim())
@@ -225,12 +239,12 @@ class RankSurfaceDisplay:
             ax.text(0.98 * right + 0.01, error, name, ha="right" if right else "left", **word)
 
     def _heat_maps(self, names: list[str], maps: dict[tuple[int, int], np.ndarray]) -> Any:
-        """One heat map for each pair of modes, in one scale of colours."""
+        """Draw a heat map for each pair of modes, in one colour scale."""
         from matplotlib.colors import AsinhNorm
 
         values = np.concatenate([m[np.isfinite(m)] for m in maps.values()])
-        # One standard error is at most a ninth of the colours, so that what differs by less looks
-        # alike; large differences do not drown the small.
+        # One standard error is at most a ninth of the colour scale, so that smaller differences
+        # look alike; large differences do not hide small ones.
         choice = float(self.surface[self.best_index])
         unit = self._one_error() or 1e-4 * self._unit() * abs(choice) or 1e-12
         top = max(float(values.max()), 30 * unit)
@@ -255,7 +269,7 @@ class RankSurfaceDisplay:
         return image
 
     def _key(self, ax: Any, image: Any, some_not_computed: bool) -> None:
-        """Legend and colours: in the axes, where there are many panels, or around the panels."""
+        """Draw legend and colour bar in the axes, for many panels, or around the panels."""
         lines = self.axes_[0, 0] if self.axes_.size else None
         handles, labels = lines.get_legend_handles_labels() if lines else ([], [])
         if some_not_computed:
@@ -288,23 +302,23 @@ class RankSurfaceDisplay:
     # ------------------------------------------------------------ numbers
 
     def _above_choice(self, i: int, j: int) -> np.ndarray:
-        """Error above that of the choice for all ranks of modes i > j, mode i along the rows."""
+        """Return errors minus that of the choice for ranks of modes i > j, mode i along rows."""
         at = _section(self.best_index, i + 1, j + 1)
         return (self.surface[at].T - self.surface[self.best_index]) * self._unit()
 
     def _unit(self) -> float:
-        """Errors are shown in percent of the choice's; information criteria as they are."""
+        """Return the unit of errors: a percentage of the choice, or 1 for information criteria."""
         if self.std_error is None and self.label != "held-out error":
             return 1.0
         choice = float(self.surface[self.best_index])
         return 100.0 / choice if choice > 0 else 1.0
 
     def _one_error(self) -> float:
-        """The standard error of the choice, in the same unit; 0 where it is not known."""
+        """Return the standard error of the choice, in the same unit; 0 if it is unknown."""
         at = self.best_index
         return 0.0 if self.std_error is None else self._unit() * np.nan_to_num(self.std_error[at])
 
 
 def _section(index: tuple[int, ...], *axes: int) -> tuple[Any, ...]:
-    """The index with some of its axes set free."""
+    """Return the index with slices for some of its axes."""
     return tuple(slice(None) if k in axes else i for k, i in enumerate(index))

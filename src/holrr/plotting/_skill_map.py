@@ -1,4 +1,4 @@
-"""The skill of each output: bars or a line, a map, or a row of maps."""
+"""The skill of each output, as bars, a line or maps."""
 
 from __future__ import annotations
 
@@ -16,33 +16,35 @@ __all__ = ["SkillMapDisplay"]
 
 _MAX_PANELS = 16
 _MAX_BARS = 40
-_CLEARLY = -0.05  # below zero, by more than what lines around every cell of noise would show
+_CLEARLY = -0.05  # skills below are outlined; a limit of zero would outline every noisy cell
 
 
 class SkillMapDisplay:
-    """Skill for each output: blue above zero, red below, and outlined where clearly below.
+    """Plot of the skill of each output: blue above zero, red below, outlined if clearly below.
 
-    Use `from_estimator` to make one.
+    It is recommended to use `from_estimator` to create a `SkillMapDisplay`.
 
     Parameters
     ----------
     skill : array of shape (d1, ..., dp)
-        Of up to three modes that have more than one entry. NaN is left grey.
+        The skill, with up to three modes of more than one entry. NaN is grey.
     mode_names : sequence of p strings, optional
+        Names of the output modes.
     coordinates : sequence of p arrays of shape (d_i,), optional
-        What labels the entries of each mode; their positions by default.
+        Labels of the entries of each mode. The default is their positions.
     label : str, default="skill"
-        What the numbers are.
+        Name of the score.
 
     Attributes
     ----------
     figure_ : matplotlib Figure
+        The figure.
     axes_ : array of Axes
-        One for each panel.
+        The axes, one for each panel.
 
     See Also
     --------
-    holrr.metrics.skill_map : The numbers.
+    holrr.metrics.skill_map : Skill of each output as numbers.
 
     Examples
     --------
@@ -89,19 +91,24 @@ class SkillMapDisplay:
         sample_weight: Any = None,
         fig: Any = None,
     ) -> SkillMapDisplay:
-        """Find the skill of a fitted estimator for each output, and draw it.
+        """Compute the skill of a fitted estimator for each output, and plot it.
 
         Parameters
         ----------
         estimator, X, y, reference, sample_weight
-            As in `skill_map`. The names are those of the outputs, or of the fit.
+            As in `skill_map`. The labels are those of `y`, or of the fit.
         fig : matplotlib Figure or SubFigure, optional
-            Where to draw; a new figure by default.
+            The figure to draw in. The default is a new figure.
+
+        Returns
+        -------
+        SkillMapDisplay
+            The display.
         """
         check_is_fitted(estimator)
         skill, labels = find_skill(estimator, X, y, reference, sample_weight)
         fitted: Labels | None = getattr(estimator, "labels_", None)
-        if fitted is not None and fitted.flat:  # the modes that the model sees
+        if fitted is not None and fitted.flat:  # the modes of the model, not the flat outputs
             skill, labels = np.reshape(skill, estimator.tucker_.shape[1:]), fitted
         grid = (labels.outputs if labels is not None else None) or Grid()
         names: dict[str, Any] = {}
@@ -112,22 +119,27 @@ class SkillMapDisplay:
         return cls(skill=skill, label=label, **names).plot(fig=fig)
 
     def plot(self, *, fig: Any = None) -> SkillMapDisplay:
-        """Draw bars or a line for one mode, a map for two, a map for each entry of a third.
+        """Plot bars or a line for one mode, a map for two, and several maps for three modes.
 
-        The third is the shortest mode; where it is long, sixteen of its entries are shown. Colours
-        reach from -1 (and below) to 1, or less far where all skills are smaller.
+        With three modes, each entry of the shortest mode, up to sixteen of them, has a map. The
+        colour scale is from -1 (and below) to 1, or narrower if all skills are smaller.
 
         Parameters
         ----------
-        fig
+        fig : matplotlib Figure or SubFigure, optional
             As in `from_estimator`.
+
+        Returns
+        -------
+        self
         """
         modes = [k for k, d in enumerate(self.skill.shape) if d > 1] or [0][: self.skill.ndim]
         values = self.skill.reshape([self.skill.shape[k] for k in modes] or [1])
         if len(modes) > 3:
             raise ValueError(
-                f"three modes can be drawn, and this skill has {len(modes)}, of sizes "
-                f"{values.shape}; draw a part of it, SkillMapDisplay(skill=skill[0]).plot()."
+                f"at most three modes can be drawn, but this skill has {len(modes)}, of sizes "
+                f"{values.shape}. Draw a part of it, for instance "
+                f"SkillMapDisplay(skill=skill[0]).plot()."
             )
         if len(modes) < 2:
             self.figure_ = fig or style.new_figure(5.2, 2.6)

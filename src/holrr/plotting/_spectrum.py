@@ -1,4 +1,4 @@
-"""The energies of each mode of the whitened tensor, with the part that a model keeps."""
+"""The energies of each mode of the whitened tensor Z, and the directions that a model keeps."""
 
 from __future__ import annotations
 
@@ -12,35 +12,38 @@ from . import _style as style
 
 __all__ = ["SpectrumDisplay"]
 
-_FLOOR = 1e-8  # percentages of the energy below this are rounding
+_FLOOR = 1e-8  # smaller percentages of the energy are rounding errors
 
 
 class SpectrumDisplay:
-    """Share of the energy of Z in each singular direction of each mode; the kept part is shaded.
+    """Plot of the share of the energy of Z in each singular direction of each mode.
 
-    Use `from_estimator` to make one.
+    The directions that a model keeps are shaded. It is recommended to use `from_estimator` to
+    create a `SpectrumDisplay`.
 
     Parameters
     ----------
     spectra : sequence of p + 1 arrays
-        Leading squared singular values of each mode; empty where a mode was not looked at.
+        Leading squared singular values of each mode; empty if a mode was not decomposed.
     rank : sequence of p + 1 ints
-        How many of them are kept.
+        Number of directions of each mode that are kept.
     shape : sequence of p + 1 ints, optional
-        Sizes of the modes, of which the spectra may be cut short; their lengths by default.
+        Sizes of the modes, if the spectra are truncated. The default is the lengths of the
+        spectra.
     energy : float, optional
-        All of the energy, of which a spectrum that is cut short lacks some. By default that of the
-        largest spectrum.
+        Total energy, which a truncated spectrum does not contain completely. The default is that
+        of the largest spectrum.
 
     Attributes
     ----------
     figure_ : matplotlib Figure
+        The figure.
     axes_ : array of Axes
-        One for each mode that has a spectrum.
+        The axes, one for each mode with a spectrum.
 
     See Also
     --------
-    RankSurfaceDisplay : The held-out error of all ranks.
+    RankSurfaceDisplay : Plot of the held-out error of all ranks.
 
     Examples
     --------
@@ -53,7 +56,7 @@ class SpectrumDisplay:
     >>> display.axes_.shape
     (3,)
 
-    Of a stack the ranks are those of its best single model:
+    For a stack the ranks are those of its best single model:
 
     >>> from holrr import HOLRRCV
     >>> search = HOLRRCV().fit(X, Y)
@@ -78,17 +81,23 @@ class SpectrumDisplay:
     def from_estimator(
         cls, estimator: Any, *, mode_names: Sequence[str] | None = None, fig: Any = None
     ) -> SpectrumDisplay:
-        """Draw the spectra of a fitted estimator.
+        """Plot the spectra of a fitted estimator.
 
-        A stack mixes many ranks; what its best single model keeps is shaded.
+        A stack mixes many ranks; the directions of its best single model are shaded.
 
         Parameters
         ----------
-        estimator : HOLRR, LRR, their cross-validated versions or kin
+        estimator : HOLRR, LRR, their searches or kernel versions
+            A fitted estimator.
         mode_names : sequence of p + 1 strings, optional
-            Names of the modes, input mode first; by default those of the data.
+            Names of the modes, input mode first. The default is those of the data.
         fig : matplotlib Figure or SubFigure, optional
-            Where to draw; a new figure by default.
+            The figure to draw in. The default is a new figure.
+
+        Returns
+        -------
+        SpectrumDisplay
+            The display.
         """
         check_is_fitted(estimator)
         display = cls(
@@ -101,19 +110,23 @@ class SpectrumDisplay:
         return display.plot(mode_names=names, fig=fig)
 
     def plot(self, *, mode_names: Sequence[str] | None = None, fig: Any = None) -> SpectrumDisplay:
-        """Draw one panel for each mode that has a spectrum.
+        """Plot one panel for each mode with a spectrum.
 
         Parameters
         ----------
         mode_names, fig
             As in `from_estimator`.
+
+        Returns
+        -------
+        self
         """
         names = style.check_mode_names(mode_names, len(self.spectra))
         modes = [i for i, s in enumerate(self.spectra) if s.size and s.sum() > 0]
         if not modes:
             raise ValueError(
-                "the model has no spectra: it cuts no mode by them, as only LRR and HOLRR do, or "
-                "its coefficients are zero."
+                "the model has no spectra: only LRR, HOLRR and their searches have spectra, and "
+                "only if their coefficients are not zero."
             )
         columns = min(len(modes), 3)
         rows = -(-len(modes) // columns)
@@ -131,7 +144,7 @@ class SpectrumDisplay:
         share, R = 100 * self.spectra[mode] / self.energy, self.rank[mode]
         share = share[: max(R, *np.flatnonzero(share > _FLOOR) + 1)]  # the rest is zero
         index = np.arange(1, share.size + 1)
-        # Points: a bar has no length in a log scale.
+        # Points, since bars have no defined length in a log scale.
         heights = np.where(share > _FLOOR, share, np.nan)
         dots = {"marker": "o", "ms": 5 if share.size <= 40 else 3, "lw": 1}
         ax.plot(index[R - 1 :], heights[R - 1 :], color=style.MUTED, **dots, label="cut off")
@@ -153,7 +166,7 @@ class SpectrumDisplay:
 
 
 def _kept(estimator: Any) -> tuple[int, ...]:
-    """The rank of each mode; of a stack that of the best single model."""
+    """Return the rank of each mode; for a stack, that of the best single model."""
     rank = tuple(estimator.tucker_.rank)
     if not hasattr(estimator, "stack_ranks_"):
         return rank

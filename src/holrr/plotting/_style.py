@@ -1,4 +1,4 @@
-"""What the displays share: figures, colours, names of modes."""
+"""Figures, colours, ticks and names of modes for all displays."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ __all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "co
 __all__ += ["date_ticks", "focus", "is_ordered", "marks", "name_ticks", "names_of", "new_figure"]
 __all__ += ["outline", "panels_of_maps", "plain_log", "rank_axis", "short", "signed_map", "tidy"]
 
-# Told apart by readers who are blind to some colours, and in grey print.
+# Colours that differ for colour-blind readers and in grey print.
 MAIN, ACCENT, MUTED, DARK = "#1f5a99", "#d1600e", "#b9bec6", "#6b7280"
 _MANY_RANKS = 30
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty figure, its size in inches."""
+    """Return an empty figure, with its size in inches."""
     plt = need("matplotlib.pyplot", "displays need matplotlib", "plot")
     return plt.figure(figsize=(width, height), layout="constrained")
 
 
 def short(value: Any, most: int = 18) -> str:
-    """A name without its middle where it is long: many differ in the last letters only."""
+    """Shorten a long name in its middle, since many names differ only in the last letters."""
     text, tail = str(value), most // 3
     return text if len(text) <= most else f"{text[: most - tail - 1]}…{text[-tail:]}"
 
 
 def names_of(model: Any, given: Sequence[str] | None, n_modes: int) -> list[str]:
-    """A name for each of the first modes of a fitted model: those given, or those of its labels."""
+    """Return names of the first modes of a fitted model: the given ones, or those of labels."""
     if given is None and getattr(getattr(model, "labels_", None), "outputs", None) is not None:
         return list(mode_names(model)[:n_modes])
     return check_mode_names(given, n_modes)
 
 
 def axes_of(ax: Any, width: float, height: float) -> tuple[Any, Any]:
-    """The figure of the axes and the axes; new ones of that size in inches where there are none."""
+    """Return figure and axes of `ax`; new ones of this size in inches if it is None."""
     ax = new_figure(width, height).add_subplot() if ax is None else ax
     return ax.figure, ax
 
 
 def check_mode_names(names: Sequence[str] | None, n_modes: int) -> list[str]:
-    """A name for each mode, input mode first."""
+    """Return a name for each mode, input mode first: the given names or default ones."""
     if names is None:
         outputs = [f"output mode {i}" for i in range(1, n_modes)]
         return ["input mode", *(["output mode"] if n_modes == 2 else outputs)][:n_modes]
@@ -58,20 +58,20 @@ def check_mode_names(names: Sequence[str] | None, n_modes: int) -> list[str]:
 
 
 def is_ordered(coordinates: np.ndarray) -> bool:
-    """Whether they are numbers or dates, between which something can lie; names have no order."""
+    """Return whether coordinates are numbers or dates; names have no order."""
     return coordinates.dtype.kind in "iufM"
 
 
 def tidy(ax: Any) -> None:
-    """Less ink: no frame at the top, numbers on the left only, small ticks."""
+    """Remove the top and right frame, and make ticks small."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.yaxis.set_ticks_position("left")
     ax.tick_params(labelsize=8)
 
 
 def outline(ax: Any, inside: np.ndarray, first: float, color: str) -> None:
-    """A line around the cells of a mask, which are one apart, from `first` on along both axes."""
-    width = min(1.2, max(0.2, 50 / max(inside.shape)))  # less than the cells have
+    """Draw a line around the cells of a mask, at distances of one from `first` on both axes."""
+    width = min(1.2, max(0.2, 50 / max(inside.shape)))  # narrower than the cells
     i, j = np.nonzero(inside[1:] != inside[:-1])
     ax.hlines(i + first + 1, j + first, j + first + 1, color=color, lw=width)
     i, j = np.nonzero(inside[:, 1:] != inside[:, :-1])
@@ -79,7 +79,7 @@ def outline(ax: Any, inside: np.ndarray, first: float, color: str) -> None:
 
 
 def name_ticks(ax: Any, axis: Any, coordinates: np.ndarray, shift: float = 0.0) -> None:
-    """Coordinates at the positions of the entries, as many as there is room for."""
+    """Label ticks at the positions of entries with coordinates, as many as fit."""
     names = [f"{c:.4g}" if coordinates.dtype.kind == "f" else short(c) for c in coordinates]
     if coordinates.dtype.kind == "M":
         names = list(np.datetime_as_string(coordinates.astype("datetime64[D]")))
@@ -95,7 +95,7 @@ def name_ticks(ax: Any, axis: Any, coordinates: np.ndarray, shift: float = 0.0) 
 
 
 def signed_map(ax: Any, values: np.ndarray, y: np.ndarray, x: np.ndarray, **options: Any) -> Any:
-    """A map of what may be positive and negative, by its coordinates; what is missing is grey."""
+    """Draw a map of positive and negative values over coordinates; missing values are grey."""
     image = ax.pcolormesh(values, **options)
     ax.set_facecolor(MUTED)
     name_ticks(ax, ax.xaxis, x, 0.5)
@@ -115,22 +115,22 @@ def panels_of_maps(
     fig: Any = None,
     columns: int = 4,
 ) -> tuple[Any, np.ndarray]:
-    """Maps side by side, with one scale of colours, which reaches from -1 at most to 1 at most.
+    """Draw maps side by side, with one colour scale within -1 and 1.
 
     Parameters
     ----------
     panels : array of shape (n_panels, n_rows, n_columns)
     titles : sequence of n_panels strings
     names : pair of strings
-        Of the modes along the rows and the columns of a map.
+        Names of the modes along the rows and the columns of a map.
     coordinates : pair of arrays
-        Of these modes.
+        Coordinates of these modes.
     label : str
-        Of the colours.
+        Label of the colour bar.
     fig : matplotlib Figure or SubFigure, optional
-        Where to draw.
+        The figure to draw in.
     columns : int
-        How many maps are side by side at most.
+        Largest number of maps side by side.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def panels_of_maps(
     for ax in grid.ravel()[len(panels) :]:
         ax.set_visible(False)
     top = min(1.0, float(np.nanmax(np.abs(panels), initial=0.0))) or 1.0
-    high = 24 if rows == 1 else 14  # letters beside a map
+    high = 24 if rows == 1 else 14  # letters next to a map
     for k, (ax, panel, title) in enumerate(zip(axes, panels, titles, strict=True)):
         image = signed_map(ax, panel, *coordinates, cmap="RdBu", vmin=-top, vmax=top)
         ax.tick_params(labelsize=7)
@@ -161,14 +161,14 @@ def panels_of_maps(
 
 
 def color_bar(image: Any, axes: Any, label: str | None = None, **options: Any) -> None:
-    """The scale of the colours, beside one or several axes."""
+    """Draw a colour bar next to one or several axes."""
     bar = image.figure.colorbar(image, ax=axes, pad=0.02, **options)
     bar.set_label(label, fontsize=8)
     bar.ax.tick_params(labelsize=7)
 
 
 def date_ticks(axis: Any, most: int) -> None:
-    """A few dates, in no more words than they need."""
+    """Set ticks for a few dates in a concise format."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
     axis.set_major_locator(AutoDateLocator(maxticks=most))
@@ -177,7 +177,7 @@ def date_ticks(axis: Any, most: int) -> None:
 
 
 def plain_log(axis: Any, steps: Sequence[float]) -> None:
-    """A log scale with plain numbers, at these multiples of the powers of ten."""
+    """Set a log scale with plain numbers, at these multiples of the powers of ten."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
@@ -187,7 +187,7 @@ def plain_log(axis: Any, steps: Sequence[float]) -> None:
 
 
 def rank_axis(axis: Any, n: int) -> None:
-    """Whole numbers; of many ranks in a log scale, since most happens among the first."""
+    """Set integer ticks, and a log scale for many ranks, since low ranks matter most."""
     if n > _MANY_RANKS:
         plain_log(axis, (1, 3))
     else:
@@ -195,7 +195,7 @@ def rank_axis(axis: Any, n: int) -> None:
 
 
 def marks(width: float, largest: float) -> np.ndarray:
-    """Zero and up to four of 1, 3, 10, ... between the linear part of a scale and its end."""
+    """Return zero and up to four of 1, 3, 10, ... beyond the linear part of a scale."""
     powers = 10.0 ** np.arange(np.floor(np.log10(width)), np.ceil(np.log10(largest)))
     found = np.outer(powers, [1, 3]).ravel()
     found = found[(found >= width) & (found <= largest)]
@@ -203,7 +203,7 @@ def marks(width: float, largest: float) -> np.ndarray:
 
 
 def focus(ax: Any, *curves: np.ndarray) -> None:
-    """Leave out of sight what is far above, as unpenalised fits of high rank can be."""
+    """Use a log scale if the largest error is far above the smallest one."""
     values = np.concatenate([c[np.isfinite(c)] for c in curves])
     low, high = values.min(), values.max()
     if low > 0 and high > 20 * low:

@@ -1,4 +1,4 @@
-"""Data beyond memory and beyond one machine, see docs/streaming.md."""
+"""Streams: data that do not fit in memory or on one machine, see docs/streaming.md."""
 
 from .budget import memory_budget
 

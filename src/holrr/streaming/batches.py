@@ -36,9 +36,9 @@ def moments_from_batches(
     checkpoint: str | os.PathLike[str] | None,
     checkpoint_every: int,
 ) -> Moments:
-    """Moments of the samples of all batches; see `Moments.from_batches`."""
+    """Compute the moments of the samples of all batches; see `Moments.from_batches`."""
     if not isinstance(checkpoint_every, Integral) or int(checkpoint_every) < 1:
-        raise ValueError(f"checkpoint_every must be an int from 1 on; got {checkpoint_every!r}.")
+        raise ValueError(f"checkpoint_every must be a positive int; got {checkpoint_every!r}.")
     state = _Pass(response_grams, checkpoint)
     try:
         with progress_bar("Gathering moments", progress, "progress=True") as bar:
@@ -50,30 +50,30 @@ def moments_from_batches(
                 if state.done - state.saved >= checkpoint_every:
                     state.save()
                 bar.tick()
-    finally:  # also when a batch is bad or the user stops: what is done is done
+    finally:  # save the progress also if a batch is bad or the user interrupts
         state.save()
     return state.result()
 
 
 class Batches(BaseEstimator):
-    """Names of the features and outputs of batches, kept as an estimator keeps them."""
+    """Names of the features and outputs of batches, stored as by an estimator."""
 
     labels_: Labels | None = None
 
 
 class _Pass:
-    """How far a pass has come, in memory and in its checkpoint, from which it goes on."""
+    """State of a pass over batches, in memory and in its checkpoint."""
 
     def __init__(self, response_grams: bool, path: str | os.PathLike[str] | None) -> None:
         self.path, self.done, self.seen, self.names = path, 0, 0, Batches()
         self.marks, self.again = _Marks(), _Marks()
         moments: Moments | None = None
         if path is not None:
-            try:  # rather now than after a hundred batches
+            try:  # raise now rather than after a hundred batches
                 check_writable(path)
             except OSError as error:
-                said = f"checkpoint cannot be written: {error.strerror}"
-                raise OSError(error.errno, said, os.fspath(path)) from error
+                message = f"checkpoint cannot be written: {error.strerror}"
+                raise OSError(error.errno, message, os.fspath(path)) from error
             if os.path.exists(path):
                 moments, notes = load_moments(path)
                 self.done, self.marks = _check_notes(notes, moments, response_grams, path)
@@ -81,7 +81,7 @@ class _Pass:
         self.running = RunningMoments(response_grams, moments)
 
     def take(self, number: int, batch: Batch) -> None:
-        """Add a batch, unless the checkpoint has it already."""
+        """Add a batch, unless the checkpoint already contains it."""
         X, Y, w = self._without_names(*_check_batch(batch))
         digest = "" if self.path is None else _digest(X, Y, w)
         if number >= self.done:
@@ -92,7 +92,7 @@ class _Pass:
         self.seen = number + 1
 
     def _without_names(self, X: Any, Y: Any, w: Any) -> Batch:
-        """A batch as arrays; its labels must be those of the other batches."""
+        """Return a batch as arrays, after comparing its labels with those of other batches."""
         known = self.names.labels_
         data = unlabel(None, X, Y, w, known=known)
         if self.seen == 0:
@@ -103,9 +103,9 @@ class _Pass:
         return data.X, data.y, data.sample_weight
 
     def _compare(self, number: int, found: str) -> None:
-        """The pass cannot go on with other data unnoticed: what is in the file must be the same.
+        """Raise a ValueError if a batch differs from the one in the checkpoint.
 
-        All batches that come again are compared: all of a stream, two of a sequence.
+        All batches that are read again are compared: all of a stream, two of a sequence.
         """
         self.again = self.again.followed_by(found)
         here, there = self.again, self.marks
@@ -117,12 +117,12 @@ class _Pass:
         ):
             raise ValueError(
                 f"the checkpoint {os.fspath(self.path or '')!r} belongs to other data: X, y or "
-                f"sample_weight of a batch differ. Give the same batches in the same order, or "
+                f"sample_weight of a batch differ. Pass the same batches in the same order, or use "
                 f"another file."
             )
 
     def save(self) -> None:
-        """Write the checkpoint, if there is one and something new for it."""
+        """Write the checkpoint, if there is one and batches were added."""
         if self.path is not None and self.done > self.saved and not self.running.is_empty:
             notes = {"n_batches": self.done, "batches": asdict(self.marks)}
             save(self.running.result(), self.path, notes=notes)
@@ -131,11 +131,11 @@ class _Pass:
     def result(self) -> Moments:
         if self.seen < self.done:
             raise ValueError(
-                f"the checkpoint {os.fspath(self.path or '')!r} holds {self.done} batches, but "
-                f"there were only {self.seen}; give the same batches, or another file."
+                f"the checkpoint {os.fspath(self.path or '')!r} contains {self.done} batches, but "
+                f"there were only {self.seen}; pass the same batches, or use another file."
             )
         if self.done == 0:
-            raise ValueError("batches must hold at least one batch (X, Y); there was none.")
+            raise ValueError("batches must contain at least one batch (X, Y); it is empty.")
         names = getattr(self.names, "feature_names_in_", None)
         return replace(self.running.result(), feature_names=names, labels=self.names.labels_)
 
@@ -145,13 +145,13 @@ def _check_notes(
 ) -> tuple[int, _Marks]:
     if "batches" not in notes:
         raise ValueError(
-            f"{os.fspath(path)!r} holds moments, but is no checkpoint of from_batches; give "
-            f"another file, and merge the two with Moments.load."
+            f"{os.fspath(path)!r} contains moments, but is not a checkpoint of from_batches; use "
+            f"another file, and add the moments of {os.fspath(path)!r} with Moments.load."
         )
     if (moments.response_grams is not None) != response_grams:
         raise ValueError(
-            f"the checkpoint {os.fspath(path)!r} was begun with response_grams="
-            f"{not response_grams}; go on with the same, or give another file."
+            f"the checkpoint {os.fspath(path)!r} was written with response_grams="
+            f"{not response_grams}; use the same value, or another file."
         )
     return int(notes["n_batches"]), _Marks(**notes["batches"])
 
@@ -167,7 +167,7 @@ def _check_batch(batch: Any) -> tuple[Any, Any, Any]:
 
 
 def _digest(*arrays: Any) -> str:
-    """What tells a batch from others: all entries of its inputs, outputs and weights."""
+    """Return a digest of all entries of the inputs, outputs and weights of a batch."""
     found = []
     for A in arrays:
         if is_sparse(A):
@@ -178,7 +178,7 @@ def _digest(*arrays: Any) -> str:
         if values is None:
             found.append("None")
             continue
-        if values.dtype.hasobject:  # of a table, say: the entries, not where they are in memory
+        if values.dtype.hasobject:  # for instance of a table: the entries, not their addresses
             values = values.astype(np.float64)
         entries = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         found.append(f"{values.shape} {values.dtype.str} {zlib.crc32(entries.data):08x}")
@@ -187,7 +187,7 @@ def _digest(*arrays: Any) -> str:
 
 @dataclass(frozen=True)
 class _Marks:
-    """What is known of some batches: the digests of the first, of the last and of all together."""
+    """Digests of the first batch, of the last batch, and of all batches together."""
 
     n: int = 0
     first: str = ""
@@ -200,10 +200,10 @@ class _Marks:
 
 
 def _numbered(batches: Iterable[Batch], done: int) -> Iterator[tuple[int, Batch]]:
-    """Batches with their numbers; of a sequence, only two of those done are looked at again."""
+    """Yield batches with their numbers; of a sequence, only two known batches are read again."""
     if done == 0 or not isinstance(batches, Sequence):
         yield from enumerate(batches)
     else:
-        last = min(done, len(batches)) - 1  # shows that there are as many as were done
+        last = min(done, len(batches)) - 1  # shows that the sequence is long enough
         for number in sorted({0, last, *range(done, len(batches))}) if len(batches) else ():
             yield number, batches[number]

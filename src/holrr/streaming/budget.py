@@ -1,4 +1,4 @@
-"""How much memory data on disk may take while they are read."""
+"""Memory budget of passes over data on disk."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numbers import Real
 
 __all__ = ["DEFAULT_MAX_BYTES", "check_budget", "memory_budget"]
 
-# Two blocks of the data in flight, their conversion to floating point and the sums.
+# Two blocks of the data at a time, their conversion to floating point and the sums.
 DEFAULT_MAX_BYTES = 2**29
 
 _own: ContextVar[int | None] = ContextVar("holrr_max_bytes", default=None)
-# What is in force in any thread, the latest last: for the threads that have none of their own.
+# Budgets of all threads, the latest last, for threads without a budget of their own.
 _of_all: dict[object, int] = {None: DEFAULT_MAX_BYTES}
 
 
 def check_budget(max_bytes: float | None = None) -> int:
-    """The budget that was asked for, or else the one in force, in bytes."""
+    """Return the given budget, or the current one, in bytes."""
     if max_bytes is None:
         return _own.get() or list(_of_all.values())[-1]
     if not isinstance(max_bytes, Real) or not max_bytes >= 1:
@@ -30,15 +30,16 @@ def check_budget(max_bytes: float | None = None) -> int:
 
 @contextmanager
 def memory_budget(max_bytes: float) -> Iterator[None]:
-    """Within this context data on disk are read in blocks that suit another budget.
+    """Set the memory budget for data on disk, as a context manager.
 
-    It holds for the threads that run meanwhile, too, unless they have set one of their own.
+    The budget also applies to other threads that run at the same time, unless they have set their
+    own budget.
 
     Parameters
     ----------
     max_bytes : int or inf
-        About how much memory the pass over the data may take, beside the moments themselves. The
-        default is 512 MiB. Data that fit a quarter of it are read whole.
+        Approximate memory of a pass over the data, besides the moments themselves. The default is
+        512 MiB. Data that fit into a quarter of it are read completely.
 
     Examples
     --------

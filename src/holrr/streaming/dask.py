@@ -1,8 +1,8 @@
 """Moments of Dask arrays by tree reduction, and lazy predictions.
 
-Each chunk of samples becomes moments where it is; these, whose size does not depend on the number
-of samples, are merged four by four, and one set of them comes back. Which threads, processes or
-machines do the work is up to the active Dask scheduler.
+The moments of each chunk of samples are computed where the chunk is. Moments, whose size does not
+depend on the number of samples, are merged four at a time until one set is left. The active Dask
+scheduler decides which threads, processes or machines do the work.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ except ImportError as error:
 __all__ = ["DaskStream", "known_chunks", "map_lazily", "slices"]
 
 _FAN_IN = 4
-_MAPPED = 2**21  # bytes of outputs that are mapped together, so that they stay near the processor
+_MAPPED = 2**21  # bytes of outputs that are mapped together, so that they fit into the cache
 
 
 class DaskStream(Stream):
     """Dask arrays; one of `X` and `Y` may be a NumPy array.
 
-    `X` is rechunked to the samples of `Y`, the larger one, and in full along the features. Chunks
-    with fewer samples than features are joined with their neighbours, since their moments would be
-    larger than themselves. The memory budget is that of a single task.
+    `X` is rechunked to the samples of `Y`, the larger array, with one chunk along the features.
+    Chunks with fewer samples than features are joined with their neighbours, since their moments
+    would be larger than the chunks. The memory budget is that of a single task.
     """
 
     def __init__(self, X: Any, Y: Any, sample_weight: Any, max_bytes: int) -> None:
@@ -71,7 +71,7 @@ class DaskStream(Stream):
         self, function: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]
     ) -> Self:
         other, row_bytes = copy.copy(self), 8 * max(1, math.prod(self.output_shape))
-        most = max(1, self.max_bytes // 4 // row_bytes)  # samples whose outputs fit a task
+        most = max(1, self.max_bytes // 4 // row_bytes)  # samples whose outputs fit into a task
         samples = tuple(n for whole in self._Y.chunks[0] for n in pieces(whole, most))
         other.output_shape, other._X = shape, self._X.rechunk((samples, -1))
         other._Y = da.map_blocks(
@@ -112,10 +112,10 @@ class DaskStream(Stream):
             yield from zip(some, _compute(found, n * len(samples)), strict=True)
 
     def _trees(self, task: Pass, Y: Any) -> Iterator[tuple[Box, Delayed]]:
-        """For each chunk of the outputs what becomes of it, yet to be computed.
+        """Yield the lazy result for each chunk of the outputs.
 
-        Reading a chunk and reducing it is one task where Dask can fuse them, so that no chunk of
-        the data is ever moved from the worker that has read it.
+        Reading a chunk and reducing it is one task if Dask can fuse them, so that no chunk of the
+        data is moved from the worker that has read it.
         """
         X = self._X if task.X is None else da.from_array(task.X, chunks=(Y.chunks[0], -1))
         modes, samples = tuple(range(Y.ndim)), Y.chunks[0]
@@ -131,8 +131,8 @@ class DaskStream(Stream):
             for a in self._weights_and_labels(task, slice(None))
             if a is not None
         ]
-        # The features, in one chunk, are the last mode of the result: Dask does not fuse what sums
-        # over a mode.
+        # The features, in one chunk, are the last mode of the result: Dask does not fuse sums over
+        # a mode.
         leaves = da.blockwise(
             _at,
             (*modes, Y.ndim),
@@ -150,10 +150,10 @@ class DaskStream(Stream):
 
 
 def _bytes_of(record: Any) -> int:
-    """Bytes of the arrays of a record.
+    """Return the number of bytes of the arrays of a record.
 
-    Dask would take each record for some bytes; a worker looks after its memory, and the scheduler
-    decides what to move, by the sizes of results.
+    Dask would assume a few bytes for each record. Workers manage their memory, and the scheduler
+    moves results, by these sizes.
     """
     return sum(sizeof(value) for value in vars(record).values())
 
@@ -165,7 +165,7 @@ for _record in (RunningMoments, CentredMoments, ResponseSums, Errors, PartErrors
 def _map_outputs(
     Y: np.ndarray, function: Callable[[np.ndarray], np.ndarray], block_info: Any = None
 ) -> np.ndarray:
-    """The mapped outputs of a chunk of samples; the place of a bad entry is that in all of them."""
+    """Map the outputs of a chunk of samples; errors report positions in the whole data."""
     first, Y = block_info[0]["array-location"][0][0], np.asarray(nan_for_masked(Y))
     found = []
     for part in blocks_of_rows(len(Y), Y[:1].nbytes, _MAPPED, None):
@@ -175,12 +175,12 @@ def _map_outputs(
 
 
 def _small(a: np.ndarray) -> np.ndarray:
-    """The same numbers; labels of folds take one byte each, since they travel with the graph."""
+    """Return the labels of folds as one byte each, since they are part of the task graph."""
     return a if a.dtype.kind == "f" else a.astype(np.min_scalar_type(-1 - int(a.max(initial=0))))
 
 
 def _place(sizes: Sequence[Sequence[int]], block_id: Any = None) -> tuple[Any, slice, Box]:
-    """Where a chunk is: its number along each mode, its samples and its outputs."""
+    """Return the position of a chunk: its number along each mode, its samples and outputs."""
     rows, *box = (slices(some)[i] for some, i in zip(sizes, block_id, strict=True))
     return tuple(int(i) for i in block_id), rows, tuple(box)
 
@@ -193,7 +193,7 @@ def _at(
     map_block: Callable[..., Any],
     has_weights: bool,
 ) -> Any:
-    """What `map_block` makes of a chunk, with its weights and labels; errors say where they are."""
+    """Apply `map_block` to a chunk, its weights and labels; errors name the chunk."""
     chunk, rows, box = place
     where = f"the chunk {chunk} of samples {rows.start} to {rows.stop - 1}"
     with locate_errors(where, rows, box):
@@ -202,17 +202,17 @@ def _at(
 
 
 def _tree(leaves: list[Delayed], merge: Callable[..., Any]) -> Delayed:
-    """Merge neighbours until one is left; the shape of the tree depends on their number only."""
+    """Merge neighbours until one is left; the tree depends only on the number of leaves."""
     while len(leaves) > 1:
         leaves = [delayed(merge)(leaves[i : i + _FAN_IN]) for i in range(0, len(leaves), _FAN_IN)]
     return leaves[0]
 
 
 def _compute(trees: Sequence[Delayed], n_tasks: int) -> list[Any]:
-    """All at once on the active scheduler.
+    """Compute all trees together on the active scheduler.
 
-    Threads of this process share the cores with those of the linear algebra: with many tasks each
-    has one. Workers of a cluster look after themselves.
+    Threads of this process share the cores with BLAS threads: with many tasks, each task uses one
+    BLAS thread. Workers of a cluster manage their own threads.
     """
     here = get_scheduler(collections=trees) is threaded_get
     with limit_threads(dask.system.CPU_COUNT // n_tasks) if here else nullcontext():
@@ -225,12 +225,11 @@ def _compute(trees: Sequence[Delayed], n_tasks: int) -> list[Any]:
 def map_lazily(
     model: Any, X: Any, method: str, shape: Sequence[int], max_bytes: int | None = None
 ) -> Any:
-    """What a method of a fitted model gives for each sample, of this shape, as a Dask array.
+    """Return the results of a method of a fitted model, of this shape, as a lazy Dask array.
 
-    Nothing of it is computed yet. The method is one for checked inputs in memory. Chunks of samples
-    are cut where a chunk of the result would exceed a quarter of `max_bytes` (by default, of the
-    memory budget), into chunks of one size if they have one size, so that the result can be stored
-    as it is.
+    The method must accept checked inputs in memory. Chunks of samples are split if a chunk of the
+    result would exceed a quarter of `max_bytes` (by default, of the memory budget). Chunks of equal
+    size are split into chunks of equal size, so that the result can be stored without rechunking.
     """
     most = max(1, check_budget(max_bytes) // (32 * max(1, math.prod(shape))))
     X = known_chunks(X, "X")
@@ -260,7 +259,7 @@ def _map_chunk(
 
 
 def known_chunks(A: Any, name: str) -> Any:
-    """A Dask array or table of real numbers as an array of known chunks, of which none is empty."""
+    """Convert a Dask array or table to an array of known chunk sizes without empty chunks."""
     if hasattr(A, "to_dask_array"):
         A = A.to_dask_array(lengths=True)
     if any(math.isnan(d) for d in A.shape):
@@ -275,11 +274,11 @@ def known_chunks(A: Any, name: str) -> Any:
 
 
 def chunked(Y: Any, X: Any, n_features: int, max_bytes: int) -> Any:
-    """`Y` in chunks of which each is worth its moments.
+    """Rechunk `Y` so that the moments of a chunk are not larger than the chunk.
 
-    The samples are cut where the user cut `Y` (or `X`, where `Y` is in memory), but chunks with
-    fewer samples than features are joined. Chunks along the outputs are joined where the whole
-    fits the budget.
+    The samples keep the chunks of `Y` (or of `X`, if `Y` is in memory), but chunks with fewer
+    samples than features are joined. Chunks along the outputs are joined if the result fits into
+    the budget.
     """
     samples = Y.chunks[0] if len(Y.chunks[0]) > 1 or not is_dask(X) else X.chunks[0]
     row = math.prod(max(sizes) for sizes in Y.chunks[1:])  # entries of a sample within a chunk
@@ -290,7 +289,7 @@ def chunked(Y: Any, X: Any, n_features: int, max_bytes: int) -> Any:
 
 
 def join_small(chunks: Sequence[int], least: int, most: int) -> tuple[int, ...]:
-    """Neighbours joined until they have at least `least` samples, but never beyond `most`.
+    """Join neighbours until they have at least `least` samples, but at most `most`.
 
     >>> join_small((2, 2, 2, 9, 1), 4, 100)
     (4, 11, 1)
@@ -305,7 +304,7 @@ def join_small(chunks: Sequence[int], least: int, most: int) -> tuple[int, ...]:
 
 
 def cut(Y: Any, max_entries: int) -> Any:
-    """Chunks of `Y` whose samples have `max_entries` outputs or fewer, at least one."""
+    """Rechunk `Y` so that samples of a chunk have at most `max_entries` outputs, or one."""
     sizes = [max(chunk) for chunk in Y.chunks[1:]]
     for mode in range(len(sizes)):
         rest = math.prod(sizes[:mode]) * math.prod(sizes[mode + 1 :])
@@ -318,10 +317,10 @@ def cut(Y: Any, max_entries: int) -> Any:
 
 
 def cut_samples(chunks: Sequence[int], most: int) -> tuple[int, ...]:
-    """Chunks of `most` samples or fewer.
+    """Split chunks into chunks of at most `most` samples.
 
-    Regular chunks, which have one size but for a smaller last one, stay regular, as the chunks of a
-    Zarr array have to be. They are cut where they end, if there is a divisor for it.
+    Regular chunks, which have one size except for a smaller last one, stay regular, as Zarr arrays
+    require. The borders of the old chunks are kept if the size has a suitable divisor.
 
     >>> cut_samples((12, 12, 5), 8)
     (6, 6, 6, 6, 5)

@@ -22,7 +22,7 @@ from .stream import Stream, check_rows_of_inputs
 
 __all__ = ["DiskStream"]
 
-# Threads that read and compute: each takes an eighth of the memory budget for its block.
+# Threads that read and compute: the block of each takes an eighth of the memory budget.
 _MAX_WORKERS = 4
 
 
@@ -71,11 +71,11 @@ class DiskStream(Stream):
             yield box, self._reduced(task, Y, box)
 
     def _reduced(self, task: Pass, Y: Any, box: Box) -> Any:
-        """One pass over the inputs and a part of the outputs.
+        """Run a pass over the inputs and a part of the outputs.
 
-        A thread reads a block and computes with it on one core while others do the same, so that
-        reading and computing overlap without competing for cores. There are fewer threads, or only
-        this one, where the results would exceed the budget.
+        Several threads each read a block and process it on one core, so that reading and computing
+        overlap without competing for cores. Fewer threads, or only this one, are used if the
+        results would exceed the budget.
         """
         X = self._X if task.X is None else task.X
         n_outputs = math.prod(s.stop - s.start for s in box) if box else math.prod(Y.shape[1:])
@@ -109,13 +109,13 @@ class DiskStream(Stream):
 
 
 def _checked(A: Any, name: str, check: Callable[[Any], Any]) -> Any:
-    """An array of NumPy, or one on disk, whose values are checked when they are read."""
+    """Return an array of NumPy, or one on disk, whose values are checked when they are read."""
     if not is_on_disk(A):
         A = check(A)
         if not is_numpy_array(A):
             raise TypeError(
-                f"{name} must be a NumPy array or on disk, too, where the other one is on disk; "
-                f"got {type(A).__module__}.{type(A).__name__}."
+                f"{name} must be a NumPy array or an array on disk, since the other one of X and y "
+                f"is on disk; got {type(A).__module__}.{type(A).__name__}."
             )
         return A
     if len(A.shape) < 1 or (name == "X" and len(A.shape) != 2):

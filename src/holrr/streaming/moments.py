@@ -18,19 +18,21 @@ __all__ = ["Moments"]
 class Moments(CentredMoments):
     """Centred first and second moments of ``(X, Y)``: all that a linear fit needs of the data.
 
-    They are gathered by `from_arrays` or `from_batches`, merged with ``+``, kept in files by `save`
-    and `load`, and fitted by ``fit_moments`` of the linear estimators. A product with a positive
-    number, such as ``0.9 * moments``, multiplies the weights of all samples: old samples count for
-    less than those that are added later.
+    `from_arrays` and `from_batches` compute moments, ``+`` merges them, `save` and `load` write and
+    read files, and ``fit_moments`` of the linear estimators fits a model to them. A product with a
+    positive number, such as ``0.9 * moments``, multiplies the weights of all samples, so that old
+    samples count less than samples that are added later.
 
     Parameters
     ----------
     n_samples : int
-        Number of samples seen.
+        Number of samples.
     weight : float
-        Sum of their weights; `n_samples` where there are none.
+        Sum of the sample weights; `n_samples` without weights.
     mean_x : array of shape (n_features,)
+        Weighted mean of the inputs.
     mean_y : array of shape (d1, ..., dp)
+        Weighted mean of the outputs.
     Sxx : array of shape (n_features, n_features)
         ``sum w (x - mean_x)(x - mean_x)'``.
     Sxy : array of shape (n_features, d1, ..., dp)
@@ -38,25 +40,25 @@ class Moments(CentredMoments):
     syy : float
         ``sum w ||y - mean_y||^2``.
     response_grams : tuple of p arrays of shape (d_i, d_i), or None
-        Gram matrices of the output modes of the centred `Y`, which only the paper's own choice of
-        subspaces needs.
+        Gram matrices of the output modes of the centred `Y`. Only ``subspaces="response"`` needs
+        them.
     dtype : str
-        Floating-point type of the data, "float64" or "float32"; the moments themselves are float64.
+        Floating-point type of the data, "float64" or "float32". The moments themselves are float64.
     squares : array of shape (d1, ..., dp), or None
-        ``sum w (y - mean_y)^2`` of each output, whose total is `syy`. None in files of older
-        versions: fits are the same, but have no estimate of the noise.
+        ``sum w (y - mean_y)^2`` of each output. Their total is `syy`. They are None in files of
+        older versions: fits are the same, but have no estimate of the noise.
     weight_squares : float or None
-        ``sum w g^2`` of samples with weights w in moments that were multiplied by g. None where
-        they never were, which stands for `weight`: sample weights count repetitions.
+        ``sum w g^2`` of samples with weights w in moments that were multiplied by g. None stands
+        for `weight`, if the moments were never multiplied: sample weights count repetitions.
     feature_names : array of shape (n_features,), or None
-        Names of the features, where the data had some.
+        Names of the features, if the data had names.
     labels : Labels or None
-        Labels of inputs and outputs, where the data had some. Moments of differently labelled data
+        Labels of inputs and outputs, if the data had labels. Moments of data with different labels
         cannot be merged.
 
     Examples
     --------
-    Statistics gathered in two places give the same fit as the data in one:
+    Merged moments of two parts of the data give the same fit as all data:
 
     >>> import numpy as np
     >>> from holrr import HOLRR, Moments
@@ -69,7 +71,7 @@ class Moments(CentredMoments):
     >>> bool(np.allclose(merged.coef_, HOLRR(rank=2).fit(X, Y).coef_))
     True
 
-    Half of the weight of what was gathered here:
+    Samples of ``here`` count half:
 
     >>> faded = 0.5 * here + there
     >>> faded.n_samples, faded.weight, round(faded.n_effective, 1)
@@ -88,19 +90,23 @@ class Moments(CentredMoments):
         *,
         max_bytes: int | None = None,
     ) -> Moments:
-        """Moments of the samples in `X` and `Y`.
+        """Compute the moments of the samples in `X` and `Y`.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Inputs.
         Y : array of shape (n_samples, d1, ..., dp)
+            Outputs.
         sample_weight : array of shape (n_samples,), optional
+            Weights of the samples.
         response_grams : bool, default=False
-            Gather the Gram matrices of the output modes, too (for ``subspaces="response"``).
+            Whether to compute the Gram matrices of the output modes, for
+            ``subspaces="response"``.
         max_bytes : int, optional
-            About how much memory a pass over data on disk may take, beside the moments; 512 MiB by
-            default. Memory maps, HDF5 and Zarr arrays are read in blocks, Dask arrays are reduced
-            on the active scheduler.
+            Approximate memory of a pass over data on disk, besides the moments. The default is
+            512 MiB. Memory maps, HDF5 and Zarr arrays are read in blocks, and Dask arrays are
+            reduced on the active scheduler.
         """
         from ..data.validation import Samples, open_data
 
@@ -120,22 +126,24 @@ class Moments(CentredMoments):
         checkpoint: Any = None,
         checkpoint_every: int = 100,
     ) -> Moments:
-        """Moments of a stream of batches, in one pass.
+        """Compute the moments of a stream of batches in one pass.
 
         Parameters
         ----------
         batches : iterable of pairs (X, Y) or triples (X, Y, sample_weight)
-            Batches of any sizes. Of a sequence, those that a checkpoint holds are not read again.
+            Batches of any sizes. Batches of a sequence that the checkpoint contains are not read
+            again.
         response_grams : bool, default=False
-            Gather the Gram matrices of the output modes, too (for ``subspaces="response"``).
+            Whether to compute the Gram matrices of the output modes, for
+            ``subspaces="response"``.
         progress : bool, default=False
-            Show a progress bar on stderr.
+            Whether to show a progress bar on stderr.
         checkpoint : str or path, optional
-            File to which the moments so far are saved, atomically, every `checkpoint_every`
-            batches and at the end. Where it exists, the pass goes on from it: the batches in it
-            are skipped, and the answer is that of one uninterrupted pass, to the last bit.
+            File to which the moments are saved, atomically, every `checkpoint_every` batches and
+            at the end. If the file exists, the pass continues from it: the batches in it are
+            skipped, and the result is exactly that of one uninterrupted pass.
         checkpoint_every : int, default=100
-            Number of batches from one checkpoint to the next.
+            Number of batches between two checkpoints.
 
         Returns
         -------
@@ -155,12 +163,12 @@ class Moments(CentredMoments):
         return moments_from_batches(batches, response_grams, progress, checkpoint, checkpoint_every)
 
     def merge(self, *others: CentredMoments) -> Self:
-        """Moments of all the samples together.
+        """Return the moments of all samples together.
 
         Parameters
         ----------
         others : Moments
-            Of data with the same features and outputs.
+            Moments of data with the same features and outputs.
         """
         total = self
         for other in others:
@@ -178,11 +186,12 @@ class Moments(CentredMoments):
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def save(self, path: Any) -> None:
-        """Save the moments to a file that holds no code, atomically.
+        """Save the moments to a file without code, atomically.
 
         Parameters
         ----------
         path : str or path
+            The file.
         """
         from ..io import save
 
@@ -190,16 +199,17 @@ class Moments(CentredMoments):
 
     @staticmethod
     def load(path: Any) -> Moments:
-        """Moments from a file that `save` or a checkpoint of `from_batches` wrote.
+        """Load moments from a file of `save` or from a checkpoint of `from_batches`.
 
         Parameters
         ----------
         path : str or path
+            The file.
 
         Returns
         -------
         Moments
-            Of NumPy arrays.
+            Moments with NumPy arrays.
         """
         from ..io import load_moments
 
@@ -207,13 +217,13 @@ class Moments(CentredMoments):
 
 
 def _either(a: Any, b: Any, name: str) -> Any:
-    """An attribute of `a`, or of `b` where `a` has none."""
+    """Return an attribute of `a`, or that of `b` if it is None."""
     found = getattr(a, name)
     return getattr(b, name, None) if found is None else found
 
 
 def _check_same_names(a: Moments, b: Any) -> None:
-    """Raise where moments of differently named features or outputs are merged."""
+    """Raise a ValueError if the names of features or outputs of two moments differ."""
     differ = other_features(a.feature_names, getattr(b, "feature_names", None))
     if differ is not None:
         raise ValueError(
@@ -224,7 +234,7 @@ def _check_same_names(a: Moments, b: Any) -> None:
     _check_same_inputs(*(found or Labels() for found in labels))
     mine, others = (None if found is None else found.outside for found in labels)
     if mine is None or others is None or mine.shape != others.shape:
-        return  # the shapes tell
+        return  # only shapes can be compared
     if mine.is_transposed(others):
         raise ValueError(
             f"Moments of different outputs cannot be merged: one has the modes {mine.dims} and the "
@@ -241,7 +251,7 @@ def _check_same_names(a: Moments, b: Any) -> None:
 
 
 def _check_same_inputs(a: Labels, b: Labels) -> None:
-    """Raise where moments of inputs with other modes, or without other cells, are merged."""
+    """Raise a ValueError if the modes or the missing cells of the inputs differ."""
     shapes = [[grid.shape for grid in labels.inputs] for labels in (a, b)]
     if all(shapes) and shapes[0] != shapes[1]:
         raise ValueError(
@@ -251,6 +261,6 @@ def _check_same_inputs(a: Labels, b: Labels) -> None:
     used = [labels.used for labels in (a, b)]
     if not same(*used):
         raise ValueError(
-            "Moments of different inputs cannot be merged: other cells of X were missing in every "
-            "sample, and left out. Leave out the same cells in both."
+            "Moments of different inputs cannot be merged: different cells of X were left out, "
+            "since they were missing in every sample. Leave out the same cells in both."
         )

@@ -1,4 +1,4 @@
-"""What one pass computes for each block of samples, and how the results of blocks are joined."""
+"""Computations of one pass for each block of samples, and merging of their results."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ __all__ += ["join_outputs", "moments_of_block", "moments_of_inputs", "sums_of_bl
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """What to compute in one pass over all blocks of a stream."""
+    """Specification of one pass over all blocks of a stream."""
 
-    # A function of the inputs, outputs and weights of a block, and of its labels if there are some.
+    # Function of the inputs, outputs and weights of a block, and of its labels if there are any.
     map_block: Callable[..., Any]
-    join: Callable[[Sequence[Any]], Any]  # the results of neighbouring blocks
-    size: int  # how many bytes a result takes, about
-    X: np.ndarray | None = None  # what to take in place of the inputs, (n_samples, k)
-    outputs: bool = True  # whether they are needed
+    join: Callable[[Sequence[Any]], Any]  # merges the results of neighbouring blocks
+    size: int  # approximate number of bytes of a result
+    X: np.ndarray | None = None  # replacement of the inputs, (n_samples, k)
+    outputs: bool = True  # whether the outputs are needed
     labels: np.ndarray | None = None
-    # Whether all outputs of a sample must be in one block; if not, they may be cut as the data are.
+    # Whether all outputs of a sample must be in one block; if not, they may be split as the data.
     whole: bool = True
-    max_outputs: int | None = None  # how many are read at a time, where the data allow it
+    max_outputs: int | None = None  # outputs that are read at a time, if the data allow it
 
 
 class RunningMoments:
-    """The moments of the blocks so far, merged in the order in which they came."""
+    """Merged moments of blocks, in the order in which they are added."""
 
     def __init__(self, response_grams: bool = False, moments: Moments | None = None) -> None:
         self._grams, self._moments, self._weightless = response_grams, moments, 0
 
     def add(self, X: Any, Y: Any, w: Any = None) -> None:
-        """Add a block; a block without weight only counts its samples."""
+        """Add a block; a block without weight only adds to the number of samples."""
         X, Y = check_pair(X, Y, sparse=True)
         w = check_weights(w, X, all_zero=True)
         if w is not None and not bool(namespace_of(w).any(w)):
@@ -65,7 +65,7 @@ class RunningMoments:
 
     @classmethod
     def joined(cls, others: Sequence[RunningMoments]) -> RunningMoments:
-        """All of them together, and none of them changed."""
+        """Return the merged moments of all, without changing any of them."""
         both = cls(others[0]._grams)
         for other in others:
             both._weightless += other._weightless
@@ -79,13 +79,13 @@ class RunningMoments:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there has been no sample of positive weight so far."""
+        """Whether no sample of positive weight was added."""
         return self._moments is None
 
     def result(self) -> Moments:
-        """The moments of all blocks."""
+        """Return the moments of all blocks."""
         if self._moments is None:
-            raise ValueError("there must be a sample of positive weight; there was none.")
+            raise ValueError("at least one sample of positive weight is needed; got none.")
         if not self._weightless:
             return self._moments
         return replace(self._moments, n_samples=self._moments.n_samples + self._weightless)
@@ -101,10 +101,10 @@ def moments_of_block(
     features: Callable[[Any], Any] | None = None,
     double: bool = False,
 ) -> list[RunningMoments]:
-    """The moments of each label in a block, of the inputs or of their `features`.
+    """Compute the moments of each label in a block, of the inputs or of their `features`.
 
-    Negative labels belong to none, and no labels are all zero. Samples without weight have to be
-    finite, whatever their labels. With `double`, blocks of single precision are converted.
+    Samples of negative label are left out. Without labels, all are zero. Samples without weight
+    must be finite as well. With `double`, float32 blocks are converted to float64.
     """
     if double:
         X, Y = (
@@ -127,12 +127,12 @@ def moments_of_block(
 
 
 def join_blocks(blocks: Sequence[list[RunningMoments]]) -> list[RunningMoments]:
-    """The moments of each label in all blocks."""
+    """Merge the moments of each label over all blocks."""
     return [RunningMoments.joined(folds) for folds in zip(*blocks, strict=True)]
 
 
 def join_outputs(boxes: Sequence[Box], parts: Sequence[Moments], shape: tuple[int, ...]) -> Moments:
-    """Moments of all outputs from those of parts of them."""
+    """Join moments of parts of the outputs to moments of all outputs."""
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -159,9 +159,9 @@ def sums_of_block(
     mean_x: np.ndarray | None,
     response_grams: bool,
 ) -> ResponseSums | None:
-    """Products of a block of outputs with a basis, or with the inputs about `mean_x`.
+    """Compute products of a block of outputs with a basis, or with inputs about `mean_x`.
 
-    None where the block has no weight.
+    Returns None if the block has no weight.
     """
     Y = check_outputs(Y).astype(np.float64, copy=False)
     if w is not None and not w.any():
@@ -178,17 +178,17 @@ def sums_of_block(
 
 
 def added(parts: Iterable[Any]) -> Any:
-    """Sums over blocks together; None stands for samples without weight."""
+    """Add up sums over blocks; None stands for samples without weight."""
     some = [part for part in parts if part is not None]
     return reduce(add, some) if some else None
 
 
 @contextmanager
 def locate_errors(where: str, rows: slice | None = None, box: Box = ()) -> Iterator[None]:
-    """Errors about the values of a block say which block it was.
+    """Name the block in errors about its values.
 
-    Where it is known which samples (`rows`) and outputs (`box`) it held, the place of a bad entry
-    is that in all the data.
+    If the samples (`rows`) and outputs (`box`) of the block are known, errors report the position
+    of a bad entry in the whole data.
     """
     try:
         yield

@@ -1,6 +1,6 @@
-"""Ridge problems of streams, from their moments or from the inputs where these fit in memory.
+"""Ridge problems of streams, from their moments or from inputs that fit in memory.
 
-Where ``X'Y`` does not fit in memory, it is whitened part by part, and Z is kept on disk.
+If ``X'Y`` does not fit in memory, it is whitened in parts, and Z is stored on disk.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ def whiten_stream(
     fit_intercept: bool = True,
     response_grams: bool = False,
 ) -> Whitened:
-    """The problem for one penalty.
+    """Return the problem for one penalty.
 
-    Z is in a temporary file where ``X'Y`` does not fit in memory. The file has no name and goes
+    Z is in a temporary file if ``X'Y`` does not fit in memory. The file has no name, and is deleted
     with the last reference to Z.
     """
     wide = stream.is_wide and not response_grams
     moments = _moments_of(stream, alpha, solver, fit_intercept, response_grams, alone=wide)
     if moments is not None and not wide:
-        moments = moments.centred(fit_intercept)  # X'X is held once, and once more as it is solved
+        moments = moments.centred(fit_intercept)  # X'X is stored once, and once more in the solver
         return whiten_moments(moments, alpha, solver=solver)
     most = stream.max_bytes // 128 if wide else None
     parts: Iterable[tuple[Box, Whitened]]
@@ -54,7 +54,7 @@ def whiten_stream(
         problems = _problems(stream, alpha, solver, fit_intercept, response_grams, most)
         parts = ((box, problem.at(alpha)) for box, problem in problems)
     else:
-        # Columns of ``Z = L^-1 X'Y`` do not know of each other.
+        # The columns of ``Z = L^-1 X'Y`` are independent.
         assert most is not None
         blocks = stream.output_blocks(most, moments)
         whiten = partial(whiten_moments, alpha=alpha, solver=solver)
@@ -68,7 +68,7 @@ def whiten_stream(
 def spectral_from_stream(
     stream: Stream, *, min_alpha: float, fit_intercept: bool, response_grams: bool = False
 ) -> Spectral:
-    """The problem for all penalties of at least `min_alpha`, with ``X'Y`` in memory."""
+    """Return the problem for all penalties of at least `min_alpha`, with ``X'Y`` in memory."""
     moments = _moments_of(stream, min_alpha, "auto", fit_intercept, response_grams)
     if moments is None:
         ((_, problem),) = _problems(stream, min_alpha, "auto", fit_intercept, response_grams)
@@ -85,11 +85,11 @@ def _moments_of(
     *,
     alone: bool = False,
 ) -> Moments | None:
-    """The moments (of the inputs alone, where the outputs are wide) that the problem comes from.
+    """Return the moments for the problem, of the inputs only if ``X'Y`` is too large.
 
-    None where the inputs are at hand and are decomposed themselves: on request, where there are
-    more of them than samples, and where ``X'X`` would lose too many digits, which costs one more
-    pass over the outputs.
+    Returns None if the inputs are in memory and are decomposed directly: on request, if there are
+    more features than samples, or if ``X'X`` would lose too many digits. The last case costs one
+    more pass over the outputs.
     """
     can_decompose = stream.has_inputs and solver in ("auto", "svd")
     if can_decompose and (solver == "svd" or stream.n_samples < stream.n_features):
@@ -108,7 +108,7 @@ def _problems(
     response_grams: bool = False,
     max_entries: int | None = None,
 ) -> Iterator[tuple[Box, Spectral]]:
-    """Problems of parts of the outputs, or of all of them, from the inputs themselves."""
+    """Yield problems of parts of the outputs, or of all outputs, from decomposed inputs."""
     X = stream.inputs()
     entries = X.data if is_sparse(X) else X
     check_sizes(float(np.max(np.abs(entries), initial=0.0)), 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Rows of arrays on disk, a block at a time, by several threads."""
+"""Reading of rows of arrays on disk in blocks, by several threads."""
 
 from __future__ import annotations
 
@@ -46,15 +46,16 @@ class Folded:
 
 
 class MappedRows:
-    """An array whose rows are mapped to others as they are read.
+    """An array whose rows are mapped by a function when they are read.
 
     Parameters
     ----------
     A : array of shape (n, ...)
-        On disk, or in memory.
+        Array on disk or in memory.
     function : callable
-        From a block of rows to the rows that stand for them, of `shape`.
+        Maps a block of rows to rows of `shape`.
     shape : tuple of int
+        Shape of a mapped row.
     """
 
     is_on_disk = True
@@ -83,14 +84,14 @@ class MappedRows:
 
 
 class ScaledRows:
-    """An array whose rows are multiplied by an array as they are read.
+    """An array whose rows are multiplied by an array when they are read.
 
     Parameters
     ----------
     A : array of shape (n, ...)
-        On disk, or in memory.
+        Array on disk or in memory.
     factor : array of the shape of a row
-        Where it is zero the rows are zero, too, whatever `A` holds there.
+        Where the factor is zero, the result is zero even if `A` is not finite.
     """
 
     is_on_disk = True
@@ -109,7 +110,7 @@ class ScaledRows:
 
 
 def scaled_block(block: Any, factor: np.ndarray) -> np.ndarray:
-    """A block of rows times an array; zero where that is zero, and NaN for masked entries.
+    """Multiply a block of rows by an array; masked entries become NaN, and 0 times NaN is 0.
 
     >>> scaled_block(np.array([[1.0, np.nan]]), np.array([2.0, 0.0]))
     array([[2., 0.]])
@@ -120,14 +121,14 @@ def scaled_block(block: Any, factor: np.ndarray) -> np.ndarray:
 
 
 class GatheredRows:
-    """An array on disk of which several rows, near each other, are read for each row.
+    """An array on disk of which several nearby rows are read for each row.
 
     Parameters
     ----------
     A : array of shape (n, ...)
-        On disk.
+        Array on disk.
     rows : array of int, of shape (n, k)
-        Which rows of `A` are read for each row; n stands for a row of `fill`.
+        Rows of `A` that are read for each row; n stands for a row of `fill`.
     fill : float
     """
 
@@ -152,7 +153,7 @@ class GatheredRows:
         found = np.full((*wanted.shape, *self.shape[2:]), self._fill, dtype=self.dtype)
         if exist.any():
             read = np.unique(wanted[exist])
-            if isinstance(rows, slice):  # what lies between them is read, too: in one piece
+            if isinstance(rows, slice):  # one read, including rows in between
                 read = np.arange(read[0], read[-1] + 1)
             block = np.asarray(nan_for_masked(self._A[as_slice(read)]))
             found[exist] = block[np.searchsorted(read, wanted[exist])]
@@ -165,14 +166,14 @@ class GatheredRows:
 
 
 class Flattened:
-    """Arrays on disk, (n, ...), of which each row is read as one row of a matrix.
+    """Arrays on disk, (n, ...), whose rows are read as rows of a matrix.
 
     Parameters
     ----------
     parts : sequence of arrays of shape (n, ...)
-        Their columns are joined.
+        Arrays whose columns are joined.
     columns : array of int, optional
-        Which of the columns are kept.
+        Columns that are kept.
     check : bool
         Whether the other columns must be NaN in every row.
     """
@@ -206,9 +207,10 @@ class Flattened:
 
 
 class RowReader:
-    """Reads consecutive rows of an array, or a box of each, into memory, for one thread.
+    """Reader of consecutive rows of an array, or a box of each, into memory, for one thread.
 
-    A block is valid until the next one is read. Close it after use, so that no file stays open.
+    A block is valid until the next one is read. Close the reader after use, so that no file stays
+    open.
     """
 
     def __init__(self, A: Any, box: Box = ()) -> None:
@@ -227,7 +229,7 @@ class RowReader:
             self._file.close()
 
     def __call__(self, rows: slice) -> np.ndarray:
-        """The block of some rows."""
+        """Read a block of rows."""
         if self._file is not None:
             return self._read_file(rows)
         if not self._on_disk:
@@ -242,13 +244,13 @@ class RowReader:
         return block
 
     def _buffer(self, n: int) -> np.ndarray:
-        """Space for `n` rows, used again and again: new memory costs as much as reading."""
+        """Return a reused buffer for `n` rows, since new memory costs as much as reading."""
         if self._space is None or n > self._space.shape[0]:
             self._space = np.empty((n, *self._A.shape[1:]), dtype=self._A.dtype)
         return self._space[:n]
 
     def _read_file(self, rows: slice) -> np.ndarray:
-        """Plain reads: quicker than page faults, and the pages do not count as ours."""
+        """Read with plain reads, which are faster than page faults and use no mapped memory."""
         assert self._file is not None
         out = self._buffer(rows.stop - rows.start)
         view = memoryview(out.reshape(-1).view(np.uint8).data)
@@ -256,17 +258,20 @@ class RowReader:
         while len(view) > 0:
             n = self._file.readinto(view)
             if not n:
-                raise ValueError(f"{self._file.name!r} ended before all of its rows were read.")
+                raise ValueError(
+                    f"{self._file.name!r} ended before all of its rows were read. The file has "
+                    f"changed; open it again."
+                )
             view = view[n:]
         return out
 
 
 def _position_in_file(A: np.memmap) -> int | None:
-    """Where the entries of `A` begin in its file; None where they are not simply there in order.
+    """Return the position of the entries of `A` in its file, or None if they are not in order.
 
     The attribute ``offset`` is that of the first memory map, of which `A` may be a part.
     """
-    copy_on_write = A.mode == "c"  # what was changed in memory is not in the file
+    copy_on_write = A.mode == "c"  # changes in memory are not in the file
     if copy_on_write or A.filename is None or not A.flags.c_contiguous or A.dtype.hasobject:
         return None
     mapped = np.frombuffer(A._mmap, dtype=np.uint8)  # type: ignore[attr-defined]
@@ -280,10 +285,12 @@ def _position_in_file(A: np.memmap) -> int | None:
 
 
 def _same_ends(A: np.memmap, start: int) -> bool:
-    """Whether the file of that name is still the one that is mapped, judged by its two ends."""
+    """Return whether the file is still the one that is mapped, by its first and last entries."""
     if os.path.getsize(A.filename) < start + A.nbytes:  # type: ignore[arg-type]
-        # Not even looked at through the map: touching what is gone would kill the process.
-        raise ValueError(f"{str(A.filename)!r} has been cut off or replaced since it was mapped.")
+        # The map is not read: an access beyond the end of the file would kill the process.
+        raise ValueError(
+            f"{str(A.filename)!r} has been cut off or replaced since it was mapped. Map it again."
+        )
     rows = A.reshape(-1)
     with open(A.filename, "rb") as file:  # type: ignore[arg-type]
         for part in (slice(0, 512), slice(max(rows.size - 512, 0), rows.size)):
@@ -295,9 +302,9 @@ def _same_ends(A: np.memmap, start: int) -> bool:
 
 
 def in_order(jobs: Iterable[Callable[[], T]], n_workers: int) -> Generator[T, None, None]:
-    """The results of `jobs` in their order, computed by several threads.
+    """Yield the results of `jobs` in their order, computed by several threads.
 
-    A job starts at the earliest when all but `n_workers` of those before it have been used up.
+    A job starts only when at most `n_workers` earlier results have not been used yet.
     """
     waiting: deque[Future[T]] = deque()
     with ThreadPoolExecutor(n_workers, thread_name_prefix="holrr") as pool:
@@ -310,7 +317,7 @@ def in_order(jobs: Iterable[Callable[[], T]], n_workers: int) -> Generator[T, No
 
 
 def blocks_of_rows(n: int, row_bytes: int, budget: int, chunk: Sequence[int] | None) -> list[slice]:
-    """Slices of rows within `budget` bytes, at chunk borders where a chunk has several rows."""
+    """Return slices of rows within `budget` bytes, at chunk borders if chunks have several rows."""
     step = max(1, budget // max(row_bytes, 1))
     rows = chunk[0] if chunk else 1
     if 1 < rows <= step:
@@ -319,9 +326,9 @@ def blocks_of_rows(n: int, row_bytes: int, budget: int, chunk: Sequence[int] | N
 
 
 def boxes(shape: Sequence[int], max_entries: int) -> Iterator[Box]:
-    """Slices that cover a tensor, each of `max_entries` entries or fewer, but at least one.
+    """Yield slices that cover a tensor, each of `max_entries` entries or fewer, at least one.
 
-    The leading modes are cut first, so that a box is made of long consecutive runs.
+    The leading modes are split first, so that a box consists of long contiguous parts.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A rolling window of moments: the newest parts of the data, added up."""
+"""A rolling window of moments: the sum of the newest parts of a stream."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ __all__ = ["RollingMoments"]
 
 
 class RollingMoments:
-    """The moments of the newest parts of a stream, such as the last 36 months.
+    """Moments of a rolling window: the newest parts of a stream, such as the last 36 months.
 
-    The moments of a part that leaves the window are never subtracted, which would cancel digits:
-    the total is a sum of parts that are in the window. A part enters with three merges on average,
-    however many the window holds. For this, sums of the older parts are kept, so that the window
-    holds up to twice as many moments as it has parts.
+    The moments of a part that leaves the window are never subtracted, since this would cancel
+    digits: the total is a sum of the parts in the window. Appending a part takes three merges on
+    average, for any size of the window. For this, partial sums are stored: the window contains up
+    to twice as many moments as parts.
 
     Parameters
     ----------
     n_parts : int
-        How many parts the window holds, at least 1. When it is full, the oldest part leaves for
-        each one that is appended.
+        Largest number of parts in the window, at least 1. When the window is full, appending a part
+        removes the oldest one.
 
     See Also
     --------
-    Moments : ``0.9 * moments`` forgets gradually.
+    Moments : ``0.9 * moments`` reduces the weight of old samples gradually.
 
     Examples
     --------
@@ -50,31 +50,31 @@ class RollingMoments:
     True
     """
 
-    # Two stacks make a queue. The older parts are kept with the sums from each of them to the
-    # newest of the older ones, oldest first; the parts since then only with their one sum.
+    # A queue of two stacks. The older parts are stored with the sums from each of them to the
+    # newest older part, oldest first; the newer parts are stored with their total only.
 
     def __init__(self, n_parts: int) -> None:
         if not isinstance(n_parts, Integral) or isinstance(n_parts, bool) or n_parts < 1:
-            raise ValueError(f"n_parts must be an int from 1 on; got {n_parts!r}.")
+            raise ValueError(f"n_parts must be a positive int; got {n_parts!r}.")
         self.n_parts: int = int(n_parts)
         self._parts: deque[Moments] = deque()
         self._older: deque[Moments] = deque()
         self._newer: Moments | None = None
 
     def append(self, moments: Moments) -> None:
-        """Add the newest part; the oldest one leaves a window that is full.
+        """Add the newest part; if the window is full, remove the oldest one.
 
         Parameters
         ----------
         moments : Moments
-            Of data with the same features and outputs as those in the window. Otherwise an error
-            is raised, and the window remains as it was.
+            Moments of data with the same features and outputs as those in the window. Otherwise an
+            error is raised, and the window does not change.
         """
         if not isinstance(moments, Moments):
             raise TypeError(f"moments must be a Moments object; got {type(moments).__name__}.")
         newer = moments if self._newer is None else self._newer + moments
         if self._newer is None and self._older:
-            self._older[-1] + moments  # raises where they do not belong together
+            self._older[-1] + moments  # raises if features or outputs differ
         self._parts.append(moments)
         self._newer = newer
         if len(self._parts) > self.n_parts:
@@ -91,7 +91,7 @@ class RollingMoments:
         self._older.popleft()
 
     def total(self) -> Moments:
-        """Moments of all samples in the window.
+        """Return the moments of all samples in the window.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class RollingMoments:
         return len(self._parts)
 
     def __iter__(self) -> Iterator[Moments]:
-        """The parts in the window, oldest first."""
+        """Iterate over the parts in the window, oldest first."""
         return iter(tuple(self._parts))
 
     def __repr__(self) -> str:

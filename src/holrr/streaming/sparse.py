@@ -18,17 +18,17 @@ __all__ = ["SparseStream"]
 
 
 class SparseStream(Stream):
-    """Inputs of SciPy's sparse formats, with dense outputs, both in memory.
+    """Sparse inputs of SciPy with dense outputs, both in memory.
 
-    They are a stream of one block, since a fit needs the same of them as of data that are read in
-    blocks: moments, or ``XX'`` where there are fewer samples than features. `X` is in CSR format.
+    They are a stream of one block, since a fit needs the same statistics as for data that are read
+    in blocks: moments, or ``XX'`` if there are fewer samples than features. `X` is in CSR format.
     """
 
     def __init__(self, X: Any, Y: Any, sample_weight: Any, max_bytes: int) -> None:
         Y = check_outputs(Y)
         if not is_numpy_array(Y):
             raise TypeError(
-                f"y must be a NumPy array where X is sparse; got {type(Y).__module__}."
+                f"y must be a NumPy array if X is sparse; got {type(Y).__module__}."
                 f"{type(Y).__name__}."
             )
         self._X, self._Y = check_inputs(X, sparse=True), Y
@@ -62,16 +62,16 @@ class SparseStream(Stream):
 
     @property
     def has_inputs(self) -> bool:
-        """Whether ``XX'`` is decomposed rather than ``X'X``: it is smaller."""
+        """Whether ``XX'`` is smaller than ``X'X`` and decomposed in its place."""
         return self.n_samples < self.n_features
 
     def inputs(self) -> Any:
-        """`X` itself, in CSR format."""
+        """Return `X`, in CSR format."""
         return self._X
 
     @property
     def outputs(self) -> np.ndarray:
-        """`Y` itself, of shape (n_samples, d1, ..., dp)."""
+        """`Y`, of shape (n_samples, d1, ..., dp)."""
         return self._Y
 
     @property
@@ -79,5 +79,5 @@ class SparseStream(Stream):
         return False  # the outputs are in memory already
 
     def _warn_of_size(self, n_folds: int) -> None:
-        if n_folds > 1:  # one X'X is what a fit takes, whatever the budget
+        if n_folds > 1:  # a fit needs one X'X in any case
             super()._warn_of_size(n_folds)

@@ -1,4 +1,4 @@
-"""Data that are read in blocks of samples: the moments, products and errors that one pass finds."""
+"""Data that are read in blocks of samples: moments, products and errors from one pass."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Stream(ABC):
     weights: np.ndarray | None  # of shape (n_samples,)
     dtype: str  # floating-point type of the data, "float64" or "float32"
     max_bytes: int  # the memory budget
-    _in_memory: np.ndarray | None  # `X`, where only the outputs are not
-    # What the inputs are mapped to as they are read, and how many numbers a row takes for it.
+    _in_memory: np.ndarray | None  # `X`, if it is in memory and the outputs are not
+    # Function that maps the inputs when they are read, and the numbers that a row takes for it.
     features: Callable[[Any], Any] | None = None
     n_mapped: int = 0
 
@@ -69,9 +69,9 @@ class Stream(ABC):
         self.dtype = "float32" if single else "float64"
 
     def mapped(self, features: Callable[[Any], Any], n_mapped: int) -> Self:
-        """The same samples with their inputs mapped to features when moments are gathered.
+        """Return the stream with inputs that are mapped to features when moments are computed.
 
-        For the memory budget, a row takes `n_mapped` numbers on the way.
+        For the memory budget, the map needs `n_mapped` numbers for each row.
         """
         other = copy.copy(self)
         other.features, other.n_mapped = features, n_mapped
@@ -81,39 +81,39 @@ class Stream(ABC):
     def with_outputs(
         self, function: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]
     ) -> Self:
-        """The same samples with their outputs mapped to others, of this shape, as they are read.
+        """Return the stream with outputs that are mapped to this shape when they are read.
 
-        Errors of the function about an entry of a block are told with its place in all the data.
+        Errors of the function about an entry of a block report its position in the whole data.
         """
 
     @abstractmethod
     def scaled_outputs(self, factor: np.ndarray) -> Self:
-        """The same samples with their outputs times `factor`, (d1, ..., dp), as they are read.
+        """Return the stream with outputs that are multiplied by `factor` when they are read.
 
-        Where the factor is zero, so are the outputs, whatever the data hold there. Outputs are read
-        in the same parts as before.
+        The factor has shape (d1, ..., dp). Where it is zero, the outputs are zero even if they are
+        not finite in the data. Outputs are read in the same parts as before.
         """
 
     @abstractmethod
     def first_outputs(self) -> np.ndarray:
-        """Outputs of the first sample that has a weight, of shape (d1, ..., dp); NaN if masked."""
+        """Return the outputs of the first sample with weight, (d1, ..., dp); NaN if masked."""
 
     @property
     def first_row(self) -> slice:
-        """The first sample that has a weight."""
+        """The first sample with weight."""
         first = 0 if self.weights is None else int(np.flatnonzero(self.weights)[0])
         return slice(first, first + 1)
 
     @abstractmethod
     def input_rows(self, index: slice | np.ndarray) -> np.ndarray:
-        """Some rows of `X`, in memory."""
+        """Read some rows of `X` into memory."""
 
     @abstractmethod
     def _run(self, task: Pass) -> Iterator[tuple[Box, Any]]:
-        """Results of a pass, joined over the samples, by parts of the outputs (slices of modes)."""
+        """Yield results of a pass, merged over samples, for parts of the outputs (slices)."""
 
     def _weights_and_labels(self, task: Pass, rows: slice) -> list[np.ndarray | None]:
-        """Weights of some samples, and their labels where the pass has some."""
+        """Return the weights of some samples, and their labels if the pass has labels."""
         found = [self.weights] if task.labels is None else [self.weights, task.labels]
         return [None if a is None else a[rows] for a in found]
 
@@ -125,10 +125,10 @@ class Stream(ABC):
         *,
         double: bool = False,
     ) -> list[Moments]:
-        """Moments of the samples of each label, from one pass over the data.
+        """Compute the moments of the samples of each label in one pass over the data.
 
-        Labels go from 0 to ``n_folds - 1``, or are negative for samples that are left out; None is
-        one fold with all samples. With `double`, data of single precision are multiplied in double.
+        Labels are 0 to ``n_folds - 1``, or negative for samples that are left out; None is one fold
+        with all samples. With `double`, float32 data are multiplied in float64.
         """
         self._warn_of_size(n_folds)
         options: dict[str, Any] = {"n_folds": n_folds, "features": self.features, "double": double}
@@ -138,7 +138,7 @@ class Stream(ABC):
             join_blocks,
             8 * n_folds * n_features * (n_features + math.prod(self.output_shape)),
             labels=labels,
-            whole=response_grams,  # each of them needs all outputs
+            whole=response_grams,  # each Gram matrix needs all outputs
         )
         boxes, found = zip(*self._run(task), strict=True)
         moments = [
@@ -148,7 +148,7 @@ class Stream(ABC):
         return [replace(m, dtype=self.dtype) for m in moments] if double else moments
 
     def input_moments(self) -> Moments:
-        """Moments of the inputs alone; their fields for the outputs have no meaning."""
+        """Compute the moments of the inputs only; the fields for the outputs have no meaning."""
         task = Pass(moments_of_inputs, join_blocks, 8 * self.n_features**2, outputs=False)
         ((_, (total,)),) = self._run(task)
         return replace(total.result(), dtype=self.dtype)
@@ -161,11 +161,11 @@ class Stream(ABC):
         max_entries: int | None = None,
         response_grams: bool = False,
     ) -> Iterator[tuple[Box, ResponseSums]]:
-        """Products of the outputs with a basis of the inputs, by parts of the outputs.
+        """Yield products of the outputs with a basis of the inputs, for parts of the outputs.
 
-        The basis, (n_samples, k), has its weights in it; by default it is the inputs about
-        `mean_x`, with theirs. The products of a part have `max_entries` entries or fewer, where
-        the data allow it; by default all outputs are one part.
+        The basis, (n_samples, k), includes the weights. The default is the inputs about `mean_x`,
+        times the weights. The products of a part have `max_entries` entries or fewer, if the data
+        allow it. By default all outputs are one part.
         """
         k = self.n_features if basis is None else basis.shape[1]
         most = None if max_entries is None else max_entries // k
@@ -177,14 +177,14 @@ class Stream(ABC):
             yield box, sums
 
     def errors(self, sums_of: Callable[..., Any], n_sums: int = 3) -> Any:
-        """What the score of a fitted model needs, from one pass over the data.
+        """Compute the sums for the score of a fitted model in one pass over the data.
 
         Parameters
         ----------
         sums_of : callable
-            From checked inputs, outputs and weights of a block to sums that can be added.
+            Maps checked inputs, outputs and weights of a block to sums that can be added.
         n_sums : int
-            How many arrays of the shape of the outputs these are.
+            Number of arrays of the shape of the outputs in these sums.
         """
         map_block = partial(errors_of_block, sums_of)
         task = Pass(map_block, added, 8 * n_sums * math.prod(self.output_shape))
@@ -193,23 +193,23 @@ class Stream(ABC):
 
     @property
     def has_inputs(self) -> bool:
-        """Whether `X` can be read whole: it is in memory, small, or smaller than ``X'X``."""
+        """Whether `X` can be read completely: it is in memory, small, or smaller than ``X'X``."""
         small = 8 * self.n_samples * self.n_features <= self.max_bytes // 4
         return self._in_memory is not None or small or self.n_samples < self.n_features
 
     def inputs(self) -> np.ndarray:
-        """`X` itself, read whole."""
+        """Return all of `X`, in memory."""
         if self._in_memory is not None:
             return self._in_memory
-        return self.input_rows(slice(0, self.n_samples))  # at once, without a copy
+        return self.input_rows(slice(0, self.n_samples))  # in one read, without a copy
 
     def output_blocks(
         self, max_entries: int, inputs: Moments | None = None
     ) -> Iterator[tuple[Box, Moments]]:
-        """Parts of the outputs, as slices of modes 1 to p, with the moments of each.
+        """Yield parts of the outputs, as slices of modes 1 to p, with the moments of each.
 
-        ``X'Y`` of a part has `max_entries` entries or fewer where the data allow it; ``X'X`` is
-        found once, or taken from `inputs`, the moments of the inputs alone.
+        ``X'Y`` of a part has `max_entries` entries or fewer if the data allow it. ``X'X`` is
+        computed once, or taken from `inputs`, the moments of the inputs only.
         """
         m = self.input_moments() if inputs is None else inputs
         for box, sums in self.responses(mean_x=m.mean_x, max_entries=max_entries):
@@ -219,47 +219,47 @@ class Stream(ABC):
             )
 
     def _warn_of_size(self, n_folds: int) -> None:
-        """Warn where the moments themselves, whatever the size of a block, exceed the budget."""
+        """Warn if the moments themselves exceed the memory budget."""
         size = 8 * n_folds * self.n_features**2
         if size > self.max_bytes and self.features is None:
             of = f"{n_folds} matrices X'X" if n_folds > 1 else "one matrix X'X"
             warn(
                 f"the moments hold {of} of {self.n_features} features, {size / 2**20:.3g} MiB in "
-                f"all, and a fit needs a few times as much; the memory budget is "
-                f"{self.max_bytes / 2**20:.3g} MiB. Leave out features, or raise the budget "
+                f"total, and a fit needs a few times as much; the memory budget is "
+                f"{self.max_bytes / 2**20:.3g} MiB. Leave out features, or increase the budget "
                 f"with holrr.streaming.memory_budget."
             )
 
     def halves(self, response_grams: bool = False) -> list[Moments]:
-        """Moments of two halves of the samples that have weight, for criteria without folds.
+        """Compute the moments of two halves of the samples with weight, for criteria without folds.
 
-        In double precision (see `fold_moments`).
+        They are computed in float64 (see `fold_moments`).
         """
         has_weight = np.ones(self.n_samples) if self.weights is None else self.weights > 0
         count = np.cumsum(has_weight)
         if count[-1] < 2:
             raise ValueError(
-                f"two samples of positive weight are needed at least; got {int(count[-1])}."
+                f"at least two samples of positive weight are needed; got {int(count[-1])}."
             )
         labels = np.where(has_weight, (2 * count > count[-1] + 1).astype(np.intp), -1)
         return self.fold_moments(labels, 2, response_grams, double=True)
 
     def moments(self, response_grams: bool = False) -> Moments:
-        """Moments of all samples."""
+        """Compute the moments of all samples."""
         return self.fold_moments(None, 1, response_grams)[0]
 
     @property
     def is_wide(self) -> bool:
-        """Whether ``X'Y`` itself is too large to be held and merged in memory."""
+        """Whether ``X'Y`` is too large to be stored and merged in memory."""
         return 8 * self.n_features * math.prod(self.output_shape) > self.max_bytes // 4
 
 
 def open_stream(
     X: Any, Y: Any, sample_weight: Any = None, max_bytes: int | None = None
 ) -> Stream | None:
-    """The data as a source where they must not be read whole, or are sparse; else None.
+    """Return a stream for data on disk or of Dask and for sparse inputs, and None otherwise.
 
-    Data on disk that fit a quarter of the memory budget are small: they can be read.
+    Data on disk that fit into a quarter of the memory budget are read, without a stream.
     """
     budget = check_budget(max_bytes)
     if is_sparse(X):
@@ -284,13 +284,13 @@ def open_stream(
 
 
 def check_rows_of_inputs(X: Any, index: slice | np.ndarray) -> np.ndarray:
-    """Some rows of the inputs, checked; errors say where in all the data they are."""
+    """Return checked rows of the inputs; errors report positions in the whole data."""
     with locate_rows(index):
         return check_inputs(unmasked(X, "X"))
 
 
 def for_workers(model: Any) -> Any:
-    """The model without attributes that predictions for unlabelled blocks do not need."""
+    """Return the model without attributes that predictions for unlabelled blocks do not need."""
     found = copy.copy(getattr(model, "best_estimator_", model))
     for name in ("moments_", "feature_names_in_", "labels_"):
         vars(found).pop(name, None)
