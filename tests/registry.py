@@ -81,15 +81,20 @@ class Row:
     @property
     def batches(self) -> bool:
         """Has partial_fit."""
-        return hasattr(self.estimator, "partial_fit")
+        return hasattr(self.estimator, "partial_fit") and self.has_moments
 
     @property
     def takes_moments(self) -> bool:
-        return hasattr(self.estimator, "fit_moments")
+        return hasattr(self.estimator, "fit_moments") and self.has_moments
 
     @property
     def takes_fold_moments(self) -> bool:
-        return hasattr(self.estimator, "fit_fold_moments")
+        return hasattr(self.estimator, "fit_fold_moments") and self.has_moments
+
+    @property
+    def has_moments(self) -> bool:
+        """Moments hold all that the fit needs of the data; a robust fit needs the samples."""
+        return self.params.get("loss", "squared") == "squared"
 
     @property
     def searches(self) -> bool:
@@ -240,6 +245,8 @@ ROWS = [
         },
     ),
     Row(HOLRRCV(**GRID), ridge=False, exempt=SEARCH, representative=True),
+    Row(HOLRR(rank=2, alpha=0.5, loss="huber"), streams=False),
+    Row(HOLRRCV(**GRID, loss="huber"), ridge=False, streams=False, exempt=SEARCH),
     Row(
         KernelRLS(kernel="rbf", gamma=0.1, alpha=0.1, **SEED),
         linear=False,
@@ -337,6 +344,7 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "kernel": ("laplacian",),
     "kernel_params": ({},),
     "kernels": ([{"kernel": "poly", "degree": 2}],),
+    "loss": ("huber",),
     "landmarks": (np.random.default_rng(7).normal(size=(6, 5)),),
     "max_bytes": (2**20,),
     "max_iter": (2,),

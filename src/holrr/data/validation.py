@@ -202,7 +202,9 @@ def validate(
 def _check_sparse(estimator: Any, X: Any) -> None:
     """Raise for sparse inputs of an estimator that does not take them."""
     if is_sparse(X) and not estimator.__sklearn_tags__().input_tags.sparse:
-        refuse_sparse(X, "X", f"for {type(estimator).__name__}")
+        loss = getattr(estimator, "loss", "squared")
+        what = "" if loss == "squared" else f" with loss={loss!r}"
+        refuse_sparse(X, "X", f"for {type(estimator).__name__}{what}")
 
 
 def drops_features(estimator: Any) -> bool:

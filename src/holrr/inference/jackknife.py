@@ -19,6 +19,7 @@ from ..data.arrays import check_inputs, ignores_missing, is_dask
 from ..data.inputs import n_columns
 from ..data.validation import Names, validate, validate_inputs
 from ..kernel.estimators import KernelRegressor
+from ..linear.robust import refuse_huber
 from ..model_selection.folds import check_fold_moments
 from ..model_selection.linear import Search
 from ..streaming.moments import Moments
@@ -92,7 +93,8 @@ def standard_errors(
     For `stability` the groups are dealt, in their order, to as many folds as the `cv` of the search
     says; a search with a splitter is run again as it is, where the samples are in memory. Models
     with missing outputs, with `output_weight`, with fewer samples than features, and exact kernels
-    are fitted again to samples, not to moments. Landmarks stay where they are.
+    are fitted again to samples, not to moments. Landmarks stay where they are. The weights that
+    ``loss="huber"`` finds for all the data are the same in all fits.
 
     References
     ----------
@@ -122,6 +124,7 @@ def standard_errors(
             raise ValueError("y, sample_weight and groups must be left out where X is moments.")
         if is_kernel:
             raise TypeError(f"{type(model).__name__} has no fit to moments; pass X and y.")
+        refuse_huber(getattr(final, "loss", "squared"), "moments")
         grams = getattr(final, "subspaces", "fitted") == "response"
         parts = check_fold_moments(X, grams)
         n_features = n_columns(X[0].labels) or X[0].n_features
