@@ -66,9 +66,9 @@ _LEAST_SCALE = 0.5
 # many samples.
 _PENALTIES = np.logspace(-8, 1, 19)
 _N_CHOICES, _N_JUDGED = 4, 1000
-_MAX_ROUNDS, _TOL = 30, 1e-3
+_N_CENTRES, _MAX_ROUNDS, _TOL = 20, 30, 5e-3
 # Weights are not below this.
-_LEAST_WEIGHT = 1e-12
+_LEAST_WEIGHT = 1e-30
 # Relative size of what counts as zero.
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)
 # Samples between which angles are computed, and imputations of missing outputs in a round.
@@ -115,47 +115,65 @@ def robust_weights(
         return weights
     X, v = np.asarray(X[rows], dtype=np.float64), v[rows] / v[rows].max()
     data = _Outputs.of(Y[rows][:, seen[rows].any(axis=0)], v, fit_intercept)
-    F, found = _features(X, fit_intercept), data.about_medians()
-    w, alpha = _first_weights(X, found, v), 0.0
+    F, found = _features(X), data.about_medians()
+    centre = _spatial_median(F, v)
+    w, alpha = _first_weights(F - centre, found, v), 0.0
+    F = F - centre if fit_intercept else F
     for k in range(_MAX_ROUNDS):
         ridge = _Ridge.of(F, v * w, fit_intercept)
         if k < _N_CHOICES:
             alpha = _choose_penalty(ridge, data.Y, found)
         found = data.left_out(ridge, alpha, found)
         before, w = w, _weights(found, v)
-        if np.abs(w - before).max() <= _TOL:
+        if (np.abs(w - before) <= _TOL * np.maximum(w, before)).all():
             break
     weights[rows] = w
     return weights
 
 
-def _features(X: np.ndarray, fit_intercept: bool) -> np.ndarray:
+def _features(X: np.ndarray) -> np.ndarray:
     """Inputs with the same ridge fits, no more of them than samples.
 
     Ridge regression does not change when the inputs are rotated, and inputs of N samples lie in a
     subspace of at most N dimensions.
     """
-    if fit_intercept:
-        X = X - np.median(X, axis=0)
     if X.shape[1] <= X.shape[0]:
         return X
     R: Any = np.linalg.qr(X.T, mode="r")
     return R.T
 
 
-def _first_weights(X: np.ndarray, outputs: _Residuals, v: np.ndarray) -> np.ndarray:
+def _spatial_median(F: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The point of least weighted distance to the samples, (m,), by Weiszfeld's iteration.
+
+    Unlike the medians of the columns it does not depend on how the inputs are rotated.
+    """
+    centre = v @ F / v.sum()
+    for _ in range(_N_CENTRES):
+        distance = np.sqrt(np.square(F - centre).sum(axis=1))
+        near = distance > distance.max() * _ROUNDING
+        if not near.any():
+            break
+        share = np.where(near, v / np.where(near, distance, 1.0), 0.0)
+        centre = share @ F / share.sum()
+    return centre
+
+
+def _first_weights(F: np.ndarray, outputs: _Residuals, v: np.ndarray) -> np.ndarray:
     """Weights that are small for samples whose inputs or outputs lie far from the median.
 
-    A sample whose inputs are twice as far away as those of the median sample has 1/16 of its
-    weight, and 1/2 where the outputs are. These weights only have to keep wrong samples from hiding
-    each other: samples that the others predict regain their weight.
+    They fall with the fourth power of the distance of the inputs, from the median distance on, and
+    with the square of that of the outputs, from 2.4 times the median distance on. They only have to
+    keep wrong samples from hiding each other: samples that the others predict regain their weight.
     """
-    inputs = np.square(X - _medians(X, v)).sum(axis=1)
     w = np.ones(len(v))
-    for squares, power in ((inputs, 2.0), (outputs.mean_squares, 0.5)):
+    for squares, power, far in (
+        (np.square(F).sum(axis=1), 2.0, 1.0),
+        (outputs.mean_squares, 1.0, 6.0),
+    ):
         half = _medians(squares[:, None], v)[0]
         if half > 0:
-            w /= np.maximum(1.0, squares / half) ** power
+            w /= np.maximum(1.0, squares / (far * half)) ** power
     return np.maximum(w, _LEAST_WEIGHT)
 
 

@@ -69,8 +69,9 @@ def refuse_huber(loss: str, what: str) -> None:
     """Raise for a robust fit of data that are not samples in memory."""
     if loss == "huber":
         raise ValueError(
-            f"loss='huber' compares each sample with the others before the fit. It needs samples in "
-            f"memory and cannot be used with {what}; load X and y as arrays, or use loss='squared'."
+            f"loss='huber' compares each sample with the others before the fit. It needs samples "
+            f"in memory and cannot be used with {what}; load X and y as arrays, or use "
+            f"loss='squared'."
         )
 
 
