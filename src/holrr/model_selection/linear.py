@@ -313,7 +313,6 @@ class LinearSearch(Search):
     fit_intercept: bool
     solver: str
     max_bytes: float
-    loss: str
     missing: str
     output_weight: Any
     input_rank: Any
@@ -322,6 +321,7 @@ class LinearSearch(Search):
     own_alphas: Any
     n_jobs: int | None
     verbose: Any
+    loss: str = "squared"
     subspaces: str = "fitted"
     refine: bool = False
     search: str = "exhaustive"
