@@ -8,10 +8,11 @@ with one output. The standard deviation of the noise is 0.1 or 0.5 of that of th
 those on 500 new samples, with the variance of the noise, over the error of the squared loss on the
 training samples that are not wrong.
 
-"One row of y" (X) multiplies the outputs (inputs) of one sample by five, "5 rows" and "9 rows" do so
-with as many samples, and "interchanged" moves the outputs of five samples to each other. Long-tailed
-noise is Student's t with three degrees of freedom, one factor for each sample or one for each entry.
-The peer is scikit-learn's `HuberRegressor` with its default penalty, one for each output.
+"One row of y" (X) multiplies the outputs (inputs) of one sample by five, "5 rows" and "9 rows" do
+so with as many samples, and "interchanged" moves the outputs of five samples to each other.
+Long-tailed noise is Student's t with three degrees of freedom, one factor for each sample or one
+for each entry. The peer is scikit-learn's `HuberRegressor` with its default penalty, one for each
+output.
 """
 
 from __future__ import annotations
