@@ -81,15 +81,20 @@ class Row:
     @property
     def batches(self) -> bool:
         """Has partial_fit."""
-        return hasattr(self.estimator, "partial_fit")
+        return hasattr(self.estimator, "partial_fit") and not self.robust
 
     @property
     def takes_moments(self) -> bool:
-        return hasattr(self.estimator, "fit_moments")
+        return hasattr(self.estimator, "fit_moments") and not self.robust
 
     @property
     def takes_fold_moments(self) -> bool:
-        return hasattr(self.estimator, "fit_fold_moments")
+        return hasattr(self.estimator, "fit_fold_moments") and not self.robust
+
+    @property
+    def robust(self) -> bool:
+        """Finds weights of the samples, which must be in memory."""
+        return self.params.get("loss") == "huber"
 
     @property
     def searches(self) -> bool:
@@ -220,6 +225,33 @@ SCORES = {
     "check_sample_weight_equivalence_on_dense_data": "its input scores are the kernel values with "
     "all samples; test_integer_weights_equal_repeated_samples compares the predictions"
 }
+ONE_OF_SEVERAL = (
+    "robust weights come from residuals of samples that are left out, with all of their weight, "
+    "and not one of several equal samples; linear/test_robust.py compares the weights"
+)
+OUTPUT_SCALES = "robust weights have a scale for each output, not for each direction of outputs"
+ROBUST_MEAN = "the mean has robust weights; linear/test_robust.py compares it with these"
+ROBUST = {
+    "test_objective_is_that_of_a_sum_over_samples": "the sum has robust weights; "
+    "linear/test_robust.py compares it with these",
+    "test_rotation_of_an_output_mode_rotates_predictions": OUTPUT_SCALES,
+    "test_sizes_above_internal_limits_give_equal_fits": OUTPUT_SCALES,
+    "test_integer_weights_equal_repeated_samples": ONE_OF_SEVERAL,
+    "test_integer_weights_with_fewer_samples_than_features": ONE_OF_SEVERAL,
+    "test_default_grids_count_what_carries_weight": ONE_OF_SEVERAL,
+    "test_std_with_integer_weights_is_that_of_repeated_samples": ONE_OF_SEVERAL,
+    "test_every_estimator_loads": "older versions have no robust fits",
+    "test_constant_inputs_predict_the_mean": ROBUST_MEAN,
+    "test_constant_inputs_with_weights_predict_the_weighted_mean": ROBUST_MEAN,
+}
+NO_BATCHES = dict.fromkeys(
+    (
+        "check_fit_score_takes_y",
+        "check_n_features_in_after_fitting",
+        "check_estimators_partial_fit_n_features",
+    ),
+    "partial_fit keeps moments, from which robust weights cannot be found",
+)
 
 ROWS = [
     Row(RLS()),
@@ -240,6 +272,22 @@ ROWS = [
         },
     ),
     Row(HOLRRCV(**GRID), ridge=False, exempt=SEARCH, representative=True),
+    Row(
+        HOLRR(rank=2, alpha=0.5, loss="huber"),
+        streams=False,
+        exempt=ROBUST,
+        failing_checks={
+            **NO_BATCHES,
+            "check_sample_weight_equivalence_on_dense_data": ONE_OF_SEVERAL,
+        },
+    ),
+    Row(
+        HOLRRCV(**GRID, loss="huber"),
+        ridge=False,
+        streams=False,
+        exempt={**SEARCH, **ROBUST},
+        failing_checks={"check_sample_weight_equivalence_on_dense_data": ONE_OF_SEVERAL},
+    ),
     Row(
         KernelRLS(kernel="rbf", gamma=0.1, alpha=0.1, **SEED),
         linear=False,
@@ -337,6 +385,7 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "kernel": ("laplacian",),
     "kernel_params": ({},),
     "kernels": ([{"kernel": "poly", "degree": 2}],),
+    "loss": ("huber",),
     "landmarks": (np.random.default_rng(7).normal(size=(6, 5)),),
     "max_bytes": (2**20,),
     "max_iter": (2,),

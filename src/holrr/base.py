@@ -434,7 +434,8 @@ class TensorRegressor(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._has_dual_form
+        is_squared = getattr(self, "loss", "squared") == "squared"
+        tags.input_tags.sparse = not self._has_dual_form and is_squared
         return tags
 
     @property

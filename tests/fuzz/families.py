@@ -186,7 +186,7 @@ def layouts(rng) -> None:
 @family
 def sizes(rng) -> None:
     """Rotated inputs and outputs give rotated predictions, on both sides of every size limit."""
-    row = a_row(rng)
+    row = a_row(rng, lambda row: not row.robust)  # whose outputs have scales of their own
     size, small = int(rng.choice(LIMITS)), int(rng.integers(2, 5))
     d0, shape = [(size, (small,)), (small, (size,)), (small, (2, size))][rng.integers(3)]
     X, Y = a_problem(rng, n=int(rng.integers(20, 90)), d0=d0, shape=shape)
@@ -203,7 +203,8 @@ def sizes(rng) -> None:
 @family
 def weights(rng) -> None:
     """Integer weights equal repeated samples, and samples without weight have no effect."""
-    row, (X, Y) = a_row(rng), a_problem(rng)
+    # Robust weights are nearly, not exactly, those of repeated samples.
+    row, (X, Y) = a_row(rng, lambda row: not row.robust), a_problem(rng)
     w = rng.integers(0, 4, len(X))
     w[:9] = np.maximum(w[:9], 1)
     wild_x, wild_y = X.copy(), Y.copy()
@@ -284,7 +285,7 @@ def never_observed(rng) -> None:
 
     Whole slices of them can be left out of y, and single ones for full and matrix ranks.
     """
-    row = a_row(rng, lambda row: row.takes_missing)
+    row = a_row(rng, lambda row: row.takes_missing and not row.robust)
     shape = tuple(int(d) for d in rng.integers(2, 7, size=rng.integers(1, 4)))
     X, Y = a_problem(rng, n=int(rng.integers(40, 120)), d0=int(rng.integers(1, 8)), shape=shape)
     never = rng.uniform(size=shape) < rng.choice([0.0, 0.1, 0.3])

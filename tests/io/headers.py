@@ -16,8 +16,8 @@ RENAMED = {
     "_intervals": "_fitted_intervals",
     "_features": "_fitted_features",
 }
-# Parameters that searches did not have in version 3, and in version 2.
-NEW_PARAMETERS_IN_4 = {"keep_held_out"}
+# Parameters that estimators did not have in version 3, and searches in version 2.
+NEW_PARAMETERS_IN_4 = {"keep_held_out", "loss"}
 NEW_PARAMETERS = {"max_rank", "max_iter", "tol", "solver"}
 # Fitted attributes that a search of version 3 has, and that it had from its final model before.
 OF_MODEL = {"tucker_", "intercept_", "solver_", "objective_", "lower_bound_", "energy_"}

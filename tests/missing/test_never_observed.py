@@ -289,6 +289,8 @@ def test_units_order_and_rotation_do_not_matter(owner, mask):
 
 @over_masks
 def test_batches_disk_and_dask_equal_samples(owner, mask, tmp_path):
+    if not owner.streams:
+        pytest.skip("it needs samples in memory")
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     X, Y = small_map()
     Y[:, MASKS[mask]((6, 7))] = np.nan
@@ -320,7 +322,8 @@ def test_integer_weights_equal_repetition_and_samples_without_weight_do_not_coun
         other = make(owner).set_params(cv=few).fit(X[w > 0], Y[w > 0])
         assert_allclose(found.best_score_, other.best_score_, rtol=1e-9)
     else:
-        w = np.arange(60) % 3
+        # Robust weights are nearly, not exactly, those of repeated samples.
+        w = (np.arange(60) % 10 > 0).astype(int) if owner.robust else np.arange(60) % 3
         found = make(owner).fit(X, np.where(w[:, None, None] > 0, Y, 5.0), w)
         other = make(owner).fit(np.repeat(X, w, axis=0), np.repeat(Y, w, axis=0))
     assert_allclose(found.predict(X), other.predict(X), atol=1e-6)

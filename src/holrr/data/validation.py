@@ -201,7 +201,9 @@ def validate(
 def _check_sparse(estimator: Any, X: Any) -> None:
     """Raise a TypeError for sparse inputs that an estimator does not support."""
     if is_sparse(X) and not estimator.__sklearn_tags__().input_tags.sparse:
-        refuse_sparse(X, "X", f"for {type(estimator).__name__}")
+        loss = getattr(estimator, "loss", "squared")
+        what = "" if loss == "squared" else f" with loss={loss!r}"
+        refuse_sparse(X, "X", f"for {type(estimator).__name__}{what}")
 
 
 def drops_features(estimator: Any) -> bool:

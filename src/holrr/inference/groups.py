@@ -26,6 +26,7 @@ from ..kernel.fit import fit_landmarks, fit_samples
 from ..linear.estimators import LinearRegressor
 from ..linear.fit import fit_data, fit_moments, refuse_output_weight, weigh_outputs
 from ..linear.inputs import input_plan
+from ..linear.robust import weigh_samples
 from ..missing.fit import has_missing
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
@@ -40,6 +41,7 @@ def group_data(
     model: Any, data: Samples | Stream, names: Names, n_groups: int, groups: Any
 ) -> Groups:
     """Divide validated data into groups, as moments or samples to fit a model to."""
+    data = _with_robust_weights(model, data, names)
     w = data.w if isinstance(data, Samples) else data.weights
     labels = _labels(data.n_samples, None if w is None else to_numpy(w), n_groups, groups)
     given = None if groups is None else np.asarray(groups)
@@ -71,6 +73,21 @@ def group_data(
             replace(part, feature_names=names.features, labels=names.labels) for part in found.parts
         ]
     return found
+
+
+def _with_robust_weights(model: Any, data: Samples | Stream, names: Names) -> Samples | Stream:
+    """Data with the weights of a robust loss, which are the same in all refits."""
+    if getattr(model, "loss", "squared") == "squared":
+        return data
+    known = model.output_weight, data, names.labels, ignores_missing(model)
+    weighed, _ = weigh_samples(model, *weigh_outputs(*known))
+    assert isinstance(data, Samples)
+    return replace(data, w=weighed.w)
+
+
+def _squared(model: Any) -> Any:
+    """A clone without the robust loss, whose weights the data have already."""
+    return clone(model).set_params(**({"loss": "squared"} if hasattr(model, "loss") else {}))
 
 
 def _least_penalty(alpha: Any) -> float:
@@ -182,10 +199,10 @@ class Groups:
         whole = [fold[0].merge(*fold[1:]) for fold in folds]
         for f, fold in enumerate(folds):
             for rest in [[m] for m in merge_others(fold)] if len(fold) > 1 else [[]]:
-                yield clone(model).fit_fold_moments([*whole[:f], *rest, *whole[f + 1 :]])
+                yield _squared(model).fit_fold_moments([*whole[:f], *rest, *whole[f + 1 :]])
 
     def _searched_samples(self, model: Any) -> Iterator[Any]:
-        search = clone(model).set_params(output_shape=None)  # the samples have this shape already
+        search = _squared(model).set_params(output_shape=None)  # the samples have it already
         groups = None if isinstance(model.cv, Integral) else self.groups
         if hasattr(model, "landmarks_"):  # landmarks do not change
             search.set_params(landmarks=model.landmarks_, n_components=None)

@@ -19,6 +19,7 @@ from ..data.arrays import check_inputs, ignores_missing, is_dask
 from ..data.inputs import n_columns
 from ..data.validation import Names, validate, validate_inputs
 from ..kernel.estimators import KernelRegressor
+from ..linear.robust import refuse_huber
 from ..model_selection.folds import check_fold_moments
 from ..model_selection.linear import Search
 from ..streaming.moments import Moments
@@ -99,6 +100,7 @@ def standard_errors(
     search specifies. A search with a splitter is repeated with this splitter if the samples are in
     memory. Models with missing outputs, with `output_weight`, with fewer samples than features, and
     exact kernels are fitted to samples, not to moments. Landmarks do not change.
+    The weights that ``loss="huber"`` finds for all samples are the same in all fits.
 
     References
     ----------
@@ -128,6 +130,7 @@ def standard_errors(
             raise ValueError("y, sample_weight and groups must be None if X is a list of Moments.")
         if is_kernel:
             raise TypeError(f"{type(model).__name__} cannot be fitted to moments; pass X and y.")
+        refuse_huber(getattr(final, "loss", "squared"), "moments")
         grams = getattr(final, "subspaces", "fitted") == "response"
         parts = check_fold_moments(X, grams)
         n_features = n_columns(X[0].labels) or X[0].n_features

@@ -397,6 +397,10 @@ _FITTED: dict[str, Kind] = {
     "block_alphas_": dict_of(REAL),
     "rank_": _RANK,
     "ranks_": list_of(_RANK),
+    "robust_weight_": Kind(
+        "a vector of numbers between 0 and 1",
+        lambda v: is_array_of(v, "f", 1) and bool(np.all((v > 0) & (v <= 1))),
+    ),
     "stack_ranks_": list_of(optional(tuple_of(COUNT))),
     "best_params_": dict_of(ANYTHING),
     "spectra_": list_of(optional(VECTOR)),

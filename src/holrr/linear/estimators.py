@@ -35,6 +35,7 @@ from .fit import (
     weigh_outputs,
 )
 from .inputs import InputPlan, input_plan
+from .robust import refuse_huber, weigh_samples
 
 __all__ = ["DATA_CONSTRAINTS", "HOLRR", "LINEAR_CONSTRAINTS", "LRR", "MULTILINEAR_CONSTRAINTS"]
 __all__ += ["RLS", "LinearRegressor", "add_batch", "check_batch", "check_moments_argument"]
@@ -50,6 +51,7 @@ LINEAR_CONSTRAINTS: dict[str, list[Any]] = {
     "alpha": [Interval(Real, 0, None, closed="left"), "array-like", dict],
     "fit_intercept": ["boolean"],
     "solver": [StrOptions(set(SOLVERS))],
+    "loss": [StrOptions({"squared", "huber"})],
     "missing": [StrOptions({"raise", "ignore"}), Hidden(StrOptions({"fill"}))],
     "output_weight": ["array-like", None],
     "input_rank": ["array-like", dict, Integral, None],
@@ -79,6 +81,7 @@ class LinearRegressor(TensorRegressor):
     alpha: Any
     fit_intercept: bool
     solver: str
+    loss: str = "squared"
     missing: str = "raise"
     output_weight: Any = None
     input_rank: Any = None
@@ -133,8 +136,11 @@ class LinearRegressor(TensorRegressor):
         data, weights = weigh_outputs(
             self.output_weight, data, names.labels, options.ignore_missing
         )
+        data, robust_weight = weigh_samples(self, data, weights)
         fit, n_dropped = fit_data(data, options, weights)
-        return self._assign_fit(fit, names, plan, n_dropped if isinstance(data, Samples) else None)
+        return self._assign_fit(
+            fit, names, plan, n_dropped if isinstance(data, Samples) else None, robust_weight
+        )
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, decay: float = 1.0) -> Any:
@@ -168,6 +174,7 @@ class LinearRegressor(TensorRegressor):
         """
         warn_renamed(self)
         refuse_output_weight(self.output_weight, "moments")
+        refuse_huber(self.loss, "moments")
         data, names, seen = check_batch(self, X, y, sample_weight, decay)
         plan, never = input_plan(self, names, data), np.zeros((), dtype=bool)
         options = self._options(plan)
@@ -202,6 +209,7 @@ class LinearRegressor(TensorRegressor):
         (4, 3, 2)
         """
         refuse_output_weight(self.output_weight, "moments")
+        refuse_huber(self.loss, "moments")
         names = check_moments_argument(self, moments)
         plan = input_plan(self, names, moments)
         fit = fit_moments(moments, self._options(plan))
@@ -213,6 +221,7 @@ class LinearRegressor(TensorRegressor):
         names: Names,
         plan: InputPlan,
         n_dropped: int | None = None,
+        robust_weight: np.ndarray | None = None,
         moments: Moments | None = None,
     ) -> Any:
         """Assign the attributes of a fit; ranks and rounds by the kind of structure."""
@@ -226,6 +235,7 @@ class LinearRegressor(TensorRegressor):
             attributes["n_iter_"] = fit.n_iter
         if ignores:
             attributes["n_dropped_"] = n_dropped
+        attributes["robust_weight_"] = robust_weight
         attributes |= input_attributes(fit, names)
         attributes |= block_attributes(plan.blocks, self.alpha, names, fit)
         return self._assign(fit, names, moments_=moments, **attributes)
@@ -250,6 +260,8 @@ class RLS(LinearRegressor):
         "cholesky" and "eigh" factorise ``X'X``, "svd" the inputs themselves. "auto" uses "eigh" for
         up to 256 features and "cholesky" for more, and decomposes ``XX'`` or `X` where there are
         fewer samples than features or `X` is ill-conditioned.
+    loss : {"squared", "huber"}, default="squared"
+        As in `HOLRR`.
     missing : {"raise", "ignore"}, default="raise"
         Whether NaN and masked entries of y are an error or are left out of the objective. See
         docs/missing.md.
@@ -274,6 +286,8 @@ class RLS(LinearRegressor):
         With ``missing="ignore"``: number of rounds around missing outputs.
     intercept_, noise_, n_dropped_, solver_, moments_, n_features_in_, feature_names_in_, labels_
         As in `HOLRR`.
+    robust_weight_
+        As in `HOLRR`.
 
     See Also
     --------
@@ -297,6 +311,7 @@ class RLS(LinearRegressor):
         *,
         fit_intercept=True,
         solver="auto",
+        loss="squared",
         missing="raise",
         output_weight=None,
         input_rank=None,
@@ -313,6 +328,7 @@ class RLS(LinearRegressor):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
         self.input_rank = input_rank
@@ -349,7 +365,7 @@ class LRR(LinearRegressor):
         imputing them and refitting in turn. See docs/missing.md.
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
         See `RLS`.
-    fit_intercept, output_weight
+    fit_intercept, loss, output_weight
         As in `HOLRR`.
     input_rank, input_alpha, input_weight, blocks, own, own_alpha
         As in `HOLRR`.
@@ -378,6 +394,8 @@ class LRR(LinearRegressor):
         With ``missing="ignore"``: number of rounds around missing outputs.
     intercept_, noise_, n_dropped_, solver_, moments_, n_features_in_, feature_names_in_, labels_
         As in `HOLRR`.
+    robust_weight_
+        As in `HOLRR`.
 
     References
     ----------
@@ -405,6 +423,7 @@ class LRR(LinearRegressor):
         *,
         fit_intercept=True,
         solver="auto",
+        loss="squared",
         missing="raise",
         output_weight=None,
         input_rank=None,
@@ -422,6 +441,7 @@ class LRR(LinearRegressor):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
         self.input_rank = input_rank
@@ -473,6 +493,9 @@ class HOLRR(LinearRegressor):
         Whether an intercept is fitted.
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
         See `RLS`.
+    loss : {"squared", "huber"}, default="squared"
+        "huber" is a robust fit: samples that the others do not predict get smaller weights in the
+        squared error, which are found first. See docs/robust.md.
     missing : {"raise", "ignore"}, default="raise"
         Whether NaN and masked entries of y are an error or are left out of the objective. A fit
         with missing entries is always refined, for at most `max_iter` rounds. It has no
@@ -572,6 +595,9 @@ class HOLRR(LinearRegressor):
         Number of rounds, the spectral one included.
     n_dropped_ : int
         With ``missing="ignore"``: number of samples without any observed output.
+    robust_weight_ : array of shape (n_samples,)
+        With ``loss="huber"``: the weight of each sample that was found, between 0 and 1. The fit is
+        that of the squared loss with these weights, times `sample_weight`.
     solver_ : str
         The factorisation that was used.
     moments_ : Moments
@@ -616,6 +642,7 @@ class HOLRR(LinearRegressor):
         tol=1e-6,
         fit_intercept=True,
         solver="auto",
+        loss="squared",
         missing="raise",
         output_weight=None,
         input_rank=None,
@@ -637,6 +664,7 @@ class HOLRR(LinearRegressor):
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
         self.input_rank = input_rank

@@ -46,6 +46,7 @@ from ..linear.fit import (
     weighted,
 )
 from ..linear.inputs import InputPlan, common_penalty, input_plan, shown_ranks
+from ..linear.robust import refuse_huber, warn_of_folds, weigh_samples
 from ..missing.fit import check_no_infinity, has_missing
 from ..missing.known import KnownOutputs, Prepared, PreparedStream, prepare, prepare_stream
 from ..missing.search import mean_over, search_missing, search_never
@@ -320,6 +321,7 @@ class LinearSearch(Search):
     own_alphas: Any
     n_jobs: int | None
     verbose: Any
+    loss: str = "squared"
     subspaces: str = "fitted"
     refine: bool = False
     search: str = "exhaustive"
@@ -369,6 +371,7 @@ class LinearSearch(Search):
         if isinstance(data, Stream):
             refuse_held_out(self, "data that are read in blocks")
         data, weights = weigh_outputs(self.output_weight, data, names.labels, ignores_missing(self))
+        data, robust_weight = weigh_samples(self, data, weights)
         if isinstance(data, Stream):
             part = prepare_stream(
                 data,
@@ -381,6 +384,7 @@ class LinearSearch(Search):
                 found, names, plan, chosen, weights=part.weights, unweighted_mse=error
             )
         splits = split(data, self.cv, groups) if self.criterion == "cv" else []
+        warn_of_folds(splits, data, robust_weight)
         some = None
         if ignores_missing(self) and has_missing(data):
             check_no_infinity(data)
@@ -403,7 +407,7 @@ class LinearSearch(Search):
         found = replace(found, held_out=in_user_units(found.held_out, data, v, rows, n_samples))
         if some is not None and some.known is not None:
             found = expand_found(found, some.known)
-        self._assign_search(found, names, plan, chosen, data, weights, error)
+        self._assign_search(found, names, plan, chosen, data, weights, error, robust_weight)
         return self._keep_held_out(found, X)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -434,6 +438,7 @@ class LinearSearch(Search):
         True
         """
         refuse_output_weight(self.output_weight, "moments")
+        refuse_huber(self.loss, "moments")
         refuse_held_out(self, "moments")
         data, options = self._moment_data(moments), self._options()
         total = data.total()
@@ -637,6 +642,7 @@ class LinearSearch(Search):
         data: Samples | None = None,
         weights: Sequence[np.ndarray] | None = None,
         unweighted_mse: float | None = None,
+        robust_weight: np.ndarray | None = None,
     ) -> Any:
         """Assign all fitted attributes, those of the chosen model among them."""
         x_unit, y_unit = (1.0, 1.0) if data is None else (data.x_unit, data.y_unit)
@@ -654,13 +660,13 @@ class LinearSearch(Search):
         model.own = None if own is None else list(own[0]) or self.own
         if own is not None:
             model.own_alpha = own[1]
-        model._assign_fit(fit, names, plan, n_dropped)
+        model._assign_fit(fit, names, plan, n_dropped, robust_weight)
         attributes = search_attributes(found, model, y_unit, weights)
         attributes |= input_attributes(fit, names)
         attributes |= block_attributes(blocks, model.alpha, names, fit)
         if unweighted_mse is not None:
             attributes["cv_results_"]["unweighted_mse"] = unweighted_mse
-        for name in ("n_iter_", "n_dropped_"):
+        for name in ("n_iter_", "n_dropped_", "robust_weight_"):
             attributes[name] = vars(model).get(name)
         return self._assign(fit, names, **attributes)
 
@@ -688,6 +694,8 @@ class RLSCV(LinearSearch):
     keep_held_out : bool, default=False
         As in `HOLRRCV`.
     fit_intercept, solver, output_weight
+        As in `HOLRRCV`.
+    loss : {"squared", "huber"}, default="squared"
         As in `HOLRRCV`.
     missing : {"raise", "ignore"}, default="raise"
         As in `HOLRRCV`; the errors are exact for every penalty.
@@ -719,7 +727,7 @@ class RLSCV(LinearSearch):
         As in `HOLRRCV`; ``mean_mse`` and its like have the shape (n_alphas,).
     alphas_, best_score_, best_index_, best_params_, held_out_, held_out_mse_
         As in `HOLRRCV`; with `alpha_per_output`, the best single model has one penalty.
-    null_mse_, ridge_mse_, noise_, n_dropped_
+    null_mse_, ridge_mse_, noise_, n_dropped_, robust_weight_
         As in `HOLRRCV`.
     coef_, intercept_, tucker_, spectra_, n_parameters_, blocks_, block_alphas_, own_coef_
         Those of the final model.
@@ -762,6 +770,7 @@ class RLSCV(LinearSearch):
         fit_intercept=True,
         solver="auto",
         max_bytes=2**30,
+        loss="squared",
         missing="raise",
         output_weight=None,
         input_rank="auto",
@@ -786,6 +795,7 @@ class RLSCV(LinearSearch):
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.max_bytes = max_bytes
+        self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
         self.input_rank = input_rank
@@ -826,7 +836,7 @@ class LRRCV(LinearSearch):
         Largest rank to try.
     alphas, cv, criterion, selection, max_bytes, search, keep_held_out, n_jobs, verbose
         As in `HOLRRCV`.
-    fit_intercept, solver, missing, output_weight
+    fit_intercept, solver, loss, missing, output_weight
         As in `HOLRRCV`.
     input_rank : "auto", int, tuple, dict or None, default="auto"
         For inputs with modes: how many directions to keep of each mode, as in `HOLRR`. "auto"
@@ -853,7 +863,7 @@ class LRRCV(LinearSearch):
         As in `HOLRRCV`; the surfaces have the shape (n_alphas, R0).
     alpha_, alphas_, best_score_, best_index_, best_params_, held_out_
         As in `HOLRRCV`.
-    held_out_mse_, null_mse_, ridge_mse_, noise_, n_dropped_
+    held_out_mse_, null_mse_, ridge_mse_, noise_, n_dropped_, robust_weight_
         As in `HOLRRCV`.
     stack_ranks_, stack_alphas_, stack_weights_
         Of a stack, as in `HOLRRCV`.
@@ -894,6 +904,7 @@ class LRRCV(LinearSearch):
         solver="auto",
         max_bytes=2**30,
         search="pruned",
+        loss="squared",
         missing="raise",
         output_weight=None,
         input_rank="auto",
@@ -920,6 +931,7 @@ class LRRCV(LinearSearch):
         self.solver = solver
         self.max_bytes = max_bytes
         self.search = search
+        self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
         self.input_rank = input_rank
@@ -1004,6 +1016,9 @@ class HOLRRCV(LinearSearch):
         penalty and long output modes (see docs/model_selection.md). "exhaustive" computes all, as
         "pruned" does for smaller problems, callables for `selection`, lists of large ranks, missing
         outputs and data on accelerators.
+    loss : {"squared", "huber"}, default="squared"
+        "huber" is a robust search: samples that the others do not predict get smaller weights,
+        which are found once and are the same in all fits and held-out errors. See docs/robust.md.
     missing : {"raise", "ignore"}, default="raise"
         Whether NaN and masked entries of y are an error or are left out of fits and held-out
         errors. With missing entries the surface is an approximation, exact at the choice (see
@@ -1109,6 +1124,8 @@ class HOLRRCV(LinearSearch):
         Where own inputs were chosen: their coefficients, zero for all other inputs.
     n_dropped_ : int
         With ``missing="ignore"``: number of samples without any observed output.
+    robust_weight_ : array of shape (n_samples,)
+        With ``loss="huber"``: the weight of each sample that was found, between 0 and 1.
     n_features_in_, feature_names_in_, labels_
         As in `HOLRR`.
 
@@ -1177,6 +1194,7 @@ class HOLRRCV(LinearSearch):
         solver="auto",
         max_bytes=2**30,
         search="pruned",
+        loss="squared",
         missing="raise",
         output_weight=None,
         input_rank="auto",
@@ -1207,6 +1225,7 @@ class HOLRRCV(LinearSearch):
         self.solver = solver
         self.max_bytes = max_bytes
         self.search = search
+        self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
         self.input_rank = input_rank
