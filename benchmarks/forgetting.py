@@ -2,11 +2,13 @@
 
     python benchmarks/forgetting.py [--steps 200] [--repeats 3]
 
-Prints the two tables of docs/streaming.md. In the first, coefficients of low rank drift: the factor
+Prints the tables of docs/streaming.md. In the first, coefficients of low rank drift: the factor
 of the inputs is a random walk. Every batch is predicted before the model has seen it. The error is
 that of the mean prediction, without the noise of the observations, relative to the size of
 the signal; the coverage is that of intervals of 1.645 standard deviations. In the second, a window
-moves over 100 parts, and its total is compared with adding up all its parts anew.
+moves over 100 parts, and its total is compared with adding up all its parts anew. The third one
+compares predictions of decayed batches with those of a fit with weights, and predictions of a
+window that moves over 100 steps with those of refits to the samples in it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from operator import add
 
 import numpy as np
 
-from holrr import HOLRR, Moments, RollingMoments
+from holrr import HOLRR, LRR, RLS, Moments, RollingMoments
 
 N, D0, SHAPE, RANK = 40, 10, (6, 8), 2
 Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -125,6 +127,32 @@ def table_of_windows(n_steps: int = 100) -> None:
         )
 
 
+def largest_differences(make: Callable[[], RLS | LRR | HOLRR], n_steps: int = 100) -> list[float]:
+    """Of a decayed and of a moving model from fits to arrays, relative to the predictions."""
+    model, window, found = make(), RollingMoments(36), [0.0, 0.0]
+    batches = [(100 + X, 10 + Y) for X, Y, _ in drifting(n_steps, 0.05, seed=0)]
+    for step, (X, Y) in enumerate(batches):
+        model.partial_fit(X, Y, decay=0.9)
+        window.append(Moments.from_arrays(X, Y))
+        seen_X, seen_Y = (np.concatenate(part) for part in zip(*batches[: step + 1], strict=True))
+        w = np.repeat(0.9 ** np.arange(step, -1.0, -1.0), N)
+        expected = make().fit(seen_X, seen_Y, w).predict(X)
+        found[0] = max(found[0], np.abs(model.predict(X) - expected).max() / np.abs(expected).max())
+        kept = slice(-36 * N, None)
+        expected = make().fit(seen_X[kept], seen_Y[kept]).predict(X)
+        moved = make().fit_moments(window.total()).predict(X)
+        found[1] = max(found[1], np.abs(moved - expected).max() / np.abs(expected).max())
+    return found
+
+
+def table_of_differences() -> None:
+    print("| | decayed batches against a weighted fit | `RollingMoments(36)` against refits |")
+    print("|---|---|---|")
+    for make in (RLS, lambda: LRR(RANK), lambda: HOLRR(RANK)):
+        decayed, moved = largest_differences(make)
+        print(f"| `{make()!r}` | {decayed:.0e} | {moved:.0e} |")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=200, help="how many batches")
@@ -133,3 +161,5 @@ if __name__ == "__main__":
     table_of_drift(options.steps, options.repeats)
     print()
     table_of_windows()
+    print()
+    table_of_differences()

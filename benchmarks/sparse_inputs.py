@@ -6,7 +6,7 @@ Prints the tables of docs/sparse.md. Every measurement runs in a process of its 
 memory comes from `getrusage`. The first table has fits of 100,000 samples and 10,000 features, of
 density 1e-3; in its last row the same process predicts and scores. A dense X would take 8 GB. In
 the second one, where X fits in memory both ways, sparse and dense fits are compared, with
-scikit-learn's Ridge beside them.
+scikit-learn's Ridge beside them. The last one has the largest differences of sparse and dense fits.
 """
 
 from __future__ import annotations
@@ -116,6 +116,22 @@ def table_of_times(sizes: list[tuple[int, int, float]]) -> None:
             )
 
 
+def table_of_differences() -> None:
+    """Of predictions and standard deviations, relative to the largest."""
+    from holrr import HOLRR, HOLRRCV, LRR, RLS
+
+    print("| samples | features | density | model | predictions | standard deviations |")
+    print("|---|---|---|---|---|---|")
+    models = RLS(), LRR(3), HOLRR(3), HOLRRCV([1.0, 10.0, 100.0], cv=3)
+    for n, d, density in ((2000, 200, 0.01), (2000, 200, 0.3), (200, 500, 0.02)):
+        X, Y = problem(n, d, density)
+        for model in models:
+            pairs = [model.fit(A, Y).predict(A, return_std=True) for A in (X, X.toarray())]
+            off = [np.abs(a - b).max() / np.abs(b).max() for a, b in zip(*pairs, strict=True)]
+            name = type(model).__name__
+            print(f"| {n} | {d} | {density:g} | `{name}` | {off[0]:.0e} | {off[1]:.0e} |")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="smaller problems")
@@ -126,7 +142,10 @@ if __name__ == "__main__":
     elif options.quick:
         table_of_memory(10_000, 1_000, 1e-2)
         table_of_times([(10_000, 500, 1e-2)])
+        table_of_differences()
     else:
         table_of_memory(100_000, 10_000, 1e-3)
         print()
         table_of_times([(50_000, 1_000, 1e-3), (50_000, 1_000, 5e-2), (1_000, 10_000, 1e-2)])
+        print()
+        table_of_differences()

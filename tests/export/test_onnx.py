@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 
 import holrr
 from holrr import HOLRR, HOLRRCV, LRR, RLS, KernelHOLRR, KernelRLS, to_onnx
@@ -234,6 +235,9 @@ def test_blocks_need_names_of_their_own():
     model = RLS().fit({1: X, "1": X}, Y)
     with pytest.raises(ValueError, match=r"blocks are \['1', '1'\]"):
         to_onnx(model)
+    for names in (("Y", "other"), ("", "other")):
+        with pytest.raises(ValueError, match=r"differ from each other .* and are not empty"):
+            to_onnx(RLS().fit(dict.fromkeys(names, X), Y))
 
 
 # ---------------------------------------------------------------- kernels
@@ -365,6 +369,92 @@ def test_text_alone_gives_predictions_in_float64():
 
 
 @pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["passthrough", StandardScaler(), None],
+        [make_pipeline(StandardScaler(), "passthrough")],
+        [PolynomialFeatures(2)],
+        [PolynomialFeatures((2, 3), include_bias=False)],
+        [PolynomialFeatures(3, interaction_only=True)],
+        [PolynomialFeatures(0)],
+    ],
+    ids=str,
+)
+def test_steps_of_scikit_learn(steps, dtype):
+    x = X.astype(dtype)
+    pipeline = Pipeline([*((str(k), step) for k, step in enumerate(steps)), ("model", HOLRR(2))])
+    pipeline.fit(x.astype(np.float64), Y)
+    assert_near(run(to_onnx(pipeline, dtype=dtype), X=x), pipeline.predict(x), dtype)
+    whole = Pipeline([("first", StandardScaler()), ("rest", pipeline)]).fit(x, Y)
+    assert_near(run(to_onnx(whole, dtype=dtype), X=x), whole.predict(x), dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("params", [{}, {"keep_empty_features": True}, {"add_indicator": True}])
+@pytest.mark.parametrize("missing", [np.nan, -1])
+@pytest.mark.filterwarnings("ignore:Skipping features")
+def test_missing_inputs_are_imputed(missing, params, dtype):
+    x = X.astype(dtype)
+    x[::7, 1] = x[3, 4] = missing
+    x[:, 2] = missing
+    imputer = SimpleImputer(missing_values=missing, **params)
+    pipeline = make_pipeline(imputer, StandardScaler(), HOLRR(2)).fit(x.astype(np.float64), Y)
+    assert_near(run(to_onnx(pipeline, dtype=dtype), X=x), pipeline.predict(x), dtype)
+
+
+def test_missing_text_is_imputed():
+    text = np.random.default_rng(0).choice(["u", "v", "NA"], (40, 2)).astype(object)
+    imputer = SimpleImputer(missing_values="NA", strategy="most_frequent")
+    pipeline = make_pipeline(imputer, OneHotEncoder(), HOLRR(rank=1)).fit(text, Y)
+    assert_near(run(to_onnx(pipeline, text), X=text), pipeline.predict(text), "float64")
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("names", [list("abcde"), ["wind speed", "wind_speed", "1", "X", "é"]])
+def test_columns_of_a_table_are_inputs_without_a_column_transformer(names, dtype):
+    """skl2onnx would join them in float32, and change names that are no identifiers."""
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    table = pd.DataFrame((20 + 5 * X).astype(dtype), columns=names)
+    for steps in ([StandardScaler()], [SimpleImputer()], []):
+        pipeline = make_pipeline(*steps, HOLRR(2)).fit(table, Y)
+        found = run(to_onnx(pipeline, table[:3], dtype=dtype), **columns_of(table))
+        assert_near(found, pipeline.predict(table), dtype)
+
+
+@pytest.mark.parametrize("names", [["a", "Y"], ["a", ""], [1, "1"]])
+def test_columns_of_a_table_need_names_of_their_own(names):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    table = pd.DataFrame(X[:, :2], columns=names)
+    pipeline = make_pipeline(StandardScaler(), HOLRR(2)).fit(table.to_numpy(), Y)
+    with pytest.raises(ValueError, match="the columns of X are called"):
+        to_onnx(pipeline, table)
+
+
+def test_steps_that_do_not_run_in_a_type_are_refused(monkeypatch):
+    """A converter that gives float32 whatever the type of its input is."""
+    from skl2onnx.common.data_types import DoubleTensorType
+
+    class Wrong(StandardScaler):
+        pass
+
+    def shape(operator):
+        operator.outputs[0].type = DoubleTensorType([None, 5])
+
+    def convert(scope, operator, container):
+        names = [operator.inputs[0].full_name], [scope.get_unique_variable_name("narrow")]
+        container.add_node("Cast", *names, to=1, op_version=13)
+        outputs = [operator.outputs[0].full_name]
+        inputs = [names[0][0], names[1][0]]
+        container.add_node("Add", inputs, outputs, op_version=13)
+
+    skl2onnx.update_registered_converter(Wrong, "Wrong", shape, convert)
+    pipeline = make_pipeline(Wrong(), RLS()).fit(X, Y)
+    with pytest.raises(ValueError, match=r"in float64; dtype='float32' may be possible"):
+        to_onnx(pipeline)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 def test_skl2onnx_converts_pipelines_by_itself(dtype):
     register_converters()
     register_converters()
@@ -382,6 +472,9 @@ def test_a_subclass_is_converted_in_a_pipeline():
 
     pipeline = make_pipeline(StandardScaler(), Mine(rank=2)).fit(X, Y)
     assert_near(run(to_onnx(pipeline), X=X), pipeline.predict(X), "float64")
+    text = np.random.default_rng(0).choice(["u", "v", "w"], (40, 2)).astype(object)
+    pipeline = make_pipeline(OneHotEncoder(), Mine(rank=1)).fit(text, Y)
+    assert_near(run(to_onnx(pipeline, text), X=text), pipeline.predict(text), "float64")
 
 
 def test_a_model_before_another_step_is_refused():
@@ -432,9 +525,12 @@ def test_invalid_arguments_of_to_onnx_raise():
     for wrong in ("float16", "text", int):
         with pytest.raises(ValueError, match="dtype must be 'float32' or 'float64'; got"):
             to_onnx(model, dtype=wrong)
+    with pytest.raises(NotFittedError, match="StandardScaler"):
+        to_onnx(make_pipeline(StandardScaler(), model))
     columns = ColumnTransformer([("a", StandardScaler(), [0, 1])])
-    with pytest.raises(ValueError, match="needs X for a pipeline with a ColumnTransformer"):
-        to_onnx(make_pipeline(columns, RLS()).fit(X, Y))
+    for first in (columns, make_pipeline("passthrough", columns)):
+        with pytest.raises(ValueError, match="needs X for a pipeline with a ColumnTransformer"):
+            to_onnx(make_pipeline(first, RLS()).fit(X, Y))
     groups = make_pipeline(Standardizer(by_group=True), RLS())
     groups[0].fit(X)
     groups[1].fit(X, Y)

@@ -774,6 +774,10 @@ def forged_pipelines(rng) -> None:
             file.write(path)
             loaded = loaded_or_refused(path)
             assert loaded is None or forge not in pipelines.REFUSED, f"{forge.__name__} was loaded"
+            if loaded is not None:
+                with pipelines.watching() as events, contextlib.suppress(Exception):
+                    loaded.predict(X)  # of a model that nobody fitted
+                assert not events, events
 
 
 def loaded_or_refused(path: Path) -> Any:

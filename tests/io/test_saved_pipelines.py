@@ -76,6 +76,31 @@ def test_tables_and_their_names(tmp_path):
         assert list(again[0].get_feature_names_out()) == list(made.get_feature_names_out())
 
 
+@pytest.mark.parametrize("n_jobs", [None, 2, 10**6])
+def test_no_file_says_how_many_processes_a_prediction_starts(n_jobs, tmp_path):
+    columns = ColumnTransformer([("a", StandardScaler(), [0]), ("b", PCA(), [1, 2])]).fit(X)
+    pipeline = Pipeline([("columns", columns), ("model", RLS().fit(columns.transform(X), Y))])
+    columns.n_jobs = n_jobs
+    again = round_trip(pipeline, tmp_path)
+    assert again[0].n_jobs is None
+    with pipelines.watching() as events:
+        again.predict(X)
+    assert not events
+
+
+def test_columns_that_are_an_index_of_pandas(tmp_path):
+    """As `table.columns` and `table.select_dtypes("number").columns` are."""
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    table = pd.DataFrame(X, columns=list("abcde"))
+    for names in (table.columns[:2], table.columns.astype(object)[1:3], pd.Index(["e"])):
+        columns = ColumnTransformer([("a", StandardScaler(), names)], remainder="passthrough")
+        pipeline = make_pipeline(columns, HOLRR(rank=2))
+        assert list(round_trip(pipeline, tmp_path)[0].transformers[0][2]) == list(names)
+        again = round_trip(pipeline.fit(table, Y), tmp_path)
+        np.testing.assert_array_equal(again.predict(table), pipeline.predict(table))
+        assert list(again[0].get_feature_names_out()) == list(columns.get_feature_names_out())
+
+
 @pytest.mark.parametrize(
     "step",
     [

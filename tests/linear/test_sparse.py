@@ -468,6 +468,20 @@ def test_bad_sparse_inputs_raise():
         RLS().fit(X, sp.csr_array(Y[:, 0]))
 
 
+@pytest.mark.filterwarnings("ignore:pandas.DataFrame with sparse columns")
+def test_tables_of_sparse_columns_say_what_to_pass():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, Y = problem(40)
+    table = pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(X))
+    model = RLS().fit(X, Y)
+    for call in (lambda: RLS().fit(table, Y), lambda: model.predict(table)):
+        with pytest.raises(TypeError, match=r"columns are all sparse\. Pass X\.sparse\.to_coo\(\)"):
+            call()
+    assert_near(RLS().fit(table.sparse.to_coo(), Y).coef_, model.coef_)
+    table[0] = table[0].sparse.to_dense()  # one dense column makes a dense table
+    assert_near(RLS().fit(table, Y).coef_, model.coef_)
+
+
 def test_tiny_penalties_warn_where_digits_are_lost():
     X, Y = problem(50, 80)
     X[:, 6] = X[:, 5] * (1 + 1e-9)

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 from numpy.testing import assert_allclose
 from sklearn.base import clone
+from sklearn.model_selection import PredefinedSplit
 
-from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, KernelRLS, Moments, RollingMoments, load
+from holrr import (
+    HOLRR,
+    HOLRRCV,
+    LRR,
+    RLS,
+    RLSCV,
+    KernelRLS,
+    Moments,
+    RollingMoments,
+    TraceNormRegression,
+    TraceNormRegressionCV,
+    load,
+    standard_errors,
+)
 from holrr.io import save
 from problems import assert_same_state, toy
 
@@ -75,6 +90,35 @@ def test_other_factors_raise(factor):
     m = Moments.from_arrays(*toy(20))
     with pytest.raises(TypeError):
         factor * m
+
+
+@pytest.mark.parametrize("factor", [1e-140, 1e140])
+def test_factors_may_be_very_large_and_very_small(factor):
+    X, Y = toy(30)
+    m = Moments.from_arrays(X, Y)
+    found = RLS(factor).fit_moments(factor * m)
+    expected = RLS(1.0).fit_moments(m)
+    assert_allclose(found.moments_.n_effective, 30, rtol=1e-14)
+    for a, b in zip(found.predict(X, True), expected.predict(X, True), strict=True):
+        assert_allclose(a, b, rtol=1e-10)
+
+
+@pytest.mark.parametrize("factor", [1e-170, 1e-160, 1e160])
+def test_weights_whose_squares_have_no_number_raise(factor):
+    m = factor * Moments.from_arrays(*toy(30))
+    with pytest.raises(ValueError, match=r"squares of the weights .* between 1e-150 and 1e150"):
+        RLS(factor).fit_moments(m)
+    with pytest.raises(ValueError, match=r"squares of the weights"):
+        RLSCV([1.0]).fit_fold_moments([m, m])
+
+
+@pytest.mark.parametrize("decay", [1e-300, 1e-160])
+def test_a_decay_may_be_as_small_as_it_likes(decay):
+    X, Y = toy(60)
+    model = HOLRR(2).partial_fit(X[:30], Y[:30]).partial_fit(X[30:], Y[30:], decay=decay)
+    expected = HOLRR(2).fit(X[30:], Y[30:])
+    assert_allclose(model.predict(X), expected.predict(X), rtol=1e-10)
+    assert_allclose(model.noise_, expected.noise_, rtol=1e-10)
 
 
 @pytest.mark.parametrize("own", [None, [(0, 0)]])
@@ -187,6 +231,92 @@ def test_decayed_batches_may_all_lack_the_same_outputs(model):
     assert_allclose(model.predict(X), expected.predict(X), atol=1e-8)
     assert np.array_equal(np.isnan(model.noise_), np.isnan(Y[0]))
     assert model.moments_.n_effective < 60
+
+
+def lacking(Y):
+    """Outputs of which a slice and an entry are missing in every sample."""
+    Y = Y.copy()
+    Y[:, :, 2] = Y[:, 0, 1] = np.nan
+    return Y
+
+
+@pytest.mark.parametrize("model", [RLS(), LRR(2), HOLRR(2)], ids=str)
+def test_windows_of_moments_may_lack_outputs(model):
+    X, Y = toy(60)
+    Y, model = lacking(Y), clone(model).set_params(missing="ignore")
+    window = RollingMoments(2)
+    for x, y in batches(X, Y, 3):
+        window.append(Moments.from_arrays(x, y, missing="ignore"))
+    found = clone(model).fit_moments(window.total())
+    expected = clone(model).fit(X[20:], Y[20:])
+    for a, b in zip(found.predict(X, True), expected.predict(X, True), strict=True):
+        assert_allclose(a, b, rtol=1e-8)
+        assert np.isnan(a[0]).sum() == np.isnan(Y[0]).sum()
+    again = clone(model).partial_fit(X[20:40], Y[20:40]).partial_fit(X[40:], Y[40:])
+    assert_allclose(clone(model).fit_moments(again.moments_).coef_, again.coef_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("model", [RLSCV, HOLRRCV])
+def test_folds_of_moments_may_lack_outputs(model):
+    X, Y = toy(60)
+    Y = lacking(Y)
+    folds = [Moments.from_arrays(X[k::3], Y[k::3], missing="ignore") for k in range(3)]
+    found = model([0.1, 10.0], missing="ignore").fit_fold_moments(folds)
+    cv = PredefinedSplit(np.arange(60) % 3)
+    expected = model([0.1, 10.0], missing="ignore", cv=cv).fit(X, Y)
+    assert found.best_params_ == expected.best_params_
+    assert_allclose(found.cv_results_["mean_mse"], expected.cv_results_["mean_mse"], rtol=1e-9)
+    assert_allclose(found.predict(X), expected.predict(X), rtol=1e-9)
+    assert np.isnan(found.predict_interval(X)[0][0]).sum() == np.isnan(Y[0]).sum()
+
+
+def test_moments_that_lack_outputs_come_from_every_kind_of_data(tmp_path):
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    X, Y = toy(60)
+    Y = lacking(Y)
+    expected = Moments.from_arrays(X, Y, missing="ignore")
+    np.save(tmp_path / "Y.npy", Y)
+    stored = np.load(tmp_path / "Y.npy", mmap_mode="r")
+    for x, y in (
+        (X, np.ma.masked_invalid(Y)),
+        (X, stored),
+        (scipy.sparse.csr_array(X), Y),
+        (da.from_array(X, chunks=(25, 5)), da.from_array(Y, chunks=(25, 2, 4))),
+    ):
+        found = Moments.from_arrays(x, y, missing="ignore", max_bytes=2**13)
+        np.testing.assert_array_equal(found.missing_outputs, np.isnan(Y[0]))
+        for name in FIELDS:
+            value = getattr(expected, name)
+            assert_allclose(getattr(found, name), value, rtol=1e-9, atol=1e-9 * np.abs(value).max())
+    (2 * expected).save(tmp_path / "moments")
+    loaded = Moments.load(tmp_path / "moments")
+    np.testing.assert_array_equal(loaded.missing_outputs, np.isnan(Y[0]))
+    assert Moments.from_arrays(*toy(20), missing="ignore").missing_outputs is None
+
+
+def test_moments_that_lack_outputs_are_refused_where_these_would_count_as_zeros():
+    X, Y = toy(60)
+    m = Moments.from_arrays(X, lacking(Y), missing="ignore")
+    whole = Moments.from_arrays(X, Y)
+    with pytest.raises(ValueError, match=r"output \(0, 1\) is missing in one of them only"):
+        m + whole
+    with pytest.raises(ValueError, match=r"lack 4 of the outputs.*\(0, 1\)\. Use missing='ignore'"):
+        RLS().fit_moments(m)
+    with pytest.raises(ValueError, match=r"TraceNormRegression needs complete outputs"):
+        TraceNormRegression().fit_moments(m)
+    for search in (RLSCV(), TraceNormRegressionCV()):
+        with pytest.raises(ValueError, match=r"moments\[0\] lacks 4 of the outputs"):
+            search.fit_fold_moments([m, m])
+    with pytest.raises(ValueError, match=r"moments\[0\] lacks 4 of the outputs"):
+        standard_errors(RLS(missing="ignore"), [m, m, m])
+    with pytest.raises(ValueError, match="alpha_per_output=True needs complete outputs"):
+        RLSCV([1.0], alpha_per_output=True, missing="ignore").fit_fold_moments([m, m])
+    with pytest.raises(ValueError, match="missing must be 'raise' or 'ignore'; got 'fill'"):
+        Moments.from_arrays(X, Y, missing="fill")
+    Y[3, 1, 1] = np.nan
+    for missing in ("raise", "ignore"):
+        with pytest.raises(ValueError, match=r"NaN at index \(3, 1, 1\)"):
+            Moments.from_arrays(X, Y, missing=missing)
 
 
 def test_forgetting_halves_the_error_of_a_drifting_system():

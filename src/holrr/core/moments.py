@@ -17,6 +17,7 @@ analysis and recommendations. The American Statistician 37(3), 242-247.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -217,6 +218,12 @@ class CentredMoments:
         """
         if self.weight_squares is None:
             return self.weight
+        if not sys.float_info.min <= self.weight_squares <= sys.float_info.max:
+            raise ValueError(
+                f"the squares of the weights of these moments are too large or too small for "
+                f"floating-point numbers; the sum of the weights is {self.weight:g}. Multiply "
+                f"moments by numbers that keep it between 1e-150 and 1e150."
+            )
         return self.weight * (self.weight / self.weight_squares)
 
     def to_host_if_small(self) -> Self:

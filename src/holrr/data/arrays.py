@@ -270,6 +270,11 @@ def refuse_sparse(A: Any, name: str = "X", who: str = "here") -> None:
             f"(OneHotEncoder, for instance; a ColumnTransformer has sparse_threshold=0), or reduce "
             f"many columns with TruncatedSVD."
         )
+    if comes_from(A, "pandas") and len(getattr(A, "columns", ())) and hasattr(A, "sparse"):
+        raise TypeError(
+            f"{name} is a table whose columns are all sparse. Pass {name}.sparse.to_coo(), which "
+            f"is a sparse matrix, where sparse {name} is taken, or {name}.sparse.to_dense()."
+        )
 
 
 def _numbers(A: Any, name: str) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -224,7 +225,12 @@ def _named(data: Unlabelled, drop: bool) -> tuple[Unlabelled, Names]:
 
 
 def open_data(
-    X: Any, y: Any, sample_weight: Any = None, *, max_bytes: int | None = None
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    max_bytes: int | None = None,
+    missing: str = "raise",
 ) -> tuple[Samples | Stream, Names]:
     """Check data without an estimator, and return them with their names.
 
@@ -234,8 +240,10 @@ def open_data(
         As in `fit`.
     max_bytes : int, optional
         Memory budget of a stream. The default is the current memory budget.
+    missing : {"raise", "ignore"}
+        Whether outputs may be missing. With "ignore", masked outputs become NaN.
     """
-    data = unlabel(None, X, y, sample_weight)
+    data = unlabel(SimpleNamespace(missing=missing), X, y, sample_weight)
     data, names = _named(data, drop=False)
     return _open(data, True, max_bytes), names
 

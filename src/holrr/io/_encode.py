@@ -193,8 +193,8 @@ class Encoder:
         fitted = {k: v for k, v in vars(value).items() if k not in params}
         return {
             "class": type(value).__name__,
-            "params": self._state(params, where),
-            "state": self._state(fitted, where),
+            "params": self._state(_without_index(params), where),
+            "state": self._state(_without_index(fitted), where),
         }
 
     def _slice(self, value: slice, where: str) -> dict[str, Any]:
@@ -211,6 +211,16 @@ class Encoder:
 
     def _state(self, state: dict[str, Any], where: str) -> dict[str, Any]:
         return {k: self.encode(v, f"{where}.{k}") for k, v in state.items()}
+
+
+def _without_index(value: Any) -> Any:
+    """Columns of a `ColumnTransformer` that are an index of pandas, as `df.columns`, as arrays."""
+    if isinstance(value, dict):
+        return {k: _without_index(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)([_without_index(v) for v in value])
+    is_index = comes_from(value, "pandas") and type(value).__name__ == "Index"
+    return value.to_numpy() if is_index else value
 
 
 class Decoder:

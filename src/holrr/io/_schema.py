@@ -170,6 +170,10 @@ def _check_moments(m: Any) -> None:
         value = getattr(m, field)
         fits = value is None or (value > 0 and math.isfinite(value))
         require(fits, "Moments", f"{field} must be positive")
+    missing = m.missing_outputs
+    if missing is not None:
+        fits = missing.shape == shape and bool(missing.any()) and not bool(missing.all())
+        require(fits, "Moments", f"missing_outputs must be some of the outputs, {shape}")
     if m.response_grams is not None:
         found = tuple(G.shape for G in m.response_grams)
         fits = found == tuple((n, n) for n in shape)
@@ -320,6 +324,7 @@ _MOMENTS = {
     "response_grams": optional(tuple_of(MATRIX)),
     "dtype": one_of("float64", "float32"),
     "labels": optional(record("Labels")),
+    "missing_outputs": optional(Kind("an array of True and False", lambda v: is_array_of(v, "b"))),
 }
 _GRID = {
     "dims": tuple_of(KEY),

@@ -163,6 +163,8 @@ def build(name: Any, params: dict[str, Any], state: dict[str, Any], version: Any
     if missing and _minor(str(version)) == _minor(SKLEARN_VERSION):
         raise SchemaError(f"{name}: parameter {', '.join(sorted(missing))} is missing")
     check_fields(name, params, allowed.params)
+    if "n_jobs" in params:  # a setting of the machine; a file could start any number of processes
+        params["n_jobs"] = None
     value = allowed.cls(**params)
     value._validate_params()
     _check_state(name, allowed, value.get_params(deep=False), state)

@@ -23,7 +23,7 @@ from ..data.arrays import comes_from, ignores_missing
 from ..data.blocks import InputBlocks, penalties_by_block
 from ..data.labels import Labels
 from ..data.validation import Names, Samples, names_of_moments, validate
-from ..missing.fit import check_same_missing, has_missing, zero_for_never
+from ..missing.fit import check_same_missing, complete_outputs
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
 from . import block_parts
@@ -176,16 +176,17 @@ class LinearRegressor(TensorRegressor):
         refuse_output_weight(self.output_weight, "moments")
         refuse_huber(self.loss, "moments")
         data, names, seen = check_batch(self, X, y, sample_weight, decay)
-        plan, never = input_plan(self, names, data), np.zeros((), dtype=bool)
+        plan, missing = input_plan(self, names, data), None
         options = self._options(plan)
-        if options.ignore_missing and isinstance(data, Samples) and has_missing(data):
-            data, never = zero_for_never(data)
+        if options.ignore_missing:
+            data, missing = complete_outputs(data)
         if seen is not None:
             before = self._intercept
             before = before if isinstance(before, float) else to_numpy(before)
-            check_same_missing(never, np.isnan(before))
-        moments = add_batch(data, seen, names, options.structure.needs_response_grams)
-        fit = fit_moments(moments, options, never=never if never.any() else None)
+            check_same_missing(missing, np.isnan(before))
+        grams = options.structure.needs_response_grams
+        moments = add_batch(data, seen, names, grams, missing)
+        fit = fit_moments(moments, options, never=missing)
         return self._assign_fit(fit, names, plan, moments=moments)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -212,7 +213,7 @@ class LinearRegressor(TensorRegressor):
         refuse_huber(self.loss, "moments")
         names = check_moments_argument(self, moments)
         plan = input_plan(self, names, moments)
-        fit = fit_moments(moments, self._options(plan))
+        fit = fit_moments(moments, self._options(plan), never=moments.missing_outputs)
         return self._assign_fit(fit, names, plan, moments=moments)
 
     def _assign_fit(
@@ -771,9 +772,13 @@ def check_batch(
 
 
 def add_batch(
-    data: Samples | Stream, seen: Moments | None, names: Names, response_grams: bool
+    data: Samples | Stream,
+    seen: Moments | None,
+    names: Names,
+    response_grams: bool,
+    missing: np.ndarray | None = None,
 ) -> Moments:
-    """The moments of all batches so far."""
+    """The moments of all batches so far, which all lack the outputs `missing`."""
     grams = response_grams if seen is None else seen.response_grams is not None
     if isinstance(data, Stream):
         moments = data.moments(grams)
@@ -781,11 +786,30 @@ def add_batch(
         with few_threads_for(data.work):
             moments = Moments.from_checked(data.X, data.Y, data.w, grams)
     moments = replace(moments, feature_names=names.features, labels=names.labels)
-    return moments if seen is None else seen + moments
+    # Batches before may come from a file of a version that kept nothing of what is missing.
+    total = moments if seen is None else replace(seen, missing_outputs=None) + moments
+    return replace(total, missing_outputs=missing)
 
 
 def check_moments_argument(estimator: Any, moments: Any) -> Names:
     """The names of moments that a user passes."""
     if not isinstance(moments, Moments):
         raise TypeError(f"moments must be a Moments object; got {type(moments).__name__}.")
+    check_missing_outputs(estimator, moments)
     return names_of_moments(estimator, moments)
+
+
+def check_missing_outputs(estimator: Any, moments: Moments) -> None:
+    """Raise where moments lack outputs, and the estimator does not leave them out."""
+    if moments.missing_outputs is None or ignores_missing(estimator):
+        return
+    where = tuple(int(i) for i in np.argwhere(moments.missing_outputs)[0])
+    remedy = (
+        "Use missing='ignore' to leave it out."
+        if hasattr(estimator, "missing")
+        else f"{type(estimator).__name__} needs complete outputs; drop it from y."
+    )
+    raise ValueError(
+        f"the moments lack {int(moments.missing_outputs.sum())} of the outputs, the first of which "
+        f"is {where}. {remedy}"
+    )

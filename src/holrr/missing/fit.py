@@ -17,11 +17,13 @@ from ..core.namespace import is_numpy_array, namespace_of, row_blocks
 from ..core.spectral import Whitened
 from ..core.warn import warn
 from ..data.validation import Samples
+from ..streaming.stream import Stream
 from .completion import Completion, complete_structure
+from .known import KnownOutputs, known_outputs_of
 from .observed import Observed, SampleBasis, has_observation
 
-__all__ = ["check_no_infinity", "check_not_response", "check_same_missing", "drop_unobserved"]
-__all__ += ["fit_missing", "has_missing", "warn_of_rounds", "zero_for_never"]
+__all__ = ["check_no_infinity", "check_not_response", "check_same_missing", "complete_outputs"]
+__all__ += ["drop_unobserved", "fit_missing", "has_missing", "warn_of_rounds"]
 
 _BLOCK = 2**22  # bytes of outputs that are examined together
 
@@ -158,8 +160,38 @@ def _with_observed_residuals(found: Completion, data: Samples) -> Whitened:
 # ---------------------------------------------------------------- batches
 
 
-def zero_for_never(given: Samples) -> tuple[Samples, np.ndarray]:
-    """Return samples with zeros for never observed outputs, and the mask of these, (d1, ...)."""
+def complete_outputs(
+    data: Samples | Stream,
+) -> tuple[Samples, np.ndarray | None] | tuple[Stream, np.ndarray | None]:
+    """Data with zeros for outputs that every sample lacks, and which these are.
+
+    Parameters
+    ----------
+    data : Samples or Stream
+
+    Returns
+    -------
+    data : Samples or Stream
+        Samples without any observed output are left out.
+    missing : array of bool, of shape (d1, ..., dp), or None
+        None where no output is missing.
+
+    Raises
+    ------
+    BadEntryError
+        Where some samples lack an output that others have.
+    """
+    if isinstance(data, Samples):
+        return _complete_samples(data) if has_missing(data) else (data, None)
+    stream, known = known_outputs_of(data, keep_grid=True)
+    if known is None:
+        return stream, None
+    missing = known.all_never
+    whole = KnownOutputs.in_place(missing)
+    return data.with_outputs(whole.check_block, missing.shape), missing
+
+
+def _complete_samples(given: Samples) -> tuple[Samples, np.ndarray]:
     data = drop_unobserved(given)[0]
     never = np.isnan(data.Y).all(axis=0)
     Y = np.where(never, np.zeros((), data.Y.dtype), data.Y)
@@ -170,8 +202,9 @@ def zero_for_never(given: Samples) -> tuple[Samples, np.ndarray]:
     return replace(data, Y=Y), never
 
 
-def check_same_missing(never: Any, before: Any) -> None:
-    """Raise a ValueError if a batch lacks other outputs than earlier batches."""
+def check_same_missing(missing: np.ndarray | None, before: np.ndarray) -> None:
+    """Raise where a batch lacks other outputs than the batches before."""
+    never = np.zeros((), dtype=bool) if missing is None else missing
     if np.any(before != never):
         where = tuple(int(i) for i in np.argwhere(before != never)[0])
         raise ValueError(

@@ -78,6 +78,12 @@ class KnownOutputs:
         index = places[np.ix_(*slices)] if slices else places
         return cls(never.shape, index.ravel(), kept.shape, slices, kept if kept.any() else None)
 
+    @classmethod
+    def in_place(cls, never: np.ndarray) -> KnownOutputs:
+        """Leave no output out: those that are never observed stay where they are, as zeros."""
+        slices = tuple(np.arange(d) for d in never.shape)
+        return cls(never.shape, np.arange(never.size), never.shape, slices, never)
+
     # ------------------------------------------------------------ from all outputs
 
     def take(self, A: np.ndarray) -> np.ndarray:

@@ -737,7 +737,9 @@ def _n_distinct(data: Samples, most: int) -> int:
     return len(found)
 
 
-def check_fold_moments(moments: Any, response_grams: bool) -> list[Moments]:
+def check_fold_moments(
+    moments: Any, response_grams: bool, *, ignore_missing: bool = False
+) -> list[Moments]:
     """Moments of at least two folds that belong together, each with some weight."""
     parts = list(moments)
     for k, part in enumerate(parts):
@@ -749,6 +751,11 @@ def check_fold_moments(moments: Any, response_grams: bool) -> list[Moments]:
             raise ValueError(
                 f"subspaces='response' needs moments that were gathered with response_grams=True; "
                 f"moments[{k}] has none."
+            )
+        if part.missing_outputs is not None and not ignore_missing:
+            raise ValueError(
+                f"moments[{k}] lacks {int(part.missing_outputs.sum())} of the outputs, which "
+                f"RLSCV, LRRCV and HOLRRCV leave out with missing='ignore'; drop them from y."
             )
         here, first = (part.n_features, part.output_shape), parts[0]
         if here != (first.n_features, first.output_shape):

@@ -204,7 +204,7 @@ def _n_residuals(parts: Sequence[CentredMoments]) -> float:
     if all(part.weight_squares is None for part in parts):
         return sum(part.n_samples for part in parts)
     weights = np.array([part.weight for part in parts])
-    squares = np.array([part.weight**2 / part.n_effective for part in parts])
+    squares = np.array([part.weight * (part.weight / part.n_effective) for part in parts])
     return float(weights.sum() ** 2 / squares.sum())
 
 

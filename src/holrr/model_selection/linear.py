@@ -440,13 +440,23 @@ class LinearSearch(Search):
         refuse_output_weight(self.output_weight, "moments")
         refuse_huber(self.loss, "moments")
         refuse_held_out(self, "moments")
-        data, options = self._moment_data(moments), self._options()
+        parts, options = self._check_moments(moments), self._options()
+        data, known = moment_data(parts, fit_intercept=self.fit_intercept), None
         total = data.total()
         assert total is not None
         check_search(options, total.n_samples)
         names = names_of_moments(self, total)
+        missing = parts[0].missing_outputs
+        if missing is not None:
+            known = KnownOutputs.of(missing, keep_grid=self._keeps_grid(parts[0]))
+            some = [known.moments(part) for part in parts]
+            data = moment_data(some, fit_intercept=self.fit_intercept)
         plan = self._plan(names, data)
-        found, chosen = search_designs(data, plan, options, self._fit_options)
+        if known is not None:
+            refuse_own(plan)
+            refuse_by_output(options)
+        found, chosen = self._search_folds(data, plan, self._options_within(options, known), known)
+        found = found if known is None else expand_found(found, known)
         return self._assign_search(found, names, plan, chosen)
 
     @classmethod
@@ -484,10 +494,7 @@ class LinearSearch(Search):
     ) -> tuple[Found, InputCandidate]:
         """The search of samples with missing outputs, for the outputs that are ever observed."""
         options = self._options_within(options, some.known)
-        if options.by_output:
-            raise ValueError(
-                "alpha_per_output=True needs complete outputs, and entries of y are missing."
-            )
+        refuse_by_output(options)
         if some.known is not None:
             refuse_own(plan)
         if some.is_complete:
@@ -552,6 +559,7 @@ class LinearSearch(Search):
         known, v = some.known, some.output_weight
         if known is not None:
             refuse_own(plan)
+            refuse_by_output(options)
         parts = self._stream_data(some.stream, groups, plan)
         options = self._options_within(options, known)
         found, chosen = self._search_folds(parts, plan, options, known)
@@ -561,7 +569,7 @@ class LinearSearch(Search):
             error = float(np.mean(calibration.errors[:, counts] / v[counts]))
         return (found if known is None else expand_found(found, known)), chosen, error
 
-    def _keeps_grid(self, data: Samples | Stream) -> bool:
+    def _keeps_grid(self, data: Samples | Stream | Moments) -> bool:
         """Whether the modes of the outputs matter to the structure."""
         rank = (1,) * (1 + len(data.output_shape))
         return isinstance(self._structure(rank), MultilinearRank)
@@ -598,13 +606,19 @@ class LinearSearch(Search):
             by_output=self.alpha_per_output,
         )
 
-    def _moment_data(self, moments: Sequence[Moments], splits: Any = None) -> FoldData:
+    def _check_moments(self, moments: Sequence[Moments]) -> list[Moments]:
         if self.solver == "svd":
             raise ValueError(
                 "solver='svd' factorises the samples themselves, which moments do not hold; use "
                 "solver='auto' or 'eigh' with moments."
             )
-        parts = check_fold_moments(moments, self.subspaces == "response")
+        ignore_missing = ignores_missing(self)
+        return check_fold_moments(
+            moments, self.subspaces == "response", ignore_missing=ignore_missing
+        )
+
+    def _moment_data(self, moments: Sequence[Moments], splits: Any = None) -> FoldData:
+        parts = self._check_moments(moments)
         return moment_data(parts, splits, fit_intercept=self.fit_intercept)
 
     def _stream_data(self, data: Stream, groups: Any, plan: InputPlan) -> FoldData:
@@ -1427,6 +1441,14 @@ def design_grid(
     unit = 1.0 if data.everything is None else data.everything.x_unit
     tried = penalties_of(data, scale) if alphas is None else alphas / unit / unit
     return tried, n_parallel(linear_folds(data), options.n_jobs)
+
+
+def refuse_by_output(options: SearchOptions) -> None:
+    """Raise where each output is to have a penalty, and outputs are missing."""
+    if options.by_output:
+        raise ValueError(
+            "alpha_per_output=True needs complete outputs, and entries of y are missing."
+        )
 
 
 def refuse_own(plan: InputPlan) -> None:

@@ -15,9 +15,17 @@ from ..model_selection import HOLRRCV, LRRCV, RLSCV
 from ..penalized import MLMTNC, MLMTNCCV, TraceNormRegression, TraceNormRegressionCV
 from ._graph import OPSET, cast
 from ._model import add_model, check_exportable, output_shape
-from ._transformers import TRANSFORMERS, add_transformer, check_transformer, n_columns_out
+from ._transformers import (
+    SKLEARN,
+    TRANSFORMERS,
+    add_sklearn,
+    add_transformer,
+    check_transformer,
+    n_columns_out,
+)
 
-__all__ = ["register", "register_converters"]
+__all__ = ["SKLEARN", "calculate_sklearn_shape", "convert_sklearn_step", "register"]
+__all__ += ["register_converters"]
 
 _MODELS: tuple[type, ...] = (HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV)
 _MODELS += (KernelHOLRR, KernelHOLRRCV, KernelLRR, KernelLRRCV, KernelRLS, KernelRLSCV)
@@ -122,9 +130,54 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     else:
         check_transformer(step)
         out = add_transformer(graph, step, inputs, dtype)
+    _end(scope, operator, container, out)
+
+
+# ---------------------------------------------------------------- transformers of scikit-learn
+
+
+def _is_ours(operator: Any) -> bool:
+    """Whether we write the graph of a transformer of `SKLEARN`: inputs are one matrix of numbers.
+
+    skl2onnx has graphs for text, and joins inputs of several types.
+    """
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+
+    step, numbers = operator.raw_operator, (DoubleTensorType, FloatTensorType)
+    is_matrix = len(operator.inputs) == 1 and isinstance(operator.inputs[0].type, numbers)
+    return is_matrix and isinstance(getattr(step, "missing_values", 0), (int, float))
+
+
+def calculate_sklearn_shape(operator: Any) -> None:
+    """The shape that one of `SKLEARN` gives, for skl2onnx."""
+    from skl2onnx.common._registration import get_shape_calculator
+
+    if _is_ours(operator):
+        n = operator.inputs[0].get_first_dimension()
+        kind = type(operator.inputs[0].type)
+        operator.outputs[0].type = kind([n, n_columns_out(operator.raw_operator)])
+    else:
+        get_shape_calculator(f"Sklearn{type(operator.raw_operator).__name__}")(operator)
+
+
+def convert_sklearn_step(scope: Any, operator: Any, container: Any) -> None:
+    """Add one of `SKLEARN` to the container of skl2onnx."""
+    from skl2onnx.common._registration import get_converter
+
+    step = operator.raw_operator
+    if not _is_ours(operator):
+        get_converter(f"Sklearn{type(step).__name__}")(scope, operator, container)
+        return
+    graph, dtype = _Container(scope, container), _dtype_of(operator)
+    out = add_sklearn(graph, step, operator.inputs[0].full_name, dtype)
+    _end(scope, operator, container, out)
+
+
+def _end(scope: Any, operator: Any, container: Any, value: str) -> None:
+    """Call a value by the name of the output of a step."""
     name = scope.get_unique_operator_name("holrr_end")
     outputs = [operator.outputs[0].full_name]
-    container.add_node("Identity", [out], outputs, name=name, op_version=OPSET)
+    container.add_node("Identity", [value], outputs, name=name, op_version=OPSET)
 
 
 def _check_last(operator: Any) -> None:

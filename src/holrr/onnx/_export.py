@@ -6,15 +6,22 @@ from typing import Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._version import __version__
 from ..base import TensorRegressor
 from ..extras import need
-from ._converters import register, register_converters
+from ._converters import (
+    SKLEARN,
+    calculate_sklearn_shape,
+    convert_sklearn_step,
+    register,
+    register_converters,
+)
 from ._graph import OPSET, Nodes
 from ._model import Input, add_model, check_exportable, inputs_of, output_shape, own_dtype
+from ._transformers import TRANSFORMERS
 
 __all__ = ["to_onnx"]
 
@@ -73,18 +80,20 @@ def to_onnx(model: Any, X: Any = None, *, dtype: Any = None) -> Any:
     >>> found.shape, bool(np.allclose(found, model.predict(X), atol=1e-5))
     ((50, 4, 3), True)
     """
-    last = model[-1] if isinstance(model, Pipeline) and len(model.steps) else model
+    steps = _steps_of(model)
+    last = steps[-1] if steps else model
     if not isinstance(last, TensorRegressor):
         raise TypeError(
             f"to_onnx accepts an estimator of this library, or a pipeline that ends with one; got "
             f"{_described(model, last)}."
         )
     onnx = need("onnx", "to_onnx needs onnx", "onnx")
-    check_is_fitted(last)
+    for step in steps:
+        check_is_fitted(step)
     check_exportable(last)
     kind = _check_dtype(dtype, last)
     if isinstance(model, Pipeline):
-        found = _convert_pipeline(model, X, kind)
+        found = _convert_pipeline(onnx, model, X, kind)
     else:
         found = _build(onnx, model, kind)
     found.producer_name, found.producer_version = "holrr", __version__
@@ -93,6 +102,14 @@ def to_onnx(model: Any, X: Any = None, *, dtype: Any = None) -> Any:
     )
     onnx.checker.check_model(found)
     return found
+
+
+def _steps_of(model: Any) -> list[Any]:
+    """The estimators of a pipeline and of pipelines in it; a model is its own and only step."""
+    if not isinstance(model, Pipeline):
+        return [model]
+    found = [step for _, step in model.steps if step is not None and step != "passthrough"]
+    return [part for step in found for part in _steps_of(step)]
 
 
 def _described(model: Any, last: Any) -> str:
@@ -136,30 +153,48 @@ def _build(onnx: Any, model: Any, dtype: np.dtype) -> Any:
 
 def _distinct(inputs: list[Input]) -> list[str]:
     names = [one.name for one in inputs]
-    if len({*names, _OUTPUT}) != len(names) + 1:
-        raise ValueError(
-            f"the names of the input blocks are {names}, but the inputs of a graph need names that "
-            f"differ from each other and from its output, {_OUTPUT!r}. Rename the blocks."
-        )
+    _check_names(names, "blocks of the inputs")
     return names
+
+
+def _check_names(names: list[str], what: str) -> None:
+    if len({*names, "", _OUTPUT}) != len(names) + 2:
+        raise ValueError(
+            f"the {what} are called {names}; the inputs of a graph need names that differ from "
+            f"each other and from its output, {_OUTPUT!r}, and are not empty."
+        )
 
 
 # ---------------------------------------------------------------- pipelines
 
 
-def _convert_pipeline(pipeline: Pipeline, X: Any, dtype: np.dtype) -> Any:
-    """Convert a pipeline by skl2onnx with the converters of this library."""
+def _convert_pipeline(onnx: Any, pipeline: Pipeline, X: Any, dtype: np.dtype) -> Any:
+    """The graph of a pipeline, by skl2onnx with our converters."""
     register_converters()
-    register(type(pipeline[-1]))  # the last step may be a subclass
     skl2onnx = need("skl2onnx", "converting pipelines to ONNX needs skl2onnx", "onnx")
-    ours = [step for _, step in pipeline.steps if type(step).__module__.startswith("holrr.")]
-    return skl2onnx.convert_sklearn(
-        pipeline,
+    ours = [s for s in _steps_of(pipeline) if isinstance(s, (TensorRegressor, *TRANSFORMERS))]
+    for step in ours:
+        register(type(step))  # it may be a subclass
+    types = _initial_types(pipeline, X, dtype)
+    found = skl2onnx.convert_sklearn(
+        _flat(pipeline, X, types),
         name="holrr",
-        initial_types=_initial_types(pipeline, X, dtype),
+        initial_types=types,
         final_types=[(_OUTPUT, None)],
         options={id(step): {"dtype": dtype.name} for step in ours},
+        custom_conversion_functions=dict.fromkeys(SKLEARN, convert_sklearn_step),
+        custom_shape_calculators=dict.fromkeys(SKLEARN, calculate_sklearn_shape),
     )
+    _rename_inputs(found.graph, [name for name, _ in types])
+    try:
+        onnx.shape_inference.infer_shapes(found, check_type=True)
+    except onnx.shape_inference.InferenceError as error:
+        other = "float32" if dtype == np.float64 else "float64"
+        raise ValueError(
+            f"skl2onnx converts a step of the pipeline to operators that do not fit each other in "
+            f"{dtype.name}; dtype={other!r} may be possible. The operators: {error}"
+        ) from error
+    return found
 
 
 def _initial_types(pipeline: Pipeline, X: Any, dtype: np.dtype) -> list[tuple[str, Any]]:
@@ -168,20 +203,48 @@ def _initial_types(pipeline: Pipeline, X: Any, dtype: np.dtype) -> list[tuple[st
 
     number = DoubleTensorType if dtype == np.float64 else FloatTensorType
     if hasattr(X, "columns"):
+        names = [str(column) for column in X.columns]
+        _check_names(names, "columns of X")
         kinds = [number if _is_number(kind) else StringTensorType for kind in X.dtypes]
-        return [(str(c), kind([None, 1])) for c, kind in zip(X.columns, kinds, strict=True)]
+        return [(name, kind([None, 1])) for name, kind in zip(names, kinds, strict=True)]
     if X is not None:
         X = np.asarray(X)
         kind = number if X.dtype.kind in "biuf" else StringTensorType
         return [("X", kind([None, *X.shape[1:]]))]
-    first = pipeline[0]
+    first = _steps_of(pipeline)[0]
     if isinstance(first, ColumnTransformer):
         raise ValueError(
             "to_onnx needs X for a pipeline with a ColumnTransformer, to find out which columns "
             "are numbers and which are text: pass some rows, to_onnx(pipeline, X[:5])."
         )
     inputs = inputs_of(first)
-    return [(one.name, number([None, *one.shape])) for one in inputs]
+    return [
+        (name, number([None, *one.shape]))
+        for name, one in zip(_distinct(inputs), inputs, strict=True)
+    ]
+
+
+def _flat(pipeline: Pipeline, X: Any, types: list[tuple[str, Any]]) -> Pipeline:
+    """The steps of a pipeline in one row, behind one that joins the columns of a table.
+
+    skl2onnx knows no step that is "passthrough". Its other steps would join columns in float32,
+    where they are inputs of their own.
+    """
+    steps = _steps_of(pipeline)
+    is_joined = not hasattr(X, "columns") or isinstance(steps[0], ColumnTransformer)
+    if not is_joined and len({type(kind) for _, kind in types}) == 1:
+        columns = list(range(len(types)))
+        steps.insert(0, ColumnTransformer([("all", "passthrough", columns)]).fit(X))
+    return make_pipeline(*steps)
+
+
+def _rename_inputs(graph: Any, names: list[str]) -> None:
+    """Give inputs the names of columns; skl2onnx writes "wind speed" as "wind_speed"."""
+    new = {one.name: name for one, name in zip(graph.input, names, strict=True)}
+    for one in graph.input:
+        one.name = new[one.name]
+    for node in graph.node:
+        node.input[:] = [new.get(name, name) for name in node.input]
 
 
 def _is_number(kind: Any) -> bool:

@@ -1,4 +1,8 @@
-"""The transformers of `holrr.data` as graphs, before a model in a pipeline."""
+"""Graphs of transformers, before a model in a pipeline.
+
+The transformers are those of `holrr.data`, and two of scikit-learn whose graphs of skl2onnx do not
+run in float64.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import PolynomialFeatures
 
 from ..data.delays import Delayer
 from ..data.labels import Labels
@@ -22,9 +28,12 @@ from ..data.spectra import (
 from ._graph import Graph, cast, flatten, shape_of
 from ._model import column_counts, join
 
-__all__ = ["TRANSFORMERS", "add_transformer", "check_transformer", "n_columns_out"]
+__all__ = ["SKLEARN", "TRANSFORMERS", "add_sklearn", "add_transformer", "check_transformer"]
+__all__ += ["n_columns_out"]
 
 TRANSFORMERS = (Standardizer, Delayer, RangeSelector, SavitzkyGolay, StandardNormalVariate)
+# Transformers of scikit-learn.
+SKLEARN = (SimpleImputer, PolynomialFeatures)
 
 
 def check_transformer(step: Any) -> None:
@@ -38,6 +47,11 @@ def check_transformer(step: Any) -> None:
 
 def n_columns_out(step: Any) -> int:
     """Return the number of output columns of a transformer."""
+    if isinstance(step, PolynomialFeatures):
+        return int(step.n_output_features_)
+    if isinstance(step, SimpleImputer):
+        n_more = 0 if step.indicator_ is None else step.indicator_.features_.size
+        return int(_imputed_columns(step).size + n_more)
     n = int(step.n_features_in_)
     if isinstance(step, RangeSelector):
         return int(step.columns_.size)
@@ -164,3 +178,66 @@ def _standard_normal(graph: Graph, X: str, size: int) -> str:
     varies = graph.node("Greater", spread, rounding)
     found = graph.node("Div", C, graph.node("Where", varies, spread, number(1.0)))
     return graph.node("Where", varies, found, number(0.0))
+
+
+# ---------------------------------------------------------------- transformers of scikit-learn
+
+
+def add_sklearn(graph: Graph, step: Any, X: str, dtype: np.dtype) -> str:
+    """Add a fitted transformer of scikit-learn, one of `SKLEARN`, to a graph.
+
+    Parameters
+    ----------
+    graph : Graph
+    step : SimpleImputer or PolynomialFeatures
+    X : str
+        Name of a matrix of type `dtype`.
+    dtype : dtype
+
+    Returns
+    -------
+    str
+        The name of a matrix.
+    """
+    add = _imputed if isinstance(step, SimpleImputer) else _monomials
+    return add(graph, step, X, dtype)
+
+
+def _imputed_columns(step: SimpleImputer) -> np.ndarray:
+    """The columns that an imputer keeps: those with a value in the fit, if not all."""
+    values = step.statistics_.astype(np.float64)
+    return np.flatnonzero(step.keep_empty_features | ~np.isnan(values))
+
+
+def _imputed(graph: Graph, step: SimpleImputer, X: str, dtype: np.dtype) -> str:
+    if isinstance(step.missing_values, (int, float)) and not np.isnan(step.missing_values):
+        mask = graph.node("Equal", X, graph.constant(np.array(step.missing_values, dtype=dtype)))
+    else:
+        mask = graph.node("IsNaN", X)
+    values = step.statistics_.astype(dtype)
+    out = graph.node("Where", mask, graph.constant(values), X)
+    kept = _imputed_columns(step)
+    if kept.size < values.size:
+        out = graph.node("Gather", out, graph.constant(kept.astype(np.int64)), axis=1)
+    if step.indicator_ is None:
+        return out
+    columns = graph.constant(step.indicator_.features_.astype(np.int64))
+    is_missing = cast(graph, graph.node("Gather", mask, columns, axis=1), dtype)
+    return graph.node("Concat", out, is_missing, axis=1)
+
+
+def _monomials(graph: Graph, step: PolynomialFeatures, X: str, dtype: np.dtype) -> str:
+    """Products of columns, with a column of ones in the place of those that are left out."""
+    powers = step.powers_
+    n, degree = int(step.n_features_in_), max(1, int(powers.sum(axis=1).max()))
+    places = np.full((len(powers), degree), n, dtype=np.int64)
+    for row, power in zip(places, powers, strict=True):
+        row[: power.sum()] = np.repeat(np.arange(n), power)
+    pads = graph.constant(np.array([0, 0, 0, 1], dtype=np.int64))
+    X = graph.node("Pad", X, pads, graph.constant(np.ones((), dtype)))
+    out, *others = (
+        graph.node("Gather", X, graph.constant(column.copy()), axis=1) for column in places.T
+    )
+    for other in others:
+        out = graph.node("Mul", out, other)
+    return out

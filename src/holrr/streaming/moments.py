@@ -55,6 +55,10 @@ class Moments(CentredMoments):
     labels : Labels or None
         Labels of inputs and outputs, if the data had labels. Moments of data with different labels
         cannot be merged.
+    missing_outputs : array of bool, of shape (d1, ..., dp), or None
+        Outputs that every sample lacks, which ``missing="ignore"`` leaves out. Their moments are
+        zero, and `fit_moments` of an estimator with ``missing="ignore"`` leaves them out, too.
+        Moments that lack different outputs cannot be merged.
 
     Examples
     --------
@@ -80,6 +84,7 @@ class Moments(CentredMoments):
 
     feature_names: np.ndarray | None = None
     labels: Labels | None = None
+    missing_outputs: np.ndarray | None = None
 
     @staticmethod
     def from_arrays(
@@ -89,6 +94,7 @@ class Moments(CentredMoments):
         response_grams: bool = False,
         *,
         max_bytes: int | None = None,
+        missing: str = "raise",
     ) -> Moments:
         """Compute the moments of the samples in `X` and `Y`.
 
@@ -107,15 +113,26 @@ class Moments(CentredMoments):
             Approximate memory of a pass over data on disk, besides the moments. The default is
             512 MiB. Memory maps, HDF5 and Zarr arrays are read in blocks, and Dask arrays are
             reduced on the active scheduler.
+        missing : {"raise", "ignore"}, default="raise"
+            Whether NaN in `Y` is an error. With "ignore", outputs that every sample lacks are left
+            out. An output that only some samples lack is always an error: moments cannot hold it.
         """
         from ..data.validation import Samples, open_data
+        from ..missing.fit import complete_outputs
 
-        data, names = open_data(X, Y, sample_weight, max_bytes=max_bytes)
+        if missing not in ("raise", "ignore"):
+            raise ValueError(f"missing must be 'raise' or 'ignore'; got {missing!r}.")
+        data, names = open_data(X, Y, sample_weight, max_bytes=max_bytes, missing=missing)
+        left_out = None
+        if missing == "ignore":
+            data, left_out = complete_outputs(data)
         if isinstance(data, Samples):
             moments = Moments.from_checked(data.X, data.Y, data.w, response_grams)
         else:
             moments = data.moments(response_grams)
-        return replace(moments, feature_names=names.features, labels=names.labels)
+        return replace(
+            moments, feature_names=names.features, labels=names.labels, missing_outputs=left_out
+        )
 
     @staticmethod
     def from_batches(
@@ -174,7 +191,8 @@ class Moments(CentredMoments):
         for other in others:
             _check_same_names(total, other)
             merged = CentredMoments.merge(total, other)
-            kept = {name: _either(total, other, name) for name in ("feature_names", "labels")}
+            attributes = ("feature_names", "labels", "missing_outputs")
+            kept = {name: _either(total, other, name) for name in attributes}
             total = replace(merged, **kept)
         return total
 
@@ -229,6 +247,14 @@ def _check_same_names(a: Moments, b: Any) -> None:
         raise ValueError(
             f"Moments of different features cannot be merged: {differ}. Put the columns of X in "
             f"the same order first."
+        )
+    missing = a.missing_outputs, getattr(b, "missing_outputs", None)
+    if a.output_shape == getattr(b, "output_shape", None) and not same(*missing):
+        mine, others = (np.zeros(a.output_shape, bool) if m is None else m for m in missing)
+        where = tuple(int(i) for i in np.argwhere(mine != others)[0])
+        raise ValueError(
+            f"Moments that lack different outputs cannot be merged: output {where} is missing in "
+            f"one of them only. Gather both from samples that lack the same outputs."
         )
     labels = a.labels, getattr(b, "labels", None)
     _check_same_inputs(*(found or Labels() for found in labels))
