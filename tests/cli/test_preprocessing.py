@@ -1,5 +1,8 @@
 """Preprocessing on the command line: the same as in Python, kept in the model file."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -279,3 +282,38 @@ def test_files_of_older_versions_with_a_standardizer_are_read(folder):
         pipeline[-1].predict(pipeline[0].transform(inputs(table(1, 7)).to_numpy())),
         atol=1e-12,
     )
+
+
+def test_steps_work_without_pandas_and_ranges_name_the_package(folder):
+    """In a process of its own, where the import fails."""
+    code = (
+        "import sys\n"
+        "class Without:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'pandas':\n"
+        "            raise ModuleNotFoundError(name, name=name)\n"
+        "sys.meta_path.insert(0, Without())\n"
+        "from holrr.cli import main\n"
+        "for words in {}:\n"
+        "    code = main(words)\n"
+        "    print('code', code)\n"
+    )
+    train, new = table(), table(1, 7)
+    inputs(train).to_csv("x.csv", index=False)
+    inputs(new)[inputs(new).columns[::-1]].to_csv("turned.csv", index=False)
+    np.savetxt("y.csv", train[["fat", "water"]], delimiter=",")
+    fit = ["fit", "x.csv", "y.csv", "--header", "1,0", *FIT]
+    calls = [
+        [*fit, "--snv", "--standardize", "--blocks", "low=:1050;high=*"],
+        ["predict", "m", "turned.csv", "-o", "P.npy"],
+        [*fit, "--range", "1020:1080"],
+    ]
+    command = [sys.executable, "-c", code.format(calls)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout.count("code 0") == 2, done.stdout + done.stderr
+    assert "code 5" in done.stdout
+    assert "pip install holrr[table]" in done.stderr
+    by_hand = make_pipeline(StandardNormalVariate(), Standardizer(), HOLRR(2, 0.1))
+    by_hand.fit(inputs(train), train[["fat", "water"]].to_numpy())
+    np.testing.assert_allclose(np.load("P.npy"), by_hand.predict(inputs(new)), atol=1e-12)
+    assert holrr.load("m")[-1].blocks_["low"].size == 26

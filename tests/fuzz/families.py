@@ -808,8 +808,16 @@ WORDS = [
     "0.1,1",
     "3,3,3",
     "99999999999",
+    "0:2",
+    "1:",
+    "a=0:1;b=*",
+    "a=1,b=0.1",
+    "auto",
+    "0:0",
 ]
-OPTIONS = ["--rank", "--alpha", "--cv", "--gamma", "--kernel", "--output-shape", "--model"]
+OPTIONS = ["--rank", "--alpha", "--cv", "--gamma", "--kernel", "--output-weight", "--blocks"]
+OPTIONS += ["--own", "--own-alpha", "--input-rank", "--range", "--derivative", "--window"]
+OPTIONS += ["--polyorder"]
 KINDS = ["holrr", "lrr", "rls", "kernel-holrr", "kernel-lrr", "kernel-rls", "trace-norm", "mlmt-nc"]
 
 
@@ -836,8 +844,9 @@ def command_lines(rng) -> None:
         np.save(place / "Y.npy", Y)
         words = ["fit", str(place / "X.npy"), str(place / "Y.npy"), "-o", str(place / "model")]
         words += ["--model", KINDS[rng.integers(len(KINDS))]]
-        for name in rng.choice(OPTIONS[:5], size=rng.integers(0, 3), replace=False):
+        for name in rng.choice(OPTIONS, size=rng.integers(0, 4), replace=False):
             words += [str(name), WORDS[rng.integers(len(WORDS))]]
+        words += ["--snv"] if rng.random() < 0.2 else []
         code, said = run(*words)
         assert "Traceback" not in said
         if code != 0:
@@ -848,7 +857,8 @@ def command_lines(rng) -> None:
         code, said = run("predict", str(place / "model"), words[1], "-o", str(place / "P.npy"))
         assert code == 0, said
         np.testing.assert_allclose(np.load(place / "P.npy"), model.predict(X), rtol=1e-12)
-        assert run("info", str(place / "model"))[0] == 0
+        for more in ([], ["--json"]):
+            assert run("info", str(place / "model"), *more)[0] == 0
 
 
 @family

@@ -122,9 +122,9 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _name(whole: Any, names: Any) -> None:
-    """Keep the names of the columns in the first step, or in the model, as pandas would."""
-    first = whole[0] if isinstance(whole, Pipeline) else whole
-    for part in (first, getattr(first, "best_estimator_", first)):
+    """Keep the names of the columns, as the steps and the model do with pandas."""
+    parts = [step for _, step in whole.steps] if isinstance(whole, Pipeline) else [whole]
+    for part in (*parts, getattr(parts[-1], "best_estimator_", parts[-1])):
         part.feature_names_in_ = np.array(list(map(str, names)), dtype=object)
 
 
