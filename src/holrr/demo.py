@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import sys
 import textwrap
@@ -18,6 +17,7 @@ from .datasets import image_from_coef, load_image, make_image_regression, make_t
 from .extras import need
 from .metrics import rmse
 from .model_selection import HOLRRCV, LRRCV, RLSCV
+from .report import Report, make_report
 
 __all__ = ["run_demo"]
 
@@ -30,25 +30,6 @@ METHODS: dict[str, type] = {
     "low-rank regression": LRRCV,
     "HOLRR": HOLRRCV,
 }
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>holrr at a glance</title>
-<style>
-body {{ max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 sans-serif }}
-td, th {{ padding: .3rem .8rem; border-bottom: 1px solid #d8dee4; text-align: right }}
-td:first-child, th:first-child {{ text-align: left }}
-img {{ width: 100%; height: auto }}
-.scroll {{ overflow-x: auto }}
-@media (max-width: 40rem) {{ td, th {{ padding: .3rem .35rem; font-size: .8rem }} }}
-</style>
-<h1>holrr at a glance</h1>
-<p>{data}</p>
-<div class="scroll"><table>{table}</table></div>
-<p>{picture}</p>
-<img src="data:image/png;base64,{png}" alt="Two pictures and their reconstructions">
-"""
 DATA = (
     f"The data have {N_TRAIN} samples, {N_FEATURES} inputs, outputs of shape "
     f"{' x '.join(map(str, OUTPUT_SHAPE))}, coefficients of rank {' x '.join(map(str, RANK))}, and "
@@ -62,8 +43,8 @@ PICTURE = (
 )
 
 
-def compare(seed: int = 0) -> list[tuple[str, ...]]:
-    """Return a table row for each of three methods on simulated data, and for the noise."""
+def simulate(seed: int = 0) -> tuple[np.ndarray, ...]:
+    """Simulate training inputs, test inputs, training outputs, test outputs and the noise level."""
     X, Y, W = make_tensor_regression(
         N_TRAIN + 500,
         N_FEATURES,
@@ -74,17 +55,28 @@ def compare(seed: int = 0) -> list[tuple[str, ...]]:
         return_coef=True,
         random_state=seed,
     )
-    X_train, X_test, Y_train, Y_test = train_test_split(X, Y, train_size=N_TRAIN, random_state=seed)
+    noise = rmse(Y, np.tensordot(X, W, axes=1))
+    return *train_test_split(X, Y, train_size=N_TRAIN, random_state=seed), noise
+
+
+def compare(seed: int = 0) -> tuple[list[tuple[str, ...]], Report]:
+    """Return a table row for each method on simulated data, and a report on HOLRR."""
+    X_train, X_test, Y_train, Y_test, noise = simulate(seed)
     rows: list[tuple[str, ...]] = []
+    models = {}
     for name, method in METHODS.items():
         start = time.perf_counter()
-        model = method(cv=5).fit(X_train, Y_train)
+        model = models[name] = method(cv=5).fit(X_train, Y_train)
         seconds = time.perf_counter() - start
         error = rmse(Y_test, model.predict(X_test))
         n_parameters = model.cv_results_["n_parameters"][model.best_index_[1:]]  # of these ranks
         rows.append((name, _ranks(model), f"{n_parameters:,}", f"{error:.4f}", f"{seconds:.3f}"))
-    noise = rmse(Y, np.tensordot(X, W, axes=1))
-    return [*rows, ("(noise level)", "", "", f"{noise:.4f}")]
+    last = models.pop("HOLRR")
+    notes = {"n_samples": N_TRAIN}
+    report = make_report(
+        last, X_test, Y_test, compare=models, title="Regression report (demo)", notes=notes
+    )
+    return [*rows, ("(noise level)", "", "", f"{noise:.4f}")], report
 
 
 def _ranks(model: Any) -> str:
@@ -122,17 +114,17 @@ def run_demo(out: Path) -> list[Path]:
     out.mkdir(parents=True, exist_ok=True)
     print(textwrap.fill(DATA, 88) + "\n")
     with threadpool_limits(1):
-        rows = [HEADER, *compare()]
-        table = "\n".join(_line(row) for row in rows) + "\n"
+        rows, report = compare()
+        table = "\n".join(_line(row) for row in [HEADER, *rows]) + "\n"
         print(table)
         print(PICTURE[:-1] + " ...")
         figure = draw()
     files = {
+        "report.html": report.html.encode(),
         "reconstruction.png": _rendered(figure, "png"),
         "reconstruction.svg": _rendered(figure, "svg"),
         "table.txt": table.encode(),
     }
-    files["report.html"] = _page(rows, files["reconstruction.png"]).encode()
     for name, content in files.items():
         (out / name).write_bytes(content)
     print("\nYour files:")
@@ -151,12 +143,6 @@ def _rendered(figure: Any, kind: str) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=150)
     return buffer.getvalue()
-
-
-def _page(rows: list[tuple[str, ...]], png: bytes) -> str:
-    table = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    picture = base64.b64encode(png).decode()
-    return PAGE.format(data=DATA, table=table, picture=PICTURE, png=picture)
 
 
 if __name__ == "__main__":
