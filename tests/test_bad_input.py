@@ -133,15 +133,15 @@ BAD_DATA = {
     ),
     "a feature without any value": (
         lambda X, Y: (put(X, (slice(None), 2), NAN), Y),
-        r"X contains NaN.*Leave out feature 2, where no sample has",
+        r"X contains NaN.*Leave out feature 2, for which no sample has",
     ),
     "a named feature without any value": (
         lambda X, Y: (named(put(X, (slice(None), 2), NAN)), Y),
-        r"feature 'c'\).*Leave out feature 'c', where no sample has",
+        r"feature 'c'\).*Leave out feature 'c', for which no sample has",
     ),
     "features without any finite value": (
         lambda X, Y: (put(put(X, (slice(None), 2), INF), (slice(None), 4), NAN), Y),
-        r"Leave out the 2 features 2, 4, where no sample has",
+        r"Leave out the 2 features 2, 4, for which no sample has",
     ),
     "NaN in every sample": (
         lambda X, Y: (np.where((np.arange(40)[:, None] % 2) == np.arange(5), NAN, X), Y),

@@ -155,7 +155,7 @@ def hosvd(
         Functions of a rank R_i and `rotate` that return the basis, of shape (d_i, R_i), onto which
         output mode i is projected. The default is the leading singular vectors of Z.
     modes : sequence of int, optional
-        The modes to project; all by default. The others are left as they are.
+        The modes to project; all by default. The others are unchanged.
     rotate : bool
         Whether long modes that are kept in full are also expressed in their singular directions,
         so that every projected mode is in leading directions.
@@ -331,7 +331,7 @@ def _orthonormal(A: Array, k: int) -> Array:
 
 
 def _rank_of_share(lam: np.ndarray, share: float) -> int:
-    """Return the smallest rank that holds the given share of the energy."""
+    """Return the smallest rank that contains the given share of the energy."""
     energy = np.cumsum(lam)
     if energy[-1] <= 0:
         return 1

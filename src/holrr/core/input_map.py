@@ -1,7 +1,7 @@
 """Structured inputs: their arrangement in blocks, and the features that a fit derives from them.
 
 The inputs of a sample are cells, in blocks that may have modes of their own (latitude and
-longitude, say). Flattened they are the columns of a matrix `X`, as everywhere else. A fit with
+longitude). Flattened they are the columns of a matrix `X`, as everywhere else. A fit with
 structured inputs is a fit to the features
 
     F = (X * scale) P

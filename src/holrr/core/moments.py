@@ -78,13 +78,13 @@ _SMALLEST = 1e-302
 class CentredMoments:
     """Centred first and second moments of ``(X, Y)``: all that a linear fit needs of the data.
 
-    The arrays are float64, whatever the dtype of the data. Only ``subspaces="response"`` needs the
+    The arrays are float64, for data of every dtype. Only ``subspaces="response"`` needs the
     Gram matrices of the outputs. Files of older versions lack the squares of each output: the
     coefficients do not need them, but the noise does.
     """
 
     n_samples: int
-    weight: float  # sum of the weights; `n_samples` where there are none
+    weight: float  # sum of the weights; `n_samples` without weights
     mean_x: Array  # (n_features,)
     mean_y: Array  # (d1, ..., dp)
     Sxx: Array  # ``sum w (x - mean_x)(x - mean_x)'``, (n_features, n_features)

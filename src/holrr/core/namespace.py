@@ -1,7 +1,8 @@
 """Array namespaces and devices: the only module that names other array libraries.
 
-Everything is computed where the data are, with one exception: the eigenvectors of small symmetric
-matrices are computed by LAPACK on the host, which beats an accelerator up to about a hundred rows.
+Everything is computed on the device of the data, with one exception: eigenvectors of small
+symmetric matrices are computed by LAPACK on the host, which is faster than an accelerator up to
+about a hundred rows.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ class Spectral:
         ``Q'Y``.
     basis : array of shape (n_features, r)
         The map to coefficients, before the scaling ``1 / sqrt(lam + alpha)``: `P`, or ``Q / s``
-        where the coefficients are those of a kernel expansion.
+        if the coefficients are those of a kernel expansion.
     syy : float
         ``||Y||^2``.
     mean_x, mean_y, response_grams, solver, dtype

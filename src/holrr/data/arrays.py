@@ -169,8 +169,8 @@ def _explained(error: BadEntryError, X: Any, names: Sequence[Any], fitted: bool)
         some = ", ".join(shown[j] for j in empty[:5]) + (", ..." if empty.size > 5 else "")
         which = f"the {empty.size} features" if empty.size > 1 else "feature"
         hint = (
-            f"Leave out {which} {some}, where no sample has a finite value; "
-            f"missing_features='drop' does so."
+            f"Leave out {which} {some}, for which no sample has a finite value; "
+            f"missing_features='drop' does this."
         )
     elif n_samples == len(bad):
         others = "impute the values first" if fitted else "impute the values, or leave out features"

@@ -33,7 +33,7 @@ __all__ = ["Delayer"]
 
 
 class Delayer(TransformerMixin, BaseEstimator):
-    """Add inputs of earlier or later samples to the inputs of each sample.
+    """Replace the inputs of each sample by those of earlier or later samples.
 
     With ``delays=[1, 2]`` the inputs of a sample become those of the previous sample, followed by
     those of the sample before that. Samples must be in the order of time. No delay crosses the

@@ -30,7 +30,7 @@ def save(
     scikit-learn that docs/file_format.md lists: `StandardScaler`, `OneHotEncoder`,
     `ColumnTransformer` and others.
 
-    The file holds no code and is written atomically: a crash at any moment leaves the old file or
+    The file contains no code and is written atomically: after a crash there is the old file or
     the new one. Symbolic links are followed and permissions kept. Arrays on a device, or of
     another library than NumPy, are saved as NumPy arrays.
 
