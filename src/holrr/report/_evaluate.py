@@ -217,6 +217,9 @@ def evaluated(
     """
     observed = _outputs(model, X, y)
     predicted = {name: _outputs(model, X, model.predict(X))}
+    n_inputs, n_outputs = len(predicted[name]), len(observed)
+    if n_inputs != n_outputs:
+        raise ValueError(f"X and y must have the same samples; got {n_inputs} and {n_outputs}.")
     for other, estimator in (compare or {}).items():
         predicted[other] = _outputs(model, X, estimator.predict(X))
     predicted["the mean of these samples"] = np.broadcast_to(_mean(observed), observed.shape)
