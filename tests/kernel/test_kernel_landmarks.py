@@ -79,7 +79,7 @@ def test_batches_give_the_fit_of_all_samples(estimator, weighted):
     assert_allclose(parts.objective_, objective, rtol=1e-9)
     # After a fit, which keeps no moments, it starts anew.
     again = type(estimator)(**estimator.get_params()).fit(X[:12], Y[:12])
-    with pytest.warns(UserWarning, match="partial_fit starts anew"):
+    with pytest.warns(UserWarning, match="partial_fit starts from an empty model"):
         again.partial_fit(X, Y, w)
     assert_allclose(again.predict(X), expected, rtol=1e-8, atol=1e-9)
 
@@ -135,7 +135,7 @@ def test_exact_fit_keeps_nothing_of_earlier_landmarks():
     fresh = KernelRLS(kernel="rbf").fit(X, Y)
     model.set_params(n_components=None).fit(X, Y)
     assert joblib.hash(vars(model)) == joblib.hash(vars(fresh))
-    with pytest.warns(UserWarning, match="partial_fit starts anew"):
+    with pytest.warns(UserWarning, match="partial_fit starts from an empty model"):
         model.set_params(n_components=5).partial_fit(X, Y)
 
 

@@ -668,63 +668,172 @@ class LinearSearch(Search):
 class RLSCV(LinearSearch):
     """Ridge regression for tensor outputs with cross-validated penalty.
 
-    One decomposition of each training fold serves all penalties, and their held-out errors are
-    exact: nothing is refitted.
+    One decomposition of each training fold gives the exact held-out errors of all penalties,
+    without refitting. See docs/model_selection.md.
 
     Parameters
     ----------
-    alphas, cv, n_jobs, verbose
-        What is tried, and on which folds, as in `HOLRRCV`.
+    alphas : array of shape (n_alphas,), float or None, default=None
+        Penalties to try, at least 0 and all different, in any order. By default, the search tries
+        thirteen penalties in half decades, from 1e-4 to 1e2 times the mean eigenvalue of ``X'X``
+        (over min(n_samples, n_features) eigenvalues; of the centred inputs if an intercept is
+        fitted). It extends this grid while the error decreases towards an end, and then adds one
+        penalty on each side of the best one.
+    cv : int, splitter or iterable, default=5
+        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
+        indices.
     criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
-        As in `HOLRRCV`; the degrees of freedom are those of ridge regression, and one for each
-        output's intercept.
+        Criterion that the search minimises. "cv" is the held-out error. "aic", "bic" and "gcv" are
+        information criteria from one decomposition of all data, without folds. Their degrees of
+        freedom are those of ridge regression, plus one for the intercept of each output.
     selection : {"min", "1se"} or callable, default="min"
-        "min" is the penalty of least error, "1se" the largest within one standard error of it. A
-        callable gets `cv_results_` and returns an index into ``mean_mse``.
+        How to choose the penalty. "min" chooses the penalty with the least error, and "1se" the
+        largest penalty within one standard error of the least error. A callable takes `cv_results_`
+        and returns an index into ``mean_mse``.
     alpha_per_output : bool, default=False
-        Whether each output has the penalty of its own least held-out error, rather than one for
-        all, among the penalties that the search for one penalty tries. It needs ``criterion="cv"``,
-        ``selection="min"`` and complete outputs, and cannot be combined with `blocks`.
-    keep_held_out : bool, default=False
-        As in `HOLRRCV`.
-    fit_intercept, solver, output_weight
-        As in `HOLRRCV`.
-    missing : {"raise", "ignore"}, default="raise"
-        As in `HOLRRCV`; the errors are exact for every penalty.
+        Whether to choose a penalty for each output by its own held-out error, among the penalties
+        that the search for a common penalty tries. It needs ``criterion="cv"``, ``selection="min"``
+        and complete outputs, and cannot be combined with `blocks`.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. The intercept is not penalised.
+    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
+        Factorisation that solves the problems. "cholesky" and "eigh" factorise ``X'X``, and "svd"
+        factorises `X`. "auto" chooses by the shape and the condition number of `X`, see `RLS`.
+        Folds and stacks use "eigh" in place of "cholesky", since one eigendecomposition serves all
+        penalties.
     max_bytes : float, default=2**30
-        Memory for the moments of all folds; where they would take more, each fold is gathered on
-        its own.
+        Memory budget, in bytes, of the moments of all folds. If the moments need more, the search
+        computes them one fold at a time.
+    missing : {"raise", "ignore"}, default="raise"
+        How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
+        leaves missing values out of fits and held-out errors, which are exact for every penalty.
+        See docs/missing.md.
+    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
+        Weights of the outputs in fits, held-out errors and `score`. A list has one vector of
+        weights, or None, for each output mode. An array must be the product of such vectors. A
+        DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
+        also have zeros that are not such a product: the fits leave outputs of weight zero out as if
+        they had never been observed. See docs/missing.md.
     input_rank : "auto", int, tuple, dict or None, default="auto"
-        For inputs with modes: how many directions to keep of each mode, as in `HOLRR`. "auto"
-        searches for these ranks, and for `input_alpha`, with all of X among the candidates, where X
-        has at least two modes. With outputs that are missing in some samples, or an information
-        criterion, it keeps all of X. See docs/inputs.md.
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
+        at least two modes, with all directions as one candidate. With outputs that are missing in
+        some samples, or with an information criterion, "auto" keeps all directions. A tuple has the
+        form ``(r1, ..., rq)``, an int is used for every mode, and None keeps all directions. For
+        several blocks of inputs, pass a dict from the names of the blocks to ranks. See
+        docs/inputs.md.
     input_alpha : float, default=1.0
-        As in `HOLRR`; used where `input_rank` is given.
+        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
+        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
+        squares does.
+    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
+        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
+        inputs by the square roots of the weights, which changes the penalty and the directions of
+        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
+        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
+        of the blocks to weights.
     blocks : str, dict, list or None, default=None
-        Blocks of inputs, as in `HOLRR`, whose penalties are searched for, with equal penalties
-        among the candidates. See docs/blocks.md.
-    own, own_alphas
-        As in `HOLRRCV`.
-    input_weight, missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
+        columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
+        "auto" (`HOLRR` describes these forms). Equal penalties are also candidates. A block that
+        does not lower the error gets an infinite penalty, which leaves it out. See docs/blocks.md.
+    own : str, list, array of bool, or None, default=None
+        Own inputs of each output, which get separate coefficients. An own input has the same label
+        as the output along a mode that `X` and `y` share, such as the station. Pass the name of the
+        shared mode, a list of names, or "auto" for all modes whose names and coordinates agree; for
+        arrays without names, pass pairs of positions or a boolean array as for `HOLRR`. With
+        several shared modes, the search tries every combination of them (the same station, the same
+        variable, both). The model without own inputs is always a candidate. See docs/own_inputs.md.
+    own_alphas : array of shape (n_penalties,), float or None, default=None
+        Penalties of own inputs to try. By default, the search tries eleven penalties in half
+        decades, from 1e-3 to 1e2 times the mean diagonal entry of ``X'X`` (of the centred inputs if
+        an intercept is fitted).
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    keep_held_out : bool, default=False
+        Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
+        much memory as y in double precision, and the samples must be in memory.
+    n_jobs : int or None, default=None
+        Number of folds that run in parallel, each with a share of the threads. By default, as many
+        folds run in parallel as the linear algebra library has threads.
+    verbose : bool, default=False
+        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     alpha_ : float, or array of shape (d1, ..., dp)
-        The chosen penalty; with `alpha_per_output` that of each output.
+        Chosen penalty. With `alpha_per_output`, the chosen penalty of each output.
     best_estimator_ : RLS
-        The chosen model, fitted to all the data.
+        Final model, fitted to all data.
     cv_results_ : dict
-        As in `HOLRRCV`; ``mean_mse`` and its like have the shape (n_alphas,).
-    alphas_, best_score_, best_index_, best_params_, held_out_, held_out_mse_
-        As in `HOLRRCV`; with `alpha_per_output`, the best single model has one penalty.
-    null_mse_, ridge_mse_, noise_, n_dropped_
-        As in `HOLRRCV`.
-    coef_, intercept_, tucker_, spectra_, n_parameters_, blocks_, block_alphas_, own_coef_
-        Those of the final model.
-    n_features_in_, feature_names_in_, labels_
-        As in `HOLRR`.
+        Results of the search: ``mean_mse`` and ``std_mse``, of shape (n_alphas,), are the mean and
+        the standard deviation of the mean squared error over the folds, and ``fold_mse`` has a
+        first axis of folds. `HOLRRCV` describes the other entries.
+    alphas_ : array of shape (n_alphas,)
+        Penalties that the search tried.
+    best_index_ : tuple of int
+        Index of the best penalty in the error surface.
+    best_score_ : float
+        Score of the best single model: minus its held-out error, or minus its information
+        criterion.
+    best_params_ : dict
+        Penalty ("alpha") of the best single model.
+    held_out_ : array with the shape of y
+        Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
+        other samples, in double precision on the host, with the labels of `predict`. If several
+        folds hold out a sample, the predictions are averaged. Samples without weight and samples
+        that no fold holds out have NaN.
+    held_out_mse_ : float
+        Held-out error of the final model.
+    null_mse_ : float
+        Held-out error of predicting the mean, for comparison.
+    ridge_mse_ : float
+        Least held-out error of ridge regression on the same folds, for comparison.
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Standard deviation of the noise of each output, from held-out residuals. See
+        docs/intervals.md.
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    tucker_ : Tucker
+        Coefficients of the final model in Tucker form.
+    n_parameters_ : int
+        Number of free parameters of the coefficients of the final model, without the intercept.
+    n_iter_ : int
+        Number of iterations of a fit with missing outputs, with ``missing="ignore"``.
+    n_dropped_ : int
+        Number of samples without any observed output, with ``missing="ignore"``.
+    input_rank_ : tuple of int, or dict
+        Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
+    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
+        Orthonormal bases of the directions of each mode of `X`, with `input_rank`.
+    blocks_ : dict
+        Positions of the columns of each block of inputs, by the name of the block, with `blocks`.
+    block_alphas_ : dict
+        Penalty of each block of inputs, with `blocks`; infinite for a block that is left out. The
+        penalties are multiples of `alpha_`.
+    own_coef_ : array with the shape of `coef_`, or dict
+        Coefficients of own inputs, zero for all other inputs. Available if the search chose own
+        inputs.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
     See Also
     --------
@@ -813,56 +922,209 @@ class RLSCV(LinearSearch):
 
 
 class LRRCV(LinearSearch):
-    """Low-rank regression with cross-validated penalty and rank.
+    """Low-rank regression for tensor outputs with cross-validated penalty and rank.
 
-    The held-out errors of all ranks and penalties are exact, and nothing is refitted: they are
-    those of `HOLRRCV` at full output ranks, from small matrices alone.
+    The search computes the exact held-out errors of all ranks and penalties without refitting. They
+    equal the errors of `HOLRRCV` at full output ranks. See docs/model_selection.md.
 
     Parameters
     ----------
-    ranks : list of int, optional
-        The only ranks to try. By default all ranks.
-    max_rank : int, optional
+    alphas : array of shape (n_alphas,), float or None, default=None
+        Penalties to try, at least 0 and all different, in any order. By default, the search tries
+        thirteen penalties in half decades, from 1e-4 to 1e2 times the mean eigenvalue of ``X'X``
+        (over min(n_samples, n_features) eigenvalues; of the centred inputs if an intercept is
+        fitted). It extends this grid while the error decreases towards an end, and then adds one
+        penalty on each side of the best one.
+    ranks : list of int or None, default=None
+        Ranks to try. By default, the search tries all ranks.
+    cv : int, splitter or iterable, default=5
+        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
+        indices.
+    max_rank : int or None, default=None
         Largest rank to try.
-    alphas, cv, criterion, selection, max_bytes, search, keep_held_out, n_jobs, verbose
-        As in `HOLRRCV`.
-    fit_intercept, solver, missing, output_weight
-        As in `HOLRRCV`.
+    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
+        Criterion that the search minimises. "cv" is the held-out error. "aic", "bic" and "gcv" are
+        information criteria from one decomposition of all data, without folds. Their degrees of
+        freedom are the number of parameters times the share of the input directions that the
+        penalty leaves, plus one for the intercept of each output.
+    selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
+        How to choose the final model from the held-out errors.
+
+        - "stack" mixes about twenty models: several ranks at the best penalty, the best rank at a
+          smaller and at a larger penalty, ridge regression, and the mean. The held-out errors
+          determine the weights, and the mixture is one model. With `max_rank` or `ranks`, the stack
+          mixes ranks at one penalty, so that its rank stays within these bounds. See
+          docs/model_selection.md.
+        - "min" chooses the single model with the least error.
+        - "1se" chooses the model with the fewest parameters among those within one standard error
+          of the least error. Ties are broken in favour of the largest penalty.
+        - A callable takes `cv_results_` and returns an index into the error surface.
+        - "auto" is "stack", or "min" with an information criterion.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. The intercept is not penalised.
+    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
+        Factorisation that solves the problems. "cholesky" and "eigh" factorise ``X'X``, and "svd"
+        factorises `X`. "auto" chooses by the shape and the condition number of `X`, see `RLS`.
+        Folds and stacks use "eigh" in place of "cholesky", since one eigendecomposition serves all
+        penalties.
+    max_bytes : float, default=2**30
+        Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
+        deviation. If the surfaces need more, the search caps all ranks at the largest common number
+        that fits, and warns. Ridge regression (full rank) stays a candidate.
+    search : {"pruned", "exhaustive"}, default="pruned"
+        Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
+        surfaces of all penalties. "pruned" skips penalties in problems with more than 192 input
+        directions and outputs. It still computes all surfaces with a callable `selection`, lists of
+        large ranks, missing outputs, or data on accelerators. See docs/model_selection.md.
+    missing : {"raise", "ignore"}, default="raise"
+        How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
+        leaves missing values out of fits and held-out errors. With missing values the error surface
+        is an approximation, which is exact at the chosen model. See docs/missing.md.
+    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
+        Weights of the outputs in fits, held-out errors and `score`. A list has one vector of
+        weights, or None, for each output mode. An array must be the product of such vectors. A
+        DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
+        also have zeros that are not such a product: the fits leave outputs of weight zero out as if
+        they had never been observed. See docs/missing.md.
     input_rank : "auto", int, tuple, dict or None, default="auto"
-        For inputs with modes: how many directions to keep of each mode, as in `HOLRR`. "auto"
-        searches for these ranks, and for `input_alpha`, with all of X among the candidates, where X
-        has at least two modes. With outputs that are missing in some samples, or an information
-        criterion, it keeps all of X. See docs/inputs.md.
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
+        at least two modes, with all directions as one candidate. With outputs that are missing in
+        some samples, or with an information criterion, "auto" keeps all directions. A tuple has the
+        form ``(r1, ..., rq)``, an int is used for every mode, and None keeps all directions. For
+        several blocks of inputs, pass a dict from the names of the blocks to ranks. See
+        docs/inputs.md.
     input_alpha : float, default=1.0
-        As in `HOLRR`; used where `input_rank` is given.
+        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
+        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
+        squares does.
+    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
+        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
+        inputs by the square roots of the weights, which changes the penalty and the directions of
+        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
+        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
+        of the blocks to weights.
     blocks : str, dict, list or None, default=None
-        Blocks of inputs, as in `HOLRR`, whose penalties are searched for, with equal penalties
-        among the candidates. See docs/blocks.md.
-    own, own_alphas
-        As in `HOLRRCV`.
-    input_weight, missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
+        columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
+        "auto" (`HOLRR` describes these forms). The search finds the ratios of the penalties that
+        give the least held-out error of ridge regression, and scales them by each of `alphas`.
+        Equal penalties are also candidates. A block that does not lower the error gets an infinite
+        penalty, which leaves it out. See docs/blocks.md.
+    own : str, list, array of bool, or None, default=None
+        Own inputs of each output, which get separate coefficients. An own input has the same label
+        as the output along a mode that `X` and `y` share, such as the station. Pass the name of the
+        shared mode, a list of names, or "auto" for all modes whose names and coordinates agree; for
+        arrays without names, pass pairs of positions or a boolean array as for `HOLRR`. With
+        several shared modes, the search tries every combination of them (the same station, the same
+        variable, both). The model without own inputs is always a candidate. See docs/own_inputs.md.
+    own_alphas : array of shape (n_penalties,), float or None, default=None
+        Penalties of own inputs to try. By default, the search tries eleven penalties in half
+        decades, from 1e-3 to 1e2 times the mean diagonal entry of ``X'X`` (of the centred inputs if
+        an intercept is fitted).
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    keep_held_out : bool, default=False
+        Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
+        much memory as y in double precision, and the samples must be in memory.
+    n_jobs : int or None, default=None
+        Number of folds that run in parallel, each with a share of the threads. By default, as many
+        folds run in parallel as the linear algebra library has threads.
+    verbose : bool, default=False
+        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     rank_ : int
-        The rank of the model that predicts.
+        Rank of the final model. A stack that includes ridge regression has full rank.
     best_estimator_ : LRR
-        The model that predicts, fitted to all the data.
+        Final model, fitted to all data.
     cv_results_ : dict
-        As in `HOLRRCV`; the surfaces have the shape (n_alphas, R0).
-    alpha_, alphas_, best_score_, best_index_, best_params_, held_out_
-        As in `HOLRRCV`.
-    held_out_mse_, null_mse_, ridge_mse_, noise_, n_dropped_
-        As in `HOLRRCV`.
-    stack_ranks_, stack_alphas_, stack_weights_
-        Of a stack, as in `HOLRRCV`.
-    coef_, intercept_, tucker_, core_, factors_, spectra_, n_parameters_
-        Those of the final model.
-    blocks_, block_alphas_, own_coef_
-        As in `HOLRRCV`.
-    n_features_in_, feature_names_in_, labels_
-        As in `HOLRR`.
+        Results of the search: ``mean_mse`` and ``std_mse``, of shape (n_alphas, R0), are the mean
+        and the standard deviation of the mean squared error over the folds, and ``fold_mse`` has a
+        first axis of folds. `HOLRRCV` describes the other entries.
+    alphas_ : array of shape (n_alphas,)
+        Penalties that the search tried.
+    held_out_mse_ : float
+        Held-out error of the final model. The held-out error of a stack is cross-fitted: the
+        weights for each fold come from the other folds.
+    null_mse_ : float
+        Held-out error of predicting the mean, for comparison.
+    ridge_mse_ : float
+        Least held-out error of ridge regression on the same folds, for comparison.
+    stack_ranks_ : list of tuples
+        Ranks of the models of a stack, in order of decreasing weight; None for ridge regression.
+    stack_alphas_ : array of shape (n_models,)
+        Penalties of the models of a stack.
+    stack_weights_ : array of shape (n_models,)
+        Weights of the models of a stack. One minus their sum is the weight of the mean.
+    best_index_ : tuple of int
+        Index of the best single model in the error surface. The best single model is the choice of
+        `selection`; for a stack, the model with the least error.
+    best_score_ : float
+        Score of the best single model: minus its held-out error, or minus its information
+        criterion.
+    best_params_ : dict
+        Penalty ("alpha") and rank ("rank") of the best single model.
+    alpha_ : float
+        Penalty of the best single model. A stack mixes penalties around it.
+    held_out_ : array with the shape of y
+        Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
+        other samples, in double precision on the host, with the labels of `predict`. If several
+        folds hold out a sample, the predictions are averaged. Samples without weight and samples
+        that no fold holds out have NaN.
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Standard deviation of the noise of each output, from held-out residuals. See
+        docs/intervals.md.
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    tucker_ : Tucker
+        Coefficients of the final model in Tucker form.
+    core_ : array of shape (R, d1, ..., dp)
+        Outputs for each of the R latent inputs.
+    factors_ : list of p + 1 arrays
+        Factors of the Tucker form: the map from inputs to latent inputs, of shape (n_features, R),
+        then identity matrices.
+    spectra_ : list of p + 1 arrays
+        Squared singular values of the whitened data. Only the entry of the input mode is not empty.
+    n_parameters_ : int
+        Number of free parameters of the coefficients of the final model, without the intercept.
+    n_iter_ : int
+        Number of iterations of a fit with missing outputs, with ``missing="ignore"``.
+    n_dropped_ : int
+        Number of samples without any observed output, with ``missing="ignore"``.
+    input_rank_ : tuple of int, or dict
+        Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
+    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
+        Orthonormal bases of the directions of each mode of `X`, with `input_rank`.
+    blocks_ : dict
+        Positions of the columns of each block of inputs, by the name of the block, with `blocks`.
+    block_alphas_ : dict
+        Penalty of each block of inputs, with `blocks`; infinite for a block that is left out. The
+        penalties are multiples of `alpha_`.
+    own_coef_ : array with the shape of `coef_`, or dict
+        Coefficients of own inputs, zero for all other inputs. Available if the search chose own
+        inputs.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
     See Also
     --------
@@ -949,168 +1211,244 @@ class LRRCV(LinearSearch):
 class HOLRRCV(LinearSearch):
     """Higher-order low-rank regression with cross-validated penalty and ranks.
 
-    The held-out error of *every* multilinear rank and penalty is computed exactly, without a refit
-    for any of them: the fits of all ranks keep leading blocks of one core, so that their errors
-    are cumulative sums. A fold and a penalty cost about one fit, whatever the number of ranks.
+    The search computes the exact held-out error of *every* multilinear rank and penalty without
+    refitting. The fits of all ranks are leading blocks of one core, so that their errors are
+    cumulative sums. A fold and a penalty cost about as much as one fit, for any number of ranks.
+    See docs/model_selection.md.
 
     Parameters
     ----------
-    alphas : array of shape (n_alphas,) or None, default=None
-        Penalties to try, at least 0 and different from each other, in any order. None for
-        thirteen in half decades, from 1e-4 to 1e2 times the mean eigenvalue of ``X'X`` (of the
-        centred inputs where an intercept is fitted; over as many directions as there are features
-        or samples, whichever are fewer), more as long as the error falls towards an edge, and two
-        in between on both sides of the best one.
-    ranks : list of tuples, optional
-        The only ranks to try, as tuples ``(R0, ..., Rp)`` with the input mode first; the surface is
-        NaN elsewhere. By default all ranks.
+    alphas : array of shape (n_alphas,), float or None, default=None
+        Penalties to try, at least 0 and all different, in any order. By default, the search tries
+        thirteen penalties in half decades, from 1e-4 to 1e2 times the mean eigenvalue of ``X'X``
+        (over min(n_samples, n_features) eigenvalues; of the centred inputs if an intercept is
+        fitted). It extends this grid while the error decreases towards an end, and then adds one
+        penalty on each side of the best one.
+    ranks : list of tuples or None, default=None
+        Ranks to try, as tuples ``(R0, ..., Rp)`` with the input mode first. All other entries of
+        the error surface are NaN. By default, the search tries all ranks.
     cv : int, splitter or iterable, default=5
-        Number of folds, any splitter of scikit-learn, or pairs of training and test indices.
-    max_rank : int or tuple, optional
-        Largest rank to try: of every mode, or a tuple ``(R0, ..., Rp)`` with the input mode first.
+        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
+        indices.
+    max_rank : int, tuple or None, default=None
+        Largest rank to try, either one int for all modes or a tuple ``(R0, ..., Rp)`` with the
+        input mode first.
     subspaces : {"fitted", "response"}, default="fitted"
-        Where the output subspaces come from, as in `HOLRR`.
+        Data that determine the output subspaces: the part of the outputs that the inputs explain
+        ("fitted"), or the outputs themselves ("response"), as in Algorithm 1 of the paper.
     refine : bool, default=False
-        Whether the final fit is refined by alternating least squares, as in `HOLRR`. The held-out
-        errors are those of the fits before refinement. Refined fits cannot be mixed: a single rank
-        is chosen.
-    max_iter, tol
-        Rounds and tolerance of the refinement and of fits with missing outputs, as in `HOLRR`.
+        Whether to refine the final fit by alternating least squares. The held-out errors are those
+        of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
+        single rank.
+    max_iter : int, default=100
+        Maximum number of iterations of the refinement, and of a fit with missing outputs.
+    tol : float, default=1e-6
+        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
+        share of the objective.
     criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
-        Held-out error, or a criterion computed from one decomposition of all the data, which needs
-        no folds. Its degrees of freedom are the number of parameters times the share that the
-        penalty leaves of the input directions, and one for each output's intercept.
+        Criterion that the search minimises. "cv" is the held-out error. "aic", "bic" and "gcv" are
+        information criteria from one decomposition of all data, without folds. Their degrees of
+        freedom are the number of parameters times the share of the input directions that the
+        penalty leaves, plus one for the intercept of each output.
     selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
-        "stack" mixes some twenty models: several ranks at the best penalty, the best rank at a
-        smaller and at a larger penalty, ridge regression, and the mean. The folds determine the
-        weights, and the mixture becomes one model (see docs/model_selection.md). With `max_rank` or
-        `ranks`, ranks at one penalty are mixed, so that the mixture keeps within these bounds.
-        "min" is the single candidate of least error. "1se" is the smallest model, counted in
-        parameters, within one standard error of the best, and of these that with the largest
-        penalty. A callable gets `cv_results_` and returns an index into the error surface. "auto"
-        is "stack", or "min" with ``refine=True`` or an information criterion.
+        How to choose the final model from the held-out errors.
+
+        - "stack" mixes about twenty models: several ranks at the best penalty, the best rank at a
+          smaller and at a larger penalty, ridge regression, and the mean. The held-out errors
+          determine the weights, and the mixture is one model. With `max_rank` or `ranks`, the stack
+          mixes ranks at one penalty, so that its rank stays within these bounds. See
+          docs/model_selection.md.
+        - "min" chooses the single model with the least error.
+        - "1se" chooses the model with the fewest parameters among those within one standard error
+          of the least error. Ties are broken in favour of the largest penalty.
+        - A callable takes `cv_results_` and returns an index into the error surface.
+        - "auto" is "stack", or "min" with ``refine=True`` or an information criterion.
     fit_intercept : bool, default=True
-        Whether an intercept is fitted.
+        Whether to fit an intercept. The intercept is not penalised.
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
-        As in `RLS`. The folds and a stack use an eigendecomposition in place of "cholesky", since
-        one factorisation serves all penalties.
+        Factorisation that solves the problems. "cholesky" and "eigh" factorise ``X'X``, and "svd"
+        factorises `X`. "auto" chooses by the shape and the condition number of `X`, see `RLS`.
+        Folds and stacks use "eigh" in place of "cholesky", since one eigendecomposition serves all
+        penalties.
     max_bytes : float, default=2**30
-        Memory for the error surfaces of all folds, their mean and their standard deviation. Where
-        they would take more, every rank is capped at the largest common number that fits, with a
-        warning; ridge regression, of full rank, stays a candidate.
+        Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
+        deviation. If the surfaces need more, the search caps all ranks at the largest common number
+        that fits, and warns. Ridge regression (full rank) stays a candidate.
     search : {"pruned", "exhaustive"}, default="pruned"
-        "pruned" computes the surfaces only of those penalties and kernels that can be chosen, where
-        there are more than 192 input directions and outputs, or more than 30 pairs of kernel and
-        penalty and long output modes (see docs/model_selection.md). "exhaustive" computes all, as
-        "pruned" does for smaller problems, callables for `selection`, lists of large ranks, missing
-        outputs and data on accelerators.
+        Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
+        surfaces of all penalties. "pruned" skips penalties in problems with more than 192 input
+        directions and outputs. It still computes all surfaces with a callable `selection`, lists of
+        large ranks, missing outputs, or data on accelerators. See docs/model_selection.md.
     missing : {"raise", "ignore"}, default="raise"
-        Whether NaN and masked entries of y are an error or are left out of fits and held-out
-        errors. With missing entries the surface is an approximation, exact at the choice (see
-        docs/missing.md).
+        How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
+        leaves missing values out of fits and held-out errors. With missing values the error surface
+        is an approximation, which is exact at the chosen model. See docs/missing.md.
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        Weights of the outputs in fits and held-out errors: one vector, or None, for each output
-        mode, or an array that is the product of such vectors. A DataArray weighs the modes that
-        are its dimensions. Zeros in an array need not be a product with ``missing="ignore"``: they
-        leave outputs out as if these had never been observed (see docs/missing.md).
-    keep_held_out : bool, default=False
-        Whether the held-out predictions of the chosen model are kept as `held_out_`, which takes
-        the memory of y in double precision. It needs samples in memory.
-    n_jobs : int or None, default=None
-        Number of folds that run at a time, each with a share of the threads. None for as many as
-        the linear algebra has threads.
-    verbose : bool, default=False
-        Whether a progress bar is drawn (``pip install holrr[progress]``).
+        Weights of the outputs in fits, held-out errors and `score`. A list has one vector of
+        weights, or None, for each output mode. An array must be the product of such vectors. A
+        DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
+        also have zeros that are not such a product: the fits leave outputs of weight zero out as if
+        they had never been observed. See docs/missing.md.
     input_rank : "auto", int, tuple, dict or None, default="auto"
-        For inputs with modes: how many directions to keep of each mode, as in `HOLRR`. "auto"
-        searches for these ranks, and for `input_alpha`, with all of X among the candidates, where X
-        has at least two modes. With outputs that are missing in some samples, or an information
-        criterion, it keeps all of X. See docs/inputs.md.
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
+        at least two modes, with all directions as one candidate. With outputs that are missing in
+        some samples, or with an information criterion, "auto" keeps all directions. A tuple has the
+        form ``(r1, ..., rq)``, an int is used for every mode, and None keeps all directions. For
+        several blocks of inputs, pass a dict from the names of the blocks to ranks. See
+        docs/inputs.md.
     input_alpha : float, default=1.0
-        As in `HOLRR`; used where `input_rank` is given.
+        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
+        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
+        squares does.
+    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
+        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
+        inputs by the square roots of the weights, which changes the penalty and the directions of
+        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
+        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
+        of the blocks to weights.
     blocks : str, dict, list or None, default=None
-        Blocks of inputs, as in `HOLRR`, whose penalties are searched for. The ratios of the
-        penalties come from the least held-out error of ridge regression, and each of `alphas`
-        scales them. Equal penalties are candidates, too. A block that does not help gets an
-        infinite penalty, which leaves it out. See docs/blocks.md.
+        Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
+        columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
+        "auto" (`HOLRR` describes these forms). The search finds the ratios of the penalties that
+        give the least held-out error of ridge regression, and scales them by each of `alphas`.
+        Equal penalties are also candidates. A block that does not lower the error gets an infinite
+        penalty, which leaves it out. See docs/blocks.md.
     own : str, list, array of bool, or None, default=None
-        As in `HOLRR`. With several shared modes, every combination of them is tried (the same
-        station, the same variable, both), and the model without own inputs is always a candidate.
-        See docs/own_inputs.md.
-    own_alphas : array of shape (n_penalties,) or None, default=None
-        Penalties of own inputs to try. None for eleven in half decades, from 1e-3 to 1e2 times the
-        mean diagonal entry of ``X'X`` (of the centred inputs where an intercept is fitted).
-    input_weight, missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Own inputs of each output, which get separate coefficients. An own input has the same label
+        as the output along a mode that `X` and `y` share, such as the station. Pass the name of the
+        shared mode, a list of names, or "auto" for all modes whose names and coordinates agree; for
+        arrays without names, pass pairs of positions or a boolean array as for `HOLRR`. With
+        several shared modes, the search tries every combination of them (the same station, the same
+        variable, both). The model without own inputs is always a candidate. See docs/own_inputs.md.
+    own_alphas : array of shape (n_penalties,), float or None, default=None
+        Penalties of own inputs to try. By default, the search tries eleven penalties in half
+        decades, from 1e-3 to 1e2 times the mean diagonal entry of ``X'X`` (of the centred inputs if
+        an intercept is fitted).
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    keep_held_out : bool, default=False
+        Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
+        much memory as y in double precision, and the samples must be in memory.
+    n_jobs : int or None, default=None
+        Number of folds that run in parallel, each with a share of the threads. By default, as many
+        folds run in parallel as the linear algebra library has threads.
+    verbose : bool, default=False
+        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     rank_ : tuple of int
-        The ranks of the model that predicts, the shape of `core_`. A stack that has ridge
-        regression among its parts has full ranks.
-    held_out_mse_ : float
-        Held-out error of the model that predicts (before it is refined, with ``refine=True``). That
-        of a stack is cross-fitted: the weights for each fold come from the other folds.
-    null_mse_, ridge_mse_ : float
-        Held-out errors of the mean and of ridge regression, for comparison.
-    stack_ranks_ : list of tuples
-        Of a stack: the ranks of the models that are mixed, the largest weight first; None for
-        ridge regression.
-    stack_alphas_, stack_weights_ : arrays of shape (n_models,)
-        Their penalties and their weights. What the weights lack of one is the weight of the mean.
-    best_index_ : tuple of int
-        Index of the best single model (that of `selection`, or of least error) in the error
-        surface.
-    best_score_ : float
-        Its score: minus its mean held-out error, or minus its criterion.
-    best_params_ : dict
-        Its penalty, "alpha", and its rank, "rank".
-    alpha_ : float
-        Its penalty, about which a stack mixes others.
-    held_out_ : array with the shape of y
-        With ``keep_held_out=True``: the predictions of each sample by fits that have not seen it,
-        labelled as those of `predict`, in double precision and in memory of the host. NaN for
-        samples that no fold holds out or that have no weight, the mean over the folds where several
-        hold out a sample.
+        Multilinear rank of the final model, which is the shape of `core_`. A stack that includes
+        ridge regression has full rank.
     best_estimator_ : HOLRR
-        The model that predicts, fitted to all the data.
+        Final model, fitted to all data.
     cv_results_ : dict
-        ``mean_mse`` and ``std_mse``, arrays of shape (n_alphas, R0, ..., Rp): mean and standard
-        deviation over the folds of each fold's mean squared error, over its samples (weighted)
-        and outputs.
-        ``fold_mse``, the same for each fold, first axis the folds. ``n_parameters``, of shape
-        (R0, ..., Rp). ``alphas``; ``null_mse``, ``ridge_mse`` and ``held_out_mse``, as the
-        attributes. With an information criterion: its values, under its name, ``train_mse``,
-        ``degrees_of_freedom`` and ``n_observations``.
-        Of a pruned search: NaN at penalties that were not computed, and ``screened_mse``, of shape
-        (n_alphas,): the approximate least error at each penalty; NaN far from the best ones.
-        With `output_weight`, ``unweighted_mse``: the held-out error of the choice with all outputs
-        alike.
-        With missing outputs, ``fitted_index`` and ``fitted_mse``: the candidates that were fitted
-        to the observed entries of every fold, and their exact held-out errors.
-        With `blocks` or `own`, and complete outputs, the surfaces have a first axis of candidates.
-        ``block_ratios``, of shape (n_candidates, n_blocks), are their penalties of blocks over the
-        common one, and ``block_path_alphas`` and ``block_path_mse`` are the penalties that were
-        tried and their errors in ridge regression. ``own`` and ``own_alphas`` are the modes and the
-        penalties of own inputs.
+        Results of the search:
+
+        - ``mean_mse`` and ``std_mse``, of shape (n_alphas, R0, ..., Rp): mean and standard
+          deviation over the folds of the mean squared error of each fold, over its (weighted)
+          samples and all outputs;
+        - ``fold_mse``, of shape (n_folds, n_alphas, R0, ..., Rp): the mean squared error of each
+          fold;
+        - ``alphas``, and ``n_parameters``, of shape (R0, ..., Rp);
+        - ``null_mse``, ``ridge_mse`` and ``held_out_mse``: the values of the attributes;
+        - with an information criterion: its values, under its name, ``train_mse``,
+          ``degrees_of_freedom`` and ``n_observations``;
+        - with a pruned search: NaN at penalties that were not computed, and ``screened_mse``, of
+          shape (n_alphas,): the approximate least error at each penalty, NaN far from the best
+          penalties;
+        - with `output_weight`: ``unweighted_mse``, the held-out error of the choice with equal
+          weights of all outputs;
+        - with missing outputs: ``fitted_index`` and ``fitted_mse``, the candidates that were fitted
+          to the observed entries of every fold, and their exact held-out errors;
+        - with `blocks` or `own` and complete outputs: a first axis of candidates in the surfaces.
+          ``block_ratios``, of shape (n_candidates, n_blocks), has the penalties of the blocks
+          divided by the common penalty. ``block_path_alphas`` and ``block_path_mse`` have the
+          penalties of blocks that were tried, and their errors in ridge regression. ``own`` and
+          ``own_alphas`` have the modes and the penalties of own inputs.
     alphas_ : array of shape (n_alphas,)
-        The penalties that were tried.
+        Penalties that the search tried.
+    held_out_mse_ : float
+        Held-out error of the final model (before refinement, with ``refine=True``). The held-out
+        error of a stack is cross-fitted: the weights for each fold come from the other folds.
+    null_mse_ : float
+        Held-out error of predicting the mean, for comparison.
+    ridge_mse_ : float
+        Least held-out error of ridge regression on the same folds, for comparison.
+    stack_ranks_ : list of tuples
+        Ranks of the models of a stack, in order of decreasing weight; None for ridge regression.
+    stack_alphas_ : array of shape (n_models,)
+        Penalties of the models of a stack.
+    stack_weights_ : array of shape (n_models,)
+        Weights of the models of a stack. One minus their sum is the weight of the mean.
+    best_index_ : tuple of int
+        Index of the best single model in the error surface. The best single model is the choice of
+        `selection`; for a stack, the model with the least error.
+    best_score_ : float
+        Score of the best single model: minus its held-out error, or minus its information
+        criterion.
+    best_params_ : dict
+        Penalty ("alpha") and rank ("rank") of the best single model.
+    alpha_ : float
+        Penalty of the best single model. A stack mixes penalties around it.
+    held_out_ : array with the shape of y
+        Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
+        other samples, in double precision on the host, with the labels of `predict`. If several
+        folds hold out a sample, the predictions are averaged. Samples without weight and samples
+        that no fold holds out have NaN.
     noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output: from held-out residuals, see
+        Standard deviation of the noise of each output, from held-out residuals. See
         docs/intervals.md.
-    coef_, intercept_, tucker_, core_, factors_, spectra_, n_parameters_
-        Those of the final model.
-    blocks_ : dict
-        With `blocks`: from the name of each block to the positions of its columns.
-    block_alphas_ : dict
-        With `blocks`: the penalty of each block, infinite where it is left out. `alpha_` is the
-        common penalty that they are multiples of.
-    own_coef_ : array with the shape of `coef_`
-        Where own inputs were chosen: their coefficients, zero for all other inputs.
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    tucker_ : Tucker
+        Coefficients of the final model in Tucker form.
+    core_ : array of shape (R0, ..., Rp)
+        Core of the Tucker form of the coefficients.
+    factors_ : list of p + 1 arrays of shape (d_i, R_i)
+        Factors of the Tucker form, input mode first. ``(core_, factors_)`` is a Tucker tensor in
+        the format of TensorLy. The output factors have orthonormal columns.
+    spectra_ : list of p + 1 arrays
+        Leading squared singular values of each unfolding of the whitened data, input mode first.
+    n_parameters_ : int
+        Number of free parameters of the coefficients of the final model, without the intercept.
+    n_iter_ : int
+        Number of iterations, including the spectral fit.
     n_dropped_ : int
-        With ``missing="ignore"``: number of samples without any observed output.
-    n_features_in_, feature_names_in_, labels_
-        As in `HOLRR`.
+        Number of samples without any observed output, with ``missing="ignore"``.
+    input_rank_ : tuple of int, or dict
+        Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
+    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
+        Orthonormal bases of the directions of each mode of `X`, with `input_rank`.
+    blocks_ : dict
+        Positions of the columns of each block of inputs, by the name of the block, with `blocks`.
+    block_alphas_ : dict
+        Penalty of each block of inputs, with `blocks`; infinite for a block that is left out. The
+        penalties are multiples of `alpha_`.
+    own_coef_ : array with the shape of `coef_`, or dict
+        Coefficients of own inputs, zero for all other inputs. Available if the search chose own
+        inputs.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
     Notes
     -----

@@ -303,44 +303,89 @@ def held_out_mse(held_out: HeldOut, coefficients: Tucker) -> float:
 class TraceNormRegressionCV(PenalizedSearch):
     """Trace norm regression with cross-validated penalty.
 
-    Each fold is solved for all penalties from the largest to the smallest, each solution the
-    start for the next.
+    The search solves each fold for all penalties, from the largest to the smallest. Each solution
+    is the start of the next one. See docs/trace_norm_and_mlmtnc.md.
 
     Parameters
     ----------
-    penalties : array-like, optional
-        The candidates, at least 0. By default 16 of them, from the one that makes all
-        coefficients zero down to 1e-5 times that.
+    penalties : array of shape (n_penalties,) or None, default=None
+        Penalties to try, at least 0. By default, the search tries 16 penalties, from the penalty
+        that makes all coefficients zero down to 1e-5 times this penalty.
     cv : int, splitter or iterable, default=5
-        Folds, as in scikit-learn.
-    alpha, mode_weights, fit_intercept, max_iter, tol
-        As in `TraceNormRegression`.
-    n_jobs : int, optional
-        Number of folds that run at a time.
-    verbose : bool, int or "rich", default=False
-        Whether progress is shown.
-    missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
+        indices.
+    alpha : float, default=0.0
+        Ridge penalty, at least 0.
+    mode_weights : sequence of p + 1 floats or None, default=None
+        Relative weights :math:`w_i` of the modes, input mode first. By default all weights are one.
+        A mode of weight 0 is not penalised.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. The intercept is not penalised.
+    max_iter : int, default=1000
+        Maximum number of iterations of the solver.
+    tol : float, default=1e-6
+        Relative duality gap, ``1 - lower_bound_ / objective_``, at which the solver stops.
+    n_jobs : int or None, default=None
+        Number of folds that run in parallel. By default, the folds run one after the other.
+    verbose : bool, default=False
+        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     penalty_ : float
-        The chosen penalty.
+        Chosen penalty.
     penalties_ : array of shape (n_penalties,)
+        Penalties that the search tried.
     cv_results_ : dict
-        "mean_mse" and "std_mse", of shape (n_penalties,), "fold_mse", of shape (n_folds,
-        n_penalties), and "penalties".
+        Results of the search: "mean_mse" and "std_mse", of shape (n_penalties,), are the mean and
+        the standard deviation of the mean squared error over the folds. "fold_mse", of shape
+        (n_folds, n_penalties), has the error of each fold, and "penalties" the penalties.
     best_index_ : tuple of int
+        Index of the chosen model in ``mean_mse``.
     best_score_ : float
-        The smallest mean squared error, with its sign changed.
-    null_mse_, ridge_mse_ : float
-        Held-out errors of the mean and of ridge regression, for comparison.
+        Score of the chosen model: minus its held-out error.
+    null_mse_ : float
+        Held-out error of predicting the mean, for comparison.
+    ridge_mse_ : float
+        Least held-out error of ridge regression on the same folds, for comparison.
     best_estimator_ : TraceNormRegression
-        Fitted to all the data.
-    coef_, intercept_, core_, factors_, rank_, n_iter_, objective_, lower_bound_
-        Those of `best_estimator_`.
-    n_features_in_, feature_names_in_, labels_
-        As in `HOLRR`.
+        Final model, fitted to all data.
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    core_ : array of shape (R0, ..., Rp)
+        Core of the Tucker form of the coefficients.
+    factors_ : list of p + 1 arrays of shape (d_i, R_i)
+        Factors of the Tucker form with orthonormal columns, input mode first.
+    rank_ : tuple of int
+        Multilinear rank of the coefficients. All entries are zero if the coefficients are zero.
+    objective_ : float
+        Objective of the fit.
+    lower_bound_ : float
+        Lower bound on the optimal objective, from the dual problem.
+    n_iter_ : int
+        Number of iterations of the solver.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
     Examples
     --------
@@ -444,36 +489,99 @@ class TraceNormRegressionCV(PenalizedSearch):
 class MLMTNCCV(PenalizedSearch):
     """Multilinear multitask learning (MLMT-NC) with cross-validated ranks and penalty.
 
+    See docs/trace_norm_and_mlmtnc.md.
+
     Parameters
     ----------
-    ranks : list, optional
-        The candidates, each as the `rank` of `MLMTNC`. By default the one that `HOLRR` predicts
-        held-out data best with, among all: this costs about one fit a fold.
-    betas : array-like, optional
-        The penalties to try, above 0. By default 13 in half decades, scaled to the data.
-    cv, n_jobs, verbose
-        As in `TraceNormRegressionCV`.
-    max_iter, tol, init, n_init, random_state, fit_intercept
-        As in `MLMTNC`.
-    missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+    ranks : list or None, default=None
+        Ranks to try, each as the parameter `rank` of `MLMTNC`. By default, the search uses the
+        multilinear rank with which `HOLRR` has the least held-out error. Finding this rank costs
+        about one fit for each fold.
+    betas : array of shape (n_betas,) or None, default=None
+        Penalties to try, above 0. By default, the search tries 13 penalties in half decades, scaled
+        to the data.
+    cv : int, splitter or iterable, default=5
+        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
+        indices.
+    max_iter : int, default=1000
+        Maximum number of iterations. An iteration updates the core and all factors.
+    tol : float, default=1e-7
+        Tolerance. The solver stops when an iteration lowers the objective by at most this share of
+        the objective.
+    init : {"holrr", "random"}, default="holrr"
+        Start of the first descent: the HOLRR solution, or random values as in the original method.
+    n_init : int, default=1
+        Number of descents, of which the best is kept. All descents after the first start at random.
+    random_state : int, RandomState or None, default=None
+        Random state of the random starts.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. The intercept is not penalised.
+    n_jobs : int or None, default=None
+        Number of folds that run in parallel. By default, the folds run one after the other.
+    verbose : bool, default=False
+        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     beta_ : float
-        The chosen penalty.
-    ranks_ : list of tuples
-        The candidates.
+        Chosen penalty.
     betas_ : array of shape (n_betas,)
+        Penalties that the search tried.
+    ranks_ : list of tuples
+        Ranks that the search tried.
     cv_results_ : dict
-        "mean_mse" and "std_mse", of shape (n_ranks, n_betas), "fold_mse", of shape (n_folds,
-        n_ranks, n_betas), "ranks" and "betas".
+        Results of the search: "mean_mse" and "std_mse", of shape (n_ranks, n_betas), are the mean
+        and the standard deviation of the mean squared error over the folds. "fold_mse", of shape
+        (n_folds, n_ranks, n_betas), has the error of each fold, and "ranks" and "betas" the
+        candidates.
+    best_index_ : tuple of int
+        Index of the chosen model in ``mean_mse``.
+    best_score_ : float
+        Score of the chosen model: minus its held-out error.
+    null_mse_ : float
+        Held-out error of predicting the mean, for comparison.
+    ridge_mse_ : float
+        Least held-out error of ridge regression on the same folds, for comparison.
     best_estimator_ : MLMTNC
-        Fitted to all the data.
-    coef_, intercept_, core_, factors_, rank_, n_iter_, objective_, lower_bound_
-        Those of `best_estimator_`.
-    best_index_, best_score_, null_mse_, ridge_mse_, n_features_in_, feature_names_in_, labels_
-        As in `TraceNormRegressionCV`.
+        Final model, fitted to all data.
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    core_ : array of shape (R0, ..., Rp)
+        Core of the coefficients.
+    factors_ : list of p + 1 arrays of shape (d_i, R_i)
+        Factors, input mode first. The core and the factors have equal norms.
+    rank_ : tuple of int
+        Shape of the core. The fit lowers a rank that the data do not support or that is above the
+        product of the other ranks.
+    objective_ : float
+        Objective of the fit.
+    lower_bound_ : float
+        Lower bound on the optimal objective: a lower bound on the squared error of tensors of these
+        ranks, which is tight only for a small `beta`.
+    n_iter_ : int
+        Number of iterations of the best descent.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
     Examples
     --------

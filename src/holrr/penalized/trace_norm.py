@@ -26,7 +26,7 @@ __all__ = ["TraceNormRegression", "penalized_problem", "unconverged"]
 
 
 class TraceNormRegression(PenalizedRegressor):
-    r"""Tensor regression with a convex penalty on the ranks of all unfoldings.
+    r"""Tensor regression with a convex penalty on the ranks of all unfoldings (trace norm).
 
     Minimises
 
@@ -41,46 +41,74 @@ class TraceNormRegression(PenalizedRegressor):
     Parameters
     ----------
     penalty : float, default=1.0
-        The weight :math:`\lambda` of the trace norms, at least 0. With 0 the fit is that of
-        ``RLS(alpha)``; from `penalty_max_` on the coefficients are zero.
+        Weight :math:`\lambda` of the trace norms, at least 0. With 0, the fit is the same as that
+        of ``RLS(alpha)``. The coefficients are zero if the penalty is at least `penalty_max_`.
     alpha : float, default=0.0
         Ridge penalty, at least 0.
-    mode_weights : sequence of p + 1 floats, optional
-        Relative weights :math:`w_i` of the modes, input mode first; all one by default. A mode of
-        weight 0 is not penalised.
+    mode_weights : sequence of p + 1 floats or None, default=None
+        Relative weights :math:`w_i` of the modes, input mode first. By default all weights are one.
+        A mode of weight 0 is not penalised.
     fit_intercept : bool, default=True
-        Whether an intercept is fitted (by centring the data; it is not penalised).
+        Whether to fit an intercept. The intercept is not penalised.
     max_iter : int, default=1000
-        Largest number of iterations.
+        Maximum number of iterations of the solver.
     tol : float, default=1e-6
-        The iteration stops at a relative duality gap, ``1 - lower_bound_ / objective_``, of `tol`.
+        Relative duality gap, ``1 - lower_bound_ / objective_``, at which the solver stops.
     warm_start : bool, default=False
-        Whether a fit starts from where the one before it ended. The solver's state, p + 3 arrays
-        of the size of the coefficients, is kept for it.
+        Whether to start from the solution of the previous call of `fit`. The estimator then keeps
+        the state of the solver, p + 3 arrays of the size of the coefficients.
     verbose : bool, int or "rich", default=False
-        Whether progress is shown; "rich" for a line that is kept up to date (needs rich).
-    missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Whether to print the progress of the solver. "rich" updates a single line and needs
+        ``pip install holrr[progress]``.
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     core_ : array of shape (R0, ..., Rp)
+        Core of the Tucker form of the coefficients.
     factors_ : list of p + 1 arrays of shape (d_i, R_i)
-        With orthonormal columns, input mode first.
+        Factors of the Tucker form with orthonormal columns, input mode first.
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
     rank_ : tuple of int
-        Multilinear rank of the coefficients; all zero where these are zero.
+        Multilinear rank of the coefficients. All entries are zero if the coefficients are zero.
     objective_ : float
-        The objective at this fit.
+        Objective of the fit.
     lower_bound_ : float
-        Lower bound on the minimum, from the dual problem.
+        Lower bound on the optimal objective, from the dual problem.
     penalty_max_ : float
-        A penalty from which on all coefficients are zero. For p = 0 and p = 1 the least such one.
+        Penalty at and above which all coefficients are zero. For p = 0 and p = 1 it is the smallest
+        such penalty.
     n_iter_ : int
+        Number of iterations of the solver.
     history_ : dict of arrays
-        "iteration", "objective", "lower_bound", "primal_residual", "dual_residual" and "rho" (the
-        step size) at each look at the objective.
-    coef_, intercept_, solver_, moments_, n_features_in_, feature_names_in_, labels_
-        As in `HOLRR`.
+        Progress of the solver: "iteration", "objective", "lower_bound", "primal_residual",
+        "dual_residual" and "rho" (the step size), at each iteration that evaluated the objective.
+    solver_ : str
+        Factorisation that the fit used.
+    moments_ : Moments
+        Moments of the data, after `partial_fit` and `fit_moments`.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
     See Also
     --------
