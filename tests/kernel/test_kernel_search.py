@@ -300,8 +300,11 @@ def test_results_do_not_depend_on_the_number_of_jobs():
         ({"kernels": "rbf"}, "kernels must be a list"),
         ({"kernels": [{"gamma": 1.0}]}, r"kernels\[0\] must have the key 'kernel'"),
         ({"kernels": ["rbf", {"kernel": "rbf", "width": 1}]}, r"kernels\[1\]"),
-        ({"kernels": ["triangle"]}, r"kernels\[0\] names 'triangle'"),
-        ({"kernels": [{"kernel": "rbf", "gamma": "wide"}]}, r"kernels\[0\] has gamma='wide'"),
+        ({"kernels": ["triangle"]}, r"kernels\[0\] is the unknown kernel 'triangle'"),
+        (
+            {"kernels": [{"kernel": "rbf", "gamma": "wide"}]},
+            r"kernels\[0\] must have a finite number as gamma; got 'wide'",
+        ),
         ({"kernels": ["precomputed", "rbf"]}, "precomputed"),
         ({"gammas": []}, "gammas"),
         ({"gammas": [-1.0]}, "gammas"),

@@ -1,4 +1,4 @@
-"""Kernel estimators: linear in the features of a kernel, with kernel values in place of inputs."""
+"""Kernel estimators, which are linear in the features of a kernel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .problem import SOLVERS
 
 __all__ = ["KERNEL_CONSTRAINTS", "KernelHOLRR", "KernelLRR", "KernelRLS", "KernelRegressor"]
 
-# Bytes of the kernel values of one block of samples to predict for.
+# Bytes of the kernel values of one block of samples in `predict`.
 _BLOCK = 2**27
 
 KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
@@ -53,18 +53,18 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
 def _has_landmarks(estimator: Any) -> bool:
     if not estimator._uses_landmarks:
         raise AttributeError(
-            "partial_fit needs landmarks, since the exact fit has a coefficient for every sample: "
-            "set n_components or landmarks."
+            "partial_fit needs landmarks, since the exact fit has a dual coefficient for every "
+            "sample. Set n_components or landmarks."
         )
     return True
 
 
 class KernelRegressor(TensorRegressor):
-    """Models that are linear in the features of a kernel.
+    """Base class of models that are linear in the features of a kernel.
 
-    The coefficients are those of the kernel values with the training samples, or with landmarks.
-    With landmarks the kernel is a feature map in front of a linear problem, so that moments,
-    batches and data that are read in blocks work as for linear models.
+    The model has coefficients of the kernel values with the training samples or with landmarks.
+    With landmarks, the problem is linear in a feature map, so that moments, batches and data that
+    are read in blocks work as for linear models.
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
@@ -84,7 +84,7 @@ class KernelRegressor(TensorRegressor):
     X_fit_: Array | None
 
     def _structure(self) -> Structure:
-        """The structure of the coefficients."""
+        """Return the structure of the coefficients."""
         raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -94,17 +94,19 @@ class KernelRegressor(TensorRegressor):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            NumPy, or any library that follows the array API standard. With landmarks, memory maps,
-            HDF5 and Zarr arrays are read in blocks, and Dask arrays are reduced on the active
-            scheduler. With ``kernel="precomputed"``, the Gram matrix (n_samples, n_samples).
+            Inputs: a NumPy array, an array of another library that follows the array API standard,
+            a DataFrame or an xarray object. With ``kernel="precomputed"``, the Gram matrix of shape
+            (n_samples, n_samples). With landmarks, memory maps, HDF5, Zarr and Dask arrays are read
+            in blocks (see docs/streaming.md).
         y : array of shape (n_samples, d1, ..., dp)
-            Outputs of any order p >= 0; p = 0 are scalar targets.
+            Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the squared error.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         data, names = validate(self, X, y, sample_weight, stream=self._uses_landmarks)
         options = self._options()
@@ -123,24 +125,28 @@ class KernelRegressor(TensorRegressor):
     @available_if(_has_landmarks)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, decay: float = 1.0) -> Any:
-        """Add a batch of samples to those seen so far, and fit the model to all of them.
+        """Add a batch of samples, and fit the model to all batches.
 
-        Available with landmarks, which are those given, or drawn from the first batch. The data are
-        kept as moments of the features. `fit` keeps no moments: after it, `partial_fit` starts anew
-        with a warning.
+        Available with landmarks, which are given or drawn from the first batch. The estimator keeps
+        the data as moments of the features. `fit` keeps no moments: after `fit`, `partial_fit`
+        starts from an empty model and warns.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Inputs of the batch.
         y : array of shape (n_samples, d1, ..., dp)
+            Outputs of the batch.
         sample_weight : array of shape (n_samples,), optional
+            Weights of the samples in the squared error.
         decay : float, default=1.0
-            What the weights of all batches before are multiplied by, in (0, 1]; with less than 1
-            the model forgets. See docs/streaming.md.
+            Factor in (0, 1] that multiplies the weights of all earlier batches. A factor below 1
+            makes the model forget old data. See docs/streaming.md.
 
         Returns
         -------
         self
+            The fitted estimator.
 
         Examples
         --------
@@ -180,7 +186,7 @@ class KernelRegressor(TensorRegressor):
         features: Landmarks | None = None,
         moments: Moments | None = None,
     ) -> Any:
-        """Assign the attributes of a fit, exact (with inputs) or with landmarks (features)."""
+        """Assign the attributes of an exact fit (`inputs`) or of a fit with landmarks."""
         structure, attributes = self._structure(), {}
         if isinstance(structure, MultilinearRank):
             attributes = {"rank_": fit.tucker.rank, "n_iter_": fit.n_iter}
@@ -199,7 +205,7 @@ class KernelRegressor(TensorRegressor):
     # ------------------------------------------------------------ predictions
 
     def _feature_blocks(self, X: Array) -> Iterator[tuple[Array, Array]]:
-        """Blocks of inputs with their kernel values; the inputs themselves where precomputed."""
+        """Yield blocks of inputs with their kernel values."""
         kernel, points = self._kernel_function(), self.X_fit_
         for rows in row_blocks(X.shape[0], 8 * self.tucker_.shape[0], _BLOCK):
             x = X[rows, :]
@@ -213,7 +219,7 @@ class KernelRegressor(TensorRegressor):
     def dual_coef_(self) -> Array:
         """Dense dual coefficients, of shape (n_samples or n_landmarks, d1, ..., dp).
 
-        With `output_shape` they have shape (n_samples or n_landmarks, D), as scikit-learn's.
+        With `output_shape` they have shape (n_samples or n_landmarks, D), as in scikit-learn.
         """
         check_is_fitted(self)
         dual = self.tucker_.to_dense()
@@ -222,11 +228,11 @@ class KernelRegressor(TensorRegressor):
         return namespace_of(dual).reshape(dual, (dual.shape[0], -1))
 
     def _dense_coef(self) -> Array:
-        """Coefficients of the inputs, which only a linear kernel has."""
+        """Return the coefficients of the inputs, which are defined only for a linear kernel."""
         if self.kernel != "linear":
             raise AttributeError(
-                f"coef_ is available with kernel='linear' only; with kernel={self.kernel!r} the "
-                f"model is linear in the kernel values, with coefficients dual_coef_."
+                f"coef_ is available only with kernel='linear'; got kernel={self.kernel!r}. Use "
+                f"dual_coef_, the coefficients of the kernel values."
             )
         (U, *others), X = self.tucker_.factors, self.X_fit_
         assert X is not None
@@ -243,7 +249,7 @@ class KernelRegressor(TensorRegressor):
         return {name: getattr(self, name) for name in names}
 
     def _kernel_settings(self) -> dict[str, Any]:
-        """The parameters that must not change between batches."""
+        """Return the parameters that must not change between batches."""
         return {**self._kernel_spec(), "n_components": self.n_components}
 
     def _kernel_function(self) -> KernelFunction:
@@ -256,26 +262,26 @@ class KernelRegressor(TensorRegressor):
         return Landmarks.of(self._kernel_function(), points)
 
     def _landmarks(self) -> Landmarks:
-        """The features of the fit."""
+        """Return the feature map of the fit."""
         _, s, Q = self._features
         return Landmarks(self._kernel_function(), self.X_fit_, s, Q)
 
     def _features_so_far(self, names: Names) -> Landmarks:
-        """The features of the batches before, whose kernel must be the same."""
+        """Return the feature map of earlier batches, and check that the kernel is the same."""
         for name, before in self._features[0].items():
             value = getattr(self, name)
             if value is not before and value != before:
                 raise ValueError(
-                    f"partial_fit cannot continue with {name}={value!r}: the batches before used "
-                    f"{name}={before!r}. Set it back, or start anew with fit or a clone."
+                    f"partial_fit cannot continue with {name}={value!r}: earlier batches used "
+                    f"{name}={before!r}. Restore {name}, or start again with fit or a clone."
                 )
         points, given = to_numpy(self.X_fit_), self.landmarks
         if given is not None:
             given = to_numpy(validate_points(given, names, "landmarks"))
         if given is not None and not np.array_equal(given, points):
             raise ValueError(
-                "partial_fit cannot continue with other landmarks than those of the batches "
-                "before. Set them back, or start anew with fit or a clone."
+                "partial_fit cannot continue, since landmarks differs from the landmarks of "
+                "earlier batches. Restore landmarks, or start again with fit or a clone."
             )
         return self._landmarks()
 
@@ -371,10 +377,16 @@ class KernelRLS(KernelRegressor):
     labels_ : Labels or None
         Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
+    See Also
+    --------
+    KernelRLSCV : Kernel ridge regression with cross-validated kernel and penalty.
+    KernelLRR : Kernel ridge regression with coefficients of low matrix rank.
+    KernelHOLRR : Kernel ridge regression with coefficients of low multilinear rank.
+
     Notes
     -----
-    A kernel that is not positive semidefinite on the data (such as "sigmoid" may be) is replaced
-    by the nearest one that is, with a warning.
+    If the Gram matrix of the data is not positive semidefinite, which can happen with "sigmoid",
+    the fit uses the nearest positive semidefinite matrix and warns.
 
     Examples
     --------
@@ -529,6 +541,11 @@ class KernelLRR(KernelRegressor):
         Names of the features, if `X` had names in `fit`.
     labels_ : Labels or None
         Names and coordinates of the samples, inputs and outputs, if the data had labels.
+
+    See Also
+    --------
+    KernelLRRCV : Low-rank kernel regression with cross-validated kernel, penalty and rank.
+    LRR : Low-rank regression, linear in the inputs.
 
     References
     ----------
@@ -708,6 +725,11 @@ class KernelHOLRR(KernelRegressor):
         Names of the features, if `X` had names in `fit`.
     labels_ : Labels or None
         Names and coordinates of the samples, inputs and outputs, if the data had labels.
+
+    See Also
+    --------
+    KernelHOLRRCV : Higher-order low-rank kernel regression with cross-validation.
+    HOLRR : Higher-order low-rank regression, linear in the inputs.
 
     References
     ----------

@@ -43,9 +43,9 @@ __all__ = ["KernelHOLRRCV", "KernelLRRCV", "KernelRLSCV"]
 
 
 class KernelSearch(Search):
-    """Searches over kernels, penalties and ranks.
+    """Base class of searches over kernels, penalties and ranks.
 
-    A subclass names its parameters, the grid of ranks and the structure of a rank.
+    A subclass defines its parameters, the grid of ranks and the structure of a rank.
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
@@ -61,31 +61,35 @@ class KernelSearch(Search):
     search: str = "exhaustive"
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        """The ranks to try of coefficients of this shape."""
+        """Return the grid of ranks for coefficients of this shape."""
         raise NotImplementedError
 
     def _structure(self, rank: tuple[int, ...]) -> Structure:
-        """The structure of a rank."""
+        """Return the structure of a rank."""
         raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
-        """Choose by cross-validation, and fit the chosen model to all the data.
+        """Choose kernel, penalty and rank by cross-validation, and fit the model to all data.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            As in the estimator that is chosen.
+            Inputs: a NumPy array, an array of another library that follows the array API standard,
+            a DataFrame or an xarray object. With ``kernel="precomputed"``, the Gram matrix of shape
+            (n_samples, n_samples). With landmarks, memory maps, HDF5, Zarr and Dask arrays are read
+            in blocks (see docs/streaming.md).
         y : array of shape (n_samples, d1, ..., dp)
-            Outputs of any order p >= 0.
+            Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
-            Weights of the samples, in the fits and in the held-out errors.
+            Weights of the samples in fits and held-out errors.
         groups : array of shape (n_samples,), optional
-            Groups of the samples, for splitters that use them.
+            Group labels of the samples, for splitters such as ``GroupKFold``.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         data, names = validate(
             self, X, y, sample_weight, groups=groups, stream=self._uses_landmarks
@@ -156,13 +160,13 @@ class KernelSearch(Search):
         )
 
     def _candidates(self, data: Any) -> list[KernelSpec]:
-        """The kernels to try."""
+        """Return the kernels to try."""
         names = ("kernel", "degree", "coef0", "kernel_params")
         default: KernelSpec = {name: getattr(self, name) for name in names}
         return check_kernels(self.kernels, default, self.gammas, *some_samples(data)[:2])
 
     def _fit_options(self, choice: Choice) -> KernelOptions:
-        """The options of the fit of a choice to all the data."""
+        """Return the options of the final fit of a choice."""
         return KernelOptions(
             structure=choice.structure,
             alpha=choice.alpha,
@@ -172,7 +176,7 @@ class KernelSearch(Search):
         )
 
     def _model(self, alpha: float, rank: Any, chosen: KernelSpec, points: Array | None) -> Any:
-        """The unfitted estimator that was chosen."""
+        """Return the chosen estimator, unfitted."""
         shared = shared_parameters(self, self._estimator)
         for name in ("n_components", "random_state"):
             shared.pop(name)
@@ -901,11 +905,16 @@ class KernelHOLRRCV(KernelSearch):
     labels_ : Labels or None
         Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
+    See Also
+    --------
+    KernelHOLRR : Higher-order low-rank kernel regression with given kernel, penalty and ranks.
+    HOLRRCV : Search over penalties and ranks of linear models.
+
     Notes
     -----
-    Entry ``[k, a, i, j, ...]`` of the surface belongs to ``kernels_[k]``, ``alphas_[a]`` and the
-    rank ``(i + 1, j + 1, ...)``. The input rank goes up to the number of outputs, above which it
-    changes nothing, or to what the largest training fold supports.
+    Entry ``[k, a, i, j, ...]`` of the error surface belongs to ``kernels_[k]``, ``alphas_[a]`` and
+    the rank ``(i + 1, j + 1, ...)``. The largest input rank is the number of outputs, since larger
+    ranks give the same model, or the largest rank that a training fold supports.
 
     References
     ----------
