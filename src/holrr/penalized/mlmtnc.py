@@ -1,4 +1,4 @@
-"""Multilinear multitask learning with a non-convex penalty: MLMT-NC."""
+"""Multilinear multitask learning with a non-convex penalty (MLMT-NC)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .scaled import ScaledProblem
 
 __all__ = ["MLMTNC", "least_squares", "scaled_beta", "start_of", "unconverged", "unit_of_blocks"]
 
-# Penalty, in units in which the data are about one.
+# Largest penalty, in units in which the data are about one.
 _LARGEST = 1e150
 
 
 def least_squares(Z: Tucker, problem: ScaledProblem) -> Tucker:
-    """From whitened coordinates without ridge penalty, ``Z = diag(s) V``, to spectral ones."""
+    """Convert whitened coordinates without penalty, ``Z = diag(s) V``, to spectral ones."""
     first, *others = Z.dense_factors()
     return Tucker(Z.core, (first / problem.s[:, None], *others))
 
@@ -37,15 +37,16 @@ def least_squares(Z: Tucker, problem: ScaledProblem) -> Tucker:
 class MLMTNC(PenalizedRegressor):
     r"""Multilinear multitask learning with a non-convex penalty (MLMT-NC).
 
-    Minimises
+    The fit minimises
 
     .. math::
         \|\mathcal{W} \times_0 X - \mathcal{Y}\|^2
         + \beta \Big( \|\mathcal{G}\|^2 + \sum_{i=0}^p \|A_i\|^2 \Big),
         \qquad \mathcal{W} = \mathcal{G} \times_0 A_0 \times_1 A_1 \dots \times_p A_p
 
-    over a core of shape :math:`(R_0, \dots, R_p)` and one factor for each mode, by alternating
-    minimisation with exact steps, so that the objective never increases.
+    over a core :math:`\mathcal{G}` of shape :math:`(R_0, \dots, R_p)` and one factor :math:`A_i`
+    for each mode. The solver alternates exact minimisations over the core and each factor, so that
+    the objective never increases. See docs/trace_norm_and_mlmtnc.md.
 
     Parameters
     ----------
@@ -119,6 +120,11 @@ class MLMTNC(PenalizedRegressor):
         Names of the features, if `X` had names in `fit`.
     labels_ : Labels or None
         Names and coordinates of the samples, inputs and outputs, if the data had labels.
+
+    See Also
+    --------
+    MLMTNCCV : Search over ranks and penalties by cross-validation.
+    HOLRR : Higher-order low-rank regression, with a penalty on the coefficients.
 
     References
     ----------
@@ -209,12 +215,12 @@ class MLMTNC(PenalizedRegressor):
     def _descend(
         self, data: ScaledProblem, spectral: Approximation, beta: float, report: Any = None
     ) -> Descent:
-        """The best of `n_init` descents, with a penalty in the units of the data.
+        """Return the best of `n_init` descents, with a penalty in the units of the data.
 
-        The approximation `spectral` of ``data.T`` has the wanted ranks.
+        The approximation `spectral` of ``data.T`` has the ranks of the core.
         """
         unit, rng = unit_of_blocks(data), check_random_state(self.random_state)
-        # With far smaller penalties than the limit all is zero, and infinity is no number to go by.
+        # Far smaller penalties already give zero; the limit keeps the penalty finite.
         scaled = min(beta * unit / data.unit_t * unit / data.unit_t, _LARGEST)
         best: Descent | None = None
         for trial in range(self.n_init):
@@ -235,32 +241,32 @@ class MLMTNC(PenalizedRegressor):
 
 
 def unit_of_blocks(data: ScaledProblem) -> float:
-    """What all of the p + 2 blocks of the coefficients change by when the units of the data do."""
+    """Return the unit of the core and of each factor for the units of the data."""
     return (data.unit_t / data.unit_s) ** (1 / (data.T.ndim + 1))
 
 
 def scaled_beta(beta: float, x_unit: float, y_unit: float, order: int) -> float:
-    """The penalty for scaled data that has the effect of `beta`.
+    """Return the penalty of scaled data that has the effect of `beta`.
 
-    The core and the factors of the modes, `order` of them, all change by the same factor.
+    The core and the factors of the `order` modes are all scaled by the same number.
     """
     power = 2 / (order + 1)
     return beta / y_unit * (y_unit**power / x_unit**power) / y_unit
 
 
 def start_of(data: ScaledProblem, rank: Any, n_features: int) -> Approximation:
-    """The truncated HOSVD of the least squares problem, whose ranks are those of the core."""
+    """Return the truncated HOSVD of the least squares problem, with the ranks of the core."""
     specs = check_rank(rank, (n_features, *data.shape[1:]))
     return hosvd(data.T, data.pick(specs), input_rank=lambda: data.T.shape[0])
 
 
 def unconverged(max_iter: int, tol: float) -> str:
-    """The warning about a descent that has not converged."""
+    """Return the warning that a descent has not converged."""
     return (
-        f"MLMT-NC stopped after max_iter={max_iter} rounds, the last of which still lowered the "
-        f"objective by more than tol={tol} of it. Increase max_iter or tol."
+        f"MLMT-NC did not converge in max_iter={max_iter} iterations: the last iteration lowered "
+        f"the objective by more than the share tol={tol}. Increase max_iter or tol."
     )
 
 
 def _line(n_iter: int, objective: float) -> str:
-    return f"round {n_iter}, objective {objective:.6g} in the units of the fit"
+    return f"iteration {n_iter}, objective {objective:.6g} in the units of the fit"

@@ -1,4 +1,4 @@
-"""Searches of the penalised estimators: a plain loop over folds and penalties."""
+"""Searches of the penalised estimators, which refit each fold for each penalty."""
 
 from __future__ import annotations
 
@@ -73,18 +73,18 @@ from .trace_norm import unconverged as trace_norm_unconverged
 
 __all__ = ["MLMTNCCV", "TraceNormRegressionCV"]
 
-# Relative to the penalty from which on all coefficients are zero: three a decade.
+# Penalties relative to the one that makes all coefficients zero, three for each decade.
 _RELATIVE_PENALTIES = np.logspace(0, -5, 16)
-# Relative to the penalty that weighs as much as all the outputs do at the least squares solution.
+# Penalties relative to the one that equals the squared outputs at the least squares solution.
 _RELATIVE_BETAS = np.logspace(-6, 0, 13)
 _SURFACE_BYTES = 2**28
 
 
 class PenalizedSearch(Search):
-    """Choose a penalty by held-out error; each fold is solved for all penalties.
+    """Base class of searches that solve each fold for all penalties.
 
-    A subclass names its parameters and defines the candidates, the default penalties, the errors
-    of a fold and the chosen model.
+    A subclass defines its parameters, the candidates, the default penalties, the errors of a fold
+    and the chosen model.
     """
 
     _zero_allowed = True
@@ -94,19 +94,19 @@ class PenalizedSearch(Search):
     n_jobs: int | None
     verbose: Any
 
-    # There is no leverage of penalised coefficients, and so no intervals.
+    # Penalised coefficients have no leverage, so there are no prediction intervals.
     predict_interval: Any = TensorRegressor.predict_interval
 
     def _candidates(self, folds: Any) -> list[Any]:
-        """What is tried apart from penalties."""
+        """Return the candidates apart from penalties."""
         return [None]
 
     def _default_penalties(self, folds: Any, candidates: list[Any]) -> np.ndarray:
-        """Penalties scaled to the data, in the units of the user's data."""
+        """Return penalties scaled to the data, in the units of the user's data."""
         raise NotImplementedError
 
     def _largest(self, folds: Any) -> float:
-        """All penalties beyond this give the same model."""
+        """Return the penalty beyond which all penalties give the same model."""
         return np.inf
 
     def _fold_errors(
@@ -117,33 +117,37 @@ class PenalizedSearch(Search):
         problem: Spectral,
         held_out: HeldOut,
     ) -> tuple[np.ndarray, list[str]]:
-        """Errors (n_candidates, n_penalties) of one fold, and warnings of fits not converged."""
+        """Return the errors of one fold, (n_candidates, n_penalties), and convergence warnings."""
         raise NotImplementedError
 
     def _model(self, candidate: Any, penalty: float) -> Any:
-        """The unfitted estimator for a candidate and a penalty."""
+        """Return the unfitted estimator for a candidate and a penalty."""
         raise NotImplementedError
 
     def _check(self, n_features: int, output_shape: Sequence[int]) -> None:
-        """Raise for bad candidates before any work is done."""
+        """Raise an error for invalid candidates before any computation."""
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
-        """Choose by cross-validation, and fit the chosen model to all the data.
+        """Choose the penalty by cross-validation, and fit the chosen model to all data.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Inputs: a NumPy array, an array of another library that follows the array API standard
+            (PyTorch, CuPy, ...), a DataFrame or an xarray object. Memory maps, HDF5, Zarr and Dask
+            arrays are read in blocks (see docs/streaming.md).
         y : array of shape (n_samples, d1, ..., dp)
-            Outputs of any order p >= 0.
+            Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
-            Weights of the samples, in the fits and in the held-out errors.
+            Weights of the samples in fits and held-out errors.
         groups : array of shape (n_samples,), optional
-            Groups of the samples, for splitters that use them.
+            Group labels of the samples, for splitters such as ``GroupKFold``.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         data, names = validate(self, X, y, sample_weight, groups=groups)
         self._given_penalties()
@@ -162,16 +166,17 @@ class PenalizedSearch(Search):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_fold_moments(self, moments: Sequence[Moments]) -> Any:
-        """Cross-validate and fit from moments alone, one for each of disjoint folds.
+        """Cross-validate and fit the model from the moments of disjoint folds.
 
         Parameters
         ----------
         moments : sequence of Moments
-            Of at least two folds.
+            Moments of each fold, at least two.
 
         Returns
         -------
         self
+            The fitted estimator.
 
         Examples
         --------
@@ -194,7 +199,20 @@ class PenalizedSearch(Search):
 
     @classmethod
     def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
-        """A new estimator with these parameters, fitted by `fit_fold_moments`."""
+        """Create an estimator with the given parameters, and fit it by `fit_fold_moments`.
+
+        Parameters
+        ----------
+        moments : sequence of Moments
+            Moments of each fold, at least two.
+        parameters : dict
+            Parameters of the estimator.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator.
+        """
         return cls(**parameters).fit_fold_moments(moments)
 
     def _given_penalties(self) -> np.ndarray | None:
@@ -202,7 +220,7 @@ class PenalizedSearch(Search):
         return check_penalties(given, self._penalties, zero=self._zero_allowed)
 
     def _fit_folds(self, folds: Folds, names: Names, data: Samples | None = None) -> Any:
-        """Errors of all penalties, choice, refit to all the data."""
+        """Compute the errors of all penalties, choose a model, and fit it to all data."""
         problems, given = Problems(folds), self._given_penalties()
         with few_threads_for(13 * search_work(folds)):
             candidates = self._candidates(folds)
@@ -261,7 +279,7 @@ class PenalizedSearch(Search):
     def _surface(
         self, problems: Problems, candidates: list[Any], penalties: np.ndarray, bar: Progress
     ) -> Surface:
-        """Held-out errors of all folds and candidates for some penalties."""
+        """Compute the held-out errors of all folds and candidates for some penalties."""
         folds, min_alpha = problems.folds, scaled_alpha(self.alpha, problems.folds.x_unit)
         ridge_alphas, complaints = folds.default_alphas(), []
         bar.expect(folds.n_folds * penalties.size)
@@ -280,8 +298,8 @@ class PenalizedSearch(Search):
         errors, nulls, ridge = zip(*over_folds(folds.n_folds, run, n_jobs), strict=True)
         if complaints:
             warn(
-                f"{len(complaints)} fits of the cross-validation did not converge; the first of "
-                f"them: {complaints[0]}",
+                f"{len(complaints)} fits of the cross-validation did not converge. The first "
+                f"warning: {complaints[0]}",
                 ConvergenceWarning,
             )
         null_mse, by_ridge = float(np.mean(nulls)), np.mean(ridge, axis=0)[None]
@@ -293,7 +311,7 @@ class PenalizedSearch(Search):
 
 
 def held_out_mse(held_out: HeldOut, coefficients: Tucker) -> float:
-    """Mean squared error on held-out data of coefficients in spectral coordinates."""
+    """Return the held-out mean squared error of coefficients in spectral coordinates."""
     V = multi_mode_product(coefficients.core, coefficients.factors)
     xp = namespace_of(V)
     cross, square = xp.sum(held_out.B * V), xp.sum(V * mode_product(V, held_out.C, 0))
@@ -447,11 +465,11 @@ class TraceNormRegressionCV(PenalizedSearch):
         return self._zeroing(folds)
 
     def _zeroing(self, folds: Any) -> float:
-        """The penalty that makes all coefficients zero, in the units of the user's data."""
+        """Return the penalty that makes all coefficients zero, in the units of the user's data."""
         alpha = scaled_alpha(self.alpha, folds.x_unit)
         scaled = penalized_problem(folds.full_problem(0, alpha)[0], alpha, self.mode_weights)
         largest = scaled.penalty_max() * scaled.data.unit_s * scaled.data.unit_t
-        # Otherwise there is nothing to explain, or nothing that is penalised.
+        # The penalty is zero if the outputs are constant, and infinite if no mode is penalised.
         return (largest if 0 < largest < np.inf else 1.0) * folds.x_unit * folds.y_unit
 
     def _fold_errors(
@@ -647,8 +665,8 @@ class MLMTNCCV(PenalizedSearch):
             _check_ranks(self.ranks, (n_features, *output_shape))
 
     def _candidates(self, folds: Any) -> list[Any]:
-        """Ranks, each with the seed of its random starts."""
-        # One seed for all candidates and the final fit: a generator would not repeat itself.
+        """Return the ranks to try, each with the seed of its random starts."""
+        # One seed for all candidates and the final fit; a generator would give other starts.
         seed = self.random_state
         if not isinstance(seed, Integral):
             seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
@@ -688,7 +706,7 @@ class MLMTNCCV(PenalizedSearch):
 
 
 def _check_ranks(ranks: Any, shape: tuple[int, ...]) -> list[Any]:
-    """Candidates, each checked as a single rank is; ints stand for all modes."""
+    """Check each candidate rank; an int is used for all modes."""
     found = candidate_ranks(ranks)
     for R in found:
         try:
@@ -702,7 +720,7 @@ def _check_ranks(ranks: Any, shape: tuple[int, ...]) -> list[Any]:
 
 
 def _holrr_rank(folds: Any, n_jobs: int | None) -> tuple[int, ...]:
-    """The rank of the HOLRR model with the least held-out error, at its best penalty."""
+    """Return the rank of the HOLRR model with the least held-out error over all penalties."""
     s = folds.full_problem(0, 0.0)[0].s
     alphas = default_alphas(float(squared_norm(s)), s.shape[0])
     grid = RankGrid(folds.shape).within_others(folds.shape)
@@ -717,7 +735,7 @@ def _holrr_rank(folds: Any, n_jobs: int | None) -> tuple[int, ...]:
 
 
 def _default_betas(data: ScaledProblem, rank: Any, n_features: int) -> np.ndarray:
-    """Penalties from a negligible one to one at which hardly anything is left."""
+    """Return penalties from a negligible one to one that makes coefficients almost zero."""
     start = balance(least_squares(start_of(data, rank, n_features).tucker, data))
     explained = float(squared_norm(data.T)) * data.unit_t**2
     weight = penalty(start) * unit_of_blocks(data) ** 2

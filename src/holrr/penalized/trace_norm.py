@@ -1,4 +1,4 @@
-"""Tensor regression with the overlapped trace norm: the convex relation of HOLRR."""
+"""Tensor regression with the overlapped trace norm, a convex relaxation of HOLRR."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ __all__ = ["TraceNormRegression", "penalized_problem", "unconverged"]
 class TraceNormRegression(PenalizedRegressor):
     r"""Tensor regression with a convex penalty on the ranks of all unfoldings (trace norm).
 
-    Minimises
+    The fit minimises
 
     .. math::
         \tfrac12 \|\mathcal{W} \times_0 X - \mathcal{Y}\|^2 + \tfrac{\alpha}{2} \|\mathcal{W}\|^2
         + \lambda \sum_{i=0}^p w_i \|W_{(i)}\|_*
 
     where :math:`\|W_{(i)}\|_*`, the trace norm, is the sum of the singular values of the mode-i
-    unfolding. The problem is convex: the fit comes with a lower bound of the minimum, and the
-    solver stops when the objective has come near enough to it.
+    unfolding. The problem is convex. The solver computes a lower bound on the minimum and stops
+    when the relative duality gap is at most `tol`. See docs/trace_norm_and_mlmtnc.md.
 
     Parameters
     ----------
@@ -112,14 +112,14 @@ class TraceNormRegression(PenalizedRegressor):
 
     See Also
     --------
-    TraceNormRegressionCV : Chooses the penalty by cross-validation.
-    HOLRR : Bounds the ranks instead.
+    TraceNormRegressionCV : Trace norm regression with cross-validated penalty.
+    HOLRR : Regression with a constraint on the ranks, in place of a penalty.
 
     Notes
     -----
-    For matrices (p = 1) both unfoldings have the same singular values, and the penalty is
-    ``(w_0 + w_1) penalty`` times the trace norm; for vectors (p = 0) it is that times the
-    Euclidean norm of the coefficients.
+    Matrices (p = 1) have the same singular values in both unfoldings, so the penalty is
+    ``(w_0 + w_1) * penalty`` times the trace norm. For vectors (p = 0), the penalty is
+    ``w_0 * penalty`` times the Euclidean norm of the coefficients.
 
     References
     ----------
@@ -192,7 +192,7 @@ class TraceNormRegression(PenalizedRegressor):
     def _solve(self, problem: Spectral, x_unit: float, y_unit: float) -> tuple[Fit, dict[str, Any]]:
         scaled = penalized_problem(problem, scaled_alpha(self.alpha, x_unit), self.mode_weights)
         data = scaled.data
-        # Units of the solver: singular values and products are at most one.
+        # In the units of the solver, singular values and products are at most one.
         unit = data.unit_s * data.unit_t * x_unit * y_unit
         here = _units(data, x_unit, y_unit)
         with status_line(type(self).__name__, self.verbose, _line) as report:
@@ -229,7 +229,7 @@ class TraceNormRegression(PenalizedRegressor):
     def _warm_state(
         self, problem: Spectral, scaled: Penalized, here: tuple[float, float, float]
     ) -> State | None:
-        """The state of the last fit, where it is wanted and of the same shape."""
+        """Return the state of the previous fit if `warm_start` is set and the shape is the same."""
         warm = vars(self).get("_warm") if self.warm_start else None
         if warm is None or len(warm["copies"]) != len(scaled.splits):
             return None
@@ -240,20 +240,20 @@ class TraceNormRegression(PenalizedRegressor):
 
 
 def penalized_problem(problem: Spectral, alpha: float, mode_weights: Any) -> Penalized:
-    """The problem with trace norms, for all penalties."""
+    """Return the problem with trace norms, for all penalties."""
     data = ScaledProblem.of(problem)
     weights = check_mode_weights(mode_weights, problem.T.ndim)
     return Penalized(data, alpha / data.unit_s / data.unit_s, data.pick(weights))
 
 
 def check_mode_weights(mode_weights: Any, order: int) -> tuple[float, ...]:
-    """One weight for the norm of each unfolding, input mode first."""
+    """Return one weight for the norm of each unfolding, input mode first."""
     if mode_weights is None:
         return (1.0,) * order
     if not isinstance(mode_weights, (Sequence, np.ndarray)) or len(mode_weights) != order:
         raise ValueError(
             f"mode_weights must have {order} entries, one for the input mode and one for each of "
-            f"the {order - 1} output modes of Y; got {mode_weights!r}."
+            f"the {order - 1} output modes of y; got {mode_weights!r}."
         )
     try:
         weights = tuple(float(w) for w in mode_weights)
@@ -263,17 +263,17 @@ def check_mode_weights(mode_weights: Any, order: int) -> tuple[float, ...]:
         ) from error
     if not all(math.isfinite(w) and w >= 0 for w in weights):
         raise ValueError(
-            f"mode_weights must be finite and not negative; got mode_weights={mode_weights!r}."
+            f"mode_weights must be finite and at least 0; got mode_weights={mode_weights!r}."
         )
     return weights
 
 
 def unconverged(found: Solution, max_iter: int, tol: float) -> str:
-    """The warning about a solution that has not converged."""
+    """Return the warning that the solver has not converged."""
     return (
-        f"The trace norm solver stopped after max_iter={max_iter} iterations at a relative duality "
-        f"gap of {found.gap:.1e}, above tol={tol}. Increase max_iter or tol; a larger alpha or "
-        f"inputs on a common scale make the problem easier."
+        f"The trace norm solver did not converge in max_iter={max_iter} iterations: the relative "
+        f"duality gap is {found.gap:.1e}, above tol={tol}. Increase max_iter or tol. A larger "
+        f"alpha, or inputs on a common scale, also help convergence."
     )
 
 
@@ -282,6 +282,6 @@ def _line(n_iter: int, objective: float, bound: float) -> str:
 
 
 def _units(data: ScaledProblem, x_unit: float, y_unit: float) -> tuple[float, float, float]:
-    """Units of step size, coefficients and multipliers, in those of the user's data."""
+    """Return the units of step size, coefficients and multipliers, in units of the user's data."""
     unit_s, unit_t = data.unit_s * x_unit, data.unit_t * y_unit
     return unit_s**2, unit_t / unit_s, unit_t * unit_s
