@@ -338,7 +338,7 @@ def test_max_rank_caps_the_ranks_and_ranks_are_the_only_candidates():
         found, expected = (m.cv_results_["mean_mse"][entry] for m in (listed, capped))
         assert_allclose(found, expected, rtol=1e-9)
     assert KernelLRRCV(ALPHAS, max_rank=2, **shared).fit(X, Y).rank_ <= 2
-    with pytest.raises(ValueError, match="either max_rank or ranks"):
+    with pytest.raises(ValueError, match="max_rank and ranks cannot be combined"):
         KernelHOLRRCV(ALPHAS, ranks=[(1, 1, 1)], max_rank=2, **shared).fit(X, Y)
 
 

@@ -472,7 +472,7 @@ def test_errors_of_intervals():
     model = RLSCV([1.0]).fit(X, Y)
     with pytest.raises(ValueError, match="kind must be one of 'entry', 'pooled', 'simultaneous'"):
         model.predict_interval(X, kind="all")
-    with pytest.raises(ValueError, match=r"coverage=0\.99 needs 99 held-out samples at least"):
+    with pytest.raises(ValueError, match=r"coverage=0\.99 needs at least 99 held-out samples"):
         model.predict_interval(X, 0.99)
     model.predict_interval(X, 0.99, "pooled")
     with pytest.raises(ValueError, match="information criterion"):

@@ -102,7 +102,7 @@ INPUT_RANK: dict[str, list[Any]] = {
 }
 
 
-# Models of a stack that a line names one by one.
+# Number of models of a stack that its text representation lists.
 _N_SHOWN = 3
 
 
@@ -111,7 +111,7 @@ def _shown(rank: tuple[int, ...]) -> str:
 
 
 class Search(TensorRegressor):
-    """What all searches share: the chosen model's predictions, with intervals, and baselines."""
+    """Base class of searches: prediction intervals and baselines of the final model."""
 
     best_estimator_: Any
     cv_results_: dict[str, Any]
@@ -121,35 +121,37 @@ class Search(TensorRegressor):
     __metadata_request__fit = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
 
     def predict_interval(self, X: Any, coverage: float = 0.9, kind: str = "entry") -> Any:
-        """Prediction intervals: new observations lie in them with a given probability.
+        """Compute prediction intervals, which contain new observations with a given probability.
 
-        They are the predictions of the final model plus and minus quantiles of the held-out
-        residuals of the search, scaled by the standard deviation of each prediction; see
-        docs/intervals.md. From moments alone (`fit_fold_moments`, data that are read in blocks) the
-        residuals are taken as normal.
+        An interval is the prediction of the final model plus and minus a quantile of the held-out
+        residuals of the search, scaled by the standard deviation of the prediction. If the fit used
+        only moments (`fit_fold_moments`, or data that are read in blocks), the residuals are
+        assumed to be normal. See docs/intervals.md.
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
+            Inputs, in the format that they had in `fit`.
         coverage : float, default=0.9
-            The probability, between 0 and 1.
+            Probability that an interval contains a new observation, between 0 and 1.
         kind : {"entry", "pooled", "simultaneous"}, default="entry"
-            Whether each output entry has its own quantile, all share that of their scaled residuals
-            (which needs fewer samples), or all entries of a sample lie within their intervals at
-            once with the given probability.
+            Quantiles of the intervals. "entry" uses a quantile for each output. "pooled" uses one
+            quantile of the scaled residuals of all outputs, which needs fewer samples.
+            "simultaneous" widens the intervals so that all outputs of a sample lie in their
+            intervals at the same time with the given probability.
 
         Returns
         -------
         lower, upper : arrays of shape (n_samples, d1, ..., dp)
-            As `predict` returns them.
+            Ends of the intervals, in the format of `predict`.
         """
         check_is_fitted(self)
         kept = vars(self).get("_intervals")
         if kept is None:
             raise ValueError(
-                "predict_interval needs the held-out residuals of a search, and this one has none: "
-                "it used an information criterion, or comes from a file or moments of an older "
-                "version. Fit again, with criterion='cv'."
+                "predict_interval needs held-out residuals, and this search has none, since it "
+                "used an information criterion or comes from a file or moments of an older "
+                "version. Fit again with criterion='cv'."
             )
         factor = interval_factor(kept, coverage, kind, self._noise_level())
         self._check_noise()
@@ -164,7 +166,7 @@ class Search(TensorRegressor):
 
     @property
     def null_mse_(self) -> float:
-        """Held-out error of predicting the mean; that of the model is `held_out_mse_`."""
+        """Held-out error of predicting the mean, for comparison with `held_out_mse_`."""
         return self._baseline("null_mse")
 
     @property
@@ -174,11 +176,11 @@ class Search(TensorRegressor):
 
     @property
     def held_out_mse_(self) -> float:
-        """Held-out error of the model that predicts; of a stack with weights from other folds."""
+        """Held-out error of the final model; for a stack, with weights from other folds."""
         return self._baseline("held_out_mse")
 
     def _what_is_mixed(self) -> str:
-        """A line that says which models a stack mixes; empty where there is none."""
+        """Return a line that lists the models of a stack, or an empty string without a stack."""
         if "stack_weights_" not in vars(self):
             return ""
         parts = zip(self.stack_weights_, self.stack_ranks_, self.stack_alphas_, strict=True)
@@ -205,7 +207,7 @@ class Search(TensorRegressor):
         return found
 
     def _keep_held_out(self, found: Found, X: Any) -> Any:
-        """Keep the held-out predictions under the labels of the samples, where they are wanted."""
+        """Assign the held-out predictions, with labels, if the search kept them."""
         if found.held_out is not None:
             self.held_out_ = relabel(self.labels_, X, found.held_out)
         return self
@@ -215,26 +217,27 @@ class Search(TensorRegressor):
         if name in self.cv_results_:
             return float(self.cv_results_[name])
         why = (
-            'with missing outputs only RLSCV computes it, and RLSCV(missing="ignore") with the '
-            "same cv has it"
+            "it needs complete outputs, and y has missing values. Use "
+            'RLSCV(missing="ignore") with the same cv'
         )
         if self.criterion != "cv":
-            why = f"criterion={self.criterion!r} has no held-out errors: use criterion='cv'"
-        raise AttributeError(f"{name}_ is not known: {why}.")
+            why = f"it needs criterion='cv'; got criterion={self.criterion!r}"
+        raise AttributeError(f"{name}_ is not available: {why}.")
 
 
 def search_attributes(
     found: Found, model: Any, y_unit: float, weights: Sequence[np.ndarray] | None = None
 ) -> dict[str, Any]:
-    """The fitted attributes of a search that describe its choice.
+    """Return the fitted attributes of a search that describe its choice.
 
     Parameters
     ----------
     found : Found
+        Result of the search.
     model : estimator
-        The chosen model, fitted to all the data; its noise becomes that of held-out residuals.
+        Final model, fitted to all data. Its noise is replaced by the noise of held-out residuals.
     y_unit : float
-        What the outputs were divided by.
+        Number that the outputs were divided by.
     weights : sequence of p arrays of shape (d_i,), optional
         Weights of the outputs.
     """
@@ -274,7 +277,7 @@ def search_attributes(
 
 
 def chosen_rank(found: Found) -> Any:
-    """The rank of the model that predicts, as its estimator takes it; None for full rank."""
+    """Return the rank of the final model as the parameter `rank`; None for full rank."""
     structure = found.choice.structure
     if not isinstance(structure, Mixture):
         return getattr(structure, "rank", None)
@@ -283,7 +286,7 @@ def chosen_rank(found: Found) -> Any:
 
 
 def stack_attributes(found: Found) -> dict[str, Any]:
-    """What is mixed: penalties, ranks and weights, the largest weight first."""
+    """Return the penalties, ranks and weights of a stack, in order of decreasing weight."""
     stack, alphas = found.choice.stack, found.results["alphas"]
     assert stack is not None
     order = [int(i) for i in np.argsort(-stack.weights, kind="stable") if stack.weights[i] > 0]
@@ -295,9 +298,9 @@ def stack_attributes(found: Found) -> dict[str, Any]:
 
 
 class LinearSearch(Search):
-    """Searches over penalties and ranks of linear models.
+    """Base class of searches over penalties and ranks of linear models.
 
-    A subclass names its parameters, the grid of ranks and the structure of a rank.
+    A subclass defines its parameters, the grid of ranks and the structure of a rank.
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
@@ -329,35 +332,39 @@ class LinearSearch(Search):
     score_blocks = block_parts.score_blocks
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        """The ranks to try of coefficients of this shape."""
+        """Return the grid of ranks for coefficients of this shape."""
         raise NotImplementedError
 
     def _structure(self, rank: tuple[int, ...]) -> Structure:
-        """The structure of a rank."""
+        """Return the structure of a rank."""
         raise NotImplementedError
 
     def _model(self, alpha: Any, rank: Any) -> Any:
-        """The unfitted estimator that was chosen."""
+        """Return the chosen estimator, unfitted."""
         raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
-        """Choose by cross-validation, and fit the chosen model to all the data.
+        """Choose penalty and rank by cross-validation, and fit the chosen model to all data.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-            As in the estimator that is chosen.
+            Inputs: a NumPy array, an array of another library that follows the array API standard
+            (PyTorch, CuPy, ...), a DataFrame, an xarray object or a dict of arrays (see
+            docs/inputs.md), or a sparse matrix of SciPy, which stays sparse (see docs/sparse.md).
+            Memory maps, HDF5, Zarr and Dask arrays are read in blocks (see docs/streaming.md).
         y : array of shape (n_samples, d1, ..., dp)
-            Outputs of any order p >= 0.
+            Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
-            Weights of the samples, in the fits and in the held-out errors.
+            Weights of the samples in fits and held-out errors.
         groups : array of shape (n_samples,), optional
-            Groups of the samples, for splitters that use them.
+            Group labels of the samples, for splitters such as ``GroupKFold``.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         warn_renamed(self)
         data, names = validate(self, X, y, sample_weight, groups=groups)
@@ -408,20 +415,21 @@ class LinearSearch(Search):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_fold_moments(self, moments: Sequence[Moments]) -> Any:
-        """Cross-validate and fit from moments alone, one for each of disjoint folds.
+        """Cross-validate and fit the model from the moments of disjoint folds.
 
-        A stream or a cluster does not have to keep its data: each sample is added to the moments of
-        one fold. `cv` is not used.
+        A stream or a cluster adds each sample to the moments of one fold and need not keep the
+        data. The parameter `cv` is not used. See docs/streaming.md.
 
         Parameters
         ----------
         moments : sequence of Moments
-            Of at least two folds; gathered with ``response_grams=True`` where
-            ``subspaces="response"``.
+            Moments of each fold, at least two. With ``subspaces="response"``, compute them with
+            ``response_grams=True``.
 
         Returns
         -------
         self
+            The fitted estimator.
 
         Examples
         --------
@@ -446,18 +454,31 @@ class LinearSearch(Search):
 
     @classmethod
     def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
-        """A new estimator with these parameters, fitted by `fit_fold_moments`."""
+        """Create an estimator with the given parameters, and fit it by `fit_fold_moments`.
+
+        Parameters
+        ----------
+        moments : sequence of Moments
+            Moments of each fold, at least two.
+        parameters : dict
+            Parameters of the estimator.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator.
+        """
         return cls(**parameters).fit_fold_moments(moments)
 
     # ------------------------------------------------------------ steps
 
     def _plan(self, names: Names, data: Any) -> InputPlan:
-        """What is asked for that concerns the inputs."""
+        """Read the parameters that concern the inputs."""
         own_alphas = check_penalties(self.own_alphas, "own_alphas")
         return replace(input_plan(self, names, data), own_alphas=own_alphas)
 
     def _sample_data(self, data: Samples, splits: Sequence[Any]) -> FoldData:
-        """The folds of complete samples."""
+        """Return the folds of complete samples."""
         if data.w is not None:  # samples without weight are not read later
             check_finite(data.Y, "y")
         return sample_data(
@@ -477,11 +498,12 @@ class LinearSearch(Search):
         plan: InputPlan,
         options: SearchOptions,
     ) -> tuple[Found, InputCandidate]:
-        """The search of samples with missing outputs, for the outputs that are ever observed."""
+        """Search with missing outputs, over the outputs that are observed at least once."""
         options = self._options_within(options, some.known)
         if options.by_output:
             raise ValueError(
-                "alpha_per_output=True needs complete outputs, and entries of y are missing."
+                "alpha_per_output=True needs complete outputs, and y has missing values. Use "
+                "alpha_per_output=False."
             )
         if some.known is not None:
             refuse_own(plan)
@@ -500,10 +522,10 @@ class LinearSearch(Search):
         plan: InputPlan,
         options: SearchOptions,
     ) -> tuple[Found, InputCandidate]:
-        """The search of samples that lack some outputs.
+        """Search with outputs that are missing in some samples.
 
-        Penalties of blocks and own inputs are compared on outputs that the search with equal
-        penalties and without own inputs imputes.
+        The search with equal penalties and without own inputs imputes the missing outputs.
+        Penalties of blocks and own inputs are compared on the imputed outputs.
         """
 
         def run(candidate: InputCandidate) -> Found:
@@ -526,12 +548,12 @@ class LinearSearch(Search):
     def _search_folds(
         self, data: FoldData, plan: InputPlan, options: SearchOptions, known: KnownOutputs | None
     ) -> tuple[Found, InputCandidate]:
-        """The search of complete data, in which outputs that are never observed are zero."""
+        """Search with complete data, in which outputs that are never observed are zero."""
         if known is None or known.never is None:
             return search_designs(data, plan, options, self._fit_options)
         refuse_own(plan)
         candidates, _ = input_candidates(data, plan, options)
-        # Of the penalties that were found, the best projection, or all of the inputs.
+        # The best projection of the inputs with the chosen penalties of blocks, or all inputs.
         last = candidates[-1].ratios
         chosen = [c for c in candidates if c.ratios is last][:2][-1]
         folds = linear_folds(data, [chosen.design])
@@ -540,9 +562,9 @@ class LinearSearch(Search):
     def _search_stream(
         self, some: PreparedStream, groups: Any, plan: InputPlan, options: SearchOptions
     ) -> tuple[Found, InputCandidate, float | None]:
-        """The search of data that are read in blocks, which may all lack the same outputs.
+        """Search with data that are read in blocks; all samples may lack the same outputs.
 
-        The last value is the held-out error with all outputs alike, where they have weights.
+        With output weights, the last result is the held-out error with equal weights.
         """
         known, v = some.known, some.output_weight
         if known is not None:
@@ -557,12 +579,12 @@ class LinearSearch(Search):
         return (found if known is None else expand_found(found, known)), chosen, error
 
     def _keeps_grid(self, data: Samples | Stream) -> bool:
-        """Whether the modes of the outputs matter to the structure."""
+        """Return whether the structure depends on the modes of the outputs."""
         rank = (1,) * (1 + len(data.output_shape))
         return isinstance(self._structure(rank), MultilinearRank)
 
     def _options_within(self, options: SearchOptions, known: KnownOutputs | None) -> SearchOptions:
-        """Options of a search of known outputs: no rank is above the size of its mode."""
+        """Return the options of a search over known outputs, with ranks within their shape."""
         if known is None or known.slices is None:
             return options
 
@@ -596,14 +618,14 @@ class LinearSearch(Search):
     def _moment_data(self, moments: Sequence[Moments], splits: Any = None) -> FoldData:
         if self.solver == "svd":
             raise ValueError(
-                "solver='svd' factorises the samples themselves, which moments do not hold; use "
-                "solver='auto' or 'eigh' with moments."
+                "solver='svd' needs samples and cannot be used with moments. Use solver='auto' or "
+                "'eigh'."
             )
         parts = check_fold_moments(moments, self.subspaces == "response")
         return moment_data(parts, splits, fit_intercept=self.fit_intercept)
 
     def _stream_data(self, data: Stream, groups: Any, plan: InputPlan) -> FoldData:
-        """The moments of all folds from one pass over the data."""
+        """Compute the moments of all folds in one pass over the data."""
         grams = self.subspaces == "response"
         if self.criterion == "cv":
             splits = splits_of(data, self.cv, groups)
@@ -619,7 +641,7 @@ class LinearSearch(Search):
         return self._moment_data(data.halves(grams))
 
     def _fit_options(self, choice: Choice) -> LinearOptions:
-        """The options of the fit of a choice to all the data."""
+        """Return the options of the final fit of a choice."""
         return LinearOptions(
             structure=choice.structure,
             alpha=choice.alpha,
@@ -638,7 +660,7 @@ class LinearSearch(Search):
         weights: Sequence[np.ndarray] | None = None,
         unweighted_mse: float | None = None,
     ) -> Any:
-        """Assign all fitted attributes, those of the chosen model among them."""
+        """Assign all fitted attributes, including the attributes of the final model."""
         x_unit, y_unit = (1.0, 1.0) if data is None else (data.x_unit, data.y_unit)
         fit = found.fit if weights is None else found.fit.unweighted(weights)
         n_dropped = found.n_dropped if ignores_missing(self) and data is not None else None
@@ -837,7 +859,8 @@ class RLSCV(LinearSearch):
 
     See Also
     --------
-    HOLRRCV : The same with all multilinear ranks.
+    RLS : Ridge regression with a given penalty.
+    HOLRRCV : Search over penalties and multilinear ranks.
 
     Examples
     --------
@@ -1128,7 +1151,8 @@ class LRRCV(LinearSearch):
 
     See Also
     --------
-    HOLRRCV : The same with all multilinear ranks.
+    LRR : Low-rank regression with given penalty and rank.
+    HOLRRCV : Search over penalties and multilinear ranks.
 
     Examples
     --------
@@ -1450,22 +1474,28 @@ class HOLRRCV(LinearSearch):
     labels_ : Labels or None
         Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
+    See Also
+    --------
+    HOLRR : Higher-order low-rank regression with given penalty and ranks.
+    KernelHOLRRCV : Search over kernels, penalties and ranks.
+
     Notes
     -----
-    Entry ``[a, i, j, ...]`` of the surface belongs to ``alphas_[a]`` and the rank
-    ``(i + 1, j + 1, ...)``. The rank of a mode goes up to its size, or to the product of the other
-    sizes, above which it changes nothing; that of the input mode no higher than the largest
-    training fold supports. A fold that supports fewer directions has the same error for all ranks
-    above.
+    Entry ``[a, i, j, ...]`` of the error surface belongs to ``alphas_[a]`` and the rank
+    ``(i + 1, j + 1, ...)``. The largest rank of a mode is its size or the product of the other
+    sizes, since larger ranks give the same model. The largest rank of the input mode is the largest
+    that a training fold supports. A fold that supports fewer directions has the same error for all
+    larger ranks.
 
-    Where the folds partition the data, the moments of each fold are gathered in one pass and the
-    training moments are merged from those of the other folds. `fit_fold_moments` starts from such
+    If the folds partition the data, the search computes the moments of each fold in one pass, and
+    merges the moments of the other folds into training moments. `fit_fold_moments` starts from such
     moments.
 
-    ``alpha_ == alphas_[best_index_[0]]`` and ``best_score_ == -mean_mse[best_index_]`` (with an
-    axis of candidates, see `cv_results_`, the penalty is the second index). There is one exception:
-    where ``selection="min"``, only `max_bytes` caps the ranks and ridge regression is better, it is
-    chosen, and `alpha_` and `held_out_mse_` are its own.
+    ``alpha_ == alphas_[best_index_[0]]`` and ``best_score_ == -mean_mse[best_index_]``. With an
+    axis of candidates (see `cv_results_`), the penalty is the second index. There is one exception:
+    with ``selection="min"``, if `max_bytes` caps the ranks and ridge regression has a lower error,
+    the search chooses ridge regression. `alpha_` and `held_out_mse_` are then those of ridge
+    regression.
 
     References
     ----------
@@ -1484,7 +1514,7 @@ class HOLRRCV(LinearSearch):
     >>> model.held_out_mse_ < model.ridge_mse_ < model.null_mse_
     True
 
-    The best single model, in the place of a mixture:
+    Choose the best single model in place of a stack:
 
     >>> HOLRRCV(selection="min").fit(X, Y).rank_
     (3, 2, 3)
@@ -1578,14 +1608,14 @@ class HOLRRCV(LinearSearch):
 
 @dataclass(frozen=True, eq=False)
 class InputCandidate:
-    """What a model makes of its inputs.
+    """Candidate design of the inputs.
 
     Parameters
     ----------
     design : InputDesign or None
-        None for the inputs as they are.
+        Features to compute from the inputs; None uses the inputs themselves.
     ratios : array of shape (n_blocks,), or None
-        Penalties of the blocks over the common penalty; None where all are equal.
+        Penalties of the blocks divided by the common penalty; None if all are equal.
     """
 
     design: InputDesign | None = None
@@ -1595,11 +1625,11 @@ class InputCandidate:
 def own_parameters(
     candidate: InputCandidate, x_unit: float
 ) -> tuple[tuple[Any, ...], float] | None:
-    """The modes of own inputs and their penalty, as an estimator takes them; None without any."""
+    """Return the parameters `own` and `own_alpha` of a candidate; None without own inputs."""
     own = None if candidate.design is None else candidate.design.own
     if own is None:
         return None
-    # An estimator has penalties of blocks in units of their geometric mean.
+    # Estimators express penalties of blocks in units of their geometric mean.
     unit = 1.0 if candidate.ratios is None else common_penalty(candidate.ratios)
     return own.modes, own.beta * unit * x_unit * x_unit
 
@@ -1610,13 +1640,14 @@ def search_designs(
     options: SearchOptions,
     fit_options: Callable[[Choice], LinearOptions],
 ) -> tuple[Found, InputCandidate]:
-    """Search over penalties and ranks, and over what is made of the inputs where that is asked for.
+    """Search over penalties, ranks and candidate designs of the inputs.
 
     Returns
     -------
     found : Found
+        Result of the search.
     chosen : InputCandidate
-        What the chosen model makes of its inputs.
+        Design of the inputs of the chosen model.
     """
     candidates, penalties = input_candidates(data, plan, options)
     options = replace(options, named_candidates=len(candidates) > 1)
@@ -1634,7 +1665,7 @@ def candidate_results(
     candidates: Sequence[InputCandidate],
     penalties: BlockPenalties | None,
 ) -> dict[str, Any]:
-    """The entries of `cv_results_` that say what the candidates make of their inputs."""
+    """Return the entries of `cv_results_` that describe the candidate designs."""
     unit = 1.0 if data.everything is None else data.everything.x_unit
     found: dict[str, Any] = {}
     if plan.is_searched and len(candidates) > 1:
@@ -1660,21 +1691,21 @@ def candidate_results(
 def input_candidates(
     data: FoldData, plan: InputPlan, options: SearchOptions
 ) -> tuple[list[InputCandidate], BlockPenalties | None]:
-    """What a search tries to make of the inputs.
+    """Return the candidate designs of the inputs.
 
     Returns
     -------
     candidates : list of InputCandidate
-        Those with equal penalties come before those with the penalties that were found. Candidates
-        with own inputs come last.
+        Candidates with equal penalties of blocks come first, then candidates with the best
+        penalties of blocks. Candidates with own inputs come last.
     penalties : BlockPenalties or None
-        Those of the blocks, where there are several.
+        Best penalties of the blocks, if there are several blocks.
     """
     check_candidates(plan, options)
     grid = partial(design_grid, data, options=options)
     penalties = _block_penalties(data, plan, options, grid)
     scaled = [InputCandidate(plan.fixed)]
-    # Penalties are in units of the nearest one of the grid, so that the best are tried exactly.
+    # The unit of the penalties is a penalty of the grid, so that the search tries the best exactly.
     alphas = grid(plan.design.scale)[0] if penalties is not None else np.zeros(0)
     alphas = alphas[alphas > 0]
     if penalties is not None and alphas.size:
@@ -1688,16 +1719,16 @@ def input_candidates(
 
 
 def check_candidates(plan: InputPlan, options: SearchOptions) -> None:
-    """Raise where blocks or own inputs are asked for together with what excludes them."""
+    """Raise an error if blocks or own inputs are combined with incompatible parameters."""
     if plan.has_several_blocks and options.by_output:
         raise ValueError(
-            "alpha_per_output=True cannot be combined with blocks: penalties are found for blocks "
-            "of inputs or for outputs, not for both."
+            "alpha_per_output=True cannot be combined with blocks: a search chooses penalties for "
+            "blocks of inputs or for outputs, not for both. Set only one of the two parameters."
         )
     if (plan.has_several_blocks or plan.own) and options.criterion != "cv":
         raise ValueError(
-            f"blocks and own need criterion='cv', since penalties of blocks and own inputs are "
-            f"chosen by their held-out errors; got criterion={options.criterion!r}."
+            f"blocks and own need criterion='cv', since held-out errors determine the penalties "
+            f"of blocks and own inputs; got criterion={options.criterion!r}."
         )
     if plan.own and options.subspaces == "response":
         raise ValueError(RESPONSE_SUBSPACES.format("own"))
@@ -1709,7 +1740,7 @@ PenaltyGrid = Callable[[np.ndarray | None], tuple[np.ndarray, int]]
 def _block_penalties(
     data: FoldData, plan: InputPlan, options: SearchOptions, grid: PenaltyGrid
 ) -> BlockPenalties | None:
-    """The best penalties of blocks, where there are several."""
+    """Return the best penalties of blocks, or None without several blocks."""
     if not plan.has_several_blocks:
         return None
     assert plan.blocks is not None
@@ -1720,7 +1751,7 @@ def _block_penalties(
 def _own_inputs(
     data: FoldData, plan: InputPlan, base: InputCandidate, options: SearchOptions, grid: PenaltyGrid
 ) -> list[InputCandidate]:
-    """A candidate with the best own inputs; for models of low rank, one or two of them."""
+    """Return the best candidate with own inputs, or the best two for models of low rank."""
     design = plan.design if base.design is None else base.design
     found = own_designs(data, design, plan, *grid(design.scale))
     is_ridge = not options.grid((data.n_features, *data.output_shape)).caps
@@ -1730,7 +1761,7 @@ def _own_inputs(
 def _projections(
     data: FoldData, plan: InputPlan, base: InputCandidate, grid: PenaltyGrid
 ) -> list[InputCandidate]:
-    """A candidate, and the best projections of its inputs where their ranks are searched for."""
+    """Return a candidate and, in a search over input ranks, the best projections of its inputs."""
     if not plan.is_searched:
         return [base]
     design = plan.design if base.design is None else base.design
@@ -1741,7 +1772,7 @@ def _projections(
 def design_grid(
     data: FoldData, scale: np.ndarray | None, options: SearchOptions
 ) -> tuple[np.ndarray, int]:
-    """The penalties that designs are compared at, and how many folds run at a time."""
+    """Return the penalties at which designs are compared, and the number of parallel folds."""
     alphas = options.alphas
     unit = 1.0 if data.everything is None else data.everything.x_unit
     tried = penalties_of(data, scale) if alphas is None else alphas / unit / unit
@@ -1749,16 +1780,16 @@ def design_grid(
 
 
 def refuse_own(plan: InputPlan) -> None:
-    """Raise for own inputs in a search where some outputs are never observed."""
+    """Raise an error if own inputs are used and some outputs are never observed."""
     if plan.own:
         raise ValueError(
-            "own cannot be used in a search where some outputs are never observed; drop these "
-            "outputs from y."
+            "own cannot be used in a search if some outputs are never observed. Drop these outputs "
+            "from y."
         )
 
 
 def check_search(options: SearchOptions, n_samples: int) -> None:
-    """Raise where selection and criterion do not go together, or there are too few samples."""
+    """Raise an error for incompatible parameters of a search, or for too few samples."""
     if options.by_output and (options.criterion, options.selection) != ("cv", "min"):
         raise ValueError(
             f"alpha_per_output=True needs criterion='cv' and selection='min'; got "
@@ -1768,13 +1799,13 @@ def check_search(options: SearchOptions, n_samples: int) -> None:
         return
     if options.keep_held_out:
         raise ValueError(
-            f"keep_held_out=True needs folds, and criterion={options.criterion!r} has none; use "
+            f"keep_held_out=True needs folds, and criterion={options.criterion!r} uses none. Use "
             f"criterion='cv'."
         )
     if isinstance(options.selection, str) and options.selection == "1se":
         raise ValueError(
-            f"selection='1se' needs folds, whose spread is the standard error; got "
-            f"criterion={options.criterion!r}. Use criterion='cv'."
+            f"selection='1se' needs the standard error over folds, and "
+            f"criterion={options.criterion!r} uses no folds. Use criterion='cv'."
         )
     if n_samples < 2:
         raise ValueError(
@@ -1783,7 +1814,7 @@ def check_search(options: SearchOptions, n_samples: int) -> None:
 
 
 def resolve_selection(estimator: Any) -> Any:
-    """The selection in force: "auto" is "stack" where ranks can be mixed, else "min"."""
+    """Return the selection that "auto" stands for: "stack" if ranks can be mixed, else "min"."""
     selection = estimator.selection
     can_stack = estimator.criterion == "cv" and not estimator.refine
     if callable(selection) or selection not in ("auto", "stack"):
@@ -1791,27 +1822,31 @@ def resolve_selection(estimator: Any) -> Any:
     if selection == "stack" and not can_stack:
         what = "refine=True" if estimator.refine else f"criterion={estimator.criterion!r}"
         warn(
-            f"selection='stack' cannot be combined with {what}; selection='min' is used. This will "
-            f"be an error in version 1.0: use selection='auto' or 'min'.",
+            f"selection='stack' cannot be combined with {what}; the search uses selection='min'. "
+            f"From version 1.0 on this is an error. Use selection='auto' or 'min'.",
             FutureWarning,
         )
     return "stack" if can_stack else "min"
 
 
 def resolve_ranks(estimator: Any) -> tuple[Any, Any]:
-    """``max_rank`` and ``ranks``, of which one is None; `ranks` may hold caps, as it did before."""
+    """Return `max_rank` and `ranks`, at least one of them None.
+
+    `ranks` may have the deprecated form of a largest rank.
+    """
     max_rank, ranks = estimator.max_rank, estimator.ranks
     if ranks is None:
         return max_rank, None
     if max_rank is not None:
         raise ValueError(
-            f"Set either max_rank or ranks; got max_rank={max_rank!r} and ranks={ranks!r}."
+            f"max_rank and ranks cannot be combined; got max_rank={max_rank!r} and "
+            f"ranks={ranks!r}. Set only one of the two parameters."
         )
     return (ranks, None) if _holds_caps(estimator) else (None, ranks)
 
 
 def _holds_caps(estimator: Any) -> bool:
-    """Whether `ranks` is an int or, for multilinear ranks, one tuple: the largest ranks to try."""
+    """Return whether `ranks` is an int or a single tuple: the deprecated form of `max_rank`."""
     ranks = getattr(estimator, "ranks", None)
     if isinstance(ranks, Integral):
         return True
@@ -1822,12 +1857,12 @@ def _holds_caps(estimator: Any) -> bool:
 
 
 def warn_of_caps(estimator: Any) -> None:
-    """Warn where `ranks` holds caps, as it did before."""
+    """Warn if `ranks` has the deprecated form of a largest rank."""
     if _holds_caps(estimator):
         ranks = estimator.ranks
         warn(
-            f"ranks={ranks!r} as a cap is now called max_rank={ranks!r}; `ranks` will be a list of "
-            f"candidates only from version 1.0 on.",
+            f"ranks={ranks!r} as the largest rank is deprecated; use max_rank={ranks!r}. From "
+            f"version 1.0 on, `ranks` must be a list of candidates.",
             FutureWarning,
         )
 
@@ -1840,16 +1875,18 @@ def unweighted_error(
     v: np.ndarray,
     never: np.ndarray | None = None,
 ) -> float:
-    """Held-out error with all outputs alike, of a model that was fitted to weighted outputs.
+    """Return the held-out error with equal weights of a model fitted with output weights.
 
     Parameters
     ----------
     data : Samples
-        Scaled, with outputs times the roots of their weights.
+        Scaled samples, with outputs multiplied by the square roots of their weights.
     splits : list of index pairs
+        Training and test indices of each fold.
     options : LinearOptions
-        Of the chosen model.
+        Options of the chosen model.
     found : Found
+        Result of the search.
     v : array of shape (d1, ..., dp)
         Weights of the outputs.
     never : array of bool, of shape (d1, ..., dp), optional
@@ -1870,22 +1907,22 @@ def unweighted_error(
 
 
 def splits_within(splits: Sequence[Any], rows: np.ndarray) -> list[Any]:
-    """Splits of some of the samples, `rows`, from those of all; no side may be left without any."""
+    """Restrict splits of all samples to the samples `rows`; no side may become empty."""
     found = []
     for k, sides in enumerate(splits):
         inside = [np.searchsorted(rows, side[np.isin(side, rows)]) for side in sides]
         for name, side in zip(("training", "test"), inside, strict=True):
             if not side.size:
                 raise ValueError(
-                    f"The {name} side of split {k} of cv: y has no observed entry; use fewer "
-                    f"folds, or shuffle them."
+                    f"The {name} set of split {k} of cv has no observed entry of y. Use fewer "
+                    f"folds, or shuffle the samples."
                 )
         found.append(tuple(inside))
     return found
 
 
 def expand_found(found: Found, known: KnownOutputs) -> Found:
-    """What a search of known outputs has found, for all outputs."""
+    """Expand the result of a search over known outputs to all outputs."""
     calibration = found.calibration
     if calibration is not None:
         kept = dict(calibration.quantiles)
@@ -1906,18 +1943,20 @@ def in_user_units(
     rows: Any,
     n_samples: int,
 ) -> np.ndarray | None:
-    """Held-out predictions of all samples in the units of the user's data.
+    """Return the held-out predictions of all samples in the units of the user's data.
 
     Parameters
     ----------
     held_out : array of shape (n, d1, ..., dp), or None
-        In the units of the scaled data.
+        Held-out predictions in the units of the scaled data.
     data : Samples
+        Scaled samples.
     v : array of shape (d1, ..., dp), or None
-        Weights of outputs whose roots the outputs were multiplied by.
+        Weights of the outputs; the outputs were multiplied by their square roots.
     rows : slice, or array of shape (n,)
-        Which samples these are; the others have no observed output.
+        Indices of the predicted samples. The other samples have no observed output.
     n_samples : int
+        Number of all samples.
     """
     if held_out is None:
         return None
@@ -1930,15 +1969,15 @@ def in_user_units(
 
 
 def refuse_held_out(estimator: Any, what: str) -> None:
-    """Raise where held-out predictions are wanted of data that are not in memory."""
+    """Raise an error if held-out predictions are requested for data that are not in memory."""
     if estimator.keep_held_out:
         raise ValueError(
-            f"keep_held_out=True needs samples in memory, and not {what}; use "
-            f"keep_held_out=False and predict the samples of each fold."
+            f"keep_held_out=True needs samples in memory and cannot be used with {what}. Use "
+            f"keep_held_out=False, and predict the samples of each fold."
         )
 
 
 def shared_parameters(search: Any, model: Any) -> dict[str, Any]:
-    """The parameters of a search that its model has, too."""
+    """Return the parameters that a search shares with its model."""
     names = set(model._get_param_names()) - {"rank", "alpha", "verbose"}
     return {k: v for k, v in search.get_params(deep=False).items() if k in names}
