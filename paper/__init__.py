@@ -1,7 +1,7 @@
-"""The experiments of the paper, one module each: a frozen config in, a tidy table out.
+"""Experiments of the paper. Each module computes a tidy table from a frozen config.
 
-A user of the library beside it, not a part of it: ``make reproduce`` or ``python -m paper all``
-in a checkout runs them and writes the report.
+This package uses the library and is not part of it. ``make reproduce`` or ``python -m paper all``
+in a checkout runs the experiments and writes the report.
 
 >>> from paper import images
 >>> rows = images.table(images.Config(images=("cross",), n_trials=1))

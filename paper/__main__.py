@@ -1,4 +1,4 @@
-"""``python -m paper EXPERIMENT``."""
+"""Command line of the experiments: ``python -m paper EXPERIMENT``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of the experiments: settings in words, errors in one line, an exit code."""
+"""Command line of the experiments."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from .forecast_data import check_files
 
 __all__ = ["main"]
 
-# As the command line of the library has them.
+# Exit codes of the command line of the library.
 EXIT_OK, EXIT_USAGE, EXIT_INPUT, EXIT_OUTPUT, EXIT_MISSING, EXIT_INTERRUPTED = 0, 2, 3, 4, 5, 130
 
 DESCRIPTION = """\
-Run the experiments of the paper and set its numbers beside ours.
+Run the experiments of the paper and compare its numbers with those of this library.
 
   synthetic  Figure 1: error against the size of the training set
   images     Figure 2: pictures recovered from noisy measurements
   runtime    Table 1: seconds of every method
   meteo      Table 2: weather forecasts
-  all        these four
+  all        the four experiments above
   forecasts  published forecasts of two other papers, on their data (docs/published.md)
 
-Each writes a table (CSV), figures (PNG, SVG) and its part of report.html.
+Each experiment writes a table (CSV), figures (PNG, SVG) and its section of report.html.
 """
 
 
 class CommandError(Exception):
-    """An error whose message is meant for the user as it is, with its exit code."""
+    """Error with a message for the user and an exit code."""
 
     def __init__(self, message: object, code: int):
         super().__init__(" ".join(str(message).split()))
@@ -42,7 +42,7 @@ class CommandError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that complains in one line."""
+    """Parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
         raise CommandError(f"{message} (see {self.prog} --help)", EXIT_USAGE)
@@ -54,13 +54,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        The words after ``python -m paper``; those of the process by default.
+        Arguments after ``python -m paper``; by default, those of the process.
 
     Returns
     -------
     int
-        0 done, 2 wrong command line, 3 input missing or not usable, 4 output cannot be written,
-        5 package or download missing, 130 interrupted.
+        Exit code: 0 success, 2 invalid command line, 3 missing or invalid input, 4 output cannot be
+        written, 5 missing package or download, 130 interrupted.
     """
     try:
         return _run(_parser().parse_args(arguments))
@@ -109,7 +109,7 @@ def _parser() -> Parser:
         "--jobs",
         type=int,
         metavar="N",
-        help="processes (default: one for each core); no number depends on it",
+        help="number of processes (default: one for each core); it does not change the numbers",
     )
     parser.add_argument(
         "--out",
@@ -121,20 +121,20 @@ def _parser() -> Parser:
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="go on from where an interrupted run with the same settings stopped",
+        help="continue an interrupted run with the same settings",
     )
     parser.add_argument(
         "--data-dir",
         metavar="DIR",
-        help="folder of the data. For meteo, the files of the Met Office; by default "
-        "$HOLRR_METEO_DIR, or scikit-learn's data folder, to which missing files are downloaded. "
-        "For forecasts, the published series; by default $HOLRR_PUBLISHED_DIR",
+        help="folder of the data. For meteo, it has the files of the Met Office (default: "
+        "$HOLRR_METEO_DIR, or the data folder of scikit-learn, to which missing files are "
+        "downloaded). For forecasts, it has the published series (default: $HOLRR_PUBLISHED_DIR)",
     )
     parser.add_argument(
         "--image",
         metavar="FILE",
         action="append",
-        help="a picture of your own for the images experiment; may be repeated",
+        help="picture for the images experiment; can be given several times",
     )
     parser.set_defaults(size="default")
     return parser
@@ -153,7 +153,7 @@ def _run(options: argparse.Namespace) -> int:
         if options.what == "meteo":
             raise missing
         names.remove("meteo")
-        print(f"paper: without meteo: {missing}", file=sys.stderr)
+        print(f"paper: meteo is skipped: {missing}", file=sys.stderr)
     changes: dict[str, dict[str, Any]] = {
         "meteo": {"data_home": data_dir},
         "forecasts": {"data_dir": data_dir},
@@ -170,8 +170,8 @@ def _run(options: argparse.Namespace) -> int:
         )
     except KeyboardInterrupt as stop:
         raise CommandError(
-            f"interrupted; what was finished is kept in {options.out}, and the same command with "
-            "--resume goes on from there",
+            f"interrupted; finished results are in {options.out}. To continue, run the same "
+            "command with --resume",
             EXIT_INTERRUPTED,
         ) from stop
     except OSError as error:
@@ -179,7 +179,9 @@ def _run(options: argparse.Namespace) -> int:
             raise
         message = f"{error.filename} cannot be written: {error.strerror}"
         raise CommandError(message, EXIT_OUTPUT) from error
-    print(f"The report is {options.out / 'report.html'}, tables and figures are beside it.")
+    print(
+        f"The report is {options.out / 'report.html'}. Tables and figures are in the same folder."
+    )
     return EXIT_OK if missing is None else missing.code
 
 
@@ -187,16 +189,19 @@ def _check(options: argparse.Namespace) -> None:
     if options.jobs is not None and options.jobs < 1:
         raise CommandError(f"--jobs must be at least 1; got {options.jobs}", EXIT_USAGE)
     if options.seed < 0:
-        raise CommandError(f"--seed must not be negative; got {options.seed}", EXIT_USAGE)
+        raise CommandError(f"--seed must be at least 0; got {options.seed}", EXIT_USAGE)
     if options.image and options.what not in ("images", "all"):
-        raise CommandError("--image is for the images experiment", EXIT_USAGE)
+        raise CommandError(
+            f"--image is available only for the experiments images and all; got {options.what}",
+            EXIT_USAGE,
+        )
     for image in options.image or ():
         if not Path(image).is_file():
             raise CommandError(f"{image} does not exist", EXIT_INPUT)
 
 
 def _missing_weather(data_dir: str | None) -> CommandError | None:
-    """Why the weather cannot be had; None when it is there."""
+    """Return the error that the weather is not available, or None if it is."""
     _quieten_downloads()
     try:
         meteo.load_weather(data_dir)
@@ -206,10 +211,10 @@ def _missing_weather(data_dir: str | None) -> CommandError | None:
 
 
 def _quieten_downloads() -> None:
-    """A failure is told once, by us."""
+    """Silence the messages of pooch, since this module reports failures."""
     try:
         import pooch
-    except ImportError:  # then nothing is downloaded
+    except ImportError:  # without pooch, nothing is downloaded
         return
     pooch.get_logger().setLevel("ERROR")
 
@@ -218,7 +223,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"the folder {folder} cannot be made: {error.strerror}"
+        message = f"the folder {folder} cannot be created: {error.strerror}"
         raise CommandError(message, EXIT_OUTPUT) from error
     if not os.access(folder, os.W_OK):
         raise CommandError(f"the folder {folder} cannot be written to", EXIT_OUTPUT)

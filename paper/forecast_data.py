@@ -1,7 +1,7 @@
 """Series of places and variables with published forecasts, read from the files of their authors.
 
-The files are not part of this project. They are in two repositories on GitHub: each entry of
-`FILES` says where.
+The files are not part of this project. They are in two repositories on GitHub, which the entries of
+`FILES` name.
 
 References
 ----------
@@ -43,21 +43,21 @@ NIPS = "Eng-RSMY/MultiSourceTemporal"
 
 # Test errors that Kasai et al. stored, one line for each of their files.
 STORED = "kasai2021_forecast_mse.csv"
-# Where the results of a checkout are, which quote what the published ones are compared with.
+# Results in a checkout, which quote the published errors.
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results" / "forecasts.csv"
 
 
 @dataclass(frozen=True)
 class SeriesFile:
-    """A file of series, and where users find it.
+    """File of series, and its source.
 
     Parameters
     ----------
     names : tuple of str
-        Names that the file goes by; the first one is used in messages.
+        Possible names of the file. Messages use the first.
     key : {"X", "series"}
-        Its array: X of shape (places, steps, variables), or series, an array of shape (places,
-        steps) for each variable.
+        Name of the array in the file: X of shape (places, steps, variables), or series, with an
+        array of shape (places, steps) for each variable.
     repository : str
         Owner and name of the repository on GitHub.
     folder : str
@@ -71,12 +71,12 @@ class SeriesFile:
 
     @property
     def source(self) -> str:
-        """Where the file can be downloaded, in words."""
+        """Description of the place from which the file can be downloaded."""
         return f"{self.names[-1]} of the folder '{self.folder}' of {self.repository} on GitHub"
 
 
-# The file of each data set of a table. The repository misspells the name of the first one, which
-# the code of its authors spells as we do.
+# File of each data set of a table. The repository misspells the name of the first file; the code of
+# its authors spells it correctly.
 FILES: dict[tuple[str, str], SeriesFile] = {
     ("kasai", "CCDS"): SeriesFile(
         ("CCDS_tensor_2.mat", "CCDS_tesor_2.mat"), "X", KASAI, KASAI_FOLDER
@@ -100,21 +100,23 @@ def check_files(folder: str | None, wanted: Iterable[tuple[str, str]]) -> None:
     Parameters
     ----------
     folder : str or None
+        Folder of the files.
     wanted : iterable of tuple
         Keys of `FILES`.
 
     Raises
     ------
     FileNotFoundError
+        If a file is missing.
 
     Examples
     --------
     >>> check_files(None, [("nips", "USHCN")])
     Traceback (most recent call last):
     ...
-    FileNotFoundError: no folder of the published series: set HOLRR_PUBLISHED_DIR, or pass
-    --data-dir, with a folder that has climateP3.mat (climateP3.mat of the folder 'data' of
-    Eng-RSMY/MultiSourceTemporal on GitHub)
+    FileNotFoundError: The folder of the published series is not set. Set HOLRR_PUBLISHED_DIR, or
+    pass --data-dir, to a folder that has climateP3.mat (climateP3.mat of the folder 'data' of
+    Eng-RSMY/MultiSourceTemporal on GitHub).
     """
     absent = [
         FILES[key] for key in wanted if folder is None or _find(Path(folder), FILES[key]) is None
@@ -124,32 +126,34 @@ def check_files(folder: str | None, wanted: Iterable[tuple[str, str]]) -> None:
     files = "; ".join(f"{what.names[0]} ({what.source})" for what in absent)
     if folder is None:
         raise FileNotFoundError(
-            "no folder of the published series: set HOLRR_PUBLISHED_DIR, or pass --data-dir, with "
-            f"a folder that has {files}"
+            "The folder of the published series is not set. Set HOLRR_PUBLISHED_DIR, or pass "
+            f"--data-dir, to a folder that has {files}."
         )
-    raise FileNotFoundError(f"the folder {folder} lacks {files}; download what is missing")
+    raise FileNotFoundError(f"The folder {folder} lacks {files}. Download the missing files.")
 
 
 @lru_cache(maxsize=2)
 def read_series(folder: str, table: str, data: str) -> NDArray[np.float64]:
-    """The series of a data set.
+    """Read the series of a data set.
 
     Parameters
     ----------
     folder : str
+        Folder of the files.
     table, data : str
         Key of `FILES`.
 
     Returns
     -------
     array of shape (steps, variables, places)
+        The series.
 
     Raises
     ------
     FileNotFoundError
-        Where the file is missing.
+        If the file is missing.
     ValueError
-        Where the file lacks the array, or the array has another form.
+        If the file lacks the array, or the array does not have the expected shape.
     """
     from scipy.io import loadmat
 
@@ -159,7 +163,7 @@ def read_series(folder: str, table: str, data: str) -> NDArray[np.float64]:
     content = loadmat(path)
     if what.key not in content:
         found = ", ".join(name for name in content if not name.startswith("__")) or "nothing"
-        raise ValueError(f"{path} must hold an array '{what.key}'; it holds {found}")
+        raise ValueError(f"{path} must contain an array '{what.key}'; it contains {found}.")
     array = content[what.key]
     if what.key == "series":
         parts = [np.asarray(part, dtype=float) for part in array.ravel()]
@@ -167,13 +171,13 @@ def read_series(folder: str, table: str, data: str) -> NDArray[np.float64]:
         if len(shapes) != 1 or len(shapes[0]) != 2:
             raise ValueError(
                 f"{path}: each variable must have an array of places by steps, all of the same "
-                f"shape; got the shapes {shapes}"
+                f"shape; got the shapes {shapes}."
             )
         array = np.stack(parts, axis=2)
     if array.ndim != 3:
         raise ValueError(
             f"{path}: '{what.key}' must have the shape (places, steps, variables); "
-            f"got {array.shape}"
+            f"got {array.shape}."
         )
     series = np.ascontiguousarray(array.transpose(1, 2, 0), dtype=float)
     series.flags.writeable = False  # shared by all units of a run
@@ -182,15 +186,16 @@ def read_series(folder: str, table: str, data: str) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Windows:
-    """The past of each step and the step, in order of time.
+    """Windows of past steps and the next step, in order of time.
 
     Parameters
     ----------
     X : array of shape (n_windows, n_lags, variables, places)
-        Oldest step first.
+        Past steps, oldest first.
     y : array of shape (n_windows, variables, places)
+        Next step.
     n_train : int
-        How many of the windows, the first ones, are for training.
+        Number of training windows, which are the first ones.
     """
 
     X: NDArray[np.float64]
@@ -199,24 +204,26 @@ class Windows:
 
     @property
     def n_lags(self) -> int:
-        """Number of steps in the past of a step."""
+        """Number of past steps of a window."""
         return self.X.shape[1]
 
 
 def make_windows(series: NDArray[np.float64], n_lags: int, n_steps: int) -> Windows:
-    """Windows of series; those whose last step is among the first `n_steps` are for training.
+    """Return the windows of series; windows within the first `n_steps` steps are for training.
 
     Parameters
     ----------
     series : array of shape (steps, variables, places)
+        Series.
     n_lags : int
+        Number of past steps of a window.
     n_steps : int
         Number of training steps.
 
     Raises
     ------
     ValueError
-        Where training windows or test steps would be missing.
+        If there are too few training steps or no test steps.
 
     Examples
     --------
@@ -228,8 +235,8 @@ def make_windows(series: NDArray[np.float64], n_lags: int, n_steps: int) -> Wind
     """
     if not 2 * n_lags < n_steps < len(series):
         raise ValueError(
-            f"the number of training steps must be above {2 * n_lags}, twice the number of lags, "
-            f"and below {len(series)}, the number of steps; got {n_steps}"
+            f"The number of training steps must be above {2 * n_lags}, twice the number of lags, "
+            f"and below {len(series)}, the number of steps; got {n_steps}."
         )
     past = np.moveaxis(sliding_window_view(series[:-1], n_lags, axis=0), -1, 1)
     return Windows(past.copy(), series[n_lags:], n_steps - n_lags)
@@ -240,19 +247,22 @@ def make_windows(series: NDArray[np.float64], n_lags: int, n_steps: int) -> Wind
 
 @dataclass(frozen=True)
 class Cell:
-    """A test error that Kasai et al. stored, with its settings.
+    """Test error that Kasai et al. stored, with its settings.
 
     Parameters
     ----------
     data : str
+        Name of the data set.
     lags : int
+        Number of lags.
     method : str
         Name of the method in the stored results.
     rank : tuple of int
         Ranks of inputs, variables and places.
     penalty : float
-        Penalty, or step size of methods without one.
+        Penalty, or step size for methods without a penalty.
     mse : float
+        Mean squared test error.
     """
 
     data: str
@@ -264,10 +274,11 @@ class Cell:
 
 
 def read_cells(folder: str, data: str, lags: int) -> list[Cell]:
-    """The stored test errors of a data set and a number of lags.
+    """Return the stored test errors of a data set and a number of lags.
 
-    They come from the file `STORED` of the folder. Without it, they are those that the results of
-    the checkout quote: all of HOLRR and of the Riemannian method, and the least of each other one.
+    They are in the file `STORED` of the folder. Without this file, the function returns the errors
+    that the results of the checkout quote: all errors of HOLRR and of the Riemannian method, and
+    the least error of each other method.
     """
     path = Path(folder) / STORED
     if path.is_file():
@@ -276,7 +287,7 @@ def read_cells(folder: str, data: str, lags: int) -> list[Cell]:
         quoted = [row for row in read_csv(RESULTS) if row["table"] == "kasai"]
         cells = [_quoted_cell(row) for row in quoted if row["kind"] in ("same", "published")]
     else:
-        raise FileNotFoundError(f"neither {path} nor {RESULTS} is there")
+        raise FileNotFoundError(f"Neither {path} nor {RESULTS} exists. Copy one of them.")
     return [cell for cell in cells if (cell.data, cell.lags) == (data, lags)]
 
 

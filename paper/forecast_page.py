@@ -1,8 +1,8 @@
 """Write the page on published forecasts from its stored results: ``python -m paper.forecast_page``.
 
-The results are ``results/forecasts.csv`` in the folder of the guides, ``docs`` by default. The
-tables, lists and sentences with figures of ``published.md`` are written anew between their markers,
-and the picture ``images/published_forecasts.png`` is drawn.
+The results are in ``results/forecasts.csv`` in the folder of the guides, ``docs`` by default. The
+command replaces the tables, lists and sentences between the markers of ``published.md``, and draws
+the picture ``images/published_forecasts.png``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PAGE, RESULTS, PICTURE = "published.md", "forecasts.csv", "published_forecasts.p
 
 
 def write_page(docs: Path) -> None:
-    """Write the page and its picture anew.
+    """Update the page and its picture.
 
     Parameters
     ----------
@@ -43,13 +43,13 @@ def write_page(docs: Path) -> None:
     Raises
     ------
     FileNotFoundError
-        Where the results are missing; the message says how to compute them.
+        If the results are missing. The message has the commands that compute them.
     """
     path = docs / "results" / RESULTS
     if not path.is_file():
         raise FileNotFoundError(
-            f"{path} is missing: run `python -m paper forecasts`, then "
-            "`python -m paper.guide holrr-report docs`"
+            f"{path} does not exist. Run `python -m paper forecasts`, then "
+            "`python -m paper.guide holrr-report docs`."
         )
     rows = read_csv(path)
     for name, text in blocks(rows).items():
@@ -58,7 +58,7 @@ def write_page(docs: Path) -> None:
 
 
 def blocks(rows: Table) -> dict[str, str]:
-    """What stands between the markers of the page, by their names."""
+    """Return the text between the markers of the page, by the names of the markers."""
     methods = tuple(dict.fromkeys(row["method"] for row in of_kind(rows, "chosen")))
     return {
         "claims": claims(checks(Config(methods=methods), rows)),
@@ -78,7 +78,7 @@ def blocks(rows: Table) -> dict[str, str]:
 
 
 def _same(rows: Table) -> str:
-    """One line for each data set, number of lags and rank."""
+    """Return a table with one line for each data set, number of lags and rank."""
     lines: dict[tuple[str, int, str], dict[str, Row]] = {}
     for row in of_kind(rows, "same"):
         lines.setdefault((row["data"], row["lags"], row["rank"]), {})[row["method"]] = row
@@ -115,7 +115,7 @@ def _kasai(rows: Table) -> str:
 def _lines(
     columns: list[dict[str, float]], names: dict[str, str] | None = None, *, bold: bool = True
 ) -> list[list[str]]:
-    """A line for each method, the least of each column in bold."""
+    """Return a line for each method, with the least error of each column in bold."""
     methods = dict.fromkeys(method for column in columns for method in column)
     return [
         [
@@ -141,10 +141,10 @@ def _penalties(rows: Table) -> str:
     apart = [row for row in cells if row in on_test and row not in by_folds]
     data = " and ".join(dict.fromkeys(row["data"] for row in other)) or "none"
     text = (
-        f"Of the {len(cells)} penalties of HOLRR, {len(on_test)} are the decade with the least "
-        f"test error at their ranks. Five folds of the training part choose the same decade as "
-        f"the authors in {len(by_folds)} of the {len(cells)} cells. The penalty has the least "
-        f"test error, and the folds would have chosen another one, in {len(apart)}.\n"
+        f"In {len(on_test)} of {len(cells)} cells, the penalty of HOLRR is the decade with the "
+        f"least test error at its ranks. In {len(by_folds)} cells, 5-fold cross-validation on the "
+        f"training part chooses the same decade as the authors. In {len(apart)} cells, the penalty "
+        f"has the least test error and cross-validation chooses another one.\n"
     )
     if not other:
         return text
@@ -183,7 +183,7 @@ def _nips(rows: Table) -> str:
 
 
 def _overlap(rows: Table) -> str:
-    """Which steps the scripts test on, and what the overlap does to the errors."""
+    """Return a table of the test steps of the scripts and the effect of the overlap."""
     body = []
     for place in places(rows, "nips"):
         after, scripts = (rows_of(rows, place, split) for split in (AFTER, SCRIPTS))
@@ -208,7 +208,7 @@ def _overlap(rows: Table) -> str:
 
 
 def _list(words: list[str]) -> str:
-    return "; ".join(words) if words else "nowhere"
+    return "; ".join(words) if words else "none"
 
 
 def _where(place: Place) -> str:
@@ -217,7 +217,7 @@ def _where(place: Place) -> str:
 
 
 def _baselines(rows: Table) -> str:
-    """Which published errors are above zero's, and which columns the month of the year wins."""
+    """List published errors above that of zero, and columns where the month of the year wins."""
     lines = []
     for place in places(rows):
         split = SCRIPTS if place.table == "nips" else AFTER
@@ -226,8 +226,8 @@ def _baselines(rows: Table) -> str:
         if worse:
             shown = ", ".join(f"{method} {error:.4f}" for method, error in worse.items())
             lines.append(
-                f"- {_where(place)}: predicting zero everywhere has {zero:.4f}; not below it are "
-                f"{shown}."
+                f"- {_where(place)}: predicting zero has the error {zero:.4f}. These published "
+                f"errors are not lower: {shown}."
             )
     for place in places(rows):
         month = ours(rows, place, kind="baseline").get("month of the year")
@@ -237,8 +237,8 @@ def _baselines(rows: Table) -> str:
         best = min(ours(rows, place).values())
         if month < max(theirs, best):
             lines.append(
-                f"- {_where(place)}: the mean of the month of the year has {month:.4f}, the least "
-                f"published error is {theirs:.4f}, our least {best:.4f}."
+                f"- {_where(place)}: the mean of the month of the year has the error {month:.4f}, "
+                f"the least published error is {theirs:.4f}, and our least error is {best:.4f}."
             )
     return "\n".join(lines) + "\n"
 
@@ -255,7 +255,7 @@ def _ridge_wins(rows: Table) -> str:
         name = method.replace(", ", " with ", 1).replace(", ", " and ")
         same = other.replace("ridge", "").replace(", ", " with ", 1).replace(", ", " and ")
         lines.append(
-            f"- Ridge{same} is below {_article(name)} in {len(found)} of "
+            f"- Ridge{same} has a lower error than {_article(name)} in {len(found)} of "
             f"{len(places(rows))} columns: {_list(found)}."
         )
     return "\n".join(lines) + "\n"
@@ -266,7 +266,7 @@ def _article(name: str) -> str:
 
 
 def _losses(rows: Table) -> str:
-    """Columns in which a published error is below ours, and where an extension does harm."""
+    """List columns with a lower published error, and columns where an extension does harm."""
     lines = []
     for method in dict.fromkeys(row["method"] for row in of_kind(rows, "chosen")):
         found = []
@@ -278,9 +278,9 @@ def _losses(rows: Table) -> str:
                 found.append(f"{_where(place)} ({error:.4f}, {best} {theirs[best]:.4f})")
         if found:
             lines.append(f"- {method}: {_list(found)}.")
-    text = "Columns in which a search is not below the least published error:\n\n"
+    text = "Columns in which the error of a search is not below the least published error:\n\n"
     text += "\n".join(lines) + "\n" if lines else "- none.\n"
-    text += "\nColumns in which an extension that the folds chose increases the test error:\n\n"
+    text += "\nColumns in which an extension that cross-validation chose has a larger error:\n\n"
     for kind in ("ridge", "stack"):
         for words in WITH:
             found = [

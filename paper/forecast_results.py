@@ -1,4 +1,4 @@
-"""What the table of forecasts says: errors by place of the published tables, and comparisons."""
+"""Errors in the table of forecasts, by column of the published tables, and comparisons."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = [
     "rows_of",
 ]
 
-# The two splits of the rows.
+# Names of the two splits.
 AFTER, SCRIPTS = "after training", "scripts"
 
-# Methods as the stored results of Kasai et al. call them, and as their text does.
+# Names of methods in the stored results of Kasai et al., and in their text.
 NAMES = {
     "holrr": "HOLRR",
     "proposed": "Riemannian",
@@ -34,13 +34,16 @@ NAMES = {
 
 
 class Place(NamedTuple):
-    """A column of the published tables.
+    """Column of the published tables.
 
     Parameters
     ----------
     table : {"kasai", "nips"}
+        Published table.
     data : str
+        Name of the data set.
     lags : int
+        Number of lags.
     """
 
     table: str
@@ -56,18 +59,18 @@ def _place(row: Row) -> Place:
 
 
 def places(rows: Table, table: str | None = None) -> list[Place]:
-    """The columns of one published table, or of both, in the order of the rows."""
+    """Return the columns of one published table, or of both, in the order of the rows."""
     found = dict.fromkeys(map(_place, rows))
     return [place for place in found if table in (None, place.table)]
 
 
 def of_kind(rows: Table, kind: str, place: Place | None = None) -> Table:
-    """The rows of a kind, of one place or of all."""
+    """Return the rows of a kind, of one column or of all columns."""
     return [row for row in rows if row["kind"] == kind and place in (None, _place(row))]
 
 
 def rows_of(rows: Table, place: Place, split: str = AFTER) -> dict[str, Row]:
-    """The searches of a place by method."""
+    """Return the searches of a column by method."""
     chosen = of_kind(rows, "chosen", place)
     return {row["method"]: row for row in chosen if row["split"] == split}
 
@@ -75,7 +78,7 @@ def rows_of(rows: Table, place: Place, split: str = AFTER) -> dict[str, Row]:
 def ours(
     rows: Table, place: Place, split: str = AFTER, *, kind: str = "chosen"
 ) -> dict[str, float]:
-    """Test errors of the searches, or of the baselines, by method.
+    """Return the test errors of the searches, or of the baselines, by method.
 
     Examples
     --------
@@ -89,7 +92,7 @@ def ours(
 
 
 def published(rows: Table, place: Place) -> dict[str, float]:
-    """The least published error of each method, by its name in the text."""
+    """Return the least published error of each method, by its name in the text."""
     least: dict[str, float] = {}
     for row in of_kind(rows, "same", place) + of_kind(rows, "published", place):
         method = str(row["method"])
@@ -99,9 +102,9 @@ def published(rows: Table, place: Place) -> dict[str, float]:
 
 
 def beaten(rows: Table, method: str, other: str) -> list[tuple[Place, float, float]]:
-    """The places in which a search has a larger error than another one, with both errors.
+    """Return the columns in which a search has a larger error than another, with both errors.
 
-    Errors that agree in four digits after the point, as they are shown, count as level.
+    Errors that are equal when rounded to four decimals count as equal.
     """
     found = []
     for place in places(rows):

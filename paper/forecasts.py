@@ -1,9 +1,10 @@
-"""Forecasts of places and variables beside two published tables.
+"""Forecasts of places and variables, compared with two published tables.
 
-The next step of every series from the last steps of all of them. The table of Kasai, Jawanpuria
-and Mishra (2021) has the mean squared error at ranks and penalties that the authors chose; that of
-Bahadori, Yu and Liu (2014) the root mean squared error. Beside them stand fits with the authors'
-ranks and penalties, and searches that choose everything by folds of the training part.
+The models predict the next step of every series from the last steps of all series. The table of
+Kasai, Jawanpuria and Mishra (2021) has the mean squared error at ranks and penalties that the
+authors chose. The table of Bahadori, Yu and Liu (2014) has the root mean squared error. The
+experiment fits models with the ranks and penalties of the authors, and searches that choose all
+hyperparameters by cross-validation on the training part.
 """
 
 from __future__ import annotations
@@ -27,23 +28,24 @@ from .tables import Row, Table
 
 __all__ = ["EXPERIMENT", "METHODS", "SETTINGS", "Config", "table", "wanted_files"]
 
-FOLDS = KFold(5)  # stretches of neighbouring windows
-# An axis of a sample of X, (lag, variable, place), and one of y, (variable, place).
+FOLDS = KFold(5)  # blocks of neighbouring windows
+# Pairs of an axis of a sample of X, (lag, variable, place), and of y, (variable, place).
 OWN = [(1, 0), (2, 1)]
 OWN_NAMES = {(1, 0): "variable", (2, 1): "place"}
-# The methods of Kasai et al. that are computed at their settings: whether fits are refined.
+# Methods of Kasai et al. that are computed at their settings, and whether fits are refined.
 SAME = {"holrr": False, "proposed": True}
-# Penalties that are tried at the ranks of these methods.
+# Penalties to try at the ranks of these methods.
 DECADES = [float(f"1e{k}") for k in range(-1, 8)]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How the series of a data set of Bahadori, Yu and Liu are used, by the scripts.
+    """Settings of a data set in the scripts of Bahadori, Yu and Liu.
 
     Parameters
     ----------
     lags : int
+        Number of lags.
     n_steps : int
         Number of training steps.
     monthly : bool
@@ -60,7 +62,7 @@ SETTINGS = {
     "USHCN": Setting(3, 929),
     "Foursquare": Setting(5, 1085, monthly=False),
 }
-TRAINING_SHARE = 0.8  # of the steps, which are months, by Kasai et al.
+TRAINING_SHARE = 0.8  # share of the training steps (months) of Kasai et al.
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Config:
     kasai : tuple of str
         Data sets of Kasai et al.
     lags : tuple of int
-        Numbers of lags for these.
+        Numbers of lags for the data sets of Kasai et al.
     nips : tuple of str
         Data sets of Bahadori, Yu and Liu, see `SETTINGS`.
     methods : tuple of str
@@ -94,21 +96,21 @@ class Config:
         for name, allowed in {**known, "methods": METHODS}.items():
             wrong = [value for value in getattr(self, name) if value not in allowed]
             if wrong:
-                raise ValueError(f"{name} must be among {list(allowed)}; got {wrong}")
+                raise ValueError(f"{name} must be among {list(allowed)}; got {wrong}.")
 
     @classmethod
     def quick(cls, **changes: Any) -> Config:
-        """Three lags, and without Foursquare, which takes most of the time."""
+        """Return settings with three lags, without Foursquare, which takes most of the time."""
         return cls(**{"lags": (3,), "nips": ("CCDS", "USHCN"), **changes})
 
     @classmethod
     def full(cls, **changes: Any) -> Config:
-        """Everything, as by default."""
+        """Return the default settings."""
         return cls(**changes)
 
 
 def wanted_files(config: Config) -> list[tuple[str, str]]:
-    """Keys of the files that a config needs."""
+    """Return the keys of the files that a config needs."""
     return [("kasai", data) for data in config.kasai] + [("nips", data) for data in config.nips]
 
 
@@ -125,7 +127,7 @@ def _lag_names(windows: Windows) -> NDArray[np.str_]:
 def _search(
     windows: Windows, kind: type[Search], *, blocks: bool = False, own: bool = False, **more: Any
 ) -> Search:
-    """A search without an intercept and with X whole, as in the published models."""
+    """Return a search without intercept and without input ranks, as in the published models."""
     return kind(
         cv=FOLDS,
         fit_intercept=False,
@@ -136,7 +138,7 @@ def _search(
     )
 
 
-# From windows to a search that has not been fitted, by name.
+# Functions from windows to an unfitted search, by name.
 METHODS: dict[str, Callable[[Windows], Search]] = {
     "ridge": partial(_search, kind=RLSCV),
     "LRR": partial(_search, kind=LRRCV, selection="min"),
@@ -152,7 +154,7 @@ METHODS: dict[str, Callable[[Windows], Search]] = {
 
 
 def _chosen(model: Search) -> Row:
-    """What the folds have chosen, in words and numbers."""
+    """Return the hyperparameters that cross-validation chose."""
     best = model.best_estimator_
     own = "" if best.own is None else " and ".join(OWN_NAMES[tuple(pair)] for pair in best.own)
     blocks = ""
@@ -203,10 +205,11 @@ def _windows(config: Config, kind: str, data: str, lags: int) -> Windows:
 
 
 def _errors(kind: str, windows: Windows, predict: Callable[[int], NDArray[np.float64]]) -> Table:
-    """Test errors of a method that predicts all windows from a given one on.
+    """Return the test errors of a method that predicts all windows from a given one on.
 
-    Mean squared errors for Kasai et al.; for Bahadori, Yu and Liu their roots, and also with the
-    split of the scripts, which test on the last training steps, too, as many as there are lags.
+    The errors are mean squared errors for Kasai et al., and their roots for Bahadori, Yu and Liu.
+    For the latter, there are also errors on the test set of the scripts, which includes the last
+    training steps, as many as there are lags.
     """
     first = {"after training": windows.n_train}
     if kind == "nips":
@@ -229,7 +232,7 @@ def _search_rows(kind: str, windows: Windows, method: str) -> Table:
 
 
 def _baseline_rows(kind: str, windows: Windows, monthly: bool) -> Table:
-    """Zero, and the mean of the training months with the same place in the year."""
+    """Return the errors of predicting zero and the training mean of the month of the year."""
     n, y = windows.n_train, windows.y
     predictions = {"zero": np.zeros_like(y)}
     if monthly:
@@ -247,7 +250,7 @@ def _from(predicted: NDArray[np.float64], first: int) -> NDArray[np.float64]:
 
 
 def _least(cells: list[Cell]) -> Table:
-    """The least stored error of each method that is not computed here."""
+    """Return the least stored error of each method that is not computed here."""
     least: dict[str, Cell] = {}
     for cell in cells:
         if cell.method not in SAME and cell.mse < getattr(least.get(cell.method), "mse", np.inf):
@@ -265,7 +268,10 @@ def _quote(cell: Cell) -> Row:
 
 
 def _same(windows: Windows, cell: Cell) -> Row:
-    """The error at the authors' settings, and which penalties test data and folds would choose."""
+    """Return the error at the settings of the authors, and the best penalties.
+
+    The best penalties are those with the least test error and the least cross-validated error.
+    """
     n, refine = windows.n_train, SAME[cell.method]
     X, y = windows.X[:n], windows.y[:n]
     settings: dict[str, Any] = {"subspaces": "response", "fit_intercept": False}
@@ -275,7 +281,7 @@ def _same(windows: Windows, cell: Cell) -> Row:
         return _errors("kasai", windows, lambda first: model.predict(windows.X[first:]))[0]["error"]
 
     row = {"kind": "same", **_quote(cell), "error": error(cell.penalty)}
-    if refine:  # the held-out errors of a search are those of fits that are not refined
+    if refine:  # searches compute held-out errors of fits without refinement
         return row
     tried = {alpha: error(alpha) for alpha in DECADES}
     search = HOLRRCV(
@@ -293,11 +299,12 @@ EXPERIMENT = Experiment("forecasts", Config, _units, _run_unit)
 
 
 def table(config: Config, n_jobs: int = 1) -> Table:
-    """Published errors and ours.
+    """Compute the table of published errors and of the errors of this library.
 
     Parameters
     ----------
     config : Config
+        Settings of the comparison.
     n_jobs : int, default=1
         Number of processes.
 
@@ -305,9 +312,9 @@ def table(config: Config, n_jobs: int = 1) -> Table:
     -------
     list of dict
         Columns table ("kasai" with mean squared errors, "nips" with their roots), data, lags, kind,
-        method, and where they apply rank, alpha, published, error, split, n_test, held_out, own,
-        blocks, seconds, alpha_test, alpha_folds, error_folds. A kind is "published" (quoted),
-        "same" (at the published settings), "baseline", or "chosen" (by folds of the training
-        part).
+        method and, if they apply, rank, alpha, published, error, split, n_test, held_out, own,
+        blocks, seconds, alpha_test, alpha_folds and error_folds. The kind of a row is "published"
+        (quoted), "same" (at the published settings), "baseline", or "chosen" (by cross-validation
+        on the training part).
     """
     return run(EXPERIMENT, config, n_jobs=n_jobs)

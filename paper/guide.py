@@ -1,9 +1,9 @@
-"""Carry the results of a run into the guides: ``python -m paper.guide REPORT DOCS``.
+"""Copy the results of a run to the documentation: ``python -m paper.guide REPORT DOCS``.
 
-The pictures go to ``images/reproduce_*.png``, the summaries to ``results/*.csv``. For each
-experiment that was run the tables of ``reproduce.md`` are written anew between its two markers, and
-a short form of those of the weather. The comparison with published forecasts has a page of its own,
-``published.md``, see `paper.forecast_page`.
+The command writes the pictures to ``images/reproduce_*.png`` and the summaries to
+``results/*.csv``. For each experiment of the run, it replaces the tables between the two markers of
+``reproduce.md``, and the short tables of the weather. The comparison with published forecasts is on
+the page ``published.md``, see `paper.forecast_page`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["redraw", "refresh"]
 
 
 def refresh(report: Path, docs: Path) -> None:
-    """Write pictures, summaries and tables of the experiments that a report holds.
+    """Write pictures, summaries and tables of the experiments of a report.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def _images_summary(rows: Table) -> Table:
     return summarise(labelled, ["task", "label", "image"], "rmse")
 
 
-# What the two tasks of the paper are.
+# Descriptions of the two tasks of the paper.
 TASKS = {
     "channels": "An input for each of the three colours, outputs of rows x columns of pixels "
     "(task (i) of the paper):",
@@ -181,10 +181,11 @@ def _meteo_tables(found: Table) -> str:
         f"RMSE, mean of {max(r['n'] for r in found)} splits (trace norm "
         f"{min(r['n'] for r in found)}), the paper's in brackets:\n\n"
         + _meteo_grid(found, PAPER_GRID)
-        + f"\nSearches that ended on an edge of this grid: {_edges(found, PAPER_GRID)}. With grids "
-        "that hold the optimum, with cross-validation and a refit, and with the calendar:\n\n"
+        + f"\nSearches that chose an end of this grid: {_edges(found, PAPER_GRID)}. The next table "
+        "has grids that contain the optimum, cross-validation with a refit, and the calendar as "
+        "inputs:\n\n"
         + _meteo_grid(found, others)
-        + f"\nSearches that ended on an edge: {_edges(found, others)}.\n"
+        + f"\nSearches that chose an end of their grid: {_edges(found, others)}.\n"
         + "\n![Errors of the forecasts](images/reproduce_meteo_rmse.png)\n"
     )
 
@@ -200,7 +201,7 @@ def _meteo_grid(found: Table, labels: dict[tuple[str, str], str]) -> str:
 
 
 def _edges(found: Table, labels: dict[tuple[str, str], str]) -> str:
-    """How many of the searches of each method, in all cells, ended on an edge."""
+    """Return text with the number of searches of each method that chose an end of the grid."""
     words = []
     for key, label in labels.items():
         rows = [r for r in found if (r["kernel"], r["method"]) == key and r["at_edge"] is not None]
@@ -228,15 +229,15 @@ def _short_tables(found: Table) -> str:
     linear.pop(("linear", "Trace norm"))
     return (
         _short_grid(found, SHORT_PAPER, paper=True)
-        + "\nThe penalties that bring the paper's numbers back end at 10, and nearly every linear "
-        f"search ends there, too\n({_edges(found, linear)}): a grid that does not hold the "
-        "optimum.\nWith one that does, penalties up to 1e5, for every method alike:\n\n"
+        + "\nA grid of penalties up to 10 reproduces the numbers of the paper, but it does not "
+        "contain the optimum:\nnearly every linear search chooses its largest penalty "
+        f"({_edges(found, linear)}).\nThe next table has penalties up to 1e5, for every method:\n\n"
         + _short_grid(found, SHORT_WIDE)
     )
 
 
 def _short_grid(found: Table, labels: dict[tuple[str, str], str], paper: bool = False) -> str:
-    """One row a cell of the paper's table; its own numbers before ours where asked for."""
+    """Return a table with one row for each cell of the paper, optionally with its numbers."""
     header = ["months ahead, training samples"]
     for label in labels.values():
         header += [f"{label}, paper", "ours"] if paper else [label]
@@ -255,7 +256,7 @@ def _beside_paper(row: Row) -> str:
 
 
 def _grid(cells: dict[tuple[str, object], Row], prefix: str, digits: int) -> str:
-    """Methods down, the other key across, the least of each column in bold."""
+    """Return a table of methods by the other key, with the least of each column in bold."""
     columns = list(dict.fromkeys(column for _, column in cells))
     least = {
         c: min(row["mean"] for (_, other), row in cells.items() if other == c) for c in columns
@@ -275,7 +276,7 @@ def _number(row: Row | None, least: float, digits: int) -> str:
     return f"**{words}**" if mean == f"{least:.{digits}f}" else words
 
 
-# Title in the guide, from rows to a summary, from that to tables.
+# Title in the guide, function from rows to a summary, and function from a summary to tables.
 SECTIONS: dict[str, tuple[str, Callable[[Table], Table], Callable[[Table], str]]] = {
     "synthetic": ("Figure 1", synthetic_drawing.means, _synthetic_tables),
     "images": ("Figure 2", _images_summary, _images_tables),

@@ -1,8 +1,9 @@
-"""Figure 2 of the paper: pictures as regression coefficients, seen through three methods.
+"""Figure 2 of the paper: pictures as regression coefficients, estimated by three methods.
 
-"channels", the paper's task (i): an input for each of the three colours, outputs of rows x columns.
-"rows", its task (ii): an input for each row of pixels, outputs of columns x colours. The rank
-constraint of LRR acts on the input mode alone; that of HOLRR on rows, columns and colours.
+In task (i) of the paper, "channels", the three colours are the inputs, and the outputs are rows x
+columns. In task (ii), "rows", the rows of pixels are the inputs, and the outputs are columns x
+colours. LRR limits the rank of the input mode alone. HOLRR limits the ranks of rows, columns and
+colours.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Config:
     Parameters
     ----------
     images : tuple of str
-        Names that `holrr.datasets.load_image` knows, or paths of picture files.
+        Names of pictures of `holrr.datasets.load_image`, or paths of picture files.
     n_samples : int
         Size of the training set.
     noise : float
@@ -41,10 +42,11 @@ class Config:
     alpha : float
         Ridge penalty of all methods.
     n_trials : int
-        Draws of the data; the first is the one that is shown.
+        Number of draws of the data. The figure shows the first.
     max_side : int
-        Pictures from files are made smaller until no side is longer.
+        Largest side of pictures from files; larger pictures are reduced.
     seed : int
+        Seed of the data.
     """
 
     images: tuple[str, ...] = ("cross", "painting", "triangles")
@@ -57,24 +59,25 @@ class Config:
 
     @classmethod
     def quick(cls, **changes: Any) -> Config:
-        """A minute at most."""
+        """Return settings that take at most a minute."""
         return cls(**{"n_trials": 3, **changes})
 
     @classmethod
     def full(cls, **changes: Any) -> Config:
-        """As often as the committed results were drawn."""
+        """Return the settings of the committed results."""
         return cls(**{"n_trials": 20, **changes})
 
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
-    """What one method makes of one picture.
+    """Estimate of one picture by one method.
 
     Parameters
     ----------
     method : str
+        Name of the method.
     rank : str
-        As the figure says it, empty for none.
+        Rank as text, empty without a rank.
     chosen : bool
         Whether cross-validation chose the rank.
     coef : ndarray
@@ -90,7 +93,7 @@ class Reconstruction:
     rmse: float
 
 
-# The paper's ranks; in task (i) it shows HOLRR from (3, 1, 1) upwards.
+# Ranks of the paper; in task (i) it shows HOLRR from (3, 1, 1) upwards.
 RANKS: dict[str, tuple[tuple[int, ...], tuple[tuple[int, int, int], ...]]] = {
     "channels": ((1, 2, 3), ((3, 1, 1), (3, 2, 2), (3, 4, 4), (3, 8, 8))),
     "rows": ((2, 3, 4, 8), ((2, 2, 2), (4, 4, 3), (8, 8, 3))),
@@ -98,21 +101,24 @@ RANKS: dict[str, tuple[tuple[int, ...], tuple[tuple[int, int, int], ...]]] = {
 
 
 def reconstruct(config: Config, image: str, task: str, trial: int = 0) -> list[Reconstruction]:
-    """Estimates of one picture by every method.
+    """Return estimate one picture by every method.
 
     Parameters
     ----------
     config : Config
+        Settings of the experiment.
     image : str
         Name of a picture or path of a file.
     task : {"channels", "rows"}
+        Task of the paper.
     trial : int
+        Number of the draw.
 
     Returns
     -------
     list of Reconstruction
-        RLS, then LRR and HOLRR with growing rank, then each with penalty and ranks chosen by the
-        same cross-validation.
+        RLS, then LRR and HOLRR with increasing ranks, then all three methods with penalty and ranks
+        chosen by the same cross-validation.
     """
     X, Y, W = make_image_regression(
         read_image(image, config.max_side),
@@ -131,7 +137,7 @@ def reconstruct(config: Config, image: str, task: str, trial: int = 0) -> list[R
 
 
 def _models(config: Config, task: str, shape: tuple[int, ...]):
-    """Method, rank in words and estimator; ranks that the picture cannot have are left out."""
+    """Yield method, rank as text and estimator, without ranks above the size of the picture."""
     common: dict[str, Any] = {"alpha": config.alpha, "fit_intercept": False}
     lrr_ranks, holrr_ranks = RANKS[task]
     yield "RLS", "", RLS(**common)
@@ -141,7 +147,7 @@ def _models(config: Config, task: str, shape: tuple[int, ...]):
     for ranks in holrr_ranks:
         if all(d >= R for d, R in zip(shape, ranks, strict=True)):
             yield "HOLRR", _in_words(ranks), HOLRR(ranks, subspaces="response", **common)
-    # Ranks above this hardly help a picture of this size, and would take long to try.
+    # Larger ranks hardly lower the error of a picture of this size, and take long to try.
     caps = tuple(min(d, 40) for d in shape)
     chosen: dict[str, Any] = {"selection": "min", "fit_intercept": False}
     yield "RLS-CV", None, RLSCV(**chosen)
@@ -150,21 +156,23 @@ def _models(config: Config, task: str, shape: tuple[int, ...]):
 
 
 def _in_words(ranks: int | Sequence[int]) -> str:
-    """As the figure says them: nothing for none, a number, or several in brackets."""
+    """Return ranks as text: empty, a number, or several numbers in brackets."""
     if isinstance(ranks, Sequence):
         return f"({','.join(map(str, ranks))})" if ranks else ""
     return str(ranks)
 
 
 def read_image(image: str, max_side: int = 128) -> NDArray[np.float64]:
-    """A picture by name, or from a file (with matplotlib, which reads PNG; others with pillow).
+    """Load a picture by name, or read it from a file.
+
+    Matplotlib reads PNG files; other formats need pillow.
 
     Parameters
     ----------
     image : str
-        Name that `load_image` knows, or path of a file.
+        Name of a picture of `load_image`, or path of a file.
     max_side : int
-        A larger picture from a file is made smaller, by averages over blocks of pixels.
+        Largest side. A larger picture from a file is reduced by averaging blocks of pixels.
 
     Returns
     -------
@@ -175,7 +183,7 @@ def read_image(image: str, max_side: int = 128) -> NDArray[np.float64]:
         return load_image(image)
     if not Path(image).is_file():
         raise FileNotFoundError(
-            f"there is no picture {image!r}: give the path of a file, or one of "
+            f"The picture {image!r} does not exist. Pass the path of a file, or one of "
             f"{', '.join(PAPER_SIZES)}."
         )
     return _shrink(_to_rgb(_pixels(image)), max_side)
@@ -185,15 +193,18 @@ def _pixels(path: str) -> NDArray[Any]:
     try:
         from matplotlib.image import imread
     except ImportError as error:
-        raise ImportError("reading a picture needs matplotlib: pip install holrr[plot]") from error
+        raise ImportError(
+            "Reading a picture needs matplotlib, which is not installed: run "
+            "pip install holrr[plot]."
+        ) from error
     try:
         return np.asarray(imread(path))
-    except Exception as error:  # pillow raises what it likes
-        raise ValueError(f"{path} is not a picture that can be read: {error}") from error
+    except Exception as error:  # pillow raises exceptions of many types
+        raise ValueError(f"{path} cannot be read as a picture: {error}") from error
 
 
 def _to_rgb(pixels: NDArray[Any]) -> NDArray[np.float64]:
-    """Three channels from 0 to 1: grey is repeated, transparency dropped."""
+    """Convert to three channels from 0 to 1; grey is repeated, and transparency is dropped."""
     scale = np.iinfo(pixels.dtype).max if pixels.dtype.kind in "ui" else 1.0
     values = pixels.astype(float) / scale
     if values.ndim == 2:
@@ -205,7 +216,10 @@ def _shrink(values: NDArray[np.float64], max_side: int) -> NDArray[np.float64]:
     step = -(-max(values.shape[:2]) // max_side)
     height, width = (side // step for side in values.shape[:2])
     if min(height, width) == 0:
-        raise ValueError(f"the picture, {values.shape[:2]} pixels, is too narrow to be shrunk.")
+        raise ValueError(
+            f"The picture of {values.shape[:2]} pixels is too narrow to be reduced to a largest "
+            f"side of {max_side}."
+        )
     blocks = values[: height * step, : width * step].reshape(height, step, width, step, 3)
     return blocks.mean(axis=(1, 3))
 
@@ -240,12 +254,12 @@ EXPERIMENT = Experiment("images", Config, _units, _run_unit)
 
 
 def table(config: Config | None = None, n_jobs: int = 1) -> Table:
-    """The errors of all reconstructions.
+    """Compute the errors of all reconstructions.
 
     Parameters
     ----------
     config : Config, optional
-        Settings; the paper's by default.
+        Settings; those of the paper by default.
     n_jobs : int, default=1
         Number of processes.
 

@@ -1,10 +1,12 @@
-"""Table 2 of the paper: weather at 16 stations, the next k months from the last two.
+"""Table 2 of the paper: forecasts of the next k months of weather at 16 stations.
 
-The paper's protocol: all overlapping windows, permuted; N of them to train on, 50 to test, 20 to
-choose penalty, ranks and kernel; no intercept. The penalties that bring its numbers back end at 10,
-where nearly every linear search ends, too. So the groups "wide" repeat it with grids that hold the
-optimum, and "cross-validated" is what a user would write. Three rows are ours: the month-of-year
-climatology, HOLRR with the calendar among its inputs, and HOLRR on anomalies from that climatology.
+The protocol of the paper uses all overlapping windows in random order: N windows for training, 50
+for testing, and 20 for the choice of penalty, ranks and kernel, without an intercept. A grid of
+penalties up to 10 reproduces its numbers, but nearly every linear search chooses its largest
+penalty. The groups "wide" therefore repeat the protocol with grids that contain the optimum, and
+"cross-validated" uses the searches of the library as a user would. Three rows are not in the paper:
+the month-of-year climatology, HOLRR with the calendar as additional inputs, and HOLRR on anomalies
+from the climatology.
 """
 
 from __future__ import annotations
@@ -38,16 +40,17 @@ class Config:
     sizes : tuple of int
         Sizes N of the training set.
     n_splits : int
-        Random splits into training, validation and test set.
+        Number of random splits into training, validation and test set.
     n_splits_slow : int
-        How many of these the slow methods take part in.
+        Number of splits on which the slow methods run.
     n_test, n_valid : int
         Sizes of the test and validation sets.
     groups : tuple of str
-        Which methods to run, see `METHODS`.
+        Methods to run, see `METHODS`.
     data_home : str or None
         Folder of the station files, see `holrr.datasets.fetch_met_office`.
     seed : int
+        Seed of the random splits.
     """
 
     horizons: tuple[int, ...] = (1, 3, 5)
@@ -62,18 +65,18 @@ class Config:
 
     @classmethod
     def quick(cls, **changes: Any) -> Config:
-        """As many splits as in the paper, but for the slow methods."""
+        """Return settings with the splits of the paper, and fewer for the slow methods."""
         return cls(**{"n_splits_slow": 5, **changes})
 
     @classmethod
     def full(cls, **changes: Any) -> Config:
-        """Five times as many."""
+        """Return settings with five times the splits of the paper."""
         return cls(**{"n_splits": 50, "n_splits_slow": 20, **changes})
 
 
 @lru_cache(maxsize=2)
 def load_weather(data_home: str | None) -> tuple[NDArray[np.float64], NDArray[np.datetime64]]:
-    """Standardised weather, (months, 16 stations, 5 variables), and the months.
+    """Return the standardised weather, (months, 16 stations, 5 variables), and the months.
 
     Each variable is standardised over all stations and months together.
     """
@@ -83,14 +86,17 @@ def load_weather(data_home: str | None) -> tuple[NDArray[np.float64], NDArray[np
 
 
 def draw_split(config: Config, k: int, n_train: int, split: int) -> Windows:
-    """One random split; the smaller training sets of a split are parts of the larger."""
+    """Draw one random split; the smaller training sets of a split are parts of the larger."""
     data, months = load_weather(config.data_home)
     X, Y, first = make_forecast_windows(data, n_past=N_PAST, n_future=k, months=months)
     rng = np.random.default_rng(seed_for(config.seed, "meteo", k, split))
     order = rng.permutation(len(X))
     n_rest = config.n_test + config.n_valid
     if n_rest + n_train > len(X):
-        raise ValueError(f"{n_rest + n_train} windows are needed; the data have {len(X)}.")
+        raise ValueError(
+            f"The split needs {n_rest + n_train} windows, and the data have {len(X)}. Reduce "
+            f"n_train, n_test or n_valid."
+        )
     return Windows(
         X,
         Y,
@@ -132,22 +138,23 @@ def _run_unit(config: Config, unit: Unit) -> Table:
 
 
 def summary(rows: Table) -> Table:
-    """Mean error of each method in each cell, and how many of its searches ended on an edge.
+    """Return the mean error of each method in each cell, and the searches at an end of the grid.
 
     Parameters
     ----------
     rows : list of dict
-        The table of the experiment.
+        Table of the experiment.
 
     Returns
     -------
     list of dict
-        Columns k, n_train, kernel, method, mean, error, n, at_edge; the last None without a search.
+        Columns k, n_train, kernel, method, mean, error, n, at_edge. The last column is the number
+        of searches that chose an end of their grid, or None without a search.
     """
     by = ("k", "n_train", "kernel", "method")
     edges: dict[Unit, int] = {}
     for row in rows:
-        if row["at_edge"] not in (None, ""):  # the latter where it was read from a file
+        if row["at_edge"] not in (None, ""):  # "" if the table was read from a file
             key = tuple(row[column] for column in by)
             edges[key] = edges.get(key, 0) + row["at_edge"]
     return [
@@ -160,19 +167,19 @@ EXPERIMENT = Experiment("meteo", Config, _units, _run_unit)
 
 
 def table(config: Config | None = None, n_jobs: int = 1) -> Table:
-    """The test errors of all methods on all splits.
+    """Compute the test errors of all methods on all splits.
 
     Parameters
     ----------
     config : Config, optional
-        Settings; the paper's by default.
+        Settings; those of the paper by default.
     n_jobs : int, default=1
         Number of processes.
 
     Returns
     -------
     list of dict
-        Columns k, n_train, split, kernel, method, rmse, and at_edge: 1 where the search ended on
-        an edge of its grid, 0 where it did not, None where there was none.
+        Columns k, n_train, split, kernel, method, rmse and at_edge. The last column is 1 if the
+        search chose an end of its grid, 0 if not, and None without a search.
     """
     return run(EXPERIMENT, config or Config(), n_jobs=n_jobs)

@@ -1,4 +1,4 @@
-"""The methods of the forecasting experiment: from a split to predictions for its test windows."""
+"""Methods of the forecasting experiment, which predict the test windows of a split."""
 
 from __future__ import annotations
 
@@ -25,30 +25,31 @@ __all__ = ["CROSS_VALIDATED", "METHODS", "SLOW", "Forecast", "Windows"]
 
 Array = NDArray[np.float64]
 
-# Decades up to 10: with larger ones RLS is better than the paper reports. Nearly every linear
-# search ends at 10, and so each has a twin whose grid holds the optimum.
+# Decades up to 10; with larger penalties RLS is better than the paper reports. Nearly every linear
+# search chooses 10, so each is repeated with a grid that contains the optimum.
 ALPHAS = tuple(10.0**e for e in range(-5, 2))
 WIDE_ALPHAS = tuple(10.0**e for e in range(-5, 6))
 GAMMAS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
 WIDE_GAMMAS = tuple(10.0**e for e in np.arange(-5, -0.5, 0.5))
-# The paper does not say which polynomial kernel: the normalised one comes closest.
+# The paper does not specify its polynomial kernel. The normalised kernel is closest to its numbers.
 DEGREES, OFFSETS = (2, 3, 4), (0.0, 1.0)
 PENALTIES = tuple(10.0**e for e in np.arange(1, 2.5, 0.25))
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """All windows of past and future, and a split of them.
+    """All windows of past and future months, and a split of the windows.
 
     Parameters
     ----------
     X : array of shape (n_windows, n_features)
-        The past months, flattened, oldest first.
+        Past months, flattened, oldest first.
     Y : array of shape (n_windows, k, n_stations, n_variables)
+        Months to predict.
     first : int array of shape (n_windows,)
-        First predicted month, counted from some January.
+        First predicted month, counted from a January.
     test, valid, train : int arrays
-        Which windows are which.
+        Indices of test, validation and training windows.
     """
 
     X: Array
@@ -66,15 +67,16 @@ class Windows:
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """What one method predicts for the test windows.
+    """Predictions of one method for the test windows.
 
     Parameters
     ----------
     predicted : array of shape (n_test, k, n_stations, n_variables)
+        Predictions.
     at_edge : bool or None
-        Whether the search ended on an edge of its grid; None where nothing was searched.
+        Whether the search chose an end of its grid; None without a search.
     error : float
-        Mean squared error on the validation windows, NaN where there are none.
+        Mean squared error on the validation windows; NaN without validation.
     """
 
     predicted: Array
@@ -88,17 +90,18 @@ Forecasts = dict[str, Forecast]
 
 
 def by_validation(search: Any, windows: Windows, X: Array | None = None) -> Forecast:
-    """Forecast of the model with the least validation error.
+    """Return the forecast of the model with the least validation error.
 
-    Fitted to the training windows alone, as in the paper.
+    The model is fitted to the training windows alone, as in the paper.
 
     Parameters
     ----------
     search : estimator
-        A cross-validated one; the validation set becomes its only fold.
+        Search, whose only fold becomes the validation set.
     windows : Windows
+        Windows and their split.
     X : array of shape (n_windows, n_features), optional
-        Inputs other than those of `windows`.
+        Inputs that replace those of `windows`.
     """
     X = windows.X if X is None else X
     n_train = len(windows.train)
@@ -111,7 +114,7 @@ def by_validation(search: Any, windows: Windows, X: Array | None = None) -> Fore
 
 
 def at_edge(search: Any) -> bool:
-    """Whether the chosen penalty, or width of the kernel, is the first or the last of its grid."""
+    """Return whether the chosen penalty, or kernel width, is the first or last of its grid."""
     name = "penalties" if "penalties" in search.get_params() else "alphas"
     chosen = search.penalty_ if name == "penalties" else search.alpha_
     pairs = [(chosen, getattr(search, name))]
@@ -149,7 +152,7 @@ def _rbf(
 
 
 def _poly(windows: Windows) -> Forecasts:
-    """Normalised polynomial kernels: plain ones of inputs scaled to length one."""
+    """Predict with normalised polynomial kernels: plain kernels of inputs scaled to length one."""
     kernels = [{"kernel": "poly", "degree": d, "gamma": 1.0, "coef0": 0.0} for d in DEGREES]
     found: dict[str, list[Forecast]] = {}
     for offset in OFFSETS:
@@ -160,9 +163,9 @@ def _poly(windows: Windows) -> Forecasts:
 
 
 def on_sphere(X: Array, offset: float) -> Array:
-    """Inputs ``(x, sqrt(offset))`` scaled to length one.
+    """Return the inputs ``(x, sqrt(offset))``, scaled to length one.
 
-    Products of these to the power d are the normalised polynomial kernel
+    The power d of their inner products is the normalised polynomial kernel
     ``(x'y + c)^d / sqrt((x'x + c)^d (y'y + c)^d)``.
     """
     X = np.hstack([X, np.full((len(X), 1), np.sqrt(offset))])
@@ -170,18 +173,18 @@ def on_sphere(X: Array, offset: float) -> Array:
 
 
 def _trace_norm(windows: Windows) -> Forecasts:
-    # The forecasts do not change beyond this tolerance, a hundredth of their standard error.
+    # A smaller tolerance changes the forecasts by less than a hundredth of their standard error.
     search = TraceNormRegressionCV(PENALTIES, tol=1e-3, max_iter=500)
     return {"Trace norm": by_validation(search, windows)}
 
 
-# ---------------------------------------------------------------- what a forecaster would ask for
+# ---------------------------------------------------------------- climatology and calendar
 
 
 def climatology(windows: Windows) -> Array:
-    """Mean of each month of the year over the months that the training windows hold.
+    """Return the mean of each month of the year over the months of the training windows.
 
-    Past or predicted, training or validation, each month counts once.
+    Each month of the training and validation windows counts once, whether past or predicted.
 
     Returns
     -------
@@ -203,7 +206,7 @@ def climatology(windows: Windows) -> Array:
 
 
 def _seasonal(windows: Windows, means: Array) -> tuple[Array, Array]:
-    """Climatology of the inputs and of the outputs of every window."""
+    """Return the climatology of the inputs and of the outputs of every window."""
     k, d = windows.Y.shape[1], int(np.prod(windows.Y.shape[2:]))
     n_past = windows.X.shape[1] // d
     months = windows.first[:, None] + np.arange(-n_past, k)
@@ -216,19 +219,19 @@ def _climatology(windows: Windows) -> Forecasts:
     return {"Climatology": Forecast(season[windows.test])}
 
 
-# Sines and cosines times this are hardly touched by a penalty that suits the weather.
+# Factor of sines and cosines, so that the penalty hardly shrinks their coefficients.
 _CALENDAR_SCALE = 100.0
 _OUR_ALPHAS = tuple(10.0**e for e in np.arange(0, 5.5, 0.5))
 
 
 def calendar(first: NDArray[np.int64], n_harmonics: int = 2) -> Array:
-    """Sines and cosines of the month of the year."""
+    """Return sines and cosines of the month of the year."""
     angle = 2 * np.pi * (first % 12)[:, None] * np.arange(1, n_harmonics + 1) / 12
     return np.hstack([np.sin(angle), np.cos(angle)])
 
 
-# All that is known, an intercept, 5-fold cross-validation, a refit: what a user would write.
-# Another way to choose, such as a mixture of all ranks, is one more line here.
+# Searches as a user would write them: training and validation windows, an intercept, 5-fold
+# cross-validation and a refit. To add another selection, add a line.
 CROSS_VALIDATED: dict[str, Any] = {
     "RLS": RLSCV(_OUR_ALPHAS, cv=5, selection="min"),
     "LRR": LRRCV(_OUR_ALPHAS, cv=5, selection="min"),
@@ -247,7 +250,7 @@ def _cross_validated(windows: Windows) -> Forecasts:
 
 
 def _with_calendar(windows: Windows) -> Forecasts:
-    """All that is known, calendar among the inputs, ranks and penalty from cross-validation."""
+    """Fit HOLRRCV to training and validation windows, with the calendar as additional inputs."""
     X = np.hstack([windows.X, _CALENDAR_SCALE * calendar(windows.first)])
     model = HOLRRCV(_OUR_ALPHAS, cv=5, selection="min")
     model.fit(X[windows.known], windows.Y[windows.known])
@@ -255,7 +258,7 @@ def _with_calendar(windows: Windows) -> Forecasts:
 
 
 def _anomalies(windows: Windows) -> Forecasts:
-    """HOLRR predicts what deviates from climatology; the simplest model of those that are good."""
+    """Predict the anomalies from climatology by HOLRR, with the one-standard-error rule."""
     past, future = _seasonal(windows, climatology(windows))
     X, Y = windows.X - past, windows.Y - future
     model = HOLRRCV(_OUR_ALPHAS, cv=5, selection="1se", fit_intercept=False)

@@ -1,4 +1,4 @@
-"""The pieces of Markdown pages that are written from results."""
+"""Parts of Markdown pages that are generated from results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["claims", "copy_figure", "copy_small", "markdown", "replace_block"]
 
 
 class Claim(Protocol):
-    """What `paper.report.Check` has."""
+    """Attributes of `paper.report.Check`."""
 
     @property
     def claim(self) -> str: ...
@@ -25,12 +25,12 @@ class Claim(Protocol):
 
 
 def replace_block(page: Path, name: str, text: str) -> None:
-    """Write what stands between the two markers of a page anew.
+    """Replace the text between the two markers of a page.
 
     Raises
     ------
     ValueError
-        Where the page lacks one of the markers.
+        If the page lacks one of the markers.
     """
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     before, found, rest = page.read_text(encoding="utf-8").partition(begin)
@@ -41,7 +41,7 @@ def replace_block(page: Path, name: str, text: str) -> None:
 
 
 def copy_small(source: Path, target: Path, colours: int = 256) -> None:
-    """The picture with fewer colours, which nobody sees and a repository is glad of."""
+    """Copy a picture with fewer colours, which makes the file smaller."""
     from PIL import Image
 
     with Image.open(source) as image:
@@ -64,7 +64,7 @@ def copy_figure(draw: Callable[[], Any], target: Path) -> None:
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table, the first column a label and the others numbers.
+    """Return a Markdown table with labels in the first column and numbers in the others.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def claims(checks: Iterable[Claim]) -> str:
-    """Claims as a list: which held, which did not, and what was found."""
+    """Return the list of claims, with whether each held and the figures."""
     lines = []
     for check in checks:
         found = "; ".join(check.found.split("\n"))

@@ -1,4 +1,4 @@
-"""How far a run has come: a bar with the time left, or a line now and then, or nothing."""
+"""Progress of a run: a bar with the remaining time, occasional lines, or nothing."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Progress = Callable[[str, int], AbstractContextManager[Advance]]
 
 @contextmanager
 def silent(title: str, total: int) -> Iterator[Advance]:
-    """No progress shown."""
+    """Show no progress."""
     yield lambda n: None
 
 
 @contextmanager
 def progress_bar(title: str, total: int) -> Iterator[Advance]:
-    """A bar on a terminal where rich is installed; elsewhere a line for every tenth done."""
+    """Show a bar on a terminal if rich is installed; otherwise print a line for every tenth."""
     bar = _rich_bar(title, total)
     if bar is None:
         yield _lines(title, total)
@@ -35,7 +35,7 @@ def _rich_bar(title: str, total: int):
     try:
         from rich import progress as rich_progress
         from rich.console import Console
-    except ImportError:  # an extra: the plain lines do without it
+    except ImportError:  # rich is an extra; plain lines do not need it
         return None
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -58,7 +58,7 @@ def _lines(title: str, total: int) -> Advance:
 
     def advance(n: int) -> None:
         nonlocal done, told, at_start
-        if done == 0 and n != 1:  # what an earlier run has left says nothing about speed
+        if done == 0 and n != 1:  # units of an earlier run do not count for the speed
             at_start = n
         done += n
         if done * 10 // max(total, 1) > told * 10 // max(total, 1):

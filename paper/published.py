@@ -1,4 +1,4 @@
-"""The numbers of the paper and of another one, to be set beside ours.
+"""Published numbers of the paper and of Bahadori, Yu and Liu (2014), for comparison.
 
 References
 ----------
@@ -14,7 +14,7 @@ __all__ = ["CITATION", "NIPS_2014", "TABLE_1", "TABLE_2"]
 
 CITATION = "G. Rabusseau, H. Kadri (2016). Higher-order low-rank regression. arXiv:1602.06863."
 
-# Table 1: seconds to learn from 100 samples, by size of the coefficients; None where not run.
+# Table 1: seconds of a fit to 100 samples, by shape of the coefficients; None if not run.
 TABLE_1: dict[tuple[int, ...], dict[str, float | None]] = {
     (10, 10, 10, 10): {
         "RLS": 0.012,
@@ -97,7 +97,7 @@ _METHODS = [
 ]
 
 # Bahadori, Yu and Liu (2014), forecasts with 90 percent of the time for training: root mean squared
-# error by data set and method. The table calls it NRMSE.
+# error by data set and method, which the table calls NRMSE.
 NIPS_2014: dict[str, dict[str, float]] = {
     data: dict(zip(_METHODS, errors, strict=True))
     for data, errors in {

@@ -1,4 +1,4 @@
-"""From settings to files: run experiments, write their tables and figures, build the report."""
+"""Run experiments, write their tables and figures, and build the report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EXPERIMENTS: dict[str, tuple[Experiment, ModuleType]] = {
     "meteo": (meteo.EXPERIMENT, meteo_report),
     "forecasts": (forecasts.EXPERIMENT, forecasts_report),
 }
-# What "all" runs; the others compare with papers of other authors, on files of theirs.
+# Experiments that "all" runs; the others need files of other authors.
 OF_THE_PAPER = ("synthetic", "images", "runtime", "meteo")
 
 
@@ -45,31 +45,31 @@ def reproduce(
     resume: bool = False,
     progress: Progress = progress_bar,
 ) -> list[Path]:
-    """Run experiments and write all that they give.
+    """Run experiments and write their results.
 
-    For each experiment: its table ``NAME.csv``, its figures ``NAME_*.png`` and ``NAME_*.svg``,
+    Each experiment writes its table ``NAME.csv``, its figures ``NAME_*.png`` and ``NAME_*.svg``,
     and, in the subfolder ``parts``, its finished units and its section of the report. The page
-    ``report.html`` holds the sections of all experiments ever run into this folder.
+    ``report.html`` has the sections of all experiments that were run into this folder.
 
     Parameters
     ----------
     configs : dict of str to config
-        The settings of each experiment to run, by its name.
+        Settings of each experiment to run, by its name.
     out : Path
-        The folder, made where there is none.
+        Folder of the files, which is created if it does not exist.
     n_jobs : int, default=1
         Number of processes.
     resume : bool, default=False
-        Whether to go on from the finished units of an earlier run with the same settings.
+        Whether to continue from the finished units of an earlier run with the same settings.
     progress : callable
-        Shows how far a run has come.
+        Context manager that shows the progress.
 
     Returns
     -------
     list of Path
-        The files written.
+        Files that were written.
     """
-    require_matplotlib()  # better now than after an hour of computing
+    require_matplotlib()  # fail early, before the computation
     parts = out / "parts"
     parts.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
@@ -105,9 +105,9 @@ def _reproduce_one(
 def configs_for(
     names: Sequence[str], size: str, seed: int, changes: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
-    """The settings of the named experiments, ``"quick"``, ``"default"`` or ``"full"``.
+    """Return the settings of experiments, of size ``"quick"``, ``"default"`` or ``"full"``.
 
-    The seed is for those that draw random numbers.
+    The seed is used by experiments that draw random numbers.
     """
     made = {}
     for name in names:

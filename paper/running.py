@@ -1,8 +1,8 @@
-"""Run an experiment: a frozen config in, a tidy table out.
+"""Run an experiment, which computes a tidy table from a frozen config.
 
-An experiment is a list of units, each of which gives some rows of the table and depends on
-nothing but the config and its own name. So units can run in any order, on any number of
-processes, today or after an interruption, and the table is the same.
+An experiment is a list of units. Each unit computes some rows of the table, and depends only on the
+config and on its own name. The table is therefore the same for any order of the units, any number
+of processes, and after interruptions.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ Unit = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Experiment:
-    """What there is to compute, and how.
+    """Definition of an experiment.
 
     Parameters
     ----------
     name : str
-        Name on the command line and of the files.
+        Name on the command line and in file names.
     config : type
         Frozen dataclass of the settings, with the class methods ``quick`` and ``full``.
     units : callable
-        From a config to the list of its units, tuples of strings and numbers.
+        Function from a config to the list of its units, tuples of strings and numbers.
     run_unit : callable
-        From a config and a unit to rows of the table.
+        Function from a config and a unit to rows of the table.
     serial : bool
-        Whether the units must not run side by side, because they measure time.
+        Whether the units must not run in parallel, because they measure time.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Experiment:
 
 
 def seed_for(seed: int, *where: str | int) -> int:
-    """Seed of one place in an experiment, independent of every other place's.
+    """Return the seed of one part of an experiment, independent of the seeds of other parts.
 
     Examples
     --------
@@ -73,19 +73,21 @@ def run(
     store: Store | None = None,
     progress: Progress = silent,
 ) -> Table:
-    """The table of an experiment.
+    """Compute the table of an experiment.
 
     Parameters
     ----------
     experiment : Experiment
+        Definition of the experiment.
     config : object
         Settings, an instance of ``experiment.config``.
     n_jobs : int, default=1
-        Number of processes, as joblib counts them; the table does not depend on it.
+        Number of processes, as in joblib. The table does not depend on it.
     store : Store, optional
-        Where finished units are kept. Those already there are not computed again.
+        Store of finished units, which are not computed again.
     progress : callable, optional
-        Context manager from a title and a number of units to a function that counts one unit.
+        Context manager with a title and a number of units as arguments, whose value is a function
+        that counts units.
 
     Returns
     -------
@@ -108,7 +110,7 @@ def run(
 def _computed(
     experiment: Experiment, config: Any, units: list[Unit], n_jobs: int
 ) -> Iterator[tuple[Unit, Table]]:
-    """Units with their rows, each as soon as it is there."""
+    """Yield units with their rows, each as soon as it is computed."""
     if experiment.serial or n_jobs == 1 or len(units) < 2:
         yield from (_run_unit(experiment, config, unit) for unit in units)
         return
@@ -117,10 +119,10 @@ def _computed(
 
 
 def _run_unit(experiment: Experiment, config: Any, unit: Unit) -> tuple[Unit, Table]:
-    # One thread: sums in another order would differ in their last digits with the number of
-    # processes, and two methods are timed on equal terms.
+    # One thread: the order of sums, and with it the last digits, must not depend on the number of
+    # processes, and methods must be timed under equal conditions.
     with threadpool_limits(1), warnings.catch_warnings():
-        # Grids end somewhere, and iterations too: part of the settings here, and no news.
+        # The ends of grids and the numbers of iterations are settings of the experiment.
         warnings.filterwarnings("ignore", message="The best penalty")
         warnings.filterwarnings("ignore", category=ConvergenceWarning)
         return unit, experiment.run_unit(config, unit)

@@ -1,7 +1,7 @@
-"""Table 1 of the paper: seconds to learn one model from 100 samples.
+"""Table 1 of the paper: seconds of one fit to 100 samples.
 
-All methods run in this process, on one thread, in turn, so that a slow moment of the machine
-hits all of them alike; the ratio to HOLRR is what can be set beside the paper's machine.
+All methods run in turn in this process on one thread, so that other load on the machine affects all
+of them equally. Only ratios to HOLRR can be compared with the paper, which used another machine.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ class Config:
     n_samples : int
         Size of the training set.
     n_repeats : int
-        Fits of each direct method.
+        Number of fits of each direct method.
     n_repeats_slow : int
-        Fits of each iterative method.
+        Number of fits of each iterative method.
     alpha, penalty, beta : float
         Penalties of the direct methods, of the trace norm and of MLMT-NC.
     seed : int
+        Seed of the data.
     """
 
     sizes: tuple[tuple[int, ...], ...] = tuple(TABLE_1)
@@ -56,17 +57,17 @@ class Config:
 
     @classmethod
     def quick(cls, **changes: Any) -> Config:
-        """A minute at most."""
+        """Return settings that take at most a minute."""
         return cls(**{"n_repeats": 10, "n_repeats_slow": 1, **changes})
 
     @classmethod
     def full(cls, **changes: Any) -> Config:
-        """As often as the committed results were measured."""
+        """Return the settings of the committed results."""
         return cls(**{"n_repeats": 50, "n_repeats_slow": 5, **changes})
 
 
 def _models(config: Config, rank: tuple[int, ...]) -> dict[str, tuple[Any, int]]:
-    """Estimator and number of fits by method; the iterative methods as they come."""
+    """Return the estimator and the number of fits of each method."""
     few, many = config.n_repeats_slow, config.n_repeats
     return {
         "RLS": (RLS(config.alpha, fit_intercept=False), many),
@@ -103,7 +104,7 @@ def _run_unit(config: Config, unit: Unit) -> Table:
     models = _models(config, rank)
     for name, (model, _) in models.items():
         if name not in ("Trace norm", "MLMT-NC"):
-            model.fit(X, Y)  # the first call pays for loading code
+            model.fit(X, Y)  # warm-up: the first call includes loading code
     rows = []
     for repeat in range(max(n for _, n in models.values())):
         for name, (model, n) in models.items():
@@ -126,7 +127,7 @@ def _seconds(action: Callable[[], Any]) -> float:
 
 
 def medians(rows: Table) -> dict[str, dict[str, float]]:
-    """Median seconds by size and method."""
+    """Return the median seconds by size and method."""
     times: dict[str, dict[str, list[float]]] = {}
     for row in rows:
         times.setdefault(row["size"], {}).setdefault(row["method"], []).append(row["seconds"])
@@ -140,12 +141,12 @@ EXPERIMENT = Experiment("runtime", Config, _units, _run_unit, serial=True)
 
 
 def table(config: Config | None = None) -> Table:
-    """The seconds of every fit.
+    """Measure the seconds of every fit.
 
     Parameters
     ----------
     config : Config, optional
-        Settings; the paper's sizes by default.
+        Settings; the sizes of the paper by default.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Finished units of an experiment on disk, one line each, so that nothing is computed twice."""
+"""File of the finished units of an experiment, which are not computed again."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ __all__ = ["Store", "StoreMismatchError"]
 
 
 class StoreMismatchError(ValueError):
-    """The units on disk were computed with other settings."""
+    """Error that the units of a file were computed with other settings."""
 
 
 class Store:
-    """Append-only file of finished units under a first line that says the settings.
+    """Append-only file of finished units. The first line has the settings.
 
     Parameters
     ----------
     path : Path
-        The file.
+        Path of the file.
     config : dataclass instance
-        The settings; units of other settings are refused.
+        Settings. Units of other settings are rejected.
     resume : bool, default=False
-        Whether to go on from the units of the file. If not, the file starts anew.
+        Whether to continue from the units of the file. If False, the file is overwritten.
 
     Raises
     ------
     StoreMismatchError
-        With ``resume=True``, when the file was made with other settings or another version.
+        With ``resume=True``, if the file has other settings or another version.
     """
 
     def __init__(self, path: Path, config: Any, *, resume: bool = False):
@@ -52,35 +52,35 @@ class Store:
         lines = self.path.read_text(encoding="utf-8").splitlines()
         if not lines or lines[0] != self._header:
             raise StoreMismatchError(
-                f"{self.path} holds results of other settings or of another version: leave out "
-                "--resume to start anew, or choose another --out."
+                f"{self.path} has results of other settings or of another version. Omit --resume "
+                "to start again, or choose another --out."
             )
 
     def load(self) -> dict[tuple[Any, ...], Table]:
-        """The finished units and their rows."""
+        """Return the finished units and their rows."""
         done = {}
         for line in self.path.read_text(encoding="utf-8").splitlines()[1:]:
             try:
                 entry = json.loads(line)
-            except json.JSONDecodeError:  # the run ended in the midst of this line
+            except json.JSONDecodeError:  # the run was interrupted while writing this line
                 continue
             done[tuple(entry["unit"])] = entry["rows"]
         return done
 
     def append(self, unit: tuple[Any, ...], rows: list[Row]) -> None:
-        """Keep a finished unit."""
+        """Append a finished unit."""
         line = json.dumps({"unit": unit, "rows": rows}, default=_plain)
         with self.path.open("r+b") as file:
-            # A line that was cut off would swallow this one: begin on a fresh line.
+            # After an incomplete line, start a new line.
             file.seek(-1, 2)
             cut_off = file.read(1) != b"\n"
             file.write((b"\n" if cut_off else b"") + line.encode() + b"\n")
 
 
 def _plain(value: Any) -> Any:
-    """NumPy numbers and paths in the words of JSON."""
+    """Convert NumPy numbers and paths to types of JSON."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Path):
         return str(value)
-    raise TypeError(f"cannot write a {type(value).__name__} to disk")
+    raise TypeError(f"Cannot write a value of type {type(value).__name__} as JSON.")

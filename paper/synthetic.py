@@ -1,9 +1,9 @@
 """Figure 1 of the paper: error against the size of the training set, on data of known rank.
 
-Four panels. "linear" and "nonlinear" are the paper's. "noisy" has noise as strong as the signal,
-and "anisotropic" noise of the same strength that keeps to a few directions of one output mode.
-There the noise of the test outputs hides most of what distinguishes the methods, so the table
-also has the error against the outputs without noise.
+There are four panels. "linear" and "nonlinear" are in the paper. "noisy" has noise as strong as the
+signal. "anisotropic" has noise of the same strength in a few directions of one output mode. In
+these two panels, the noise of the test outputs hides most differences between the methods, so the
+table also has the error against the outputs without noise.
 """
 
 from __future__ import annotations
@@ -39,34 +39,37 @@ class Config:
     Parameters
     ----------
     panels : tuple of {"linear", "noisy", "anisotropic", "nonlinear"}
+        Panels to compute.
     sizes : tuple of int
         Sizes of the training set.
     n_trials : int
-        Draws of the data.
+        Number of draws of the data.
     n_test : int
         Size of the test set.
     n_folds : int
-        Folds of the cross-validation that chooses ranks and penalties.
+        Number of folds of the cross-validation that chooses ranks and penalties.
     noise : float
-        Noise of the paper's panels.
+        Noise of the panels of the paper.
     noise_unit : {"std", "variance"}
-        What `noise` is. The paper's notation says variance; what its authors drew was a standard
+        Unit of `noise`. The notation of the paper means a variance; its authors used a standard
         deviation.
     snr : float
         Signal-to-noise ratio of the other two panels, whose signal has unit variance.
     n_noise_directions : int
-        Directions of the first output mode in which anisotropic noise is ten times as strong.
+        Number of directions of the first output mode in which anisotropic noise is ten times as
+        strong.
     shape : tuple of int
         Shape of the coefficients of the linear panels.
     rank : tuple of int
-        Their multilinear rank.
+        Multilinear rank of the coefficients of the linear panels.
     n_inputs : int
-        Number of inputs of the nonlinear panel, whose coefficients act on all their products.
+        Number of inputs of the nonlinear panel, whose coefficients multiply all products of inputs.
     nonlinear_rank : tuple of int
         Multilinear rank of the coefficients of the nonlinear panel.
     slow_methods : tuple of str
-        Panels that the two iterative methods take part in.
+        Panels on which the two iterative methods run.
     seed : int
+        Seed of the data.
     """
 
     panels: tuple[str, ...] = ("linear", "nonlinear", "noisy", "anisotropic")
@@ -87,17 +90,17 @@ class Config:
 
     @classmethod
     def quick(cls, **changes: Any) -> Config:
-        """A minute or two."""
+        """Return settings that take one or two minutes."""
         return cls(**{"sizes": (20, 50, 100), "n_trials": 4, **changes})
 
     @classmethod
     def full(cls, **changes: Any) -> Config:
-        """The paper's number of trials at more sizes."""
+        """Return settings with the number of trials of the paper and more sizes."""
         return cls(**{"sizes": (20, 30, 40, 50, 70, 100, 150, 200), **changes})
 
     @property
     def noise_level(self) -> float:
-        """Standard deviation of the noise of the paper's panels."""
+        """Standard deviation of the noise of the panels of the paper."""
         return self.noise if self.noise_unit == "std" else float(np.sqrt(self.noise))
 
 
@@ -146,7 +149,7 @@ def _methods(config: Config, panel: str) -> dict[str, Callable[[int], Any]]:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Test samples, then training samples; smaller training sets are parts of the largest."""
+    """Test samples, followed by training samples; training sets are nested."""
 
     X: np.ndarray
     Y: np.ndarray
@@ -154,7 +157,7 @@ class Data:
 
 
 def draw_data(config: Config, panel: str, trial: int) -> Data:
-    """Inputs, outputs and outputs without noise of one trial."""
+    """Draw the inputs, outputs and outputs without noise of one trial."""
     kind: dict[str, Any] = {"n_features": config.shape[0], "rank": config.rank}
     if panel == "nonlinear":
         kind = {"n_features": config.n_inputs, "rank": config.nonlinear_rank, "kind": "quadratic"}
@@ -215,12 +218,12 @@ EXPERIMENT = Experiment("synthetic", Config, _units, _run_unit)
 
 
 def table(config: Config | None = None, n_jobs: int = 1) -> Table:
-    """The test errors of all methods, sizes and trials.
+    """Compute the test errors of all methods, sizes and trials.
 
     Parameters
     ----------
     config : Config, optional
-        Settings; the paper's by default.
+        Settings; those of the paper by default.
     n_jobs : int, default=1
         Number of processes.
 

@@ -18,7 +18,7 @@ Table = list[Row]
 
 
 def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
-    """Mean and its standard error; the latter is NaN for a single value.
+    """Return the mean and its standard error, which is NaN for a single value.
 
     Examples
     --------
@@ -31,13 +31,14 @@ def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
 
 
 def summarise(table: Table, by: Sequence[str], value: str) -> Table:
-    """Mean, standard error and count of a column for each group, in the order of appearance.
+    """Return mean, standard error and count of a column for each group, in order of appearance.
 
     Parameters
     ----------
     table : list of dict
+        Rows of the table.
     by : sequence of str
-        Columns whose values make a group.
+        Columns whose values define a group.
     value : str
         Column to average.
 
@@ -65,7 +66,7 @@ def summarise(table: Table, by: Sequence[str], value: str) -> Table:
 
 
 def to_csv(table: Table) -> str:
-    """The table as CSV text: the columns in the order of appearance, floats in full precision."""
+    """Return the table as CSV text, with columns in order of appearance and exact floats."""
     columns = list(dict.fromkeys(column for row in table for column in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
@@ -75,7 +76,7 @@ def to_csv(table: Table) -> str:
 
 
 def read_csv(path: Path) -> Table:
-    """Read a table back, numbers as numbers."""
+    """Read a table from a CSV file, and convert numbers."""
     with path.open(newline="") as file:
         return [{c: _value(v) for c, v in row.items()} for row in csv.DictReader(file)]
 
@@ -90,7 +91,7 @@ def _value(text: str) -> Any:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file so that it is either whole or not there."""
+    """Write a file atomically: it is either complete or does not change."""
     partial = path.with_name(path.name + ".part")
     partial.write_text(text, encoding="utf-8")
     partial.replace(path)

@@ -366,7 +366,7 @@ def test_partial_fit_after_fit_starts_anew_with_a_warning(row):
     """`fit` keeps no moments of its data."""
     X, Y = toy()
     model = row.make().fit(X[:9], Y[:9])
-    with pytest.warns(UserWarning, match="partial_fit starts anew"):
+    with pytest.warns(UserWarning, match="partial_fit starts from an empty model"):
         model.partial_fit(X[9:], Y[9:])
     row.same_fit(model, row.make().fit(X[9:], Y[9:]), X, 0.1)
 

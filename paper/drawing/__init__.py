@@ -1,1 +1,1 @@
-"""Figures of the experiments, apart from their computation; all need matplotlib."""
+"""Figures of the experiments, which need matplotlib."""

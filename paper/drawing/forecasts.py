@@ -1,4 +1,4 @@
-"""Forecasts beside published ones: how far each error is from the least published one."""
+"""Figure of forecast errors relative to the least published error."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ KINDS = {
     "stack": COLOURS["HOLRR (ours)"],
 }
 PUBLISHED, MONTH = "published", "month of the year"
-WIDEST = 20.0  # percent; what is farther to the right is drawn as an arrow
+WIDEST = 20.0  # percent; larger values are drawn as an arrow
 TITLES = {"kasai": "Kasai et al., {}", "nips": "NIPS 2014, {}"}
 
 
 def draw(rows: Table) -> Any:
-    """One panel for each column of the two tables.
+    """Draw one panel for each column of the two tables.
 
     Parameters
     ----------
     rows : list of dict
-        The table of the experiment.
+        Table of the experiment.
 
     Returns
     -------

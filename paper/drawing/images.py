@@ -1,4 +1,4 @@
-"""Figure 2: the true picture and every reconstruction with its error, one row a picture."""
+"""Figure 2: true pictures and all reconstructions with their errors, one row for each picture."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TITLES = {
 
 
 def draw(config: Config, task: str) -> Any:
-    """The pictures of one task, made again from the config (first trial).
+    """Return the pictures of one task, made again from the config (first trial).
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def draw(config: Config, task: str) -> Any:
 
 @lru_cache(maxsize=16)
 def _shown(config: Config, image: str, task: str) -> list[Reconstruction]:
-    """The same for every format and theme."""
+    """Return the reconstructions of a picture, computed once for all formats and themes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The best penalty")
         return reconstruct(config, image, task)

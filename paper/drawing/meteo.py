@@ -1,4 +1,4 @@
-"""Table 2 as dots: our errors with their bars, and the paper's as rings."""
+"""Figure of Table 2: errors of this library as dots, and those of the paper as rings."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ LABELS = {
 
 
 def draw(rows: Table) -> Any:
-    """Draw one panel for each cell of the paper's table.
+    """Draw one panel for each cell of the table of the paper.
 
     Parameters
     ----------
     rows : list of dict
-        The table of the experiment.
+        Table of the experiment.
 
     Returns
     -------

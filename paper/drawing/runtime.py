@@ -1,4 +1,4 @@
-"""Table 1 as dots: seconds of every method, ours and the paper's."""
+"""Figure of Table 1: seconds of every method in this library and in the paper."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ __all__ = ["draw", "draw_times"]
 
 
 def draw(rows: Table) -> Any:
-    """One panel for each size; dots are ours, rings the paper's. Bars would have no base.
+    """Draw one panel for each size, with dots for this library and rings for the paper.
+
+    The scale is logarithmic, where bars would have no base.
 
     Parameters
     ----------
     rows : list of dict
-        The table of the experiment.
+        Table of the experiment.
 
     Returns
     -------

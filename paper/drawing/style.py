@@ -1,4 +1,4 @@
-"""One look for all figures, on light and on dark pages."""
+"""Common style of all figures, for light and dark pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ THEMES = {
     "dark": {"ink": "#e6edf3", "faint": "#8b949e", "grid": "#30363d", "paper": "#14181e"},
 }
 
-# Tones that keep their distance for the colour-blind and on both backgrounds.
+# Colours that remain distinct for colour-blind readers and on both backgrounds.
 COLOURS = {
     "RLS": "#8a8f98",
     "LRR": "#e69f00",
@@ -29,17 +29,19 @@ COLOURS = {
 
 
 def require_matplotlib() -> Any:
-    """matplotlib, with the drawing done in memory; an ImportError says where to get it."""
+    """Import matplotlib, or raise an ImportError that names the extra to install."""
     try:
         import matplotlib
     except ImportError as error:
-        raise ImportError("drawing figures needs matplotlib: pip install holrr[plot]") from error
+        raise ImportError(
+            "Drawing figures needs matplotlib, which is not installed: run pip install holrr[plot]."
+        ) from error
     return matplotlib
 
 
 @contextmanager
 def themed(theme: str) -> Iterator[None]:
-    """Draw with the colours of a theme, and leave the user's settings as they were."""
+    """Draw with the colours of a theme, and restore the user's settings afterwards."""
     matplotlib = require_matplotlib()
     t = THEMES[theme]
     settings = {
@@ -74,15 +76,18 @@ def themed(theme: str) -> Iterator[None]:
 
 
 def figure_bytes(draw: Callable[[], Any], theme: str, file_format: str, dpi: int = 150) -> bytes:
-    """A figure as the content of a file.
+    """Return the content of the file of a figure.
 
     Parameters
     ----------
     draw : callable
-        Makes a matplotlib Figure.
+        Function that returns a matplotlib Figure.
     theme : {"light", "dark"}
+        Theme of the colours.
     file_format : {"png", "svg"}
+        Format of the file.
     dpi : int
+        Resolution of PNG files.
     """
     with themed(theme):
         buffer = io.BytesIO()

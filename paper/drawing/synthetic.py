@@ -17,14 +17,14 @@ PANELS = {
     "noisy": "Linear, noise as strong as the signal",
     "anisotropic": "Linear, noise in a few directions",
 }
-# Against noisy test outputs, as in the paper; against those without noise where it is strong.
+# Error against noisy test outputs, as in the paper, or against outputs without noise.
 VALUES = {
     "linear": "rmse",
     "nonlinear": "rmse",
     "noisy": "rmse_to_signal",
     "anisotropic": "rmse_to_signal",
 }
-# Lines may coincide: marks of different size, some hollow, are all seen.
+# Markers of different size, some hollow, so that coinciding lines are all visible.
 MARKS: dict[str, dict[str, Any]] = {
     "RLS": {"marker": "s"},
     "LRR": {"marker": "^"},
@@ -42,8 +42,9 @@ def draw(config: Config, rows: Table) -> Any:
     Parameters
     ----------
     config : Config
+        Settings of the experiment.
     rows : list of dict
-        The table of the experiment.
+        Table of the experiment.
 
     Returns
     -------
@@ -97,7 +98,7 @@ def _draw_panel(ax: Any, config: Config, panel: str, found: Table) -> dict[str, 
             **MARKS[method],
         )
     if panel in ("linear", "nonlinear"):
-        # The noise is the same in every trial: no prediction can be better.
+        # No prediction can have a lower error than the noise, which is the same in every trial.
         handles["noise"] = ax.axhline(config.noise_level, color="#8b949e", lw=1, ls=":")
     _set_scales(ax, config.sizes, "linear" if value == "rmse" else "log")
     ax.set_title(PANELS[panel], loc="left")

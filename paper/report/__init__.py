@@ -1,4 +1,4 @@
-"""The report: one self-contained page, a section an experiment."""
+"""Report of the experiments: one self-contained HTML page with a section for each experiment."""
 
 from .page import Check, Section, build_report, save_section
 

@@ -1,4 +1,4 @@
-"""The section on published forecasts of places and variables."""
+"""Section of the report on published forecasts of places and variables."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ __all__ = ["ASKED", "CAPTION", "TITLE", "checks", "figures", "html"]
 
 TITLE = "Published forecasts"
 CAPTION = (
-    "Rings in the row at the top: the least error of each published method. Dots: this library, "
-    "strictly after the training part."
+    "Rings in the top row: the least error of each published method. Dots: this library, tested on "
+    "the steps after the training part."
 )
 
-# Distances within which fits at the settings of the authors meet what they stored.
+# Tolerances of the comparison of fits at the settings of the authors with their stored errors.
 HOLRR_WITHIN, RIEMANNIAN_WITHIN = 5e-5, 2e-4
-# Root mean squared errors that searches with own inputs are to reach after the training part.
+# Target root mean squared errors of searches with own inputs, after the training part.
 ASKED = {"CCDS": 0.812, "USHCN": 0.888, "Foursquare": 0.119}
-# Mean squared error that the stack is to stay below.
+# Target mean squared error of the stack.
 ASKED_METEO, METEO = 0.309, Place("kasai", "meteo", 3)
 WITH_OWN = ("ridge, own inputs", "stack, own inputs")
 
 
 def figures(config: forecasts.Config, rows: Table) -> dict[str, Any]:
-    """Name of each figure and the function that draws it."""
+    """Return the name of each figure and the function that draws it."""
     return {"errors": lambda: drawing.draw(rows)}
 
 
 def html(config: forecasts.Config, rows: Table) -> str:
-    """The section."""
+    """Return the HTML of the section."""
     intro = paragraph(
-        "The next step of every series of places and variables from the last steps of all of them, "
-        "beside the tables of Kasai, Jawanpuria and Mishra (2021; mean squared errors) and of "
-        "Bahadori, Yu and Liu (NIPS 2014; root mean squared errors). Penalties, ranks, blocks and "
-        "own inputs are chosen by five folds of neighbouring training windows, and all errors are "
-        "those of the steps after the training part. The page 'Published forecasts' of the guide "
-        "says what was found about the two protocols."
+        "The models predict the next step of every series of places and variables from the last "
+        "steps of all series. The tables compare them with the results of Kasai, Jawanpuria and "
+        "Mishra (2021; mean squared errors) and of Bahadori, Yu and Liu (NIPS 2014; root mean "
+        "squared errors). Five-fold cross-validation over blocks of neighbouring training windows "
+        "chooses penalties, ranks, blocks and own inputs. All errors are those of the steps after "
+        "the training part. The page 'Comparison with published forecasts' of the documentation "
+        "describes the two protocols."
     )
     picture = figure(
         figures(config, rows)["errors"],
@@ -83,7 +84,7 @@ def _table(rows: Table, name: str) -> str:
 
 
 def checks(config: forecasts.Config, rows: Table) -> list[Check]:
-    """What was asked of the comparison, as far as it was run."""
+    """Check the targets of the comparison whose methods were run."""
     found = _settings_of_the_authors(rows)
     if {"stack", "stack, blocks"} <= set(config.methods):
         if places(rows, "kasai"):
@@ -108,8 +109,8 @@ def _settings_of_the_authors(rows: Table) -> list[Check]:
     if holrr:
         found.append(
             Check(
-                f"Each of the {len(holrr)} stored errors of HOLRR is met within {HOLRR_WITHIN:g} "
-                "at the ranks and penalties of the authors",
+                f"Each of the {len(holrr)} stored errors of HOLRR is reproduced within "
+                f"{HOLRR_WITHIN:g} at the ranks and penalties of the authors",
                 _farthest(holrr) <= HOLRR_WITHIN,
                 f"largest difference {_farthest(holrr):.1g}",
             )
@@ -122,7 +123,7 @@ def _settings_of_the_authors(rows: Table) -> list[Check]:
         ]
         found.append(
             Check(
-                "Each stored error of the Riemannian method is met within "
+                "Each stored error of the Riemannian method is reproduced within "
                 f"{RIEMANNIAN_WITHIN:g} by refined fits",
                 _farthest(refined) <= RIEMANNIAN_WITHIN,
                 "\n".join(words),
@@ -136,7 +137,7 @@ def _farthest(rows: list[Row]) -> float:
 
 
 def _below_published(rows: Table, name: str, methods: list[str]) -> Check:
-    """Whether searches are below every published error; ours are from after the training part."""
+    """Check whether the searches, tested after the training part, beat every published error."""
     holds, words = True, []
     for place in places(rows, name):
         theirs = published(rows, place)
@@ -147,7 +148,7 @@ def _below_published(rows: Table, name: str, methods: list[str]) -> Check:
         words.append(f"{place}: {shown}, {best} {theirs[best]:.4f}")
     who = {"kasai": "Kasai et al.", "nips": "NIPS 2014"}[name]
     searches = " and ".join(f"the {method.replace(', ', ' with ')}" for method in methods)
-    claim = f"{who}: {searches}, chosen on the training part, below every published error"
+    claim = f"{who}: errors of {searches}, chosen on the training part, below every published error"
     return Check(claim, holds, "\n".join(words))
 
 
@@ -166,17 +167,17 @@ def _own_inputs(rows: Table) -> Check:
         errors = ours(rows, place)
         holds &= all(errors[method] <= ASKED[place.data] for method in WITH_OWN)
         shown = ", ".join(f"{method.split(',')[0]} {errors[method]:.4f}" for method in WITH_OWN)
-        words.append(f"{place.data}: {shown}, asked {ASKED[place.data]:g}")
+        words.append(f"{place.data}: {shown}, target {ASKED[place.data]:g}")
     return Check(
-        "NIPS 2014, strictly after the training part: ridge and the stack with own inputs, where "
-        "the folds choose them, reach the errors that were asked of them",
+        "NIPS 2014, after the training part: ridge and the stack with own inputs reach the target "
+        "errors",
         holds,
         "\n".join(words),
     )
 
 
 def _below_month(rows: Table) -> Check:
-    """The published inputs have no calendar."""
+    """Check whether searches beat the month of the year, although inputs have no calendar."""
     holds, words = True, []
     for place in places(rows):
         month = ours(rows, place, AFTER, kind="baseline").get("month of the year")
@@ -191,7 +192,7 @@ def _below_month(rows: Table) -> Check:
             f"{errors[worst]:.4f} ({worst})"
         )
     return Check(
-        "Monthly series: every search below the plain mean of the month of the year",
+        "Monthly series: every search has a lower error than the mean of the month of the year",
         holds,
         "\n".join(words).replace("kasai ", "Kasai et al., ").replace("nips ", "NIPS 2014, "),
     )

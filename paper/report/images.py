@@ -1,4 +1,4 @@
-"""The section on Figure 2: pictures seen through three methods."""
+"""Section of the report on Figure 2: pictures as regression coefficients."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ __all__ = ["TITLE", "checks", "figures", "html"]
 
 TITLE = "Pictures (Figure 2)"
 CAPTIONS = {
-    "channels": "An input for each of the three colours, the outputs are rows x columns of pixels "
-    "(task (i) of the paper). One row a picture: the truth, then every method with its rank and "
-    "the root mean square error of the coefficients, the least in bold.",
-    "rows": "The same picture cut the other way: an input for each row of pixels, the outputs are "
-    "columns x colours (task (ii) of the paper).",
+    "channels": "Task (i) of the paper: the three colours are the inputs, and the outputs are rows "
+    "x columns of pixels. Each row shows one picture: the truth, then the estimate of each method "
+    "with its rank and the root mean square error of the coefficients. The least error is bold.",
+    "rows": "Task (ii) of the paper: the rows of pixels are the inputs, and the outputs are "
+    "columns x colours.",
 }
 
 
 def figures(config: images.Config, rows: Table) -> dict:
-    """Name of each figure and the function that draws it."""
+    """Return the name of each figure and the function that draws it."""
     return {task: (lambda task=task: drawing.draw(config, task)) for task in images.RANKS}
 
 
 def html(config: images.Config, rows: Table) -> str:
-    """The section."""
+    """Return the HTML of the section."""
     parts = [
         paragraph(
             "The coefficients are a picture, inputs and noise are standard normal, and there are "
-            f"{config.n_samples} samples. LRR bounds the rank of the input mode only; HOLRR also "
-            "those of rows and columns, and so removes noise that LRR has to keep. The pictures "
-            "are drawn by our own code in the sizes and manner of the paper's, which prints no "
-            "errors for this experiment."
+            f"{config.n_samples} samples. LRR limits only the rank of the input mode. HOLRR also "
+            "limits the ranks of rows and columns, and removes noise that LRR keeps. The pictures "
+            "are drawn by this package in the sizes and style of the paper, which has no errors "
+            "for this experiment."
         )
     ]
     for task, draw in figures(config, rows).items():
@@ -44,10 +44,10 @@ def html(config: images.Config, rows: Table) -> str:
         parts.append(details("Errors over all trials", _error_table(rows, task)))
     parts.append(
         paragraph(
-            "The third picture has slanting edges and so full rank; as in the paper, no low rank "
-            "serves it. RLS-CV, LRR-CV and HOLRR-CV, ours, have penalty and ranks from the same "
-            "cross-validation: HOLRR-CV has the true ranks or nearly so for the first two "
-            "pictures, high ranks for the third."
+            "The third picture has slanting edges and therefore full rank. As in the paper, no low "
+            "rank fits it. RLS-CV, LRR-CV and HOLRR-CV are additions of this library. They choose "
+            "penalty and ranks by the same cross-validation. HOLRR-CV chooses nearly the true "
+            "ranks for the first two pictures, and high ranks for the third."
         )
     )
     return "".join(parts) + settings(asdict(config))
@@ -73,7 +73,7 @@ def _cell(row: Row | None, least: float) -> Cell:
 
 def _summary(rows: Table, task: str) -> Table:
     labelled = [
-        # Chosen ranks differ from trial to trial: they are one method.
+        # Chosen ranks differ between trials, but belong to one method.
         {**row, "label": row["method"] + ("" if row["chosen"] else f" {row['rank']}")}
         for row in rows
         if row["task"] == task
@@ -82,7 +82,7 @@ def _summary(rows: Table, task: str) -> Table:
 
 
 def checks(config: images.Config, rows: Table) -> list[Check]:
-    """What the paper says of the pictures of low rank."""
+    """Check the claims of the paper on pictures of low rank."""
     found = []
     for task, ours in (("channels", "HOLRR (3,4,4)"), ("rows", "HOLRR (4,4,3)")):
         low_rank = [name for name in ("cross", "painting") if name in config.images]

@@ -1,4 +1,4 @@
-"""The few pieces of HTML that the report is made of. Text given as data is escaped here."""
+"""HTML elements of the report. Text that is passed as data is escaped."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["Cell", "cells", "details", "figure", "number", "paragraph", "setting
 
 
 class Cell(str):
-    """HTML that is written as it is: the content of a table cell made by the functions below."""
+    """HTML of a table cell, which is not escaped."""
 
 
 def number(mean: float | None, error: float | None = None, digits: int = 4, *, bold=False) -> Cell:
-    """A number with its standard error, or a dash for none.
+    """Return a number with its standard error, or a dash without a number.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def number(mean: float | None, error: float | None = None, digits: int = 4, *, b
 
 
 def cells(values: Sequence[Any], tag: str = "td") -> str:
-    """One row of a table."""
+    """Return the cells of a table row."""
     return "".join(
         f"<{tag}>{value if isinstance(value, Cell) else escape(str(value))}</{tag}>"
         for value in values
@@ -43,7 +43,7 @@ def cells(values: Sequence[Any], tag: str = "td") -> str:
 
 
 def table(header: Sequence[Any], rows: Sequence[Sequence[Any]], caption: str = "") -> str:
-    """A table that scrolls sideways where the screen is narrow; the first column is the label."""
+    """Return a table that scrolls sideways on narrow screens; the first column has labels."""
     head = f"<thead><tr>{cells(header, 'th')}</tr></thead>"
     body = "".join(f"<tr>{cells(row[:1], 'th')}{cells(row[1:])}</tr>" for row in rows)
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
@@ -51,17 +51,18 @@ def table(header: Sequence[Any], rows: Sequence[Sequence[Any]], caption: str = "
 
 
 def figure(draw: Callable[[], Any], text: str, caption: str, *, raster: bool = False) -> str:
-    """A figure, drawn for light and for dark pages and embedded; the reader's theme chooses.
+    """Return an embedded figure with variants for light and dark pages.
 
     Parameters
     ----------
     draw : callable
-        Makes a matplotlib Figure.
+        Function that returns a matplotlib Figure.
     text : str
-        What the figure shows, for those who cannot see it.
+        Alternative text that describes the figure.
     caption : str
+        Caption of the figure.
     raster : bool
-        PNG rather than SVG: smaller for pictures.
+        Whether to use PNG in place of SVG, which is smaller for pictures.
     """
     kind, mime = ("png", "image/png") if raster else ("svg", "image/svg+xml")
     light, dark = (
@@ -77,17 +78,17 @@ def figure(draw: Callable[[], Any], text: str, caption: str, *, raster: bool = F
 
 
 def paragraph(text: str) -> str:
-    """A paragraph of prose."""
+    """Return a paragraph of text."""
     return f"<p>{escape(text)}</p>"
 
 
 def details(summary: str, content: str) -> str:
-    """Something to unfold."""
+    """Return content that the reader can unfold."""
     return f"<details><summary>{escape(summary)}</summary>{content}</details>"
 
 
 def settings(config: dict[str, Any]) -> str:
-    """The settings of an experiment, to unfold."""
+    """Return the settings of an experiment, to unfold."""
     rows = [(name, _plain(value)) for name, value in config.items()]
     return details("Settings", table(("setting", "value"), rows))
 

@@ -1,4 +1,4 @@
-"""The section on Table 2: weather forecasts."""
+"""Section of the report on Table 2: weather forecasts."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ Cells = dict[tuple[int, int], dict[tuple[str, str], Row]]
 
 
 def figures(config: meteo.Config, rows: Table) -> dict[str, Any]:
-    """Name of each figure and the function that draws it."""
+    """Return the name of each figure and the function that draws it."""
     return {"rmse": lambda: drawing.draw(rows)}
 
 
 def html(config: meteo.Config, rows: Table) -> str:
-    """The section."""
+    """Return the HTML of the section."""
     intro = paragraph(
-        "Five variables at sixteen stations of the United Kingdom, January 1960 to December 2000: "
-        "the next k months from the last two, learnt from N windows. RMSE in standard deviations "
-        f"of each variable, mean of {config.n_splits} random splits; the paper's, of {PAPER_RUNS} "
-        "splits, beside it. z is the difference over the combined standard error, taking the "
-        "spread of our runs for that of the paper's. The last column says in how many of the "
-        "splits the search ended on an edge of its grid."
+        "The data are five variables at sixteen stations of the United Kingdom, January 1960 to "
+        "December 2000. The models predict the next k months from the last two, and are fitted to "
+        "N windows. The tables have the RMSE in standard deviations of each variable, as the mean "
+        f"of {config.n_splits} random splits, and the RMSE of the paper, as the mean of "
+        f"{PAPER_RUNS} splits. z is the difference divided by the combined standard error, which "
+        "assumes that the runs of the paper have the same spread. The last column is the number "
+        "of splits in which the search chose an end of its grid."
     )
     picture = figure(
         figures(config, rows)["rmse"],
@@ -56,7 +57,7 @@ def html(config: meteo.Config, rows: Table) -> str:
 
 
 def _public(config: meteo.Config) -> dict[str, Any]:
-    """The settings without the folder, which is nobody else's business."""
+    """Return the settings without the folder of the data, which is private."""
     return {name: value for name, value in asdict(config).items() if name != "data_home"}
 
 
@@ -64,29 +65,29 @@ def _remarks() -> str:
     return "".join(
         paragraph(text)
         for text in (
-            "The windows overlap and the split is random, so training windows hold months of the "
-            "test windows. That is the paper's protocol; a split by time would be the honest test "
-            "of a forecast.",
-            "The paper's inputs carry no calendar. The mean of each month of the year over the "
-            "months in the training and validation windows, climatology, beats every method of "
-            "its table. HOLRR + calendar has sines and cosines of the month among its inputs and "
-            "an intercept, takes ranks and penalty from 5-fold cross-validation, and is refitted "
-            "to training and validation windows. HOLRR on anomalies predicts what deviates from "
-            "climatology, with the one-standard-error rule: so few windows teach hardly anything "
-            "beyond the season, and the rule says so. The form of these two rows was settled by "
+            "The windows overlap and the split is random, so training windows contain months of "
+            "the test windows. This is the protocol of the paper. A realistic test of a forecast "
+            "would split the data by time.",
+            "The inputs of the paper have no calendar. Climatology, the mean of each month of the "
+            "year over the training and validation windows, has a lower error than every method "
+            "of its table. HOLRR + calendar adds sines and cosines of the month to the inputs, "
+            "fits an intercept, chooses ranks and penalty by 5-fold cross-validation, and is "
+            "refitted to training and validation windows. HOLRR on anomalies predicts the "
+            "deviation from climatology with the one-standard-error rule. So few windows contain "
+            "hardly any information beyond the season. The form of these two rows was chosen by "
             "the test errors of about twenty variants on other splits of the same months, which "
-            "favours them; none was below climatology by more than 0.0015.",
-            "The paper leaves open how the data are standardised, the grids of the penalties and "
-            "of the kernels' parameters, and which polynomial kernel it means. Here: each variable "
-            "over all stations and months together, penalties from 1e-5 to 10, and the normalised "
-            "polynomial kernel of degree 2 to 4 with offset 0 or 1, the nearest that was found; "
-            "its rows are set beside the paper's without a claim.",
-            "That grid is not a fair one: the linear searches nearly always end at its largest "
-            "penalty, and what the table then compares is how much each method suffers from too "
-            "small a penalty. The rows with a wide grid have the same protocol with penalties up "
-            "to 1e5 and, for rbf, widths from 1e-5 to 0.1. The rows cross-validated choose among "
-            "penalties from 1 to 1e5 by 5-fold cross-validation on training and validation "
-            "windows, fit an intercept, and are refitted to both.",
+            "favours them. No variant was below climatology by more than 0.0015.",
+            "The paper does not specify how the data are standardised, the grids of penalties and "
+            "kernel parameters, and the polynomial kernel. This experiment standardises each "
+            "variable over all stations and months together, tries penalties from 1e-5 to 10, and "
+            "uses the normalised polynomial kernel of degree 2 to 4 with offset 0 or 1, whose "
+            "numbers are closest to those of the paper. No claim refers to these rows.",
+            "The grid of penalties up to 10 does not give a fair comparison: the linear searches "
+            "nearly always choose its largest penalty, so the table compares the effects of a "
+            "penalty that is too small. The rows with a wide grid have the same protocol with "
+            "penalties up to 1e5 and, for rbf, widths from 1e-5 to 0.1. The cross-validated rows "
+            "choose among penalties from 1 to 1e5 by 5-fold cross-validation on training and "
+            "validation windows, fit an intercept, and are refitted to both.",
         )
     )
 
@@ -99,7 +100,7 @@ def _cells(rows: Table) -> Cells:
 
 
 def z_score(row: Row, paper: float) -> float:
-    """Difference to the paper's number over the combined standard error."""
+    """Return the difference to the paper divided by the combined standard error."""
     spread = row["error"] * math.sqrt(row["n"])
     return (row["mean"] - paper) / math.hypot(row["error"], spread / math.sqrt(PAPER_RUNS))
 
@@ -128,7 +129,7 @@ def _edges(row: Row) -> Cell:
 
 
 def checks(config: meteo.Config, rows: Table) -> list[Check]:
-    """The paper's claims and ours, as far as the methods were run."""
+    """Check the claims of the paper and of this library for the methods that were run."""
     cells = _cells(rows)
     groups = set(config.groups)
     found = []
@@ -186,10 +187,10 @@ def _within_the_grid(cells: Cells, kernel: str, grid: str) -> Check:
     }
     words = ", ".join(f"{method} {count} of {n}" for method, (count, n) in found.items())
     return Check(
-        f"{grid[0].upper()}{grid[1:]} holds the optimum in 19 of 20 searches, "
+        f"{grid[0].upper()}{grid[1:]} contains the optimum in 19 of 20 searches, "
         f"{kernel.partition(',')[0]}",
         all(20 * count <= n for count, n in found.values()),
-        f"searches that ended on an edge of the grid: {words}",
+        f"searches that chose an end of the grid: {words}",
     )
 
 
@@ -212,15 +213,15 @@ def _order_in_words(rows: Table, cell: tuple[int, int], kernel: str) -> str:
         for less, more in (("HOLRR", "LRR"), ("LRR", "RLS"))
     )
     return (
-        f"k={cell[0]}, N={cell[1]}: HOLRR less LRR {a:+.4f}±{a_error:.4f}, "
-        f"LRR less RLS {b:+.4f}±{b_error:.4f}"
+        f"k={cell[0]}, N={cell[1]}: HOLRR minus LRR {a:+.4f}±{a_error:.4f}, "
+        f"LRR minus RLS {b:+.4f}±{b_error:.4f}"
     )
 
 
 def _difference(
     rows: Table, cell: tuple[int, int], first: tuple[str, str], second: tuple[str, str]
 ) -> tuple[float, float]:
-    """Mean over the splits of the difference of two methods, and its standard error."""
+    """Return the mean difference of two methods over the splits, and its standard error."""
     splits: dict[int, dict[tuple[str, str], float]] = {}
     for row in rows:
         if (row["k"], row["n_train"]) == cell:

@@ -1,4 +1,4 @@
-"""One self-contained page from the sections of the experiments that have been run."""
+"""Self-contained HTML page with the sections of all experiments that were run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "matplotlib")
 
 @dataclass(frozen=True)
 class Check:
-    """A claim, whether it held in this run, and what was found."""
+    """Claim, whether it held in this run, and the figures."""
 
     claim: str
     holds: bool
@@ -35,7 +35,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Section:
-    """The part of the report that belongs to one experiment."""
+    """Section of the report on one experiment."""
 
     name: str
     title: str
@@ -45,22 +45,22 @@ class Section:
 
 
 def save_section(section: Section, folder: Path) -> None:
-    """Keep a section, so that the page can be built again beside later ones."""
+    """Save a section, so that later runs can include it in the page."""
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / f"{section.name}.json", json.dumps(asdict(section)))
 
 
 def build_report(parts: Path, path: Path, title: str) -> None:
-    """Write the page from all the sections that `parts` holds.
+    """Write the page with all sections in the folder `parts`.
 
     Parameters
     ----------
     parts : Path
         Folder with the sections that `save_section` wrote.
     path : Path
-        The page.
+        File of the page.
     title : str
-        Its heading.
+        Heading of the page.
     """
     sections = [s for name in ORDER if (s := _load(parts / f"{name}.json")) is not None]
     write_text(path, _page(title, sections))
@@ -111,7 +111,7 @@ def _overview(sections: list[Section]) -> str:
     )
     held = sum(check.holds for _, check in checks)
     return (
-        f'<section id="overview"><h2>What held, and what did not</h2>'
+        f'<section id="overview"><h2>Claims and results</h2>'
         f"<p>{held} of {len(checks)} claims held in this run.</p>"
         f'<ul class="checks">{items}</ul></section>'
     )
@@ -125,7 +125,7 @@ def _colophon(sections: list[Section]) -> str:
         (f"time for {s.name}", f"{s.seconds:.0f} s") for s in sections if s.seconds is not None
     ]
     return (
-        f'<section id="colophon"><h2>How this was made</h2>{table(("what", "version"), rows)}'
+        f'<section id="colophon"><h2>Software versions</h2>{table(("name", "version"), rows)}'
         f"<p>The paper: {escape(CITATION)}</p></section>"
     )
 

@@ -1,4 +1,4 @@
-"""The section on Table 1: seconds, and ratios to HOLRR."""
+"""Section of the report on Table 1: running times, and ratios to HOLRR."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ METHODS = ("RLS", "LRR", "Trace norm", "MLMT-NC", "HOLRR", "HOLRR (paper)")
 
 
 def figures(config: runtime.Config, rows: Table) -> dict[str, Any]:
-    """Name of each figure and the function that draws it."""
+    """Return the name of each figure and the function that draws it."""
     return {"seconds": lambda: drawing.draw(rows)}
 
 
 def html(config: runtime.Config, rows: Table) -> str:
-    """The section."""
+    """Return the HTML of the section."""
     ours = runtime.medians(rows)
     text = (
-        f"Median seconds to learn one model from {config.n_samples} samples, all methods in turn "
-        "on one thread of the same machine. Machines differ, so the second table sets the ratios "
-        "to HOLRR beside the paper's. HOLRR takes its subspaces from the fitted outputs; the row "
-        "(paper) takes them from the raw ones, as Algorithm 1 does."
+        f"The first table has the median seconds of one fit to {config.n_samples} samples. All "
+        "methods run in turn on one thread of the same machine. Machines differ, so the second "
+        "table compares ratios to HOLRR with those of the paper. HOLRR computes its subspaces from "
+        "the fitted outputs; HOLRR (paper) computes them from the outputs, as Algorithm 1 does."
     )
     remark = (
-        "The data are drawn at random in these sizes. The two iterative methods run until their "
-        "own stopping rules are met, which need not be those of the paper; it gives no times for "
-        "some cells. Its LRR decomposes a matrix as wide as the flattened outputs, ours the "
-        "smaller of two, and so is the quicker of the low-rank methods. Our MLMT-NC takes exact "
-        "steps on the moments of the data and starts from HOLRR, hence the distance to the "
-        "paper's quarter of an hour."
+        "The data are random. The two iterative methods run until their own stopping rules are "
+        "met, which may differ from those of the paper. The paper has no times for some cells. Its "
+        "LRR decomposes a matrix as wide as the flattened outputs. LRR of this library decomposes "
+        "the smaller of two matrices and is therefore the faster low-rank method. MLMT-NC of this "
+        "library uses exact steps on the moments of the data and starts from HOLRR, which explains "
+        "the difference from the 15 minutes of the paper."
     )
     return (
         paragraph(text)
         + figure(
             figures(config, rows)["seconds"],
-            "Bars of the seconds of each method on a logarithmic scale, with the paper's as rings",
-            "Bars: this library. Rings: the paper's times on its own machine.",
+            "Seconds of each method on a logarithmic scale, with the times of the paper as rings",
+            "Dots: this library. Rings: times of the paper on its own machine.",
         )
         + _seconds_table(ours)
         + _ratio_table(ours)
@@ -96,7 +96,7 @@ def _ratio(times: dict[str, Any], method: str) -> Cell:
 
 
 def checks(config: runtime.Config, rows: Table) -> list[Check]:
-    """HOLRR against the methods that also use the tensor structure."""
+    """Check that HOLRR is faster than the other methods that use the tensor structure."""
     found = []
     for method in ("Trace norm", "MLMT-NC"):
         ratios = {
@@ -104,6 +104,6 @@ def checks(config: runtime.Config, rows: Table) -> list[Check]:
             for size, times in runtime.medians(rows).items()
         }
         words = ", ".join(f"{size} {ratio:.0f} times" for size, ratio in ratios.items())
-        claim = f"HOLRR is quicker than {method} at every size"
+        claim = f"HOLRR is faster than {method} at every size"
         found.append(Check(claim, min(ratios.values()) > 1, words))
     return found

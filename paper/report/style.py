@@ -1,4 +1,4 @@
-"""The look of the report: system fonts, light and dark, from a phone to a wide screen."""
+"""Style sheet of the report, for light and dark pages and for narrow and wide screens."""
 
 CSS = """
 :root {

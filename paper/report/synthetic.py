@@ -1,4 +1,4 @@
-"""The section on Figure 1: error against the size of the training set."""
+"""Section of the report on Figure 1: error against the size of the training set."""
 
 from __future__ import annotations
 
@@ -18,47 +18,47 @@ TITLE = "Synthetic data (Figure 1)"
 REMARKS = {
     "linear": (
         "The coefficients are drawn without normalisation, so the signal is about 85 while the "
-        "noise is {noise:g}: all methods are near the truth, and what remains is the order."
+        "noise is {noise:g}. All methods are close to the truth; only their order can be compared."
     ),
     "nonlinear": (
-        "Responses to all products of two inputs. The paper does not name its kernel; here "
-        "each method chooses among polynomial and rbf kernels by the same cross-validation."
+        "The outputs depend on all products of two inputs. The paper does not specify its kernel. "
+        "Each method chooses among polynomial and rbf kernels by the same cross-validation."
     ),
     "noisy": (
-        "The same model under noise as strong as the signal, which has unit variance. The paper "
-        "has no such panel; here the methods really differ. Errors are those to the outputs "
-        "without noise, which would else hide them. MLMT-NC, which goes on from HOLRR with a "
-        "penalty on every factor, comes a little nearer to the truth, at many times the cost."
+        "The same model with noise as strong as the signal, which has unit variance. This panel is "
+        "not in the paper. The methods differ clearly. The errors are relative to the outputs "
+        "without noise, since the noise would hide the differences. MLMT-NC, which starts from "
+        "HOLRR and penalises every factor, has a slightly lower error, at many times the cost."
     ),
     "anisotropic": (
         "Noise of the same strength, but ten times stronger in a few directions of the first "
-        "output mode. Subspaces of the raw outputs, as in Algorithm 1, follow the noise; "
-        "those of the fitted outputs do not."
+        "output mode. Subspaces of the outputs, as in Algorithm 1, follow the noise. Subspaces of "
+        "the fitted outputs do not."
     ),
 }
 
 
 def figures(config: synthetic.Config, rows: Table) -> dict[str, Any]:
-    """Name of each figure and the function that draws it."""
+    """Return the name of each figure and the function that draws it."""
     return {"rmse": lambda: drawing.draw(config, rows)}
 
 
 def html(config: synthetic.Config, rows: Table) -> str:
-    """The section."""
+    """Return the HTML of the section."""
     intro = paragraph(
-        f"Mean RMSE on {config.n_test} test samples over {config.n_trials} trials; ranks and "
-        f"penalties from {config.n_folds}-fold cross-validation on the training set, over all "
-        "ranks. HOLRR (paper) is Algorithm 1, HOLRR (ours) takes its subspaces from the fitted "
-        "outputs, HOLRR (refined) goes on from there by alternating least squares. MLMT-NC starts "
-        "from HOLRR and has its ranks, and so is a stronger opponent than that of the paper; where "
-        "it ends at the same error, the claim above counts a tie as held. The "
-        "paper prints this experiment as a figure without numbers, so that its order of the "
-        "methods can be compared, not its values."
+        f"The figure has the mean RMSE on {config.n_test} test samples over {config.n_trials} "
+        f"trials. {config.n_folds}-fold cross-validation on the training set chooses penalties and "
+        "ranks, among all ranks. HOLRR (paper) is Algorithm 1, HOLRR (ours) computes its subspaces "
+        "from the fitted outputs, and HOLRR (refined) refines this fit by alternating least "
+        "squares. MLMT-NC starts from HOLRR and uses its ranks, which makes it better than in the "
+        "paper. If it has the same error as HOLRR, the claim above counts as held. The paper shows "
+        "this experiment as a figure without numbers, so only the order of the methods can be "
+        "compared."
     )
     picture = figure(
         figures(config, rows)["rmse"],
-        "Panels of the test error against the size of the training set, one line a method",
-        "Bars are standard errors; the dotted line is the noise, which no prediction can beat.",
+        "Panels of the test error against the size of the training set, one line for each method",
+        "Bars are standard errors. The dotted line is the noise, the lower limit of the error.",
     )
     return intro + picture + _panels(config, rows) + settings(asdict(config))
 
@@ -100,7 +100,7 @@ def _cell(found: dict[tuple[str, int], Row], methods: list[str], method: str, n:
 
 
 def checks(config: synthetic.Config, rows: Table) -> list[Check]:
-    """The paper's claims, and what we claim of our default."""
+    """Check the claims of the paper, and claims on the defaults of this library."""
     found = []
     if "linear" in config.panels:
         found.append(_nearest_to_noise(config, rows))
@@ -114,7 +114,7 @@ def checks(config: synthetic.Config, rows: Table) -> list[Check]:
 
 
 def _nearest_to_noise(config: synthetic.Config, rows: Table) -> Check:
-    """Ties, within a standard error of paired differences, count as near."""
+    """Check that HOLRR is nearest to the noise; ties within a standard error count as held."""
     found, holds = [], True
     for n in config.sizes:
         trials = _by_trial(rows, "linear", n)
@@ -127,7 +127,7 @@ def _nearest_to_noise(config: synthetic.Config, rows: Table) -> Check:
     return Check(
         "Linear data: HOLRR is nearest to the noise at every size",
         holds,
-        "RMSE of the next method less that of HOLRR (paper)\n" + "\n".join(found),
+        "RMSE of the next method minus RMSE of HOLRR (paper)\n" + "\n".join(found),
     )
 
 
@@ -143,7 +143,7 @@ def _nonlinear(config: synthetic.Config, rows: Table) -> Check:
 
 
 def _by_trial(rows: Table, panel: str, n: int) -> list[dict[str, float]]:
-    """Error of every method, for each trial."""
+    """Return the error of every method, for each trial."""
     trials: dict[int, dict[str, float]] = {}
     for row in rows:
         if row["panel"] == panel and row["n_train"] == n:
@@ -152,7 +152,7 @@ def _by_trial(rows: Table, panel: str, n: int) -> list[dict[str, float]]:
 
 
 def _paired(rows: Table, panel: str, n: int) -> tuple[float, float]:
-    """Mean over the trials, and its error, of what ours saves of the paper's error, in percent."""
+    """Return the mean reduction of the error of the paper's variant, in percent, and its error."""
     return mean_and_error(
         100 * (1 - t["HOLRR (ours)"] / t["HOLRR (paper)"]) for t in _by_trial(rows, panel, n)
     )
@@ -162,7 +162,7 @@ def _ours_no_worse(config: synthetic.Config, rows: Table) -> Check:
     gains = {n: _paired(rows, "noisy", n) for n in config.sizes}
     return Check(
         "Signal-to-noise ratio of 1: our default is no worse than the paper's variant at any size",
-        # No worse beyond what the trials leave open: two standard errors of paired differences.
+        # No worse by more than two standard errors of the paired differences.
         all(mean > -2 * error or mean >= 0 for mean, error in gains.values()),
         "error saved\n" + _gains_in_words(gains),
     )

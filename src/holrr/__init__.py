@@ -1,8 +1,13 @@
 """Regression with tensor-valued outputs.
 
->>> from holrr import HOLRR
->>> HOLRR(rank=3, alpha=0.5)
-HOLRR(alpha=0.5, rank=3)
+The estimators follow the interface of scikit-learn. Each sample of y is a tensor, such as a map, a
+spectrum or a table of stations and variables.
+
+>>> from holrr import HOLRRCV
+>>> from holrr.datasets import make_tensor_regression
+>>> X, Y = make_tensor_regression(60, 5, (4, 3), rank=2, snr=5, random_state=0)
+>>> HOLRRCV().fit(X, Y).predict(X).shape
+(60, 4, 3)
 """
 
 from . import metrics as metrics

@@ -1,4 +1,4 @@
-"""The base class of all estimators: predictions, scores, coefficients and files."""
+"""Base class of all estimators: predictions, scores, coefficients, and saving to files."""
 
 from __future__ import annotations
 
@@ -46,29 +46,30 @@ class TensorRegressor(
     RegressorMixin,
     BaseEstimator,
 ):
-    """A regression with tensor outputs whose fitted coefficients are in Tucker form.
+    """Base class of regressors with tensor outputs, whose coefficients are in Tucker form.
 
-    A subclass defines `fit`: it validates the data, calls functions that return a `Fit`, and hands
-    that to `_assign`, which replaces all fitted attributes at once.
+    A subclass defines `fit`. It validates the data, calls functions that return a `Fit`, and passes
+    the `Fit` to `_assign`, which replaces all fitted attributes at once.
     """
 
     tucker_: Tucker
     labels_: Labels | None = None
-    _output_weight: np.ndarray | None = None  # of the fit, of shape (d1, ..., dp)
+    _output_weight: np.ndarray | None = None  # output weights of the fit, (d1, ..., dp)
     _own: OwnCoefficients | None = None  # coefficients of own inputs
 
     # ------------------------------------------------------------ fitted attributes
 
     def _assign(self, fit: Fit, names: Names, **attributes: Any) -> Any:
-        """Replace all fitted attributes by those of a fit.
+        """Replace all fitted attributes by the attributes of a fit.
 
         Parameters
         ----------
         fit : Fit
+            Result of the fit.
         names : Names
-            Of features and outputs.
+            Names of features and outputs.
         attributes : dict
-            Further attributes; those that are None are left out.
+            Further attributes. Attributes whose value is None are not set.
         """
         fitted = {
             "tucker_": fit.tucker,
@@ -98,17 +99,16 @@ class TensorRegressor(
     def coef_(self) -> Array:
         """Dense coefficients, of shape (n_features, d1, ..., dp), computed on access.
 
-        They have the modes of the inputs: (m1, ..., mq, d1, ..., dp) where `X` had shape
-        (n_samples, m1, ..., mq), and a dict of such arrays where `X` had several blocks. With
-        `output_shape` they have shape (D, n_features), as scikit-learn's own tools (`RFE`, for
-        instance) read them. Inputs that were left out, since they are missing in every sample, have
-        NaN.
+        If `X` had shape (n_samples, m1, ..., mq), the coefficients have shape
+        (m1, ..., mq, d1, ..., dp). If `X` had several blocks, they are a dict of such arrays. With
+        `output_shape` they have shape (D, n_features), as tools of scikit-learn such as `RFE`
+        expect. Coefficients of inputs that are missing in every sample are NaN.
         """
         check_is_fitted(self)
         return self._arranged(self._dense_coef())
 
     def _arranged(self, coef: Array) -> Any:
-        """Coefficients, (n_used, d1, ..., dp), as `coef_` has them."""
+        """Return coefficients of shape (n_used, d1, ..., dp) in the shape of `coef_`."""
         if self.labels_ is None:
             return coef
         if self.labels_.flat:
@@ -121,20 +121,23 @@ class TensorRegressor(
 
     @property
     def own_coef_(self) -> Array:
-        """Coefficients of own inputs, with the shape of `coef_`, which they are part of.
+        """Coefficients of own inputs, with the shape of `coef_`.
 
-        They are zero where an input is not an own input of an output. Available where own inputs
-        are used.
+        They are part of `coef_`, and zero if an input is not an own input of an output. Available
+        if the model uses own inputs.
         """
         check_is_fitted(self)
         if self._own is None or not self._own.is_shared:
-            raise AttributeError(f"This {type(self).__name__} uses no own inputs.")
+            raise AttributeError(
+                f"own_coef_ is available only with own inputs, and this {type(self).__name__} "
+                f"uses no own inputs. Set the parameter own, and fit again."
+            )
         core = self.tucker_.core
         own = namespace_of(core).reshape(self._own.to_dense(core), tuple(self.tucker_.shape))
         return self._arranged(own)
 
     def _all_columns(self, values: Array) -> Array:
-        """Rows for all columns of the inputs, from those of the ones that are used; NaN else."""
+        """Return rows for all columns of the inputs, with NaN for columns that are not used."""
         if self.labels_ is None or self.labels_.used is None:
             return values
         grid = Grid(("feature",), (self.n_features_in_,))
@@ -142,9 +145,9 @@ class TensorRegressor(
 
     @property
     def intercept_(self) -> Any:
-        """Intercept of each output, of shape (d1, ..., dp); a float for scalar targets.
+        """Intercept of each output, of shape (d1, ..., dp), or a float for scalar targets.
 
-        With `output_shape` it has shape (D,), so that predictions of a linear model are
+        With `output_shape` it has shape (D,), and the predictions of a linear model are
         ``X @ coef_.T + intercept_`` as in scikit-learn.
         """
         check_is_fitted(self)
@@ -157,28 +160,28 @@ class TensorRegressor(
 
     @property
     def _intercept(self) -> Any:
-        """The intercept with the modes of the outputs, also where these are flat for the user."""
+        """Intercept of shape (d1, ..., dp), also with `output_shape`."""
         return vars(self)["intercept_"]
 
     @property
     def _output_shape(self) -> tuple[int, ...]:
-        """``(d1, ..., dp)``, also where the outputs are flat for the user."""
+        """Shape of the outputs of a sample, ``(d1, ..., dp)``, also with `output_shape`."""
         return tuple(self.tucker_.shape[1:])
 
     @property
     def _is_flat(self) -> bool:
-        """Whether the outputs are flat for the user, (n_samples, D), as with `output_shape`."""
+        """Whether the user has flat outputs of shape (n_samples, D), as with `output_shape`."""
         return self.labels_ is not None and bool(self.labels_.flat)
 
     def _flat(self, values: Any) -> Any:
-        """One number for each output as the user has the outputs."""
+        """Return one number for each output, flat if the user has flat outputs."""
         if not self._is_flat:
             return values
         xp = namespace_of(self.tucker_.core)
         return xp.reshape(xp.asarray(values), (-1,))
 
     def _dense_coef(self) -> Array:
-        """The coefficients as a tensor; NaN for outputs that were never observed."""
+        """Return the coefficients as a tensor, with NaN for outputs that were never observed."""
         coef = self.tucker_.to_dense()
         if self._own is not None:
             coef = coef + namespace_of(coef).reshape(self._own.to_dense(coef), tuple(coef.shape))
@@ -188,7 +191,7 @@ class TensorRegressor(
         return xp.where(xp.isnan(self._intercept), xp.full_like(coef, math.nan), coef)
 
     def _has_unknown_outputs(self) -> bool:
-        """Whether some outputs were never observed, or have no weight: their intercept is NaN."""
+        """Return whether some outputs were never observed or have no weight (intercept NaN)."""
         b = self._intercept
         xp = namespace_of(self.tucker_.core)
         return math.isnan(b) if isinstance(b, float) else bool(xp.any(xp.isnan(b)))
@@ -201,9 +204,9 @@ class TensorRegressor(
 
     @property
     def factors_(self) -> list[Array]:
-        """Factors of the coefficients, of shape (d_i, R_i), input mode first.
+        """Factors of the coefficients in Tucker form, of shape (d_i, R_i), input mode first.
 
-        The rows of the first one are the columns of the inputs, flattened where they have modes.
+        The rows of the first factor are the features; inputs with modes are flattened.
         """
         check_is_fitted(self)
         first, *others = self.tucker_.dense_factors()
@@ -211,14 +214,14 @@ class TensorRegressor(
 
     @property
     def _has_dual_form(self) -> bool:
-        """Whether the first factor belongs to samples, as in kernel estimators."""
+        """Whether the rows of the first factor are samples, as in kernel estimators."""
         return hasattr(type(self), "dual_coef_")
 
     @property
     def n_parameters_(self) -> int:
-        """Number of free parameters of the coefficients, without the intercept.
+        """Number of free parameters of the coefficients, including own inputs.
 
-        Those of own inputs are counted, too.
+        The intercept is not counted.
         """
         check_is_fitted(self)
         n_own = 0 if self._own is None else sum(v.size for v in self._own.values)
@@ -233,23 +236,26 @@ class TensorRegressor(
         return self._flat(self._noise_level())
 
     def _noise_level(self) -> Any:
-        """The noise with the modes of the outputs."""
+        """Return the noise of each output, of shape (d1, ..., dp)."""
         noise = vars(self).get("_noise")
         if noise is None:
-            raise AttributeError(f"This {type(self).__name__} has no estimate of the noise.")
+            raise AttributeError(
+                f"noise_ is not available: this {type(self).__name__} has no estimate of the "
+                f"noise. Use a ridge or low-rank estimator."
+            )
         if not isinstance(noise, tuple):
             return noise
-        core = self.tucker_.core  # small problems are solved elsewhere
+        core = self.tucker_.core  # small problems are solved on another device
         level = to_device_of(noise_level(self._hat, *noise), core)
         return scalar_if_0d(namespace_of(level).astype(level, core.dtype))
 
     @property
     def feature_importances_(self) -> Array:
-        """Norm of the coefficients of each input over all outputs, of shape (n_features,).
+        """Norm of the coefficients of each feature over all outputs, of shape (n_features,).
 
-        Use it as ``RFE(model, importance_getter="feature_importances_")``: the first axis of
-        `coef_` is the input mode here, while scikit-learn's tools expect it last. Scale inputs that
-        have different units first. Available when `coef_` is.
+        Use it as ``RFE(model, importance_getter="feature_importances_")``. The first axis of
+        `coef_` is the input mode, whereas tools of scikit-learn expect it last. Scale features with
+        different units to a common scale first. Available when `coef_` is.
         """
         check_is_fitted(self)
         coef = self._all_columns(self._dense_coef())
@@ -259,22 +265,24 @@ class TensorRegressor(
     # ------------------------------------------------------------ predictions
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predict the outputs. The dense coefficients are never formed.
+        """Predict the outputs, without computing the dense coefficients.
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
-            Or of the shape that the inputs had in `fit`; linear models take sparse matrices, too.
+        X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
+            Inputs, in the format that they had in `fit`. Linear models also accept sparse matrices.
         return_std : bool, default=False
-            Whether to return standard deviations of new observations, too. Available for ridge and
-            low-rank estimators, see docs/intervals.md.
+            Whether to also return the standard deviations of new observations. Available for ridge
+            and low-rank estimators, see docs/intervals.md.
 
         Returns
         -------
-        array of shape (n_samples, d1, ..., dp)
-            In the array library and on the device of `X`; a lazy Dask array where `X` is one. A
-            DataArray, Dataset or DataFrame where `y` was one in `fit`, and of shape (n_samples, D)
-            with `output_shape`. With `return_std` a pair of them.
+        mean : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
+            Predictions, in the array library and on the device of `X`. If `X` is a Dask array, the
+            predictions are a lazy Dask array. If `y` was a DataArray, Dataset or DataFrame in
+            `fit`, the predictions have the same type.
+        std : array with the shape of `mean`
+            Standard deviation of a new observation of each output. Only with ``return_std=True``.
 
         Examples
         --------
@@ -299,7 +307,7 @@ class TensorRegressor(
         return tuple(found) if return_std else found[0]
 
     def _evaluate(self, X: Array, return_std: bool = False) -> list[Array]:
-        """Predictions for validated inputs, and their standard deviations if asked for."""
+        """Return predictions for validated inputs and, with `return_std`, standard deviations."""
         tucker, means, factors = self.tucker_, [], []
         n_inputs, *outputs = tucker.shape
         if is_sparse(X):
@@ -320,7 +328,7 @@ class TensorRegressor(
         return self._with_std(_concatenated(means), _concatenated(factors))
 
     def _evaluate_sparse(self, X: Any, return_std: bool) -> list[Array]:
-        """The same for sparse inputs, of which a few rows are made dense for their spread."""
+        """Evaluate sparse inputs; the standard deviations need a few dense rows at a time."""
         tucker = self.tucker_.to_device_of(np.empty(0))
         mean = tucker.map_input(X.astype(tucker.core.dtype, copy=False))
         mean += self._intercept_like(mean)
@@ -331,72 +339,75 @@ class TensorRegressor(
         return self._with_std(mean, _concatenated([self._std_factor(x, x) for x in dense_rows(X)]))
 
     def _with_std(self, mean: Array, factor: Array) -> list[Array]:
-        """Predictions, and their standard deviations from the factors of the samples."""
+        """Return predictions and standard deviations, which are the noise times `factor`."""
         xp, noise = namespace_of(mean), to_numpy(self._noise_level())
         noise = asarray_like(noise, mean, dtype=mean.dtype)
         factor = xp.astype(factor, mean.dtype, copy=False)
         return [mean, xp.reshape(factor, (-1, *(1,) * noise.ndim)) * noise]
 
     def _intercept_like(self, like: Array) -> Any:
-        """The intercept in the library, on the device and in the type of an array."""
+        """Return the intercept in the library, on the device and with the type of an array."""
         b = self._intercept
         if isinstance(b, float) or (type(b) is type(like) is np.ndarray):
             return b
         return asarray_like(to_numpy(b), like, like.dtype)
 
     def _predict_array(self, X: Array) -> Array:
-        """Predictions for validated inputs, without labels."""
+        """Return predictions for validated inputs, without labels."""
         return self._evaluate(X)[0]
 
     def _std_array(self, X: Array) -> Array:
-        """Standard deviations for validated inputs, without labels."""
+        """Return standard deviations for validated inputs, without labels."""
         return self._evaluate(X, return_std=True)[1]
 
     def _lazily(self, X: Any, method: str, shape: tuple[int, ...]) -> Any:
-        """The results of a method for each chunk of a Dask array, as a lazy Dask array."""
+        """Apply a method to each chunk of a Dask array, as a lazy Dask array."""
         from .streaming.dask import map_lazily
 
         return map_lazily(self, X, method, shape)
 
     def _feature_blocks(self, X: Array) -> Iterable[tuple[Array, Array]]:
-        """Blocks of validated inputs with the features in which the model is linear."""
+        """Return pairs of a block of validated inputs and the features of the linear model."""
         return [(X, X)]
 
     def _std_factor(self, X: Array, F: Array) -> Array:
-        """``sqrt(1 + 1/n + h(x))`` of each sample, from inputs and features."""
+        """Return ``sqrt(1 + 1/n + h(x))`` of each sample, from inputs and features."""
         return std_factor(self._hat, F, own=self._own)
 
     def _check_noise(self) -> None:
         if "_noise" in vars(self):
             return
         why = (
-            "this estimator has no formula for it, or comes from a file of an older version: use a "
-            "ridge or low-rank estimator, or fit again."
+            "this estimator does not estimate the noise, or an older version saved it. Use a ridge "
+            "or low-rank estimator, or fit again."
         )
         if "_hat" in vars(self):
             why = (
-                "the moments of the fit come from an older version, without the sums of squares of "
-                "each output: compute them again."
+                "the moments of the fit were computed by an older version and lack the sums of "
+                "squares of each output. Compute the moments again."
             )
-        raise ValueError(f"return_std needs the noise of each output, which is not known; {why}")
+        raise ValueError(f"return_std=True needs the noise of each output: {why}")
 
     def transform(self, X: Any) -> Array:
-        """Input scores: the few numbers for each sample that predictions depend on.
+        """Project the inputs onto the input factor: the R0 scores that predictions depend on.
 
-        The scores are ``X @ factors_[0]``, in the units of `X` and not centred; kernel estimators
-        use the kernel values with `X_fit_` in place of `X`. Predictions are ``core_`` times the
-        scores along its first mode and the output factors along the others, plus `intercept_`.
+        The scores are ``X @ factors_[0]``, in the units of `X` and not centred. Kernel estimators
+        use the kernel values with `X_fit_` in place of `X`. Predictions are `core_` multiplied by
+        the scores along its first mode and by the output factors along the other modes, plus
+        `intercept_`.
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
+            Inputs, in the format that they had in `fit`.
 
         Returns
         -------
         array of shape (n_samples, R0)
-            A lazy Dask array where `X` is one; a DataArray where `X` is an xarray object. Where the
-            input mode is not reduced, as in `RLS`, the scores are the inputs (or kernel values)
-            themselves. Directions that the core does not use have scores of zero.
+            Scores of the samples. If `X` is a Dask array, they are a lazy Dask array; if `X` is an
+            xarray object, they are a DataArray. If the input mode is not reduced, as in `RLS`, the
+            scores are the inputs (or kernel values) themselves. Directions that the core does not
+            use have scores of zero.
 
         Examples
         --------
@@ -415,13 +426,13 @@ class TensorRegressor(
         return relabel(labels, X, scores)
 
     def _score_array(self, X: Array) -> Array:
-        """Scores for validated inputs or a Dask array, without labels."""
+        """Return scores for validated inputs or a Dask array, without labels."""
         if is_dask(X):
             return self._lazily(X, "_score_array", self.tucker_.rank[:1])
         return _concatenated([self._scores(F) for _, F in self._feature_blocks(X)])
 
     def _scores(self, F: Array) -> Array:
-        """Scores from features."""
+        """Return the scores of samples from their features."""
         here = np.empty(0) if is_sparse(F) else F
         tucker, xp = self.tucker_.to_device_of(here), namespace_of(here)
         dtype = tucker.core.dtype
@@ -443,26 +454,29 @@ class TensorRegressor(
         return self.tucker_.rank[0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination R2 of all outputs together.
+        """Return the coefficient of determination R2 of all outputs together.
 
-        ``1 - sum v w (y - prediction)^2 / sum v w (y - mean)^2``, with sums over samples and
-        outputs. The weights w are those of the samples, and v is the `output_weight` of the fit, if
-        the model has one: the same weights as in the objective and in `held_out_mse_`.
-        `holrr.metrics` has the R2 of each output, their average, and R2 with other weights.
+        R2 is ``1 - sum v w (y - prediction)^2 / sum v w (y - mean)^2``, with sums over samples and
+        outputs. The weights w are the sample weights, and the weights v are the `output_weight` of
+        the fit, as in the objective and in `held_out_mse_`. `holrr.metrics` computes the R2 of each
+        output, the average R2, and R2 with other weights.
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
+            Inputs, in the format that they had in `fit`.
         y : array of shape (n_samples, d1, ..., dp)
+            Observed outputs.
         sample_weight : array of shape (n_samples,), optional
+            Weights of the samples.
 
         Returns
         -------
         float
-            Without `output_weight` it is scikit-learn's
-            ``r2_score(..., multioutput="variance_weighted")`` on the flattened outputs. Outputs
-            that were never observed in the fit, or have no weight, are left out, and with
-            ``missing="ignore"`` missing entries are, too.
+            R2. Without `output_weight` it equals
+            ``r2_score(..., multioutput="variance_weighted")`` of scikit-learn on the flattened
+            outputs. Outputs that were never observed in the fit, outputs without weight and, with
+            ``missing="ignore"``, missing entries of y are left out.
         """
         check_is_fitted(self)
         errors = score_errors(self, X, y, sample_weight)
@@ -470,11 +484,11 @@ class TensorRegressor(
 
     @property
     def predict_interval(self) -> Any:
-        """Prediction intervals, which only searches have."""
+        """Prediction intervals, available for searches over ridge and low-rank models."""
         raise AttributeError(
-            f"{type(self).__name__} has no predict_interval, which needs the held-out residuals of "
-            f"a search over ridge or low-rank models: use HOLRRCV, LRRCV, RLSCV or their kernel "
-            f"versions. predict(X, return_std=True) gives standard deviations of a single fit."
+            f"{type(self).__name__} has no predict_interval, since prediction intervals need the "
+            f"held-out residuals of a search. Use HOLRRCV, LRRCV, RLSCV or their kernel versions, "
+            f"or predict(X, return_std=True) for the standard deviations of a single fit."
         )
 
     # ------------------------------------------------------------ labels and files
@@ -485,12 +499,13 @@ class TensorRegressor(
         Parameters
         ----------
         coordinates : dict
-            For each output mode, in order, its name and the labels of its entries, or None.
+            Name of each output mode, in order, with the labels of its entries, or None for a mode
+            without labels.
 
         Returns
         -------
         self
-            Predictions remain arrays; `to_xarray` and the displays use the names.
+            The same estimator. Predictions remain arrays; `to_xarray` and the plots use the names.
 
         Examples
         --------
@@ -505,25 +520,28 @@ class TensorRegressor(
         return self
 
     def to_xarray(self) -> Any:
-        """The fitted model as a labelled xarray Dataset.
+        """Convert the fitted model to a labelled xarray Dataset.
 
         Returns
         -------
         Dataset
-            ``coef`` (where there are coefficients of the inputs), ``intercept``, ``core``, a factor
-            for each mode (``factor_`` and its name) and, for cross-validated estimators, the
-            held-out errors ``mean_mse`` over penalties and ranks.
+            Dataset with the variables ``coef`` (unless the kernel is nonlinear), ``intercept``,
+            ``core``, one factor for each mode (``factor_`` and the name of the mode) and, for
+            searches, the held-out errors ``mean_mse`` over penalties and ranks.
         """
         check_is_fitted(self)
         return to_xarray(self)
 
     def save(self, path: Any) -> None:
-        """Save the estimator to a file without code; `holrr.load` reads it.
+        """Save the estimator to a file, which `holrr.load` reads.
+
+        The file holds arrays and parameters, but no code. See docs/file_format.md.
 
         Parameters
         ----------
         path : str or path
-            Written atomically: after a crash the file is the old one or the new one.
+            Path of the file. The file is written atomically: after a crash it has either its old
+            or its new content.
 
         Examples
         --------
@@ -536,7 +554,7 @@ class TensorRegressor(
 
 
 def scalar_if_0d(a: Array) -> Any:
-    """A float for scalar targets, whose intercept and noise are scalars as in scikit-learn."""
+    """Return a float for an array without axes, and other arrays unchanged."""
     return float(a) if a.ndim == 0 else a
 
 
@@ -545,6 +563,6 @@ def _concatenated(parts: list[Array]) -> Array:
 
 
 def _row_norms(A: Array) -> Array:
-    """Norm of each slice along the first mode."""
+    """Return the norm of each slice along the first mode."""
     rows = namespace_of(A).reshape(A, (A.shape[0], math.prod(A.shape[1:])))
     return namespace_of(A).linalg.vector_norm(rows, axis=1)

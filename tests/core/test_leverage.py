@@ -201,7 +201,7 @@ def test_return_std_raises_where_the_noise_is_not_known(row):
     model = row.make().fit(X, Y)
     assert hasattr(model, "noise_") == row.has_noise
     if not row.has_noise:
-        with pytest.raises(ValueError, match="return_std needs the noise of each output"):
+        with pytest.raises(ValueError, match="return_std=True needs the noise of each output"):
             model.predict(X, return_std=True)
 
 
@@ -342,7 +342,7 @@ def test_moments_of_an_older_version_give_fits_without_noise(tmp_path):
     model = RLS().fit_moments(old)
     assert_allclose(model.predict(X), RLS().fit_moments(new).predict(X))
     assert not hasattr(model, "noise_")
-    with pytest.raises(ValueError, match="older version, without the sums of squares"):
+    with pytest.raises(ValueError, match="older version and lack the sums of squares"):
         model.predict(X, return_std=True)
     folds = [replace(Moments.from_arrays(X[s], Y[s]), squares=None) for s in np.s_[:30, 30:]]
     search = RLSCV([1.0]).fit_fold_moments(folds)

@@ -10,7 +10,7 @@ from problems import toy
 def test_warning_points_at_the_caller():
     X, Y = toy()
     model = RLS().fit(X, Y)
-    with pytest.warns(UserWarning, match="partial_fit starts anew") as record:
+    with pytest.warns(UserWarning, match="partial_fit starts from an empty model") as record:
         model.partial_fit(X, Y)
     assert record[0].filename == __file__
 

@@ -300,8 +300,11 @@ def test_results_do_not_depend_on_the_number_of_jobs():
         ({"kernels": "rbf"}, "kernels must be a list"),
         ({"kernels": [{"gamma": 1.0}]}, r"kernels\[0\] must have the key 'kernel'"),
         ({"kernels": ["rbf", {"kernel": "rbf", "width": 1}]}, r"kernels\[1\]"),
-        ({"kernels": ["triangle"]}, r"kernels\[0\] names 'triangle'"),
-        ({"kernels": [{"kernel": "rbf", "gamma": "wide"}]}, r"kernels\[0\] has gamma='wide'"),
+        ({"kernels": ["triangle"]}, r"kernels\[0\] is the unknown kernel 'triangle'"),
+        (
+            {"kernels": [{"kernel": "rbf", "gamma": "wide"}]},
+            r"kernels\[0\] must have a finite number as gamma; got 'wide'",
+        ),
         ({"kernels": ["precomputed", "rbf"]}, "precomputed"),
         ({"gammas": []}, "gammas"),
         ({"gammas": [-1.0]}, "gammas"),
@@ -335,7 +338,7 @@ def test_max_rank_caps_the_ranks_and_ranks_are_the_only_candidates():
         found, expected = (m.cv_results_["mean_mse"][entry] for m in (listed, capped))
         assert_allclose(found, expected, rtol=1e-9)
     assert KernelLRRCV(ALPHAS, max_rank=2, **shared).fit(X, Y).rank_ <= 2
-    with pytest.raises(ValueError, match="either max_rank or ranks"):
+    with pytest.raises(ValueError, match="max_rank and ranks cannot be combined"):
         KernelHOLRRCV(ALPHAS, ranks=[(1, 1, 1)], max_rank=2, **shared).fit(X, Y)
 
 

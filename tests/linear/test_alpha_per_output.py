@@ -134,7 +134,7 @@ def test_scalar_targets_have_a_number():
 def test_what_cannot_have_penalties_by_output_says_why():
     X, Y = problem(30)
     for model in (LRR(2, ALPHA), HOLRR(2, ALPHA)):
-        with pytest.raises(ValueError, match="a low rank couples them"):
+        with pytest.raises(ValueError, match="low-rank models fit all outputs together"):
             model.fit(X, Y)
     for bad, message in ((ALPHA[:2], "shape"), (-ALPHA, "at least 0"), (ALPHA * np.nan, "finite")):
         with pytest.raises(ValueError, match=message):

@@ -198,9 +198,11 @@ def test_what_an_alpha_of_zero_cannot_do_is_said():
     with pytest.raises(ValueError, match="subspaces='response'"):
         HOLRR(2, alpha, blocks=BLOCKS, subspaces="response").fit(X, Y)
     Y[:, 0, 0] = np.nan
-    with pytest.raises(ValueError, match="alpha of 0 for a block of inputs needs complete outputs"):
+    with pytest.raises(ValueError, match="alpha=0 for a block of inputs needs complete outputs"):
         RLS(alpha, blocks=BLOCKS, missing="ignore").fit(X, Y)
-    with pytest.raises(ValueError, match="alpha of 0 for a block cannot be used with moments"):
+    with pytest.raises(
+        ValueError, match="alpha=0 for a block cannot be used if some outputs are never observed"
+    ):
         RLS(alpha, blocks=BLOCKS, missing="ignore").partial_fit(X, Y)
 
 

@@ -66,7 +66,7 @@ def test_observed_outputs_must_have_a_known_weight():
     weights = np.where(LAND, AREA[:, None], np.nan)
     Y[:, 1, 2:4] = np.nan
     model = HOLRR(2, missing="ignore", output_weight=weights)
-    with pytest.raises(ValueError, match=r"NaN for output \(2, 3\), which y has values of"):
+    with pytest.raises(ValueError, match=r"NaN for output \(2, 3\), which is observed in y"):
         model.fit(X, Y)
 
 

@@ -444,7 +444,7 @@ def test_what_cannot_have_own_inputs_says_so():
     np.testing.assert_allclose(
         HOLRR(**how).fit_moments(more).coef_, HOLRR(**how).fit(X, Y).coef_, atol=1e-9
     )
-    with pytest.raises(ValueError, match="alpha of 0"):
+    with pytest.raises(ValueError, match="alpha=0 for a block"):
         RLS({"0": 0.0, "1": 1.0}, blocks=np.repeat([0, 1], 12), own=BOTH).fit(X, Y)
     with pytest.raises(ValueError, match="need criterion='cv'"):
         HOLRRCV(own=BOTH, criterion="gcv").fit(X, Y)

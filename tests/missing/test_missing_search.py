@@ -240,7 +240,7 @@ def test_a_callable_chooses_until_its_choice_recurs(sequence, fitted, chosen):
 def test_the_old_name_of_the_parameter_warns_and_works(i):
     X, Y = incomplete()
     expected = fitted(i)
-    with pytest.warns(FutureWarning, match="missing=.fill. is now called") as caught:
+    with pytest.warns(FutureWarning, match="missing=.fill. is deprecated") as caught:
         found = clone(SEARCHES[i]).set_params(missing="fill").fit(X, Y)
     assert len([w for w in caught if w.category is FutureWarning]) == 1
     assert found.missing == "fill"
@@ -268,7 +268,7 @@ def test_searches_that_need_complete_outputs_are_refused():
         HOLRRCV(ALPHAS, subspaces="response", missing="ignore").fit(X, Y)
     Y[40:] = np.nan
     for cv in (KFold(3), [(np.arange(40, 60), np.arange(40))]):
-        with pytest.raises(ValueError, match=r"of split \d of cv.*no observed entry"):
+        with pytest.raises(ValueError, match=r"set of split \d of cv.*no observed entry"):
             HOLRRCV(ALPHAS, cv=cv, missing="ignore").fit(X, Y)
     Y[3, 1, 1] = np.inf
     with pytest.raises(ValueError, match=r"infinity at index \(3, 1, 1\)"):

@@ -52,7 +52,7 @@ def check_relations(model, X):
         assert model.null_mse_ == results["null_mse"]
         assert model.ridge_mse_ == results["ridge_mse"]
     else:
-        with pytest.raises(AttributeError, match="held_out_mse_ is not known"):
+        with pytest.raises(AttributeError, match="held_out_mse_ is not available"):
             model.held_out_mse_  # noqa: B018
     stack = [name for name in vars(model) if name.startswith("stack_")]
     if not stack:

@@ -75,13 +75,14 @@ def test_a_grid_within_a_memory_budget():
     grid = RankGrid((5, 4, 3))
     assert grid.within_budget(10, 8 * 10 * 60) is grid
     with pytest.warns(
-        UserWarning, match=r"max_bytes=.*capped at 4.*Raise max_bytes, or set max_rank"
+        UserWarning,
+        match=r"max_bytes=.*rank of each mode at 4.*Increase max_bytes, or set max_rank",
     ):
         assert grid.within_budget(10, 8 * 10 * 60 - 1).caps == (4, 4, 3)
-    with pytest.raises(ValueError, match="max_bytes=79 has no room for any candidate"):
+    with pytest.raises(ValueError, match="no candidate rank fits into max_bytes=79"):
         grid.within_budget(10, 79)
     listed = RankGrid((5, 4), ((5, 2), (1, 2)))
-    with pytest.warns(UserWarning, match="capped at 2"):
+    with pytest.warns(UserWarning, match="caps the rank of each mode at 2"):
         assert listed.within_budget(1, 8 * 4) == RankGrid((2, 2), ((1, 2),))
 
 
@@ -110,7 +111,9 @@ def test_ranks_as_a_cap_warn_and_work_as_max_rank(make, max_rank, caps):
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)
         expected = searched(make, max_rank=max_rank)
-    with pytest.warns(FutureWarning, match="ranks=.* as a cap is now called max_rank=") as caught:
+    with pytest.warns(
+        FutureWarning, match="ranks=.* as the largest rank is deprecated; use max_rank="
+    ) as caught:
         found = searched(make, ranks=max_rank)
     assert len([w for w in caught if w.category is FutureWarning]) == 1
     assert caught[0].filename == __file__
@@ -146,7 +149,7 @@ def test_a_list_of_ranks_has_the_only_candidates(make, ranks):
 
 @pytest.mark.parametrize("make", [*MULTILINEAR, *MATRIX])
 def test_max_rank_and_ranks_exclude_each_other(make):
-    with pytest.raises(ValueError, match="Set either max_rank or ranks"):
+    with pytest.raises(ValueError, match="max_rank and ranks cannot be combined"):
         searched(make, max_rank=2, ranks=[1] if make in MATRIX else [(1, 1, 1)])
 
 
@@ -156,9 +159,9 @@ def test_max_rank_and_ranks_exclude_each_other(make):
         (HOLRRCV, {"max_rank": 0}, "max_rank=0.*at least 1"),
         (HOLRRCV, {"max_rank": (1, 1)}, r"max_rank=\(1, 1\).*3 entries"),
         (HOLRRCV, {"max_rank": (9, 1, 1)}, "max_rank.*got 9"),
-        (HOLRRCV, {"max_rank": 0.5}, "max_rank=0.5.*whole numbers"),
+        (HOLRRCV, {"max_rank": 0.5}, "max_rank=0.5.*must be ints"),
         (HOLRRCV, {"ranks": [(1, 1), (2, 2)]}, "ranks=.*3 entries"),
-        (HOLRRCV, {"ranks": []}, "ranks must name at least one candidate"),
+        (HOLRRCV, {"ranks": []}, "ranks must have at least one candidate"),
         (LRRCV, {"max_rank": (1, 1)}, r"max_rank=\(1, 1\)"),
         (LRRCV, {"ranks": [9]}, "ranks=.*9"),
         (KernelHOLRRCV, {"max_rank": (1, 9, 1)}, "max_rank.*got 9"),
@@ -212,7 +215,9 @@ def test_the_best_penalty_is_found_beyond_either_edge(bottom, by_rank, descendin
 def test_a_search_warns_where_the_best_penalty_is_too_far_and_not_where_errors_are_flat():
     found, penalties = widened(valley(30.0), GRID)
     assert penalties.size == GRID.size + 12
-    with pytest.warns(UserWarning, match="is the largest of the grid.*Widen `alphas`") as caught:
+    with pytest.warns(
+        UserWarning, match="is the largest of the grid.*Widen the grid `alphas`"
+    ) as caught:
         warn_at_edge(found, penalties, "alphas")
     assert caught[0].filename == __file__
     # The same decrease is negligible compared with this spread.

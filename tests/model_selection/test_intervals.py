@@ -69,7 +69,7 @@ def test_intervals_of_single_fits_raise(row):
     if row.has_noise and row.searches:
         assert hasattr(model, "predict_interval")
         return
-    with pytest.raises(AttributeError, match=r"held-out residuals of a search.*use HOLRRCV"):
+    with pytest.raises(AttributeError, match=r"held-out residuals of a search.*Use HOLRRCV"):
         model.predict_interval(X)
 
 
@@ -472,7 +472,7 @@ def test_errors_of_intervals():
     model = RLSCV([1.0]).fit(X, Y)
     with pytest.raises(ValueError, match="kind must be one of 'entry', 'pooled', 'simultaneous'"):
         model.predict_interval(X, kind="all")
-    with pytest.raises(ValueError, match=r"coverage=0\.99 needs 99 held-out samples at least"):
+    with pytest.raises(ValueError, match=r"coverage=0\.99 needs at least 99 held-out samples"):
         model.predict_interval(X, 0.99)
     model.predict_interval(X, 0.99, "pooled")
     with pytest.raises(ValueError, match="information criterion"):
@@ -480,7 +480,7 @@ def test_errors_of_intervals():
     del model._intervals  # as in a file of an older version
     with pytest.raises(ValueError, match="older version"):
         model.predict_interval(X)
-    with pytest.raises(ValueError, match="return_std needs the noise of each output"):
+    with pytest.raises(ValueError, match="return_std=True needs the noise of each output"):
         TraceNormRegression().fit(X, Y).predict(X, return_std=True)
     assert not hasattr(RLS(), "predict_interval")
 

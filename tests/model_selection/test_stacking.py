@@ -271,7 +271,7 @@ def test_weights_of_samples_are_repetitions_in_a_stack(make):
 @pytest.mark.parametrize("shape", [(4, 3), (6, 5, 4)], ids=str)
 def test_memory_that_caps_the_ranks_leaves_ridge_regression_among_the_parts(shape):
     X, Y = noisy(60, 6, shape)
-    with pytest.warns(UserWarning, match="capped at"):
+    with pytest.warns(UserWarning, match="caps the rank of each mode at"):
         model = HOLRRCV(ALPHAS, max_bytes=2000).fit(X, Y)
     assert None in model.stack_ranks_
     assert_allclose(model.predict(X), mixture(model, X, Y), rtol=1e-8, atol=1e-8)

@@ -54,7 +54,7 @@ def test_help_names_the_experiments(capsys):
         (["runtime", "--image", "a.png"], 2, "--image"),
         (["images", "--image", "none.png"], 3, "none.png does not exist"),
         (["meteo", "--data-dir", "nowhere"], 3, "nowhere does not exist"),
-        (["runtime", "--out", "a_file/sub"], 4, "cannot be made"),
+        (["runtime", "--out", "a_file/sub"], 4, "cannot be created"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -112,7 +112,7 @@ def test_control_c_keeps_the_finished_units_and_resume_uses_them(tmp_path):
     finally:
         process.kill()
     assert process.returncode == 130
-    assert error.strip().splitlines()[-1].endswith("--resume goes on from there")
+    assert error.strip().splitlines()[-1].endswith("run the same command with --resume")
     assert "Traceback" not in error
     lines = units.read_text().splitlines()
     assert all(json.loads(line) for line in lines)

@@ -113,9 +113,9 @@ def test_a_picture_of_ones_own_is_read_and_shrunk(tmp_path):
 def test_a_file_that_is_no_picture_is_refused(tmp_path):
     path = tmp_path / "no.png"
     path.write_text("words")
-    with pytest.raises(ValueError, match="is not a picture"):
+    with pytest.raises(ValueError, match="cannot be read as a picture"):
         images.read_image(str(path))
-    with pytest.raises(FileNotFoundError, match="there is no picture"):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         images.read_image("nowhere.png")
 
 

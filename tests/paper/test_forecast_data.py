@@ -46,7 +46,7 @@ def test_without_a_folder_the_variable_and_the_option_are_named():
 def test_a_file_without_the_array_says_what_it_holds(tmp_path):
     io = pytest.importorskip("scipy.io")
     io.savemat(tmp_path / "climateP3.mat", {"other": np.ones(3)})
-    with pytest.raises(ValueError, match="an array 'series'; it holds other"):
+    with pytest.raises(ValueError, match="an array 'series'; it contains other"):
         read_series(str(tmp_path), "nips", "USHCN")
 
 

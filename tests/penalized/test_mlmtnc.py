@@ -306,7 +306,7 @@ def test_bad_parameters_raise_and_leave_the_estimator_as_it_was(params, error, m
 
 def test_progress_is_shown_on_request(capsys):
     MLMTNC(2, verbose=1).fit(*toy())
-    assert "round 1, objective" in capsys.readouterr().out
+    assert "iteration 1, objective" in capsys.readouterr().out
 
 
 def test_descent_reports_every_round():

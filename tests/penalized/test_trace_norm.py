@@ -318,7 +318,7 @@ def test_other_array_libraries_give_the_same_fit(xp):
         ({"penalty": -1.0}, "penalty"),
         ({"penalty": "a"}, "penalty"),
         ({"mode_weights": (1, 1)}, "mode_weights must have 3 entries"),
-        ({"mode_weights": (1, -1, 1)}, "mode_weights must be finite and not negative"),
+        ({"mode_weights": (1, -1, 1)}, "mode_weights must be finite and at least 0"),
         ({"mode_weights": (1, np.nan, 1)}, "mode_weights must be finite"),
         ({"mode_weights": ("a", "b", "c")}, "mode_weights must be numbers"),
         ({"mode_weights": [[1], [1], [1]]}, "mode_weights must be numbers"),

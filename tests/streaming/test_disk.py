@@ -182,12 +182,12 @@ def test_a_piece_without_weight_is_left_out(data, tmp_path):
 def test_splits_into_too_many_pieces_are_refused(data, tmp_path):
     X, Y = npy(tmp_path, "X", np.random.default_rng(0).normal(size=(500, 120))), data[1]
     cv = RepeatedKFold(n_splits=5, n_repeats=20, random_state=0)
-    with memory_budget(SMALL), pytest.raises(ValueError, match=r"cuts the data into 500 pieces"):
+    with memory_budget(SMALL), pytest.raises(ValueError, match=r"divides the data into 500 pieces"):
         RLSCV(alphas=[1.0, 2.0], cv=cv).fit(X, npy(tmp_path, "Y", Y))
     twice = [(np.r_[0:400, 0], np.arange(400, 500))]
     with (
         memory_budget(SMALL),
-        pytest.raises(ValueError, match="split 0 of cv holds a sample twice"),
+        pytest.raises(ValueError, match="Split 0 of cv has a sample twice"),
     ):
         RLSCV(alphas=[1.0, 2.0], cv=twice).fit(X, npy(tmp_path, "Y", Y))
 

@@ -109,8 +109,8 @@ def test_outputs_without_weight_may_be_missing_in_some_samples(kind, tmp_path):
 def test_bad_weights_of_streams_are_refused(model, kind, tmp_path):
     X, Y = data()
     bad = [
-        (np.where(LAND, AREA[:, None], 0.0), 'which needs missing="ignore"', "raise"),
-        (np.where(LAND, AREA[:, None], np.nan), "which y has values of", "ignore"),
+        (np.where(LAND, AREA[:, None], 0.0), 'set missing="ignore"', "raise"),
+        (np.where(LAND, AREA[:, None], np.nan), "which is observed in y", "ignore"),
         (np.arange(1.0, 21.0).reshape(4, 5), "must be a product over the output modes", "raise"),
         ([AREA], "must have 2 entries", "raise"),
     ]

@@ -1,4 +1,4 @@
-"""Estimators that are linear in the features of a kernel."""
+"""Kernel ridge, low-rank and higher-order low-rank regression for tensor outputs."""
 
 from .estimators import KernelHOLRR, KernelLRR, KernelRLS
 from .search import KernelHOLRRCV, KernelLRRCV, KernelRLSCV

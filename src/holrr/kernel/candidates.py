@@ -1,4 +1,4 @@
-"""The kernels that a search tries, with widths scaled to the data by default."""
+"""Candidate kernels of a search, with widths scaled to the data by default."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ __all__ += ["mean_eigenvalue", "median_gamma"]
 KernelSpec = dict[str, Any]
 
 _PARAMETERS = ("gamma", "degree", "coef0", "kernel_params")
-# Relative to one over the median distance: optimal widths are rather larger than distances.
+# Multiples of one over the median distance; optimal widths tend to be larger than distances.
 _RELATIVE_GAMMAS = np.logspace(-2, 0.5, 6)
-# Times the relative ones still a number.
+# Products with the relative gammas are still finite.
 _LARGEST_GAMMA = 1e307
 _WIDTHS = {"rbf": "sqeuclidean", "laplacian": "cityblock"}
-# Samples from which the scales of the data are taken.
+# Number of samples that determine the scales of the data.
 _SOME = 500
 
 
 def kernel_function(spec: KernelSpec) -> KernelFunction:
-    """The kernel of a specification, as `KernelRidge` understands the same parameters."""
+    """Return the kernel of a specification, whose parameters are those of `KernelRidge`."""
     params = _complete({"degree": 3, "coef0": 1, **spec})
     name = params.pop("kernel")
     if callable(name):
@@ -47,38 +47,45 @@ def kernel_function(spec: KernelSpec) -> KernelFunction:
 def check_kernels(
     kernels: Any, default: KernelSpec, gammas: Any, X: Array, w: Array | None = None
 ) -> list[KernelSpec]:
-    """All candidates, each with all parameters that its kernel has.
+    """Return all candidate kernels, each with all its parameters.
 
     Parameters
     ----------
     kernels : None, or sequence of names, callables and dicts
-        The latter hold "kernel" and some of its parameters. None for the one of `default`.
+        Candidates. A dict has the key "kernel" and some of the parameters. None is the kernel of
+        `default`.
     default : dict
-        The parameters of the candidates that do not have their own.
+        Parameters that candidates do not set themselves.
     gammas : None, float or sequence of floats
-        Tried for all kernels that have this parameter and were not given one. None for those of
-        the data where the kernel is "rbf" or "laplacian", and else for the kernel's default.
-    X, w : arrays of shape (n_samples, n_features) and (n_samples,)
+        Values of gamma for all candidates that have this parameter and do not set it. None scales
+        them to the data for "rbf" and "laplacian", and is the default of other kernels.
+    X : array of shape (n_samples, n_features)
+        Inputs.
+    w : array of shape (n_samples,), optional
+        Weights of the samples.
     """
     if kernels is None:
         kernels = [default["kernel"]]
     elif isinstance(kernels, (str, dict)) or not isinstance(kernels, Sequence) or not len(kernels):
         raise TypeError(
-            f"kernels must be a list with a name, a callable or a dict for each candidate; got "
+            f"kernels must be a list of candidates, each a name, a callable or a dict; got "
             f"{kernels!r}."
         )
     found: list[KernelSpec] = []
     for place, entry in enumerate(kernels):
         spec = _check_entry(entry, place)
         if spec["kernel"] == "precomputed" and len(kernels) > 1:
-            raise ValueError("kernels cannot mix 'precomputed' with others, since X differs.")
+            raise ValueError(
+                "kernels cannot combine 'precomputed', where X is a Gram matrix, with other "
+                "kernels, where X has the inputs. Run separate searches."
+            )
         for gamma in _gammas(spec, gammas, X, w):
             found.append(_complete({**default, **spec, "gamma": gamma}))
     return found
 
 
 def _complete(spec: KernelSpec) -> KernelSpec:
-    """The kernel and all parameters that it has."""
+    """Return a kernel and all its parameters."""
     name = spec["kernel"]
     relevant = ("kernel_params",) if callable(name) else KERNEL_PARAMS.get(name, ())
     return {"kernel": name, **{k: spec.get(k) for k in _PARAMETERS if k in relevant}}
@@ -89,24 +96,24 @@ def _check_entry(entry: Any, place: int) -> KernelSpec:
     unknown = set(spec) - {"kernel", *_PARAMETERS}
     if unknown or "kernel" not in spec:
         raise ValueError(
-            f"kernels[{place}] must have the key 'kernel', and of other keys none but "
+            f"kernels[{place}] must have the key 'kernel', and may have the keys "
             f"{', '.join(_PARAMETERS)}; got {entry!r}."
         )
     name = spec["kernel"]
     if not callable(name) and name not in (*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"):
         raise ValueError(
-            f"kernels[{place}] names {name!r}; known are {', '.join(PAIRWISE_KERNEL_FUNCTIONS)}, "
-            f"precomputed, or a callable."
+            f"kernels[{place}] is the unknown kernel {name!r}. Use "
+            f"{', '.join(PAIRWISE_KERNEL_FUNCTIONS)}, precomputed, or a callable."
         )
     for key in ("gamma", "degree", "coef0"):
         value = spec.get(key)
         if value is not None and (not isinstance(value, Real) or not math.isfinite(value)):
-            raise ValueError(f"kernels[{place}] has {key}={value!r}; it must be a finite number.")
+            raise ValueError(f"kernels[{place}] must have a finite number as {key}; got {value!r}.")
     return spec
 
 
 def _gammas(spec: KernelSpec, gammas: Any, X: Array, w: Array | None) -> list[float | None]:
-    """The values of gamma to try with one kernel."""
+    """Return the values of gamma to try with one kernel."""
     name = spec["kernel"]
     if "gamma" in spec or "gamma" not in KERNEL_PARAMS.get(name, ()):
         return [spec.get("gamma")]
@@ -120,9 +127,10 @@ def _gammas(spec: KernelSpec, gammas: Any, X: Array, w: Array | None) -> list[fl
 
 
 def median_gamma(X: Array, w: Array | None = None, kernel: str = "rbf") -> float:
-    """One over the median distance (for "rbf", its square) between samples that do not coincide.
+    """Return one over the median distance (squared for "rbf") between different samples.
 
-    A pair weighs as much as its samples together, so that weights are repetitions.
+    The weight of a pair is the product of the weights of its samples, so that weights count
+    repetitions.
 
     Examples
     --------
@@ -130,7 +138,7 @@ def median_gamma(X: Array, w: Array | None = None, kernel: str = "rbf") -> float
     >>> median_gamma(np.array([[0.0], [1.0], [3.0]]))
     0.25
     """
-    unit = unit_of(X)  # in which distances neither overflow nor vanish
+    unit = unit_of(X)  # unit in which distances neither overflow nor underflow
     distances = pdist(X / unit, _WIDTHS[kernel])
     i, j = np.triu_indices(len(X), 1)
     pairs = np.ones(i.size) if w is None else w[i] * w[j]
@@ -142,21 +150,23 @@ def median_gamma(X: Array, w: Array | None = None, kernel: str = "rbf") -> float
     gamma = 1.0 / median / unit / (unit if kernel == "rbf" else 1.0)
     if not 0 < gamma < _LARGEST_GAMMA:
         raise ValueError(
-            f"X is too {'large' if gamma == 0 else 'small'} for kernel={kernel!r}: no gamma suits "
-            f"distances of about {unit:.0e} between samples. Scale X."
+            f"X is too {'large' if gamma == 0 else 'small'} for kernel={kernel!r}: with distances "
+            f"of about {unit:.0e} between samples, gamma is not a finite number above 0. Scale X."
         )
     return gamma
 
 
 def some_samples(data: Samples | Stream) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """At most 500 inputs of samples with weight, in equal steps, on the host.
+    """Select at most 500 samples with positive weight, in equal steps, on the host.
 
     Returns
     -------
     some : array of shape (n, n_features)
+        Inputs of the samples.
     weights : array of shape (n,)
+        Weights of the samples.
     rows : array of shape (n,)
-        Which samples these are.
+        Indices of the samples.
     """
     w = data.w if isinstance(data, Samples) else data.weights
     rows = np.arange(data.n_samples) if w is None else np.flatnonzero(to_numpy(w) > 0)
@@ -174,7 +184,7 @@ def mean_eigenvalue(
     *,
     center: bool = True,
 ) -> float:
-    """Of the Gram matrix of `some_samples`, counted once where they repeat each other."""
+    """Return the mean eigenvalue of the Gram matrix of `some_samples`, over different samples."""
     if spec["kernel"] == "precomputed" and rows is not None:
         some = some[:, rows]
     K = centred_gram(kernel_function(spec), some, weights, center=center).K
@@ -183,9 +193,9 @@ def mean_eigenvalue(
 
 
 def kernel_alphas(means: Sequence[float]) -> np.ndarray:
-    """Penalties in half decades: 1e-5 times the least mean eigenvalue to 1e2 times the largest.
+    """Return penalties in half decades, from 1e-5 times the least mean to 1e2 times the largest.
 
-    The `means` are those of the (centred) Gram matrix of each kernel.
+    The `means` are the mean eigenvalues of the (centred) Gram matrix of each kernel.
     """
     usable = [m for m in means if m > 0 and math.isfinite(m)] or [1.0]
     low, high = 1e-5 * min(usable), 1e2 * max(usable)

@@ -1,4 +1,4 @@
-"""Kernel estimators: linear in the features of a kernel, with kernel values in place of inputs."""
+"""Kernel estimators, which are linear in the features of a kernel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .problem import SOLVERS
 
 __all__ = ["KERNEL_CONSTRAINTS", "KernelHOLRR", "KernelLRR", "KernelRLS", "KernelRegressor"]
 
-# Bytes of the kernel values of one block of samples to predict for.
+# Bytes of the kernel values of one block of samples in `predict`.
 _BLOCK = 2**27
 
 KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
@@ -53,18 +53,18 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
 def _has_landmarks(estimator: Any) -> bool:
     if not estimator._uses_landmarks:
         raise AttributeError(
-            "partial_fit needs landmarks, since the exact fit has a coefficient for every sample: "
-            "set n_components or landmarks."
+            "partial_fit needs landmarks, since the exact fit has a dual coefficient for every "
+            "sample. Set n_components or landmarks."
         )
     return True
 
 
 class KernelRegressor(TensorRegressor):
-    """Models that are linear in the features of a kernel.
+    """Base class of models that are linear in the features of a kernel.
 
-    The coefficients are those of the kernel values with the training samples, or with landmarks.
-    With landmarks the kernel is a feature map in front of a linear problem, so that moments,
-    batches and data that are read in blocks work as for linear models.
+    The model has coefficients of the kernel values with the training samples or with landmarks.
+    With landmarks, the problem is linear in a feature map, so that moments, batches and data that
+    are read in blocks work as for linear models.
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
@@ -84,7 +84,7 @@ class KernelRegressor(TensorRegressor):
     X_fit_: Array | None
 
     def _structure(self) -> Structure:
-        """The structure of the coefficients."""
+        """Return the structure of the coefficients."""
         raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -94,17 +94,19 @@ class KernelRegressor(TensorRegressor):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            NumPy, or any library that follows the array API standard. With landmarks, memory maps,
-            HDF5 and Zarr arrays are read in blocks, and Dask arrays are reduced on the active
-            scheduler. With ``kernel="precomputed"``, the Gram matrix (n_samples, n_samples).
+            Inputs: a NumPy array, an array of another library that follows the array API standard,
+            a DataFrame or an xarray object. With ``kernel="precomputed"``, the Gram matrix of shape
+            (n_samples, n_samples). With landmarks, memory maps, HDF5, Zarr and Dask arrays are read
+            in blocks (see docs/streaming.md).
         y : array of shape (n_samples, d1, ..., dp)
-            Outputs of any order p >= 0; p = 0 are scalar targets.
+            Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the squared error.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         data, names = validate(self, X, y, sample_weight, stream=self._uses_landmarks)
         options = self._options()
@@ -123,24 +125,28 @@ class KernelRegressor(TensorRegressor):
     @available_if(_has_landmarks)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, decay: float = 1.0) -> Any:
-        """Add a batch of samples to those seen so far, and fit the model to all of them.
+        """Add a batch of samples, and fit the model to all batches.
 
-        Available with landmarks, which are those given, or drawn from the first batch. The data are
-        kept as moments of the features. `fit` keeps no moments: after it, `partial_fit` starts anew
-        with a warning.
+        Available with landmarks, which are given or drawn from the first batch. The estimator keeps
+        the data as moments of the features. `fit` keeps no moments: after `fit`, `partial_fit`
+        starts from an empty model and warns.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Inputs of the batch.
         y : array of shape (n_samples, d1, ..., dp)
+            Outputs of the batch.
         sample_weight : array of shape (n_samples,), optional
+            Weights of the samples in the squared error.
         decay : float, default=1.0
-            What the weights of all batches before are multiplied by, in (0, 1]; with less than 1
-            the model forgets. See docs/streaming.md.
+            Factor in (0, 1] that multiplies the weights of all earlier batches. A factor below 1
+            makes the model forget old data. See docs/streaming.md.
 
         Returns
         -------
         self
+            The fitted estimator.
 
         Examples
         --------
@@ -180,7 +186,7 @@ class KernelRegressor(TensorRegressor):
         features: Landmarks | None = None,
         moments: Moments | None = None,
     ) -> Any:
-        """Assign the attributes of a fit, exact (with inputs) or with landmarks (features)."""
+        """Assign the attributes of an exact fit (`inputs`) or of a fit with landmarks."""
         structure, attributes = self._structure(), {}
         if isinstance(structure, MultilinearRank):
             attributes = {"rank_": fit.tucker.rank, "n_iter_": fit.n_iter}
@@ -199,7 +205,7 @@ class KernelRegressor(TensorRegressor):
     # ------------------------------------------------------------ predictions
 
     def _feature_blocks(self, X: Array) -> Iterator[tuple[Array, Array]]:
-        """Blocks of inputs with their kernel values; the inputs themselves where precomputed."""
+        """Yield blocks of inputs with their kernel values."""
         kernel, points = self._kernel_function(), self.X_fit_
         for rows in row_blocks(X.shape[0], 8 * self.tucker_.shape[0], _BLOCK):
             x = X[rows, :]
@@ -213,7 +219,7 @@ class KernelRegressor(TensorRegressor):
     def dual_coef_(self) -> Array:
         """Dense dual coefficients, of shape (n_samples or n_landmarks, d1, ..., dp).
 
-        With `output_shape` they have shape (n_samples or n_landmarks, D), as scikit-learn's.
+        With `output_shape` they have shape (n_samples or n_landmarks, D), as in scikit-learn.
         """
         check_is_fitted(self)
         dual = self.tucker_.to_dense()
@@ -222,11 +228,11 @@ class KernelRegressor(TensorRegressor):
         return namespace_of(dual).reshape(dual, (dual.shape[0], -1))
 
     def _dense_coef(self) -> Array:
-        """Coefficients of the inputs, which only a linear kernel has."""
+        """Return the coefficients of the inputs, which are defined only for a linear kernel."""
         if self.kernel != "linear":
             raise AttributeError(
-                f"coef_ is available with kernel='linear' only; with kernel={self.kernel!r} the "
-                f"model is linear in the kernel values, with coefficients dual_coef_."
+                f"coef_ is available only with kernel='linear'; got kernel={self.kernel!r}. Use "
+                f"dual_coef_, the coefficients of the kernel values."
             )
         (U, *others), X = self.tucker_.factors, self.X_fit_
         assert X is not None
@@ -243,7 +249,7 @@ class KernelRegressor(TensorRegressor):
         return {name: getattr(self, name) for name in names}
 
     def _kernel_settings(self) -> dict[str, Any]:
-        """The parameters that must not change between batches."""
+        """Return the parameters that must not change between batches."""
         return {**self._kernel_spec(), "n_components": self.n_components}
 
     def _kernel_function(self) -> KernelFunction:
@@ -256,26 +262,26 @@ class KernelRegressor(TensorRegressor):
         return Landmarks.of(self._kernel_function(), points)
 
     def _landmarks(self) -> Landmarks:
-        """The features of the fit."""
+        """Return the feature map of the fit."""
         _, s, Q = self._features
         return Landmarks(self._kernel_function(), self.X_fit_, s, Q)
 
     def _features_so_far(self, names: Names) -> Landmarks:
-        """The features of the batches before, whose kernel must be the same."""
+        """Return the feature map of earlier batches, and check that the kernel is the same."""
         for name, before in self._features[0].items():
             value = getattr(self, name)
             if value is not before and value != before:
                 raise ValueError(
-                    f"partial_fit cannot continue with {name}={value!r}: the batches before used "
-                    f"{name}={before!r}. Set it back, or start anew with fit or a clone."
+                    f"partial_fit cannot continue with {name}={value!r}: earlier batches used "
+                    f"{name}={before!r}. Restore {name}, or start again with fit or a clone."
                 )
         points, given = to_numpy(self.X_fit_), self.landmarks
         if given is not None:
             given = to_numpy(validate_points(given, names, "landmarks"))
         if given is not None and not np.array_equal(given, points):
             raise ValueError(
-                "partial_fit cannot continue with other landmarks than those of the batches "
-                "before. Set them back, or start anew with fit or a clone."
+                "partial_fit cannot continue, since landmarks differs from the landmarks of "
+                "earlier batches. Restore landmarks, or start again with fit or a clone."
             )
         return self._landmarks()
 
@@ -288,74 +294,99 @@ class KernelRegressor(TensorRegressor):
 class KernelRLS(KernelRegressor):
     r"""Kernel ridge regression for tensor outputs.
 
-    Minimises :math:`\sum_n \|f(x_n) - \mathcal{Y}_n\|^2 + \alpha \|f\|^2` over all functions of
-    the kernel's feature space. The outputs are independent of each other: without intercept it is
-    scikit-learn's ``KernelRidge`` on the flattened outputs.
+    The fit minimises :math:`\sum_n \|f(x_n) - \mathcal{Y}_n\|^2 + \alpha \|f\|^2` over all
+    functions of the kernel's feature space. The outputs are independent of each other: without an
+    intercept, the fit is scikit-learn's ``KernelRidge`` on the flattened outputs. See
+    docs/kernels.md.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Ridge penalty, at least 0. With 0, the solution of least norm.
+        Ridge penalty, at least 0. With 0, the fit is the least squares solution of minimum norm.
     kernel : str or callable, default="linear"
-        One of scikit-learn's pairwise kernels ("linear", "rbf", "poly", "laplacian", "cosine",
-        "sigmoid", ...), "precomputed", or a function of two samples. Those that need no more than
-        products of the inputs ("linear", "poly", "rbf", "sigmoid") take arrays of any library.
-    gamma : float, default=None
-        Parameter of the rbf, laplacian, polynomial, exponential chi2 and sigmoid kernels; None for
-        their default, which for most of them is ``1 / n_features``.
+        Kernel: the name of a pairwise kernel of scikit-learn ("linear", "rbf", "poly", "laplacian",
+        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. "linear", "poly",
+        "rbf" and "sigmoid" accept arrays of any array library, since they need only products of the
+        inputs.
+    gamma : float or None, default=None
+        Parameter gamma of the rbf, laplacian, polynomial, exponential chi2 and sigmoid kernels.
+        None is the default of the kernel, which is ``1 / n_features`` for most kernels.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
         Constant term of the polynomial and sigmoid kernels.
-    kernel_params : dict, default=None
+    kernel_params : dict or None, default=None
         Keyword arguments of a callable kernel.
     fit_intercept : bool, default=True
-        Whether an intercept is fitted, by centring the outputs. It is not penalised.
+        Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
     center_kernel : bool, default=True
-        Whether the features are centred, too, where an intercept is fitted. Only then is the
-        intercept optimal, and only then does the linear kernel give what `RLS` does.
+        Whether to centre the features of the kernel as well as the outputs if an intercept is
+        fitted. With centred features the intercept is optimal, and a linear kernel gives the same
+        model as `RLS`.
     solver : {"auto", "cholesky", "eigh"}, default="auto"
-        "cholesky" factorises ``K + alpha I``, "eigh" decomposes `K`. "auto" uses "cholesky" unless
-        `K` is ill-conditioned.
-    n_components : int, default=None
+        Factorisation that solves the problem. "cholesky" factorises ``K + alpha I``, and "eigh"
+        decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned.
+    n_components : int or None, default=None
         Number of landmarks of the Nystroem approximation, which are drawn from the samples. Memory
-        and time then grow no faster than the number of samples, and `partial_fit` takes more of
-        them. None for the exact fit.
-    landmarks : array of shape (n_components, n_features), default=None
-        The landmarks themselves.
+        and time then grow linearly with the number of samples, and `partial_fit` adds samples in
+        batches. None is the exact fit.
+    landmarks : array of shape (n_components, n_features) or None, default=None
+        Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
-        For drawing the landmarks.
-    missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Random state that draws the landmarks.
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
-        Coefficients of the kernel values with `X_fit_`; dense, computed on access.
-    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output: residual squares over the residual
-        degrees of freedom, see docs/intervals.md.
-    X_fit_ : array of shape (n_samples, n_features), or None for a precomputed kernel
-        The training samples, or the landmarks.
+        Dense coefficients of the kernel values with `X_fit_`, computed on access. With landmarks,
+        the first axis has one entry for each landmark.
+    X_fit_ : array of shape (n_samples, n_features) or None
+        Training samples or landmarks; None for a precomputed kernel.
     coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-        With ``kernel="linear"`` only.
+        Dense coefficients of the inputs, computed on access. Available with ``kernel="linear"``.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Standard deviation of the noise of each output, from the residual sum of squares and the
+        residual degrees of freedom. See docs/intervals.md.
     objective_ : float
-        The minimum.
+        Objective of the fit, which is the minimum.
     lower_bound_ : float
-        The same, since the problem is solved exactly.
+        Lower bound on the optimal objective. It equals `objective_`, since the fit is exact.
     solver_ : str
-        The factorisation that was used.
+        Factorisation that the fit used.
     moments_ : Moments
-        Of the features, with landmarks only.
+        Moments of the features, after `partial_fit` with landmarks.
     n_features_in_ : int
+        Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
     labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
+
+    See Also
+    --------
+    KernelRLSCV : Kernel ridge regression with cross-validated kernel and penalty.
+    KernelLRR : Kernel ridge regression with coefficients of low matrix rank.
+    KernelHOLRR : Kernel ridge regression with coefficients of low multilinear rank.
 
     Notes
     -----
-    A kernel that is not positive semidefinite on the data (such as "sigmoid" may be) is replaced
-    by the nearest one that is, with a warning.
+    If the Gram matrix of the data is not positive semidefinite, which can happen with "sigmoid",
+    the fit uses the nearest positive semidefinite matrix and warns.
 
     Examples
     --------
@@ -413,38 +444,108 @@ class KernelRLS(KernelRegressor):
 class KernelLRR(KernelRegressor):
     r"""Low-rank (reduced-rank) kernel ridge regression for tensor outputs.
 
-    Minimises :math:`\sum_n \|f(x_n) - \mathcal{Y}_n\|^2 + \alpha \|f\|^2` over the functions whose
-    values, all outputs in a row, stay in a subspace of at most `rank` dimensions. The minimum is
-    exact.
+    The fit minimises :math:`\sum_n \|f(x_n) - \mathcal{Y}_n\|^2 + \alpha \|f\|^2` over the
+    functions whose values, flattened to vectors, lie in a subspace of at most `rank` dimensions.
+    The solution is exact. See docs/kernels.md.
 
     Parameters
     ----------
     rank : int, float or None, default=None
-        Largest rank; a float in (0, 1) is the share of the energy of Z to keep; None for full rank.
+        Maximum rank. A float in (0, 1) is the share of the squared norm of the whitened data to
+        keep. None is full rank, which is kernel ridge regression. `KernelLRRCV` chooses the rank by
+        cross-validation.
     alpha : float, default=1.0
         Ridge penalty, at least 0.
-    kernel, gamma, degree, coef0, kernel_params
-        See `KernelRLS`.
-    fit_intercept, center_kernel, solver, n_components, landmarks, random_state
-        See `KernelRLS`.
-    missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+    kernel : str or callable, default="linear"
+        Kernel: the name of a pairwise kernel of scikit-learn ("linear", "rbf", "poly", "laplacian",
+        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. "linear", "poly",
+        "rbf" and "sigmoid" accept arrays of any array library, since they need only products of the
+        inputs.
+    gamma : float or None, default=None
+        Parameter gamma of the rbf, laplacian, polynomial, exponential chi2 and sigmoid kernels.
+        None is the default of the kernel, which is ``1 / n_features`` for most kernels.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict or None, default=None
+        Keyword arguments of a callable kernel.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
+    center_kernel : bool, default=True
+        Whether to centre the features of the kernel as well as the outputs if an intercept is
+        fitted. With centred features the intercept is optimal, and a linear kernel gives the same
+        model as `RLS`.
+    solver : {"auto", "cholesky", "eigh"}, default="auto"
+        Factorisation that solves the problem. "cholesky" factorises ``K + alpha I``, and "eigh"
+        decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned.
+    n_components : int or None, default=None
+        Number of landmarks of the Nystroem approximation, which are drawn from the samples. Memory
+        and time then grow linearly with the number of samples, and `partial_fit` adds samples in
+        batches. None is the exact fit.
+    landmarks : array of shape (n_components, n_features) or None, default=None
+        Landmarks to use, in place of landmarks drawn from the samples.
+    random_state : int, RandomState or None, default=None
+        Random state that draws the landmarks.
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     core_ : array of shape (R, d1, ..., dp)
         Outputs for each of the R latent functions.
     factors_ : list of p + 1 arrays
-        First the coefficients of the latent functions, (n_samples, R), then identities.
+        Factors of the Tucker form: the coefficients of the latent functions, of shape
+        (n_samples, R), then identity matrices.
     dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
-        Dense coefficients, computed on access.
+        Dense coefficients of the kernel values with `X_fit_`, computed on access. With landmarks,
+        the first axis has one entry for each landmark.
+    X_fit_ : array of shape (n_samples, n_features) or None
+        Training samples or landmarks; None for a precomputed kernel.
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+        Dense coefficients of the inputs, computed on access. Available with ``kernel="linear"``.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Standard deviation of the noise of each output, from the residual sum of squares and the
+        residual degrees of freedom. See docs/intervals.md.
     rank_ : int
-        The rank that was used: lower than asked for where the data do not support it, and never
-        above the number of outputs.
-    objective_, lower_bound_, spectra_
-        As in `LRR`.
-    intercept_, noise_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_, labels_
-        See `KernelRLS`.
+        Rank of the fit. It is lower than `rank` if the data do not support `rank`, and at most the
+        number of outputs.
+    objective_ : float
+        Objective of the fit, which is the minimum.
+    lower_bound_ : float
+        Lower bound on the optimal objective. It equals `objective_`, since the fit is exact.
+    spectra_ : list of p + 1 arrays
+        Squared singular values of the whitened data. Only the entry of the input mode is not empty.
+    energy_ : float
+        Squared norm of the whitened data, which the model of full rank explains.
+    solver_ : str
+        Factorisation that the fit used.
+    moments_ : Moments
+        Moments of the features, after `partial_fit` with landmarks.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
+
+    See Also
+    --------
+    KernelLRRCV : Low-rank kernel regression with cross-validated kernel, penalty and rank.
+    LRR : Low-rank regression, linear in the inputs.
 
     References
     ----------
@@ -507,48 +608,128 @@ class KernelLRR(KernelRegressor):
 
 
 class KernelHOLRR(KernelRegressor):
-    r"""Higher-order low-rank kernel regression.
+    r"""Higher-order low-rank kernel regression for tensor outputs.
 
-    Minimises :math:`\sum_n \|f(x_n) - \mathcal{Y}_n\|^2 + \alpha \|f\|^2` over the functions
-    :math:`f(x) = \mathcal{W} \times_0 \phi(x)` in the kernel's feature space whose coefficients
-    have multilinear rank at most :math:`(R_0, \dots, R_p)`. The problem is not convex; the fit is a
-    spectral approximation within a factor of p + 1 of the minimum, and
-    ``objective_ / lower_bound_`` certifies how near it really is.
+    The fit approximately minimises :math:`\sum_n \|f(x_n) - \mathcal{Y}_n\|^2 + \alpha \|f\|^2`
+    over the functions :math:`f(x) = \mathcal{W} \times_0 \phi(x)` of the kernel's feature space
+    whose coefficients have multilinear rank at most :math:`(R_0, \dots, R_p)`. The problem is not
+    convex. The spectral fit is within a factor of p + 1 of the minimum, and
+    ``objective_ / lower_bound_`` bounds the actual factor. See docs/kernels.md.
 
     Parameters
     ----------
     rank : int, float, tuple or None, default=None
-        As in `HOLRR`: an int, a share of the energy or None, for all modes or, in a tuple
-        ``(R0, ..., Rp)`` with the input mode first, for each.
+        Maximum multilinear rank. An int is used for every mode. A float in (0, 1) selects, for each
+        mode, the smallest rank that keeps this share of the squared norm of the whitened data. A
+        tuple ``(R0, ..., Rp)`` has one such entry for each mode, input mode first. None is full
+        rank, which is kernel ridge regression (`KernelRLS`). `KernelHOLRRCV` chooses the rank by
+        cross-validation.
     alpha : float, default=1.0
         Ridge penalty, at least 0.
-    kernel, gamma, degree, coef0, kernel_params
-        See `KernelRLS`.
+    kernel : str or callable, default="linear"
+        Kernel: the name of a pairwise kernel of scikit-learn ("linear", "rbf", "poly", "laplacian",
+        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. "linear", "poly",
+        "rbf" and "sigmoid" accept arrays of any array library, since they need only products of the
+        inputs.
+    gamma : float or None, default=None
+        Parameter gamma of the rbf, laplacian, polynomial, exponential chi2 and sigmoid kernels.
+        None is the default of the kernel, which is ``1 / n_features`` for most kernels.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict or None, default=None
+        Keyword arguments of a callable kernel.
     subspaces : {"fitted", "response"}, default="fitted"
-        Where the output subspaces come from: what functions of the feature space explain of the
-        outputs, or, as in Algorithm 2 of the paper, the outputs themselves.
-    refine, max_iter, tol
-        Whether, and for how long, the fit is refined, as in `HOLRR`.
-    fit_intercept, center_kernel, solver, n_components, landmarks, random_state
-        See `KernelRLS`.
-    missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Data that determine the output subspaces: the part of the outputs that functions of the
+        feature space explain ("fitted"), or the outputs themselves ("response"), as in Algorithm 2
+        of the paper.
+    refine : bool, default=False
+        Whether to refine the fit by alternating least squares (higher-order orthogonal iteration).
+    max_iter : int, default=100
+        Maximum number of iterations of the refinement.
+    tol : float, default=1e-6
+        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
+        share of the objective.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
+    center_kernel : bool, default=True
+        Whether to centre the features of the kernel as well as the outputs if an intercept is
+        fitted. With centred features the intercept is optimal, and a linear kernel gives the same
+        model as `RLS`.
+    solver : {"auto", "cholesky", "eigh"}, default="auto"
+        Factorisation that solves the problem. "cholesky" factorises ``K + alpha I``, and "eigh"
+        decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned.
+    n_components : int or None, default=None
+        Number of landmarks of the Nystroem approximation, which are drawn from the samples. Memory
+        and time then grow linearly with the number of samples, and `partial_fit` adds samples in
+        batches. None is the exact fit.
+    landmarks : array of shape (n_components, n_features) or None, default=None
+        Landmarks to use, in place of landmarks drawn from the samples.
+    random_state : int, RandomState or None, default=None
+        Random state that draws the landmarks.
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     core_ : array of shape (R0, ..., Rp)
+        Core of the Tucker form of the coefficients.
     factors_ : list of p + 1 arrays
-        First the coefficients of the latent functions, (n_samples, R0), which are those of the
-        kernel values with `X_fit_`; then the output factors, (d_i, R_i), with orthonormal columns.
+        Factors of the Tucker form: the coefficients of the latent functions, of shape
+        (n_samples, R0), then the output factors, of shape (d_i, R_i), with orthonormal columns. The
+        latent functions are linear in the kernel values with `X_fit_`.
     dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
-        Dense coefficients, computed on access.
+        Dense coefficients of the kernel values with `X_fit_`, computed on access. With landmarks,
+        the first axis has one entry for each landmark.
+    X_fit_ : array of shape (n_samples, n_features) or None
+        Training samples or landmarks; None for a precomputed kernel.
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+        Dense coefficients of the inputs, computed on access. Available with ``kernel="linear"``.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Standard deviation of the noise of each output, from the residual sum of squares and the
+        residual degrees of freedom. See docs/intervals.md.
     rank_ : tuple of int
-        The ranks that were used. An input rank that the data do not support, or that is above the
-        number of outputs, is lowered.
-    objective_, lower_bound_, spectra_, energy_, n_iter_
-        As in `HOLRR`.
-    intercept_, noise_, X_fit_, coef_, solver_, moments_, n_features_in_, feature_names_in_, labels_
-        See `KernelRLS`.
+        Multilinear rank of the fit. The fit lowers an input rank that the data do not support or
+        that is above the number of outputs.
+    objective_ : float
+        Objective of the fit.
+    lower_bound_ : float
+        Lower bound on the optimal objective at these ranks.
+    spectra_ : list of p + 1 arrays
+        Leading squared singular values of each unfolding of the whitened data, input mode first.
+    energy_ : float
+        Squared norm of the whitened data, which the model of full rank explains.
+    n_iter_ : int
+        Number of iterations, including the spectral fit.
+    solver_ : str
+        Factorisation that the fit used.
+    moments_ : Moments
+        Moments of the features, after `partial_fit` with landmarks.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
+
+    See Also
+    --------
+    KernelHOLRRCV : Higher-order low-rank kernel regression with cross-validation.
+    HOLRR : Higher-order low-rank regression, linear in the inputs.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Kernel fits: from samples to a `Fit` in the kernel values, exactly or with landmarks."""
+"""Kernel fits: from samples to a `Fit` in the kernel values, exact or with landmarks."""
 
 from __future__ import annotations
 
@@ -24,14 +24,20 @@ __all__ = ["KernelOptions", "fit_landmarks", "fit_samples", "kernel_std_factor"]
 
 @dataclass(frozen=True, eq=False)
 class KernelOptions:
-    """Parameters of a kernel fit, apart from its data.
+    """Parameters of a kernel fit.
 
     Parameters
     ----------
     structure : Structure
+        Structure of the coefficients.
     alpha : float
-    fit_intercept, center_kernel : bool
+        Penalty.
+    fit_intercept : bool
+        Whether to fit an intercept.
+    center_kernel : bool
+        Whether to centre the features of the kernel if an intercept is fitted.
     solver : {"auto", "cholesky", "eigh"}
+        Factorisation that solves the problem.
     """
 
     structure: Structure
@@ -42,7 +48,7 @@ class KernelOptions:
 
 
 def limited(structure: Structure, output_shape: tuple[int, ...]) -> Structure:
-    """The structure with at most as many input directions as outputs: more add nothing."""
+    """Limit the input directions of a structure to the number of outputs."""
     if isinstance(structure, Mixture):
         return replace(structure, base=limited(structure.base, output_shape))
     if isinstance(structure, (MatrixRank, MultilinearRank)):
@@ -51,13 +57,16 @@ def limited(structure: Structure, output_shape: tuple[int, ...]) -> Structure:
 
 
 def fit_samples(data: Samples, kernel: KernelFunction, options: KernelOptions) -> Fit:
-    """Fit a model to samples in memory, with a coefficient for each of them.
+    """Fit a model with one dual coefficient for each sample to samples in memory.
 
     Parameters
     ----------
     data : Samples
+        Validated samples.
     kernel : KernelFunction
+        Kernel.
     options : KernelOptions
+        Parameters of the fit.
     """
     data = data.scaled(inputs=False)
     X, w, alpha = data.X, data.w, options.alpha
@@ -69,7 +78,7 @@ def fit_samples(data: Samples, kernel: KernelFunction, options: KernelOptions) -
     center = options.fit_intercept and options.center_kernel
 
     def build() -> Gram:
-        # Idle threads of NumPy's BLAS would slow down SciPy's, which factorises next.
+        # Idle threads of NumPy's BLAS slow down the BLAS of SciPy, which factorises next.
         with few_threads_for(n * n * d):
             G = centred_gram(kernel, X, w, center=center)
             warn_of_lost_inputs(kernel, X, w, G)
@@ -87,7 +96,7 @@ def fit_samples(data: Samples, kernel: KernelFunction, options: KernelOptions) -
             found = structure.approximate(problem, n)
             fit = fit_approximation(problem, found, options.fit_intercept)
     if kernel.name == "precomputed" and fit.hat is not None:
-        # k(x, x) of other samples is not known: the largest one of the training samples is used.
+        # k(x, x) of other samples is not known; the largest value of a training sample replaces it.
         xp = namespace_of(X)
         fit = replace(fit, hat={**fit.hat, "diagonal": float(xp.max(xp.linalg.diagonal(X)))})
     return fit.rescaled(1.0, data.y_unit)
@@ -104,16 +113,18 @@ def fit_landmarks(
     Parameters
     ----------
     features : Landmarks
+        Feature map of the landmarks.
     moments : Moments
-        Of the features and the outputs.
+        Moments of the features and the outputs.
     options : KernelOptions
+        Parameters of the fit.
     y_unit : float
-        What the outputs were divided by.
+        Number that the outputs were divided by.
     """
     if options.fit_intercept and options.center_kernel:
         points = features.points
         G = centred_gram(features.kernel, points, center=True)
-        # The features are eigenvectors of a matrix that is not centred, and as large as its trace.
+        # The features come from the Gram matrix that is not centred, and are as large as its trace.
         warn_of_lost_inputs(features.kernel, points, None, G, n_roundings=points.shape[0])
     centred = moments.centred(options.fit_intercept, centre_inputs=options.center_kernel)
     if isinstance(options.structure, Mixture):
@@ -129,17 +140,20 @@ def fit_landmarks(
 def kernel_std_factor(
     hat: dict[str, Any], kernel: KernelFunction, X: Array, K: Array, features: Landmarks | None
 ) -> Array:
-    """``sqrt(1 + 1/n + h(x))`` of each sample.
+    """Return ``sqrt(1 + 1/n + h(x))`` of each sample, of shape (n,).
 
     Parameters
     ----------
     hat : dict
-        As `Fit.hat`.
+        Entries of `Fit.hat`.
     kernel : KernelFunction
+        Kernel.
     X : array of shape (n, n_features)
+        Inputs of the samples.
     K : array of shape (n, m)
         Kernel values with the training samples or landmarks.
     features : Landmarks or None
+        Feature map of the landmarks; None for an exact fit.
     """
     xp = namespace_of(K)
     known = hat.get("diagonal")

@@ -1,7 +1,7 @@
 """Folds of kernel models, with one candidate for each kernel.
 
-Exact kernels have one eigendecomposition for each fold and kernel. With landmarks they are folds of
-linear problems in the features, for which moments suffice.
+Exact kernel models need one eigendecomposition for each fold and kernel. Models with landmarks are
+linear in the features of the landmarks, so their folds need only moments.
 """
 
 from __future__ import annotations
@@ -43,22 +43,27 @@ def kernel_folds(
     center_kernel: bool = True,
     response_grams: bool = False,
 ) -> Folds:
-    """Folds of samples in memory.
+    """Return the folds of samples in memory.
 
     Parameters
     ----------
     data : Samples
-        With scaled outputs.
+        Samples with scaled outputs.
     splits : list of index pairs
-        Empty where only the problems of all the data are needed.
+        Training and test indices of each fold. An empty list is enough for the problem of all data.
     specs : list of dict
-        The kernels.
-    fit_intercept, center_kernel, response_grams : bool
+        Candidate kernels.
+    fit_intercept : bool
+        Whether to fit an intercept.
+    center_kernel : bool
+        Whether to centre the features of the kernel if an intercept is fitted.
+    response_grams : bool
+        Whether to compute the Gram matrices of the output modes.
     """
     kernels, center = [kernel_function(spec) for spec in specs], fit_intercept and center_kernel
 
     def inputs(rows: np.ndarray, train: np.ndarray, candidate: int) -> Array:
-        """Inputs of samples; their kernel values with the training samples where precomputed."""
+        """Return the inputs of samples; for a precomputed kernel, values with training samples."""
         X = take(data.X, rows)
         return take(X.T, train).T if kernels[candidate].name == "precomputed" else X
 
@@ -71,7 +76,7 @@ def kernel_folds(
         Xt, Xv = (inputs(rows, train, candidate) for rows in (train, test))
         found = spectral(candidate, Xt, take(data.Y, train), take(data.w, train))
         F = (kernels[candidate](Xv, Xt) - found.mean_x) @ found.basis
-        # With more directions than outputs, products of the features would be larger than these.
+        # With more directions than outputs, products of the features are larger than the features.
         tall = F.shape[1] > math.prod(data.output_shape)
         held_out: Any = HeldOutSamples.of if tall else HeldOut.from_features
         return found, held_out(F, take(data.Y, test), found.mean_y, take(data.w, test))
@@ -116,25 +121,30 @@ def landmark_folds(
     center_kernel: bool = True,
     response_grams: bool = False,
 ) -> Folds:
-    """Folds of linear problems in the features of landmarks.
+    """Return the folds of linear problems in the features of landmarks.
 
     Parameters
     ----------
     data : Samples or Stream
-        Samples with scaled outputs; the splits of a stream are a partition.
+        Samples with scaled outputs, or a stream, whose splits must be a partition.
+    splits : list of index pairs
+        Training and test indices of each fold.
+    specs : list of dict
+        Candidate kernels.
     points : array of shape (n_landmarks, n_features)
-    splits, specs, fit_intercept, center_kernel, response_grams
-        As in `kernel_folds`.
+        Landmarks.
+    fit_intercept, center_kernel, response_grams : bool
+        Parameters of `kernel_folds`.
     """
     features = [Landmarks.of(kernel_function(spec), points) for spec in specs]
     partition = is_partition(splits, data.n_samples)
     samples = data if isinstance(data, Samples) else None
     y_unit = 1.0 if samples is None else samples.y_unit
 
-    @lru_cache(maxsize=1)  # of one kernel at a time
+    @lru_cache(maxsize=1)  # one kernel at a time
     def moments(candidate: int) -> list[tuple[Moments, Moments]]:
-        """Training and test moments of each fold of a partition."""
-        w = data.weights if isinstance(data, Stream) else None  # those without any are left out
+        """Return the training and test moments of each fold of a partition."""
+        w = data.weights if isinstance(data, Stream) else None  # excludes samples without weight
         labels = labels_of(splits, data.n_samples, w)
         parts = features[candidate].fold_moments(data, labels, len(splits), response_grams)
         for part in parts:
@@ -194,7 +204,7 @@ def landmark_folds(
 
 
 def _max_input_rank(data: Samples | Stream, splits: Sequence[Split]) -> int:
-    """More input directions than training samples, or than outputs, add nothing."""
+    """Return the largest useful input rank: at most the number of training samples and outputs."""
     largest = max((train.size for train, _ in splits), default=data.n_samples)
     return min(largest, math.prod(data.output_shape))
 

@@ -16,25 +16,25 @@ from ..data.arrays import take
 
 __all__ = ["Gram", "KernelFunction", "centred_gram", "warn_of_lost_inputs"]
 
-# A Gram matrix without larger entries has lost their digits, or will as soon as it is multiplied.
+# If no entry of a Gram matrix is larger, the entries lose digits by underflow.
 _SMALLEST = 1e-302
 
-# Kernels whose Gram matrix has no negative eigenvalue, whatever the data.
+# Kernels whose Gram matrix is positive semidefinite for all data.
 _POSITIVE = {"linear", "rbf", "laplacian", "cosine", "chi2"}
 _POLYNOMIAL = {"poly", "polynomial"}
-# Inputs whose mean is so many times their spread are shifted before distances are computed.
+# Inputs are shifted before computing distances if their mean exceeds this multiple of their range.
 _FAR = 100.0
-# A trace of so many times what a single eigenvalue has to exceed.
+# Limit of the trace of a Gram matrix of rounding errors, relative to the limit of an eigenvalue.
 _FEW_ROUNDINGS = 4.0
 _EVERY_LIBRARY = ("linear", "poly", "polynomial", "precomputed", "rbf", "sigmoid")
 
 
 @dataclass(frozen=True, eq=False)
 class KernelFunction:
-    """A kernel with its parameters, for arrays of any library.
+    """A kernel with its parameters, for arrays of any array library.
 
-    Its name is one of scikit-learn's pairwise kernels, "precomputed", or a function of two samples.
-    Parameters that a named kernel does not have are ignored.
+    The name is the name of a pairwise kernel of scikit-learn, "precomputed", or a function of two
+    samples. Parameters that a named kernel does not have are ignored.
 
     Examples
     --------
@@ -48,9 +48,9 @@ class KernelFunction:
     params: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
-        """``k(x, z)`` for all rows, of shape (len(X), len(Z)), in float64 and in memory of its own.
+        """Return ``k(x, z)`` for all pairs of rows, of shape (len(X), len(Z)), in float64.
 
-        Without `Z`, of the rows of `X` with each other.
+        Without `Z`, the pairs are those of the rows of `X`. The result is a new array.
         """
         if self.name == "precomputed":
             return _precomputed(X) if Z is None else _float64(X, copy=True)
@@ -66,13 +66,14 @@ class KernelFunction:
             return self._check_finite(K)
 
     def diagonal(self, X: Array) -> Array:
-        """``k(x, x)`` for each row; of kernels without a formula, a few rows at a time."""
+        """Return ``k(x, x)`` for each row, of shape (len(X),)."""
         X, (n, d) = _float64(X), X.shape
         xp = namespace_of(X)
         if self.name in ("rbf", "laplacian"):
             return xp.ones_like(X[:, 0])
         if self.name in ("linear", "sigmoid", *_POLYNOMIAL):
             return self._of_products(xp.sum(X * X, axis=1), d)
+        # Kernels without a formula for the diagonal are computed for a few rows at a time.
         blocks = (X[i : min(i + 16, n), :] for i in range(0, n, 16))
         return xp.concat([xp.linalg.diagonal(self(block)) for block in blocks])
 
@@ -86,16 +87,16 @@ class KernelFunction:
         return self.name in _POSITIVE
 
     def precision(self, X: Array) -> float:
-        """Relative rounding error of the entries of a Gram matrix of `X`."""
+        """Return the relative rounding error of the entries of a Gram matrix of `X`."""
         single = self.name == "precomputed" and str(X.dtype).endswith("float32")
         return float(np.finfo(np.float32 if single else np.float64).eps)
 
     def _on_device(self, X: Array, Z: Array) -> Array:
-        """The kernels that need no more than products of the inputs, where the inputs live."""
+        """Compute a kernel that needs only products of the inputs, on the device of the inputs."""
         if self.name not in _EVERY_LIBRARY:
             raise ValueError(
-                f"kernel={self.name!r} is computed for NumPy arrays only; got {type(X).__name__}. "
-                f"Convert X to NumPy, or use one of {', '.join(_EVERY_LIBRARY)}."
+                f"kernel={self.name!r} needs NumPy arrays; got {type(X).__name__}. Convert X to "
+                f"NumPy, or use one of the kernels {', '.join(_EVERY_LIBRARY)}."
             )
         xp, K = namespace_of(X), X @ Z.T
         if self.name != "rbf":
@@ -105,7 +106,7 @@ class KernelFunction:
         return xp.exp(-self._gamma(X.shape[1]) * distance)
 
     def _of_products(self, K: Array, n_features: int) -> Array:
-        """The kernel from the inner products of the inputs."""
+        """Return the kernel values from the inner products of the inputs."""
         if self.name == "linear":
             return K
         K = self._gamma(n_features) * K + float(self.params.get("coef0", 1))
@@ -122,23 +123,24 @@ class KernelFunction:
         finite = math.isfinite(float(xp.sum(K)))
         if not finite and not bool(xp.all(xp.isfinite(K))):
             raise ValueError(
-                f"the Gram matrix of kernel={self.name!r} contains NaN or infinity, though the "
-                f"inputs are finite: scale X, or choose other parameters than {self.params}."
+                f"The Gram matrix of kernel={self.name!r} contains NaN or infinity, although X is "
+                f"finite. Scale X, or change the kernel parameters {self.params}."
             )
         return K
 
 
 def _float64(X: Array, copy: bool = False) -> Array:
-    """In float64, and for NumPy in one order, so that rounding does not depend on the layout."""
+    """Convert to float64 and, for NumPy, to C order: rounding must not depend on the layout."""
     xp = namespace_of(X)
     X = xp.asarray(xp.astype(X, xp.float64, copy=False), copy=copy or None)
     return np.ascontiguousarray(X) if is_numpy_array(X) else X
 
 
 def _shifted(X: Array, Z: Array | None) -> tuple[Array, Array | None]:
-    """Inputs less the mean of `Z`, or of `X`, where this is far larger than their spread.
+    """Subtract the mean of `Z` (or `X`) from the inputs if it is far larger than their range.
 
-    Distances stay as they are, but are found as differences of squares, which would cancel.
+    The shift does not change distances. It avoids cancellation, since distances are computed as
+    differences of squares.
     """
     xp, among = namespace_of(X), X if Z is None else Z
     centre = xp.mean(among, axis=0)
@@ -149,10 +151,10 @@ def _shifted(X: Array, Z: Array | None) -> tuple[Array, Array | None]:
 
 
 def _precomputed(K: Array) -> Array:
-    """A Gram matrix that was passed as `X`, checked, as a symmetric copy."""
+    """Check a Gram matrix that was passed as `X`, and return a symmetric copy."""
     if K.shape[0] != K.shape[1]:
         raise ValueError(
-            f"kernel='precomputed' needs a square Gram matrix as X, (n_samples, n_samples); "
+            f"kernel='precomputed' needs a Gram matrix of shape (n_samples, n_samples) as X; "
             f"got shape {tuple(K.shape)}."
         )
     xp = namespace_of(K)
@@ -161,8 +163,8 @@ def _precomputed(K: Array) -> Array:
     gap, scale = float(xp.max(xp.abs(K - K.T))), float(xp.max(xp.abs(K)))
     if gap > rtol * scale:
         raise ValueError(
-            f"kernel='precomputed' needs a symmetric Gram matrix as X; entries that should be "
-            f"equal differ by up to {gap:.3g}, where the largest entry is {scale:.3g}."
+            f"kernel='precomputed' needs a symmetric Gram matrix as X; K[i, j] and K[j, i] differ "
+            f"by up to {gap:.3g}, and the largest entry is {scale:.3g}."
         )
     return symmetrise(K)
 
@@ -172,25 +174,25 @@ def _precomputed(K: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Gram:
-    """A Gram matrix of centred features, times the roots of the weights on both sides."""
+    """Gram matrix of centred features, multiplied by the roots of the weights on both sides."""
 
     K: Array  # (n_samples, n_samples)
-    mean: Array  # ``k(mean feature, x_n)``, (n_samples,); zero where the features are not centred
-    scale: float  # largest entry before centring: none is more exact than this much rounded
-    noise: float  # eigenvalues below this are rounding
-    positive: bool  # whether the kernel is known to be so: negative eigenvalues are rounding, too
-    root: Array | None  # roots of the weights, (n_samples,)
+    mean: Array  # ``k(mean feature, x_n)``, (n_samples,); zero if the features are not centred
+    scale: float  # largest entry before centring, which determines the rounding of all entries
+    noise: float  # limit below which eigenvalues are rounding errors
+    positive: bool  # whether the kernel is positive semidefinite: negative eigenvalues are rounding
+    root: Array | None  # square roots of the weights, (n_samples,)
     centred: bool
 
     def kept(self) -> dict[str, Array | None]:
-        """What the centred features of other samples take, beside `mean`."""
+        """Return the entries of `Hat.more` that centre the features of other samples."""
         return {"sample_root": self.root, "centred": self.centred}
 
     def as_coefficients(self, M: Array) -> Array:
-        """Dual coefficients of the samples, (n_samples, k), from those of the weighted samples.
+        """Convert dual coefficients of weighted samples to those of the samples, (n_samples, k).
 
-        Those of centred features add up to zero: rounding is taken off, since it would be
-        multiplied by the mean.
+        Dual coefficients of centred features add up to zero. The rounding error of the sum is
+        subtracted, since predictions would multiply it by the mean.
         """
         xp, root = namespace_of(M), self.root
         if root is None:
@@ -203,19 +205,19 @@ class Gram:
 def centred_gram(
     kernel: KernelFunction, X: Array, w: Array | None = None, *, center: bool = False
 ) -> Gram:
-    """The Gram matrix of the rows of `X`, about the weighted mean of their features.
+    """Return the Gram matrix of the rows of `X` about the weighted mean of their features.
 
-    A precomputed kernel has the Gram matrix itself as `X`.
+    For a precomputed kernel, `X` is the Gram matrix.
     """
     K = kernel(X)
     xp, n = namespace_of(K), K.shape[0]
     sizes = xp.abs(xp.linalg.diagonal(K))
-    scale = float(xp.max(sizes if w is None else sizes * w))  # without weight, without a say
+    scale = float(xp.max(sizes if w is None else sizes * w))  # ignores samples without weight
     mean = xp.zeros_like(K[0, :])
     if center:
         mean = xp.mean(K, axis=0) if w is None else (w @ K) / xp.sum(w)
         grand = xp.mean(mean) if w is None else (w @ mean) / xp.sum(w)
-        shift = mean - 0.5 * grand  # both sides take off half of the grand mean's share
+        shift = mean - 0.5 * grand  # each side subtracts half of the grand mean
         K -= shift[:, None]
         K -= shift[None, :]
     if not scale > _SMALLEST:
@@ -229,30 +231,34 @@ def centred_gram(
 
 
 def _check_not_small(kernel: KernelFunction, X: Array, scale: float) -> None:
-    """Raise where the entries of a Gram matrix have vanished, though the inputs are not zero."""
+    """Raise an error if the entries of a Gram matrix underflow although the inputs are not zero."""
     largest = float(namespace_of(X).max(namespace_of(X).abs(X)))
     if largest > 0:
         raise ValueError(
             f"X is too small for kernel={kernel.name!r}: the entries of X are at most "
-            f"{largest:.1e}, and those of the Gram matrix at most {scale:.1e}, which is beyond the "
-            f"range of floating-point numbers. Multiply X by a number such as {1 / largest:.0e}."
+            f"{largest:.1e}, and the entries of the Gram matrix are at most {scale:.1e}, which is "
+            f"below the range of floating-point numbers. Multiply X by a number such as "
+            f"{1 / largest:.0e}."
         )
 
 
 def warn_of_lost_inputs(
     kernel: KernelFunction, X: Array, w: Array | None, G: Gram, n_roundings: float = 1.0
 ) -> None:
-    """Warn where a centred Gram matrix holds rounding only, though the inputs vary.
+    """Warn if a centred Gram matrix has only rounding errors although the inputs vary.
 
     Parameters
     ----------
     kernel : KernelFunction
+        Kernel.
     X : array of shape (n_samples, n_features)
+        Inputs.
     w : array of shape (n_samples,) or None
+        Weights of the samples.
     G : Gram
-        Of these inputs, as `centred_gram` returns it.
+        Gram matrix of these inputs from `centred_gram`.
     n_roundings : float
-        How many times ``G.noise`` an eigenvalue has to exceed to be kept.
+        Multiple of ``G.noise`` that an eigenvalue must exceed to be kept.
     """
     spread = float(namespace_of(G.K).linalg.trace(G.K))
     if not G.centred or spread > _FEW_ROUNDINGS * n_roundings * G.noise:
@@ -262,7 +268,8 @@ def warn_of_lost_inputs(
     if (some == some[0]).all():
         return
     warn(
-        f"kernel={kernel.name!r} does not tell these samples apart: its values are as large as "
-        f"{G.scale:.1e}, and what is left about their mean is rounding, so that predictions are "
-        f"constant. Subtract the mean of X (and scale X), or choose other parameters of the kernel."
+        f"kernel={kernel.name!r} has the same value for all pairs of samples, up to rounding: its "
+        f"values are as large as {G.scale:.1e}, and their deviations from the mean are rounding "
+        f"errors. The predictions are therefore constant. Subtract the mean of X (and scale X), or "
+        f"change the kernel parameters."
     )

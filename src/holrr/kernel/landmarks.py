@@ -1,11 +1,11 @@
-"""The Nystroem approximation: features from the kernel with a few landmarks, for many samples.
+"""Nystroem approximation: features from the kernel values with a few landmarks.
 
-With the landmarks' Gram matrix ``K = Q diag(s^2) Q'``, the features
+With the Gram matrix of the landmarks, ``K = Q diag(s^2) Q'``, the inner products of the features
 
     phi(x) = k(x, landmarks) Q diag(1 / s)
 
-have the inner products of the kernel for the landmarks, and nearly so for other samples. What the
-fit needs of the data are the moments of the features, gathered block by block.
+equal the kernel values for landmarks, and approximate them for other samples. The fit needs only
+the moments of the features, which are computed in blocks of samples.
 
 References
 ----------
@@ -41,20 +41,20 @@ _BLOCK = 2**26
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """A feature map that is linear in the kernel values with some landmarks."""
+    """Feature map that is linear in the kernel values with landmarks."""
 
     kernel: KernelFunction
     points: Array  # the landmarks, (n_landmarks, n_features)
-    s: Array  # roots of the positive eigenvalues of their Gram matrix, (r,)
-    Q: Array  # the eigenvectors, (n_landmarks, r)
+    s: Array  # square roots of the positive eigenvalues of their Gram matrix, (r,)
+    Q: Array  # eigenvectors of these eigenvalues, (n_landmarks, r)
 
     @classmethod
     def of(cls, kernel: KernelFunction, points: Array) -> Landmarks:
-        """The feature map of the given landmarks."""
+        """Return the feature map of the given landmarks."""
         return cls(kernel, points, *positive_part(centred_gram(kernel, points)))
 
     def features(self, X: Array) -> Array:
-        """``phi(x)`` for each row of `X`, of shape (n_samples, r), in the type of the inputs."""
+        """Return ``phi(x)`` for each row of `X`, of shape (n_samples, r), in the type of `X`."""
         xp = namespace_of(X)
         dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
         return xp.astype(self.kernel(X, self.points) @ (self.Q / self.s), dtype, copy=False)
@@ -62,7 +62,7 @@ class Landmarks:
     def moments(
         self, data: Samples | Stream, response_grams: bool = False, *, double: bool = False
     ) -> Moments:
-        """Moments of the features and the outputs, in blocks of rows; see `fold_moments`."""
+        """Compute the moments of the features and the outputs, in blocks of rows."""
         return self.fold_moments(data, None, 1, response_grams, double=double)[0]
 
     def fold_moments(
@@ -74,11 +74,11 @@ class Landmarks:
         *,
         double: bool = False,
     ) -> list[Moments]:
-        """The same of the samples of each label (see `Stream.fold_moments`)."""
+        """Compute the moments of the samples of each fold, see `Stream.fold_moments`."""
         if isinstance(data, Stream):
             stream = data.mapped(self.features, 2 * self.points.shape[0])
             return stream.fold_moments(labels, n_folds, response_grams, double=double)
-        check_finite(data.Y, "y")  # all of it, so that places are those in all the data
+        check_finite(data.Y, "y")  # all of y, so that the message has indices into all data
         labels = np.zeros(data.n_samples, dtype=int) if labels is None else labels
         return [
             self.moments_of(data, np.flatnonzero(labels == k), response_grams)
@@ -86,7 +86,7 @@ class Landmarks:
         ]
 
     def moments_of(self, data: Samples, index: np.ndarray, response_grams: bool) -> Moments:
-        """Moments of some of the samples, a block at a time."""
+        """Compute the moments of some of the samples, in blocks of rows."""
         if data.w is not None:  # samples without weight do not count
             index = index[to_numpy(data.w)[index] > 0]
         row_bytes = 8 * (2 * self.points.shape[0] + math.prod(data.output_shape))
@@ -98,7 +98,7 @@ class Landmarks:
         return first.merge(*others)
 
     def on_kernel_values(self, problem: Whitened) -> Whitened:
-        """A problem in the features as one in the kernel values with the landmarks."""
+        """Convert a problem in the features to a problem in the kernel values with landmarks."""
         return replace(
             problem,
             lift=lambda M: (self.Q / self.s) @ problem.lift(M),
@@ -114,14 +114,14 @@ def choose_landmarks(
     landmarks: Any,
     random_state: Any,
 ) -> Array:
-    """The landmarks that were given, checked, or rows of `X`, drawn without replacement.
+    """Return the given landmarks, or rows of `X` that are drawn without replacement.
 
     Samples without weight are not drawn.
     """
     if kernel == "precomputed":
         raise ValueError(
-            "n_components and landmarks need the inputs themselves, which kernel='precomputed' "
-            "does not have; pass X and a kernel."
+            "n_components and landmarks need the inputs and cannot be used with "
+            "kernel='precomputed'. Pass the inputs as X, and the name of a kernel or a callable."
         )
     if landmarks is None:
         assert n_components is not None
@@ -130,8 +130,8 @@ def choose_landmarks(
     points = copy_of(to_device_of(points, data.X) if isinstance(data, Samples) else points)
     if n_components not in (None, points.shape[0]):
         raise ValueError(
-            f"n_components={n_components} disagrees with the {points.shape[0]} rows of landmarks; "
-            f"leave one of the two out."
+            f"n_components={n_components} differs from the number of landmarks, "
+            f"{points.shape[0]}. Set only one of the two parameters."
         )
     return points
 
@@ -142,8 +142,8 @@ def _draw(data: Samples | Stream, n_components: int, random_state: Any) -> Array
     n = rows.size
     if n_components > n:
         warn(
-            f"n_components={n_components} is more than the {n} samples to draw landmarks from; "
-            f"all of these are taken."
+            f"n_components={n_components} exceeds the number of samples with positive weight, {n}. "
+            f"All of these samples become landmarks."
         )
     if n_components < n:
         rows = rows[check_random_state(random_state).permutation(n)[:n_components]]
@@ -151,5 +151,5 @@ def _draw(data: Samples | Stream, n_components: int, random_state: Any) -> Array
 
 
 def copy_of(X: Array) -> Array:
-    """The same array in memory of its own."""
+    """Return a copy of an array."""
     return namespace_of(X).asarray(X, copy=True)

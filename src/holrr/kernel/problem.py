@@ -1,17 +1,17 @@
 """Kernel ridge problems in whitened form: by one Cholesky factorisation, or for all penalties.
 
-With the eigenpairs ``K = Q diag(lam) Q'`` a kernel problem is the spectral problem of the linear
-family with ``s = sqrt(lam)`` and ``basis = Q / s`` (`spectral_from_gram`).
+With the eigenpairs ``K = Q diag(lam) Q'``, a kernel problem is a spectral problem of linear models
+with ``s = sqrt(lam)`` and ``basis = Q / s`` (`spectral_from_gram`).
 
-For one penalty no eigenpairs of `K` are needed. With ``K + alpha I = L L'``, ``H = L^-1 Y`` and
-``C = L'^-1 H``,
+A single penalty does not need the eigenpairs of `K`. With ``K + alpha I = L L'``, ``H = L^-1 Y``
+and ``C = L'^-1 H``,
 
     Z'Z = Y' K (K + alpha I)^-1 Y = Y'(Y - alpha C) = Y'Y - alpha H'H ,
 
-which has the size of an output. Any square root of it, ``R'R = Z'Z``, is Z up to a rotation of the
-input mode, and ``C R^-1`` maps coordinates of that mode to dual coefficients, since it maps Z to C
-(`whiten_gram`). `C` itself is not needed where few coordinates are mapped, nor all of R where few
-of its leading rows are asked for.
+which has shape (D, D) for D outputs. Any square root R with ``R'R = Z'Z`` is Z up to a rotation of
+the input mode. ``C R^-1`` maps coordinates of the input mode to dual coefficients, since it maps Z
+to C (`whiten_gram`). If only a few coordinates are mapped, `C` is not computed. If only the leading
+rows of R are needed, the other rows are not computed.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ _TINY = 1e-200
 
 @dataclass(frozen=True, eq=False)
 class Responses:
-    """Outputs, less their mean and times the roots of the weights, as a matrix."""
+    """Matrix of outputs minus their mean, multiplied by the square roots of the weights."""
 
-    values: Array  # (n_samples, D), in float64 and in memory of its own
-    mean: Array  # (d1, ..., dp); zero where no intercept is fitted
-    squares: Array  # (d1, ..., dp): sums of squares of `values`, infinite where they overflow
+    values: Array  # (n_samples, D), a new array in float64
+    mean: Array  # (d1, ..., dp); zero without an intercept
+    squares: Array  # (d1, ..., dp): sums of squares of `values`, infinite if they overflow
     weight: float  # sum of the weights
-    grams: tuple[Array, ...] | None  # of the output modes, (d_i, d_i), up to a common factor
+    grams: tuple[Array, ...] | None  # Gram matrices of output modes, up to a common factor
     dtype: str  # floating-point type of the data
 
     @cached_property
@@ -79,14 +79,14 @@ class Responses:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """``(d1, ..., dp)``."""
+        """Shape of the outputs of a sample, ``(d1, ..., dp)``."""
         return tuple(self.mean.shape)
 
 
 def centre_responses(
     Y: Array, w: Array | None = None, *, fit_intercept: bool = True, grams: bool = False
 ) -> Responses:
-    """Take the (weighted) mean off the outputs and scale the samples by their weights."""
+    """Subtract the (weighted) mean from the outputs, and scale samples by the roots of weights."""
     xp, shape = namespace_of(Y), tuple(Y.shape[1:])
     check_finite(Y, "y")
     flat = xp.reshape(xp.astype(Y, xp.float64, copy=False), (Y.shape[0], math.prod(shape)))
@@ -109,7 +109,7 @@ def centre_responses(
 
 
 def _output_grams(values: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
-    """Gram matrices of the output modes, scaled where squares would overflow or vanish."""
+    """Return the Gram matrices of the output modes, scaled to avoid overflow and underflow."""
     xp = namespace_of(values)
     largest = float(xp.max(xp.abs(values)))
     if largest > 0 and not 1e-120 < largest < 1e120:
@@ -122,17 +122,17 @@ def _output_grams(values: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
 
 
 def ridge_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver: str) -> Whitened:
-    """The problem without a constraint: its solution is the dual coefficients themselves.
+    """Return the problem without a constraint, whose solution is the dual coefficients.
 
-    `Z` is then the ridge solution and `lift` the identity, so that no square root is taken.
-    Parameters as in `whiten_gram`.
+    `Z` is the ridge solution and `lift` is the identity, so no square root is needed. The
+    parameters are those of `whiten_gram`.
     """
     solved = _solve_cholesky(build, Y, alpha, solver=solver)
     if solved is None:
         return spectral_from_gram(build(), Y).at(alpha)
     C, xp = solved.C, namespace_of(solved.C)
     norm = max(Y.syy - solved.residual, 0.0) if math.isfinite(Y.syy) else Y.syy
-    residuals = alpha * C  # Y - K C, whose squares are in range where those of C are not
+    residuals = alpha * C  # Y - K C; its squares are in range even if the squares of C are not
     squares = xp.reshape(column_products(residuals, residuals), Y.shape)
     return solved.problem(solved.G.as_coefficients(C), lambda M: M, norm, residuals=squares)
 
@@ -145,12 +145,12 @@ def whiten_gram(
     solver: str,
     n_leading: int | None = None,
 ) -> Whitened:
-    """The problem for one penalty.
+    """Return the whitened problem for one penalty.
 
-    The factorisation overwrites the Gram matrix, which is built again where the first way fails.
-    The solver "auto" factorises ``K + alpha I`` where the outputs are no more than the samples and
-    half of the digits survive it, and else decomposes `K`. Where `n_leading` of many input
-    directions will do, `Z` may hold these only.
+    The solver "auto" factorises ``K + alpha I`` if there are at most as many outputs as samples and
+    the factorisation keeps half of the digits. Otherwise it decomposes `K`. The factorisation
+    overwrites the Gram matrix, which is computed again if the factorisation fails. If the structure
+    needs only `n_leading` input directions, `Z` may have only these.
     """
     n, D = Y.values.shape
     if solver != "auto" or D <= n:
@@ -160,8 +160,8 @@ def whiten_gram(
             return problem
         if solver == "cholesky":
             raise ValueError(
-                f"solver='cholesky' cannot fit these outputs with alpha={alpha}: they are "
-                f"constant, or the penalty leaves nothing of them; use solver='auto' or 'eigh'."
+                f"solver='cholesky' cannot fit these outputs with alpha={alpha}, since they are "
+                f"constant or the penalty is too large. Use solver='auto' or 'eigh'."
             )
     return spectral_from_gram(build(), Y).at(alpha)
 
@@ -169,7 +169,7 @@ def whiten_gram(
 def _solve_cholesky(
     build: Callable[[], Gram], Y: Responses, alpha: float, *, solver: str
 ) -> _Solved | None:
-    """The solution by a Cholesky factorisation; None where eigenvalues are needed."""
+    """Solve the problem by a Cholesky factorisation, or return None if eigenvalues are needed."""
     if solver == "eigh":
         return None
     G = build()
@@ -179,32 +179,35 @@ def _solve_cholesky(
             return _Solved(build, G, L, Y, alpha)
     if solver == "cholesky":
         raise ValueError(
-            f"solver='cholesky' needs a positive semidefinite kernel and K + alpha I to be "
-            f"positive definite, which is not so with alpha={alpha}; use solver='auto' or 'eigh', "
-            f"or a larger alpha."
+            f"solver='cholesky' needs a positive semidefinite kernel and a positive definite "
+            f"K + alpha I, and these data do not satisfy this with alpha={alpha}. Use "
+            f"solver='auto' or 'eigh', or a larger alpha."
         )
     return None
 
 
 def _factor(G: Gram, alpha: float, min_rcond: float) -> Array | None:
-    """The Cholesky factor of ``K + alpha I``, which overwrites `K`; None if few digits survive."""
+    """Return the Cholesky factor of ``K + alpha I``, or None if it is ill-conditioned.
+
+    The factor overwrites `K`.
+    """
     K = add_to_diagonal(G.K, alpha)
     if not is_numpy_array(K):
         L, rcond = cholesky(K)
         enough = rcond > min_rcond and alpha > min_rcond * G.scale
         return L if enough else None
-    # K is symmetric, so its transpose is K in the order that LAPACK wants, without a copy.
+    # K is symmetric, so its transpose is K in the memory order of LAPACK, without a copy.
     size = max(dlange("1", K.T), G.scale + alpha)
     L, info = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
-    # No eigenvalue of K + alpha I is below alpha: often enough to know.
+    # No eigenvalue of K + alpha I is below alpha; this bound is often sufficient.
     if info != 0 or not (alpha > min_rcond * size or dpocon(L, size, uplo="L")[0] > min_rcond):
         return None
     return L
 
 
 def _is_positive(G: Gram) -> bool:
-    """Whether no eigenvalue is negative beyond rounding."""
-    shifted = add_to_diagonal(G.K + 0.0, 4 * G.noise)  # a copy
+    """Return whether no eigenvalue is negative, up to rounding."""
+    shifted = add_to_diagonal(G.K + 0.0, 4 * G.noise)  # G.K + 0.0 is a copy
     if is_numpy_array(shifted):
         return bool(dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)[1] == 0)
     return cholesky(shifted)[0] is not None
@@ -212,7 +215,10 @@ def _is_positive(G: Gram) -> bool:
 
 @dataclass(eq=False)
 class _Solved:
-    """``K + alpha I = L L'``, and what follows; the upper triangle of `L` is anything."""
+    """Factorisation ``K + alpha I = L L'`` and its solutions.
+
+    The upper triangle of `L` is not defined.
+    """
 
     build: Callable[[], Gram]
     G: Gram
@@ -231,7 +237,7 @@ class _Solved:
         return solve_triangular(self.L, self.H, transposed=True)
 
     def times(self, M: Array) -> Array:
-        """``C M``, for few columns without `C`."""
+        """Return ``C M``, without computing `C` if `M` has few columns."""
         if 4 * M.shape[1] > self.H.shape[1]:
             return self.C @ M
         return solve_triangular(self.L, self.H @ M, transposed=True)
@@ -241,11 +247,11 @@ class _Solved:
         """``||Y||^2 - ||Z||^2 = alpha <Y, C> = alpha ||H||^2``."""
         if not math.isfinite(self.Y.syy):
             return math.inf
-        with few_threads_for(math.prod(self.H.shape)):  # NumPy's would be in the way of SciPy's
+        with few_threads_for(math.prod(self.H.shape)):  # NumPy's threads would slow down SciPy's
             return self.alpha * float(squared_norm(self.H))
 
     def inner_products(self) -> Array:
-        """``Z'Z``, of shape (D, D): as a difference of Gram matrices, where it has the digits."""
+        """Return ``Z'Z``, of shape (D, D); from a difference of Gram matrices if it is accurate."""
         Y, H, alpha = self.Y.values, self.H, self.alpha
         if self.Y.syy - self.residual < 0.01 * self.Y.syy:
             return symmetrise(Y.T @ (Y - alpha * self.C))
@@ -258,7 +264,7 @@ class _Solved:
     def problem(
         self, Z: Array, lift: Callable[[Array], Array], norm: float, whole: Any = None, **known: Any
     ) -> Whitened:
-        """The problem with `Z` as a matrix; `known` is what is special about its `Hat`."""
+        """Return the whitened problem of a matrix `Z`; `known` are further arguments of `Hat`."""
         G, Y, L = self.G, self.Y, self.L
         n_weighted = L.shape[0] if G.root is None else int((to_numpy(G.root) > 0).sum())
         hat = Hat(
@@ -290,10 +296,10 @@ class _Solved:
 
 
 def _root_problem(solved: _Solved, n_leading: int | None) -> Whitened | None:
-    """The whitened problem in the coordinates of a square root of ``Z'Z``."""
+    """Return the whitened problem in the coordinates of a square root of ``Z'Z``."""
     Y, alpha = solved.Y, solved.alpha
-    # Where next to nothing is fitted (or squares leave the range of floats) the difference
-    # Y - alpha C has no digits.
+    # If the fit explains almost nothing, or squares overflow, the difference Y - alpha C has no
+    # accurate digits.
     if not (math.isfinite(Y.syy) and Y.syy - solved.residual > max(_HALF * Y.syy, _TINY)):
         return None
     S, noise = solved.inner_products(), _EPS * Y.syy
@@ -303,7 +309,7 @@ def _root_problem(solved: _Solved, n_leading: int | None) -> Whitened | None:
     last: list[Array] = []
 
     def duals(M: Array) -> Array:
-        """``C lift(M)``: asked for by the coefficients, then by their residuals."""
+        """Return ``C lift(M)``, which is cached: coefficients and residuals need it."""
         if not last or last[0] is not M:
             last[:] = M, solved.times(lift(M))
         return last[1]
@@ -316,7 +322,7 @@ def _root_problem(solved: _Solved, n_leading: int | None) -> Whitened | None:
 
 
 def _gram_rank(G: Gram) -> int:
-    """Numerical rank of a Gram matrix, by a Cholesky factorisation with pivoting."""
+    """Return the numerical rank of a Gram matrix, by a Cholesky factorisation with pivoting."""
     return int(dpstrf(to_numpy(G.K).T, tol=G.noise, lower=1)[2])
 
 
@@ -324,10 +330,10 @@ def _gram_rank(G: Gram) -> int:
 
 
 def spectral_from_gram(G: Gram, Y: Responses) -> Spectral:
-    """The problem for all penalties at once.
+    """Return the spectral problem, which serves all penalties.
 
-    Eigenvalues that are zero up to rounding are dropped, which gives the solution of least norm.
-    A kernel with negative ones is replaced by its positive part, with a warning.
+    Eigenvalues that are zero up to rounding are dropped, which gives the solution of minimum norm.
+    A Gram matrix with negative eigenvalues is replaced by its positive part, with a warning.
     """
     s, Q = positive_part(G)
     return Spectral(
@@ -347,9 +353,9 @@ def spectral_from_gram(G: Gram, Y: Responses) -> Spectral:
 
 
 def positive_part(G: Gram) -> tuple[Array, Array]:
-    """Roots of the positive eigenvalues, (r,), and their eigenvectors, (n_samples, r).
+    """Return the square roots of positive eigenvalues, (r,), and eigenvectors, (n_samples, r).
 
-    A matrix without any is stood for by one direction that contributes nothing.
+    If no eigenvalue is positive, the result is one eigenvector of zeros.
     """
     lam, Q = eigh(G.K)
     host = to_numpy(lam)
@@ -358,9 +364,9 @@ def positive_part(G: Gram) -> tuple[Array, Array]:
         noise = max(noise, -float(host[-1]))
     elif host[-1] < -8 * noise:
         warn(
-            f"The kernel is not positive semidefinite on these data: its Gram matrix has an "
-            f"eigenvalue of {host[-1]:.3g} beside the largest of {host[0]:.3g}. It is replaced by "
-            f"the nearest positive semidefinite one (negative eigenvalues become zero)."
+            f"The kernel is not positive semidefinite on these data: the smallest eigenvalue of "
+            f"its Gram matrix is {host[-1]:.3g}, and the largest is {host[0]:.3g}. The fit uses "
+            f"the nearest positive semidefinite matrix (negative eigenvalues are set to zero)."
         )
     r = int((host > noise).sum())
     if r == 0:
@@ -371,15 +377,15 @@ def positive_part(G: Gram) -> tuple[Array, Array]:
 # ---------------------------------------------------------------- square roots of Z'Z
 
 
-# Rows, the map from coordinates to the outputs' side, and what is known of all rows.
+# Rows of R, the function that solves R X = M, and properties of all rows.
 Root = tuple[Array, Callable[[Array], Array], Whole | None]
 
 
 def square_root(S: Array, noise: float) -> Root:
-    """A matrix R with ``R'R = S``, the function that solves ``R X = M``, and nothing else.
+    """Return a matrix R with ``R'R = S``, the function that solves ``R X = M``, and None.
 
-    The Cholesky factor where it is well conditioned, and else ``diag(sigma) V'`` from the
-    eigenpairs.
+    R is the Cholesky factor if it is well conditioned, and ``diag(sigma) V'`` from the eigenpairs
+    otherwise.
     """
     xp = namespace_of(S)
     L, _ = cholesky(S)
@@ -388,17 +394,18 @@ def square_root(S: Array, noise: float) -> Root:
         if float(xp.min(d)) > 1e-4 * float(xp.max(d)):
             return L.T, lambda M: solve_triangular(L, M, transposed=True), None
     lam, V = eigh(S)
-    # Rounding can leave nothing, or less, of small eigenvalues. Whatever stands in their place
-    # takes no direction away: R^-1 R = V V'.
+    # Rounding can make small eigenvalues zero or negative. Raising them to `noise` keeps all
+    # directions: R^-1 R = V V'.
     sigma = xp.sqrt(xp.clip(lam, noise, None))
     return sigma[:, None] * V.T, lambda M: V @ (M / sigma[:, None]), None
 
 
 def leading_rows(S: Array, k: int | None, shape: Sequence[int], noise: float) -> Root | None:
-    """The leading `k` rows of ``R = diag(sigma) V'``, in the place of all of them.
+    """Return the leading `k` rows of ``R = diag(sigma) V'`` in place of all rows.
 
-    None where that is no quicker, or where so many directions are not above the noise, the rounding
-    of the entries of `S`, (D, D). The `shape` of the outputs, (d1, ..., dp), has the product D.
+    Return None if this is not faster, or if fewer than `k` eigenvalues exceed `noise`, the rounding
+    error of the entries of `S`, of shape (D, D). The outputs have `shape` (d1, ..., dp), whose
+    product is D.
     """
     if k is None or S.shape[0] <= NUMPY_LIMIT or 3 * (k + 1) > S.shape[0]:
         return None

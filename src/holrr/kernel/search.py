@@ -43,9 +43,9 @@ __all__ = ["KernelHOLRRCV", "KernelLRRCV", "KernelRLSCV"]
 
 
 class KernelSearch(Search):
-    """Searches over kernels, penalties and ranks.
+    """Base class of searches over kernels, penalties and ranks.
 
-    A subclass names its parameters, the grid of ranks and the structure of a rank.
+    A subclass defines its parameters, the grid of ranks and the structure of a rank.
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
@@ -61,31 +61,35 @@ class KernelSearch(Search):
     search: str = "exhaustive"
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        """The ranks to try of coefficients of this shape."""
+        """Return the grid of ranks for coefficients of this shape."""
         raise NotImplementedError
 
     def _structure(self, rank: tuple[int, ...]) -> Structure:
-        """The structure of a rank."""
+        """Return the structure of a rank."""
         raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
-        """Choose by cross-validation, and fit the chosen model to all the data.
+        """Choose kernel, penalty and rank by cross-validation, and fit the model to all data.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            As in the estimator that is chosen.
+            Inputs: a NumPy array, an array of another library that follows the array API standard,
+            a DataFrame or an xarray object. With ``kernel="precomputed"``, the Gram matrix of shape
+            (n_samples, n_samples). With landmarks, memory maps, HDF5, Zarr and Dask arrays are read
+            in blocks (see docs/streaming.md).
         y : array of shape (n_samples, d1, ..., dp)
-            Outputs of any order p >= 0.
+            Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
-            Weights of the samples, in the fits and in the held-out errors.
+            Weights of the samples in fits and held-out errors.
         groups : array of shape (n_samples,), optional
-            Groups of the samples, for splitters that use them.
+            Group labels of the samples, for splitters such as ``GroupKFold``.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         data, names = validate(
             self, X, y, sample_weight, groups=groups, stream=self._uses_landmarks
@@ -156,13 +160,13 @@ class KernelSearch(Search):
         )
 
     def _candidates(self, data: Any) -> list[KernelSpec]:
-        """The kernels to try."""
+        """Return the kernels to try."""
         names = ("kernel", "degree", "coef0", "kernel_params")
         default: KernelSpec = {name: getattr(self, name) for name in names}
         return check_kernels(self.kernels, default, self.gammas, *some_samples(data)[:2])
 
     def _fit_options(self, choice: Choice) -> KernelOptions:
-        """The options of the fit of a choice to all the data."""
+        """Return the options of the final fit of a choice."""
         return KernelOptions(
             structure=choice.structure,
             alpha=choice.alpha,
@@ -172,7 +176,7 @@ class KernelSearch(Search):
         )
 
     def _model(self, alpha: float, rank: Any, chosen: KernelSpec, points: Array | None) -> Any:
-        """The unfitted estimator that was chosen."""
+        """Return the chosen estimator, unfitted."""
         shared = shared_parameters(self, self._estimator)
         for name in ("n_components", "random_state"):
             shared.pop(name)
@@ -210,37 +214,146 @@ class KernelSearch(Search):
 
 
 class KernelRLSCV(KernelSearch):
-    """Kernel ridge regression for tensor outputs; kernel and penalty cross-validated.
+    """Kernel ridge regression for tensor outputs with cross-validated kernel and penalty.
 
-    One eigendecomposition for each fold and kernel serves all penalties.
+    One eigendecomposition for each fold and kernel gives the exact held-out errors of all
+    penalties. See docs/kernels.md.
 
     Parameters
     ----------
-    alphas, cv, kernel, gammas, degree, coef0, kernel_params, kernels
-        What is tried, and on which folds, as in `KernelHOLRRCV`.
+    alphas : array of shape (n_alphas,), float or None, default=None
+        Penalties to try, at least 0 and all different, in any order. By default, the search tries
+        penalties in half decades, from 1e-5 to 1e2 times the mean eigenvalue of the Gram matrix.
+        With several kernels, the grid covers the mean eigenvalues of all their Gram matrices.
+    cv : int, splitter or iterable, default=5
+        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
+        indices.
+    kernel : str or callable, default="rbf"
+        Kernel: the name of a pairwise kernel of scikit-learn ("linear", "rbf", "poly", "laplacian",
+        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. `kernels` replaces
+        it.
+    gammas : float, list of floats or None, default=None
+        Values of gamma to try. By default, the search tries six values for "rbf" and "laplacian",
+        from 0.01 to 3 times the inverse of the median distance between samples (squared for "rbf",
+        absolute for "laplacian"). Other kernels have their default gamma.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict or None, default=None
+        Keyword arguments of a callable kernel.
+    kernels : list or None, default=None
+        Candidate kernels, in place of `kernel`. Each is a name, a callable, or a dict with the key
+        "kernel" and any of the keys "gamma", "degree", "coef0" and "kernel_params". The parameters
+        above fill in keys that a candidate does not have. The search tries all `gammas` for each
+        candidate without a gamma.
+    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
+        Criterion that the search minimises. "cv" is the held-out error. "aic", "bic" and "gcv" are
+        information criteria from one decomposition of all data, without folds. Their degrees of
+        freedom are those of ridge regression, plus one for the intercept of each output.
     selection : {"min", "1se"} or callable, default="min"
-        As in `HOLRRCV`; the simplest of equals is that with the largest penalty.
-    criterion, max_bytes, keep_held_out, n_jobs, verbose
-        As in `HOLRRCV`.
-    fit_intercept, center_kernel, solver, n_components, landmarks, random_state
-        As in `KernelHOLRRCV`.
-    missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        How to choose the penalty. "min" chooses the penalty with the least error, and "1se" the
+        largest penalty within one standard error of the least error. A callable takes `cv_results_`
+        and returns an index into ``mean_mse``.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
+    center_kernel : bool, default=True
+        Whether to centre the features of the kernel as well as the outputs if an intercept is
+        fitted. With centred features the intercept is optimal, and a linear kernel gives the same
+        model as `RLS`.
+    solver : {"auto", "cholesky", "eigh"}, default="auto"
+        Factorisation that solves the final fit. "cholesky" factorises ``K + alpha I``, and "eigh"
+        decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned. The
+        folds use "eigh".
+    n_components : int or None, default=None
+        Number of landmarks of the Nystroem approximation. The landmarks are drawn once from all
+        samples, without regard to y, and are the same for all folds and kernels. Memory and time
+        then grow linearly with the number of samples. None is the exact fit.
+    landmarks : array of shape (n_components, n_features) or None, default=None
+        Landmarks to use, in place of landmarks drawn from the samples.
+    random_state : int, RandomState or None, default=None
+        Random state that draws the landmarks.
+    max_bytes : float, default=2**30
+        Memory budget, in bytes, of the error surfaces of all folds.
+    keep_held_out : bool, default=False
+        Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
+        much memory as y in double precision, and the samples must be in memory.
+    n_jobs : int or None, default=None
+        Number of folds that run in parallel, each with a share of the threads. By default, as many
+        folds run in parallel as the linear algebra library has threads.
+    verbose : bool, default=False
+        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     best_estimator_ : KernelRLS
-        The chosen model, fitted to all the data.
+        Final model, fitted to all data.
+    kernel_params_ : dict
+        Chosen kernel and its parameters, with the keys of `kernels`.
+    gamma_ : float or None
+        Parameter gamma of the chosen kernel; None if the kernel has its default gamma or no gamma.
+    alpha_ : float
+        Chosen penalty.
     cv_results_ : dict
-        As in `KernelHOLRRCV`; the surfaces have the shape (n_kernels, n_alphas).
-    kernel_params_, gamma_, alpha_, kernels_, alphas_, landmarks_, noise_
-        What was chosen, what was tried, and the noise of each output, as in `KernelHOLRRCV`.
-    best_score_, best_index_, best_params_, held_out_, held_out_mse_, null_mse_, ridge_mse_
-        As in `KernelHOLRRCV`.
-    dual_coef_, intercept_, tucker_, n_parameters_
-        Those of the final model.
-    n_features_in_, feature_names_in_, labels_
-        As in `KernelRLS`.
+        Results of the search: ``mean_mse`` and ``std_mse``, of shape (n_kernels, n_alphas), are the
+        mean and the standard deviation of the mean squared error over the folds, and ``fold_mse``
+        has a first axis of folds. The axis of kernels is present even for one kernel. ``kernels``
+        equals `kernels_`. `HOLRRCV` describes the other entries.
+    kernels_ : list of dict
+        Kernels that the search tried.
+    alphas_ : array of shape (n_alphas,)
+        Penalties that the search tried.
+    landmarks_ : array of shape (n_components, n_features)
+        Landmarks of the final model, if it uses landmarks.
+    best_index_ : tuple of int
+        Index (kernel, penalty) of the chosen model in the error surface.
+    best_score_ : float
+        Score of the best single model: minus its held-out error, or minus its information
+        criterion.
+    best_params_ : dict
+        Penalty and kernel parameters of the chosen model.
+    held_out_ : array with the shape of y
+        Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
+        other samples, in double precision on the host, with the labels of `predict`. If several
+        folds hold out a sample, the predictions are averaged. Samples without weight and samples
+        that no fold holds out have NaN.
+    held_out_mse_ : float
+        Held-out error of the final model.
+    null_mse_ : float
+        Held-out error of predicting the mean, for comparison.
+    ridge_mse_ : float
+        Least held-out error of kernel ridge regression on the same folds, for comparison.
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Standard deviation of the noise of each output, from held-out residuals. See
+        docs/intervals.md.
+    dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
+        Dense coefficients of the kernel values with `X_fit_`, computed on access. With landmarks,
+        the first axis has one entry for each landmark.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    tucker_ : Tucker
+        Coefficients of the final model in Tucker form.
+    n_parameters_ : int
+        Number of free parameters of the coefficients of the final model, without the intercept.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
     Examples
     --------
@@ -322,44 +435,186 @@ class KernelRLSCV(KernelSearch):
 
 
 class KernelLRRCV(KernelSearch):
-    """Low-rank kernel regression; kernel, penalty and rank cross-validated.
+    """Low-rank kernel regression with cross-validated kernel, penalty and rank.
 
-    The held-out errors of all ranks and penalties come from one eigendecomposition for each fold
-    and kernel, exactly.
+    One eigendecomposition for each fold and kernel gives the exact held-out errors of all ranks and
+    penalties. See docs/kernels.md.
 
     Parameters
     ----------
-    ranks : list of int, optional
-        The only ranks to try. By default all ranks.
-    max_rank : int, optional
+    alphas : array of shape (n_alphas,), float or None, default=None
+        Penalties to try, at least 0 and all different, in any order. By default, the search tries
+        penalties in half decades, from 1e-5 to 1e2 times the mean eigenvalue of the Gram matrix.
+        With several kernels, the grid covers the mean eigenvalues of all their Gram matrices.
+    ranks : list of int or None, default=None
+        Ranks to try. By default, the search tries all ranks.
+    cv : int, splitter or iterable, default=5
+        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
+        indices.
+    max_rank : int or None, default=None
         Largest rank to try.
-    alphas, cv, kernel, gammas, degree, coef0, kernel_params, kernels
-        What is tried, and on which folds, as in `KernelHOLRRCV`.
-    criterion, selection, max_bytes, search, keep_held_out, n_jobs, verbose
-        As in `HOLRRCV`.
-    fit_intercept, center_kernel, solver, n_components, landmarks, random_state
-        As in `KernelHOLRRCV`.
-    missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+    kernel : str or callable, default="rbf"
+        Kernel: the name of a pairwise kernel of scikit-learn ("linear", "rbf", "poly", "laplacian",
+        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. `kernels` replaces
+        it.
+    gammas : float, list of floats or None, default=None
+        Values of gamma to try. By default, the search tries six values for "rbf" and "laplacian",
+        from 0.01 to 3 times the inverse of the median distance between samples (squared for "rbf",
+        absolute for "laplacian"). Other kernels have their default gamma.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict or None, default=None
+        Keyword arguments of a callable kernel.
+    kernels : list or None, default=None
+        Candidate kernels, in place of `kernel`. Each is a name, a callable, or a dict with the key
+        "kernel" and any of the keys "gamma", "degree", "coef0" and "kernel_params". The parameters
+        above fill in keys that a candidate does not have. The search tries all `gammas` for each
+        candidate without a gamma.
+    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
+        Criterion that the search minimises. "cv" is the held-out error. "aic", "bic" and "gcv" are
+        information criteria from one decomposition of all data, without folds. Their degrees of
+        freedom are the number of parameters times the share of the input directions that the
+        penalty leaves, plus one for the intercept of each output.
+    selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
+        How to choose the final model from the held-out errors.
+
+        - "stack" mixes about twenty models: several ranks at the best penalty, the best rank at a
+          smaller and at a larger penalty, ridge regression, and the mean. The held-out errors
+          determine the weights, and the mixture is one model. With `max_rank` or `ranks`, the stack
+          mixes ranks at one penalty, so that its rank stays within these bounds. See
+          docs/model_selection.md.
+        - "min" chooses the single model with the least error.
+        - "1se" chooses the model with the fewest parameters among those within one standard error
+          of the least error. Ties are broken in favour of the largest penalty.
+        - A callable takes `cv_results_` and returns an index into the error surface.
+        - "auto" is "stack", or "min" with an information criterion.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
+    center_kernel : bool, default=True
+        Whether to centre the features of the kernel as well as the outputs if an intercept is
+        fitted. With centred features the intercept is optimal, and a linear kernel gives the same
+        model as `RLS`.
+    solver : {"auto", "cholesky", "eigh"}, default="auto"
+        Factorisation that solves the final fit. "cholesky" factorises ``K + alpha I``, and "eigh"
+        decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned. The
+        folds use "eigh".
+    n_components : int or None, default=None
+        Number of landmarks of the Nystroem approximation. The landmarks are drawn once from all
+        samples, without regard to y, and are the same for all folds and kernels. Memory and time
+        then grow linearly with the number of samples. None is the exact fit.
+    landmarks : array of shape (n_components, n_features) or None, default=None
+        Landmarks to use, in place of landmarks drawn from the samples.
+    random_state : int, RandomState or None, default=None
+        Random state that draws the landmarks.
+    max_bytes : float, default=2**30
+        Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
+        deviation. If the surfaces need more, the search caps all ranks at the largest common number
+        that fits, and warns. Ridge regression (full rank) stays a candidate.
+    search : {"pruned", "exhaustive"}, default="pruned"
+        Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
+        surfaces of all kernels and penalties. "pruned" skips some of them in problems with more
+        than 192 input directions and outputs, or with more than 30 pairs of kernel and penalty and
+        long output modes. It still computes all surfaces with a callable `selection`, lists of
+        large ranks, or data on accelerators. See docs/model_selection.md.
+    keep_held_out : bool, default=False
+        Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
+        much memory as y in double precision, and the samples must be in memory.
+    n_jobs : int or None, default=None
+        Number of folds that run in parallel, each with a share of the threads. By default, as many
+        folds run in parallel as the linear algebra library has threads.
+    verbose : bool, default=False
+        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     rank_ : int
-        The rank of the model that predicts.
-    stack_ranks_, stack_alphas_, stack_weights_
-        Of a stack, as in `HOLRRCV`.
+        Rank of the final model. A stack that includes ridge regression has full rank.
     best_estimator_ : KernelLRR
-        The model that predicts, fitted to all the data.
+        Final model, fitted to all data.
+    kernel_params_ : dict
+        Chosen kernel and its parameters, with the keys of `kernels`.
+    gamma_ : float or None
+        Parameter gamma of the chosen kernel; None if the kernel has its default gamma or no gamma.
     cv_results_ : dict
-        As in `KernelHOLRRCV`; the surfaces have the shape (n_kernels, n_alphas, R0).
-    kernel_params_, gamma_, alpha_, kernels_, alphas_, landmarks_, noise_
-        What was chosen, what was tried, and the noise of each output, as in `KernelHOLRRCV`.
-    best_score_, best_index_, best_params_, held_out_, held_out_mse_, null_mse_, ridge_mse_
-        As in `KernelHOLRRCV`.
-    dual_coef_, intercept_, tucker_, n_parameters_, core_, factors_, spectra_
-        Those of the final model.
-    n_features_in_, feature_names_in_, labels_
-        As in `KernelRLS`.
+        Results of the search: ``mean_mse`` and ``std_mse``, of shape (n_kernels, n_alphas, R0), are
+        the mean and the standard deviation of the mean squared error over the folds, and
+        ``fold_mse`` has a first axis of folds. The axis of kernels is present even for one kernel.
+        ``kernels`` equals `kernels_`. `HOLRRCV` describes the other entries.
+    kernels_ : list of dict
+        Kernels that the search tried.
+    alphas_ : array of shape (n_alphas,)
+        Penalties that the search tried.
+    landmarks_ : array of shape (n_components, n_features)
+        Landmarks of the final model, if it uses landmarks.
+    held_out_mse_ : float
+        Held-out error of the final model. The held-out error of a stack is cross-fitted: the
+        weights for each fold come from the other folds.
+    null_mse_ : float
+        Held-out error of predicting the mean, for comparison.
+    ridge_mse_ : float
+        Least held-out error of kernel ridge regression on the same folds, for comparison.
+    stack_ranks_ : list of tuples
+        Ranks of the models of a stack, in order of decreasing weight; None for ridge regression.
+    stack_alphas_ : array of shape (n_models,)
+        Penalties of the models of a stack.
+    stack_weights_ : array of shape (n_models,)
+        Weights of the models of a stack, which all have the same kernel. One minus their sum is the
+        weight of the mean.
+    best_index_ : tuple of int
+        Index (kernel, penalty, ranks) of the best single model in the error surface. The best
+        single model is the choice of `selection`; for a stack, the model with the least error.
+    best_score_ : float
+        Score of the best single model: minus its held-out error, or minus its information
+        criterion.
+    best_params_ : dict
+        Penalty, rank and kernel parameters of the best single model.
+    alpha_ : float
+        Penalty of the best single model. A stack mixes penalties around it.
+    held_out_ : array with the shape of y
+        Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
+        other samples, in double precision on the host, with the labels of `predict`. If several
+        folds hold out a sample, the predictions are averaged. Samples without weight and samples
+        that no fold holds out have NaN.
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Standard deviation of the noise of each output, from held-out residuals. See
+        docs/intervals.md.
+    dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
+        Dense coefficients of the kernel values with `X_fit_`, computed on access. With landmarks,
+        the first axis has one entry for each landmark.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    tucker_ : Tucker
+        Coefficients of the final model in Tucker form.
+    core_ : array of shape (R, d1, ..., dp)
+        Outputs for each of the R latent functions.
+    factors_ : list of p + 1 arrays
+        Factors of the Tucker form: the coefficients of the latent functions, of shape
+        (n_samples, R), then identity matrices.
+    spectra_ : list of p + 1 arrays
+        Squared singular values of the whitened data. Only the entry of the input mode is not empty.
+    n_parameters_ : int
+        Number of free parameters of the coefficients of the final model, without the intercept.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
     References
     ----------
@@ -449,101 +704,217 @@ class KernelLRRCV(KernelSearch):
 
 
 class KernelHOLRRCV(KernelSearch):
-    """Higher-order low-rank kernel regression; kernel, penalty and all ranks cross-validated.
+    """Higher-order low-rank kernel regression with cross-validated kernel, penalty and ranks.
 
-    The held-out error of *every* multilinear rank and penalty is computed exactly, from one
-    eigendecomposition for each fold and kernel and without a refit for any of them.
+    The search computes the exact held-out error of *every* multilinear rank and penalty without
+    refitting, from one eigendecomposition for each fold and kernel. See docs/kernels.md.
 
     Parameters
     ----------
-    alphas : array of shape (n_alphas,) or None, default=None
-        Penalties to try, at least 0 and different from each other, in any order. None for half
-        decades from 1e-5 to 1e2 times the mean eigenvalue of the Gram matrix (from the least to
-        the largest one of the kernels).
-    ranks : list of tuples, optional
-        The only ranks to try, as in `HOLRRCV`.
+    alphas : array of shape (n_alphas,), float or None, default=None
+        Penalties to try, at least 0 and all different, in any order. By default, the search tries
+        penalties in half decades, from 1e-5 to 1e2 times the mean eigenvalue of the Gram matrix.
+        With several kernels, the grid covers the mean eigenvalues of all their Gram matrices.
+    ranks : list of tuples or None, default=None
+        Ranks to try, as tuples ``(R0, ..., Rp)`` with the input mode first. All other entries of
+        the error surface are NaN. By default, the search tries all ranks.
     cv : int, splitter or iterable, default=5
-        Folds, as in `HOLRRCV`.
-    max_rank : int or tuple, optional
-        Largest rank to try, as in `HOLRRCV`.
+        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
+        indices.
+    max_rank : int, tuple or None, default=None
+        Largest rank to try, either one int for all modes or a tuple ``(R0, ..., Rp)`` with the
+        input mode first.
     kernel : str or callable, default="rbf"
-        The kernel, as in `KernelRLS`.
-    gammas : None, float or list of floats, default=None
-        Values of the kernel's parameter gamma to try. None for six from the data where the kernel
-        is "rbf" or "laplacian" (1/100 to 3 times one over the median of the squared, or absolute,
-        distances between samples), and for the kernel's default otherwise.
-    degree, coef0, kernel_params
-        As in `KernelRLS`.
-    kernels : list, default=None
-        The candidates, in the place of `kernel`: names, callables and dicts, these with the key
-        "kernel" and some of "gamma", "degree", "coef0" and "kernel_params". What a candidate leaves
-        out is filled in from the parameters above; `gammas` are tried with each that has no own.
+        Kernel: the name of a pairwise kernel of scikit-learn ("linear", "rbf", "poly", "laplacian",
+        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. `kernels` replaces
+        it.
+    gammas : float, list of floats or None, default=None
+        Values of gamma to try. By default, the search tries six values for "rbf" and "laplacian",
+        from 0.01 to 3 times the inverse of the median distance between samples (squared for "rbf",
+        absolute for "laplacian"). Other kernels have their default gamma.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict or None, default=None
+        Keyword arguments of a callable kernel.
+    kernels : list or None, default=None
+        Candidate kernels, in place of `kernel`. Each is a name, a callable, or a dict with the key
+        "kernel" and any of the keys "gamma", "degree", "coef0" and "kernel_params". The parameters
+        above fill in keys that a candidate does not have. The search tries all `gammas` for each
+        candidate without a gamma.
     subspaces : {"fitted", "response"}, default="fitted"
-        Where the output subspaces come from, as in `KernelHOLRR`.
+        Data that determine the output subspaces: the part of the outputs that functions of the
+        feature space explain ("fitted"), or the outputs themselves ("response"), as in Algorithm 2
+        of the paper.
     refine : bool, default=False
-        Whether the final fit is refined; the errors are those of the fits before refinement.
-    max_iter, tol
-        Rounds and tolerance of the refinement, as in `HOLRR`.
-    criterion, selection, max_bytes, search, keep_held_out, n_jobs, verbose
-        As in `HOLRRCV`.
-    fit_intercept, center_kernel : bool, default=True
-        As in `KernelRLS`.
+        Whether to refine the final fit by alternating least squares. The held-out errors are those
+        of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
+        single rank.
+    max_iter : int, default=100
+        Maximum number of iterations of the refinement.
+    tol : float, default=1e-6
+        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
+        share of the objective.
+    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
+        Criterion that the search minimises. "cv" is the held-out error. "aic", "bic" and "gcv" are
+        information criteria from one decomposition of all data, without folds. Their degrees of
+        freedom are the number of parameters times the share of the input directions that the
+        penalty leaves, plus one for the intercept of each output.
+    selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
+        How to choose the final model from the held-out errors.
+
+        - "stack" mixes about twenty models: several ranks at the best penalty, the best rank at a
+          smaller and at a larger penalty, ridge regression, and the mean. The held-out errors
+          determine the weights, and the mixture is one model. With `max_rank` or `ranks`, the stack
+          mixes ranks at one penalty, so that its rank stays within these bounds. See
+          docs/model_selection.md.
+        - "min" chooses the single model with the least error.
+        - "1se" chooses the model with the fewest parameters among those within one standard error
+          of the least error. Ties are broken in favour of the largest penalty.
+        - A callable takes `cv_results_` and returns an index into the error surface.
+        - "auto" is "stack", or "min" with ``refine=True`` or an information criterion.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
+    center_kernel : bool, default=True
+        Whether to centre the features of the kernel as well as the outputs if an intercept is
+        fitted. With centred features the intercept is optimal, and a linear kernel gives the same
+        model as `RLS`.
     solver : {"auto", "cholesky", "eigh"}, default="auto"
-        Of the final fit, as in `KernelRLS`; the folds use "eigh".
-    n_components, landmarks, random_state
-        As in `KernelRLS`. The landmarks are drawn once, from all samples, for all folds and
-        kernels; drawing them looks at no outputs.
-    missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Factorisation that solves the final fit. "cholesky" factorises ``K + alpha I``, and "eigh"
+        decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned. The
+        folds use "eigh".
+    n_components : int or None, default=None
+        Number of landmarks of the Nystroem approximation. The landmarks are drawn once from all
+        samples, without regard to y, and are the same for all folds and kernels. Memory and time
+        then grow linearly with the number of samples. None is the exact fit.
+    landmarks : array of shape (n_components, n_features) or None, default=None
+        Landmarks to use, in place of landmarks drawn from the samples.
+    random_state : int, RandomState or None, default=None
+        Random state that draws the landmarks.
+    max_bytes : float, default=2**30
+        Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
+        deviation. If the surfaces need more, the search caps all ranks at the largest common number
+        that fits, and warns. Ridge regression (full rank) stays a candidate.
+    search : {"pruned", "exhaustive"}, default="pruned"
+        Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
+        surfaces of all kernels and penalties. "pruned" skips some of them in problems with more
+        than 192 input directions and outputs, or with more than 30 pairs of kernel and penalty and
+        long output modes. It still computes all surfaces with a callable `selection`, lists of
+        large ranks, or data on accelerators. See docs/model_selection.md.
+    keep_held_out : bool, default=False
+        Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
+        much memory as y in double precision, and the samples must be in memory.
+    n_jobs : int or None, default=None
+        Number of folds that run in parallel, each with a share of the threads. By default, as many
+        folds run in parallel as the linear algebra library has threads.
+    verbose : bool, default=False
+        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
-    kernel_params_ : dict
-        The chosen kernel and its parameters, with the keys of `kernels`.
-    gamma_ : float or None
-        Its parameter gamma; None for its default, or where it has none.
     rank_ : tuple of int
-        The ranks of the model that predicts.
-    held_out_mse_ : float
-        Held-out error of the model that predicts.
-    null_mse_, ridge_mse_ : float
-        Held-out errors of the mean and of kernel ridge regression, for comparison.
-    stack_ranks_, stack_alphas_, stack_weights_
-        Of a stack, as in `HOLRRCV`. All models that are mixed have the same kernel.
-    best_index_ : tuple of int
-        Place of the best single model in the surface: kernel, penalty, ranks.
-    best_score_ : float
-        Its score: minus its mean held-out error, or minus its criterion.
-    best_params_ : dict
-        Its penalty, its rank, and the parameters of its kernel.
-    alpha_ : float
-        Its penalty.
-    held_out_ : array with the shape of y
-        As in `HOLRRCV`.
+        Multilinear rank of the final model, which is the shape of `core_`. A stack that includes
+        ridge regression has full rank.
     best_estimator_ : KernelHOLRR
-        The model that predicts, fitted to all the data.
+        Final model, fitted to all data.
+    kernel_params_ : dict
+        Chosen kernel and its parameters, with the keys of `kernels`.
+    gamma_ : float or None
+        Parameter gamma of the chosen kernel; None if the kernel has its default gamma or no gamma.
     cv_results_ : dict
-        As in `HOLRRCV`; the surfaces ``mean_mse``, ``std_mse`` and ``fold_mse`` have an axis for
-        the kernels before that of the penalties, however many there are:
-        (n_kernels, n_alphas, R0, ..., Rp). ``kernels`` is `kernels_`.
+        Results of the search: ``mean_mse`` and ``std_mse``, of shape
+        (n_kernels, n_alphas, R0, ..., Rp), are the mean and the standard deviation of the mean
+        squared error over the folds, and ``fold_mse`` has a first axis of folds. The axis of
+        kernels is present even for one kernel. ``kernels`` equals `kernels_`. `HOLRRCV` describes
+        the other entries.
     kernels_ : list of dict
-        The kernels that were tried.
+        Kernels that the search tried.
     alphas_ : array of shape (n_alphas,)
-        The penalties that were tried.
+        Penalties that the search tried.
     landmarks_ : array of shape (n_components, n_features)
-        With landmarks only.
+        Landmarks of the final model, if it uses landmarks.
+    held_out_mse_ : float
+        Held-out error of the final model (before refinement, with ``refine=True``). The held-out
+        error of a stack is cross-fitted: the weights for each fold come from the other folds.
+    null_mse_ : float
+        Held-out error of predicting the mean, for comparison.
+    ridge_mse_ : float
+        Least held-out error of kernel ridge regression on the same folds, for comparison.
+    stack_ranks_ : list of tuples
+        Ranks of the models of a stack, in order of decreasing weight; None for ridge regression.
+    stack_alphas_ : array of shape (n_models,)
+        Penalties of the models of a stack.
+    stack_weights_ : array of shape (n_models,)
+        Weights of the models of a stack, which all have the same kernel. One minus their sum is the
+        weight of the mean.
+    best_index_ : tuple of int
+        Index (kernel, penalty, ranks) of the best single model in the error surface. The best
+        single model is the choice of `selection`; for a stack, the model with the least error.
+    best_score_ : float
+        Score of the best single model: minus its held-out error, or minus its information
+        criterion.
+    best_params_ : dict
+        Penalty, rank and kernel parameters of the best single model.
+    alpha_ : float
+        Penalty of the best single model. A stack mixes penalties around it.
+    held_out_ : array with the shape of y
+        Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
+        other samples, in double precision on the host, with the labels of `predict`. If several
+        folds hold out a sample, the predictions are averaged. Samples without weight and samples
+        that no fold holds out have NaN.
     noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        As in `HOLRRCV`.
-    dual_coef_, intercept_, tucker_, n_parameters_, core_, factors_, spectra_
-        Those of the final model.
-    n_features_in_, feature_names_in_, labels_
-        As in `KernelRLS`.
+        Standard deviation of the noise of each output, from held-out residuals. See
+        docs/intervals.md.
+    dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
+        Dense coefficients of the kernel values with `X_fit_`, computed on access. With landmarks,
+        the first axis has one entry for each landmark.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    tucker_ : Tucker
+        Coefficients of the final model in Tucker form.
+    core_ : array of shape (R0, ..., Rp)
+        Core of the Tucker form of the coefficients.
+    factors_ : list of p + 1 arrays
+        Factors of the Tucker form: the coefficients of the latent functions, of shape
+        (n_samples, R0), then the output factors, of shape (d_i, R_i), with orthonormal columns. The
+        latent functions are linear in the kernel values with `X_fit_`.
+    spectra_ : list of p + 1 arrays
+        Leading squared singular values of each unfolding of the whitened data, input mode first.
+    n_parameters_ : int
+        Number of free parameters of the coefficients of the final model, without the intercept.
+    n_iter_ : int
+        Number of iterations, including the spectral fit.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
+
+    See Also
+    --------
+    KernelHOLRR : Higher-order low-rank kernel regression with given kernel, penalty and ranks.
+    HOLRRCV : Search over penalties and ranks of linear models.
 
     Notes
     -----
-    Entry ``[k, a, i, j, ...]`` of the surface belongs to ``kernels_[k]``, ``alphas_[a]`` and the
-    rank ``(i + 1, j + 1, ...)``. The input rank goes up to the number of outputs, above which it
-    changes nothing, or to what the largest training fold supports.
+    Entry ``[k, a, i, j, ...]`` of the error surface belongs to ``kernels_[k]``, ``alphas_[a]`` and
+    the rank ``(i + 1, j + 1, ...)``. The largest input rank is the number of outputs, since larger
+    ranks give the same model, or the largest rank that a training fold supports.
 
     References
     ----------

@@ -1,12 +1,12 @@
 """Predictions and scores of a linear model, split by blocks of inputs.
 
-With the means of the training inputs, predictions are a sum of one part for each block and a
-constant part,
+Predictions are the sum of one part for each block and a constant part,
 
     P = c + sum_b (X_b - mean_b) (S_b + W_b) ,
 
-where W_b and S_b are the coefficients of the block, S_b those of own inputs, and c is the
-prediction at the mean of the inputs. `PartErrors` splits R2 in the same way.
+where mean_b is the mean of the training inputs, W_b and S_b are the coefficients of the block (S_b
+of its own inputs), and c is the prediction at the mean of the inputs. `PartErrors` splits R2 in the
+same way.
 
 The functions are methods of `LinearRegressor` and `LinearSearch`.
 """
@@ -36,25 +36,26 @@ __all__ = ["BlockParts", "block_errors", "block_parts_of", "predict_blocks", "sc
 
 
 def predict_blocks(self: Any, X: Any) -> Any:
-    """Predictions split by blocks of inputs: what each block adds to the mean.
+    """Predict the outputs, split into the contributions of the blocks of inputs.
 
-    The part of a block is ``(X_b - mean_b) coef_b``, with the means of the training inputs. The
-    part called "intercept" is the prediction at these means, the same for all samples: the
-    training mean of `y` where no outputs are missing. The parts add up to ``predict(X)``. Without
-    an intercept (``fit_intercept=False``) nothing is subtracted, and that part is zero.
+    The part of a block is ``(X_b - mean_b) coef_b``, where ``mean_b`` is the mean of the training
+    inputs. The part "intercept" is the prediction at these means and the same for all samples. It
+    is the training mean of `y` if no outputs are missing. The parts add up to ``predict(X)``.
+    With ``fit_intercept=False``, no mean is subtracted and the part "intercept" is zero. The model
+    must be fitted with `blocks`. See docs/blocks.md.
 
     Parameters
     ----------
-    X : array of shape (n_samples, n_features)
-        As in `predict`. The model must be fitted with `blocks`.
+    X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
+        Inputs, in the format that they had in `fit`.
 
     Returns
     -------
     dict, DataArray or Dataset
-        From the name of each block, and "intercept", to what `predict` returns: arrays of shape
-        (n_samples, d1, ..., dp), or tables. Where `y` came from xarray, a DataArray or Dataset
-        with the dimension ``block`` in front. Lazy where `X` is a Dask array. Blocks with an
-        infinite penalty have parts of zero.
+        Part of each block and of "intercept", by name: arrays of shape (n_samples, d1, ..., dp), or
+        DataFrames if `y` was a DataFrame in `fit`. If `y` was an xarray object, the result is a
+        DataArray or Dataset with the first dimension ``block``. If `X` is a Dask array, the parts
+        are lazy. Blocks with an infinite penalty have parts of zero.
 
     See Also
     --------
@@ -95,42 +96,45 @@ def predict_blocks(self: Any, X: Any) -> Any:
 def score_blocks(
     self: Any, X: Any, y: Any, sample_weight: Any = None, *, average: str | None = "pooled"
 ) -> Any:
-    """R2 split by blocks of inputs: how much of the variance each block explains.
+    """Split R2 into the shares of the variance that the blocks of inputs explain.
 
-    With the parts P_b of `predict_blocks`, and outputs Y and predictions P about the mean of `y`,
-    the part of a block is ``<P_b, 2 Y - P> / <Y, Y>``. The parts, that of the intercept included,
-    add up to R2. A part is negative where a block makes predictions worse. The part of the
-    intercept is zero where the prediction at the mean of the training inputs is the mean of `y`,
-    as for the training data, and usually small for others.
+    Let P_b be the parts of `predict_blocks`, and let Y and P be the outputs and the predictions
+    minus the mean of `y`. The part of a block is ``<P_b, 2 Y - P> / <Y, Y>``. The parts of all
+    blocks and of the intercept add up to R2. A block that makes predictions worse has a negative
+    part. The part of the intercept is zero for the training data, and usually small for other
+    data. The model must be fitted with `blocks`. See docs/blocks.md.
 
     Parameters
     ----------
-    X : array of shape (n_samples, n_features)
-        The model must be fitted with `blocks`. Data on disk or of Dask are read in blocks.
+    X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
+        Inputs, in the format that they had in `fit`. Arrays on disk and Dask arrays are read in
+        blocks.
     y : array of shape (n_samples, d1, ..., dp)
-        With ``missing="ignore"``, missing entries are passed over, as in `score`.
+        Observed outputs. With ``missing="ignore"``, missing entries are left out, as in `score`.
     sample_weight : array of shape (n_samples,), optional
+        Weights of the samples.
     average : {"pooled", "uniform"} or None, default="pooled"
-        As in `holrr.metrics.r2`, with the `output_weight` of the model: "pooled" splits `score`,
-        "uniform" the mean of the R2 of all outputs, None the R2 of each output.
+        R2 to split: "pooled" splits `score`, "uniform" splits the mean of the R2 of all outputs,
+        and None splits the R2 of each output. The `output_weight` of the model is used, as in
+        `holrr.metrics.r2`.
 
     Returns
     -------
     dict, DataArray or Dataset
-        From the name of each block, and "intercept", to a number; with ``average=None`` to an
-        array of shape (d1, ..., dp), or a Series where the outputs are columns of a table. There,
-        where `y` came from xarray in the fit, it is a DataArray or Dataset with the dimension
-        ``block`` in front.
+        Part of each block and of "intercept", by name. The parts are numbers; with
+        ``average=None`` they are arrays of shape (d1, ..., dp), or Series if `y` was a DataFrame in
+        `fit`. With ``average=None``, and if `y` was an xarray object, the result is a DataArray or
+        Dataset with the first dimension ``block``.
 
     See Also
     --------
-    predict_blocks : The parts of the predictions.
-    holrr.plotting.BlockScoresDisplay : Draws them.
+    predict_blocks : Contributions of the blocks to the predictions.
+    holrr.plotting.BlockScoresDisplay : Plot of the parts of R2.
 
     Notes
     -----
-    Where blocks are correlated, the variance that they share is split between them as the model
-    splits it: it depends on the penalties, and says nothing about causes.
+    Correlated blocks share variance. The model splits the shared variance between the blocks
+    depending on their penalties; the split does not identify causes.
 
     Examples
     --------
@@ -159,13 +163,14 @@ def score_blocks(
 def block_errors(
     model: Any, X: Any, y: Any, sample_weight: Any = None
 ) -> tuple[tuple[str, ...], PartErrors]:
-    """The names of the parts of R2, and the sums that they consist of.
+    """Return the names of the parts of R2, and the sums that the parts are computed from.
 
     Parameters
     ----------
     model : estimator
+        Fitted estimator.
     X, y, sample_weight
-        As in `score_blocks`.
+        Arguments of `score_blocks`.
     """
     parts = block_parts_of(model, "score_blocks")
     sums_of, n_sums = partial(part_errors_of, parts), 3 + 2 * len(parts.columns)
@@ -177,26 +182,26 @@ def block_errors(
 
 @dataclass(frozen=True, eq=False)
 class BlockParts:
-    """What the parts of predictions need of a fitted model.
+    """Attributes of a fitted model that split its predictions by block.
 
     Parameters
     ----------
     names : tuple of str
-        Of the blocks, and "intercept".
+        Names of the blocks, and "intercept".
     columns : tuple of arrays of int
-        The columns of each block among those that the model uses.
+        Columns of each block, counted among the columns that the model uses.
     tucker_ : Tucker
-        Coefficients. Fitted models have them under the same name.
+        Coefficients, under the same name as in fitted models.
     own : OwnCoefficients or None
         Coefficients of own inputs.
     mean : array of shape (n_inputs,)
-        Centre of the inputs, in the type of the coefficients.
+        Centre of the inputs, with the type of the coefficients.
     constant : array of shape (d1, ..., dp)
-        The prediction there; NaN for outputs that were never observed.
+        Prediction at the centre; NaN for outputs that were never observed.
     has_unknown : bool
-        Whether there are such outputs.
+        Whether some outputs were never observed.
     ignores_missing : bool
-        Whether scores pass over missing outputs.
+        Whether scores leave missing outputs out.
     """
 
     names: tuple[str, ...]
@@ -209,7 +214,7 @@ class BlockParts:
     ignores_missing: bool
 
     def of_blocks(self, X: Array) -> list[Array]:
-        """The part of each block, of shape (n, d1, ..., dp), for validated inputs."""
+        """Return the part of each block, of shape (n, d1, ..., dp), for validated inputs."""
         T, xp = self.tucker_.to_device_of(X), namespace_of(X)
         n, (n_inputs, *outputs) = X.shape[0], T.shape
         Xc = xp.astype(X, T.core.dtype, copy=False) - to_device_of(self.mean, X)
@@ -228,31 +233,32 @@ class BlockParts:
         return found
 
     def __call__(self, X: Array) -> list[Array]:
-        """The parts of all blocks, and the constant part, each of shape (n, d1, ..., dp)."""
+        """Return the parts of all blocks and the constant part, each of shape (n, d1, ..., dp)."""
         found = self.of_blocks(X)
         constant = asarray_like(to_numpy(self.constant), X, dtype=found[0].dtype)
         return [*found, namespace_of(X).zeros_like(found[0]) + constant]
 
     def stacked(self, X: Array) -> Array:
-        """All parts as one array, of shape (n, n_parts, d1, ..., dp)."""
+        """Return all parts as one array, of shape (n, n_parts, d1, ..., dp)."""
         return namespace_of(X).stack(self(X), axis=1)
 
 
 def block_parts_of(model: Any, method: str) -> BlockParts:
-    """The parts of the predictions of a fitted model.
+    """Return the record that splits the predictions of a fitted model by block.
 
     Parameters
     ----------
     model : estimator
+        Estimator that was fitted with `blocks`.
     method : str
-        What messages call the method that needs them.
+        Name of the calling method, for error messages.
     """
     check_is_fitted(model)
     blocks = vars(model).get("blocks_")
     if blocks is None:
         raise ValueError(
-            f"{method} needs blocks of inputs, and this {type(model).__name__} was fitted without: "
-            f"say with the parameter blocks which columns belong together, for instance "
+            f"{method} needs blocks of inputs, and this {type(model).__name__} was fitted without "
+            f"blocks. Set the parameter blocks, for instance "
             f"blocks={{'lags': [0, 1], 'calendar': [2]}}, and fit again."
         )
     used = None if model.labels_ is None else model.labels_.used
@@ -272,7 +278,7 @@ def block_parts_of(model: Any, method: str) -> BlockParts:
 
 
 def _columns_of(T: Tucker, columns: np.ndarray) -> Tucker:
-    """The coefficients of some of the inputs."""
+    """Return the coefficients of some of the inputs."""
     first, *others = T.factors
     if first is None:
         return Tucker(take(T.core, columns), T.factors)

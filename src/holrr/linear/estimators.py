@@ -71,9 +71,9 @@ MULTILINEAR_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class LinearRegressor(TensorRegressor):
-    """Linear models with coefficients of some structure.
+    """Base class of linear models, whose coefficients have a structure.
 
-    A subclass names its parameters and returns its structure (`_structure`).
+    A subclass defines its parameters and returns its structure (`_structure`).
     """
 
     _parameter_constraints: dict = LINEAR_CONSTRAINTS
@@ -95,7 +95,7 @@ class LinearRegressor(TensorRegressor):
     score_blocks = block_parts.score_blocks
 
     def _structure(self) -> Structure:
-        """The structure of the coefficients."""
+        """Return the structure of the coefficients."""
         raise NotImplementedError
 
     def _options(self, plan: InputPlan) -> LinearOptions:
@@ -115,19 +115,20 @@ class LinearRegressor(TensorRegressor):
         Parameters
         ----------
         X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-            Or a table, an object of xarray, or a dict of arrays, see docs/inputs.md, or a sparse
-            matrix of SciPy, which stays sparse, see docs/sparse.md. Arrays may be
-            of NumPy or of any library that follows the array API standard (torch, cupy, ...); the
-            fit is computed where they are. Memory maps, HDF5 and Zarr arrays are read in blocks,
-            Dask arrays are reduced on the active scheduler (see docs/streaming.md).
+            Inputs: a NumPy array, an array of another library that follows the array API standard
+            (PyTorch, CuPy, ...), a DataFrame, an xarray object or a dict of arrays (see
+            docs/inputs.md), or a sparse matrix of SciPy, which stays sparse (see docs/sparse.md).
+            The fit runs on the device of the arrays. Memory maps, HDF5, Zarr and Dask arrays are
+            read in blocks (see docs/streaming.md).
         y : array of shape (n_samples, d1, ..., dp)
-            Outputs of any order p >= 0; p = 0 are scalar targets.
+            Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the squared error.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         warn_renamed(self)
         data, names = validate(self, X, y, sample_weight)
@@ -144,25 +145,29 @@ class LinearRegressor(TensorRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, decay: float = 1.0) -> Any:
-        """Add a batch of samples to those seen so far, and fit the model to all of them.
+        """Add a batch of samples, and fit the model to all batches.
 
-        The data are kept as moments, whose size does not depend on the number of samples. For a
-        stream of many small batches, gather the moments with `Moments.from_batches` and fit once
-        with `fit_moments`. `fit` keeps no moments: after it, `partial_fit` starts anew with a
-        warning.
+        The estimator keeps the data as moments, whose size does not depend on the number of
+        samples. For many small batches, compute the moments with `Moments.from_batches` and call
+        `fit_moments` once. `fit` keeps no moments: after `fit`, `partial_fit` starts from an empty
+        model and warns.
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
+            Inputs of the batch.
         y : array of shape (n_samples, d1, ..., dp)
+            Outputs of the batch.
         sample_weight : array of shape (n_samples,), optional
+            Weights of the samples in the squared error.
         decay : float, default=1.0
-            What the weights of all batches before are multiplied by, in (0, 1]; with less than 1
-            the model forgets. See docs/streaming.md.
+            Factor in (0, 1] that multiplies the weights of all earlier batches. A factor below 1
+            makes the model forget old data. See docs/streaming.md.
 
         Returns
         -------
         self
+            The fitted estimator.
 
         Examples
         --------
@@ -191,15 +196,17 @@ class LinearRegressor(TensorRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_moments(self, moments: Moments) -> Any:
-        """Fit the model to moments, gathered here or elsewhere.
+        """Fit the model to moments of the data.
 
         Parameters
         ----------
         moments : Moments
+            Moments of X and y, computed in this process or elsewhere. See docs/streaming.md.
 
         Returns
         -------
         self
+            The fitted estimator.
 
         Examples
         --------
@@ -225,7 +232,7 @@ class LinearRegressor(TensorRegressor):
         robust_weight: np.ndarray | None = None,
         moments: Moments | None = None,
     ) -> Any:
-        """Assign the attributes of a fit; ranks and rounds by the kind of structure."""
+        """Assign the attributes of a fit; rank and number of iterations depend on the structure."""
         structure, attributes = self._structure(), dict[str, Any]()
         ignores = ignores_missing(self) and n_dropped is not None
         if isinstance(structure, MultilinearRank):
@@ -245,55 +252,128 @@ class LinearRegressor(TensorRegressor):
 class RLS(LinearRegressor):
     r"""Regularised least squares (ridge regression) for tensor outputs.
 
-    Minimises :math:`\|\mathcal{W} \times_0 X - \mathcal{Y}\|^2 + \alpha \|\mathcal{W}\|^2` over
-    all tensors. The outputs are independent of each other: it is scikit-learn's ``Ridge`` on the
-    flattened outputs.
+    The fit minimises :math:`\|\mathcal{W} \times_0 X - \mathcal{Y}\|^2 + \alpha \|\mathcal{W}\|^2`
+    over all tensors :math:`\mathcal{W}` of coefficients. The outputs are independent of each other:
+    the fit is scikit-learn's ``Ridge`` on the flattened outputs. See docs/linear.md.
 
     Parameters
     ----------
     alpha : float, dict, or array of shape (d1, ..., dp), default=1.0
-        Ridge penalty, at least 0. With 0, the solution of least norm. A dict has a penalty for
-        each block of inputs (see `blocks`), an array one for each output, with the labels of the
-        outputs where it has labels.
+        Ridge penalty, at least 0. With 0, the fit is the least squares solution of minimum norm. A
+        dict maps the name of each block of inputs (see `blocks`) to the penalty of the block; an
+        infinite penalty leaves a block out of the model. An array has one penalty for each output.
+        A labelled array must have the labels of the outputs.
     fit_intercept : bool, default=True
-        Whether an intercept is fitted (by centring the data; it is not penalised).
+        Whether to fit an intercept. The intercept is not penalised.
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
-        "cholesky" and "eigh" factorise ``X'X``, "svd" the inputs themselves. "auto" uses "eigh" for
-        up to 256 features and "cholesky" for more, and decomposes ``XX'`` or `X` where there are
-        fewer samples than features or `X` is ill-conditioned.
+        Factorisation that solves the problem. "cholesky" and "eigh" factorise ``X'X``, and "svd"
+        factorises `X`. "auto" uses "eigh" for up to 256 features and "cholesky" for more. If there
+        are fewer samples than features or `X` is ill-conditioned, "auto" decomposes ``XX'`` or `X`.
     loss : {"squared", "huber"}, default="squared"
-        As in `HOLRR`.
+        Loss of the fit. "huber" is a robust fit: samples that the other samples do not predict get
+        smaller weights in the squared error. See docs/robust.md.
     missing : {"raise", "ignore"}, default="raise"
-        Whether NaN and masked entries of y are an error or are left out of the objective. See
-        docs/missing.md.
+        How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
+        leaves missing values out of the objective. See docs/missing.md.
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        As in `HOLRR`. The outputs of ridge regression are independent, so that only zeros have an
-        effect on the fit; all weights have one on `score`.
-    input_rank, input_alpha, input_weight, blocks, own, own_alpha
-        As in `HOLRR`.
-    missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Weights of the outputs in the objective and in `score`. A list has one vector of weights, or
+        None, for each output mode. An array must be the product of such vectors, apart from zeros
+        with ``missing="ignore"``. A DataArray weights the modes that are its dimensions. The
+        outputs of ridge regression are independent of each other, so only weights of zero change
+        the fit; all weights change `score`.
+    input_rank : int, tuple, dict or None, default=None
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``. An int is used for every
+        mode. None, as the parameter or as an entry of a tuple, keeps all directions. For several
+        blocks of inputs, pass a dict from the names of the blocks to ranks. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
+        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
+        Infinity uses the directions of ``X'Y``, as partial least squares does.
+    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
+        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
+        inputs by the square roots of the weights, which changes the penalty and the directions of
+        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
+        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
+        of the blocks to weights.
+    blocks : str, dict, list or None, default=None
+        Blocks of inputs, which can have different penalties: a dict from the name of each block to
+        its columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
+        "auto". Blocks change the fit only if `alpha` is a dict. `HOLRR` and docs/blocks.md describe
+        all forms.
+    own : str, list, array of bool, or None, default=None
+        Own inputs of each output, which get separate coefficients with the penalty `own_alpha`. An
+        own input has the same label as the output along a mode that `X` and `y` share, such as the
+        station. Pass the name of the shared mode or a list of names; "auto" uses all modes whose
+        names and coordinates agree. For arrays without names, pass pairs of positions
+        ``(axis of a sample of X, axis of a sample of y)``, or a boolean array of inputs by outputs.
+        See docs/own_inputs.md.
+    own_alpha : float, default=1.0
+        Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
+        each block, the penalty of an own input is `own_alpha` times the penalty of its block,
+        divided by the geometric mean of the penalties of all blocks.
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-    blocks_, block_alphas_, own_coef_
-        As in `HOLRR`.
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Standard deviation of the noise of each output, from the residual sum of squares and the
+        residual degrees of freedom. See docs/intervals.md.
     objective_ : float
-        The minimum.
+        Objective of the fit, which is the minimum.
     lower_bound_ : float
-        The same, since the problem is solved exactly.
+        Lower bound on the optimal objective. It equals `objective_`, since the fit is exact.
     n_iter_ : int
-        With ``missing="ignore"``: number of rounds around missing outputs.
-    intercept_, noise_, n_dropped_, solver_, moments_, n_features_in_, feature_names_in_, labels_
-        As in `HOLRR`.
-    robust_weight_
-        As in `HOLRR`.
+        Number of iterations of a fit with missing outputs, with ``missing="ignore"``.
+    n_dropped_ : int
+        Number of samples without any observed output, with ``missing="ignore"``.
+    robust_weight_ : array of shape (n_samples,)
+        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit is that of the squared
+        loss with these weights times `sample_weight`.
+    solver_ : str
+        Factorisation that the fit used.
+    moments_ : Moments
+        Moments of the data, after `partial_fit` and `fit_moments`.
+    input_rank_ : tuple of int, or dict
+        Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
+    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
+        Orthonormal bases of the directions of each mode of `X`, with `input_rank`.
+    blocks_ : dict
+        Positions of the columns of each block of inputs, by the name of the block, with `blocks`.
+    block_alphas_ : dict
+        Penalty of each block of inputs, with `blocks`.
+    own_coef_ : array with the shape of `coef_`, or dict
+        Coefficients of own inputs, with `own`; zero for all other inputs. They are part of `coef_`,
+        but not of `core_` and `factors_`.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
     See Also
     --------
-    LRR : The coefficients as a matrix of low rank.
-    HOLRR : The coefficients as a tensor of low multilinear rank.
+    RLSCV : Ridge regression with cross-validated penalty.
+    LRR : Ridge regression with coefficients of low matrix rank.
+    HOLRR : Ridge regression with coefficients of low multilinear rank.
 
     Examples
     --------
@@ -350,53 +430,143 @@ class RLS(LinearRegressor):
 class LRR(LinearRegressor):
     r"""Low-rank (reduced-rank) ridge regression for tensor outputs.
 
-    Minimises :math:`\|\mathcal{W} \times_0 X - \mathcal{Y}\|^2 + \alpha \|\mathcal{W}\|^2` over
-    the tensors whose mode-0 unfolding (inputs by all outputs) has rank at most `rank`. The
-    minimum is exact.
+    The fit minimises :math:`\|\mathcal{W} \times_0 X - \mathcal{Y}\|^2 + \alpha \|\mathcal{W}\|^2`
+    over all tensors :math:`\mathcal{W}` whose mode-0 unfolding (inputs by all outputs) has rank at
+    most `rank`. The solution is exact. See docs/linear.md.
 
     Parameters
     ----------
     rank : int, float or None, default=None
-        Largest rank, capped at the number of features; a float in (0, 1) is the share of the
-        energy of Z to keep; None for full rank.
+        Maximum rank, capped at the number of features. A float in (0, 1) is the share of the
+        squared norm of the whitened data to keep. None is full rank, which is ridge regression.
+        `LRRCV` chooses the rank by cross-validation.
     alpha : float or dict, default=1.0
-        Ridge penalty, at least 0; a dict has one for each block of inputs (see `blocks`).
-    missing : {"raise", "ignore"}, default="raise"
-        Whether NaN and masked entries of y are an error or are left out of the objective, by
-        imputing them and refitting in turn. See docs/missing.md.
+        Ridge penalty, at least 0. A dict maps the name of each block of inputs (see `blocks`) to
+        the penalty of the block. An infinite penalty leaves a block out of the model. A penalty of
+        0 fits a block without shrinkage and without a constraint on its rank, as the intercept is
+        fitted.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. The intercept is not penalised.
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
-        See `RLS`.
-    fit_intercept, loss, output_weight
-        As in `HOLRR`.
-    input_rank, input_alpha, input_weight, blocks, own, own_alpha
-        As in `HOLRR`.
-    missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Factorisation that solves the problem. "cholesky" and "eigh" factorise ``X'X``, and "svd"
+        factorises `X`. "auto" uses "eigh" for up to 256 features and "cholesky" for more. If there
+        are fewer samples than features or `X` is ill-conditioned, "auto" decomposes ``XX'`` or `X`.
+    loss : {"squared", "huber"}, default="squared"
+        Loss of the fit. "huber" is a robust fit: samples that the other samples do not predict get
+        smaller weights in the squared error. See docs/robust.md.
+    missing : {"raise", "ignore"}, default="raise"
+        How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
+        leaves missing values out of the objective: the fit alternates between imputing them and
+        refitting the model. See docs/missing.md.
+    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
+        Weights of the outputs in the objective and in `score`. A list has one vector of weights, or
+        None, for each output mode. An array must be the product of such vectors. A DataArray
+        weights the modes that are its dimensions. With ``missing="ignore"``, an array may also have
+        zeros that are not such a product: the fit leaves outputs of weight zero out as if they had
+        never been observed. See docs/missing.md.
+    input_rank : int, tuple, dict or None, default=None
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``. An int is used for every
+        mode. None, as the parameter or as an entry of a tuple, keeps all directions. For several
+        blocks of inputs, pass a dict from the names of the blocks to ranks. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
+        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
+        Infinity uses the directions of ``X'Y``, as partial least squares does.
+    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
+        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
+        inputs by the square roots of the weights, which changes the penalty and the directions of
+        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
+        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
+        of the blocks to weights.
+    blocks : str, dict, list or None, default=None
+        Blocks of inputs, which can have different penalties: a dict from the name of each block to
+        its columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
+        "auto". Blocks change the fit only if `alpha` is a dict. `HOLRR` and docs/blocks.md describe
+        all forms.
+    own : str, list, array of bool, or None, default=None
+        Own inputs of each output, which get separate coefficients in addition to the low-rank part.
+        An own input has the same label as the output along a mode that `X` and `y` share, such as
+        the station. Pass the name of the shared mode or a list of names; "auto" uses all modes
+        whose names and coordinates agree. For arrays without names, pass pairs of positions
+        ``(axis of a sample of X, axis of a sample of y)``, or a boolean array of inputs by outputs.
+        See docs/own_inputs.md.
+    own_alpha : float, default=1.0
+        Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
+        each block, the penalty of an own input is `own_alpha` times the penalty of its block,
+        divided by the geometric mean of the penalties of all blocks.
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
-    blocks_, block_alphas_, own_coef_
-        As in `HOLRR`.
     core_ : array of shape (R, d1, ..., dp)
         Outputs for each of the R latent inputs.
     factors_ : list of p + 1 arrays
-        First the map from inputs to latent inputs, (n_features, R), then identities.
+        Factors of the Tucker form: the map from inputs to latent inputs, of shape (n_features, R),
+        then identity matrices.
     coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-        Dense coefficients, computed on access.
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Standard deviation of the noise of each output, from the residual sum of squares and the
+        residual degrees of freedom. See docs/intervals.md.
     rank_ : int
-        The rank that was used: lower than asked for where the data do not support it.
+        Rank of the fit. It is lower than `rank` if the data do not support `rank`.
     objective_ : float
-        The minimum.
+        Objective of the fit, which is the minimum.
     lower_bound_ : float
-        The same, since the problem is solved exactly.
+        Lower bound on the optimal objective. It equals `objective_`, since the fit is exact.
     spectra_ : list of p + 1 arrays
-        Squared singular values of Z; of the input mode only.
+        Squared singular values of the whitened data. Only the entry of the input mode is not empty.
+    energy_ : float
+        Squared norm of the whitened data, which the model of full rank explains.
     n_iter_ : int
-        With ``missing="ignore"``: number of rounds around missing outputs.
-    intercept_, noise_, n_dropped_, solver_, moments_, n_features_in_, feature_names_in_, labels_
-        As in `HOLRR`.
-    robust_weight_
-        As in `HOLRR`.
+        Number of iterations of a fit with missing outputs, with ``missing="ignore"``.
+    n_dropped_ : int
+        Number of samples without any observed output, with ``missing="ignore"``.
+    robust_weight_ : array of shape (n_samples,)
+        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit is that of the squared
+        loss with these weights times `sample_weight`.
+    solver_ : str
+        Factorisation that the fit used.
+    moments_ : Moments
+        Moments of the data, after `partial_fit` and `fit_moments`.
+    input_rank_ : tuple of int, or dict
+        Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
+    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
+        Orthonormal bases of the directions of each mode of `X`, with `input_rank`.
+    blocks_ : dict
+        Positions of the columns of each block of inputs, by the name of the block, with `blocks`.
+    block_alphas_ : dict
+        Penalty of each block of inputs, with `blocks`.
+    own_coef_ : array with the shape of `coef_`, or dict
+        Coefficients of own inputs, with `own`; zero for all other inputs. They are part of `coef_`,
+        but not of `core_` and `factors_`.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
+
+    See Also
+    --------
+    LRRCV : Low-rank regression with cross-validated penalty and rank.
+    HOLRR : Ridge regression with coefficients of low multilinear rank.
 
     References
     ----------
@@ -461,151 +631,171 @@ class LRR(LinearRegressor):
 
 
 class HOLRR(LinearRegressor):
-    r"""Higher-order low-rank regression.
+    r"""Higher-order low-rank regression (HOLRR) for tensor outputs.
 
-    Minimises :math:`\|\mathcal{W} \times_0 X - \mathcal{Y}\|^2 + \alpha \|\mathcal{W}\|^2` over
-    the tensors of multilinear rank at most :math:`(R_0, \dots, R_p)`. The problem is not convex;
-    the fit is a spectral approximation within a factor of p + 1 of the minimum, and
-    ``objective_ / lower_bound_`` certifies how near it really is.
+    The fit approximately minimises
+    :math:`\|\mathcal{W} \times_0 X - \mathcal{Y}\|^2 + \alpha \|\mathcal{W}\|^2` over all tensors
+    :math:`\mathcal{W}` of multilinear rank at most :math:`(R_0, \dots, R_p)`. The problem is not
+    convex. The spectral fit is within a factor of p + 1 of the minimum, and
+    ``objective_ / lower_bound_`` bounds the actual factor. See docs/linear.md.
 
     Parameters
     ----------
     rank : int, float, tuple or None, default=None
-        An int for every mode, capped at each mode's size; a float in (0, 1) for the smallest ranks
-        that hold that share of each mode's energy; or a tuple ``(R0, ..., Rp)`` of such entries,
-        input mode first. None for full rank: ridge regression, the same model as `RLS`. `HOLRRCV`
+        Maximum multilinear rank. An int is used for every mode, capped at the size of the mode. A
+        float in (0, 1) selects, for each mode, the smallest rank that keeps this share of the
+        squared norm of the whitened data. A tuple ``(R0, ..., Rp)`` has one such entry for each
+        mode, input mode first. None is full rank, which is ridge regression (`RLS`). `HOLRRCV`
         chooses the rank by cross-validation.
     alpha : float or dict, default=1.0
-        Ridge penalty, at least 0. A dict has one for each block of inputs (see `blocks`); an
-        infinite penalty leaves a block out. Like the intercept, inputs with a penalty of 0 are
-        neither shrunk nor reduced in rank.
+        Ridge penalty, at least 0. A dict maps the name of each block of inputs (see `blocks`) to
+        the penalty of the block. An infinite penalty leaves a block out of the model. A penalty of
+        0 fits a block without shrinkage and without a constraint on its rank, as the intercept is
+        fitted.
     subspaces : {"fitted", "response"}, default="fitted"
-        Where the output subspaces come from: the part of the outputs that the inputs explain, or,
-        as in Algorithm 1 of the paper, the outputs themselves. The former ignores noise that no
-        input explains and has a sharper bound.
+        Data that determine the output subspaces. "fitted" uses the part of the outputs that the
+        inputs explain; it ignores noise that no input explains and gives a sharper lower bound.
+        "response" uses the outputs themselves, as Algorithm 1 of the paper does.
     refine : bool, default=False
-        Whether the fit is refined by alternating least squares (higher-order orthogonal
-        iteration).
+        Whether to refine the fit by alternating least squares (higher-order orthogonal iteration).
     max_iter : int, default=100
-        Largest number of rounds of the refinement.
+        Maximum number of iterations of the refinement, and of a fit with missing outputs.
     tol : float, default=1e-6
-        The refinement stops when a round lowers the objective by no more than this share of it.
+        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
+        share of the objective.
     fit_intercept : bool, default=True
-        Whether an intercept is fitted.
+        Whether to fit an intercept. The intercept is not penalised.
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
-        See `RLS`.
+        Factorisation that solves the problem. "cholesky" and "eigh" factorise ``X'X``, and "svd"
+        factorises `X`. "auto" uses "eigh" for up to 256 features and "cholesky" for more. If there
+        are fewer samples than features or `X` is ill-conditioned, "auto" decomposes ``XX'`` or `X`.
     loss : {"squared", "huber"}, default="squared"
-        "huber" is a robust fit: samples that the others do not predict get smaller weights in the
-        squared error, which are found first. See docs/robust.md.
+        Loss of the fit. "huber" is a robust fit: samples that the other samples do not predict get
+        smaller weights in the squared error. See docs/robust.md.
     missing : {"raise", "ignore"}, default="raise"
-        Whether NaN and masked entries of y are an error or are left out of the objective. A fit
-        with missing entries is always refined, for at most `max_iter` rounds. It has no
-        `lower_bound_`, unless every sample lacks the same outputs. See docs/missing.md.
+        How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
+        leaves missing values out of the objective. A fit with missing values is always refined, for
+        at most `max_iter` iterations, and has no `lower_bound_` unless every sample lacks the same
+        outputs. See docs/missing.md.
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        Weights of the outputs in the error (and the penalty), and in `score`: one vector, or None,
-        for each output mode, or an array that is the product of such vectors. A DataArray weighs
-        the modes that are its dimensions. Zeros in an array need not be a product with
-        ``missing="ignore"``: they leave outputs out as if these had never been observed (see
-        docs/missing.md).
+        Weights of the outputs in the objective and in `score`. A list has one vector of weights, or
+        None, for each output mode. An array must be the product of such vectors. A DataArray
+        weights the modes that are its dimensions. With ``missing="ignore"``, an array may also have
+        zeros that are not such a product: the fit leaves outputs of weight zero out as if they had
+        never been observed. See docs/missing.md.
     input_rank : int, tuple, dict or None, default=None
-        For inputs with modes, (n_samples, m1, ..., mq): how many directions to keep of each mode,
-        as ``(r1, ..., rq)``. An int is used for every mode, and None keeps a whole mode, or all of
-        X. For several blocks, a dict from their names to such ranks. See docs/inputs.md.
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``. An int is used for every
+        mode. None, as the parameter or as an entry of a tuple, keeps all directions. For several
+        blocks of inputs, pass a dict from the names of the blocks to ranks. See docs/inputs.md.
     input_alpha : float, default=1.0
-        With `input_rank`: the directions of the modes are those of ridge coefficients with this
-        penalty, as a multiple of the mean eigenvalue of ``X'X``. With infinity they are those of
-        ``X'Y``, as in partial least squares.
+        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
+        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
+        Infinity uses the directions of ``X'Y``, as partial least squares does.
     input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of X (the cosine of the latitude, for instance): they multiply the
-        inputs by their square roots, which changes the penalty and the directions of `input_rank`.
-        One vector, or None, for each mode, or an array; for several blocks, a dict of them. A
-        DataArray weighs the modes that are its dimensions.
+        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
+        inputs by the square roots of the weights, which changes the penalty and the directions of
+        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
+        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
+        of the blocks to weights.
     blocks : str, dict, list or None, default=None
-        Blocks of inputs that can have penalties of their own:
+        Blocks of inputs, which can have different penalties. One of:
 
-        - a dict from names of blocks to their columns (names, positions, a slice or a mask), or a
-          list of such columns;
-        - the label of the block of each column, of shape (n_features,) or (m1, ..., mq);
-        - the name of a mode of X, or of a level of the columns of a table: each entry is a block;
-        - "prefix": columns with the same text before ``__`` in their names, as ColumnTransformer
-          writes them;
+        - a dict from the name of each block to its columns (names, positions, a slice or a mask),
+          or a list of such columns;
+        - an array with the label of the block of each column, of shape (n_features,) or
+          (m1, ..., mq);
+        - the name of a mode of `X`, or of a level of the columns of a table: each entry is a block;
+        - "prefix": columns whose names have the same text before ``__`` form a block, as
+          ColumnTransformer names them;
         - "auto": the variables of a Dataset, the entries of a dict, or such prefixes.
 
-        Every column belongs to one block. Without a dict as `alpha`, blocks do not change the fit.
+        Every column belongs to exactly one block. Blocks change the fit only if `alpha` is a dict.
         See docs/blocks.md.
     own : str, list, array of bool, or None, default=None
-        Own inputs of each output, which get coefficients of their own besides the low-rank part.
-        They are the inputs with the same label as the output along a mode that X and y share; give
-        the name of the mode, or a list of names. "auto" stands for all modes with the same names
-        and coordinates. For arrays without names, pairs of positions
+        Own inputs of each output, which get separate coefficients in addition to the low-rank part.
+        An own input has the same label as the output along a mode that `X` and `y` share, such as
+        the station. Pass the name of the shared mode or a list of names; "auto" uses all modes
+        whose names and coordinates agree. For arrays without names, pass pairs of positions
         ``(axis of a sample of X, axis of a sample of y)``, or a boolean array of inputs by outputs.
         See docs/own_inputs.md.
     own_alpha : float, default=1.0
-        Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With penalties by
-        block, an own input has the penalty `own_alpha` times the penalty of its block over the
-        geometric mean of all of them.
+        Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
+        each block, the penalty of an own input is `own_alpha` times the penalty of its block,
+        divided by the geometric mean of the penalties of all blocks.
     missing_features : {"raise", "drop"}, default="raise"
-        Whether cells of X that are missing in every sample (land in a field of the sea) are an
-        error, or are left out of the model. Coefficients of dropped cells are NaN, and their values
-        are ignored by `predict`.
-    input_shape : tuple of int, or dict, optional
-        For flat inputs, (n_samples, n_features): the modes ``(m1, ..., mq)`` of the columns. A dict
-        from names to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int, optional
-        For flat outputs: ``(d1, ..., dp)`` of a y, and of predictions, with shape (n_samples, D).
-    sample_dim : str, optional
-        Which dimension of xarray's objects the samples are along; by default the one that X and y
-        share, or the first.
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     core_ : array of shape (R0, ..., Rp)
+        Core of the Tucker form of the coefficients.
     factors_ : list of p + 1 arrays of shape (d_i, R_i)
-        Input mode first; ``(core_, factors_)`` is a Tucker tensor as TensorLy has them. The
-        output factors have orthonormal columns.
+        Factors of the Tucker form, input mode first. ``(core_, factors_)`` is a Tucker tensor in
+        the format of TensorLy. The output factors have orthonormal columns.
     coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-        Dense coefficients, computed on access. For inputs with modes, of shape
-        (m1, ..., mq, d1, ..., dp), and for several blocks a dict of such arrays.
-    input_rank_ : tuple of int, or dict
-        For inputs with modes: how many directions of each mode of X are kept, all of them without
-        `input_rank`.
-    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
-        With `input_rank`: orthonormal bases of the kept directions of each mode of X.
-    blocks_ : dict
-        With `blocks`: from the name of each block to the positions of its columns.
-    block_alphas_ : dict
-        With `blocks`: the penalty of each block.
-    own_coef_ : array with the shape of `coef_`
-        With `own`: the coefficients of own inputs, zero for all others; a dict of such arrays where
-        `coef_` is one. They are part of `coef_`, and not of `core_` and `factors_`.
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
     intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
     noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output: residual squares over the residual
-        degrees of freedom, see docs/intervals.md.
+        Standard deviation of the noise of each output, from the residual sum of squares and the
+        residual degrees of freedom. See docs/intervals.md.
     rank_ : tuple of int
-        The ranks of the fit. An input rank that the data do not support is lowered.
+        Multilinear rank of the fit. The fit lowers an input rank that the data do not support.
     objective_ : float
-        The objective at this fit.
+        Objective of the fit.
     lower_bound_ : float
         Lower bound on the optimal objective at these ranks.
     spectra_ : list of p + 1 arrays
-        Leading squared singular values of each unfolding of Z.
+        Leading squared singular values of each unfolding of the whitened data, input mode first.
     energy_ : float
-        Squared norm of Z: what the model of full rank explains.
+        Squared norm of the whitened data, which the model of full rank explains.
     n_iter_ : int
-        Number of rounds, the spectral one included.
+        Number of iterations, including the spectral fit.
     n_dropped_ : int
-        With ``missing="ignore"``: number of samples without any observed output.
+        Number of samples without any observed output, with ``missing="ignore"``.
     robust_weight_ : array of shape (n_samples,)
-        With ``loss="huber"``: the weight of each sample that was found, between 0 and 1. The fit is
-        that of the squared loss with these weights, times `sample_weight`.
+        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit is that of the squared
+        loss with these weights times `sample_weight`.
     solver_ : str
-        The factorisation that was used.
+        Factorisation that the fit used.
     moments_ : Moments
-        After `partial_fit` and `fit_moments` only.
+        Moments of the data, after `partial_fit` and `fit_moments`.
+    input_rank_ : tuple of int, or dict
+        Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
+    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
+        Orthonormal bases of the directions of each mode of `X`, with `input_rank`.
+    blocks_ : dict
+        Positions of the columns of each block of inputs, by the name of the block, with `blocks`.
+    block_alphas_ : dict
+        Penalty of each block of inputs, with `blocks`.
+    own_coef_ : array with the shape of `coef_`, or dict
+        Coefficients of own inputs, with `own`; zero for all other inputs. They are part of `coef_`,
+        but not of `core_` and `factors_`.
     n_features_in_ : int
+        Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
     labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
+
+    See Also
+    --------
+    HOLRRCV : Higher-order low-rank regression with cross-validated penalty and ranks.
+    LRR : Ridge regression with coefficients of low matrix rank.
+    KernelHOLRR : Higher-order low-rank kernel regression.
 
     References
     ----------
@@ -689,7 +879,7 @@ class HOLRR(LinearRegressor):
 
 
 def input_attributes(fit: Fit, names: Names) -> dict[str, Any]:
-    """The fitted attributes that say which directions of the input modes a fit keeps."""
+    """Return the fitted attributes `input_rank_` and `input_factors_`."""
     grids = (names.labels or Labels()).inputs
     if not any(len(grid.shape) > 1 for grid in grids):
         return {}
@@ -710,15 +900,18 @@ def input_attributes(fit: Fit, names: Names) -> dict[str, Any]:
 def block_attributes(
     blocks: InputBlocks | None, alpha: Any, names: Names, fit: Fit
 ) -> dict[str, Any]:
-    """The fitted attributes that say which blocks the inputs have, and their penalties.
+    """Return the fitted attributes of blocks of inputs: their columns and their penalties.
 
     Parameters
     ----------
     blocks : InputBlocks or None
+        Blocks of inputs.
     alpha : float, or dict from names of blocks to numbers
+        Penalties.
     names : Names
-        Of the data.
+        Names of the data.
     fit : Fit
+        Result of the fit.
     """
     if blocks is None:
         return {}
@@ -738,11 +931,11 @@ def block_attributes(
 
 
 def warn_renamed(estimator: Any) -> None:
-    """Warn where a parameter has the value of an older version."""
+    """Warn if a parameter has a deprecated value."""
     if getattr(estimator, "missing", "raise") == "fill":
         warn(
-            'missing="fill" is now called missing="ignore", since the fit leaves missing entries '
-            "out; the old name will be removed in version 1.0.",
+            'missing="fill" is deprecated and will be removed in version 1.0; use '
+            'missing="ignore", which has the same effect.',
             FutureWarning,
         )
 
@@ -750,23 +943,25 @@ def warn_renamed(estimator: Any) -> None:
 def check_batch(
     estimator: Any, X: Any, y: Any, sample_weight: Any, decay: float = 1.0
 ) -> tuple[Samples | Stream, Names, Moments | None]:
-    """A validated batch, its names, and the moments of the batches before times `decay`."""
+    """Return a validated batch, its names, and the moments of earlier batches times `decay`."""
     if not isinstance(decay, Real) or isinstance(decay, bool) or not 0 < decay <= 1:
         raise ValueError(
-            f"decay must be a number above 0 and at most 1, which keeps the batches before as they "
-            f"are; got {decay!r}. To forget them all, use fit, or partial_fit of a clone."
+            f"decay must be a number above 0 and at most 1; got {decay!r}. decay=1 keeps the "
+            f"weights of earlier batches. To forget all earlier batches, use fit, or partial_fit "
+            f"of a clone."
         )
     seen: Moments | None = vars(estimator).get("moments_")
     if seen is None and "tucker_" in vars(estimator):
         warn(
-            "partial_fit starts anew: fit keeps no moments of its data. To add batches to earlier "
-            "data, start with partial_fit or fit_moments."
+            "partial_fit starts from an empty model, since fit keeps no moments of its data. To "
+            "add batches to earlier data, start with partial_fit or fit_moments."
         )
     data, names = validate(estimator, X, y, sample_weight, first=seen is None)
     if seen is not None and data.output_shape != seen.output_shape:
         raise ValueError(
-            f"y of this batch has outputs of shape {data.output_shape}; the batches before had "
-            f"{seen.output_shape}."
+            f"y has outputs of shape {data.output_shape} in this batch, and of shape "
+            f"{seen.output_shape} in earlier batches. All batches must have the same shape of "
+            f"outputs."
         )
     return data, names, None if seen is None else float(decay) * seen
 
@@ -778,7 +973,7 @@ def add_batch(
     response_grams: bool,
     missing: np.ndarray | None = None,
 ) -> Moments:
-    """The moments of all batches so far, which all lack the outputs `missing`."""
+    """Return the moments of all batches, which lack the outputs `missing`."""
     grams = response_grams if seen is None else seen.response_grams is not None
     if isinstance(data, Stream):
         moments = data.moments(grams)
@@ -792,7 +987,7 @@ def add_batch(
 
 
 def check_moments_argument(estimator: Any, moments: Any) -> Names:
-    """The names of moments that a user passes."""
+    """Check the argument `moments`, and return its names."""
     if not isinstance(moments, Moments):
         raise TypeError(f"moments must be a Moments object; got {type(moments).__name__}.")
     check_missing_outputs(estimator, moments)

@@ -1,7 +1,7 @@
 """Linear fits: from samples, streams or moments to a `Fit`.
 
-The way is the same for all structures: whiten the data (`core.spectral`), approximate the whitened
-tensor (`core.approximate`), map it back (`core.fit`), and undo weights and units.
+All structures have the same steps: whiten the data (`core.spectral`), approximate the whitened
+tensor (`core.approximate`), map it back to coefficients (`core.fit`), and undo weights and units.
 """
 
 from __future__ import annotations
@@ -67,34 +67,37 @@ __all__ += ["refuse_output_weight", "weigh_outputs", "weighted"]
 
 
 RESPONSE_SUBSPACES = (
-    "{} cannot be combined with subspaces='response', whose output subspaces come from all of y; "
-    "use the default, subspaces='fitted'."
+    "{} cannot be combined with subspaces='response', which takes the output subspaces from all of "
+    "y. Use subspaces='fitted', the default."
 )
 _COMPLETE_OUTPUTS = (
-    "alpha as an array, a penalty for each output, needs complete outputs, and entries of y are "
-    "missing; fit outputs with missing entries by themselves."
+    "An array as alpha (one penalty for each output) needs complete outputs, and y has missing "
+    "values. Fit the outputs with missing values separately."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class LinearOptions:
-    """Parameters of a linear fit, apart from its data.
+    """Parameters of a linear fit.
 
     Parameters
     ----------
     structure : Structure
+        Structure of the coefficients.
     alpha : float, or array of shape (d1, ..., dp)
-        Only ridge regression has a penalty for each output.
+        Penalty. Only ridge regression accepts one penalty for each output.
     fit_intercept : bool
+        Whether to fit an intercept.
     solver : {"auto", "cholesky", "eigh", "svd"}
+        Factorisation that solves the problem.
     ignore_missing : bool
-        Whether missing outputs are left out of the objective; if not, they are an error.
+        Whether to leave missing outputs out of the objective. If False, they are an error.
     inputs : InputDesign or None
-        What is made of the inputs; None for the inputs as they are.
+        Features to compute from the inputs; None uses the inputs themselves.
     never : array of bool, of shape (d1, ..., dp), optional
-        Outputs that are never observed, of data that are complete otherwise and zero there.
+        Outputs that are never observed. They are zero in the data, which are otherwise complete.
     pilot : pair of Structure and float, optional
-        Of a mixture: structure and penalty of the model that imputes missing outputs.
+        Structure and penalty of the model that imputes missing outputs for a mixture.
     """
 
     structure: Structure
@@ -108,18 +111,18 @@ class LinearOptions:
 
     @property
     def spectral_solver(self) -> str:
-        """The solver that serves all penalties: a Cholesky factor belongs to one of them."""
+        """Solver for several penalties: "eigh" replaces "cholesky", which is for one penalty."""
         return "eigh" if self.solver == "cholesky" else self.solver
 
     @property
     def min_alpha(self) -> float:
-        """The smallest penalty of the fit."""
+        """Smallest penalty of the fit."""
         if isinstance(self.structure, Mixture):
             return self.structure.min_alpha
         return float(np.min(self.alpha))
 
     def in_units(self, x_unit: float) -> LinearOptions:
-        """The same for inputs that were divided by `x_unit`, apart from what is made of them."""
+        """Return the options for inputs divided by `x_unit`; `inputs` is not changed."""
         if x_unit == 1.0:
             return self
         structure, pilot = self.structure, self.pilot
@@ -131,13 +134,13 @@ class LinearOptions:
         return replace(self, structure=structure, alpha=alpha, pilot=pilot)
 
     def of_known(self, known: KnownOutputs, n_features: int, *, is_complete: bool) -> LinearOptions:
-        """The options of a fit to known outputs."""
+        """Return the options of a fit to known outputs."""
         inputs = self.inputs
         if inputs is not None and (inputs.own is not None or inputs.free is not None):
-            what = "own" if inputs.own is not None else "an alpha of 0 for a block"
+            what = "own" if inputs.own is not None else "alpha=0 for a block"
             raise ValueError(
-                f"{what} cannot be used with moments, or data that are read in blocks, where some "
-                f"outputs are never observed; drop these outputs from y."
+                f"{what} cannot be used if some outputs are never observed and the data are "
+                f"moments or are read in blocks. Drop these outputs from y."
             )
         if isinstance(self.alpha, np.ndarray):
             raise ValueError(_COMPLETE_OUTPUTS)
@@ -158,15 +161,18 @@ def fit_data(
     Parameters
     ----------
     data : Samples or Stream
+        Validated data.
     options : LinearOptions
+        Parameters of the fit.
     weights : sequence of p arrays of shape (d_i,), optional
         Weights of the outputs, see `weigh_outputs`.
 
     Returns
     -------
     fit : Fit
+        Result of the fit.
     n_dropped : int
-        Number of samples without any observed output, where missing outputs are ignored.
+        Number of samples without any observed output, if missing outputs are ignored.
     """
     if isinstance(data, Stream):
         return _fit_stream(data, options, weights), 0
@@ -181,7 +187,7 @@ def fit_data(
 
 
 def _fit_complete(data: Samples, options: LinearOptions) -> Fit:
-    """Fit a model to samples without missing outputs, apart from those that are never observed."""
+    """Fit a model to samples whose outputs are complete, apart from outputs never observed."""
     with few_threads_for(data.work):
         scaled = (data if type(data.X) is np.ndarray else data.to_host_if_small()).scaled()
         options = options.in_units(scaled.x_unit)
@@ -201,12 +207,12 @@ def _fit_complete(data: Samples, options: LinearOptions) -> Fit:
 
 
 def _needs_all_penalties(options: LinearOptions) -> bool:
-    """Whether the fit has several penalties: for each output, or in a mixture."""
+    """Return whether the fit has several penalties: one for each output, or a mixture."""
     return isinstance(options.alpha, np.ndarray) or isinstance(options.structure, Mixture)
 
 
 def _least_alpha(options: LinearOptions) -> float:
-    """The smallest penalty of the fit, or of the model that imputes outputs for it."""
+    """Return the smallest penalty of the fit and of the model that imputes outputs."""
     least = options.min_alpha if options.pilot is None else options.pilot[1]
     return min(least, options.min_alpha)
 
@@ -263,18 +269,18 @@ def _fit_features(
     options: LinearOptions,
     weights: Sequence[np.ndarray] | None,
 ) -> tuple[Fit, int]:
-    """Fit a model to features of the inputs, and return the fit to the inputs themselves."""
+    """Fit a model to features of the inputs, and express the fit in the inputs themselves."""
     assert options.inputs is not None
     check_own_inputs(options)
     n_empty = 0
     if options.ignore_missing and has_missing(data):
         if options.inputs.free is not None:
             raise ValueError(
-                "an alpha of 0 for a block of inputs needs complete outputs, and entries of y are "
-                "missing; give the block a small penalty."
+                "alpha=0 for a block of inputs needs complete outputs, and y has missing values. "
+                "Give the block a small positive penalty."
             )
         check_no_infinity(data)
-        data, n_empty = drop_unobserved(data)  # they must not influence the features
+        data, n_empty = drop_unobserved(data)  # these samples must not influence the features
     scaled = data.scaled()
     Y = scaled.Y if weights is None else weighted(scaled, weights).Y
     design = options.inputs.in_units(1 / scaled.x_unit)
@@ -292,32 +298,32 @@ def _fit_features(
         own = own.unweighted(product_of(weights))
         features = replace(features, own=own)
     fit, n_dropped = fit_data(features.samples(scaled), inner, weights)
-    if own is not None:  # in the units of the fit
+    if own is not None:  # convert to the units of the user's data
         features = replace(features, own=own.rescaled(scaled.x_unit, scaled.y_unit))
     return fit.lifted(features, mean_x * scaled.x_unit), n_dropped + n_empty
 
 
 def _input_mean(data: Samples, options: LinearOptions) -> Array:
-    """Centre of the inputs of a fit, of shape (n_features,): zero without an intercept."""
+    """Return the centre of the inputs, of shape (n_features,), which is zero without intercept."""
     if not options.fit_intercept:
         return namespace_of(data.X).zeros_like(data.X[0, :])
     return weighted_mean(data.X, data.w, data.weight)
 
 
 def check_own_inputs(options: LinearOptions) -> None:
-    """Raise for own inputs with a structure that cannot have them."""
+    """Raise an error if the structure does not support own inputs or unpenalised blocks."""
     inputs = options.inputs
     if inputs is None or (inputs.own is None and inputs.free is None):
         return
     if options.structure.needs_response_grams:
-        what = "own" if inputs.own is not None else "an alpha of 0 for a block"
+        what = "own" if inputs.own is not None else "alpha=0 for a block"
         raise ValueError(RESPONSE_SUBSPACES.format(what))
 
 
 def _within_features(
     options: LinearOptions, n_inputs: int, n_features: int, output_shape: Sequence[int]
 ) -> LinearOptions:
-    """The options of a fit to features, whose input rank is at most their number."""
+    """Return the options of a fit to features; the input rank is at most their number."""
     structure = options.structure
     if not isinstance(structure, MultilinearRank):
         return options
@@ -327,7 +333,7 @@ def _within_features(
 
 
 def _refines_inputs(options: LinearOptions) -> bool:
-    """Whether the directions of the input modes are refined together with the coefficients."""
+    """Return whether the fit refines the directions of the input modes with the coefficients."""
     structure = options.structure
     return isinstance(structure, MultilinearRank) and structure.refine
 
@@ -335,7 +341,7 @@ def _refines_inputs(options: LinearOptions) -> bool:
 def _refine_samples(
     data: Samples, options: LinearOptions, features: InputMap
 ) -> tuple[Fit, InputMap]:
-    """A fit of which the directions of the input modes are refined, in the units of scaled data."""
+    """Fit scaled samples, and refine the directions of the input modes."""
     alpha = scaled_alpha(options.alpha, data.x_unit)
     plain = replace(data, x_unit=1.0, y_unit=1.0)
     options = replace(options, alpha=alpha, ignore_missing=False)
@@ -387,9 +393,10 @@ def _fit_stream(data: Stream, options: LinearOptions, weights: Sequence[np.ndarr
     )
     if options.never is not None and is_memory_mapped(problem.Z):
         raise ValueError(
-            f"y lacks {int(options.never.sum())} outputs in every sample, besides whole slices. "
-            f"They are completed in memory, where X'Y takes {problem.Z.nbytes / 2**20:.3g} MiB, "
-            f"more than the memory budget allows. Raise it with holrr.streaming.memory_budget."
+            f"{int(options.never.sum())} outputs of y, apart from whole slices, are missing in "
+            f"every sample. The fit completes them in memory, and X'Y takes "
+            f"{problem.Z.nbytes / 2**20:.3g} MiB, which exceeds the memory budget. Increase the "
+            f"budget with holrr.streaming.memory_budget."
         )
     with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
         fit = _fit_problem(problem, options, data.n_features).rescaled(1.0, 1.0)
@@ -407,9 +414,11 @@ def fit_moments(
     Parameters
     ----------
     moments : CentredMoments
+        Moments of the data.
     options : LinearOptions
+        Parameters of the fit.
     never : array of bool, of shape (d1, ..., dp), optional
-        Outputs that are never observed, which are left out.
+        Outputs that are never observed. The fit leaves them out.
     """
     if never is not None:
         known = KnownOutputs.of(never, keep_grid=_is_multilinear(options.structure))
@@ -450,16 +459,17 @@ def _fit_centred(m: CentredMoments, options: LinearOptions) -> Fit:
 
 
 def _is_multilinear(structure: Structure) -> bool:
-    """Whether the modes of the outputs matter to the structure."""
+    """Return whether the structure depends on the modes of the outputs."""
     base = structure.base if isinstance(structure, Mixture) else structure
     return isinstance(base, MultilinearRank)
 
 
 def check_linear_moments(moments: CentredMoments, structure: Structure, solver: str) -> None:
-    """Raise where moments lack what a fit needs, or parameters do not suit them."""
+    """Raise an error if the moments do not support the structure or the solver."""
     if structure.needs_response_grams and moments.response_grams is None:
         raise ValueError(
-            "subspaces='response' needs moments that were gathered with response_grams=True."
+            "subspaces='response' needs moments with response Gram matrices. Compute the moments "
+            "with response_grams=True."
         )
     check_moments(moments, solver)
     structure.check(moments.n_features, moments.output_shape)
@@ -471,24 +481,26 @@ def check_linear_moments(moments: CentredMoments, structure: Structure, solver: 
 def weigh_outputs(
     output_weight: Any, data: Samples | Stream, labels: Labels | None, ignore_missing: bool
 ) -> tuple[Any, tuple[np.ndarray, ...] | None]:
-    """Weights of outputs, and the data that they apply to.
+    """Read `output_weight`, and mark outputs without weight as missing in the data.
 
     Parameters
     ----------
-    output_weight : as in `LinearRegressor`, or None
+    output_weight : list, array or None
+        Parameter of `HOLRR`.
     data : Samples or Stream
+        Validated data.
     labels : Labels, optional
-        Of the data.
+        Labels of the data.
     ignore_missing : bool
         Whether missing outputs are left out of the objective.
 
     Returns
     -------
     data : Samples or Stream
-        With NaN for outputs that have no weight beside others of their slices that have some.
+        Data with NaN for outputs of weight zero that do not fill whole slices.
     weights : tuple of p arrays of shape (d_i,), or None
-        One vector of mean one for each mode; a common factor of error and penalty has no effect.
-        None without `output_weight`.
+        One vector of mean one for each mode, since a common factor of error and penalty has no
+        effect. None without `output_weight`.
     """
     if output_weight is None:
         return data, None
@@ -498,9 +510,9 @@ def weigh_outputs(
     excluded = excluded_outputs(given, shape)
     if excluded.any() and not ignore_missing:
         raise ValueError(
-            f"output_weight is zero for {excluded.sum()} outputs that are no whole slices, such as "
-            f"output {_first(excluded)}. Such outputs are left out of the fit as missing ones are, "
-            f'which needs missing="ignore".'
+            f"output_weight is zero for {excluded.sum()} outputs that do not form whole slices, "
+            f"such as output {_first(excluded)}. The fit treats such outputs as missing: set "
+            f'missing="ignore".'
         )
     if isinstance(data, Stream):
         none = excluded | (product_of(weights) == 0)
@@ -521,10 +533,10 @@ def _without_weightless(
     excluded: np.ndarray,
     ignore_missing: bool,
 ) -> Stream:
-    """A stream with NaN for outputs without weight (`none`), where it lacks some outputs anyway.
+    """Return a stream with NaN for outputs without weight (`none`), if it has missing outputs.
 
-    As in memory, whole slices without weight are zero in data that are complete. The first sample
-    says which outputs are missing, and outputs whose weight is `unknown` must be among them.
+    In complete data, whole slices without weight are zero, as for data in memory. The first sample
+    shows which outputs are missing. Outputs whose weight is `unknown` must be among them.
     """
     if not (none.any() and (ignore_missing or unknown.any())):
         return data
@@ -541,19 +553,20 @@ def _with_nan(where: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 
 def _unknown_weights(output_weight: Any, shape: Sequence[int]) -> np.ndarray:
-    """Outputs whose weight is NaN, (d1, ..., dp)."""
+    """Return the mask of outputs whose weight is NaN, of shape (d1, ..., dp)."""
     if isinstance(output_weight, (list, tuple)):
         return np.zeros(tuple(shape), dtype=bool)
     return np.isnan(np.asarray(to_numpy(output_weight), dtype=float))
 
 
 def _check_unknown(unknown: np.ndarray, missing: np.ndarray) -> None:
-    """Only outputs that are never observed may have NaN as their weight."""
+    """Raise an error if the weight of an observed output is NaN."""
     observed = unknown & ~missing
     if observed.any():
         raise ValueError(
-            f"output_weight is NaN for output {_first(observed)}, which y has values of. Only "
-            f"outputs that are never observed may have NaN; a weight of 0 leaves an output out."
+            f"output_weight is NaN for output {_first(observed)}, which is observed in y. Only "
+            f"outputs that are never observed may have the weight NaN. To leave an output out, "
+            f"set its weight to 0."
         )
 
 
@@ -562,14 +575,14 @@ def _first(mask: np.ndarray) -> tuple[int, ...]:
 
 
 def weighted(data: Samples, weights: Sequence[np.ndarray]) -> Samples:
-    """Samples with outputs times the roots of their weights."""
+    """Return samples with outputs multiplied by the square roots of their weights."""
     return replace(data, Y=scale_outputs(data.Y, weights))
 
 
 def refuse_output_weight(output_weight: Any, what: str) -> None:
-    """Raise for weights of outputs that come as moments."""
+    """Raise an error if output weights are given for data other than samples."""
     if output_weight is not None:
         raise ValueError(
-            f"output_weight needs samples and cannot be used with {what}; multiply y by the square "
-            f"roots of the weights before, and divide the predictions by them."
+            f"output_weight needs samples and cannot be used with {what}. Instead, multiply y by "
+            f"the square roots of the weights, and divide the predictions by them."
         )

@@ -1,6 +1,7 @@
-"""What a linear estimator is asked to make of its inputs.
+"""Parameters of linear estimators that concern the inputs.
 
-These are ranks of their modes, weights of their cells, and penalties of their blocks.
+These are the ranks of the input modes, the weights of inputs, the penalties of blocks, and own
+inputs.
 """
 
 from __future__ import annotations
@@ -30,22 +31,23 @@ __all__ = ["InputPlan", "block_scale", "common_penalty", "input_plan", "shown_ra
 
 @dataclass(frozen=True, eq=False)
 class InputPlan:
-    """The design of a fit, its penalty, and what is searched for.
+    """Design of the inputs of a fit, its penalty, and the candidates of a search.
 
     Parameters
     ----------
     design : InputDesign
+        Features to compute from the inputs.
     is_searched : bool
-        Whether the ranks of the input modes are searched for.
+        Whether to search for the ranks of the input modes.
     blocks : InputBlocks or None
-        The blocks of inputs that have penalties of their own, where there are several.
+        Blocks of inputs.
     alpha : float, or array of shape (d1, ..., dp)
-        The penalty of a single fit; of blocks, the geometric mean of their penalties; of ridge
-        regression also one for each output.
+        Penalty of a single fit. With blocks, the geometric mean of their penalties. Ridge
+        regression may have one penalty for each output.
     own : tuple of OwnInputs
-        The kinds of own inputs that a search tries.
+        Kinds of own inputs that a search tries.
     own_alphas : array of shape (n_penalties,), or None
-        The penalties of own inputs that a search tries; None for those scaled to the data.
+        Penalties of own inputs that a search tries; None scales them to the data.
     """
 
     design: InputDesign
@@ -57,24 +59,24 @@ class InputPlan:
 
     @property
     def fixed(self) -> InputDesign | None:
-        """The design; None where the inputs are used as they are."""
+        """Design of the inputs, or None if the fit uses the inputs themselves."""
         whole = all(r is None for r in self.design.ranks)
         whole = whole and self.design.scale is None and self.design.own is None
         return None if whole else self.design
 
     @property
     def has_several_blocks(self) -> bool:
-        """Whether there are blocks whose penalties can differ."""
+        """Whether there are at least two blocks, whose penalties can differ."""
         return self.blocks is not None and len(self.blocks) > 1
 
     @property
     def is_plain(self) -> bool:
-        """Whether the inputs are used as they are, and nothing else is tried."""
+        """Whether the fit uses the inputs themselves, without a search over designs."""
         searched = self.is_searched or self.has_several_blocks or bool(self.own)
         return self.fixed is None and not searched
 
     def with_penalties(self, penalties: np.ndarray, alpha: float) -> InputDesign:
-        """The design with a penalty for each block, which is `alpha` for scaled inputs."""
+        """Return the design that scales the inputs so that `alpha` acts as `penalties`."""
         assert self.blocks is not None
         return replace(
             self.design, scale=block_scale(self.design.scale, self.blocks, penalties, alpha)
@@ -82,18 +84,19 @@ class InputPlan:
 
 
 def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
-    """What the parameters of an estimator ask for that concern its inputs.
+    """Read the parameters of an estimator that concern the inputs.
 
-    These are `input_rank`, `input_alpha`, `input_weight`, `blocks` and `own`, and `alpha` where it
-    has a penalty for each block.
+    These are `input_rank`, `input_alpha`, `input_weight`, `blocks` and `own`, and `alpha` if it has
+    a penalty for each block.
 
     Parameters
     ----------
     estimator : estimator
+        Estimator whose parameters are read.
     names : Names
-        Of the data.
+        Names of the data.
     data : Samples, Stream, Moments or FoldData
-        Their number of columns, and the shape of their outputs.
+        Data, of which the number of columns and the shape of the outputs are used.
     """
     labels, n_used = names.labels, data.n_features
     space = input_space(labels, n_used)
@@ -107,8 +110,8 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
     if isinstance(alpha, Mapping) and given is None:
         if len((labels or Labels()).inputs) < 2:
             raise ValueError(
-                f"alpha={alpha!r} has a penalty for each block of inputs; name the blocks with the "
-                f"parameter blocks, or pass X as a dict of arrays or a Dataset."
+                f"alpha={alpha!r} has a penalty for each block of inputs, and X has no blocks. Set "
+                f"the parameter blocks, or pass X as a dict of arrays or a Dataset."
             )
         given = "auto"
     blocks, free = read_blocks(given, labels, names.features, n_used), None
@@ -118,7 +121,7 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
         alpha = common_penalty(penalties)
         if (penalties == 0).any() and penalties.any():
             free = np.flatnonzero(penalties[blocks.index] == 0)
-            alpha = alpha or 1.0  # of no effect, where all other blocks are left out
+            alpha = alpha or 1.0  # has no effect if all other blocks are left out
         scale = block_scale(scale, blocks, penalties, alpha)
     elif not isinstance(alpha, Real):
         alpha = _by_output(estimator, alpha, labels, data.output_shape)
@@ -132,8 +135,8 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
     if free is not None:
         if own:
             raise ValueError(
-                "own cannot be combined with an alpha of 0 for a block of inputs; give the block a "
-                "small penalty."
+                "own cannot be combined with alpha=0 for a block of inputs. Give the block a small "
+                "positive penalty."
             )
         design = replace(design, free=free)
     if own and not is_search:
@@ -148,13 +151,12 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
 def _by_output(
     estimator: Any, alpha: Any, labels: Labels | None, output_shape: Sequence[int]
 ) -> np.ndarray:
-    """A penalty for each output, which only ridge regression can have."""
+    """Check `alpha` with one penalty for each output, which only ridge regression accepts."""
     if not isinstance(estimator._structure(), FullRank):
         raise ValueError(
-            f"alpha must be a number, or a dict with one for each block of inputs, for "
-            f"{type(estimator).__name__}; got {type(alpha).__name__}. A penalty for each output "
-            f"needs outputs that are fitted independently of each other, as in RLS, and a low rank "
-            f"couples them: with different penalties there is no common set of latent inputs."
+            f"alpha of {type(estimator).__name__} must be a number, or a dict with one number for "
+            f"each block of inputs; got {type(alpha).__name__}. Only RLS accepts a penalty for "
+            f"each output, since low-rank models fit all outputs together."
         )
     if labels is not None and labels.outputs is not None and not labels.flat:
         alpha = unlabel_mode_weights(alpha, labels.outputs, "alpha", "y")
@@ -165,7 +167,7 @@ def _by_output(
     flat = labels is not None and bool(labels.flat) and found.shape == (math.prod(output_shape),)
     if found.shape != tuple(output_shape) and not flat:
         raise ValueError(
-            f"alpha as an array must have the shape {tuple(output_shape)} of the outputs; got "
+            f"An array as alpha must have the shape {tuple(output_shape)} of the outputs; got "
             f"{found.shape}."
         )
     if not (np.isfinite(found) & (found >= 0)).all():
@@ -175,7 +177,7 @@ def _by_output(
 
 
 def common_penalty(penalties: np.ndarray) -> float:
-    """The geometric mean of those penalties that are neither zero nor infinite; zero without any.
+    """Return the geometric mean of all positive finite penalties, or zero if there are none.
 
     >>> round(common_penalty(np.array([1.0, 100.0, np.inf])), 9)
     10.0
@@ -187,17 +189,20 @@ def common_penalty(penalties: np.ndarray) -> float:
 def block_scale(
     scale: np.ndarray | None, blocks: InputBlocks, penalties: np.ndarray, alpha: float
 ) -> np.ndarray | None:
-    """What columns are multiplied with, so that `alpha` has the effect of a penalty for each block.
+    """Return the factors of columns with which the penalty `alpha` acts as `penalties`.
 
-    Columns whose penalty is infinite, and those that have none, are multiplied with zero.
+    Columns with an infinite penalty or a penalty of zero have the factor zero.
 
     Parameters
     ----------
     scale : array of shape (n_columns,), or None
-        Of the weights of the inputs.
+        Square roots of the weights of the inputs.
     blocks : InputBlocks
+        Blocks of inputs.
     penalties : array of shape (n_blocks,)
+        Penalty of each block.
     alpha : float
+        Common penalty.
     """
     positive = penalties > 0
     ratio = np.where(positive, np.sqrt(alpha / np.where(positive, penalties, 1.0)), 0.0)
@@ -208,7 +213,7 @@ def block_scale(
 
 
 def _has_modes(space: InputSpace) -> bool:
-    """Whether some block has two modes or more that ranks can be lowered of."""
+    """Return whether some block has at least two modes with more than one entry."""
     return any(sum(m > 1 for m in shape) > 1 for shape in space.shapes)
 
 
@@ -216,22 +221,22 @@ def _has_modes(space: InputSpace) -> bool:
 
 
 def _ranks(rank: Any, grids: Sequence[Grid]) -> tuple[Ranks | None, ...]:
-    """The ranks that a user asks for, one tuple for each block; None keeps a block as it is."""
+    """Return the given input ranks, one tuple for each block; None keeps all directions."""
     if rank is None:
         return (None,) * len(grids)
     if not isinstance(rank, Mapping):
         if len(grids) > 1:
             names = [grid.name for grid in grids]
             raise ValueError(
-                f"input_rank={rank!r} must be a dict from names of blocks to ranks, since X has "
-                f"the blocks {names}."
+                f"input_rank must be a dict from names of blocks to ranks, since X has the blocks "
+                f"{names}; got input_rank={rank!r}."
             )
         return (_block_ranks(rank, grids[0]),)
     names = [grid.name for grid in grids]
     unknown = [name for name in rank if name not in names]
     if unknown:
         found = f"the blocks {names}" if names != [None] else "no named blocks"
-        raise ValueError(f"input_rank has ranks for {unknown[0]!r}; X has {found}.")
+        raise ValueError(f"input_rank has ranks for {unknown[0]!r}, but X has {found}.")
     return tuple(
         _block_ranks(rank[grid.name], grid) if rank.get(grid.name) is not None else None
         for grid in grids
@@ -242,32 +247,35 @@ def _block_ranks(rank: Any, grid: Grid) -> Ranks:
     where = "X" if grid.name is None else f"block {grid.name!r} of X"
     if len(grid.shape) < 2:
         raise ValueError(
-            f"input_rank={rank!r} needs inputs with at least two modes; {where} has "
+            f"input_rank={rank!r} needs inputs with at least two modes, and {where} is flat, with "
             f"{math.prod(grid.shape)} columns. Pass an array of shape (n_samples, m1, m2, ...), or "
-            f"say with input_shape how the columns are arranged."
+            f"set input_shape to the modes of the columns."
         )
     wanted = [rank] * len(grid.shape) if isinstance(rank, Integral) else list(rank)
     if len(wanted) != len(grid.shape):
         raise ValueError(
-            f"input_rank={rank!r} has {len(wanted)} entries; {where} has the modes {grid.dims}."
+            f"input_rank must have one entry for each mode of {where}, {grid.dims}; got "
+            f"input_rank={rank!r} with {len(wanted)} entries."
         )
     found = []
     for r, m, dim in zip(wanted, grid.shape, grid.dims, strict=True):
         if r is None:
             r = m
         if not isinstance(r, Integral) or isinstance(r, bool) or int(r) < 1:
-            raise ValueError(f"input_rank has {r!r} for mode {dim!r}; ranks are ints from 1 on.")
+            raise ValueError(
+                f"input_rank must have ints of at least 1; got {r!r} for mode {dim!r}."
+            )
         if int(r) > m and not isinstance(rank, Integral):
             raise ValueError(
-                f"input_rank has {r} for mode {dim!r} of {where}, whose size is {m}; ranks are at "
-                f"most the size of their mode."
+                f"input_rank is {r} for mode {dim!r} of {where}, which has size {m}. The rank of a "
+                f"mode must be at most its size."
             )
         found.append(min(int(r), m))
     return tuple(found)
 
 
 def shown_ranks(design: InputDesign | None, labels: Labels | None) -> Any:
-    """The input ranks of a design as `input_rank` takes them."""
+    """Return the input ranks of a design in the form of the parameter `input_rank`."""
     ranks = (None,) if design is None else design.ranks or (None,)
     if len(ranks) == 1 and (labels is None or len(labels.inputs) < 2):
         return ranks[0]
@@ -280,35 +288,39 @@ def shown_ranks(design: InputDesign | None, labels: Labels | None) -> Any:
 
 
 def _scale(weight: Any, grids: Sequence[Grid], space: InputSpace) -> np.ndarray | None:
-    """Roots of the weights of all columns, of mean square one, or None where there are none."""
+    """Return the square roots of the weights of all columns, with mean square one, or None."""
     if weight is None:
         return None
     if isinstance(weight, Mapping) and not comes_from(weight, "xarray"):
         names = [grid.name for grid in grids]
         unknown = [name for name in weight if name not in names]
         if unknown:
-            raise ValueError(f"input_weight has weights for {unknown[0]!r}; X has {names}.")
+            raise ValueError(
+                f"input_weight has weights for {unknown[0]!r}, but X has the blocks {names}."
+            )
         given = [weight.get(grid.name) for grid in grids]
     elif len(grids) == 1:
         given = [weight]
     else:
         raise ValueError(
             f"input_weight must be a dict from names of blocks to weights, since X has the blocks "
-            f"{[grid.name for grid in grids]}."
+            f"{[grid.name for grid in grids]}; got {type(weight).__name__}."
         )
     pairs = zip(given, grids, strict=True)
     cells = np.concatenate([_block_weights(v, grid) for v, grid in pairs])
     v = cells if space.cells is None else cells[space.cells]
     if not np.isfinite(v).all() or (v < 0).any():
         bad = v[~(np.isfinite(v) & (v >= 0))][0]
-        raise ValueError(f"input_weight must be finite and at least 0 everywhere; found {bad}.")
+        raise ValueError(f"input_weight must be finite and at least 0; found {bad}.")
     if not v.any():
-        raise ValueError("input_weight is zero for all inputs that are used.")
+        raise ValueError(
+            "input_weight is zero for all inputs of the model. At least one weight must be above 0."
+        )
     return np.sqrt(v / v[v > 0].mean())
 
 
 def _block_weights(weight: Any, grid: Grid) -> np.ndarray:
-    """The weight of each cell of a block."""
+    """Return the weight of each cell of a block."""
     n = math.prod(grid.shape)
     if weight is None:
         return np.ones(n)
@@ -323,8 +335,8 @@ def _block_weights(weight: Any, grid: Grid) -> np.ndarray:
         raise TypeError(f"input_weight must hold numbers; got {weight!r}.") from error
     if found.shape != grid.shape:
         raise ValueError(
-            f"input_weight as an array must have the shape {grid.shape} of the inputs; got "
-            f"{found.shape}. Weights of single modes are a list of one vector, or None, for each "
-            f"mode."
+            f"An array as input_weight must have the shape {grid.shape} of the inputs; got "
+            f"{found.shape}. To weight single modes, pass a list with one vector, or None, for "
+            f"each mode."
         )
     return found.ravel()

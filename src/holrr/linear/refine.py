@@ -1,9 +1,9 @@
-"""Alternating refinement of the directions that are kept of the input modes.
+"""Alternating refinement of the directions of the input modes.
 
-A fit with lowered input ranks predicts with ``X x_1 P_1' ... x_q P_q'``. With all but one basis and
-the coefficients held fixed, the objective is quadratic in the remaining basis. So each basis in
-turn is set to the minimum, made orthonormal, and the coefficients are fitted again. A round is kept
-only where the objective has fallen, which makes the refinement monotone.
+A fit with `input_rank` predicts with ``X x_1 P_1' ... x_q P_q'``. If the coefficients and all bases
+except one are fixed, the objective is quadratic in this basis. An iteration updates each basis in
+turn: it sets the basis to the minimum, makes it orthonormal, and refits the coefficients. An
+iteration that does not lower the objective is discarded, so the objective never increases.
 """
 
 from __future__ import annotations
@@ -32,28 +32,30 @@ def refine_inputs(
     max_iter: int,
     tol: float,
 ) -> tuple[Fit, InputMap]:
-    """The best fit over alternating updates of the bases of the input modes.
+    """Refine the bases of the input modes by alternating updates.
 
     Parameters
     ----------
     features : InputMap
-        Where to start.
+        Map from inputs to features, with the initial bases.
     moments_of : callable
-        From a map to the moments of its features, about the centres of the fit.
+        Function from a map to the moments of its features about the centres of the fit.
     refit : callable
-        From a map to the fit to its features.
+        Function from a map to the fit to its features.
     alpha : float
         Penalty, in the units of the data.
     max_iter : int
-        Largest number of rounds.
+        Maximum number of iterations.
     tol : float
-        The rounds end when one lowers the objective by no more than this share of it.
+        Tolerance. The refinement stops when an iteration lowers the objective by at most this share
+        of the objective.
 
     Returns
     -------
     fit : Fit
-        To the features; `n_iter` has the rounds of this refinement added.
+        Fit to the features. Its `n_iter` includes the iterations of this refinement.
     features : InputMap
+        Map with the refined bases.
     """
     best, n_rounds = refit(features), 0
     reduced = [
@@ -86,7 +88,7 @@ def _updated(
     moments_of: Callable[[InputMap], CentredMoments],
     alpha: float,
 ) -> InputMap:
-    """The map with another basis of one mode: the best for these coefficients, orthonormal."""
+    """Return the map with the optimal basis of one mode for fixed coefficients, orthonormalised."""
     bases, shape = features.bases[block], features.space.shapes[block]
     assert bases is not None
     ranks = tuple(U.shape[1] for U in bases)
@@ -128,7 +130,7 @@ def _with(bases: tuple, block: int, own: tuple) -> tuple:
 
 
 def _place(features: InputMap, block: int) -> tuple[int, int]:
-    """The first feature of a block, and the first one after it."""
+    """Return the start and the stop of the features of a block."""
     sizes = [
         features.space.columns(b).size if r is None else math.prod(r)
         for b, r in enumerate(features.ranks)

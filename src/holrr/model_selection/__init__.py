@@ -1,4 +1,4 @@
-"""Cross-validated penalties and ranks, for the cost of a few fits."""
+"""Searches over penalties and ranks by cross-validation: RLSCV, LRRCV and HOLRRCV."""
 
 from .linear import HOLRRCV, LRRCV, RLSCV
 

@@ -1,19 +1,19 @@
 """Penalties of blocks of inputs that minimise the held-out error of ridge regression.
 
 With a penalty ``alpha_b`` for each block, the coefficients of a fold are ``W = A^-1 C`` with
-``A = G + diag(alpha)``, from the training moments ``G = X'X`` and ``C = X'Y``. The held-out error
-with the moments ``Gt`` and ``Ct`` of the other samples is a smooth function of the logarithms of
-the penalties. With ``V = A^-1 (Gt W - Ct)`` its derivatives are
+``A = G + diag(alpha)``, from the training moments ``G = X'X`` and ``C = X'Y``. The held-out error,
+with the moments ``Gt`` and ``Ct`` of the held-out samples, is a smooth function of the logarithms
+of the penalties. With ``V = A^-1 (Gt W - Ct)``, its derivatives are
 
     d error / d log alpha_b  =  -2 alpha_b  sum of (W * V) over the rows of block b .
 
-So a quasi-Newton method finds the penalties, at one Cholesky factorisation for each fold and step
-(`_PrimalFold`). Where there are fewer samples than inputs, the same is done with the Gram matrix
-``K = sum_b X_b X_b' / alpha_b`` of the samples (`_DualError`).
+A quasi-Newton method minimises the error. It needs one Cholesky factorisation for each fold and
+step (`_PrimalFold`). If there are fewer samples than inputs, the error is computed from the Gram
+matrix ``K = sum_b X_b X_b' / alpha_b`` of the samples (`_DualError`).
 
 The error has several minima. The search starts from equal penalties and from penalties in
-proportion to the variances of the blocks, and from the best minimum it tries to move the penalty of
-one block at a time by a large step (`find_block_penalties`). It uses no random numbers.
+proportion to the variances of the blocks. From the best minimum, it changes the penalty of one
+block at a time by a large step (`find_block_penalties`). It uses no random numbers.
 """
 
 from __future__ import annotations
@@ -36,35 +36,36 @@ from .folds import FoldData, column_squares, sides_of_fold
 
 __all__ = ["BlockPenalties", "block_errors", "find_block_penalties"]
 
-# Penalties are between these multiples of the mean square of a block's inputs.
+# Bounds of the penalties, as multiples of the mean square of the inputs of a block.
 _RANGE = (1e-6, 1e6)
-# Common penalties that the two starts are compared at, as multiples of the mean square.
+# Penalties of the two starts, as multiples of the mean square.
 _START = 10.0 ** np.arange(-4.0, 4.0)
-# A step of one penalty that may lead from one minimum to another.
+# Step of one penalty that can lead from one minimum to another.
 _JUMP = math.log(1e3)
-# The search ends where the error falls by less than this share of it.
+# The search stops if the error decreases by less than this share.
 _GAIN = 1e-4
-# A block is left out where the error rises by no more than this share of it.
+# A block is left out if the error increases by at most this share.
 _DROP = 1e-5
 _MAX_STEPS = 60
 
 
 @dataclass(frozen=True, eq=False)
 class BlockPenalties:
-    """The penalties that were found, and the way to them.
+    """Best penalties of blocks, and all penalties that were tried.
 
     Parameters
     ----------
     penalties : array of shape (n_blocks,)
-        In the units of the scaled inputs. A block that is left out has an infinite one.
+        Best penalties in the units of the scaled inputs. A block that is left out has an infinite
+        penalty.
     error : float
-        Their held-out mean squared error, of ridge regression.
+        Held-out mean squared error of ridge regression with these penalties.
     path : array of shape (n_steps, n_blocks)
-        The penalties of all evaluations, in their order.
+        Penalties of all evaluations, in order.
     path_errors : array of shape (n_steps,)
-        The errors of these penalties.
+        Errors of all evaluations.
     squares : array of shape (n_blocks,)
-        Sums of squares of the centred inputs of each block.
+        Sum of squares of the centred inputs of each block.
     """
 
     penalties: np.ndarray
@@ -74,10 +75,10 @@ class BlockPenalties:
     squares: np.ndarray
 
     def common(self) -> float:
-        """The penalty that shrinks equal inputs of the same total variance as much.
+        """Return the common penalty that shrinks inputs of the same total variance equally.
 
-        Inputs divided by the roots of the penalties, times the root of this one, have the sum of
-        squares that the inputs have.
+        Divide the inputs by the square roots of the penalties, and multiply them by the square root
+        of the common penalty. They then have the same sum of squares as the inputs.
         """
         total = float(np.sum(self.squares / self.penalties))
         return float(self.squares.sum()) / total
@@ -94,19 +95,21 @@ def block_errors(
     max_bytes: float = math.inf,
     over: Map = map,
 ) -> ErrorOf:
-    """The held-out error as a function of the logarithms of the penalties, with its gradient.
+    """Return the function from logarithms of penalties to the held-out error and its gradient.
 
     Parameters
     ----------
     data : FoldData
+        Data of the folds.
     blocks : InputBlocks
+        Blocks of inputs.
     scale : array of shape (n_columns,), or None
-        What the inputs are multiplied with.
+        Factors of the inputs.
     max_bytes : float
-        Memory for the Gram matrices of all blocks, where there are fewer samples than inputs;
-        beyond that they are computed again in every step.
+        Memory budget of the Gram matrices of all blocks, used if there are fewer samples than
+        inputs. If they need more, they are computed again in every step.
     over : callable
-        Applies a function to all folds, as `map` does.
+        Function such as `map` that applies a function to all folds.
     """
     index, n_blocks = blocks.index, len(blocks)
     if data.everything is not None and data.n_train < data.n_features:
@@ -126,7 +129,7 @@ def block_errors(
 
 
 def _moments(data: FoldData, fold: int) -> tuple[CentredMoments, CentredMoments]:
-    """Moments of a training set about the centres of a fit, and of held-out samples."""
+    """Return the moments of a training set about the centres of a fit, and of held-out samples."""
     seen, unseen = sides_of_fold(data, fold)
     if isinstance(seen, CentredMoments):
         return seen, unseen
@@ -139,26 +142,26 @@ def _moments(data: FoldData, fold: int) -> tuple[CentredMoments, CentredMoments]
 
 @dataclass(frozen=True, eq=False)
 class _PrimalFold:
-    """Moments of a fold, from which its held-out error follows.
+    """Moments of a fold, which determine its held-out error.
 
-    Outputs enter through products with the training moments only. Where there are more outputs
-    than inputs, they are rotated to as many directions as there are inputs: the squared error
-    changes by a constant, which is part of `yy`.
+    The error depends on the outputs only through products with the training moments. If there are
+    more outputs than inputs, the outputs are rotated to as many directions as there are inputs. The
+    rotation changes the squared error by a constant, which is part of `yy`.
     """
 
-    G: np.ndarray  # (d, d), of the training samples
-    C: np.ndarray  # (d, k)
-    Gt: np.ndarray  # (d, d), of the held-out samples, about the centres of the training samples
-    Ct: np.ndarray  # (d, k)
+    G: np.ndarray  # X'X of the training samples, (d, d)
+    C: np.ndarray  # X'Y of the training samples, (d, k)
+    Gt: np.ndarray  # X'X of the held-out samples about the training means, (d, d)
+    Ct: np.ndarray  # X'Y of the held-out samples about the training means, (d, k)
     yy: float
     size: float
-    most: float  # a penalty that leaves nothing of an input
+    most: float  # penalty at which coefficients are zero
 
     @classmethod
     def of(
         cls, seen: CentredMoments, unseen: CentredMoments, scale: np.ndarray | None
     ) -> _PrimalFold:
-        """The same from moments in any array library."""
+        """Return the fold of moments of any array library."""
         unseen = unseen.about(seen.mean_x, seen.mean_y)
         d = seen.n_features
         G, Gt = to_numpy(seen.Sxx), to_numpy(unseen.Sxx)
@@ -174,7 +177,7 @@ class _PrimalFold:
         return cls(G, C, Gt, Ct, float(unseen.syy), unseen.weight * n_outputs, most)
 
     def error(self, alpha: np.ndarray) -> tuple[float, np.ndarray]:
-        """Mean squared held-out error, and its derivatives by the log penalty of each input."""
+        """Return the mean squared held-out error, and its derivatives by log penalty of inputs."""
         A, alpha = self.G.copy(), np.minimum(alpha, self.most)
         A[np.diag_indices_from(A)] += alpha
         factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
@@ -190,15 +193,15 @@ class _PrimalFold:
 
 
 class _DualError:
-    """The held-out error of all folds from Gram matrices of the samples, one for each block.
+    """Held-out error of all folds from Gram matrices of the samples, one for each block.
 
-    Centring and weights of a fold are linear in the Gram matrix: with linear maps ``T`` and ``V``
-    from all samples to its training and held-out samples, the fold needs ``T K T'`` and ``V K T'``.
+    Centring and weighting are linear. With linear maps ``T`` and ``V`` from all samples to training
+    and held-out samples, a fold needs ``T K T'`` and ``V K T'``.
 
     Parameters
     ----------
     data, blocks, scale, max_bytes, over
-        As in `block_errors`.
+        Parameters of `block_errors`.
     """
 
     def __init__(
@@ -213,7 +216,7 @@ class _DualError:
         assert samples is not None
         X = to_numpy(samples.X).astype(np.float64)
         X = X if scale is None else X * scale
-        if data.fit_intercept:  # about a common centre, which rounding profits from
+        if data.fit_intercept:  # a common centre reduces rounding errors
             X = X - X.mean(axis=0)
         Y = np.reshape(to_numpy(samples.Y), (X.shape[0], -1)).astype(np.float64)
         n = X.shape[0]
@@ -236,13 +239,13 @@ class _DualError:
         return total / len(self._folds), slopes / len(self._folds)
 
     def _combined(self, gamma: np.ndarray) -> np.ndarray:
-        """``sum_b gamma_b X_b X_b'``."""
+        """Return ``sum_b gamma_b X_b X_b'``."""
         if self._grams is not None:
             return np.tensordot(gamma, self._grams, 1)
         return sum(g * (A @ A.T) for g, A in zip(gamma, self._parts, strict=True))
 
     def _products(self, adjoint: np.ndarray) -> np.ndarray:
-        """The inner product of a matrix with the Gram matrix of each block."""
+        """Return the inner product of a matrix with the Gram matrix of each block."""
         if self._grams is not None:
             return np.tensordot(self._grams, adjoint, 2)
         return np.array([np.vdot(A, adjoint @ A) for A in self._parts])
@@ -250,14 +253,15 @@ class _DualError:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Some of all samples, less the mean of the training samples, times the roots of weights.
+    """Linear map from all N samples to n samples, centred and weighted.
 
-    This is a linear map from N samples to n: `__call__` applies it, and `transposed` its transpose.
+    The map selects samples, subtracts the mean of the training samples, and multiplies by the
+    square roots of the weights. `__call__` applies the map, and `transposed` its transpose.
     """
 
-    index: np.ndarray  # (n,)
-    root: np.ndarray  # (n,), roots of the weights
-    mean: np.ndarray  # (N,), shares of all samples in the mean that is taken off
+    index: np.ndarray  # indices of the samples, (n,)
+    root: np.ndarray  # square roots of the weights, (n,)
+    mean: np.ndarray  # shares of all samples in the mean of the training samples, (N,)
 
     def __call__(self, A: np.ndarray) -> np.ndarray:
         return self.root[:, None] * (A[self.index] - self.mean @ A)
@@ -271,7 +275,7 @@ class _Rows:
 
 @dataclass(frozen=True, eq=False)
 class _DualFold:
-    """The samples of a fold, and its outputs, centred and weighted."""
+    """Samples and outputs of a fold, centred and weighted."""
 
     train: _Rows
     test: _Rows
@@ -283,7 +287,7 @@ class _DualFold:
     def of(
         cls, train: np.ndarray, test: np.ndarray, w: np.ndarray, Y: np.ndarray, fit_intercept: bool
     ) -> _DualFold:
-        """The same from indices of samples, weights and outputs of all samples."""
+        """Return the fold of training and test indices, with weights and outputs of all samples."""
         train, test = train[w[train] > 0], test[w[test] > 0]
         mean = np.zeros(w.size)
         if fit_intercept:
@@ -292,13 +296,13 @@ class _DualFold:
         T, V = (_Rows(rows, np.sqrt(w[rows]), mean) for rows in (train, test))
         Y, Yt = T(Y), V(Y)
         n = Y.shape[0] + Yt.shape[0]
-        if Y.shape[1] > n:  # rotated to fewer outputs; the squared error does not change
+        if Y.shape[1] > n:  # a rotation to fewer outputs does not change the squared error
             R = qr(np.concatenate([Y, Yt]).T, mode="r")[0][:n].T
             Y, Yt = R[: Y.shape[0]], R[Y.shape[0] :]
         return cls(T, V, Y, Yt, size)
 
     def error(self, K: np.ndarray) -> tuple[float, np.ndarray]:
-        """Mean squared held-out error, and its derivative by K."""
+        """Return the mean squared held-out error, and its derivative by K."""
         TK = self.train(K)
         M, cross = self.train(TK.T), self.test(TK.T)
         M[np.diag_indices_from(M)] += 1.0
@@ -320,19 +324,19 @@ def find_block_penalties(
     max_bytes: float = math.inf,
     n_jobs: int = 1,
 ) -> BlockPenalties | None:
-    """Penalties of blocks with the least held-out error of ridge regression.
+    """Find the penalties of blocks with the least held-out error of ridge regression.
 
     Parameters
     ----------
     data, blocks, scale, max_bytes
-        As in `block_errors`.
+        Parameters of `block_errors`.
     n_jobs : int
-        Number of folds that run at a time, each with one thread.
+        Number of folds that run in parallel, each with one thread.
 
     Returns
     -------
     BlockPenalties or None
-        None where the penalties have no effect, since all inputs are constant.
+        Best penalties. None if all inputs are constant, so that penalties have no effect.
     """
     squares = np.bincount(blocks.index, column_squares(data, scale), minlength=len(blocks))
     if not (squares > 0).any():
@@ -360,9 +364,9 @@ class _Search:
     Parameters
     ----------
     error_of : callable
-        From logarithms of penalties to the error and its gradient.
+        Function from logarithms of penalties to the error and its gradient.
     mean : array of shape (n_blocks,)
-        Mean square of the inputs of each block, the unit of its penalty.
+        Mean square of the inputs of each block, which is the unit of its penalty.
     """
 
     def __init__(self, error_of: ErrorOf, mean: np.ndarray) -> None:
@@ -372,7 +376,7 @@ class _Search:
         self._bounds = np.log(np.outer(mean, _RANGE))
 
     def evaluate(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
-        """The error and its gradient; infinite where rounding leaves nothing of a factorisation."""
+        """Return the error and its gradient; the error is infinite if a factorisation fails."""
         try:
             value, slopes = self._error_of(logs)
         except LinAlgError:
@@ -384,16 +388,16 @@ class _Search:
         return value, slopes
 
     def value(self, logs: np.ndarray) -> float:
-        """The error, computed once."""
+        """Return the error, which is cached."""
         found = self._values.get(logs.tobytes())
         return self.evaluate(logs)[0] if found is None else found
 
     def best_of(self, penalties: Sequence[np.ndarray]) -> np.ndarray:
-        """The best of several vectors of penalties."""
+        """Return the best of several vectors of penalties."""
         return min(penalties, key=lambda p: self.value(np.log(p)))
 
     def descend(self, start: np.ndarray) -> np.ndarray:
-        """The minimum that a quasi-Newton method finds from here."""
+        """Return the local minimum that a quasi-Newton method finds from `start`."""
         start = np.clip(start, *self._bounds.T)
         unit = self.value(start)
         if not 0 < unit < math.inf:
@@ -414,7 +418,7 @@ class _Search:
         return found.x if self.value(found.x) < unit else start
 
     def jump(self, best: np.ndarray) -> np.ndarray:
-        """Move the penalty of one block by a large step, and descend again, as long as it helps."""
+        """Change the penalty of one block by a large step and descend, while the error falls."""
         for _ in range(best.size):
             tried = []
             for b in range(best.size):
@@ -429,7 +433,7 @@ class _Search:
         return best
 
     def drop(self, best: np.ndarray) -> np.ndarray:
-        """Leave blocks out, the one that matters least first, as long as the error hardly rises."""
+        """Leave out blocks, the least important first, while the error hardly increases."""
         while np.isfinite(best).sum() > 1:
             tried = []
             for b in np.flatnonzero(np.isfinite(best)):

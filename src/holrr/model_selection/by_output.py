@@ -25,16 +25,18 @@ def choose_by_output(
     options: SearchOptions,
     fit_options: Callable[[Choice], LinearOptions],
 ) -> Found:
-    """The search with the best penalty of each output, from one for all outputs together.
+    """Choose the best penalty of each output, given the search for a common penalty.
 
     Parameters
     ----------
     folds : Folds
+        Folds of the data.
     found : Found
-        The result of the search for one penalty.
+        Result of the search for a common penalty.
     options : SearchOptions
+        Parameters of the search.
     fit_options : callable
-        From a choice to the options of its fit.
+        Function from a choice to the options of its fit.
     """
     alphas, candidate = found.results["alphas"], found.choice.candidate
     scaled, problems, shape = scaled_penalties(alphas, folds), Problems(folds), folds.shape[1:]
@@ -52,7 +54,7 @@ def choose_by_output(
         return np.stack(gains) / held_out.size, held_out.yy / held_out.size
 
     parts = over_folds(folds.n_folds, errors, n_jobs)
-    gains = np.mean([gain for gain, _ in parts], axis=0)  # (n_alphas, D), less the null error
+    gains = np.mean([gain for gain, _ in parts], axis=0)  # (n_alphas, D), minus the null error
     best = np.argmin(gains, axis=0)
     error = float(np.take_along_axis(gains, best[None], axis=0).sum())
     error += float(np.mean([null for _, null in parts]))

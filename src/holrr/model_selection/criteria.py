@@ -1,4 +1,4 @@
-"""Information criteria: penalties and ranks from one decomposition of all the data, no folds.
+"""Information criteria, which choose penalty and rank from one decomposition of all data.
 
 With n = (sum of weights) x (number of outputs) observations, RSS the residual sum of squares and df
 the degrees of freedom of a model,
@@ -7,12 +7,12 @@ the degrees of freedom of a model,
     bic = n log(RSS / n) + log(n) df
     gcv = (RSS / n) / (1 - df / n)^2 .
 
-A model of multilinear rank R has as many parameters as the set of tensors of that rank has
-dimensions (`n_parameters`, with the number r of input directions that the data support in the place
-of the number of features). The penalty shrinks them by the share that it leaves of the input
-directions, ``sum(lam / (lam + alpha)) / r``; the intercept adds one for each output. So df is the
-dimension of the model at alpha = 0, and that of ridge regression, ``D sum(lam / (lam + alpha))``,
-at full rank.
+The number of parameters of a model of multilinear rank R is the dimension of the set of tensors of
+this rank (`n_parameters`, with the number r of input directions that the data support in place of
+the number of features). The penalty multiplies it by the share of the input directions that it
+leaves, ``sum(lam / (lam + alpha)) / r``. The intercept adds one for each output. At alpha = 0, df
+is therefore the dimension of the model. At full rank, it is the df of ridge regression,
+``D sum(lam / (lam + alpha))``.
 
 References
 ----------
@@ -51,19 +51,21 @@ CRITERIA: dict[str, Callable[[np.ndarray, np.ndarray, float], np.ndarray]] = {
 
 
 def criterion_results(folds: Any, options: SearchOptions) -> Results:
-    """The criterion, the training error and the degrees of freedom of every candidate.
+    """Compute the criterion, the training error and the degrees of freedom of every candidate.
 
     Parameters
     ----------
     folds : Folds
+        Folds, of which the problem of all data is used.
     options : SearchOptions
+        Parameters of the search.
 
     Returns
     -------
     dict
-        Three arrays of shape (n_alphas, R0, ..., Rp), with an axis for named candidates before
-        them: the criterion under its name, ``train_mse`` and ``degrees_of_freedom``. Also
-        ``n_observations``, ``alphas`` and ``n_parameters``. In the units of the scaled data.
+        Results in the units of the scaled data. Three arrays of shape (n_alphas, R0, ..., Rp), with
+        a first axis for named candidates: the criterion under its name, ``train_mse`` and
+        ``degrees_of_freedom``. Also ``n_observations``, ``alphas`` and ``n_parameters``.
     """
     alphas = default_penalties(folds) if options.alphas is None else options.alphas
     scaled = scaled_penalties(alphas, folds)
@@ -75,10 +77,10 @@ def criterion_results(folds: Any, options: SearchOptions) -> Results:
         problem, weight = folds.full_problem(candidate, float(scaled.min()))
         data = HeldOut.of_training(problem, weight)
         path = rank_path(problem, data, grid.caps, options.subspaces)
-        # Scaled moments are worth fewer samples than their weights add up to, or more.
+        # For scaled moments, the effective number of samples differs from the sum of the weights.
         n, floor = problem.density * data.size, np.finfo(float).eps * data.yy / data.size
         error_surface(path, data, scaled, grid.caps, out=mse[candidate])
-        # A fit that is exact up to rounding has no logarithm: its error is that of the rounding.
+        # The logarithm of a zero error is infinite, so errors are at least the rounding error.
         np.maximum(mse[candidate], max(floor, np.finfo(float).tiny), out=mse[candidate])
         df[candidate] = degrees_of_freedom(problem, scaled, grid.caps, options.fit_intercept)
         supported = max(supported, problem.s.shape[0])
@@ -100,10 +102,10 @@ def criterion_results(folds: Any, options: SearchOptions) -> Results:
 def degrees_of_freedom(
     problem: Spectral, alphas: np.ndarray, caps: tuple[int, ...], fit_intercept: bool
 ) -> np.ndarray:
-    """Degrees of freedom for each penalty and rank, of shape (n_alphas, R0, ..., Rp)."""
+    """Return the degrees of freedom of all penalties and ranks, (n_alphas, R0, ..., Rp)."""
     s = to_numpy(problem.s)
     outputs = tuple(problem.T.shape[1:])
-    # Ranks beyond the supported directions are those directions' models.
+    # Ranks above the number of supported directions give the same model as that number.
     inside = (min(caps[0], s.size), *caps[1:]) if caps else ()
     count = parameter_counts((s.size, *outputs), inside)
     if inside != caps:

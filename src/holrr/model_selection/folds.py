@@ -1,10 +1,10 @@
-"""Folds: how the samples are split, and what a search needs of each part.
+"""Folds of cross-validation: splits of the samples, and the problem of each fold.
 
-A search needs little of the data: for each fold and candidate the training problem with the
-held-out data in its coordinates, the residuals of a fit to a fold, and penalties scaled to the
-data. Every family of models is cross-validated by building one record of such functions (`Folds`).
-This module has those of linear models (`linear_folds`), from samples (`sample_data`) and from
-moments alone (`moment_data`).
+For each fold and candidate, a search needs the training problem with the held-out data in its
+coordinates, the residuals of a fit to the fold, and penalties scaled to the data. The record
+`Folds` has functions that compute these. Each family of models builds its own `Folds`. This module
+builds the `Folds` of linear models (`linear_folds`), from samples (`sample_data`) or from moments
+(`moment_data`).
 """
 
 from __future__ import annotations
@@ -59,47 +59,49 @@ __all__ += ["products_of_fold", "sample_data"]
 __all__ += ["sample_folds", "sample_residuals", "sides_of_fold", "sparse_data", "split"]
 __all__ += ["splits_of"]
 
-_BLOCK = 2**26  # bytes of scattered outputs that are copied together
-_KEPT = 2**28  # bytes of the outputs of problems that are kept
+_BLOCK = 2**26  # bytes of outputs of scattered samples that are copied together
+_KEPT = 2**28  # bytes of outputs of problems that are kept in memory
 
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """What a search needs of the data.
+    """Functions and sizes of cross-validation that a search needs.
 
-    Candidates are what is tried apart from penalties and ranks: the kernels of a kernel search, for
-    instance. Penalties are in the units of the scaled data.
+    Candidates are the choices apart from penalties and ranks, such as the kernels of a kernel
+    search. Penalties are in the units of the scaled data.
 
     Parameters
     ----------
     n_folds : int
+        Number of folds.
     shape : tuple of int
         Shape of the coefficients, input mode first.
     max_input_rank : int
-        No fold supports more input directions than this.
+        Upper bound on the number of input directions that a fold supports.
     problem : callable
-        ``problem(fold, candidate, min_alpha)`` gives the training problem and the held-out data,
+        ``problem(fold, candidate, min_alpha)`` returns the training problem and the held-out data,
         for penalties of at least `min_alpha`.
     full_problem : callable
-        ``full_problem(candidate, min_alpha)`` gives the problem of all the data, computed in double
-        precision for criteria, and the sum of their weights.
+        ``full_problem(candidate, min_alpha)`` returns the problem of all data, computed in double
+        precision for information criteria, and the sum of the weights.
     residuals : callable
-        ``residuals(fold, candidate, fit)`` gives the residuals of a fit to the training problem.
+        ``residuals(fold, candidate, fit)`` returns the residuals of a fit to the training problem.
     default_alphas : callable
-        Gives penalties scaled to the data, in equal ratios.
+        Function that returns penalties scaled to the data, with equal ratios.
     refit : callable
-        ``refit(candidate, options)`` fits a model to all the data.
+        ``refit(candidate, options)`` fits a model to all data.
     total : callable
-        Gives the moments of all the data, or None where the folds have no moments.
+        Function that returns the moments of all data, or None if the folds have no moments.
     prepare : callable
-        ``prepare(candidate)`` computes what the folds share, before they run in threads.
+        ``prepare(candidate)`` computes values that the folds share, before they run in threads.
     n_candidates : int
+        Number of candidates.
     n_training : int
-        The most training samples with weight of any fold.
+        Largest number of training samples with positive weight of any fold.
     x_unit, y_unit : float
-        Powers of two that inputs and outputs were divided by.
+        Powers of two that the inputs and the outputs were divided by.
     device : array or None
-        An array of the data, where they lie on an accelerator.
+        An array of the data, if they are on an accelerator.
     """
 
     n_folds: int
@@ -120,11 +122,12 @@ class Folds:
 
 
 class Problems:
-    """The problems of all folds, kept as long as there is room.
+    """Cache of the problems of all folds, with a limit on memory.
 
     Parameters
     ----------
     folds : Folds
+        Folds of the data.
     """
 
     def __init__(self, folds: Folds) -> None:
@@ -133,7 +136,7 @@ class Problems:
         self._paths: dict[tuple[Any, ...], RankPath] = {}
 
     def __call__(self, fold: int, candidate: int, min_alpha: float) -> tuple[Spectral, HeldOut]:
-        """Training problem and held-out data, for penalties of at least `min_alpha`."""
+        """Return training problem and held-out data, for penalties of at least `min_alpha`."""
         key = fold, candidate, min_alpha
         if key not in self._kept:
             found = self.folds.problem(*key)
@@ -145,7 +148,7 @@ class Problems:
     def path(
         self, fold: int, candidate: int, min_alpha: float, ranks: tuple[int, ...], subspaces: str
     ) -> RankPath:
-        """The errors of all ranks and penalties, kept with the problem that they belong to."""
+        """Return the `RankPath` of a fold, which is cached together with its problem."""
         problem, pair = (fold, candidate, min_alpha), self(fold, candidate, min_alpha)
         key = (*problem, ranks, subspaces)
         if key in self._paths:
@@ -157,7 +160,7 @@ class Problems:
 
     @property
     def keeps_all(self) -> bool:
-        """Whether there is room for the problems of all folds and candidates."""
+        """Whether the problems of all folds and candidates fit into the limit on memory."""
         n = self.folds.n_folds * self.folds.n_candidates
         return 8 * n * math.prod(self.folds.shape) <= _KEPT
 
@@ -167,39 +170,48 @@ class Problems:
 
 @dataclass(frozen=True, eq=False)
 class FoldData:
-    """Training and held-out data of every fold: their moments, their samples, or both.
+    """Training and held-out data of every fold: moments, samples, or both.
 
     Parameters
     ----------
-    n_folds, n_features : int
+    n_folds : int
+        Number of folds.
+    n_features : int
+        Number of features.
     output_shape : tuple of int
-        ``(d1, ..., dp)``.
+        Shape of the outputs of a sample, ``(d1, ..., dp)``.
     n_train : int
-        The most training samples with weight of any fold.
+        Largest number of training samples with positive weight of any fold.
     moments : callable
-        ``moments(fold)`` gives the moments of the training set, about the centres of a fit, and of
-        the held-out samples, about their own means; None where the samples are decomposed instead.
+        ``moments(fold)`` returns the moments of the training set, about the centres of a fit, and
+        of the held-out samples, about their own means. It returns None if the samples are
+        decomposed instead.
     samples : callable
-        ``samples(fold)`` gives training and held-out samples; None where there are only moments.
+        ``samples(fold)`` returns the training and held-out samples, or None if there are only
+        moments.
     total : callable
-        Gives the moments of all the data, or None where the folds have no moments.
+        Function that returns the moments of all data, or None if the folds have no moments.
     everything : Samples or None
-        All the data, where there are samples.
+        All data, if there are samples.
     held_out : callable
-        ``held_out(fold)`` gives the indices of held-out samples, or their moments.
+        ``held_out(fold)`` returns the indices of the held-out samples, or their moments.
     rows : callable
-        ``rows(fold)`` gives the indices of training and held-out samples, where there are samples.
+        ``rows(fold)`` returns the indices of training and held-out samples, if there are samples.
     prepare : callable
-        Computes what the folds share, before they run in threads.
+        Function that computes values that the folds share, before they run in threads.
     residuals : callable or None
-        ``residuals(fold, fit)`` gives the residuals of a fit to the training samples of a fold,
-        where held-out samples are known besides their moments.
+        ``residuals(fold, fit)`` returns the residuals of a fit to the training samples of a fold,
+        if the held-out samples are available in addition to their moments.
     sparse : SparseStream or None
-        All the data, where the inputs are sparse and ``XX'`` of each training set is decomposed.
-    fit_intercept, response_grams : bool
+        All data, if the inputs are sparse and ``XX'`` of each training set is decomposed.
+    fit_intercept : bool
+        Whether to fit an intercept.
+    response_grams : bool
+        Whether to compute the Gram matrices of the output modes.
     solver : {"auto", "cholesky", "eigh", "svd"}
+        Factorisation that solves the problems.
     device : array or None
-        As in `Folds`.
+        An array of the data, if they are on an accelerator.
     """
 
     n_folds: int
@@ -222,7 +234,7 @@ class FoldData:
 
     @property
     def options(self) -> dict[str, Any]:
-        """How samples are decomposed."""
+        """Keyword arguments of the functions that decompose samples."""
         return {
             "solver": "eigh" if self.solver == "cholesky" else self.solver,
             "fit_intercept": self.fit_intercept,
@@ -230,7 +242,10 @@ class FoldData:
         }
 
     def keeps_digits(self, s: Array, alpha: float, n_features: int) -> bool:
-        """Whether half of the digits survive the squared condition number, or must do."""
+        """Return whether the squared condition number leaves half of the digits.
+
+        The result is True if the solver is not "auto" or there are only moments.
+        """
         if self.solver != "auto" or self.everything is None:
             return True
         X = self.everything.X
@@ -244,15 +259,17 @@ def moment_data(
     *,
     fit_intercept: bool = True,
 ) -> FoldData:
-    """Folds of which only the moments of parts, of disjoint samples, are known.
+    """Return the data of folds from moments of disjoint samples.
 
     Parameters
     ----------
     parts : list of Moments
+        Moments of disjoint samples.
     splits : list of index pairs, optional
-        The parts to train on and to test on; by default each part is tested once, with all others
-        to train on.
+        Indices of training and test parts of each fold. By default, each part is the test set of
+        one fold, and all other parts are its training set.
     fit_intercept : bool
+        Whether to fit an intercept.
     """
 
     @cache
@@ -293,7 +310,7 @@ def moment_data(
 
 
 def _no_rows(fold: int) -> Split:
-    raise ValueError(f"Fold {fold} is known by its moments only.")
+    raise ValueError(f"The indices of fold {fold} are not available, since it has only moments.")
 
 
 def _merged(parts: Sequence[CentredMoments], index: np.ndarray) -> CentredMoments:
@@ -310,33 +327,38 @@ def sample_data(
     solver: str = "auto",
     max_bytes: float = math.inf,
 ) -> FoldData:
-    """Folds of samples in memory.
+    """Return the data of folds from samples in memory.
 
-    Where the folds partition the data, each fold's moments are gathered once and the training
-    moments are merged from those of the other folds, never found by subtraction; other splits are
-    gathered one by one. Training sets with fewer samples than features are decomposed themselves.
+    If the folds partition the data, the moments of each fold are computed once, and the training
+    moments are merged from the moments of the other folds (and not computed by subtraction). The
+    moments of other splits are computed for each split. Training sets with fewer samples than
+    features are decomposed without moments.
 
     Parameters
     ----------
     data : Samples
-        Scaled; complete.
+        Scaled samples with complete outputs.
     splits : list of index pairs
-        Empty where only the problem of all the data is needed.
-    fit_intercept, response_grams : bool
+        Training and test indices of each fold. An empty list is enough for the problem of all data.
+    fit_intercept : bool
+        Whether to fit an intercept.
+    response_grams : bool
+        Whether to compute the Gram matrices of the output modes.
     solver : {"auto", "cholesky", "eigh", "svd"}
+        Factorisation that solves the problems.
     max_bytes : float
-        If the moments of all folds would take more, they are not held at the same time.
+        Memory budget. If the moments of all folds need more, they are computed one fold at a time.
     """
     n_features = data.n_features
 
     def is_wide(n_samples: int) -> bool:
-        """Whether the samples themselves are decomposed rather than ``X'X``."""
+        """Return whether to decompose the samples in place of ``X'X``."""
         return solver == "svd" or (solver == "auto" and n_samples < n_features)
 
     @cache
     def merged() -> FoldData | None:
-        """The folds by their moments, where they are a partition and these fit in memory."""
-        # Moments of the folds, of what precedes each of them and of their complements.
+        """Return folds of moments if the splits are a partition and the moments fit into memory."""
+        # Moments of each fold, of all preceding folds, and of its complement.
         held = 3 * len(splits) * 8 * n_features * math.prod(data.output_shape)
         tall = any(not is_wide(train.size) for train, _ in splits)
         if not (tall and held <= max_bytes and is_partition(splits, data.n_samples)):
@@ -391,18 +413,23 @@ def sparse_data(
     fit_intercept: bool = True,
     response_grams: bool = False,
 ) -> FoldData:
-    """Folds of samples with sparse inputs.
+    """Return the data of folds from samples with sparse inputs.
 
-    Training sets with fewer samples than features are decomposed themselves, by the Gram matrices
-    of their sparse inputs; otherwise the folds have moments.
+    Training sets with fewer samples than features are decomposed by the Gram matrices of their
+    sparse inputs. Otherwise the folds have moments.
 
     Parameters
     ----------
     data : SparseStream
+        Samples with sparse inputs.
     splits : list of index pairs
+        Training and test indices of each fold.
     by_moments : bool
-        Whether moments are needed however many samples there are.
-    fit_intercept, response_grams : bool
+        Whether moments are needed for any number of samples.
+    fit_intercept : bool
+        Whether to fit an intercept.
+    response_grams : bool
+        Whether to compute the Gram matrices of the output modes.
     """
 
     def side(rows: np.ndarray) -> Samples:
@@ -438,13 +465,14 @@ def sparse_data(
 
 
 def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)) -> Folds:
-    """Folds of linear models, with what is made of the inputs as candidates.
+    """Return the folds of linear models, with designs of the inputs as candidates.
 
     Parameters
     ----------
     data : FoldData
+        Data of the folds.
     designs : sequence of InputDesign or None
-        None stands for the inputs as they are.
+        Candidate designs; None uses the inputs themselves.
     """
     samples, first = data.everything, designs[0]
 
@@ -522,17 +550,17 @@ def moment_folds(
     *,
     fit_intercept: bool = True,
 ) -> Folds:
-    """Folds of linear models from moments alone, see `moment_data`."""
+    """Return the folds of linear models from moments, see `moment_data`."""
     return linear_folds(moment_data(parts, splits, fit_intercept=fit_intercept))
 
 
 def sample_folds(data: Samples, splits: Sequence[Split], **options: Any) -> Folds:
-    """Folds of linear models from samples in memory, see `sample_data`."""
+    """Return the folds of linear models from samples in memory, see `sample_data`."""
     return linear_folds(sample_data(data, splits, **options))
 
 
 def sides_of_fold(data: FoldData, fold: int) -> tuple[Any, Any]:
-    """Training and held-out data of a fold: their moments where they are known, else samples."""
+    """Return the training and held-out data of a fold: moments if available, else samples."""
     sides = data.moments(fold)
     if sides is not None:
         return sides
@@ -542,7 +570,7 @@ def sides_of_fold(data: FoldData, fold: int) -> tuple[Any, Any]:
 
 
 def features_of_fold(data: FoldData, fold: int, design: InputDesign) -> InputMap:
-    """What a design makes of the inputs of a training set."""
+    """Return the feature map that a design computes from a training set."""
     with _located(data.everything):
         seen = sides_of_fold(data, fold)[0]
         if isinstance(seen, CentredMoments):
@@ -551,7 +579,7 @@ def features_of_fold(data: FoldData, fold: int, design: InputDesign) -> InputMap
 
 
 def products_of_fold(data: FoldData, fold: int, design: InputDesign) -> InputProducts:
-    """The products of a training set, which the directions of input modes come from."""
+    """Return the products of a training set that determine the directions of input modes."""
     seen = sides_of_fold(data, fold)[0]
     if isinstance(seen, CentredMoments):
         return design.products_of_moments(seen)
@@ -561,17 +589,21 @@ def products_of_fold(data: FoldData, fold: int, design: InputDesign) -> InputPro
 def linear_problem(
     data: FoldData, fold: int, features: InputMap | None, min_alpha: float
 ) -> tuple[Spectral, HeldOut]:
-    """The training problem of a fold, and its held-out data, for penalties of at least `min_alpha`.
+    """Return the training problem of a fold and its held-out data.
 
-    Through moments where they are known and keep enough digits, and else from the samples.
+    The problem is computed from moments if they are available and accurate enough, and from the
+    samples otherwise.
 
     Parameters
     ----------
     data : FoldData
+        Data of the folds.
     fold : int
+        Index of the fold.
     features : InputMap or None
-        The map from inputs to features.
+        Map from inputs to features.
     min_alpha : float
+        Smallest penalty for which the problem must be accurate.
     """
     with _located(data.everything):
         moments = data.moments(fold)
@@ -596,7 +628,7 @@ def linear_problem(
 
 
 def penalties_of(data: FoldData, scale: np.ndarray | None = None) -> np.ndarray:
-    """Penalties scaled to the inputs, or to inputs whose columns are multiplied by `scale`."""
+    """Return penalties scaled to the inputs, whose columns are multiplied by `scale` if given."""
     if data.everything is not None:
         part = data.everything
         if scale is not None:
@@ -611,9 +643,10 @@ def penalties_of(data: FoldData, scale: np.ndarray | None = None) -> np.ndarray:
 
 
 def column_squares(data: FoldData, scale: np.ndarray | None = None) -> np.ndarray:
-    """Sum of squares of each input about the centre of a fit, times `scale` squared: (n_columns,).
+    """Return the diagonal of ``X'X`` of all data, of shape (n_columns,).
 
-    It is the diagonal of ``X'X`` of all the data.
+    Its entries are the sums of squares of the inputs about the centre of a fit, times `scale`
+    squared.
     """
     total, samples = data.total(), data.everything
     if total is not None:
@@ -625,10 +658,10 @@ def column_squares(data: FoldData, scale: np.ndarray | None = None) -> np.ndarra
 
 
 def in_double(data: Samples) -> Samples:
-    """Samples in double precision, for criteria.
+    """Convert samples to double precision, for information criteria.
 
-    The training error of a model that nearly interpolates is a small difference of large sums, of
-    which products in single precision would leave nothing.
+    The training error of a model that nearly interpolates is a small difference of large sums.
+    Products in single precision would have no accurate digits of it.
     """
     xp = namespace_of(data.X)
     if data.X.dtype == xp.float64:
@@ -638,7 +671,7 @@ def in_double(data: Samples) -> Samples:
 
 @contextmanager
 def _located(data: Samples | None) -> Iterator[None]:
-    """Errors give the position of a bad entry in all the data, not in a fold of them."""
+    """Make error messages give the position of an invalid entry in all data, not in a fold."""
     try:
         yield
     except ValueError:
@@ -648,10 +681,10 @@ def _located(data: Samples | None) -> Iterator[None]:
 
 
 def _moments_of(data: Samples, index: np.ndarray, response_grams: bool) -> CentredMoments:
-    """Moments of some samples; scattered ones are copied a block at a time."""
-    if data.w is not None:  # samples without weight do not count, and a block of them has no mean
+    """Compute the moments of some samples; scattered samples are copied in blocks."""
+    if data.w is not None:  # a block in which all samples have weight zero would have no mean
         index = index[to_numpy(data.w)[index] > 0]
-    # Merging costs as much as some samples do: blocks have more samples than features.
+    # Blocks have more samples than features, since merging moments has a cost, too.
     step = max(_BLOCK // (8 * math.prod(data.output_shape)), 4 * data.n_features, 64)
     step = index.size if isinstance(as_slice(index), slice) else step
     found = []
@@ -662,14 +695,14 @@ def _moments_of(data: Samples, index: np.ndarray, response_grams: bool) -> Centr
 
 
 def sample_residuals(data: Samples, rows: np.ndarray, fit: Fit) -> FoldResiduals:
-    """Residuals of a linear fit at some of the samples."""
+    """Return the residuals of a linear fit at some of the samples."""
     X, Y = take(data.X, rows), residual_outputs(data.Y)
     assert fit.hat is not None
     return FoldResiduals.of(fit, X, std_factor(fit.hat, X, own=fit.own), Y, data.w, rows)
 
 
 def sparse_residuals(data: SparseStream, rows: np.ndarray, fit: Fit) -> FoldResiduals:
-    """The same of samples with sparse inputs, of which a few rows are made dense at a time."""
+    """Return the residuals of samples with sparse inputs, with a few dense rows at a time."""
     w = np.ones(data.n_samples) if data.weights is None else data.weights
     rows = rows[w[rows] > 0]
     X, T, Y = data.inputs()[rows], fit.tucker, data.outputs
@@ -690,23 +723,23 @@ def sparse_residuals(data: SparseStream, rows: np.ndarray, fit: Fit) -> FoldResi
 
 
 def n_training(splits: Sequence[Split], w: Array | None) -> int:
-    """The most training samples with weight of any fold."""
+    """Return the largest number of training samples with positive weight of any fold."""
     positive = None if w is None else to_numpy(w) > 0
     counts = (train.size if positive is None else positive[train].sum() for train, _ in splits)
     return int(max(counts, default=0))
 
 
 def input_trace(data: Samples, fit_intercept: bool) -> tuple[float, int]:
-    """``sum w ||x - mean||^2``, the trace of ``X'X``, and over how many directions it is spread.
+    """Return the trace of ``X'X``, ``sum w ||x - mean||^2``, and the number of directions.
 
-    Samples without weight and repetitions of others add no direction.
+    Samples without weight and repeated samples add no direction.
     """
     squares = _squares_of(data, fit_intercept)
     return float(namespace_of(squares).sum(squares)), _n_distinct(data, data.n_features)
 
 
 def _sparse_trace(data: SparseStream, fit_intercept: bool) -> tuple[float, int]:
-    """The same of sparse inputs."""
+    """Return the trace of ``X'X`` and the number of directions of sparse inputs."""
     X = data.inputs().astype(np.float64, copy=False)
     total = centre_columns(X, data.weights, centre=fit_intercept).squares().sum()
     used = np.arange(data.n_samples) if data.weights is None else np.flatnonzero(data.weights)
@@ -716,7 +749,7 @@ def _sparse_trace(data: SparseStream, fit_intercept: bool) -> tuple[float, int]:
 
 
 def _squares_of(data: Samples, fit_intercept: bool) -> Array:
-    """``sum w (x - mean)^2`` of each input, of shape (n_features,)."""
+    """Return ``sum w (x - mean)^2`` of each feature, of shape (n_features,)."""
     xp = namespace_of(data.X)
     X = xp.astype(data.X, xp.float64, copy=False)
     w = xp.ones_like(X[:, 0]) if data.w is None else data.w
@@ -726,12 +759,12 @@ def _squares_of(data: Samples, fit_intercept: bool) -> Array:
 
 
 def _n_distinct(data: Samples, most: int) -> int:
-    """Number of different inputs of samples with weight; `most` where there are more."""
+    """Return the number of different inputs of samples with positive weight, at most `most`."""
     rows = np.arange(data.n_samples) if data.w is None else np.flatnonzero(to_numpy(data.w) > 0)
     found: set[bytes] = set()
     for start in range(0, rows.size, max(most, 64)):
         some = to_numpy(take(data.X, rows[start : start + max(most, 64)]))
-        found.update(row.tobytes() for row in some + 0.0)  # which has no negative zeros
+        found.update(row.tobytes() for row in some + 0.0)  # + 0.0 removes negative zeros
         if len(found) >= most:
             return most
     return len(found)
@@ -740,7 +773,7 @@ def _n_distinct(data: Samples, most: int) -> int:
 def check_fold_moments(
     moments: Any, response_grams: bool, *, ignore_missing: bool = False
 ) -> list[Moments]:
-    """Moments of at least two folds that belong together, each with some weight."""
+    """Check that `moments` has at least two folds of the same shape with positive weight."""
     parts = list(moments)
     for k, part in enumerate(parts):
         if not isinstance(part, Moments):
@@ -749,8 +782,8 @@ def check_fold_moments(
             raise ValueError(f"moments[{k}] must have positive weight; got {part.weight}.")
         if response_grams and part.response_grams is None:
             raise ValueError(
-                f"subspaces='response' needs moments that were gathered with response_grams=True; "
-                f"moments[{k}] has none."
+                f"subspaces='response' needs moments with response Gram matrices, and moments[{k}] "
+                f"has none. Compute the moments with response_grams=True."
             )
         if part.missing_outputs is not None and not ignore_missing:
             raise ValueError(
@@ -760,23 +793,25 @@ def check_fold_moments(
         here, first = (part.n_features, part.output_shape), parts[0]
         if here != (first.n_features, first.output_shape):
             raise ValueError(
-                f"moments must agree in their shapes; moments[0] has {first.n_features} features "
-                f"and outputs of shape {first.output_shape}, moments[{k}] {here[0]} and {here[1]}."
+                f"moments must have the same number of features and the same shape of outputs; "
+                f"moments[0] has {first.n_features} features and outputs of shape "
+                f"{first.output_shape}, and moments[{k}] has {here[0]} features and outputs of "
+                f"shape {here[1]}."
             )
     if len(parts) < 2:
-        raise ValueError(f"moments must be those of at least two folds; got {len(parts)}.")
+        raise ValueError(f"moments must have at least two folds; got {len(parts)}.")
     return parts
 
 
 # ---------------------------------------------------------------- splits
 
 Split = tuple[np.ndarray, np.ndarray]
-# Splitters that count the samples and look at nothing of them.
+# Splitters that use only the number of samples.
 _COUNTING = (splitters.KFold, splitters.RepeatedKFold, splitters.ShuffleSplit)
 
 
 def split(data: Samples | Stream, cv: Any, groups: Any = None) -> list[Split]:
-    """Training and test indices of each fold; of a stream, which is read once, a partition."""
+    """Return the training and test indices of each fold; for a stream, they are a partition."""
     if isinstance(data, Stream):
         return partition_of(data, cv, groups)
     return check_splits(cv, data.X, data.Y, groups, data.w)
@@ -785,18 +820,19 @@ def split(data: Samples | Stream, cv: Any, groups: Any = None) -> list[Split]:
 def check_splits(
     cv: Any, X: Array, Y: Array, groups: Any = None, sample_weight: Array | None = None
 ) -> list[Split]:
-    """Pairs of training and test indices, each side with samples of positive weight."""
+    """Return pairs of training and test indices, and check that each has positive weight."""
     n = X.shape[0]
     if groups is not None and np.shape(groups) != (n,):
         raise ValueError(
-            f"groups must have one entry for each of the {n} samples; got {np.shape(groups)}."
+            f"groups must have one entry for each of the {n} samples; got an array of shape "
+            f"{np.shape(groups)}."
         )
-    # What is on an accelerator need not come over to be counted.
+    # Outputs on an accelerator are transferred only if the splitter uses them.
     splitter = splitters.check_cv(cv)
     far = not on_host(Y) and type(splitter) in _COUNTING
     pairs = list(splitter.split(X, None if far else to_numpy(Y), groups))
     if not pairs:
-        raise ValueError(f"cv must give at least one split; cv={cv!r} gave none.")
+        raise ValueError(f"cv must yield at least one split; cv={cv!r} yields none.")
     w = None if sample_weight is None else to_numpy(sample_weight)
     return [
         (_check_side(train, k, "training", n, w), _check_side(test, k, "test", n, w))
@@ -809,33 +845,33 @@ def _check_side(index: Any, k: int, side: str, n: int, w: np.ndarray | None) -> 
     if index.dtype == bool:
         if index.shape != (n,):
             raise ValueError(
-                f"the {side} mask of split {k} of cv has shape {index.shape}; expected {(n,)}."
+                f"The {side} mask of split {k} of cv must have shape {(n,)}; got {index.shape}."
             )
         index = np.flatnonzero(index)
     if index.size == 0:
         raise ValueError(
-            f"the {side} side of split {k} of cv is empty; it needs a sample at least."
+            f"The {side} set of split {k} of cv is empty; it must have at least one sample."
         )
     if index.ndim != 1 or not np.issubdtype(index.dtype, np.integer):
         raise ValueError(
-            f"the {side} side of split {k} of cv must be a 1-d array of integers or a mask; got "
+            f"The {side} set of split {k} of cv must be a 1-d array of integers or a mask; got "
             f"dtype {index.dtype} and shape {index.shape}."
         )
     if index.min() < -n or index.max() >= n:
         bad = index[(index < -n) | (index >= n)][0]
         raise ValueError(
-            f"the {side} side of split {k} of cv holds {bad}, but there are {n} samples."
+            f"The {side} set of split {k} of cv has the index {bad}, but there are {n} samples."
         )
     if w is not None and not w[index].any():
         raise ValueError(
-            f"the {side} side of split {k} of cv has zero sample_weight throughout; it needs a "
-            f"sample of positive weight."
+            f"The {side} set of split {k} of cv has only samples of weight zero; it must have at "
+            f"least one sample of positive weight."
         )
     return index % n
 
 
 def is_partition(splits: Sequence[Split], n_samples: int) -> bool:
-    """Whether each sample is tested once and each training set is what its test set leaves."""
+    """Return whether each sample is in one test set, and training sets are all other samples."""
     tested = np.zeros(n_samples, dtype=int)
     for train, test in splits:
         tested[test] += 1
@@ -849,21 +885,24 @@ def is_partition(splits: Sequence[Split], n_samples: int) -> bool:
 def gather_folds(
     stream: Stream, splits: Sequence[Split], response_grams: bool = False
 ) -> tuple[list[Moments], list[Split] | None]:
-    """Moments of the folds of data beyond memory, from one pass over them.
+    """Compute the moments of the folds of a stream in one pass over the data.
 
     Parameters
     ----------
     stream : Stream
+        Data that are read in blocks.
     splits : list of index pairs
-        As `splits_of` gives them.
+        Splits from `splits_of`.
     response_grams : bool
+        Whether to compute the Gram matrices of the output modes.
 
     Returns
     -------
     parts : list of Moments
-        Of the folds; where these are no partition, of the pieces that the splits cut the data into.
+        Moments of the folds. If the folds are not a partition, moments of the pieces into which
+        the splits divide the data.
     splits : list of index pairs, or None
-        The pieces to train on and to test on, where these are not the other folds and the fold.
+        Indices of training and test pieces of each split; None if the folds are a partition.
     """
     n = stream.n_samples
     if is_partition(splits, n):
@@ -874,9 +913,9 @@ def gather_folds(
     held = 8 * (n_pieces + 2 * len(splits)) * d * (d + math.prod(stream.output_shape))
     if held > max(stream.max_bytes, 2**26):
         raise ValueError(
-            f"cv cuts the data into {n_pieces} pieces, and the moments of all of them and of "
-            f"{len(splits)} splits would take {held / 2**20:.3g} MiB; the memory budget is "
-            f"{stream.max_bytes / 2**20:.3g} MiB. Take fewer splits, or KFold or GroupKFold."
+            f"cv divides the data into {n_pieces} pieces. The moments of all pieces and of "
+            f"{len(splits)} splits need {held / 2**20:.3g} MiB, which exceeds the memory budget of "
+            f"{stream.max_bytes / 2**20:.3g} MiB. Use fewer splits, or KFold or GroupKFold."
         )
     return stream.fold_moments(labels, n_pieces, response_grams), cut
 
@@ -884,23 +923,26 @@ def gather_folds(
 def pieces_of(
     splits: Sequence[Split], n_samples: int, weights: np.ndarray | None = None
 ) -> tuple[np.ndarray, list[Split]]:
-    """The pieces that the borders of splits cut the data into: each is on one side of every split.
+    """Divide the samples into pieces, each of which is in one set of every split.
 
-    Expanding windows and shuffled splits are sums of such pieces, so one pass over the data gives
-    the moments of all their sides.
+    The training and test sets of expanding windows and shuffled splits are unions of such pieces,
+    so one pass over the data gives the moments of all sets.
 
     Parameters
     ----------
     splits : list of index pairs
+        Training and test indices of each split.
     n_samples : int
+        Number of samples.
     weights : array of shape (n_samples,), optional
+        Weights of the samples.
 
     Returns
     -------
     labels : array of shape (n_samples,)
-        The piece of each sample; -1 for those without weight.
+        Piece of each sample; -1 for samples without weight.
     splits : list of index pairs
-        The same splits in pieces.
+        Indices of training and test pieces of each split.
 
     Examples
     --------
@@ -914,8 +956,8 @@ def pieces_of(
         for code, index in zip((1, 2), split, strict=True):
             if np.unique(index).size < index.size:
                 raise ValueError(
-                    f"split {k} of cv holds a sample twice, which data beyond memory cannot; give "
-                    f"it a weight instead."
+                    f"Split {k} of cv has a sample twice, which is not supported for data that are "
+                    f"read in blocks. Use sample_weight instead."
                 )
             sides[index, k] += code
     used = np.arange(n_samples) if weights is None else np.flatnonzero(weights > 0)
@@ -928,18 +970,18 @@ def pieces_of(
 
 
 def splits_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
-    """Training and test indices of each fold of data beyond memory."""
-    samples = np.empty((stream.n_samples, 0))  # splitters ask for the number of samples only
+    """Return the training and test indices of each fold of a stream."""
+    samples = np.empty((stream.n_samples, 0))  # splitters need only the number of samples
     return check_splits(cv, samples, samples, groups, stream.weights)
 
 
 def partition_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
-    """The splits of data beyond memory, which are read once."""
+    """Return the splits of a stream, and check that they are a partition."""
     splits = splits_of(stream, cv, groups)
     if not is_partition(splits, stream.n_samples):
         raise ValueError(
-            f"data beyond memory are read once, so cv must test every sample once and train on all "
-            f"others, as KFold and GroupKFold do; cv={cv!r} does not."
+            f"Data that are read in blocks need a cv that tests every sample once and trains on "
+            f"all others, such as KFold or GroupKFold; got cv={cv!r}."
         )
     return splits
 
@@ -947,7 +989,7 @@ def partition_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
 def labels_of(
     splits: Sequence[Split], n_samples: int, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """For each sample the number of the split that tests it; -1 for those without weight."""
+    """Return the index of the split that tests each sample; -1 for samples without weight."""
     labels = np.empty(n_samples, dtype=np.intp)
     for fold, (_, test) in enumerate(splits):
         labels[test] = fold

@@ -1,4 +1,4 @@
-"""Grids of candidates: ranks within a memory budget, and penalties scaled to the data."""
+"""Grids of candidates of a search: ranks within a memory budget, and penalties."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["RankGrid", "candidate_ranks", "check_penalties", "default_alphas", "
 __all__ += ["matrix_grid", "multilinear_grid", "parameter_counts", "refined", "warn_at_edge"]
 __all__ += ["widened"]
 
-# Relative to the mean eigenvalue of X'X: from hardly any shrinkage to hardly any signal left.
+# Default penalties, as multiples of the mean eigenvalue of X'X: from weak to strong shrinkage.
 _RELATIVE_ALPHAS = np.logspace(-4, 2, 13)
-# How often a grid of penalties is widened, and by how many penalties.
+# Maximum number of times that a grid of penalties is widened, and number of penalties to add.
 _WIDENINGS, _STEPS = 3, 4
-# A decrease by a smaller share of its standard error is no reason to widen.
+# A grid is not widened if the error decreases by less than this share of its standard error.
 _NEGLIGIBLE = 0.01
 
 
@@ -31,21 +31,21 @@ _NEGLIGIBLE = 0.01
 
 @dataclass(frozen=True)
 class RankGrid:
-    """Which ranks are candidates: all up to the caps, or those of a list.
+    """Candidate ranks: all ranks up to the caps, or the ranks of a list.
 
     Parameters
     ----------
     caps : tuple of int
-        The largest rank of each mode that is reduced, input mode first; empty for ridge regression.
+        Largest rank of each mode that is reduced, input mode first. Empty for ridge regression.
     listed : tuple of tuples, or None
-        The only candidates, where the user gave a list.
+        Candidate ranks, if the user gave a list; None for all ranks up to the caps.
     """
 
     caps: tuple[int, ...]
     listed: tuple[tuple[int, ...], ...] | None = None
 
     def within_others(self, shape: Sequence[int]) -> RankGrid:
-        """Ranks that tensors of a shape can have: none above the product of the other sizes.
+        """Cap each rank at the product of the other sizes, the largest rank that is possible.
 
         Examples
         --------
@@ -57,7 +57,7 @@ class RankGrid:
         return RankGrid(caps, self.listed)
 
     def within_shape(self, shape: Sequence[int]) -> RankGrid:
-        """Ranks above the size of their mode become that size.
+        """Cap each rank at the size of its mode.
 
         Examples
         --------
@@ -69,7 +69,7 @@ class RankGrid:
         return RankGrid(capped(self.caps), listed)
 
     def within_input_rank(self, limit: int) -> RankGrid:
-        """Input ranks above `limit` become `limit`, the largest that any fold supports."""
+        """Cap the input rank at `limit`, the largest input rank that a fold supports."""
         if not self.caps or self.caps[0] <= limit:
             return self
         listed = self.listed
@@ -78,7 +78,7 @@ class RankGrid:
         return RankGrid((limit, *self.caps[1:]), listed)
 
     def within_budget(self, n_surfaces: int, max_bytes: float) -> RankGrid:
-        """All ranks capped at the largest common number for which the surfaces fit the budget."""
+        """Cap all ranks at the largest common number whose error surfaces fit into the budget."""
         room = int(max_bytes // (8 * n_surfaces))
         if math.prod(self.caps) <= room:
             return self
@@ -92,19 +92,19 @@ class RankGrid:
         needed = 8 * n_surfaces * math.prod(self.caps)
         if cap == 0 or listed == ():
             raise ValueError(
-                f"The error surfaces of ranks up to {self.caps} need {needed:,} bytes, and "
-                f"max_bytes={max_bytes:,.0f} has no room for any candidate. Raise max_bytes, or "
-                f"lower the ranks or the number of alphas."
+                f"The error surfaces of ranks up to {self.caps} need {needed:,} bytes, and no "
+                f"candidate rank fits into max_bytes={max_bytes:,.0f}. Increase max_bytes, or "
+                f"reduce the ranks or the number of alphas."
             )
         warn(
             f"The error surfaces of ranks up to {self.caps} need {needed:,} bytes, more than "
-            f"max_bytes={max_bytes:,.0f}: the rank of each mode is capped at {cap}, which leaves "
-            f"{caps}. Raise max_bytes, or set max_rank."
+            f"max_bytes={max_bytes:,.0f}. The search caps the rank of each mode at {cap} and tries "
+            f"ranks up to {caps}. Increase max_bytes, or set max_rank."
         )
         return RankGrid(caps, listed)
 
     def mask(self) -> np.ndarray | None:
-        """Which entries of a surface of shape `caps` are candidates; None for all."""
+        """Return the mask of candidates in a surface of shape `caps`; None if all are."""
         if self.listed is None:
             return None
         mask = np.zeros(self.caps, dtype=bool)
@@ -115,17 +115,19 @@ class RankGrid:
 def multilinear_grid(
     max_rank: Any, ranks: Any, shape: Sequence[int], *, subspaces: str = "fitted"
 ) -> RankGrid:
-    """The multilinear ranks to try of a tensor of the given shape, input mode first.
+    """Return the grid of multilinear ranks of a tensor of the given shape, input mode first.
 
     Parameters
     ----------
     max_rank : None, int or tuple
-        Largest rank of every mode, or of each.
+        Largest rank of all modes, or of each mode.
     ranks : None, or list of tuples
-        The only candidates.
+        Candidate ranks; None for all ranks.
     shape : sequence of int
+        Shape of the coefficients.
     subspaces : {"fitted", "response"}
-        Subspaces of the outputs can be larger than those of coefficients.
+        Data that determine the output subspaces. With "response", ranks may be above the product of
+        the other sizes.
     """
     if ranks is not None:
         listed = tuple(_caps(R, shape, "ranks") for R in candidate_ranks(ranks))
@@ -136,7 +138,7 @@ def multilinear_grid(
 
 
 def matrix_grid(max_rank: Any, ranks: Any, shape: Sequence[int]) -> RankGrid:
-    """The ranks to try of a matrix, inputs by all outputs."""
+    """Return the grid of ranks of a matrix of inputs by all outputs."""
     if ranks is not None:
         listed = tuple(_caps((R,), shape[:1], "ranks") for R in candidate_ranks(ranks))
         return RankGrid((max(R[0] for R in listed),), listed)
@@ -144,12 +146,12 @@ def matrix_grid(max_rank: Any, ranks: Any, shape: Sequence[int]) -> RankGrid:
 
 
 def candidate_ranks(ranks: Any) -> list[Any]:
-    """A list of candidates, not empty."""
+    """Check that `ranks` is a list of at least one candidate."""
     if isinstance(ranks, str) or not isinstance(ranks, Iterable):
         raise TypeError(f"ranks must be a list of candidates; got ranks={ranks!r}.")
     found = list(ranks)
     if not found:
-        raise ValueError("ranks must name at least one candidate; got an empty list.")
+        raise ValueError("ranks must have at least one candidate; got an empty list.")
     return found
 
 
@@ -159,14 +161,14 @@ def _caps(rank: Any, shape: Sequence[int], name: str) -> tuple[int, ...]:
     except (TypeError, ValueError) as error:
         raise type(error)(f"Invalid {name}={rank!r}: {error}") from None
     if any(isinstance(R, float) for R in caps):
-        raise ValueError(f"Invalid {name}={rank!r}: a search needs whole numbers.")
+        raise ValueError(f"Invalid {name}={rank!r}: ranks of a search must be ints.")
     return tuple(int(R) for R in caps)
 
 
 def parameter_counts(shape: Sequence[int], caps: Sequence[int]) -> np.ndarray:
-    """`n_parameters` of every rank up to the caps, as an array of shape `caps`.
+    """Return the number of parameters of every rank up to the caps, as an array of shape `caps`.
 
-    With fewer caps than modes the other modes have full rank.
+    If there are fewer caps than modes, the other modes have full rank.
 
     Examples
     --------
@@ -179,7 +181,7 @@ def parameter_counts(shape: Sequence[int], caps: Sequence[int]) -> np.ndarray:
     R: list[np.ndarray] = [*np.ogrid[tuple(slice(1, c + 1) for c in caps)], *full[len(caps) :]]
     R = [r.reshape(r.shape + (1,) * (p1 - r.ndim)) for r in R]
     count = math.prod(R) + sum(r * (d - r) for r, d in zip(R, shape, strict=True))
-    # At most one rank exceeds the product of the others, and counts as that product.
+    # At most one rank exceeds the product of the others; it is replaced by the product.
     for i, (r, d) in enumerate(zip(R, shape, strict=True)):
         most = math.prod(R[:i] + R[i + 1 :])
         over = np.unravel_index(np.flatnonzero(r > most), count.shape)
@@ -192,13 +194,14 @@ def parameter_counts(shape: Sequence[int], caps: Sequence[int]) -> np.ndarray:
 
 
 def check_penalties(values: Any, name: str, *, zero: bool = True) -> np.ndarray | None:
-    """Penalties as a vector in the order given, or None for those scaled to the data.
+    """Check penalties, and return them as a vector in the given order.
 
     Parameters
     ----------
     values : None, float or sequence of floats
+        Penalties; None scales them to the data, and the result is None.
     name : str
-        The argument, for errors.
+        Name of the argument, for error messages.
     zero : bool
         Whether zero is allowed.
     """
@@ -216,26 +219,28 @@ def check_penalties(values: Any, name: str, *, zero: bool = True) -> np.ndarray 
         raise ValueError(f"{name} must be finite and {bound}; got {found[~allowed][0]}.")
     values, counts = np.unique(found, return_counts=True)
     if (counts > 1).any():
-        raise ValueError(f"{name} must be distinct; {values[counts > 1][0]} occurs twice.")
+        raise ValueError(
+            f"{name} must be all different; {values[counts > 1][0]} occurs more than once."
+        )
     return found
 
 
 def default_alphas(trace: float, n_directions: int) -> np.ndarray:
-    """Thirteen penalties in half decades, from 1e-4 to 1e2 times the mean eigenvalue of X'X.
+    """Return 13 penalties in half decades, from 1e-4 to 1e2 times the mean eigenvalue of X'X.
 
     Parameters
     ----------
     trace : float
-        Of ``X'X``.
+        Trace of ``X'X``.
     n_directions : int
-        Number of directions that it is spread over.
+        Number of eigenvalues over which the mean is taken.
     """
     mean = trace / n_directions
     return _RELATIVE_ALPHAS * (mean if mean > 0 and math.isfinite(mean) else 1.0)
 
 
 class _Profiled(Protocol):
-    """Errors along a grid of penalties; see `search.Surface` and `pruning.Screened`."""
+    """Errors for a grid of penalties, as `search.Surface` and `pruning.Screened`."""
 
     @property
     def null_mse(self) -> float: ...
@@ -249,10 +254,10 @@ P = TypeVar("P", bound=_Profiled)
 
 
 def falling_edge(found: _Profiled, penalties: np.ndarray) -> int | None:
-    """Index of the smallest or largest penalty if the error still decreases towards it; else None.
+    """Return the index of the best penalty if it is an end of the grid, else None.
 
-    The best penalty is there, and its error is below that of its neighbour by more than a
-    hundredth of its standard error.
+    The error must be lower than at the neighbouring penalty by more than a hundredth of its
+    standard error.
     """
     if penalties.size < 2:
         return None
@@ -275,23 +280,25 @@ def widened(
     largest: float = math.inf,
     room: int = _WIDENINGS * _STEPS,
 ) -> tuple[P, np.ndarray]:
-    """The errors of a default grid, which is widened as long as its edge is best.
+    """Compute the errors of a default grid, and widen the grid while an end of it is best.
 
     Parameters
     ----------
     compute : callable
-        From penalties to their errors.
+        Function from penalties to their errors.
     penalties : array of shape (n,)
-        In equal ratios.
+        Penalties with equal ratios.
     largest : float
-        All penalties beyond this give the same model.
+        Penalty beyond which all penalties give the same model.
     room : int
-        Number of further penalties that fit in memory.
+        Number of further penalties that fit into memory.
 
     Returns
     -------
-    found : errors of all penalties
+    found : Surface or Screened
+        Errors of all penalties.
     penalties : array of shape (n + more,)
+        Penalties of the widened grid.
     """
     found = compute(penalties)
     for _ in range(min(_WIDENINGS, room // _STEPS)):
@@ -313,9 +320,10 @@ def refined(
     *,
     room: int = _WIDENINGS * _STEPS + 2,
 ) -> tuple[P, np.ndarray]:
-    """The errors of a default grid that is widened, and twice as fine next to the best penalty.
+    """Compute the errors of a default grid that is widened, and refined around the best penalty.
 
-    Parameters and results are those of `widened`.
+    One penalty is added on each side of the best one. Parameters and results are those of
+    `widened`.
     """
     found, penalties = widened(compute, penalties, room=room - 2)
     if room < 2 or penalties.size < 2:
@@ -331,7 +339,7 @@ def refined(
 def _with_more(
     compute: Callable[[np.ndarray], P], found: P, penalties: np.ndarray, more: np.ndarray
 ) -> tuple[P, np.ndarray]:
-    """Errors with those of more penalties, and all penalties: rising or falling, as they were."""
+    """Add the errors of more penalties; all penalties keep their increasing or decreasing order."""
     both = np.concatenate([penalties, more])
     order = np.argsort(both, kind="stable")
     order = order if penalties[0] <= penalties[-1] else order[::-1]
@@ -339,20 +347,20 @@ def _with_more(
 
 
 def _is_last(penalties: np.ndarray, edge: int, largest: float) -> bool:
-    """Whether all penalties beyond this end of the grid give the same model."""
+    """Return whether all penalties beyond this end of the grid give the same model."""
     return bool(penalties[edge] == penalties.max() and penalties[edge] >= (1 - 1e-9) * largest)
 
 
 def warn_at_edge(
     found: _Profiled, penalties: np.ndarray, name: str, *, largest: float = math.inf
 ) -> None:
-    """Warn where the best penalty lies beyond the grid."""
+    """Warn if the best penalty lies beyond the grid."""
     edge = falling_edge(found, penalties)
     if edge is None or penalties.size < 3 or _is_last(penalties, edge, largest):
         return
     side = "largest" if penalties[edge] == penalties.max() else "smallest"
     warn(
-        f"The best penalty, {penalties[edge]:.6g}, is the {side} of the grid, which ranges from "
-        f"{penalties.min():.6g} to {penalties.max():.6g}, and the error still decreases there. "
-        f"Widen `{name}`."
+        f"The best penalty, {penalties[edge]:.6g}, is the {side} of the grid from "
+        f"{penalties.min():.6g} to {penalties.max():.6g}, and the error still decreases towards "
+        f"this end. Widen the grid `{name}`."
     )

@@ -1,12 +1,12 @@
-"""How many directions to keep of each mode of the inputs: a guided search by ridge errors.
+"""Search over the ranks of the input modes, guided by the held-out errors of ridge regression.
 
 The inputs of a block with modes can be projected onto the leading directions of each mode (see
-`core.input_map`). There are too many combinations of ranks for an error surface each. The ridge
-error of a combination costs one small decomposition for each fold, since the inputs of a fold are
-rotated to the directions of their modes once, and a combination of ranks is a selection of the
-rotated inputs. So the search looks at ridge errors: first along a coarse diagonal, then from the
+`core.input_map`). There are too many combinations of ranks to compute an error surface for each.
+The ridge error of a combination needs only one small decomposition for each fold: the inputs of a
+fold are rotated to the directions of their modes once, and a combination of ranks selects some of
+the rotated inputs. The search compares ridge errors, first along a coarse diagonal, then from the
 best combination one mode at a time. The best few combinations become candidates of the search over
-penalties and ranks, with all of the inputs always among them.
+penalties and ranks. The inputs without projection are always a candidate.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ __all__ = ["BASIS_ALPHAS", "BlockRanks", "candidate_designs", "ladder"]
 
 BlockRanks = tuple[Ranks | None, ...]
 
-# Penalties of the ridge fits that directions come from, see `InputDesign`.
+# Penalties of the ridge fits that determine the directions, see `InputDesign`.
 BASIS_ALPHAS = (0.1, 1.0, math.inf)
-# How many projections become candidates.
+# Number of projections that become candidates.
 _KEPT = 3
-# The diagonal ends after two steps whose errors are larger than the least by this.
+# The diagonal ends after two steps whose errors exceed the least error by this factor.
 _WORSE = 1.05
 
 
 def ladder(size: int) -> list[int]:
-    """Ranks to try of a mode: all small ones, and then steps of about a quarter.
+    """Return the ranks of a mode to try: all small ranks, then steps of about a quarter.
 
     >>> ladder(20)
     [1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20]
@@ -59,17 +59,18 @@ def candidate_designs(
     alphas: np.ndarray,
     n_jobs: int = 1,
 ) -> list[InputDesign | None]:
-    """The designs that a search tries: all inputs, and their best projections.
+    """Return the candidate designs: the inputs without projection, and the best projections.
 
     Parameters
     ----------
     data : FoldData
+        Data of the folds.
     base : InputDesign
-        Its scale is that of all designs; its ranks are not used.
+        Design whose scale all designs have. Its ranks are not used.
     alphas : array of shape (n_alphas,)
         Penalties of the fits, in the units of the scaled data.
     n_jobs : int
-        Number of folds that run at a time.
+        Number of folds that run in parallel.
     """
     (whole, errors), *others = _compared(data, base, alphas, n_jobs)
     kept = [design for design, found in others if _is_better(found, errors)]
@@ -79,14 +80,14 @@ def candidate_designs(
 def best_design(
     data: FoldData, base: InputDesign, alphas: np.ndarray, n_jobs: int = 1
 ) -> InputDesign | None:
-    """The best projection, or all of the inputs; parameters as in `candidate_designs`."""
+    """Return the best projection or, if none is better, the inputs without projection."""
     return candidate_designs(data, base, alphas, n_jobs)[:2][-1]
 
 
 def _is_better(errors: np.ndarray, others: np.ndarray) -> bool:
-    """Whether errors of the folds are lower than others, by more than two standard errors.
+    """Return whether the errors of the folds are lower by more than two standard errors.
 
-    The best of many projections is lower than all of the inputs by chance alone.
+    By chance alone, the best of many projections has a lower error than the inputs themselves.
     """
     gain = others - errors
     spread = float(gain.std(ddof=1)) / math.sqrt(gain.size) if gain.size > 1 else 0.0
@@ -96,7 +97,7 @@ def _is_better(errors: np.ndarray, others: np.ndarray) -> bool:
 def _compared(
     data: FoldData, base: InputDesign, alphas: np.ndarray, n_jobs: int
 ) -> list[tuple[InputDesign | None, np.ndarray]]:
-    """All of the inputs, and projections, best first, with their ridge errors in each fold."""
+    """Return the inputs without projection, and projections, best first, with ridge errors."""
     whole = None if base.scale is None else replace(base, ranks=())
     space = base.space
     modes = tuple(shape if sum(m > 1 for m in shape) > 1 else None for shape in space.shapes)
@@ -127,18 +128,21 @@ def _compared(
 
 
 def _at_best_penalty(errors: Sequence[np.ndarray]) -> np.ndarray:
-    """The errors of each fold at the penalty of least mean error, from those at all penalties."""
+    """Return the errors of each fold at the penalty with the least mean error."""
     table = np.stack(errors)
     return table[:, int(np.argmin(table.mean(axis=0)))]
 
 
 def _most_features(n_columns: int) -> int:
-    """Largest number of features of a projection: above, it hardly differs from all inputs."""
+    """Return the largest number of features of a projection.
+
+    A projection with more features hardly differs from the inputs themselves.
+    """
     return n_columns if n_columns <= 64 else min(n_columns // 2, 1000)
 
 
 class _RotatedFold:
-    """The data of a fold with the inputs in the directions of their modes."""
+    """Data of a fold with the inputs in the directions of their modes."""
 
     def __init__(
         self,
@@ -160,7 +164,7 @@ class _RotatedFold:
             self.seen, self.unseen = (self.full.samples(part) for part in samples)
 
     def errors(self, ranks: BlockRanks) -> np.ndarray:
-        """Mean squared held-out errors of ridge regression at all penalties."""
+        """Return the mean squared held-out errors of ridge regression at all penalties."""
         index = self.full.positions(ranks)
         return ridge_errors(
             self.data, _columns(self.seen, index), _columns(self.unseen, index), self.alphas
@@ -183,7 +187,7 @@ def ridge_errors(
     unseen: CentredMoments | Samples,
     alphas: np.ndarray,
 ) -> np.ndarray:
-    """Mean squared held-out errors of ridge regression on a training set, at all penalties."""
+    """Return the mean squared held-out errors of ridge regression at all penalties."""
     found: Spectral
     if isinstance(seen, CentredMoments):
         assert isinstance(unseen, CentredMoments)
@@ -201,7 +205,7 @@ def ridge_errors(
 
 
 def _columns(part: CentredMoments | Samples, index: np.ndarray) -> CentredMoments | Samples:
-    """Some of the features."""
+    """Select some of the features."""
     if isinstance(part, Samples):
         xp = namespace_of(part.X)
         return replace(part, X=xp.take(part.X, asarray_like(index, part.X), axis=1))
@@ -217,7 +221,7 @@ def _columns(part: CentredMoments | Samples, index: np.ndarray) -> CentredMoment
 def _errors_of_all(
     data: FoldData, fold: int, whole: InputDesign | None, alphas: np.ndarray
 ) -> np.ndarray:
-    """Ridge errors of all inputs of a fold, at all penalties."""
+    """Return the ridge errors of a fold at all penalties, with inputs without projection."""
     parts: Any = data.moments(fold) or data.samples(fold)
     if whole is not None:
         features = features_of_fold(data, fold, whole)
@@ -230,13 +234,14 @@ def _errors_of_all(
 
 
 class _Exploration:
-    """The guided search over ranks, with directions of one penalty.
+    """Search over ranks, with the directions of one penalty.
 
     Parameters
     ----------
     folds : sequence of _RotatedFold
+        Folds with rotated inputs.
     modes : tuple
-        The shape of each block, or None for those that are kept as they are.
+        Shape of each block, or None for a block that is not projected.
     most : int
         Largest number of features of a combination.
     """
@@ -250,15 +255,15 @@ class _Exploration:
 
     @property
     def least(self) -> float:
-        """The least error so far."""
+        """Least error of all combinations that were tried."""
         return min(self._seen.values())
 
     def errors(self) -> dict[BlockRanks, np.ndarray]:
-        """The errors in each fold of all combinations that were looked at."""
+        """Return the errors of each fold of all combinations that were tried."""
         return {self._ranks(levels): errors for levels, errors in self._errors.items()}
 
     def walk_diagonal(self) -> None:
-        """Raise all ranks together, as long as it helps."""
+        """Increase all ranks together while the error decreases."""
         n_worse, top = 0, [len(steps) - 1 for steps in self._steps]
         for level in range(0, max(top) + 1, 2):
             error = self._look(tuple(min(level, t) for t in top))
@@ -267,7 +272,7 @@ class _Exploration:
                 return
 
     def descend(self) -> None:
-        """Change one rank at a time, from the best combination so far, as long as it helps."""
+        """Change one rank of the best combination at a time while the error decreases."""
         best = min(self._seen, key=self._seen.__getitem__)
         improved = True
         while improved:
@@ -289,7 +294,7 @@ class _Exploration:
         return tuple(None if r is None else tuple(r) for r in found)
 
     def _look(self, levels: tuple[int, ...]) -> float:
-        """The least ridge error of a combination over all penalties."""
+        """Return the least ridge error of a combination over all penalties."""
         if levels not in self._seen:
             ranks, error = self._ranks(levels), math.inf
             if ranks != self._modes and sum(math.prod(r) for r in ranks if r) <= self._most:

@@ -1,12 +1,13 @@
 """Prediction intervals from the held-out residuals of a search (cross-conformal prediction).
 
-Each training fold has a fit of the chosen model, and held-out samples that this fit has not seen.
-A residual over the factor ``sqrt(1 + 1/n + h(x))`` of its sample (`core.leverage`) is a score.
-Quantiles of the scores, times that factor of a new sample, give intervals with the coverage asked
-for, whatever the distribution of the noise, as far as samples and folds are exchangeable. They are
-computed for each output entry ("entry"), for all entries pooled, in units of each entry's noise
-("pooled"), and from the largest score of each sample ("simultaneous"), in units of the noise that a
-fit finds in its own training samples. Where only moments are known, the scores are taken as normal.
+Each fold has a fit of the chosen model to its training samples, and held-out samples. A score is
+the residual of a held-out sample divided by its factor ``sqrt(1 + 1/n + h(x))`` (`core.leverage`).
+Quantiles of the scores, multiplied by the factor of a new sample, give intervals with the requested
+coverage for any distribution of the noise, provided that samples and folds are exchangeable. The
+quantiles are computed for each output ("entry"), for all outputs together in units of the noise of
+each output ("pooled"), and from the largest score of each sample in units of the noise that a fit
+estimates from its training samples ("simultaneous"). If only moments are available, the scores are
+assumed to be normal.
 
 References
 ----------
@@ -48,7 +49,7 @@ __all__ = ["Calibration", "FoldResiduals", "MomentResiduals", "calibrate", "inte
 __all__ += ["half_width", "held_out_predictions", "own_noise", "residual_outputs"]
 
 KINDS = ("entry", "pooled", "simultaneous")
-# Levels at which quantiles of many scores are kept; of few, each score is one.
+# Levels of the quantiles that are kept; if there are few scores, all of them are kept.
 LEVELS = np.concatenate(
     [
         np.arange(0.1, 0.65, 0.1),
@@ -58,7 +59,7 @@ LEVELS = np.concatenate(
     ]
 )
 _FEW = 40
-# Residuals of fewer times the rounding of the outputs count as zero.
+# Residuals below this multiple of the rounding error of the outputs count as zero.
 _DIGITS = 64
 # Bytes of residuals that are processed together, and number of scores that are pooled.
 _BLOCK, _DEVICE_BLOCK, _POOL = 2**25, 2**28, 2**18
@@ -67,44 +68,47 @@ _N_BLOCKS = 10
 
 @dataclass(frozen=True, eq=False)
 class FoldResiduals:
-    """The held-out samples of a fold, and the predictions of the fit to its training samples.
+    """Held-out samples of a fold, and their predictions by the fit to its training samples.
 
-    The predictions are ``latent @ core + intercept``.
+    The predictions are ``latent @ core + intercept``, plus `added`.
     """
 
-    Y: Array  # outputs of all samples, (n_samples, D), NaN where they are missing
-    rows: np.ndarray  # (n,): the held-out samples that have a weight
+    Y: Array  # outputs of all samples, (n_samples, D), NaN if they are missing
+    rows: np.ndarray  # (n,): indices of the held-out samples with positive weight
     latent: Array  # (n, R0)
     core: Array  # (R0, D)
     intercept: Array  # (D,)
     factor: Array  # (n,): sqrt(1 + 1/n + h(x)) of each sample
     w: np.ndarray  # weights of shape (n,), all positive
     own: np.ndarray  # (D,): `own_noise` of the fit
-    added: Array | None = None  # (n, D): predictions from own inputs, which come on top
+    added: Array | None = None  # (n, D): predictions from own inputs
 
     @classmethod
     def of(
         cls, fit: Fit, F: Array, factor: Array, Y: Array, w: Array | None, rows: np.ndarray
     ) -> FoldResiduals:
-        """Residuals of a fit.
+        """Return the record of a fit and its held-out samples.
 
         Parameters
         ----------
         fit : Fit
-            To the training samples of the fold.
+            Fit to the training samples of the fold.
         F : array of shape (n, n_inputs)
-            The features of the held-out samples.
+            Features of the held-out samples.
         factor : array of shape (n,)
+            ``sqrt(1 + 1/n + h(x))`` of each held-out sample.
         Y : array of shape (n_samples, d1, ..., dp)
             Outputs of all samples.
         w : array of shape (n_samples,) or None
+            Weights of all samples.
         rows : array of shape (n,)
+            Indices of the held-out samples.
         """
         T, xp = fit.tucker, namespace_of(F)
         U = T.factors[0]
         latent = F if U is None else F @ xp.astype(to_device_of(U, F), F.dtype, copy=False)
         core = to_device_of(unfold(multi_mode_product(T.core, (None, *T.factors[1:])), 0), F)
-        core = xp.astype(core, F.dtype, copy=False)  # for libraries that do not mix types
+        core = xp.astype(core, F.dtype, copy=False)  # some libraries do not mix types
         intercept = xp.astype(to_device_of(xp.reshape(fit.intercept, (-1,)), F), F.dtype)
         latent, core, intercept, factor = (
             to_device_of(A, Y) for A in (latent, core, intercept, factor)
@@ -120,14 +124,14 @@ class FoldResiduals:
         return cls(Y, rows[keep], latent, core, intercept, factor, weights[keep], own, added)
 
     def predictions(self) -> Array:
-        """Predictions of all outputs, (n, D)."""
+        """Return the predictions of all outputs, of shape (n, D)."""
         P = self.latent @ self.core + self.intercept
         if self.added is not None:
             P = P + namespace_of(P).astype(self.added, P.dtype, copy=False)
         return P
 
     def scaled(self, columns: slice) -> Array:
-        """Residuals of some outputs over the factors, (n, n_columns)."""
+        """Return the residuals of some outputs divided by the factors, (n, n_columns)."""
         R = take(self.Y[:, columns], self.rows) - self.latent @ self.core[:, columns]
         R -= self.intercept[columns]
         if self.added is not None:
@@ -138,24 +142,26 @@ class FoldResiduals:
 
 @dataclass(frozen=True, eq=False)
 class MomentResiduals:
-    """The held-out moments of a fold, and the fit to its training moments."""
+    """Held-out moments of a fold, and the fit to its training moments."""
 
     fit: Fit
     held_out: CentredMoments
-    own_leverage: float = 0.0  # sum over the samples, of own inputs
+    own_leverage: float = 0.0  # leverage of own inputs, summed over the samples
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Noise of each output, and the quantiles that intervals are made of.
+    """Noise of each output, and quantiles for prediction intervals.
 
     Parameters
     ----------
     noise : array of shape (d1, ..., dp)
+        Noise of each output.
     quantiles : dict
-        Levels and quantiles of the scores, and their numbers; without levels they are normal.
+        Levels and quantiles of the scores, and numbers of scores. If the levels are None, the
+        scores are assumed to be normal.
     errors : array of shape (n_folds, d1, ..., dp), or None
-        Mean squared held-out error of each output in every fold, where folds are moments.
+        Mean squared held-out error of each output in every fold; None unless the folds are moments.
     """
 
     noise: np.ndarray
@@ -164,7 +170,7 @@ class Calibration:
 
 
 def own_noise(fit: Fit) -> np.ndarray:
-    """Noise of each output, (d1, ..., dp), from the training residuals of a fit; NaN if unknown."""
+    """Return the noise of each output from training residuals, (d1, ..., dp); NaN if unknown."""
     if fit.hat is None or fit.rss_root is None:
         return np.full(tuple(fit.tucker.shape[1:]), np.nan)
     return to_numpy(noise_level(fit.hat, fit.rss_root, fit.weight))
@@ -175,15 +181,18 @@ def calibrate(
     shape: Sequence[int],
     own: np.ndarray | None = None,
 ) -> Calibration | None:
-    """Noise and quantiles from the residuals of all folds; None where moments lack squares.
+    """Compute noise and quantiles from the residuals of all folds.
+
+    Return None if moments lack the sums of squares of the outputs.
 
     Parameters
     ----------
     folds : sequence of FoldResiduals or MomentResiduals
+        Residuals of all folds.
     shape : sequence of int
-        ``(d1, ..., dp)``.
+        Shape of the outputs of a sample, ``(d1, ..., dp)``.
     own : array of shape (d1, ..., dp), optional
-        `own_noise` of the fit to all the data, in the units of the folds.
+        `own_noise` of the fit to all data, in the units of the folds.
     """
     moments = [fold for fold in folds if isinstance(fold, MomentResiduals)]
     if moments:
@@ -200,7 +209,7 @@ def calibrate(
 
 
 def _n_residuals(parts: Sequence[CentredMoments]) -> float:
-    """How many held-out residuals the noise comes from; the effective number of scaled moments."""
+    """Return the number of held-out residuals; for scaled moments, the effective number."""
     if all(part.weight_squares is None for part in parts):
         return sum(part.n_samples for part in parts)
     weights = np.array([part.weight for part in parts])
@@ -211,19 +220,20 @@ def _n_residuals(parts: Sequence[CentredMoments]) -> float:
 def held_out_predictions(
     folds: Sequence[FoldResiduals] | Sequence[MomentResiduals], shape: Sequence[int]
 ) -> np.ndarray | None:
-    """Predictions of each sample by the fits that have not seen it; None from moments alone.
+    """Return the held-out predictions of all samples, or None if there are only moments.
 
     Parameters
     ----------
     folds : sequence of FoldResiduals or MomentResiduals
+        Residuals of all folds.
     shape : sequence of int
-        ``(d1, ..., dp)``.
+        Shape of the outputs of a sample, ``(d1, ..., dp)``.
 
     Returns
     -------
     array of shape (n_samples, d1, ..., dp)
-        The mean over the folds that hold out a sample, and NaN for samples that none holds out or
-        that have no weight.
+        Mean over the folds that hold out a sample. NaN for samples that no fold holds out and for
+        samples without weight.
     """
     samples = [fold for fold in folds if isinstance(fold, FoldResiduals)]
     if not samples:
@@ -238,19 +248,20 @@ def held_out_predictions(
 
 
 def residual_outputs(Y: Array) -> Array:
-    """The outputs where their residuals are computed: on an accelerator there, else in NumPy."""
+    """Return outputs on an accelerator unchanged, and other outputs as NumPy arrays."""
     return to_numpy(Y) if on_host(Y) else Y
 
 
 def held_out_scores(
     folds: Sequence[FoldResiduals], own: np.ndarray | None = None
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Noise of each output, (D,), and the quantiles of the scores.
+    """Return the noise of each output, of shape (D,), and the quantiles of the scores.
 
-    The largest score of a sample is in units of noise that its fold has found without it, from the
-    training residuals, and of a new sample in that of the fit to all the data, `own`, (D,). Noise
-    from the held-out residuals of other folds would come from fits that have seen the sample. It is
-    used for outputs of which a fit does not know its own.
+    The unit of the largest score of a sample is the noise from the training residuals of its fold,
+    which do not include the sample. For new samples, the unit is `own`, of shape (D,), the noise
+    from the training residuals of the fit to all data. The noise from held-out residuals of other
+    folds depends on fits that include the sample. It is used only for outputs for which a fit has
+    no estimate from its training residuals.
     """
     parts, order, n_samples = _parts(folds)
     w = np.concatenate([fold.w for fold in folds])[order]
@@ -312,14 +323,18 @@ def held_out_scores(
 def _own_scores(
     R: Array, levels: np.ndarray, fold_of_row: np.ndarray, use: np.ndarray
 ) -> Array | None:
-    """Scores over the noise that their own fold has found, of the outputs to use; None of none.
+    """Divide scores by the noise of their fold, for the outputs to use; None if there are none.
 
     Parameters
     ----------
     R : array of shape (n, n_columns)
+        Scores.
     levels : array of shape (n_folds, n_columns)
+        Noise of each output in every fold.
     fold_of_row : array of shape (n,)
-    use : array of shape (n_columns,)
+        Index of the fold of each row.
+    use : array of bool, of shape (n_columns,)
+        Outputs to use.
     """
     if not use.any():
         return None
@@ -329,14 +344,14 @@ def _own_scores(
 
 
 def _columns(R: Array, mask: np.ndarray) -> Array:
-    """Some columns of a matrix."""
+    """Return some columns of a matrix."""
     if mask.all():
         return R
     return namespace_of(R).take(R, asarray_like(np.flatnonzero(mask), R), axis=1)
 
 
 def _scores(folds: Sequence[FoldResiduals], columns: slice, order: Any, weighted: bool) -> Array:
-    """Absolute scores of some outputs, (n, n_columns); on the host where these have weights."""
+    """Return the absolute scores of some outputs, (n, n_columns); on the host with weights."""
     found = [fold.scaled(columns) for fold in folds]
     if weighted or on_host(found[0]):
         R = np.concatenate([to_numpy(part) for part in found])[order]
@@ -347,7 +362,7 @@ def _scores(folds: Sequence[FoldResiduals], columns: slice, order: Any, weighted
 
 
 def _rounding(Y: Array) -> np.ndarray:
-    """What the residuals of each output can be where there is only rounding, (n_columns,)."""
+    """Return the size of residuals of each output that are rounding errors, (n_columns,)."""
     xp = namespace_of(Y)
     sizes = xp.abs(Y)
     if is_numpy_array(Y):
@@ -358,7 +373,7 @@ def _rounding(Y: Array) -> np.ndarray:
 
 
 def _pool_step(n_scores: int, n_columns: int) -> int:
-    """Every how manyth score is pooled: so that all of some outputs have their turn."""
+    """Return the step between pooled scores, coprime to the number of outputs."""
     step = max(1, n_scores // _POOL)
     while math.gcd(step, n_columns) > 1:
         step += 1
@@ -366,7 +381,7 @@ def _pool_step(n_scores: int, n_columns: int) -> int:
 
 
 def _row_maxima(R: Array) -> np.ndarray:
-    """The largest score of each sample; NaN, of outputs without noise, only where all are."""
+    """Return the largest score of each sample, ignoring NaN; NaN if all scores are NaN."""
     if is_numpy_array(R):
         return np.fmax.reduce(R, axis=1)
     xp = namespace_of(R)
@@ -375,9 +390,11 @@ def _row_maxima(R: Array) -> np.ndarray:
 
 
 def _parts(folds: Sequence[FoldResiduals]) -> tuple[list[slice], Any, int]:
-    """Parts of the samples, stretches of the folds' rows in an order, and how many samples.
+    """Divide the held-out samples into parts.
 
-    Parts are the folds or, where samples are held out several times or in one fold only, blocks.
+    Return the slice of each part, the order of the rows of all folds, and the number of samples.
+    The parts are the folds. If there is one fold, or samples are held out several times, the parts
+    are blocks of samples.
     """
     rows = np.concatenate([fold.rows for fold in folds])
     order: Any = slice(None)
@@ -393,7 +410,7 @@ def _parts(folds: Sequence[FoldResiduals]) -> tuple[list[slice], Any, int]:
 def _with_sums(
     R: Array, w: np.ndarray, parts: list[slice]
 ) -> tuple[Array, np.ndarray | None, np.ndarray, np.ndarray]:
-    """The scores, which of them are observed, and `_sums`; on the host where some are missing."""
+    """Return scores, the mask of observed scores, and `_sums`; on the host if some are missing."""
     squares, sums = _sums(R, None, w, parts)
     if not np.isnan(squares).any():
         return R, None, squares, sums
@@ -405,7 +422,7 @@ def _with_sums(
 def _sums(
     R: Array, seen: np.ndarray | None, w: np.ndarray, parts: list[slice]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted sums of squares of each part and output, and the weights that they have."""
+    """Return the weighted sums of squares of each part and output, and the sums of weights."""
     if not is_numpy_array(R):  # without weights
         xp = namespace_of(R)
         found = [xp.sum(R[rows, :] * R[rows, :], axis=0, dtype=xp.float64) for rows in parts]
@@ -423,7 +440,7 @@ def _sums(
 def _scale_rows(
     R: Array, squares: np.ndarray, sums: np.ndarray, unit: np.ndarray, parts: list[slice]
 ) -> None:
-    """Divide the residuals of each part by the noise that the other parts find, or by `unit`."""
+    """Divide the residuals of each part by the noise of the other parts, or by `unit`."""
     K = len(parts)
     others = np.ones((K, K)) - np.eye(K) if K > 1 else np.ones((1, 1))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -434,19 +451,20 @@ def _scale_rows(
 
 
 def _quantiles(S: Array, levels: np.ndarray, w: np.ndarray | None, missing: bool) -> np.ndarray:
-    """Quantiles, (n_levels, n_rows), of each row of `S`: piecewise linear from zero on.
+    """Return the quantiles of each row of `S`, of shape (n_levels, n_rows).
 
-    The i-th of n scores is the quantile of level i/n.
+    The i-th of n scores is the quantile of level i/n. Quantiles are linear between these levels,
+    and zero at level zero.
     """
     if w is None and not (missing and np.isnan(S).any()):
         xp, n = namespace_of(S), S.shape[1]
         # A stable sort, the default, takes five times as long.
         S, place = xp.sort(S, axis=1, stable=False), levels * n
         last = np.clip(np.ceil(place - 1e-9).astype(int), 1, n)
-        host = is_numpy_array(S)  # of which `take` would copy all first
+        host = is_numpy_array(S)  # `take` would copy all of a NumPy array
         at = lambda i: S[:, i] if host else to_numpy(xp.take(S, asarray_like(i, S), axis=1))  # noqa: E731
         here, below = at(last - 1), np.where(last > 1, at(np.maximum(last - 2, 0)), 0.0)
-        with np.errstate(invalid="ignore"):  # infinite less infinite
+        with np.errstate(invalid="ignore"):  # infinity minus infinity
             rise = np.where(here > below, here - below, 0.0)
         return (below + (place - (last - 1)) * rise).T
     found = np.full((levels.size, S.shape[0]), np.nan)
@@ -466,9 +484,10 @@ def _quantiles(S: Array, levels: np.ndarray, w: np.ndarray | None, missing: bool
 def held_out_noise(
     folds: Sequence[MomentResiduals],
 ) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
-    """Noise of each output, (d1, ..., dp), from held-out moments, and its mean squared errors.
+    """Return the noise of each output, (d1, ..., dp), from held-out moments, and its errors.
 
-    The errors have shape (n_folds, d1, ..., dp). None where the moments lack squares.
+    The mean squared errors have shape (n_folds, d1, ..., dp). Both are None if the moments lack
+    the sums of squares of the outputs.
     """
     squares, spread = [], 0.0
     for fold in folds:
@@ -483,7 +502,7 @@ def held_out_noise(
         inner = np.tensordot(A.T, to_numpy(m.Sxy), 1) * core
         fitted = core * np.tensordot(A.T @ to_numpy(m.Sxx) @ A, core, 1)
         squares.append(to_numpy(m.squares) - 2 * inner.sum(axis=0) + fitted.sum(axis=0))
-        # The leverages of the samples add up to those of the rows of a root of X'X.
+        # The sum of the leverages of the samples equals that of the rows of a root of X'X.
         lam, U = eigh(m.Sxx)
         xp = namespace_of(lam)
         rows = (U * xp.sqrt(xp.clip(lam, 0.0, None))).T
@@ -500,17 +519,17 @@ def held_out_noise(
 
 
 def half_width(mean: Any, std: Any, factor: np.ndarray) -> Any:
-    """Half-width of intervals, at least the rounding error of the predictions.
+    """Return the half-width of intervals, which is at least the rounding error of predictions.
 
     An output without noise, such as a pixel that is always empty, has a standard deviation of zero.
-    Its predictions come from the factors of all outputs, and have the rounding error of these.
+    Its predictions are computed from the factors of all outputs, and have their rounding error.
 
     Parameters
     ----------
     mean, std : arrays of shape (n_samples, d1, ..., dp)
-        Of an array library, or of Dask.
+        Predictions and standard deviations, as arrays of an array library or of Dask.
     factor : array of shape () or (d1, ..., dp)
-        As `interval_factor` returns it.
+        Result of `interval_factor`.
     """
     modes = tuple(range(1, mean.ndim))
     if is_dask(std):
@@ -526,15 +545,18 @@ def half_width(mean: Any, std: Any, factor: np.ndarray) -> Any:
 
 
 def interval_factor(kept: dict[str, Any], coverage: float, kind: str, noise: Any) -> np.ndarray:
-    """Half-width of intervals in standard deviations, for all outputs or for each of them.
+    """Return the half-width of intervals in standard deviations, of shape () or (d1, ..., dp).
 
     Parameters
     ----------
     kept : dict
-        As in `Calibration.quantiles`.
+        Entries of `Calibration.quantiles`.
     coverage : float
+        Coverage of the intervals.
     kind : {"entry", "pooled", "simultaneous"}
+        Kind of the intervals, see `Search.predict_interval`.
     noise : array of shape (d1, ..., dp)
+        Noise of each output.
     """
     if not isinstance(coverage, Real) or not 0 < float(coverage) < 1:
         raise ValueError(f"coverage must be a number between 0 and 1; got {coverage!r}.")
@@ -546,30 +568,30 @@ def interval_factor(kept: dict[str, Any], coverage: float, kind: str, noise: Any
         share = coverage ** (1 / n) if kind == "simultaneous" else coverage
         return np.asarray(t.ppf((1 + share) / 2, kept["df"]))  # the noise is an estimate
     levels = kept["pooled_levels"] if kind == "pooled" else levels
-    # Of a sample that was observed in part, what is missing might have been the largest.
+    # In a sample with missing outputs, a missing entry might have had the largest score.
     share = coverage ** kept["seen"] if kind == "simultaneous" else coverage
     n = kept["n_" + kind]
     with np.errstate(divide="ignore"):
         wanted = share * (1 + 1 / np.asarray(n, dtype=float))
-    if kind == "simultaneous":  # a whole score, not part of the way to it
+    if kind == "simultaneous":  # rounds up to a whole number of scores, without interpolation
         wanted = np.ceil(wanted * n - 1e-9) / n
     if not wanted.min() <= 1 + 1e-12:
         raise ValueError(
-            f"coverage={coverage:g} needs {math.ceil(share / (1 - share))} held-out samples "
-            f"at least, and there are {int(np.max(n))}; ask for less, or fit more samples."
+            f"coverage={coverage:g} needs at least {math.ceil(share / (1 - share))} held-out "
+            f"samples, and there are {int(np.max(n))}. Use a smaller coverage, or more samples."
         )
     scores = kept[kind]
     points = np.concatenate([[0.0], levels])
     at = np.clip(np.searchsorted(points, np.minimum(wanted, 1.0)), 1, levels.size)
     part = (wanted - points[at - 1]) / (points[at] - points[at - 1])
-    # Without noise there are no scores, and nothing that they would be multiplied by.
+    # Outputs without noise have no scores; their standard deviation is zero.
     scores = np.nan_to_num(scores.astype(np.float64), posinf=np.inf)
     scores = np.concatenate([np.zeros_like(scores[:1]), scores])
     if wanted.ndim:
         low, high = (np.take_along_axis(scores, i[None], axis=0)[0] for i in (at - 1, at))
     else:
         low, high = scores[at - 1], scores[at]
-    # An output that was observed too rarely has no bound.
+    # The interval of an output with too few observations is infinite.
     found = np.where(wanted <= 1 + 1e-12, low + np.minimum(part, 1.0) * (high - low), np.inf)
-    # Units of the largest scores; files of older versions have none.
+    # Units of the largest scores, which files of older versions lack.
     return found * kept.get("own", 1.0) if kind == "simultaneous" else found

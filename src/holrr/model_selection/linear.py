@@ -103,7 +103,7 @@ INPUT_RANK: dict[str, list[Any]] = {
 }
 
 
-# Models of a stack that a line names one by one.
+# Number of models of a stack that its text representation lists.
 _N_SHOWN = 3
 
 
@@ -112,7 +112,7 @@ def _shown(rank: tuple[int, ...]) -> str:
 
 
 class Search(TensorRegressor):
-    """What all searches share: the chosen model's predictions, with intervals, and baselines."""
+    """Base class of searches: prediction intervals and baselines of the final model."""
 
     best_estimator_: Any
     cv_results_: dict[str, Any]
@@ -122,35 +122,37 @@ class Search(TensorRegressor):
     __metadata_request__fit = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
 
     def predict_interval(self, X: Any, coverage: float = 0.9, kind: str = "entry") -> Any:
-        """Prediction intervals: new observations lie in them with a given probability.
+        """Compute prediction intervals, which contain new observations with a given probability.
 
-        They are the predictions of the final model plus and minus quantiles of the held-out
-        residuals of the search, scaled by the standard deviation of each prediction; see
-        docs/intervals.md. From moments alone (`fit_fold_moments`, data that are read in blocks) the
-        residuals are taken as normal.
+        An interval is the prediction of the final model plus and minus a quantile of the held-out
+        residuals of the search, scaled by the standard deviation of the prediction. If the fit used
+        only moments (`fit_fold_moments`, or data that are read in blocks), the residuals are
+        assumed to be normal. See docs/intervals.md.
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
+            Inputs, in the format that they had in `fit`.
         coverage : float, default=0.9
-            The probability, between 0 and 1.
+            Probability that an interval contains a new observation, between 0 and 1.
         kind : {"entry", "pooled", "simultaneous"}, default="entry"
-            Whether each output entry has its own quantile, all share that of their scaled residuals
-            (which needs fewer samples), or all entries of a sample lie within their intervals at
-            once with the given probability.
+            Quantiles of the intervals. "entry" uses a quantile for each output. "pooled" uses one
+            quantile of the scaled residuals of all outputs, which needs fewer samples.
+            "simultaneous" widens the intervals so that all outputs of a sample lie in their
+            intervals at the same time with the given probability.
 
         Returns
         -------
         lower, upper : arrays of shape (n_samples, d1, ..., dp)
-            As `predict` returns them.
+            Ends of the intervals, in the format of `predict`.
         """
         check_is_fitted(self)
         kept = vars(self).get("_intervals")
         if kept is None:
             raise ValueError(
-                "predict_interval needs the held-out residuals of a search, and this one has none: "
-                "it used an information criterion, or comes from a file or moments of an older "
-                "version. Fit again, with criterion='cv'."
+                "predict_interval needs held-out residuals, and this search has none, since it "
+                "used an information criterion or comes from a file or moments of an older "
+                "version. Fit again with criterion='cv'."
             )
         factor = interval_factor(kept, coverage, kind, self._noise_level())
         self._check_noise()
@@ -165,7 +167,7 @@ class Search(TensorRegressor):
 
     @property
     def null_mse_(self) -> float:
-        """Held-out error of predicting the mean; that of the model is `held_out_mse_`."""
+        """Held-out error of predicting the mean, for comparison with `held_out_mse_`."""
         return self._baseline("null_mse")
 
     @property
@@ -175,11 +177,11 @@ class Search(TensorRegressor):
 
     @property
     def held_out_mse_(self) -> float:
-        """Held-out error of the model that predicts; of a stack with weights from other folds."""
+        """Held-out error of the final model; for a stack, with weights from other folds."""
         return self._baseline("held_out_mse")
 
     def _what_is_mixed(self) -> str:
-        """A line that says which models a stack mixes; empty where there is none."""
+        """Return a line that lists the models of a stack, or an empty string without a stack."""
         if "stack_weights_" not in vars(self):
             return ""
         parts = zip(self.stack_weights_, self.stack_ranks_, self.stack_alphas_, strict=True)
@@ -206,7 +208,7 @@ class Search(TensorRegressor):
         return found
 
     def _keep_held_out(self, found: Found, X: Any) -> Any:
-        """Keep the held-out predictions under the labels of the samples, where they are wanted."""
+        """Assign the held-out predictions, with labels, if the search kept them."""
         if found.held_out is not None:
             self.held_out_ = relabel(self.labels_, X, found.held_out)
         return self
@@ -216,26 +218,27 @@ class Search(TensorRegressor):
         if name in self.cv_results_:
             return float(self.cv_results_[name])
         why = (
-            'with missing outputs only RLSCV computes it, and RLSCV(missing="ignore") with the '
-            "same cv has it"
+            "it needs complete outputs, and y has missing values. Use "
+            'RLSCV(missing="ignore") with the same cv'
         )
         if self.criterion != "cv":
-            why = f"criterion={self.criterion!r} has no held-out errors: use criterion='cv'"
-        raise AttributeError(f"{name}_ is not known: {why}.")
+            why = f"it needs criterion='cv'; got criterion={self.criterion!r}"
+        raise AttributeError(f"{name}_ is not available: {why}.")
 
 
 def search_attributes(
     found: Found, model: Any, y_unit: float, weights: Sequence[np.ndarray] | None = None
 ) -> dict[str, Any]:
-    """The fitted attributes of a search that describe its choice.
+    """Return the fitted attributes of a search that describe its choice.
 
     Parameters
     ----------
     found : Found
+        Result of the search.
     model : estimator
-        The chosen model, fitted to all the data; its noise becomes that of held-out residuals.
+        Final model, fitted to all data. Its noise is replaced by the noise of held-out residuals.
     y_unit : float
-        What the outputs were divided by.
+        Number that the outputs were divided by.
     weights : sequence of p arrays of shape (d_i,), optional
         Weights of the outputs.
     """
@@ -275,7 +278,7 @@ def search_attributes(
 
 
 def chosen_rank(found: Found) -> Any:
-    """The rank of the model that predicts, as its estimator takes it; None for full rank."""
+    """Return the rank of the final model as the parameter `rank`; None for full rank."""
     structure = found.choice.structure
     if not isinstance(structure, Mixture):
         return getattr(structure, "rank", None)
@@ -284,7 +287,7 @@ def chosen_rank(found: Found) -> Any:
 
 
 def stack_attributes(found: Found) -> dict[str, Any]:
-    """What is mixed: penalties, ranks and weights, the largest weight first."""
+    """Return the penalties, ranks and weights of a stack, in order of decreasing weight."""
     stack, alphas = found.choice.stack, found.results["alphas"]
     assert stack is not None
     order = [int(i) for i in np.argsort(-stack.weights, kind="stable") if stack.weights[i] > 0]
@@ -296,9 +299,9 @@ def stack_attributes(found: Found) -> dict[str, Any]:
 
 
 class LinearSearch(Search):
-    """Searches over penalties and ranks of linear models.
+    """Base class of searches over penalties and ranks of linear models.
 
-    A subclass names its parameters, the grid of ranks and the structure of a rank.
+    A subclass defines its parameters, the grid of ranks and the structure of a rank.
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
@@ -331,35 +334,39 @@ class LinearSearch(Search):
     score_blocks = block_parts.score_blocks
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        """The ranks to try of coefficients of this shape."""
+        """Return the grid of ranks for coefficients of this shape."""
         raise NotImplementedError
 
     def _structure(self, rank: tuple[int, ...]) -> Structure:
-        """The structure of a rank."""
+        """Return the structure of a rank."""
         raise NotImplementedError
 
     def _model(self, alpha: Any, rank: Any) -> Any:
-        """The unfitted estimator that was chosen."""
+        """Return the chosen estimator, unfitted."""
         raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
-        """Choose by cross-validation, and fit the chosen model to all the data.
+        """Choose penalty and rank by cross-validation, and fit the chosen model to all data.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-            As in the estimator that is chosen.
+            Inputs: a NumPy array, an array of another library that follows the array API standard
+            (PyTorch, CuPy, ...), a DataFrame, an xarray object or a dict of arrays (see
+            docs/inputs.md), or a sparse matrix of SciPy, which stays sparse (see docs/sparse.md).
+            Memory maps, HDF5, Zarr and Dask arrays are read in blocks (see docs/streaming.md).
         y : array of shape (n_samples, d1, ..., dp)
-            Outputs of any order p >= 0.
+            Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
-            Weights of the samples, in the fits and in the held-out errors.
+            Weights of the samples in fits and held-out errors.
         groups : array of shape (n_samples,), optional
-            Groups of the samples, for splitters that use them.
+            Group labels of the samples, for splitters such as ``GroupKFold``.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         warn_renamed(self)
         data, names = validate(self, X, y, sample_weight, groups=groups)
@@ -412,20 +419,21 @@ class LinearSearch(Search):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_fold_moments(self, moments: Sequence[Moments]) -> Any:
-        """Cross-validate and fit from moments alone, one for each of disjoint folds.
+        """Cross-validate and fit the model from the moments of disjoint folds.
 
-        A stream or a cluster does not have to keep its data: each sample is added to the moments of
-        one fold. `cv` is not used.
+        A stream or a cluster adds each sample to the moments of one fold and need not keep the
+        data. The parameter `cv` is not used. See docs/streaming.md.
 
         Parameters
         ----------
         moments : sequence of Moments
-            Of at least two folds; gathered with ``response_grams=True`` where
-            ``subspaces="response"``.
+            Moments of each fold, at least two. With ``subspaces="response"``, compute them with
+            ``response_grams=True``.
 
         Returns
         -------
         self
+            The fitted estimator.
 
         Examples
         --------
@@ -461,18 +469,31 @@ class LinearSearch(Search):
 
     @classmethod
     def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
-        """A new estimator with these parameters, fitted by `fit_fold_moments`."""
+        """Create an estimator with the given parameters, and fit it by `fit_fold_moments`.
+
+        Parameters
+        ----------
+        moments : sequence of Moments
+            Moments of each fold, at least two.
+        parameters : dict
+            Parameters of the estimator.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator.
+        """
         return cls(**parameters).fit_fold_moments(moments)
 
     # ------------------------------------------------------------ steps
 
     def _plan(self, names: Names, data: Any) -> InputPlan:
-        """What is asked for that concerns the inputs."""
+        """Read the parameters that concern the inputs."""
         own_alphas = check_penalties(self.own_alphas, "own_alphas")
         return replace(input_plan(self, names, data), own_alphas=own_alphas)
 
     def _sample_data(self, data: Samples, splits: Sequence[Any]) -> FoldData:
-        """The folds of complete samples."""
+        """Return the folds of complete samples."""
         if data.w is not None:  # samples without weight are not read later
             check_finite(data.Y, "y")
         return sample_data(
@@ -492,7 +513,7 @@ class LinearSearch(Search):
         plan: InputPlan,
         options: SearchOptions,
     ) -> tuple[Found, InputCandidate]:
-        """The search of samples with missing outputs, for the outputs that are ever observed."""
+        """Search with missing outputs, over the outputs that are observed at least once."""
         options = self._options_within(options, some.known)
         refuse_by_output(options)
         if some.known is not None:
@@ -512,10 +533,10 @@ class LinearSearch(Search):
         plan: InputPlan,
         options: SearchOptions,
     ) -> tuple[Found, InputCandidate]:
-        """The search of samples that lack some outputs.
+        """Search with outputs that are missing in some samples.
 
-        Penalties of blocks and own inputs are compared on outputs that the search with equal
-        penalties and without own inputs imputes.
+        The search with equal penalties and without own inputs imputes the missing outputs.
+        Penalties of blocks and own inputs are compared on the imputed outputs.
         """
 
         def run(candidate: InputCandidate) -> Found:
@@ -538,12 +559,12 @@ class LinearSearch(Search):
     def _search_folds(
         self, data: FoldData, plan: InputPlan, options: SearchOptions, known: KnownOutputs | None
     ) -> tuple[Found, InputCandidate]:
-        """The search of complete data, in which outputs that are never observed are zero."""
+        """Search with complete data, in which outputs that are never observed are zero."""
         if known is None or known.never is None:
             return search_designs(data, plan, options, self._fit_options)
         refuse_own(plan)
         candidates, _ = input_candidates(data, plan, options)
-        # Of the penalties that were found, the best projection, or all of the inputs.
+        # The best projection of the inputs with the chosen penalties of blocks, or all inputs.
         last = candidates[-1].ratios
         chosen = [c for c in candidates if c.ratios is last][:2][-1]
         folds = linear_folds(data, [chosen.design])
@@ -552,9 +573,9 @@ class LinearSearch(Search):
     def _search_stream(
         self, some: PreparedStream, groups: Any, plan: InputPlan, options: SearchOptions
     ) -> tuple[Found, InputCandidate, float | None]:
-        """The search of data that are read in blocks, which may all lack the same outputs.
+        """Search with data that are read in blocks; all samples may lack the same outputs.
 
-        The last value is the held-out error with all outputs alike, where they have weights.
+        With output weights, the last result is the held-out error with equal weights.
         """
         known, v = some.known, some.output_weight
         if known is not None:
@@ -570,12 +591,12 @@ class LinearSearch(Search):
         return (found if known is None else expand_found(found, known)), chosen, error
 
     def _keeps_grid(self, data: Samples | Stream | Moments) -> bool:
-        """Whether the modes of the outputs matter to the structure."""
+        """Return whether the structure depends on the modes of the outputs."""
         rank = (1,) * (1 + len(data.output_shape))
         return isinstance(self._structure(rank), MultilinearRank)
 
     def _options_within(self, options: SearchOptions, known: KnownOutputs | None) -> SearchOptions:
-        """Options of a search of known outputs: no rank is above the size of its mode."""
+        """Return the options of a search over known outputs, with ranks within their shape."""
         if known is None or known.slices is None:
             return options
 
@@ -609,8 +630,8 @@ class LinearSearch(Search):
     def _check_moments(self, moments: Sequence[Moments]) -> list[Moments]:
         if self.solver == "svd":
             raise ValueError(
-                "solver='svd' factorises the samples themselves, which moments do not hold; use "
-                "solver='auto' or 'eigh' with moments."
+                "solver='svd' needs samples and cannot be used with moments. Use solver='auto' or "
+                "'eigh'."
             )
         ignore_missing = ignores_missing(self)
         return check_fold_moments(
@@ -622,7 +643,7 @@ class LinearSearch(Search):
         return moment_data(parts, splits, fit_intercept=self.fit_intercept)
 
     def _stream_data(self, data: Stream, groups: Any, plan: InputPlan) -> FoldData:
-        """The moments of all folds from one pass over the data."""
+        """Compute the moments of all folds in one pass over the data."""
         grams = self.subspaces == "response"
         if self.criterion == "cv":
             splits = splits_of(data, self.cv, groups)
@@ -638,7 +659,7 @@ class LinearSearch(Search):
         return self._moment_data(data.halves(grams))
 
     def _fit_options(self, choice: Choice) -> LinearOptions:
-        """The options of the fit of a choice to all the data."""
+        """Return the options of the final fit of a choice."""
         return LinearOptions(
             structure=choice.structure,
             alpha=choice.alpha,
@@ -658,7 +679,7 @@ class LinearSearch(Search):
         unweighted_mse: float | None = None,
         robust_weight: np.ndarray | None = None,
     ) -> Any:
-        """Assign all fitted attributes, those of the chosen model among them."""
+        """Assign all fitted attributes, including the attributes of the final model."""
         x_unit, y_unit = (1.0, 1.0) if data is None else (data.x_unit, data.y_unit)
         fit = found.fit if weights is None else found.fit.unweighted(weights)
         n_dropped = found.n_dropped if ignores_missing(self) and data is not None else None
@@ -688,69 +709,183 @@ class LinearSearch(Search):
 class RLSCV(LinearSearch):
     """Ridge regression for tensor outputs with cross-validated penalty.
 
-    One decomposition of each training fold serves all penalties, and their held-out errors are
-    exact: nothing is refitted.
+    One decomposition of each training fold gives the exact held-out errors of all penalties,
+    without refitting. See docs/model_selection.md.
 
     Parameters
     ----------
-    alphas, cv, n_jobs, verbose
-        What is tried, and on which folds, as in `HOLRRCV`.
+    alphas : array of shape (n_alphas,), float or None, default=None
+        Penalties to try, at least 0 and all different, in any order. By default, the search tries
+        thirteen penalties in half decades, from 1e-4 to 1e2 times the mean eigenvalue of ``X'X``
+        (over min(n_samples, n_features) eigenvalues; of the centred inputs if an intercept is
+        fitted). It extends this grid while the error decreases towards an end, and then adds one
+        penalty on each side of the best one.
+    cv : int, splitter or iterable, default=5
+        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
+        indices.
     criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
-        As in `HOLRRCV`; the degrees of freedom are those of ridge regression, and one for each
-        output's intercept.
+        Criterion that the search minimises. "cv" is the held-out error. "aic", "bic" and "gcv" are
+        information criteria from one decomposition of all data, without folds. Their degrees of
+        freedom are those of ridge regression, plus one for the intercept of each output.
     selection : {"min", "1se"} or callable, default="min"
-        "min" is the penalty of least error, "1se" the largest within one standard error of it. A
-        callable gets `cv_results_` and returns an index into ``mean_mse``.
+        How to choose the penalty. "min" chooses the penalty with the least error, and "1se" the
+        largest penalty within one standard error of the least error. A callable takes `cv_results_`
+        and returns an index into ``mean_mse``.
     alpha_per_output : bool, default=False
-        Whether each output has the penalty of its own least held-out error, rather than one for
-        all, among the penalties that the search for one penalty tries. It needs ``criterion="cv"``,
-        ``selection="min"`` and complete outputs, and cannot be combined with `blocks`.
-    keep_held_out : bool, default=False
-        As in `HOLRRCV`.
-    fit_intercept, solver, output_weight
-        As in `HOLRRCV`.
+        Whether to choose a penalty for each output by its own held-out error, among the penalties
+        that the search for a common penalty tries. It needs ``criterion="cv"``, ``selection="min"``
+        and complete outputs, and cannot be combined with `blocks`.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. The intercept is not penalised.
+    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
+        Factorisation that solves the problems. "cholesky" and "eigh" factorise ``X'X``, and "svd"
+        factorises `X`. "auto" chooses by the shape and the condition number of `X`, see `RLS`.
+        Folds and stacks use "eigh" in place of "cholesky", since one eigendecomposition serves all
+        penalties.
     loss : {"squared", "huber"}, default="squared"
-        As in `HOLRRCV`.
-    missing : {"raise", "ignore"}, default="raise"
-        As in `HOLRRCV`; the errors are exact for every penalty.
+        Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
+        get smaller weights, which are the same in all fits and held-out errors. See docs/robust.md.
     max_bytes : float, default=2**30
-        Memory for the moments of all folds; where they would take more, each fold is gathered on
-        its own.
+        Memory budget, in bytes, of the moments of all folds. If the moments need more, the search
+        computes them one fold at a time.
+    missing : {"raise", "ignore"}, default="raise"
+        How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
+        leaves missing values out of fits and held-out errors, which are exact for every penalty.
+        See docs/missing.md.
+    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
+        Weights of the outputs in fits, held-out errors and `score`. A list has one vector of
+        weights, or None, for each output mode. An array must be the product of such vectors. A
+        DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
+        also have zeros that are not such a product: the fits leave outputs of weight zero out as if
+        they had never been observed. See docs/missing.md.
     input_rank : "auto", int, tuple, dict or None, default="auto"
-        For inputs with modes: how many directions to keep of each mode, as in `HOLRR`. "auto"
-        searches for these ranks, and for `input_alpha`, with all of X among the candidates, where X
-        has at least two modes. With outputs that are missing in some samples, or an information
-        criterion, it keeps all of X. See docs/inputs.md.
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
+        at least two modes, with all directions as one candidate. With outputs that are missing in
+        some samples, or with an information criterion, "auto" keeps all directions. A tuple has the
+        form ``(r1, ..., rq)``, an int is used for every mode, and None keeps all directions. For
+        several blocks of inputs, pass a dict from the names of the blocks to ranks. See
+        docs/inputs.md.
     input_alpha : float, default=1.0
-        As in `HOLRR`; used where `input_rank` is given.
+        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
+        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
+        squares does.
+    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
+        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
+        inputs by the square roots of the weights, which changes the penalty and the directions of
+        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
+        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
+        of the blocks to weights.
     blocks : str, dict, list or None, default=None
-        Blocks of inputs, as in `HOLRR`, whose penalties are searched for, with equal penalties
-        among the candidates. See docs/blocks.md.
-    own, own_alphas
-        As in `HOLRRCV`.
-    input_weight, missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
+        columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
+        "auto" (`HOLRR` describes these forms). Equal penalties are also candidates. A block that
+        does not lower the error gets an infinite penalty, which leaves it out. See docs/blocks.md.
+    own : str, list, array of bool, or None, default=None
+        Own inputs of each output, which get separate coefficients. An own input has the same label
+        as the output along a mode that `X` and `y` share, such as the station. Pass the name of the
+        shared mode, a list of names, or "auto" for all modes whose names and coordinates agree; for
+        arrays without names, pass pairs of positions or a boolean array as for `HOLRR`. With
+        several shared modes, the search tries every combination of them (the same station, the same
+        variable, both). The model without own inputs is always a candidate. See docs/own_inputs.md.
+    own_alphas : array of shape (n_penalties,), float or None, default=None
+        Penalties of own inputs to try. By default, the search tries eleven penalties in half
+        decades, from 1e-3 to 1e2 times the mean diagonal entry of ``X'X`` (of the centred inputs if
+        an intercept is fitted).
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    keep_held_out : bool, default=False
+        Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
+        much memory as y in double precision, and the samples must be in memory.
+    n_jobs : int or None, default=None
+        Number of folds that run in parallel, each with a share of the threads. By default, as many
+        folds run in parallel as the linear algebra library has threads.
+    verbose : bool, default=False
+        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     alpha_ : float, or array of shape (d1, ..., dp)
-        The chosen penalty; with `alpha_per_output` that of each output.
+        Chosen penalty. With `alpha_per_output`, the chosen penalty of each output.
     best_estimator_ : RLS
-        The chosen model, fitted to all the data.
+        Final model, fitted to all data.
     cv_results_ : dict
-        As in `HOLRRCV`; ``mean_mse`` and its like have the shape (n_alphas,).
-    alphas_, best_score_, best_index_, best_params_, held_out_, held_out_mse_
-        As in `HOLRRCV`; with `alpha_per_output`, the best single model has one penalty.
-    null_mse_, ridge_mse_, noise_, n_dropped_, robust_weight_
-        As in `HOLRRCV`.
-    coef_, intercept_, tucker_, spectra_, n_parameters_, blocks_, block_alphas_, own_coef_
-        Those of the final model.
-    n_features_in_, feature_names_in_, labels_
-        As in `HOLRR`.
+        Results of the search: ``mean_mse`` and ``std_mse``, of shape (n_alphas,), are the mean and
+        the standard deviation of the mean squared error over the folds, and ``fold_mse`` has a
+        first axis of folds. `HOLRRCV` describes the other entries.
+    alphas_ : array of shape (n_alphas,)
+        Penalties that the search tried.
+    best_index_ : tuple of int
+        Index of the best penalty in the error surface.
+    best_score_ : float
+        Score of the best single model: minus its held-out error, or minus its information
+        criterion.
+    best_params_ : dict
+        Penalty ("alpha") of the best single model.
+    held_out_ : array with the shape of y
+        Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
+        other samples, in double precision on the host, with the labels of `predict`. If several
+        folds hold out a sample, the predictions are averaged. Samples without weight and samples
+        that no fold holds out have NaN.
+    held_out_mse_ : float
+        Held-out error of the final model.
+    null_mse_ : float
+        Held-out error of predicting the mean, for comparison.
+    ridge_mse_ : float
+        Least held-out error of ridge regression on the same folds, for comparison.
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Standard deviation of the noise of each output, from held-out residuals. See
+        docs/intervals.md.
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    tucker_ : Tucker
+        Coefficients of the final model in Tucker form.
+    n_parameters_ : int
+        Number of free parameters of the coefficients of the final model, without the intercept.
+    n_iter_ : int
+        Number of iterations of a fit with missing outputs, with ``missing="ignore"``.
+    n_dropped_ : int
+        Number of samples without any observed output, with ``missing="ignore"``.
+    robust_weight_ : array of shape (n_samples,)
+        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit is that of the squared
+        loss with these weights times `sample_weight`.
+    input_rank_ : tuple of int, or dict
+        Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
+    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
+        Orthonormal bases of the directions of each mode of `X`, with `input_rank`.
+    blocks_ : dict
+        Positions of the columns of each block of inputs, by the name of the block, with `blocks`.
+    block_alphas_ : dict
+        Penalty of each block of inputs, with `blocks`; infinite for a block that is left out. The
+        penalties are multiples of `alpha_`.
+    own_coef_ : array with the shape of `coef_`, or dict
+        Coefficients of own inputs, zero for all other inputs. Available if the search chose own
+        inputs.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
     See Also
     --------
-    HOLRRCV : The same with all multilinear ranks.
+    RLS : Ridge regression with a given penalty.
+    HOLRRCV : Search over penalties and multilinear ranks.
 
     Examples
     --------
@@ -837,60 +972,220 @@ class RLSCV(LinearSearch):
 
 
 class LRRCV(LinearSearch):
-    """Low-rank regression with cross-validated penalty and rank.
+    """Low-rank regression for tensor outputs with cross-validated penalty and rank.
 
-    The held-out errors of all ranks and penalties are exact, and nothing is refitted: they are
-    those of `HOLRRCV` at full output ranks, from small matrices alone.
+    The search computes the exact held-out errors of all ranks and penalties without refitting. They
+    equal the errors of `HOLRRCV` at full output ranks. See docs/model_selection.md.
 
     Parameters
     ----------
-    ranks : list of int, optional
-        The only ranks to try. By default all ranks.
-    max_rank : int, optional
+    alphas : array of shape (n_alphas,), float or None, default=None
+        Penalties to try, at least 0 and all different, in any order. By default, the search tries
+        thirteen penalties in half decades, from 1e-4 to 1e2 times the mean eigenvalue of ``X'X``
+        (over min(n_samples, n_features) eigenvalues; of the centred inputs if an intercept is
+        fitted). It extends this grid while the error decreases towards an end, and then adds one
+        penalty on each side of the best one.
+    ranks : list of int or None, default=None
+        Ranks to try. By default, the search tries all ranks.
+    cv : int, splitter or iterable, default=5
+        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
+        indices.
+    max_rank : int or None, default=None
         Largest rank to try.
-    alphas, cv, criterion, selection, max_bytes, search, keep_held_out, n_jobs, verbose
-        As in `HOLRRCV`.
-    fit_intercept, solver, loss, missing, output_weight
-        As in `HOLRRCV`.
+    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
+        Criterion that the search minimises. "cv" is the held-out error. "aic", "bic" and "gcv" are
+        information criteria from one decomposition of all data, without folds. Their degrees of
+        freedom are the number of parameters times the share of the input directions that the
+        penalty leaves, plus one for the intercept of each output.
+    selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
+        How to choose the final model from the held-out errors.
+
+        - "stack" mixes about twenty models: several ranks at the best penalty, the best rank at a
+          smaller and at a larger penalty, ridge regression, and the mean. The held-out errors
+          determine the weights, and the mixture is one model. With `max_rank` or `ranks`, the stack
+          mixes ranks at one penalty, so that its rank stays within these bounds. See
+          docs/model_selection.md.
+        - "min" chooses the single model with the least error.
+        - "1se" chooses the model with the fewest parameters among those within one standard error
+          of the least error. Ties are broken in favour of the largest penalty.
+        - A callable takes `cv_results_` and returns an index into the error surface.
+        - "auto" is "stack", or "min" with an information criterion.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. The intercept is not penalised.
+    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
+        Factorisation that solves the problems. "cholesky" and "eigh" factorise ``X'X``, and "svd"
+        factorises `X`. "auto" chooses by the shape and the condition number of `X`, see `RLS`.
+        Folds and stacks use "eigh" in place of "cholesky", since one eigendecomposition serves all
+        penalties.
+    max_bytes : float, default=2**30
+        Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
+        deviation. If the surfaces need more, the search caps all ranks at the largest common number
+        that fits, and warns. Ridge regression (full rank) stays a candidate.
+    search : {"pruned", "exhaustive"}, default="pruned"
+        Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
+        surfaces of all penalties. "pruned" skips penalties in problems with more than 192 input
+        directions and outputs. It still computes all surfaces with a callable `selection`, lists of
+        large ranks, missing outputs, or data on accelerators. See docs/model_selection.md.
+    loss : {"squared", "huber"}, default="squared"
+        Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
+        get smaller weights, which are the same in all fits and held-out errors. See docs/robust.md.
+    missing : {"raise", "ignore"}, default="raise"
+        How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
+        leaves missing values out of fits and held-out errors. With missing values the error surface
+        is an approximation, which is exact at the chosen model. See docs/missing.md.
+    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
+        Weights of the outputs in fits, held-out errors and `score`. A list has one vector of
+        weights, or None, for each output mode. An array must be the product of such vectors. A
+        DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
+        also have zeros that are not such a product: the fits leave outputs of weight zero out as if
+        they had never been observed. See docs/missing.md.
     input_rank : "auto", int, tuple, dict or None, default="auto"
-        For inputs with modes: how many directions to keep of each mode, as in `HOLRR`. "auto"
-        searches for these ranks, and for `input_alpha`, with all of X among the candidates, where X
-        has at least two modes. With outputs that are missing in some samples, or an information
-        criterion, it keeps all of X. See docs/inputs.md.
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
+        at least two modes, with all directions as one candidate. With outputs that are missing in
+        some samples, or with an information criterion, "auto" keeps all directions. A tuple has the
+        form ``(r1, ..., rq)``, an int is used for every mode, and None keeps all directions. For
+        several blocks of inputs, pass a dict from the names of the blocks to ranks. See
+        docs/inputs.md.
     input_alpha : float, default=1.0
-        As in `HOLRR`; used where `input_rank` is given.
+        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
+        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
+        squares does.
+    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
+        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
+        inputs by the square roots of the weights, which changes the penalty and the directions of
+        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
+        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
+        of the blocks to weights.
     blocks : str, dict, list or None, default=None
-        Blocks of inputs, as in `HOLRR`, whose penalties are searched for, with equal penalties
-        among the candidates. See docs/blocks.md.
-    own, own_alphas
-        As in `HOLRRCV`.
-    input_weight, missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
+        columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
+        "auto" (`HOLRR` describes these forms). The search finds the ratios of the penalties that
+        give the least held-out error of ridge regression, and scales them by each of `alphas`.
+        Equal penalties are also candidates. A block that does not lower the error gets an infinite
+        penalty, which leaves it out. See docs/blocks.md.
+    own : str, list, array of bool, or None, default=None
+        Own inputs of each output, which get separate coefficients. An own input has the same label
+        as the output along a mode that `X` and `y` share, such as the station. Pass the name of the
+        shared mode, a list of names, or "auto" for all modes whose names and coordinates agree; for
+        arrays without names, pass pairs of positions or a boolean array as for `HOLRR`. With
+        several shared modes, the search tries every combination of them (the same station, the same
+        variable, both). The model without own inputs is always a candidate. See docs/own_inputs.md.
+    own_alphas : array of shape (n_penalties,), float or None, default=None
+        Penalties of own inputs to try. By default, the search tries eleven penalties in half
+        decades, from 1e-3 to 1e2 times the mean diagonal entry of ``X'X`` (of the centred inputs if
+        an intercept is fitted).
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    keep_held_out : bool, default=False
+        Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
+        much memory as y in double precision, and the samples must be in memory.
+    n_jobs : int or None, default=None
+        Number of folds that run in parallel, each with a share of the threads. By default, as many
+        folds run in parallel as the linear algebra library has threads.
+    verbose : bool, default=False
+        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     rank_ : int
-        The rank of the model that predicts.
+        Rank of the final model. A stack that includes ridge regression has full rank.
     best_estimator_ : LRR
-        The model that predicts, fitted to all the data.
+        Final model, fitted to all data.
     cv_results_ : dict
-        As in `HOLRRCV`; the surfaces have the shape (n_alphas, R0).
-    alpha_, alphas_, best_score_, best_index_, best_params_, held_out_
-        As in `HOLRRCV`.
-    held_out_mse_, null_mse_, ridge_mse_, noise_, n_dropped_, robust_weight_
-        As in `HOLRRCV`.
-    stack_ranks_, stack_alphas_, stack_weights_
-        Of a stack, as in `HOLRRCV`.
-    coef_, intercept_, tucker_, core_, factors_, spectra_, n_parameters_
-        Those of the final model.
-    blocks_, block_alphas_, own_coef_
-        As in `HOLRRCV`.
-    n_features_in_, feature_names_in_, labels_
-        As in `HOLRR`.
+        Results of the search: ``mean_mse`` and ``std_mse``, of shape (n_alphas, R0), are the mean
+        and the standard deviation of the mean squared error over the folds, and ``fold_mse`` has a
+        first axis of folds. `HOLRRCV` describes the other entries.
+    alphas_ : array of shape (n_alphas,)
+        Penalties that the search tried.
+    held_out_mse_ : float
+        Held-out error of the final model. The held-out error of a stack is cross-fitted: the
+        weights for each fold come from the other folds.
+    null_mse_ : float
+        Held-out error of predicting the mean, for comparison.
+    ridge_mse_ : float
+        Least held-out error of ridge regression on the same folds, for comparison.
+    stack_ranks_ : list of tuples
+        Ranks of the models of a stack, in order of decreasing weight; None for ridge regression.
+    stack_alphas_ : array of shape (n_models,)
+        Penalties of the models of a stack.
+    stack_weights_ : array of shape (n_models,)
+        Weights of the models of a stack. One minus their sum is the weight of the mean.
+    best_index_ : tuple of int
+        Index of the best single model in the error surface. The best single model is the choice of
+        `selection`; for a stack, the model with the least error.
+    best_score_ : float
+        Score of the best single model: minus its held-out error, or minus its information
+        criterion.
+    best_params_ : dict
+        Penalty ("alpha") and rank ("rank") of the best single model.
+    alpha_ : float
+        Penalty of the best single model. A stack mixes penalties around it.
+    held_out_ : array with the shape of y
+        Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
+        other samples, in double precision on the host, with the labels of `predict`. If several
+        folds hold out a sample, the predictions are averaged. Samples without weight and samples
+        that no fold holds out have NaN.
+    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Standard deviation of the noise of each output, from held-out residuals. See
+        docs/intervals.md.
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    tucker_ : Tucker
+        Coefficients of the final model in Tucker form.
+    core_ : array of shape (R, d1, ..., dp)
+        Outputs for each of the R latent inputs.
+    factors_ : list of p + 1 arrays
+        Factors of the Tucker form: the map from inputs to latent inputs, of shape (n_features, R),
+        then identity matrices.
+    spectra_ : list of p + 1 arrays
+        Squared singular values of the whitened data. Only the entry of the input mode is not empty.
+    n_parameters_ : int
+        Number of free parameters of the coefficients of the final model, without the intercept.
+    n_iter_ : int
+        Number of iterations of a fit with missing outputs, with ``missing="ignore"``.
+    n_dropped_ : int
+        Number of samples without any observed output, with ``missing="ignore"``.
+    robust_weight_ : array of shape (n_samples,)
+        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit is that of the squared
+        loss with these weights times `sample_weight`.
+    input_rank_ : tuple of int, or dict
+        Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
+    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
+        Orthonormal bases of the directions of each mode of `X`, with `input_rank`.
+    blocks_ : dict
+        Positions of the columns of each block of inputs, by the name of the block, with `blocks`.
+    block_alphas_ : dict
+        Penalty of each block of inputs, with `blocks`; infinite for a block that is left out. The
+        penalties are multiples of `alpha_`.
+    own_coef_ : array with the shape of `coef_`, or dict
+        Coefficients of own inputs, zero for all other inputs. Available if the search chose own
+        inputs.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
     See Also
     --------
-    HOLRRCV : The same with all multilinear ranks.
+    LRR : Low-rank regression with given penalty and rank.
+    HOLRRCV : Search over penalties and multilinear ranks.
 
     Examples
     --------
@@ -975,190 +1270,273 @@ class LRRCV(LinearSearch):
 class HOLRRCV(LinearSearch):
     """Higher-order low-rank regression with cross-validated penalty and ranks.
 
-    The held-out error of *every* multilinear rank and penalty is computed exactly, without a refit
-    for any of them: the fits of all ranks keep leading blocks of one core, so that their errors
-    are cumulative sums. A fold and a penalty cost about one fit, whatever the number of ranks.
+    The search computes the exact held-out error of *every* multilinear rank and penalty without
+    refitting. The fits of all ranks are leading blocks of one core, so that their errors are
+    cumulative sums. A fold and a penalty cost about as much as one fit, for any number of ranks.
+    See docs/model_selection.md.
 
     Parameters
     ----------
-    alphas : array of shape (n_alphas,) or None, default=None
-        Penalties to try, at least 0 and different from each other, in any order. None for
-        thirteen in half decades, from 1e-4 to 1e2 times the mean eigenvalue of ``X'X`` (of the
-        centred inputs where an intercept is fitted; over as many directions as there are features
-        or samples, whichever are fewer), more as long as the error falls towards an edge, and two
-        in between on both sides of the best one.
-    ranks : list of tuples, optional
-        The only ranks to try, as tuples ``(R0, ..., Rp)`` with the input mode first; the surface is
-        NaN elsewhere. By default all ranks.
+    alphas : array of shape (n_alphas,), float or None, default=None
+        Penalties to try, at least 0 and all different, in any order. By default, the search tries
+        thirteen penalties in half decades, from 1e-4 to 1e2 times the mean eigenvalue of ``X'X``
+        (over min(n_samples, n_features) eigenvalues; of the centred inputs if an intercept is
+        fitted). It extends this grid while the error decreases towards an end, and then adds one
+        penalty on each side of the best one.
+    ranks : list of tuples or None, default=None
+        Ranks to try, as tuples ``(R0, ..., Rp)`` with the input mode first. All other entries of
+        the error surface are NaN. By default, the search tries all ranks.
     cv : int, splitter or iterable, default=5
-        Number of folds, any splitter of scikit-learn, or pairs of training and test indices.
-    max_rank : int or tuple, optional
-        Largest rank to try: of every mode, or a tuple ``(R0, ..., Rp)`` with the input mode first.
+        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
+        indices.
+    max_rank : int, tuple or None, default=None
+        Largest rank to try, either one int for all modes or a tuple ``(R0, ..., Rp)`` with the
+        input mode first.
     subspaces : {"fitted", "response"}, default="fitted"
-        Where the output subspaces come from, as in `HOLRR`.
+        Data that determine the output subspaces: the part of the outputs that the inputs explain
+        ("fitted"), or the outputs themselves ("response"), as in Algorithm 1 of the paper.
     refine : bool, default=False
-        Whether the final fit is refined by alternating least squares, as in `HOLRR`. The held-out
-        errors are those of the fits before refinement. Refined fits cannot be mixed: a single rank
-        is chosen.
-    max_iter, tol
-        Rounds and tolerance of the refinement and of fits with missing outputs, as in `HOLRR`.
+        Whether to refine the final fit by alternating least squares. The held-out errors are those
+        of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
+        single rank.
+    max_iter : int, default=100
+        Maximum number of iterations of the refinement, and of a fit with missing outputs.
+    tol : float, default=1e-6
+        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
+        share of the objective.
     criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
-        Held-out error, or a criterion computed from one decomposition of all the data, which needs
-        no folds. Its degrees of freedom are the number of parameters times the share that the
-        penalty leaves of the input directions, and one for each output's intercept.
+        Criterion that the search minimises. "cv" is the held-out error. "aic", "bic" and "gcv" are
+        information criteria from one decomposition of all data, without folds. Their degrees of
+        freedom are the number of parameters times the share of the input directions that the
+        penalty leaves, plus one for the intercept of each output.
     selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
-        "stack" mixes some twenty models: several ranks at the best penalty, the best rank at a
-        smaller and at a larger penalty, ridge regression, and the mean. The folds determine the
-        weights, and the mixture becomes one model (see docs/model_selection.md). With `max_rank` or
-        `ranks`, ranks at one penalty are mixed, so that the mixture keeps within these bounds.
-        "min" is the single candidate of least error. "1se" is the smallest model, counted in
-        parameters, within one standard error of the best, and of these that with the largest
-        penalty. A callable gets `cv_results_` and returns an index into the error surface. "auto"
-        is "stack", or "min" with ``refine=True`` or an information criterion.
+        How to choose the final model from the held-out errors.
+
+        - "stack" mixes about twenty models: several ranks at the best penalty, the best rank at a
+          smaller and at a larger penalty, ridge regression, and the mean. The held-out errors
+          determine the weights, and the mixture is one model. With `max_rank` or `ranks`, the stack
+          mixes ranks at one penalty, so that its rank stays within these bounds. See
+          docs/model_selection.md.
+        - "min" chooses the single model with the least error.
+        - "1se" chooses the model with the fewest parameters among those within one standard error
+          of the least error. Ties are broken in favour of the largest penalty.
+        - A callable takes `cv_results_` and returns an index into the error surface.
+        - "auto" is "stack", or "min" with ``refine=True`` or an information criterion.
     fit_intercept : bool, default=True
-        Whether an intercept is fitted.
+        Whether to fit an intercept. The intercept is not penalised.
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
-        As in `RLS`. The folds and a stack use an eigendecomposition in place of "cholesky", since
-        one factorisation serves all penalties.
+        Factorisation that solves the problems. "cholesky" and "eigh" factorise ``X'X``, and "svd"
+        factorises `X`. "auto" chooses by the shape and the condition number of `X`, see `RLS`.
+        Folds and stacks use "eigh" in place of "cholesky", since one eigendecomposition serves all
+        penalties.
     max_bytes : float, default=2**30
-        Memory for the error surfaces of all folds, their mean and their standard deviation. Where
-        they would take more, every rank is capped at the largest common number that fits, with a
-        warning; ridge regression, of full rank, stays a candidate.
+        Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
+        deviation. If the surfaces need more, the search caps all ranks at the largest common number
+        that fits, and warns. Ridge regression (full rank) stays a candidate.
     search : {"pruned", "exhaustive"}, default="pruned"
-        "pruned" computes the surfaces only of those penalties and kernels that can be chosen, where
-        there are more than 192 input directions and outputs, or more than 30 pairs of kernel and
-        penalty and long output modes (see docs/model_selection.md). "exhaustive" computes all, as
-        "pruned" does for smaller problems, callables for `selection`, lists of large ranks, missing
-        outputs and data on accelerators.
+        Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
+        surfaces of all penalties. "pruned" skips penalties in problems with more than 192 input
+        directions and outputs. It still computes all surfaces with a callable `selection`, lists of
+        large ranks, missing outputs, or data on accelerators. See docs/model_selection.md.
     loss : {"squared", "huber"}, default="squared"
-        "huber" is a robust search: samples that the others do not predict get smaller weights,
-        which are found once and are the same in all fits and held-out errors. See docs/robust.md.
+        Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
+        get smaller weights, which are the same in all fits and held-out errors. See docs/robust.md.
     missing : {"raise", "ignore"}, default="raise"
-        Whether NaN and masked entries of y are an error or are left out of fits and held-out
-        errors. With missing entries the surface is an approximation, exact at the choice (see
-        docs/missing.md).
+        How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
+        leaves missing values out of fits and held-out errors. With missing values the error surface
+        is an approximation, which is exact at the chosen model. See docs/missing.md.
     output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        Weights of the outputs in fits and held-out errors: one vector, or None, for each output
-        mode, or an array that is the product of such vectors. A DataArray weighs the modes that
-        are its dimensions. Zeros in an array need not be a product with ``missing="ignore"``: they
-        leave outputs out as if these had never been observed (see docs/missing.md).
-    keep_held_out : bool, default=False
-        Whether the held-out predictions of the chosen model are kept as `held_out_`, which takes
-        the memory of y in double precision. It needs samples in memory.
-    n_jobs : int or None, default=None
-        Number of folds that run at a time, each with a share of the threads. None for as many as
-        the linear algebra has threads.
-    verbose : bool, default=False
-        Whether a progress bar is drawn (``pip install holrr[progress]``).
+        Weights of the outputs in fits, held-out errors and `score`. A list has one vector of
+        weights, or None, for each output mode. An array must be the product of such vectors. A
+        DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
+        also have zeros that are not such a product: the fits leave outputs of weight zero out as if
+        they had never been observed. See docs/missing.md.
     input_rank : "auto", int, tuple, dict or None, default="auto"
-        For inputs with modes: how many directions to keep of each mode, as in `HOLRR`. "auto"
-        searches for these ranks, and for `input_alpha`, with all of X among the candidates, where X
-        has at least two modes. With outputs that are missing in some samples, or an information
-        criterion, it keeps all of X. See docs/inputs.md.
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
+        at least two modes, with all directions as one candidate. With outputs that are missing in
+        some samples, or with an information criterion, "auto" keeps all directions. A tuple has the
+        form ``(r1, ..., rq)``, an int is used for every mode, and None keeps all directions. For
+        several blocks of inputs, pass a dict from the names of the blocks to ranks. See
+        docs/inputs.md.
     input_alpha : float, default=1.0
-        As in `HOLRR`; used where `input_rank` is given.
+        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
+        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
+        squares does.
+    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
+        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
+        inputs by the square roots of the weights, which changes the penalty and the directions of
+        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
+        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
+        of the blocks to weights.
     blocks : str, dict, list or None, default=None
-        Blocks of inputs, as in `HOLRR`, whose penalties are searched for. The ratios of the
-        penalties come from the least held-out error of ridge regression, and each of `alphas`
-        scales them. Equal penalties are candidates, too. A block that does not help gets an
-        infinite penalty, which leaves it out. See docs/blocks.md.
+        Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
+        columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
+        "auto" (`HOLRR` describes these forms). The search finds the ratios of the penalties that
+        give the least held-out error of ridge regression, and scales them by each of `alphas`.
+        Equal penalties are also candidates. A block that does not lower the error gets an infinite
+        penalty, which leaves it out. See docs/blocks.md.
     own : str, list, array of bool, or None, default=None
-        As in `HOLRR`. With several shared modes, every combination of them is tried (the same
-        station, the same variable, both), and the model without own inputs is always a candidate.
-        See docs/own_inputs.md.
-    own_alphas : array of shape (n_penalties,) or None, default=None
-        Penalties of own inputs to try. None for eleven in half decades, from 1e-3 to 1e2 times the
-        mean diagonal entry of ``X'X`` (of the centred inputs where an intercept is fitted).
-    input_weight, missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Own inputs of each output, which get separate coefficients. An own input has the same label
+        as the output along a mode that `X` and `y` share, such as the station. Pass the name of the
+        shared mode, a list of names, or "auto" for all modes whose names and coordinates agree; for
+        arrays without names, pass pairs of positions or a boolean array as for `HOLRR`. With
+        several shared modes, the search tries every combination of them (the same station, the same
+        variable, both). The model without own inputs is always a candidate. See docs/own_inputs.md.
+    own_alphas : array of shape (n_penalties,), float or None, default=None
+        Penalties of own inputs to try. By default, the search tries eleven penalties in half
+        decades, from 1e-3 to 1e2 times the mean diagonal entry of ``X'X`` (of the centred inputs if
+        an intercept is fitted).
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    keep_held_out : bool, default=False
+        Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
+        much memory as y in double precision, and the samples must be in memory.
+    n_jobs : int or None, default=None
+        Number of folds that run in parallel, each with a share of the threads. By default, as many
+        folds run in parallel as the linear algebra library has threads.
+    verbose : bool, default=False
+        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     rank_ : tuple of int
-        The ranks of the model that predicts, the shape of `core_`. A stack that has ridge
-        regression among its parts has full ranks.
-    held_out_mse_ : float
-        Held-out error of the model that predicts (before it is refined, with ``refine=True``). That
-        of a stack is cross-fitted: the weights for each fold come from the other folds.
-    null_mse_, ridge_mse_ : float
-        Held-out errors of the mean and of ridge regression, for comparison.
-    stack_ranks_ : list of tuples
-        Of a stack: the ranks of the models that are mixed, the largest weight first; None for
-        ridge regression.
-    stack_alphas_, stack_weights_ : arrays of shape (n_models,)
-        Their penalties and their weights. What the weights lack of one is the weight of the mean.
-    best_index_ : tuple of int
-        Index of the best single model (that of `selection`, or of least error) in the error
-        surface.
-    best_score_ : float
-        Its score: minus its mean held-out error, or minus its criterion.
-    best_params_ : dict
-        Its penalty, "alpha", and its rank, "rank".
-    alpha_ : float
-        Its penalty, about which a stack mixes others.
-    held_out_ : array with the shape of y
-        With ``keep_held_out=True``: the predictions of each sample by fits that have not seen it,
-        labelled as those of `predict`, in double precision and in memory of the host. NaN for
-        samples that no fold holds out or that have no weight, the mean over the folds where several
-        hold out a sample.
+        Multilinear rank of the final model, which is the shape of `core_`. A stack that includes
+        ridge regression has full rank.
     best_estimator_ : HOLRR
-        The model that predicts, fitted to all the data.
+        Final model, fitted to all data.
     cv_results_ : dict
-        ``mean_mse`` and ``std_mse``, arrays of shape (n_alphas, R0, ..., Rp): mean and standard
-        deviation over the folds of each fold's mean squared error, over its samples (weighted)
-        and outputs.
-        ``fold_mse``, the same for each fold, first axis the folds. ``n_parameters``, of shape
-        (R0, ..., Rp). ``alphas``; ``null_mse``, ``ridge_mse`` and ``held_out_mse``, as the
-        attributes. With an information criterion: its values, under its name, ``train_mse``,
-        ``degrees_of_freedom`` and ``n_observations``.
-        Of a pruned search: NaN at penalties that were not computed, and ``screened_mse``, of shape
-        (n_alphas,): the approximate least error at each penalty; NaN far from the best ones.
-        With `output_weight`, ``unweighted_mse``: the held-out error of the choice with all outputs
-        alike.
-        With missing outputs, ``fitted_index`` and ``fitted_mse``: the candidates that were fitted
-        to the observed entries of every fold, and their exact held-out errors.
-        With `blocks` or `own`, and complete outputs, the surfaces have a first axis of candidates.
-        ``block_ratios``, of shape (n_candidates, n_blocks), are their penalties of blocks over the
-        common one, and ``block_path_alphas`` and ``block_path_mse`` are the penalties that were
-        tried and their errors in ridge regression. ``own`` and ``own_alphas`` are the modes and the
-        penalties of own inputs.
+        Results of the search:
+
+        - ``mean_mse`` and ``std_mse``, of shape (n_alphas, R0, ..., Rp): mean and standard
+          deviation over the folds of the mean squared error of each fold, over its (weighted)
+          samples and all outputs;
+        - ``fold_mse``, of shape (n_folds, n_alphas, R0, ..., Rp): the mean squared error of each
+          fold;
+        - ``alphas``, and ``n_parameters``, of shape (R0, ..., Rp);
+        - ``null_mse``, ``ridge_mse`` and ``held_out_mse``: the values of the attributes;
+        - with an information criterion: its values, under its name, ``train_mse``,
+          ``degrees_of_freedom`` and ``n_observations``;
+        - with a pruned search: NaN at penalties that were not computed, and ``screened_mse``, of
+          shape (n_alphas,): the approximate least error at each penalty, NaN far from the best
+          penalties;
+        - with `output_weight`: ``unweighted_mse``, the held-out error of the choice with equal
+          weights of all outputs;
+        - with missing outputs: ``fitted_index`` and ``fitted_mse``, the candidates that were fitted
+          to the observed entries of every fold, and their exact held-out errors;
+        - with `blocks` or `own` and complete outputs: a first axis of candidates in the surfaces.
+          ``block_ratios``, of shape (n_candidates, n_blocks), has the penalties of the blocks
+          divided by the common penalty. ``block_path_alphas`` and ``block_path_mse`` have the
+          penalties of blocks that were tried, and their errors in ridge regression. ``own`` and
+          ``own_alphas`` have the modes and the penalties of own inputs.
     alphas_ : array of shape (n_alphas,)
-        The penalties that were tried.
+        Penalties that the search tried.
+    held_out_mse_ : float
+        Held-out error of the final model (before refinement, with ``refine=True``). The held-out
+        error of a stack is cross-fitted: the weights for each fold come from the other folds.
+    null_mse_ : float
+        Held-out error of predicting the mean, for comparison.
+    ridge_mse_ : float
+        Least held-out error of ridge regression on the same folds, for comparison.
+    stack_ranks_ : list of tuples
+        Ranks of the models of a stack, in order of decreasing weight; None for ridge regression.
+    stack_alphas_ : array of shape (n_models,)
+        Penalties of the models of a stack.
+    stack_weights_ : array of shape (n_models,)
+        Weights of the models of a stack. One minus their sum is the weight of the mean.
+    best_index_ : tuple of int
+        Index of the best single model in the error surface. The best single model is the choice of
+        `selection`; for a stack, the model with the least error.
+    best_score_ : float
+        Score of the best single model: minus its held-out error, or minus its information
+        criterion.
+    best_params_ : dict
+        Penalty ("alpha") and rank ("rank") of the best single model.
+    alpha_ : float
+        Penalty of the best single model. A stack mixes penalties around it.
+    held_out_ : array with the shape of y
+        Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
+        other samples, in double precision on the host, with the labels of `predict`. If several
+        folds hold out a sample, the predictions are averaged. Samples without weight and samples
+        that no fold holds out have NaN.
     noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output: from held-out residuals, see
+        Standard deviation of the noise of each output, from held-out residuals. See
         docs/intervals.md.
-    coef_, intercept_, tucker_, core_, factors_, spectra_, n_parameters_
-        Those of the final model.
-    blocks_ : dict
-        With `blocks`: from the name of each block to the positions of its columns.
-    block_alphas_ : dict
-        With `blocks`: the penalty of each block, infinite where it is left out. `alpha_` is the
-        common penalty that they are multiples of.
-    own_coef_ : array with the shape of `coef_`
-        Where own inputs were chosen: their coefficients, zero for all other inputs.
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    tucker_ : Tucker
+        Coefficients of the final model in Tucker form.
+    core_ : array of shape (R0, ..., Rp)
+        Core of the Tucker form of the coefficients.
+    factors_ : list of p + 1 arrays of shape (d_i, R_i)
+        Factors of the Tucker form, input mode first. ``(core_, factors_)`` is a Tucker tensor in
+        the format of TensorLy. The output factors have orthonormal columns.
+    spectra_ : list of p + 1 arrays
+        Leading squared singular values of each unfolding of the whitened data, input mode first.
+    n_parameters_ : int
+        Number of free parameters of the coefficients of the final model, without the intercept.
+    n_iter_ : int
+        Number of iterations, including the spectral fit.
     n_dropped_ : int
-        With ``missing="ignore"``: number of samples without any observed output.
+        Number of samples without any observed output, with ``missing="ignore"``.
     robust_weight_ : array of shape (n_samples,)
-        With ``loss="huber"``: the weight of each sample that was found, between 0 and 1.
-    n_features_in_, feature_names_in_, labels_
-        As in `HOLRR`.
+        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit is that of the squared
+        loss with these weights times `sample_weight`.
+    input_rank_ : tuple of int, or dict
+        Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
+    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
+        Orthonormal bases of the directions of each mode of `X`, with `input_rank`.
+    blocks_ : dict
+        Positions of the columns of each block of inputs, by the name of the block, with `blocks`.
+    block_alphas_ : dict
+        Penalty of each block of inputs, with `blocks`; infinite for a block that is left out. The
+        penalties are multiples of `alpha_`.
+    own_coef_ : array with the shape of `coef_`, or dict
+        Coefficients of own inputs, zero for all other inputs. Available if the search chose own
+        inputs.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
+
+    See Also
+    --------
+    HOLRR : Higher-order low-rank regression with given penalty and ranks.
+    KernelHOLRRCV : Search over kernels, penalties and ranks.
 
     Notes
     -----
-    Entry ``[a, i, j, ...]`` of the surface belongs to ``alphas_[a]`` and the rank
-    ``(i + 1, j + 1, ...)``. The rank of a mode goes up to its size, or to the product of the other
-    sizes, above which it changes nothing; that of the input mode no higher than the largest
-    training fold supports. A fold that supports fewer directions has the same error for all ranks
-    above.
+    Entry ``[a, i, j, ...]`` of the error surface belongs to ``alphas_[a]`` and the rank
+    ``(i + 1, j + 1, ...)``. The largest rank of a mode is its size or the product of the other
+    sizes, since larger ranks give the same model. The largest rank of the input mode is the largest
+    that a training fold supports. A fold that supports fewer directions has the same error for all
+    larger ranks.
 
-    Where the folds partition the data, the moments of each fold are gathered in one pass and the
-    training moments are merged from those of the other folds. `fit_fold_moments` starts from such
+    If the folds partition the data, the search computes the moments of each fold in one pass, and
+    merges the moments of the other folds into training moments. `fit_fold_moments` starts from such
     moments.
 
-    ``alpha_ == alphas_[best_index_[0]]`` and ``best_score_ == -mean_mse[best_index_]`` (with an
-    axis of candidates, see `cv_results_`, the penalty is the second index). There is one exception:
-    where ``selection="min"``, only `max_bytes` caps the ranks and ridge regression is better, it is
-    chosen, and `alpha_` and `held_out_mse_` are its own.
+    ``alpha_ == alphas_[best_index_[0]]`` and ``best_score_ == -mean_mse[best_index_]``. With an
+    axis of candidates (see `cv_results_`), the penalty is the second index. There is one exception:
+    with ``selection="min"``, if `max_bytes` caps the ranks and ridge regression has a lower error,
+    the search chooses ridge regression. `alpha_` and `held_out_mse_` are then those of ridge
+    regression.
 
     References
     ----------
@@ -1177,7 +1555,7 @@ class HOLRRCV(LinearSearch):
     >>> model.held_out_mse_ < model.ridge_mse_ < model.null_mse_
     True
 
-    The best single model, in the place of a mixture:
+    Choose the best single model in place of a stack:
 
     >>> HOLRRCV(selection="min").fit(X, Y).rank_
     (3, 2, 3)
@@ -1273,14 +1651,14 @@ class HOLRRCV(LinearSearch):
 
 @dataclass(frozen=True, eq=False)
 class InputCandidate:
-    """What a model makes of its inputs.
+    """Candidate design of the inputs.
 
     Parameters
     ----------
     design : InputDesign or None
-        None for the inputs as they are.
+        Features to compute from the inputs; None uses the inputs themselves.
     ratios : array of shape (n_blocks,), or None
-        Penalties of the blocks over the common penalty; None where all are equal.
+        Penalties of the blocks divided by the common penalty; None if all are equal.
     """
 
     design: InputDesign | None = None
@@ -1290,11 +1668,11 @@ class InputCandidate:
 def own_parameters(
     candidate: InputCandidate, x_unit: float
 ) -> tuple[tuple[Any, ...], float] | None:
-    """The modes of own inputs and their penalty, as an estimator takes them; None without any."""
+    """Return the parameters `own` and `own_alpha` of a candidate; None without own inputs."""
     own = None if candidate.design is None else candidate.design.own
     if own is None:
         return None
-    # An estimator has penalties of blocks in units of their geometric mean.
+    # Estimators express penalties of blocks in units of their geometric mean.
     unit = 1.0 if candidate.ratios is None else common_penalty(candidate.ratios)
     return own.modes, own.beta * unit * x_unit * x_unit
 
@@ -1305,13 +1683,14 @@ def search_designs(
     options: SearchOptions,
     fit_options: Callable[[Choice], LinearOptions],
 ) -> tuple[Found, InputCandidate]:
-    """Search over penalties and ranks, and over what is made of the inputs where that is asked for.
+    """Search over penalties, ranks and candidate designs of the inputs.
 
     Returns
     -------
     found : Found
+        Result of the search.
     chosen : InputCandidate
-        What the chosen model makes of its inputs.
+        Design of the inputs of the chosen model.
     """
     candidates, penalties = input_candidates(data, plan, options)
     options = replace(options, named_candidates=len(candidates) > 1)
@@ -1329,7 +1708,7 @@ def candidate_results(
     candidates: Sequence[InputCandidate],
     penalties: BlockPenalties | None,
 ) -> dict[str, Any]:
-    """The entries of `cv_results_` that say what the candidates make of their inputs."""
+    """Return the entries of `cv_results_` that describe the candidate designs."""
     unit = 1.0 if data.everything is None else data.everything.x_unit
     found: dict[str, Any] = {}
     if plan.is_searched and len(candidates) > 1:
@@ -1355,21 +1734,21 @@ def candidate_results(
 def input_candidates(
     data: FoldData, plan: InputPlan, options: SearchOptions
 ) -> tuple[list[InputCandidate], BlockPenalties | None]:
-    """What a search tries to make of the inputs.
+    """Return the candidate designs of the inputs.
 
     Returns
     -------
     candidates : list of InputCandidate
-        Those with equal penalties come before those with the penalties that were found. Candidates
-        with own inputs come last.
+        Candidates with equal penalties of blocks come first, then candidates with the best
+        penalties of blocks. Candidates with own inputs come last.
     penalties : BlockPenalties or None
-        Those of the blocks, where there are several.
+        Best penalties of the blocks, if there are several blocks.
     """
     check_candidates(plan, options)
     grid = partial(design_grid, data, options=options)
     penalties = _block_penalties(data, plan, options, grid)
     scaled = [InputCandidate(plan.fixed)]
-    # Penalties are in units of the nearest one of the grid, so that the best are tried exactly.
+    # The unit of the penalties is a penalty of the grid, so that the search tries the best exactly.
     alphas = grid(plan.design.scale)[0] if penalties is not None else np.zeros(0)
     alphas = alphas[alphas > 0]
     if penalties is not None and alphas.size:
@@ -1383,16 +1762,16 @@ def input_candidates(
 
 
 def check_candidates(plan: InputPlan, options: SearchOptions) -> None:
-    """Raise where blocks or own inputs are asked for together with what excludes them."""
+    """Raise an error if blocks or own inputs are combined with incompatible parameters."""
     if plan.has_several_blocks and options.by_output:
         raise ValueError(
-            "alpha_per_output=True cannot be combined with blocks: penalties are found for blocks "
-            "of inputs or for outputs, not for both."
+            "alpha_per_output=True cannot be combined with blocks: a search chooses penalties for "
+            "blocks of inputs or for outputs, not for both. Set only one of the two parameters."
         )
     if (plan.has_several_blocks or plan.own) and options.criterion != "cv":
         raise ValueError(
-            f"blocks and own need criterion='cv', since penalties of blocks and own inputs are "
-            f"chosen by their held-out errors; got criterion={options.criterion!r}."
+            f"blocks and own need criterion='cv', since held-out errors determine the penalties "
+            f"of blocks and own inputs; got criterion={options.criterion!r}."
         )
     if plan.own and options.subspaces == "response":
         raise ValueError(RESPONSE_SUBSPACES.format("own"))
@@ -1404,7 +1783,7 @@ PenaltyGrid = Callable[[np.ndarray | None], tuple[np.ndarray, int]]
 def _block_penalties(
     data: FoldData, plan: InputPlan, options: SearchOptions, grid: PenaltyGrid
 ) -> BlockPenalties | None:
-    """The best penalties of blocks, where there are several."""
+    """Return the best penalties of blocks, or None without several blocks."""
     if not plan.has_several_blocks:
         return None
     assert plan.blocks is not None
@@ -1415,7 +1794,7 @@ def _block_penalties(
 def _own_inputs(
     data: FoldData, plan: InputPlan, base: InputCandidate, options: SearchOptions, grid: PenaltyGrid
 ) -> list[InputCandidate]:
-    """A candidate with the best own inputs; for models of low rank, one or two of them."""
+    """Return the best candidate with own inputs, or the best two for models of low rank."""
     design = plan.design if base.design is None else base.design
     found = own_designs(data, design, plan, *grid(design.scale))
     is_ridge = not options.grid((data.n_features, *data.output_shape)).caps
@@ -1425,7 +1804,7 @@ def _own_inputs(
 def _projections(
     data: FoldData, plan: InputPlan, base: InputCandidate, grid: PenaltyGrid
 ) -> list[InputCandidate]:
-    """A candidate, and the best projections of its inputs where their ranks are searched for."""
+    """Return a candidate and, in a search over input ranks, the best projections of its inputs."""
     if not plan.is_searched:
         return [base]
     design = plan.design if base.design is None else base.design
@@ -1436,7 +1815,7 @@ def _projections(
 def design_grid(
     data: FoldData, scale: np.ndarray | None, options: SearchOptions
 ) -> tuple[np.ndarray, int]:
-    """The penalties that designs are compared at, and how many folds run at a time."""
+    """Return the penalties at which designs are compared, and the number of parallel folds."""
     alphas = options.alphas
     unit = 1.0 if data.everything is None else data.everything.x_unit
     tried = penalties_of(data, scale) if alphas is None else alphas / unit / unit
@@ -1452,16 +1831,16 @@ def refuse_by_output(options: SearchOptions) -> None:
 
 
 def refuse_own(plan: InputPlan) -> None:
-    """Raise for own inputs in a search where some outputs are never observed."""
+    """Raise an error if own inputs are used and some outputs are never observed."""
     if plan.own:
         raise ValueError(
-            "own cannot be used in a search where some outputs are never observed; drop these "
-            "outputs from y."
+            "own cannot be used in a search if some outputs are never observed. Drop these outputs "
+            "from y."
         )
 
 
 def check_search(options: SearchOptions, n_samples: int) -> None:
-    """Raise where selection and criterion do not go together, or there are too few samples."""
+    """Raise an error for incompatible parameters of a search, or for too few samples."""
     if options.by_output and (options.criterion, options.selection) != ("cv", "min"):
         raise ValueError(
             f"alpha_per_output=True needs criterion='cv' and selection='min'; got "
@@ -1471,13 +1850,13 @@ def check_search(options: SearchOptions, n_samples: int) -> None:
         return
     if options.keep_held_out:
         raise ValueError(
-            f"keep_held_out=True needs folds, and criterion={options.criterion!r} has none; use "
+            f"keep_held_out=True needs folds, and criterion={options.criterion!r} uses none. Use "
             f"criterion='cv'."
         )
     if isinstance(options.selection, str) and options.selection == "1se":
         raise ValueError(
-            f"selection='1se' needs folds, whose spread is the standard error; got "
-            f"criterion={options.criterion!r}. Use criterion='cv'."
+            f"selection='1se' needs the standard error over folds, and "
+            f"criterion={options.criterion!r} uses no folds. Use criterion='cv'."
         )
     if n_samples < 2:
         raise ValueError(
@@ -1486,7 +1865,7 @@ def check_search(options: SearchOptions, n_samples: int) -> None:
 
 
 def resolve_selection(estimator: Any) -> Any:
-    """The selection in force: "auto" is "stack" where ranks can be mixed, else "min"."""
+    """Return the selection that "auto" stands for: "stack" if ranks can be mixed, else "min"."""
     selection = estimator.selection
     can_stack = estimator.criterion == "cv" and not estimator.refine
     if callable(selection) or selection not in ("auto", "stack"):
@@ -1494,27 +1873,31 @@ def resolve_selection(estimator: Any) -> Any:
     if selection == "stack" and not can_stack:
         what = "refine=True" if estimator.refine else f"criterion={estimator.criterion!r}"
         warn(
-            f"selection='stack' cannot be combined with {what}; selection='min' is used. This will "
-            f"be an error in version 1.0: use selection='auto' or 'min'.",
+            f"selection='stack' cannot be combined with {what}; the search uses selection='min'. "
+            f"From version 1.0 on this is an error. Use selection='auto' or 'min'.",
             FutureWarning,
         )
     return "stack" if can_stack else "min"
 
 
 def resolve_ranks(estimator: Any) -> tuple[Any, Any]:
-    """``max_rank`` and ``ranks``, of which one is None; `ranks` may hold caps, as it did before."""
+    """Return `max_rank` and `ranks`, at least one of them None.
+
+    `ranks` may have the deprecated form of a largest rank.
+    """
     max_rank, ranks = estimator.max_rank, estimator.ranks
     if ranks is None:
         return max_rank, None
     if max_rank is not None:
         raise ValueError(
-            f"Set either max_rank or ranks; got max_rank={max_rank!r} and ranks={ranks!r}."
+            f"max_rank and ranks cannot be combined; got max_rank={max_rank!r} and "
+            f"ranks={ranks!r}. Set only one of the two parameters."
         )
     return (ranks, None) if _holds_caps(estimator) else (None, ranks)
 
 
 def _holds_caps(estimator: Any) -> bool:
-    """Whether `ranks` is an int or, for multilinear ranks, one tuple: the largest ranks to try."""
+    """Return whether `ranks` is an int or a single tuple: the deprecated form of `max_rank`."""
     ranks = getattr(estimator, "ranks", None)
     if isinstance(ranks, Integral):
         return True
@@ -1525,12 +1908,12 @@ def _holds_caps(estimator: Any) -> bool:
 
 
 def warn_of_caps(estimator: Any) -> None:
-    """Warn where `ranks` holds caps, as it did before."""
+    """Warn if `ranks` has the deprecated form of a largest rank."""
     if _holds_caps(estimator):
         ranks = estimator.ranks
         warn(
-            f"ranks={ranks!r} as a cap is now called max_rank={ranks!r}; `ranks` will be a list of "
-            f"candidates only from version 1.0 on.",
+            f"ranks={ranks!r} as the largest rank is deprecated; use max_rank={ranks!r}. From "
+            f"version 1.0 on, `ranks` must be a list of candidates.",
             FutureWarning,
         )
 
@@ -1543,16 +1926,18 @@ def unweighted_error(
     v: np.ndarray,
     never: np.ndarray | None = None,
 ) -> float:
-    """Held-out error with all outputs alike, of a model that was fitted to weighted outputs.
+    """Return the held-out error with equal weights of a model fitted with output weights.
 
     Parameters
     ----------
     data : Samples
-        Scaled, with outputs times the roots of their weights.
+        Scaled samples, with outputs multiplied by the square roots of their weights.
     splits : list of index pairs
+        Training and test indices of each fold.
     options : LinearOptions
-        Of the chosen model.
+        Options of the chosen model.
     found : Found
+        Result of the search.
     v : array of shape (d1, ..., dp)
         Weights of the outputs.
     never : array of bool, of shape (d1, ..., dp), optional
@@ -1573,22 +1958,22 @@ def unweighted_error(
 
 
 def splits_within(splits: Sequence[Any], rows: np.ndarray) -> list[Any]:
-    """Splits of some of the samples, `rows`, from those of all; no side may be left without any."""
+    """Restrict splits of all samples to the samples `rows`; no side may become empty."""
     found = []
     for k, sides in enumerate(splits):
         inside = [np.searchsorted(rows, side[np.isin(side, rows)]) for side in sides]
         for name, side in zip(("training", "test"), inside, strict=True):
             if not side.size:
                 raise ValueError(
-                    f"The {name} side of split {k} of cv: y has no observed entry; use fewer "
-                    f"folds, or shuffle them."
+                    f"The {name} set of split {k} of cv has no observed entry of y. Use fewer "
+                    f"folds, or shuffle the samples."
                 )
         found.append(tuple(inside))
     return found
 
 
 def expand_found(found: Found, known: KnownOutputs) -> Found:
-    """What a search of known outputs has found, for all outputs."""
+    """Expand the result of a search over known outputs to all outputs."""
     calibration = found.calibration
     if calibration is not None:
         kept = dict(calibration.quantiles)
@@ -1609,18 +1994,20 @@ def in_user_units(
     rows: Any,
     n_samples: int,
 ) -> np.ndarray | None:
-    """Held-out predictions of all samples in the units of the user's data.
+    """Return the held-out predictions of all samples in the units of the user's data.
 
     Parameters
     ----------
     held_out : array of shape (n, d1, ..., dp), or None
-        In the units of the scaled data.
+        Held-out predictions in the units of the scaled data.
     data : Samples
+        Scaled samples.
     v : array of shape (d1, ..., dp), or None
-        Weights of outputs whose roots the outputs were multiplied by.
+        Weights of the outputs; the outputs were multiplied by their square roots.
     rows : slice, or array of shape (n,)
-        Which samples these are; the others have no observed output.
+        Indices of the predicted samples. The other samples have no observed output.
     n_samples : int
+        Number of all samples.
     """
     if held_out is None:
         return None
@@ -1633,15 +2020,15 @@ def in_user_units(
 
 
 def refuse_held_out(estimator: Any, what: str) -> None:
-    """Raise where held-out predictions are wanted of data that are not in memory."""
+    """Raise an error if held-out predictions are requested for data that are not in memory."""
     if estimator.keep_held_out:
         raise ValueError(
-            f"keep_held_out=True needs samples in memory, and not {what}; use "
-            f"keep_held_out=False and predict the samples of each fold."
+            f"keep_held_out=True needs samples in memory and cannot be used with {what}. Use "
+            f"keep_held_out=False, and predict the samples of each fold."
         )
 
 
 def shared_parameters(search: Any, model: Any) -> dict[str, Any]:
-    """The parameters of a search that its model has, too."""
+    """Return the parameters that a search shares with its model."""
     names = set(model._get_param_names()) - {"rank", "alpha", "verbose"}
     return {k: v for k, v in search.get_params(deep=False).items() if k in names}

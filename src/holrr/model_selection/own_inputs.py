@@ -1,9 +1,9 @@
-"""Which own inputs to use, and with which penalty: a comparison by ridge errors.
+"""Choice of own inputs and their penalty by the held-out errors of ridge regression.
 
-The shared part of a model with own inputs is fitted to what own inputs leave of the outputs, so
-that the inputs of a fold have to be decomposed only once for all kinds of own inputs and all of
-their penalties. The best of them becomes a candidate of the search over penalties and ranks, beside
-models without own inputs.
+The shared part of a model with own inputs is fitted to the residuals of the fit to own inputs. One
+decomposition of the inputs of a fold therefore serves all kinds of own inputs and all their
+penalties. The best own inputs become a candidate of the search over penalties and ranks. Models
+without own inputs are also candidates.
 """
 
 from __future__ import annotations
@@ -33,23 +33,24 @@ _PENALTIES = 10.0 ** np.arange(-3.0, 2.5, 0.5)
 def own_designs(
     data: FoldData, base: InputDesign, plan: InputPlan, alphas: np.ndarray, n_jobs: int = 1
 ) -> list[InputDesign]:
-    """Designs with the best own inputs, by the held-out errors of ridge regression.
+    """Return the designs with the best own inputs, by the held-out errors of ridge regression.
 
-    The first design has the own inputs and the penalty that are best together with ridge regression
-    as the shared part. The second, where it differs, has those that are best without any shared
-    part: a shared part of low rank is between the two.
+    The first design has the own inputs and the penalty that are best with ridge regression as the
+    shared part. The second design, if it differs, has the own inputs and the penalty that are best
+    without a shared part. A shared part of low rank is between the two.
 
     Parameters
     ----------
     data : FoldData
+        Data of the folds.
     base : InputDesign
-        Its scale is that of all designs.
+        Design whose scale all designs have.
     plan : InputPlan
-        With the kinds and the penalties of own inputs.
+        Kinds and penalties of own inputs.
     alphas : array of shape (n_alphas,)
         Penalties of the shared part.
     n_jobs : int
-        Number of folds that run at a time.
+        Number of folds that run in parallel.
     """
     x_unit = 1.0 if data.everything is None else data.everything.x_unit
     if plan.own_alphas is not None:
@@ -73,21 +74,21 @@ def own_designs(
 
 @dataclass(frozen=True, eq=False)
 class _Decomposed:
-    """A fold whose training inputs are decomposed: ``F'F = diag(lam)`` with the features F."""
+    """Fold with decomposed training inputs: ``F'F = diag(lam)`` for the features F."""
 
     data: FoldData
     seen: CentredMoments | Samples
     unseen: CentredMoments | Samples
     scale: np.ndarray | None
-    basis: np.ndarray  # (d, r), from scaled inputs to features
+    basis: np.ndarray  # map from scaled inputs to features, (d, r)
     lam: np.ndarray  # (r,)
-    mean_x: np.ndarray  # (d,), of the inputs, zero without an intercept
+    mean_x: np.ndarray  # mean of the inputs, (d,); zero without an intercept
 
     @classmethod
     def of(
         cls, data: FoldData, fold: int, scale: np.ndarray | None, min_alpha: float
     ) -> _Decomposed:
-        """The same of a fold, from its moments or its samples."""
+        """Decompose the training inputs of a fold, from its moments or its samples."""
         seen, unseen = sides_of_fold(data, fold)
         s = 1.0 if scale is None else scale
         if isinstance(seen, CentredMoments):
@@ -108,14 +109,15 @@ class _Decomposed:
             )
         basis, lam = to_numpy(found.basis), to_numpy(found.s) ** 2
         mean = to_numpy(found.mean_x)
-        if scale is not None:  # inputs that are left out have no part in the features
+        if scale is not None:  # inputs with scale zero are left out of the features
             mean = np.divide(mean, scale, out=np.zeros_like(mean), where=scale != 0)
         return cls(data, seen, unseen, scale, basis, lam, mean)
 
     def errors(self, design: InputDesign, alphas: np.ndarray) -> np.ndarray:
-        """Mean squared held-out errors of own inputs, alone and with ridge regression.
+        """Return the mean squared held-out errors of own inputs, of shape (1 + n_alphas,).
 
-        The first error is that of own inputs alone, the others are those at all penalties.
+        The first error is that of own inputs alone. The others are the errors with ridge regression
+        at all penalties.
         """
         assert design.own is not None
         if isinstance(self.seen, CentredMoments):
@@ -135,9 +137,10 @@ class _Decomposed:
         return np.maximum(errors, 0.0) / size
 
     def _of_moments(self, own: OwnCoefficients) -> tuple[Any, ...]:
-        """``F'Y`` of the training samples; ``F'Y``, ``F'F``, ``||Y||^2`` of the others; their size.
+        """Return the products of features F and residual outputs Y after the fit to own inputs.
 
-        Y are the outputs that own inputs leave.
+        These are ``F'Y`` of the training samples, and ``F'Y``, ``F'F``, ``||Y||^2`` and the size of
+        the held-out samples.
         """
         seen, unseen = self.seen, self.unseen
         assert isinstance(seen, CentredMoments)

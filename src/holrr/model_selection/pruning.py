@@ -1,22 +1,23 @@
-"""Pruned searches: which penalties (and kernels) need an error surface.
+"""Pruned searches, which skip the error surfaces of penalties (and kernels) that cannot be chosen.
 
-The errors at all places, pairs of candidate and penalty, are first estimated by a screen. With the
-singular value decomposition ``Z = U0 diag(sigma) V'`` of a training problem, the fit of input rank
-R is the ridge fit projected onto the leading R columns of `V`. These change little with the
-penalty. So the leading ones at two penalties, the smallest and that of the best ridge fit, are
-computed once, and for every other penalty the best directions within their span (Rayleigh and
-Ritz):
+A *place* is a pair of candidate and penalty. A *screen* first estimates the errors at all places.
+With the singular value decomposition ``Z = U0 diag(sigma) V'`` of a training problem, the fit of
+input rank R is the ridge fit projected onto the leading R columns of `V`. These columns change
+little with the penalty. The screen therefore computes the leading columns at two penalties, the
+smallest penalty and that of the best ridge fit. For every other penalty, it computes the best
+directions within their span (Rayleigh-Ritz method):
 
     Z Q = W diag(sigma) P' ,    V = Q P        with ``Q`` of shape (D, m).
 
-That is an eigenproblem of size m instead of one of the size of the inputs, and a core of m rows.
-Long output modes are projected onto their leading directions at the same two penalties, and of long
-modes only small ranks are looked at. Where good models within the screens have ranks near the
-largest of these, the screens are made again with ranks twice as large.
+This is an eigenproblem of size m in place of one of the size of the inputs, and a core of m rows.
+Long output modes are projected onto their leading directions at the same two penalties, with small
+ranks only. If good models of the screens have ranks near the largest of these ranks, the screens
+are computed again with twice the ranks.
 
-Then places are visited, the most promising first: the exact surface over all ranks. Each visit also
-shows the error of the screen. The search ends when no other place is screened within some multiples
-of that error of the best one found. A stack is built about the best one (`stack`).
+A *visit* then computes the exact error surface of a place over all ranks, and with it the error of
+the screen. Places with small screened errors are visited first. The search ends if the screened
+errors of all other places exceed the best error by more than a multiple of the error of the screen.
+A stack is built around the best place (`stack`).
 """
 
 from __future__ import annotations
@@ -51,26 +52,25 @@ __all__ = ["Screen", "is_worthwhile", "pruned_surface"]
 
 Index = tuple[int, ...]
 
-# Pruning begins where more input directions and outputs than this would be decomposed, or where
-# there are more places than the second number and screens are smaller by more than the third.
+# A search is pruned if there are more than _MANY input directions and outputs, or if there are more
+# than _MANY_PLACES places and screens are smaller than the surfaces by a factor above _SMALLER.
 _MANY, _MANY_PLACES, _SMALLER = 192, 30, 2.5
-# Largest ranks of the input mode and of each output mode in the first screens. Subspaces have as
-# many directions from each of two penalties.
+# Largest ranks of the input mode and of each output mode in the first screens. Subspaces have this
+# number of directions from each of two penalties.
 N_DIRECTIONS, N_OUTPUT_DIRECTIONS = 32, 8
-# Screens of penalties beyond that of the best ridge fit end with two in a row that increase and are
-# above the least error of their candidate by this share.
+# Screening of penalties beyond that of the best ridge fit ends at two penalties in a row whose
+# errors increase and exceed the least error of their candidate by this share.
 _RISE = 0.02
-# The ranks of screens are doubled where models whose errors exceed the least by at most this share
+# The ranks of screens are doubled if models whose errors exceed the least by at most this share
 # have ranks near the largest.
 _NEAR = 0.05
-# A place is visited unless its screened error is above the best by so many times the largest error
-# of the screen, or by this share of the best at least. Ten times the share hold until two places
-# were visited.
+# A place is not visited if its screened error exceeds the best error by _DISTANCES times the
+# largest error of the screen, and by the share _SHARE (ten times _SHARE up to the second visit).
 _DISTANCES, _SHARE = 8.0, 1e-5
 
 
 def limits_of(grid: RankGrid) -> Index:
-    """Largest ranks of the first screens, for each mode that is reduced."""
+    """Return the largest ranks of the first screens, for each mode that is reduced."""
     if len(grid.caps) == 2:  # the rank of a matrix
         return N_DIRECTIONS, N_DIRECTIONS
     outputs = [
@@ -81,11 +81,11 @@ def limits_of(grid: RankGrid) -> Index:
 
 
 def is_worthwhile(folds: Any, grid: RankGrid, n_penalties: int) -> bool:
-    """Whether screening is so much cheaper than the surfaces that it pays."""
+    """Return whether screening is much cheaper than computing all error surfaces."""
     n_places, n_modes = n_penalties * folds.n_candidates, len(grid.caps)
     if n_modes not in (1, len(folds.shape)) or n_places <= 3:
         return False
-    # A screen knows listed ranks only up to the largest of its own.
+    # A screen has errors only of ranks up to its largest rank.
     if grid.listed is not None and grid.caps[0] > N_DIRECTIONS:
         return False
     directions = min(folds.max_input_rank, math.prod(folds.shape[1:]))
@@ -105,20 +105,24 @@ def pruned_surface(
     bar: Progress,
     room: int,
 ) -> PrunedSurface | None:
-    """The surfaces of all places that can be chosen, with NaN for the others.
+    """Compute the error surfaces of all places that can be chosen, with NaN for the others.
 
-    None where computing all surfaces is faster.
+    Return None if computing all surfaces is faster.
 
     Parameters
     ----------
     problems : Problems
+        Problems of all folds.
     alphas : array of shape (n_alphas,)
-        Penalties to begin with, in the units of the user's data.
+        Initial penalties, in the units of the user's data.
     grid : RankGrid
+        Candidate ranks.
     options : SearchOptions
+        Parameters of the search.
     bar : Progress
+        Progress bar.
     room : int
-        Number of further penalties that fit in memory.
+        Number of further penalties that fit into memory.
     """
     if not is_worthwhile(problems.folds, grid, alphas.size):
         return None
@@ -143,12 +147,12 @@ class Screened:
     visits: _Visits
     alphas: np.ndarray  # (n_alphas,), in the units of the user's data
     least: np.ndarray  # (n_candidates, n_alphas): approximate least error of each place
-    null_mse: float  # this and the following as in `Surface`
+    null_mse: float  # the following attributes are those of `Surface`
     n_supported: int
     ridge_errors: np.ndarray
 
     def joined(self, other: Screened, order: np.ndarray) -> Screened:
-        """With the errors of more penalties, as in `Surface`."""
+        """Add the errors of more penalties, as in `Surface.joined`."""
         pair = (self, other)
         return replace(
             self,
@@ -159,9 +163,11 @@ class Screened:
         )
 
     def profile(self) -> tuple[np.ndarray, np.ndarray]:
-        """As that of `Surface`: exact at the best penalty, and next to it where that is at an edge.
+        """Return the least error at each penalty, and the fold errors of the best model.
 
-        Errors of the folds are exact where the best penalty is at an edge, and zero elsewhere.
+        The error is exact at the best penalty. If the best penalty is at or next to an end of the
+        grid, the errors at this end are exact, and so are the fold errors. Otherwise the fold
+        errors are zero.
         """
         self.visits.visit_best(self)
         errors, folds = self._errors(), np.zeros(1)
@@ -176,7 +182,7 @@ class Screened:
         return least, min(found.values(), key=lambda visit: visit.error).fold_errors
 
     def _errors(self) -> np.ndarray:
-        """Errors of all places, (n_candidates, n_alphas): exact ones of those that were visited."""
+        """Return the errors of all places, (n_candidates, n_alphas), exact for visited places."""
         errors = self.least.copy()
         for place in np.ndindex(errors.shape):
             visit = self.visits.visited.get((place[0], float(self.alphas[place[1]])))
@@ -187,28 +193,28 @@ class Screened:
 
 @dataclass(frozen=True, eq=False)
 class Visit:
-    """The exact errors of one place."""
+    """Exact errors of one place."""
 
     fold_mse: np.ndarray  # (n_folds, R0, ...)
-    rank: Index  # the best single one
-    error: float  # its own, the mean of `fold_errors`
-    fold_errors: np.ndarray  # (n_folds,)
+    rank: Index  # best rank
+    error: float  # error of the best rank, the mean of `fold_errors`
+    fold_errors: np.ndarray  # errors of the best rank in each fold, (n_folds,)
 
 
 @dataclass(frozen=True, eq=False)
 class PrunedSurface:
-    """Held-out mean squared errors at some places, in the way of `search.Surface`.
+    """Held-out mean squared errors at some places, with the methods of `search.Surface`.
 
     Parameters
     ----------
     visited_mse : array of shape (n_folds, n_places, R0, ...)
-        In the units of the scaled data; NaN for ranks that are not candidates.
-    places : tuple of (candidate, number of the penalty)
-        In increasing order.
+        Errors in the units of the scaled data; NaN for ranks that are not candidates.
+    places : tuple of (candidate, index of the penalty)
+        Places, in increasing order.
     alphas, grid, null_mse, n_supported, ridge_errors
-        As in `Surface`.
+        Attributes of `Surface`.
     screened_mse : array of shape (n_candidates, n_alphas)
-        The approximate least error at each place.
+        Approximate least error at each place.
     """
 
     visited_mse: np.ndarray
@@ -236,11 +242,11 @@ class PrunedSurface:
         return std_over_folds(self.visited_mse, self.mean)
 
     def at(self, candidate: int, place: int) -> np.ndarray:
-        """Mean over the folds at one place, of shape (R0, ...)."""
+        """Return the mean over the folds at one place, of shape (R0, ...)."""
         return self.mean[self.places.index((candidate, place))]
 
     def entries(self, axis: Any) -> dict[str, Any]:
-        """The errors, as `cv_results_` has them: NaN for what was not computed."""
+        """Return the errors as entries of `cv_results_`, with NaN for places not computed."""
         return {
             "mean_mse": Deferred(lambda: self._spread(self.mean)[axis]),
             "std_mse": Deferred(lambda: self._spread(self.std)[axis]),
@@ -251,7 +257,7 @@ class PrunedSurface:
         }
 
     def _spread(self, values: np.ndarray) -> np.ndarray:
-        """Values of the places among all, of shape (n_candidates, n_alphas, R0, ...)."""
+        """Expand values of the visited places to all places, (n_candidates, n_alphas, R0, ...)."""
         found = np.full((*self.screened_mse.shape, *values.shape[1:]), np.nan)
         for place, value in zip(self.places, values, strict=True):
             found[place] = value
@@ -260,7 +266,7 @@ class PrunedSurface:
     def select(
         self, results: dict[str, Any], options: SearchOptions, n_folds: int
     ) -> tuple[Index, float]:
-        """Index of the chosen model in the errors of all places, and its error."""
+        """Return the index of the chosen model in the errors of all places, and its error."""
         here = {
             "mean_mse": self.mean,
             "std_mse": Deferred(lambda: self.std),
@@ -282,11 +288,12 @@ class Screen:
     Parameters
     ----------
     path : RankPath
+        Path of the fold.
     alphas : sequence of float
         Penalties whose leading directions span the subspaces.
     limits : tuple of int
-        The largest rank of each mode that is reduced, input mode first. Short modes, with at most
-        as many directions from each penalty, are left as they are.
+        Largest rank of each mode that is reduced, input mode first. Modes of at most this size
+        times the number of penalties are not projected.
     """
 
     def __init__(self, path: RankPath, alphas: Sequence[float], limits: Sequence[int]) -> None:
@@ -300,7 +307,7 @@ class Screen:
             self.TQ = T @ self.Q
 
     def errors(self, alphas: Sequence[float]) -> Iterator[Array]:
-        """Squared errors of all ranks within the subspaces, for some penalties after another."""
+        """Yield the squared errors of all ranks within the subspaces, for groups of penalties."""
         if self.Q is not None:
             for alpha in alphas:
                 yield self.within.expanded(self.terms(alpha).errors(self.path.yy))[None, ...]
@@ -311,7 +318,7 @@ class Screen:
             yield found if some.stop > some.start + 1 else found[None, ...]
 
     def terms(self, alpha: float) -> Terms:
-        """As those of the path, with the rows of ``V' x_1 U1' ...`` for those of the core."""
+        """Return the terms of one penalty, with ``V' x_1 U1' ...`` in place of the core."""
         path, xp = self.within, namespace_of(self.TQ)
         assert self.Q is not None
         root = path.root(alpha)
@@ -320,14 +327,14 @@ class Screen:
         G, H = path.held_out.products(path.ridge_scale(alpha)[:, None] * (self.TQ @ P))
         V = self.Q @ P
         if path.is_matrix:
-            # The rows of V' are orthonormal: summed over the outputs, only diagonals are left.
+            # The rows of V' are orthonormal, so the sum over the outputs has only diagonal terms.
             eye = xp.eye(G.shape[0], dtype=G.dtype)
             return Terms(xp.ones_like(V[0, :]), xp.sum(H * V.T, axis=1), G * eye)
         S, H = rotated(V, H.T, path.output_bases(root))
         return Terms(S, H, xp.tril(G) + xp.tril(G, k=-1))
 
     def _leading(self, alpha: float, k: int) -> Array:
-        """The leading right singular directions of Z at one penalty, orthogonal if not unit."""
+        """Return leading right singular vectors of Z at one penalty, orthogonal but not scaled."""
         path, d = self.within, self.within.s / self.within.root(alpha)
         T = unfold(path.T, 0)
         if T.shape[0] <= T.shape[1]:
@@ -339,7 +346,7 @@ class Screen:
 
 @dataclass(frozen=True, eq=False)
 class _Reduced:
-    """A problem with fewer directions of the outputs, as far as a path reads it."""
+    """Problem with projected outputs, with the attributes that a path reads."""
 
     s: Array
     root: Callable[[float], Array]
@@ -348,7 +355,7 @@ class _Reduced:
 
 
 def _within_outputs(path: RankPath, alphas: Sequence[float], limits: Sequence[int]) -> RankPath:
-    """The problem within leading directions of its long output modes, with smaller ranks there."""
+    """Project the long output modes of a problem onto leading directions, and limit the ranks."""
     xp, shape = namespace_of(path.T), path.T.shape
     sizes = (min(unfold(path.T, 0).shape), *shape[1:])
     ranks = [
@@ -381,7 +388,7 @@ def _within_outputs(path: RankPath, alphas: Sequence[float], limits: Sequence[in
 
 
 class _Visits:
-    """The screens and exact errors of a search so far; a place is computed once."""
+    """Cache of the screens and exact errors of a search."""
 
     def __init__(self, problems: Problems, grid: RankGrid, options: SearchOptions):
         self.problems, self.folds, self.options = problems, problems.folds, options
@@ -390,7 +397,7 @@ class _Visits:
         self.visited: dict[tuple[int, float], Visit] = {}
         self.min_alpha = math.inf
         self.limits = limits_of(grid)
-        # Where all ranks of a fit are candidates, ridge regression is one of them.
+        # If all ranks are candidates, ridge regression is one of them.
         full = all(cap >= d for cap, d in zip(grid.caps[1:], self.folds.shape[1:], strict=False))
         self.has_ridge = full and grid.caps[0] >= self.folds.max_input_rank and grid.listed is None
 
@@ -398,9 +405,9 @@ class _Visits:
         return over_folds(self.folds.n_folds, run, self.n_jobs)
 
     def screen(self, alphas: np.ndarray, tick: Callable[[], object]) -> Screened:
-        """The screened errors of some penalties, in the units of the user's data."""
+        """Screen some penalties, given in the units of the user's data."""
         folds, scaled = self.folds, scaled_penalties(alphas, self.folds)
-        if float(scaled.min()) < self.min_alpha:  # which may need problems of another kind
+        if float(scaled.min()) < self.min_alpha:  # a smaller penalty may need other problems
             self.min_alpha = float(scaled.min())
             self.screens.clear()
         shape = (folds.n_candidates, alphas.size)
@@ -427,7 +434,7 @@ class _Visits:
         return Screened(self, alphas, least, float(np.mean(nulls)), supported, ridge)
 
     def _widen(self, ranks: Sequence[Index]) -> bool:
-        """Let screens have larger ranks, where those of good models within them are large."""
+        """Double the ranks of screens if good models have ranks near the largest."""
         if not ranks:
             return False
         sizes = (self.folds.max_input_rank, *self.folds.shape[1:])
@@ -442,10 +449,10 @@ class _Visits:
         return True
 
     def _in_order(self, alphas: np.ndarray, ridge: np.ndarray, least: np.ndarray) -> Iterator[Any]:
-        """Penalties to screen, some at a time: up to that of the best ridge fit, then larger ones.
+        """Yield groups of penalties to screen: up to that of the best ridge fit, then larger ones.
 
-        Low ranks take the place of a penalty, so that small penalties are not judged by ridge. The
-        caller puts their errors into `least`.
+        All small penalties are screened, since a low rank can replace a penalty. The caller writes
+        the screened errors into `least`.
         """
         order = np.argsort(alphas)
         start = int(np.flatnonzero(order == np.argmin(ridge))[0])
@@ -460,7 +467,7 @@ class _Visits:
     def _start(
         self, fold: int, candidate: int, alphas: np.ndarray
     ) -> tuple[np.ndarray, float, int]:
-        """Errors of ridge regression and of the mean in a fold, whose screen is made."""
+        """Build the screen of a fold, and return the errors of ridge regression and of the mean."""
         path, held = self._path(fold, candidate)
         ridge = path.ridge_errors(map(float, alphas))
         if (fold, candidate) not in self.screens:
@@ -477,7 +484,7 @@ class _Visits:
         return path, path.held_out
 
     def _best(self, candidate: int, alphas: np.ndarray) -> tuple[np.ndarray, list[Index]]:
-        """For each penalty the least error of all ranks within the screen, and that rank."""
+        """Return the least screened error of each penalty over all ranks, and the best rank."""
         penalties = [float(alpha) for alpha in alphas]
 
         def run(fold: int) -> np.ndarray:
@@ -485,7 +492,7 @@ class _Visits:
             return np.concatenate([to_numpy(A) for A in screen.errors(penalties)]) / held.size
 
         blocks = self._over_folds(run)
-        # Folds differ in the number of their directions.
+        # Folds can have different numbers of directions.
         shape = tuple(np.max([block.shape[1:] for block in blocks], axis=0))
         total = sum(extended(block, shape) for block in blocks) / len(blocks)
         mask = self.grid.mask()
@@ -498,7 +505,7 @@ class _Visits:
     # ------------------------------------------------------------ exact errors
 
     def visit(self, found: Screened, place: Index) -> Visit:
-        """The exact errors of a place."""
+        """Return the exact errors of a place."""
         key = place[0], float(found.alphas[place[1]])
         if key not in self.visited:
             self.visited[key] = self._visit(*key, found.n_supported)
@@ -528,13 +535,13 @@ class _Visits:
         return Visit(np.stack(blocks), rank, float(mean[at]), fold_errors)
 
     def settle(self, found: Screened) -> PrunedSurface:
-        """Visit what can be chosen, and return the surfaces."""
+        """Visit all places that can be chosen, and return their error surfaces."""
         screened = np.where(np.isfinite(found.least), found.least, np.nan)
         self.visit_best(found)
         return self._surface(found, screened)
 
     def visit_best(self, found: Screened) -> None:
-        """Visit the most promising places until no other can be chosen."""
+        """Visit places in order of their screened errors until no other place can be chosen."""
         estimates = {place: float(found.least[place]) for place in np.ndindex(found.least.shape)}
         distance, least, room, n_seen = 0.0, math.inf, 0.0, 0
         for place in sorted(estimates, key=lambda place: estimates[place]):
@@ -549,7 +556,7 @@ class _Visits:
                     room = float(visit.fold_errors.std(ddof=1)) / math.sqrt(n)
 
     def _surface(self, found: Screened, screened: np.ndarray) -> PrunedSurface:
-        """The surfaces of the places that were visited."""
+        """Return the error surfaces of the visited places."""
         grid = self.grid.within_input_rank(found.n_supported)
         mask, places, blocks = grid.mask(), [], []
         for place in np.ndindex(found.least.shape):

@@ -1,7 +1,7 @@
-"""A search, step by step: error surface, choice or stack, refit, calibration (`run_search`).
+"""Steps of a search: error surface, choice or stack, refit, calibration (`run_search`).
 
-Each step is a function from records to a record. The families of models differ by their folds
-(`folds.Folds`) and by the structure of their coefficients (`SearchOptions`).
+Each step is a function from records to a record. Linear, kernel and penalised models differ in
+their folds (`folds.Folds`) and in the structure of their coefficients (`SearchOptions`).
 """
 
 from __future__ import annotations
@@ -62,30 +62,31 @@ SELECTIONS = ("stack", "min", "1se")
 
 @dataclass(frozen=True, eq=False)
 class SearchOptions:
-    """Parameters of a search over penalties and ranks, apart from its data.
+    """Parameters of a search over penalties and ranks.
 
     Parameters
     ----------
     name : str
-        Of the estimator, for progress.
+        Name of the estimator, for the progress bar.
     grid : callable
-        From the shape of the coefficients to the `RankGrid`.
+        Function from the shape of the coefficients to the `RankGrid`.
     structure : callable
-        From a rank, one entry for each mode that is reduced, to the structure of that rank.
+        Function from a rank, with one entry for each mode that is reduced, to its structure.
     alphas : array of shape (n_alphas,), or None
-        Penalties in the units of the user's data; None for those scaled to the data.
+        Penalties in the units of the user's data; None scales them to the data.
     criterion, selection, subspaces, max_bytes, n_jobs, verbose, fit_intercept
-        As in `HOLRRCV`; the selection is resolved ("stack" only where it is possible).
+        Parameters of `HOLRRCV`. The selection is resolved: it is "stack" only if ranks can be
+        mixed.
     criteria : callable or None
-        Computes the results of an information criterion, see `criteria.criterion_results`.
+        Function that computes an information criterion, see `criteria.criterion_results`.
     prune : callable or None
-        Computes only the surfaces that can contain the choice, see `pruning.pruned_surface`.
+        Function that computes only some error surfaces, see `pruning.pruned_surface`.
     named_candidates : bool
-        Whether errors have an axis for the candidates (kernels).
+        Whether results have an axis for the candidates (kernels, designs of the inputs).
     by_output : bool
-        Whether each output has a penalty of its own, in ridge regression.
+        Whether ridge regression chooses a penalty for each output.
     keep_held_out : bool
-        Whether the held-out predictions of the chosen model are kept.
+        Whether to keep the held-out predictions of the chosen model.
     """
 
     name: str
@@ -107,25 +108,26 @@ class SearchOptions:
 
     @property
     def stacks(self) -> bool:
-        """Whether a mixture of ranks is chosen."""
+        """Whether the search chooses a stack."""
         return isinstance(self.selection, str) and self.selection == "stack"
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The result of a search.
+    """Result of a search.
 
     Parameters
     ----------
     choice : Choice
+        Chosen model.
     results : dict
-        As `cv_results_`, in the units of the scaled data.
+        Entries of `cv_results_`, in the units of the scaled data.
     fit : Fit
-        Of the choice to all the data, in the units of the user's data.
+        Fit of the choice to all data, in the units of the user's data.
     calibration : Calibration or None
-        Of prediction intervals, where there are folds.
+        Calibration of prediction intervals; None without folds.
     key : str
-        Which of the results was minimised.
+        Name of the result that was minimised.
     n_dropped : int
         Number of samples without any observed output.
     pilot : pair of Structure and float, or None
@@ -145,14 +147,16 @@ class Found:
 
 
 def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choice], Any]) -> Found:
-    """Choose by cross-validation or a criterion, and fit the choice to all the data.
+    """Choose a model by cross-validation or a criterion, and fit it to all data.
 
     Parameters
     ----------
     folds : Folds
+        Folds of the data.
     options : SearchOptions
+        Parameters of the search.
     fit_options : callable
-        From a choice to the options of its fit.
+        Function from a choice to the options of its fit.
     """
     problems = Problems(folds)
     with few_threads_for(_N_PENALTIES * search_work(folds)):
@@ -180,7 +184,7 @@ def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choi
 
 
 def search_work(folds: Folds) -> float:
-    """Estimated multiply-adds of one penalty."""
+    """Return the estimated number of multiply-adds of one penalty."""
     r, D = folds.max_input_rank, math.prod(folds.shape[1:])
     return max(folds.n_folds, 1) * folds.n_candidates * 2 * r * D * (r + sum(folds.shape[1:]))
 
@@ -192,17 +196,18 @@ class Surface:
     Parameters
     ----------
     fold_mse : array of shape (n_folds, n_candidates, n_alphas, R0, ...)
-        In the units of the scaled data; where these lie on an accelerator, there. NaN for what was
-        not computed or is not a candidate.
+        Errors in the units of the scaled data, on the device of the data. NaN for models that were
+        not computed or are not candidates.
     alphas : array of shape (n_alphas,)
-        In the units of the user's data.
+        Penalties in the units of the user's data.
     grid : RankGrid
+        Candidate ranks.
     null_mse : float
-        Error of predicting the training mean, or zero where there is no intercept.
+        Error of predicting the training mean, or of predicting zero without an intercept.
     n_supported : int
-        The most input directions that a training fold supports.
+        Largest number of input directions that a training fold supports.
     ridge_errors : array of shape (n_candidates, n_alphas), or None
-        Errors of ridge regression, where they are known.
+        Errors of ridge regression; None if they are not known.
     """
 
     fold_mse: Array
@@ -214,12 +219,12 @@ class Surface:
 
     @property
     def ridge_mse(self) -> float:
-        """Least error of ridge regression; NaN where it is not known."""
+        """Least error of ridge regression; NaN if it is not known."""
         return math.nan if self.ridge_errors is None else float(np.min(self.ridge_errors))
 
     @cached_property
     def device_mean(self) -> Array:
-        """Mean over the folds, where the errors are."""
+        """Mean over the folds, on the device of the errors."""
         return namespace_of(self.fold_mse).mean(self.fold_mse, axis=0)
 
     @cached_property
@@ -237,16 +242,16 @@ class Surface:
         return to_numpy(self.device_mean)
 
     def at(self, candidate: int, place: int) -> np.ndarray:
-        """Mean over the folds at one penalty, of shape (R0, ...)."""
+        """Return the mean over the folds at one penalty, of shape (R0, ...)."""
         return to_numpy(self.device_mean[candidate, place, ...])
 
     def entries(self, axis: Any) -> dict[str, Any]:
-        """The errors, as `cv_results_` has them.
+        """Return the errors as entries of `cv_results_`.
 
         Parameters
         ----------
         axis : slice or int
-            The candidates: all of them, or the only one.
+            Candidates: a slice of all candidates, or the index of the only one.
         """
         mean: Any = Deferred(lambda: self.mean_mse[axis])
         return {
@@ -258,7 +263,7 @@ class Surface:
     def select(
         self, results: dict[str, Any], options: SearchOptions, n_folds: int
     ) -> tuple[Index, float]:
-        """Index of the chosen model in `cv_results_`, and its error."""
+        """Return the index of the chosen model in `cv_results_`, and its error."""
         chosen_here = options.selection in ("stack", "min")
         if chosen_here and not is_numpy_array(self.fold_mse):
             index = self._best_there(results["n_parameters"])
@@ -268,7 +273,7 @@ class Surface:
         return index, float(results["mean_mse"][index])
 
     def _best_there(self, n_parameters: np.ndarray) -> Index:
-        """`best_index` of errors on an accelerator, of which the tied ones are transferred."""
+        """Return the `best_index` of errors on an accelerator; only tied errors are transferred."""
         xp, mean = namespace_of(self.device_mean), self.device_mean
         errors = xp.where(xp.isnan(mean), xp.full_like(mean, math.inf), mean)
         least = float(xp.min(errors))
@@ -280,13 +285,14 @@ class Surface:
         return tuple(int(index[first]) for index in where)
 
     def joined(self, other: Surface, order: np.ndarray) -> Surface:
-        """With the errors of more penalties.
+        """Add the errors of more penalties.
 
         Parameters
         ----------
         other : Surface
+            Errors of the other penalties.
         order : array of int
-            The order of all penalties, first these, then the other ones.
+            Order of all penalties; indices of the other penalties follow those of this surface.
         """
         ridge = None
         if self.ridge_errors is not None and other.ridge_errors is not None:
@@ -299,7 +305,7 @@ class Surface:
         )
 
     def profile(self) -> tuple[np.ndarray, np.ndarray]:
-        """The least error at each penalty, and those of the folds at the least of all."""
+        """Return the least error at each penalty, and the fold errors of the best model."""
         xp, n = namespace_of(self.fold_mse), self.alphas.size
         mean = xp.reshape(xp.moveaxis(self.device_mean, 1, 0), (n, -1))
         least = _least_of_rows(mean)
@@ -309,7 +315,7 @@ class Surface:
         return least, to_numpy(xp.reshape(folds, (folds.shape[0], -1))[:, place])
 
     def masked(self, mask: np.ndarray) -> Surface:
-        """With NaN for the ranks that are not candidates."""
+        """Set the errors of ranks that are not candidates to NaN."""
         errors = self.fold_mse
         if is_numpy_array(errors):
             errors[..., ~mask] = np.nan
@@ -319,7 +325,7 @@ class Surface:
         return replace(self, fold_mse=errors)
 
     def supported(self) -> Surface:
-        """Cut to the ranks that some fold supports, with NaN for those that are not candidates."""
+        """Restrict the surface to ranks that some fold supports, with NaN for other ranks."""
         if not self.grid.caps:  # ridge regression itself
             return replace(self, ridge_errors=self.mean_mse)
         grid = self.grid.within_input_rank(self.n_supported)
@@ -331,7 +337,7 @@ class Surface:
 
 
 def _interleaved(A: Array, B: Array, order: np.ndarray) -> Array:
-    """Entries of two arrays along axis 2 in one order, without a second copy where possible."""
+    """Join two arrays along axis 2 in the given order, without a second copy if possible."""
     n = A.shape[2]
     if not is_numpy_array(A):
         xp = namespace_of(A)
@@ -343,7 +349,7 @@ def _interleaved(A: Array, B: Array, order: np.ndarray) -> Array:
 
 
 def _least_of_rows(A: Array) -> np.ndarray:
-    """The smallest entry of each row of a matrix, ignoring NaN."""
+    """Return the smallest entry of each row of a matrix, ignoring NaN."""
     if is_numpy_array(A):
         return np.fmin.reduce(A, axis=1)
     xp = namespace_of(A)
@@ -354,20 +360,22 @@ def _least_of_rows(A: Array) -> np.ndarray:
 
 
 def cross_validate(problems: Problems, options: SearchOptions) -> Surface:
-    """Held-out errors of all candidates, penalties and ranks.
+    """Compute the held-out errors of all candidates, penalties and ranks.
 
-    A default grid of penalties is widened as long as the error decreases towards its edge.
+    A default grid of penalties is widened while the error decreases towards one of its ends.
 
     Parameters
     ----------
     problems : Problems
+        Problems of all folds.
     options : SearchOptions
+        Parameters of the search.
     """
     folds, given = problems.folds, options.alphas
     alphas = default_penalties(folds) if given is None else given
     grid, room = plan_ranks(folds, options, alphas.size)
     with progress(options.name, options.verbose) as bar:
-        # An accelerator computes all surfaces faster than it is asked which are needed.
+        # On an accelerator, computing all surfaces is faster than pruning.
         if options.prune is not None and not callable(options.selection) and folds.device is None:
             surface = options.prune(problems, alphas, grid, options, bar, room)
             if surface is not None:
@@ -392,18 +400,22 @@ def compute_surface(
     bar: Progress,
     min_alpha: float = math.inf,
 ) -> Surface:
-    """The errors of all folds, candidates and ranks for some penalties.
+    """Compute the errors of all folds, candidates and ranks for some penalties.
 
     Parameters
     ----------
     problems : Problems
+        Problems of all folds.
     alphas : array of shape (n_alphas,)
-        In the units of the user's data.
+        Penalties in the units of the user's data.
     grid : RankGrid
+        Candidate ranks.
     options : SearchOptions
+        Parameters of the search.
     bar : Progress
+        Progress bar.
     min_alpha : float
-        The smallest penalty for which problems were made before.
+        Smallest penalty of the problems that were computed before.
     """
     folds, caps = problems.folds, grid.caps
     scaled = scaled_penalties(alphas, folds)
@@ -428,7 +440,7 @@ def compute_surface(
     for candidate in range(folds.n_candidates):
         folds.prepare(candidate)
         if folds.device is not None and problems.keeps_all:
-            # The bases of all folds together, which takes all cores and one transfer.
+            # Computing the bases of all folds together uses all cores and needs one transfer.
             which = candidate, min_alpha, caps, options.subspaces
             paths = [problems.path(fold, *which) for fold in range(folds.n_folds)]
             prepare_paths(paths, list(map(float, scaled)))
@@ -442,7 +454,7 @@ def compute_surface(
 
 
 def _reachable(grid: RankGrid, n_supported: int) -> np.ndarray:
-    """Listed ranks, and those that stand for listed ranks beyond what the folds support."""
+    """Return the mask of listed ranks, and of ranks that replace unsupported listed ranks."""
     mask, least = grid.mask(), grid.within_input_rank(n_supported).mask()
     assert mask is not None
     assert least is not None
@@ -451,7 +463,7 @@ def _reachable(grid: RankGrid, n_supported: int) -> np.ndarray:
 
 
 def default_penalties(folds: Any) -> np.ndarray:
-    """Penalties scaled to the data, in the units of the user's data and in the range of floats."""
+    """Return penalties scaled to the data, in the units of the user's data and finite."""
     alphas, unit = folds.default_alphas(), folds.x_unit
     if unit == 1.0:
         return alphas
@@ -462,13 +474,13 @@ def default_penalties(folds: Any) -> np.ndarray:
 
 
 def scaled_penalties(alphas: np.ndarray, folds: Any) -> np.ndarray:
-    """Penalties in the units of the scaled data."""
+    """Convert penalties to the units of the scaled data."""
     return np.array([scaled_alpha(a, folds.x_unit) for a in alphas])
 
 
 def plan_ranks(folds: Any, options: SearchOptions, n_alphas: int) -> tuple[RankGrid, int]:
-    """The ranks to try, as many as fit in memory, and how many more penalties fit beside them."""
-    # Arrays of the size of a surface that the results hold for each penalty.
+    """Return the grid of ranks that fits into memory, and how many more penalties fit."""
+    # Number of arrays of the size of a surface in the results of each penalty.
     kept = folds.n_candidates * (folds.n_folds + 2 if options.criterion == "cv" else 3)
     grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
     grid = grid.within_budget(n_alphas * kept, options.max_bytes)
@@ -477,7 +489,7 @@ def plan_ranks(folds: Any, options: SearchOptions, n_alphas: int) -> tuple[RankG
 
 
 def over_folds(n_folds: int, run: Callable[[int], Any], n_jobs: int) -> list[Any]:
-    """Results of `run` for each fold; `n_jobs` folds run at a time and share the threads."""
+    """Call `run` for each fold; `n_jobs` folds run in parallel and share the threads."""
     with limit_threads(cpu_count() // n_jobs):
         return Parallel(n_jobs=n_jobs, require="sharedmem")(
             delayed(run)(fold) for fold in range(n_folds)
@@ -485,7 +497,7 @@ def over_folds(n_folds: int, run: Callable[[int], Any], n_jobs: int) -> list[Any
 
 
 def n_parallel(folds: Any, n_jobs: int | None) -> int:
-    """Number of folds that run at a time: by default one for each thread, unless they are small."""
+    """Return the number of folds to run in parallel; by default, it depends on their size."""
     if n_jobs is not None or effective_n_jobs(None) > 1 or folds.device is not None:
         n = effective_n_jobs(n_jobs)
     else:
@@ -497,7 +509,7 @@ def n_parallel(folds: Any, n_jobs: int | None) -> int:
 
 
 def results_of(surface: Any, shape: Sequence[int], options: SearchOptions) -> Results:
-    """The error surface as `cv_results_`, in the units of the scaled data."""
+    """Return the error surface as entries of `cv_results_`, in the units of the scaled data."""
     results = Results(surface.entries(slice(None) if options.named_candidates else 0))
     results.update(null_mse=surface.null_mse, alphas=surface.alphas)
     if not math.isnan(surface.ridge_mse):
@@ -507,26 +519,27 @@ def results_of(surface: Any, shape: Sequence[int], options: SearchOptions) -> Re
 
 
 def check_some_finite(values: np.ndarray, key: str) -> None:
-    """Raise where no candidate has a finite error or criterion."""
+    """Raise an error if no candidate has a finite error or criterion."""
     if not np.isfinite(np.nanmin(values)):
         raise ValueError(
-            f"No candidate has a finite {key}: the outputs are too large to be squared, or all "
-            f"models have more degrees of freedom than there are observations."
+            f"No candidate has a finite {key}. Either the squares of the outputs overflow, or all "
+            f"models have more degrees of freedom than there are observations. Scale y, or use "
+            f"more samples."
         )
 
 
 def std_over_folds(fold_mse: Array, mean: Array) -> np.ndarray:
-    """Standard deviation over the folds, without a copy of the size of all folds."""
+    """Return the standard deviation over the folds, without a copy of all folds."""
     xp = namespace_of(mean)
     std = xp.zeros_like(mean)
     for index in np.ndindex(*std.shape[:1]):
         part, centre = fold_mse[(slice(None), *index, ...)], mean[(*index, ...)]
         peak = float(np.fmax.reduce(to_numpy(centre), axis=None, initial=0.0))
-        # In a unit in which no square overflows or vanishes.
+        # Unit in which no square overflows or underflows.
         unit = peak if 0 < peak < math.inf and not 1e-120 < peak < 1e120 else 1.0
         out = std[(*index, ...)]
         for fold in range(part.shape[0]):
-            with np.errstate(invalid="ignore"):  # infinite less infinite
+            with np.errstate(invalid="ignore"):  # infinity minus infinity
                 if unit == 1.0:
                     away = part[fold, ...] - centre
                 else:
@@ -539,7 +552,7 @@ def std_over_folds(fold_mse: Array, mean: Array) -> np.ndarray:
 
 
 def in_units(results: Results, y_unit: float) -> Results:
-    """Results in the units of the user's data."""
+    """Convert results to the units of the user's data."""
     if y_unit == 1.0:
         return results
     squares = [name for name in results if is_mean_square(name)]
@@ -548,7 +561,7 @@ def in_units(results: Results, y_unit: float) -> Results:
 
 
 def is_mean_square(name: str) -> bool:
-    """Whether a result is a mean of squares of the outputs."""
+    """Return whether a result is a mean of squares of the outputs."""
     return name.endswith("_mse") or name == "gcv"
 
 
@@ -557,28 +570,29 @@ def is_mean_square(name: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The chosen model.
+    """Chosen model.
 
     Parameters
     ----------
     index : tuple of int
-        Index of the best single model in the error surface, as in `cv_results_`.
+        Index of the best single model in the error surface of `cv_results_`.
     candidate : int
+        Index of the candidate (kernel or design of the inputs).
     alpha : float, or array of shape (d1, ..., dp)
-        The penalty of the best single model, in the units of the user's data.
+        Penalty of the best single model, in the units of the user's data.
     structure : Structure
-        What is fitted to all the data.
+        Structure of the final model.
     error : float
-        Its held-out error, in the units of the scaled data.
+        Held-out error of the final model, in the units of the scaled data.
     single_error : float
-        That of the best single model, or its criterion.
+        Held-out error of the best single model, or its criterion.
     stack : Stack or None
-        The mixture, where one was chosen.
+        The stack, if one was chosen.
     fold_structures : tuple of Structure
-        Of a mixture: what is fitted to each fold, with weights that come from the others.
+        For a stack: structure of the fit to each fold, with weights from the other folds.
     fold_directions : tuple of dict
-        Of a mixture: for each fold the decompositions of its problem, by penalty in the units of
-        the scaled data, as `Mixture.approximate` takes them. Empty where they are computed again.
+        For a stack: decompositions of the problem of each fold, by penalty in the units of the
+        scaled data, as the argument of `Mixture.approximate`. Empty if they are computed again.
     """
 
     index: Index
@@ -592,22 +606,25 @@ class Choice:
     fold_directions: tuple[dict[float, Tucker], ...] = ()
 
     def structure_of_fold(self, fold: int) -> Structure:
-        """What is fitted to the training samples of a fold."""
+        """Return the structure of the fit to the training samples of a fold."""
         return self.fold_structures[fold] if self.fold_structures else self.structure
 
 
 def choose(
     problems: Problems, surface: Any, results: dict[str, Any], options: SearchOptions
 ) -> Choice:
-    """The model that the selection names, or a mixture about the best single one.
+    """Choose a single model according to the selection, or a stack around the best model.
 
     Parameters
     ----------
     problems : Problems
+        Problems of all folds.
     surface : Surface
+        Error surface.
     results : dict
-        As `results_of` returns them.
+        Results from `results_of`.
     options : SearchOptions
+        Parameters of the search.
     """
     index, error = surface.select(results, options, problems.folds.n_folds)
     single = single_choice(index, results, options, error)
@@ -617,18 +634,19 @@ def choose(
 
 
 def has_full_rank(folds: Any, options: SearchOptions) -> bool:
-    """Whether the user left full rank, which is ridge regression, among the candidates."""
+    """Return whether full rank, which is ridge regression, is a candidate of the user's grid."""
     grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
     full = full_rank(folds, folds.max_input_rank, len(grid.caps))
     return grid.listed is None and all(map(ge, grid.caps, full))
 
 
 def full_rank(folds: Any, n_inputs: int, n_modes: int) -> Index:
-    """The full rank of a matrix, which has one, or of a tensor: none exceeds the product of others.
+    """Return the full rank of a matrix or of a tensor.
 
     Parameters
     ----------
     folds : Folds
+        Folds of the data.
     n_inputs : int
         Number of input directions.
     n_modes : int
@@ -640,18 +658,23 @@ def full_rank(folds: Any, n_inputs: int, n_modes: int) -> Index:
 
 
 def or_full_rank(choice: Choice, surface: Surface, folds: Any, options: SearchOptions) -> Choice:
-    """Ridge regression in the place of the choice, where it is better and only memory excluded it.
+    """Choose ridge regression if it is better and only the memory budget excluded full rank.
 
-    The errors of ridge regression are known without any error surface. So full rank stays a
-    candidate where `max_bytes` caps the ranks, but not where the user does. A stack has that of its
-    own candidate (its kernel, for instance) among its parts, and only gives way to another one.
+    The errors of ridge regression do not need an error surface. Full rank therefore stays a
+    candidate if `max_bytes` caps the ranks, but not if the user does. A stack includes the ridge
+    regression of its own candidate (kernel), so only the ridge regression of another candidate can
+    replace it.
 
     Parameters
     ----------
     choice : Choice
+        Choice among the ranks of the surface.
     surface : Surface
+        Error surface.
     folds : Folds
+        Folds of the data.
     options : SearchOptions
+        Parameters of the search.
     """
     if options.selection not in ("stack", "min") or surface.ridge_errors is None:
         return choice
@@ -672,7 +695,7 @@ def or_full_rank(choice: Choice, surface: Surface, folds: Any, options: SearchOp
 def single_choice(
     index: Index, results: dict[str, Any], options: SearchOptions, error: float
 ) -> Choice:
-    """The model at an index of the surface, with its error or criterion."""
+    """Return the model at an index of the surface, with its error or criterion."""
     candidate, a, rank = split_index(index, results, options.named_candidates)
     alpha, structure = float(results["alphas"][a]), options.structure(rank)
     return Choice(index, candidate, alpha, structure, error, error)
@@ -681,7 +704,7 @@ def single_choice(
 def split_index(
     index: Index, results: dict[str, Any], named_candidates: bool
 ) -> tuple[int, int, Index]:
-    """Candidate, number of the penalty, and rank that an index of the surface stands for."""
+    """Split an index into the surface into candidate, index of the penalty, and rank."""
     split = len(index) - results["n_parameters"].ndim
     place = index[:split] if named_candidates else (0, *index[:split])
     return place[0], place[1], tuple(i + 1 for i in index[split:])
@@ -694,18 +717,23 @@ def stacked(
     n_parameters: np.ndarray,
     options: SearchOptions,
 ) -> Choice:
-    """The mixture about a single model, see `stack`.
+    """Build the stack around a single model, see `stack`.
 
-    Where the user bounds the ranks, only ranks at one penalty are mixed, since the sum of fits at
-    several penalties has larger ranks than each of them.
+    If the user bounds the ranks, the stack mixes only ranks at one penalty, since the sum of fits
+    at several penalties has a larger rank than each fit.
 
     Parameters
     ----------
     problems : Problems
+        Problems of all folds.
     surface : Surface
+        Error surface.
     single : Choice
+        Best single model.
     n_parameters : array of shape (R0, ...)
+        Number of parameters of each rank.
     options : SearchOptions
+        Parameters of the search.
     """
     folds, candidate, alphas = problems.folds, single.candidate, surface.alphas
     place, *ranks = single.index[len(single.index) - n_parameters.ndim - 1 :]
@@ -767,19 +795,20 @@ def select(
     n_folds: int,
     key: str = "mean_mse",
 ) -> Index:
-    """Index into the surface of the model that `selection` names.
+    """Return the index into the surface of the model that `selection` chooses.
 
     Parameters
     ----------
     results : dict
-        With at least the surface, ``std_mse`` and ``n_parameters``, of shape (R0, ..., Rp),
-        ``alphas``, and ``null_mse``. Entries that are NaN are not candidates.
+        Results with at least the surface, ``std_mse``, ``n_parameters``, of shape (R0, ..., Rp),
+        ``alphas`` and ``null_mse``. Entries of the surface that are NaN are not candidates.
     selection : {"stack", "min", "1se"} or callable
-        A callable gets the results and returns an index into the surface: a tuple, or an int into
-        its flattened form. The index of a stack is that of "min", the best single model.
+        A callable takes the results and returns an index into the surface: a tuple, or an int into
+        the flattened surface. "stack" gives the index of "min", the best single model.
     n_folds : int
+        Number of folds.
     key : str
-        Which of the results is the surface to be minimised.
+        Name of the surface to be minimised.
     """
     surface = results[key]
     check_some_finite(surface, key)
@@ -791,9 +820,10 @@ def select(
 
 
 def best_index(surface: np.ndarray, n_parameters: np.ndarray, scale: float = 0.0) -> Index:
-    """The smallest entry; among those that rounding cannot tell apart, the smallest model.
+    """Return the index of the smallest entry; the smallest model among equal entries.
 
-    The rounding of the errors is that of the terms whose differences they are, of size `scale`.
+    Entries are equal up to rounding. The errors are differences of terms of size `scale`, which
+    determines their rounding error.
     """
     least = np.nanmin(surface)
     tied = surface <= least + 1e-12 * abs(least) + 1e-14 * scale
@@ -801,16 +831,17 @@ def best_index(surface: np.ndarray, n_parameters: np.ndarray, scale: float = 0.0
 
 
 def one_standard_error(results: dict[str, Any], n_folds: int) -> Index:
-    """The smallest model within a standard error of the best; of these the largest penalty.
+    """Return the index of the smallest model within one standard error of the best.
 
-    The standard error is that of the best model's mean over the folds. A rank above the product of
-    the others has the parameters of a smaller one, which goes before it.
+    The standard error is that of the mean error of the best model over the folds. Among models of
+    equal size, the largest penalty is chosen. A rank above the product of the others has the same
+    number of parameters as a smaller rank, which is preferred.
     """
     surface, count = results["mean_mse"], results["n_parameters"]
     best = best_index(surface, count, results.get("null_mse", 0.0))
     if n_folds < 2:
-        raise ValueError(f"selection='1se' needs at least two folds; cv gave {n_folds}.")
-    # std_mse divides by the number of folds, an estimate of the variance by one less.
+        raise ValueError(f"selection='1se' needs at least two folds; cv has {n_folds}.")
+    # std_mse divides by the number of folds; an unbiased variance divides by one less.
     bound = surface[best] + results["std_mse"][best] / np.sqrt(n_folds - 1)
     ranks = np.ogrid[tuple(slice(1, n + 1) for n in count.shape)]
     beyond = sum((R * R > math.prod(ranks) for R in ranks), start=np.zeros(count.shape, bool))
@@ -820,7 +851,7 @@ def one_standard_error(results: dict[str, Any], n_folds: int) -> Index:
 
 
 def _first_of(among: np.ndarray, *keys: np.ndarray) -> Index:
-    """Index of the entry of a mask that has the smallest keys, the first key first."""
+    """Return the index of the masked entry with the smallest keys, in lexicographic order."""
     where = np.unravel_index(np.flatnonzero(among), among.shape)
     first = np.lexsort([key[where] for key in reversed(keys)])[0]
     return tuple(int(i[first]) for i in where)
@@ -840,7 +871,10 @@ def _check_index(index: Any, surface: np.ndarray) -> Index:
         ) from error
     found = tuple(int(i) % n for i, n in zip(place, surface.shape, strict=True))
     if np.isnan(value):
-        raise ValueError(f"The selection callable returned {found}, which is not a candidate.")
+        raise ValueError(
+            f"The selection callable returned {found}, which is not a candidate: the error surface "
+            f"is NaN there."
+        )
     return found
 
 
@@ -850,20 +884,20 @@ def _check_index(index: Any, surface: np.ndarray) -> Index:
 def coefficient_prior(
     problems: Problems, choice: Choice, min_alpha: float, options: SearchOptions
 ) -> float | None:
-    """Variance of the coefficients over that of the noise (see `core.leverage`), or None.
+    """Return the variance of the coefficients divided by the noise variance, or None.
 
-    It is estimated where training samples are independent, so that other inputs have directions
-    that none of them has. Elsewhere the variance that the penalty stands for is used. Parameters as
-    in `fold_residuals`.
+    The ratio (see `core.leverage`) is estimated if the training samples are linearly independent,
+    so that other inputs have directions outside their span. Otherwise the result is None, and the
+    ratio that the penalty implies is used. The parameters are those of `fold_residuals`.
     """
     folds, lowest = problems.folds, scaled_alpha(min_alpha, problems.folds.x_unit)
     if not 1 < folds.n_training <= folds.shape[0] + options.fit_intercept:
         return None
-    # One fold, which has most of the data, where the problems would have to be computed again.
+    # One fold has most of the data and is enough if the problems would have to be computed again.
     n_folds = folds.n_folds if problems.keeps_all else 1
     found = [problems(k, choice.candidate, lowest)[0] for k in range(n_folds)]
     most = max(problem.s.shape[0] for problem in found)
-    # Folds differ in size by a sample, and centred samples have one direction less.
+    # Folds can differ in size by one sample, and centring removes one direction.
     slack = options.fit_intercept + (n_folds < folds.n_folds)
     independent = folds.n_training <= most + slack
     return prior_ratio(found) if independent and most < folds.shape[0] else None
@@ -876,17 +910,20 @@ def fold_residuals(
     options: SearchOptions,
     prior: float | None = None,
 ) -> list[Any]:
-    """Residuals of the chosen model in every fold, fitted to the other folds.
+    """Return the residuals of the chosen model in every fold, fitted to the other folds.
 
     Parameters
     ----------
     problems : Problems
+        Problems of all folds.
     choice : Choice
+        Chosen model.
     min_alpha : float
-        The smallest penalty of the search, in the units of the user's data.
+        Smallest penalty of the search, in the units of the user's data.
     options : SearchOptions
+        Parameters of the search.
     prior : float, optional
-        As in `Fit.with_prior`.
+        Argument of `Fit.with_prior`.
     """
     folds, alpha = problems.folds, scaled_alpha(choice.alpha, problems.folds.x_unit)
     lowest = scaled_alpha(min_alpha, folds.x_unit)

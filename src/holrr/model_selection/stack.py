@@ -1,20 +1,20 @@
-"""Stacks: mixtures of the fits of several ranks and penalties, weighted by the folds.
+"""Stacks: mixtures of the fits of several ranks and penalties, weighted by held-out errors.
 
-What is mixed is read off the error surface (`find_parts`): at the best penalty, for each mode and a
-few of its ranks, the best model that has this rank; the best rank at a smaller and at a larger
-penalty; ridge regression at all of these penalties and at its own best one; and the null model,
-which predicts the mean.
+The error surface determines the models of a stack (`find_parts`): for each mode and a few of its
+ranks, the best model with this rank at the best penalty; the best rank at a smaller and at a larger
+penalty; ridge regression at these penalties and at its own best penalty; and the null model, which
+predicts the mean.
 
-The weights are not negative and add up to one, so that the residual of a mixture is that mixture of
-the residuals, and its held-out error is ``w' B w`` with their Gram matrix B. Minimising it is a
-quadratic programme, the projection of the origin onto a convex hull, which `least_in_hull` solves
-exactly by Wolfe's active set method.
+The weights are not negative and add up to one. The residual of a mixture is therefore the mixture
+of the residuals, and its held-out error is ``w' B w``, where B is the Gram matrix of the residuals.
+Its minimisation is a quadratic programme: the projection of the origin onto a convex hull.
+`least_in_hull` solves it exactly by Wolfe's active set method.
 
-With few samples the folds are a poor judge of many weights. So each pair of folds is left out in
-turn, and the weights of all these programmes are averaged (`stack_weights`). For each fold there
-are weights to which it did not contribute, those of the programmes that leave it out; they give the
-cross-fitted error. With it the folds also judge how far the mixture is shrunk towards the mean and,
-where it is clearly worse than ridge regression, towards that.
+With few samples, the folds do not determine many weights accurately. Each pair of folds is
+therefore left out in turn, and the weights of all these programmes are averaged (`stack_weights`).
+The programmes that leave a fold out give the weights for this fold, and these weights give the
+cross-fitted error. The cross-fitted error also determines how far the mixture is shrunk towards the
+mean and, if it is clearly worse than ridge regression, towards ridge regression.
 
 References
 ----------
@@ -43,31 +43,31 @@ __all__ += ["quadratic_form", "stack_weights"]
 
 Index = tuple[int, ...]
 
-# Ranks of each mode for which the best model is mixed.
+# Number of ranks of each mode whose best model is mixed.
 _RANKS_OF_MODE = 8
 # Distance of the smaller and the larger penalty from the best one, in decades.
 _DECADES = 1.5
-# Largest number of groups of folds; each pair of them is left out once.
+# Maximum number of groups of folds; each pair of groups is left out once.
 _MAX_GROUPS = 5
-# The mixture is shrunk towards ridge regression where it is worse by so many standard errors.
+# The mixture is shrunk towards ridge regression if it is worse by this many standard errors.
 _N_ERRORS = 2.0
-# What is added to the diagonals of Gram matrices, as shares of the least error and of the largest:
-# above rounding, and far below what matters.
+# Numbers that are added to the diagonals of Gram matrices, as shares of the least error and of the
+# largest: larger than rounding errors, and small enough to have no other effect.
 _TIE, _ROUNDING = 1e-8, 1e-14
-# Up to this size a call costs as much as its arithmetic.
+# Up to this size, a call of NumPy costs as much as its arithmetic.
 _SMALL = 2**12
 
 
 @dataclass(frozen=True)
 class Part:
-    """One of the models that are mixed.
+    """Model of a stack.
 
     Parameters
     ----------
     place : int
-        Number of its penalty in the grid.
+        Index of its penalty in the grid.
     rank : tuple of int, or None
-        One entry for each mode that is reduced; None for ridge regression.
+        Rank with one entry for each mode that is reduced; None for ridge regression.
     """
 
     place: int
@@ -76,19 +76,20 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """A mixture of models.
+    """Mixture of models.
 
     Parameters
     ----------
     parts : tuple of Part
+        Models of the stack.
     weights : array of shape (n_parts,)
-        None is negative; what their sum lacks of one is the weight of the null model.
+        Weights, all at least 0. One minus their sum is the weight of the null model.
     fold_weights : array of shape (n_folds, n_parts)
-        For each fold, from programmes to which it did not contribute.
+        Weights for each fold, from programmes that leave the fold out.
     mse : float
         Mean held-out error over the folds.
     cross_fitted_mse : float
-        The same with the weights of each fold from the others.
+        Mean held-out error over the folds with `fold_weights`.
     """
 
     parts: tuple[Part, ...]
@@ -108,19 +109,21 @@ def find_parts(
     others: Sequence[int] = (),
     ridge: Mapping[int, float] | None = None,
 ) -> tuple[Part, ...]:
-    """The models to mix.
+    """Return the models of a stack.
 
     Parameters
     ----------
     errors : array of shape (R0, ...)
-        Mean held-out errors of all ranks at the best penalty; NaN for what is no candidate.
+        Mean held-out errors of all ranks at the best penalty; NaN for ranks that are not
+        candidates.
     n_parameters : array of shape (R0, ...)
+        Number of parameters of each rank.
     best : tuple of int
-        Number of the best penalty, and the best rank there.
+        Index of the best penalty, followed by the best rank at this penalty.
     others : sequence of int
-        Numbers of the other penalties at which the best rank is mixed.
+        Indices of other penalties at which the best rank is mixed.
     ridge : dict from int to float, optional
-        Numbers of the penalties at which ridge regression is mixed, with its errors.
+        Indices of the penalties at which ridge regression is mixed, with its errors.
     """
     place, *rank = best
     ranks, ridge = [tuple(rank)], {} if ridge is None else ridge
@@ -133,7 +136,7 @@ def find_parts(
             index = list(_least(*(np.take(A, R - 1, axis=mode) for A in (errors, n_parameters))))
             index.insert(mode, int(R) - 1)
             ranks.append(tuple(i + 1 for i in index))
-    # Full rank in the folds, which may not be that of all the data, gives way to ridge regression.
+    # Ridge regression replaces full rank of the folds, which all data may exceed.
     full = ridge.get(place, math.nan)
     low = [
         R
@@ -147,16 +150,16 @@ def find_parts(
 
 
 def _distinct_sizes(shape: Sequence[int]) -> Sequence[int]:
-    """The largest rank of each mode that adds something; a single mode has no others."""
+    """Return the largest rank of each mode at which the model still changes."""
     return RankGrid(tuple(shape)).within_others(shape).caps if len(shape) > 1 else shape
 
 
 def _different(
     ranks: Sequence[Index], errors: np.ndarray, n_parameters: np.ndarray
 ) -> list[tuple[Index, float]]:
-    """Ranks with their errors, without those that are the same model as a smaller one.
+    """Return ranks and their errors, without ranks that give the same model as a smaller rank.
 
-    A rank of a matrix above that of the other mode adds nothing, for instance.
+    For example, the rank of one mode of a matrix need not exceed the rank of the other mode.
     """
     found: dict[float, Index] = {}
     for rank in dict.fromkeys(ranks):
@@ -174,7 +177,7 @@ def _size(rank: Index, n_parameters: np.ndarray) -> tuple[int, int]:
 
 
 def _least(errors: np.ndarray, n_parameters: np.ndarray) -> Index:
-    """The smallest entry; among those that rounding cannot tell apart, the smallest model."""
+    """Return the index of the smallest entry; the smallest model among equal entries."""
     least = np.nanmin(errors)
     tied = np.flatnonzero(errors <= least + 1e-12 * abs(least))
     first = tied[np.argmin(n_parameters.reshape(-1)[tied])]
@@ -182,7 +185,7 @@ def _least(errors: np.ndarray, n_parameters: np.ndarray) -> Index:
 
 
 def other_places(alphas: np.ndarray, place: int) -> list[int]:
-    """Numbers of a smaller and of a larger penalty, as far as the grid has them.
+    """Return the indices of a smaller and of a larger penalty, if the grid has them.
 
     Examples
     --------
@@ -198,7 +201,7 @@ def other_places(alphas: np.ndarray, place: int) -> list[int]:
         there = np.flatnonzero((side * away > 1e-9) & np.isfinite(away))
         if there.size:
             distance = np.round(np.abs(side * away[there] - _DECADES), 6)
-            # Of two that are equally far the one nearer to the best penalty.
+            # Among two at the same distance, the one nearer to the best penalty.
             found.append(int(there[np.lexsort((side * away[there], distance))[0]]))
     return found
 
@@ -209,27 +212,30 @@ def other_places(alphas: np.ndarray, place: int) -> list[int]:
 def fold_gram(
     path: RankPath, parts: Sequence[Part], alphas: np.ndarray
 ) -> tuple[np.ndarray, dict[int, Directions]]:
-    """Mean products of the held-out residuals of all parts in a fold, the null model last.
+    """Compute the mean products of the held-out residuals of all parts in a fold.
 
-    No prediction is formed. The products of two fits of low rank are those of their cores, which
-    have the size of the ranks.
+    No predictions are computed. The products of two fits of low rank follow from products of their
+    cores, which have the size of the ranks.
 
     Parameters
     ----------
     path : RankPath
+        Error surface of the fold.
     parts : sequence of Part
+        Models of the stack.
     alphas : array of shape (n_alphas,)
-        In the units of the scaled data.
+        Penalties in the units of the scaled data.
 
     Returns
     -------
     gram : array of shape (n_parts + 1, n_parts + 1)
+        Gram matrix of the residuals, divided by their number. The null model is last.
     directions : dict
-        For the number of each penalty with parts of low rank, what these are made of.
+        `Directions` of the parts of low rank, by the index of their penalty.
     """
     n, held_out = len(parts), path.held_out
     groups = _low_ranks(path, parts, alphas)
-    # Numbers of parts, those of others or none for the outputs, and inner products.
+    # Indices of parts, indices of other parts (empty for the outputs), and inner products.
     found: list[tuple[list[int], list[int], Array]] = []
     for number, group in enumerate(groups):
         found.append((group.where, [], group.products(group.outputs)))
@@ -244,7 +250,7 @@ def fold_gram(
     for group in groups if ridge else ():
         found.append((group.where, ridge, _with_ridge(path, group, penalties)))
     squares, linear = np.zeros((n, n)), np.zeros(n)
-    # From an accelerator in one transfer.
+    # One transfer from an accelerator for all values.
     values = all_to_numpy([values for _, _, values in found]) if found else []
     for (rows, columns, _), value in zip(found, values, strict=True):
         if columns:
@@ -264,17 +270,18 @@ def fold_gram(
 
 @dataclass(frozen=True, eq=False)
 class _LowRanks:
-    """The parts of low rank at one penalty.
+    """Parts of low rank at one penalty.
 
     Parameters
     ----------
     place : int
-        Number of the penalty.
+        Index of the penalty.
     where : list of int
-        Numbers of the parts.
+        Indices of the parts.
     ranks : list of tuple
-        Their ranks, none above those of the core.
+        Ranks of the parts, capped at the shape of the core.
     directions : Directions
+        Directions and core of the fits.
     inner : array of shape (R0, r)
         Products of the directions with the held-out features.
     outputs : array of shape (R0, R1, ...)
@@ -290,30 +297,34 @@ class _LowRanks:
 
     @property
     def core(self) -> Array:
-        """That of the directions."""
+        """Core of the directions."""
         return self.directions.core
 
     def core_of(self, rank: Index) -> Array:
-        """The core of one rank."""
+        """Return the core of one rank."""
         return self.core[tuple(map(slice, rank))]
 
     def maps_to(self, other: _LowRanks, rank: Index) -> list[Array] | None:
-        """From the output directions of a rank to those of another group; None where they agree."""
+        """Return the maps from output directions of a rank to those of another group.
+
+        Return None if the directions are the same.
+        """
         if other is self or not self.directions.bases:
             return None
         pairs = zip(self.directions.bases, other.directions.bases, rank[1:], strict=True)
         return [V.T @ U[:, :R] for U, V, R in pairs]
 
     def products(self, A: Array, maps: list[Array] | None = None) -> Array:
-        """Inner products of the core of each part with the same entries of `A`, of shape (n,).
+        """Return the inner products of the core of each part with `A`, of shape (n,).
 
-        Entries that `A` has fewer of than the core are zero.
+        Entries of the core outside the shape of `A` count as zero.
 
         Parameters
         ----------
         A : array of shape (R0, n1, ...)
+            Array in output directions.
         maps : list of arrays of shape (R_i, n_i), optional
-            From the output directions of `A` to those of the core.
+            Maps from the output directions of `A` to those of the core.
         """
         if maps is not None:
             A = multi_mode_product(A, (None, *maps))
@@ -335,7 +346,7 @@ class _LowRanks:
 
 
 def _low_ranks(path: RankPath, parts: Sequence[Part], alphas: np.ndarray) -> list[_LowRanks]:
-    """The parts of low rank, by penalty."""
+    """Group the parts of low rank by penalty."""
     found = []
     for place in dict.fromkeys(part.place for part in parts if part.rank is not None):
         some = [(i, part.rank) for i, part in enumerate(parts) if part.place == place]
@@ -352,7 +363,7 @@ def _low_ranks(path: RankPath, parts: Sequence[Part], alphas: np.ndarray) -> lis
 
 
 def _in_directions(A: Array, directions: Directions, output_shape: Sequence[int]) -> Array:
-    """Rows of outputs, (k, D), in the directions of the output modes that are reduced."""
+    """Project rows of outputs, (k, D), onto the directions of the reduced output modes."""
     if not directions.bases:
         return A
     A = namespace_of(A).reshape(A, (A.shape[0], *output_shape))
@@ -360,13 +371,13 @@ def _in_directions(A: Array, directions: Directions, output_shape: Sequence[int]
 
 
 def _times(G: Array, core: Array) -> Array:
-    """``core x_0 G``."""
+    """Return ``core x_0 G``."""
     xp, (R0, *rest) = namespace_of(core), core.shape
     return xp.reshape(G @ xp.reshape(core, (R0, math.prod(rest))), (G.shape[0], *rest))
 
 
 def _with_ridge(path: RankPath, group: _LowRanks, alphas: Sequence[float]) -> Array:
-    """Inner products of the held-out predictions of a group and of ridge fits, (n, n_ridge)."""
+    """Return inner products of held-out predictions of a group and of ridge fits, (n, n_ridge)."""
     xp, (r, *shape) = namespace_of(path.T), path.T.shape
     T = _in_directions(unfold(path.T, 0), group.directions, shape)
     scales = xp.stack([path.ridge_scale(alpha) for alpha in alphas])
@@ -386,28 +397,30 @@ def _with_ridge(path: RankPath, group: _LowRanks, alphas: Sequence[float]) -> Ar
 
 
 def stack_weights(grams: np.ndarray, ridge: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The weights of a mixture, and those for each fold that come from the other folds.
+    """Return the weights of a mixture, and weights for each fold from the other folds.
 
     Parameters
     ----------
     grams : array of shape (n_folds, n, n)
         Gram matrices of held-out residuals, the null model last.
     ridge : int, optional
-        Number of the best ridge regression.
+        Index of the best ridge regression.
 
     Returns
     -------
     weights : array of shape (n,)
+        Weights of the models.
     fold_weights : array of shape (n_folds, n)
+        Weights for each fold, which do not depend on the fold.
     """
     n_folds, n, _ = grams.shape
-    # Models that agree in some folds share their weight, in place of one that rounding chooses.
+    # Identical models share their weight; without this term, rounding would choose one of them.
     errors = np.diagonal(grams.mean(axis=0))
     grams = grams + (_TIE * errors.min() + _ROUNDING * errors.max()) * np.eye(n)
     group = np.arange(n_folds) * min(n_folds, _MAX_GROUPS) // n_folds
     sums = np.stack([grams[group == g].sum(axis=0) for g in range(group[-1] + 1)])
     total, n_groups = sums.sum(axis=0), len(sums)
-    # With two groups each is left out by itself, and a single one has to judge its own weights.
+    # With two groups, each is left out alone; a single group is used for its own weights.
     left_out = itertools.combinations(range(n_groups), min(2, n_groups - 1))
     start = least_in_hull(total)
     found = {some: least_in_hull(total - sums[list(some)].sum(axis=0), start) for some in left_out}
@@ -430,14 +443,14 @@ def stack_weights(grams: np.ndarray, ridge: int | None = None) -> tuple[np.ndarr
 
 
 def _errors(grams: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The error of each fold with its own weights."""
+    """Return the error of each fold with its own weights."""
     return np.array([quadratic_form(B, w) for B, w in zip(grams, weights, strict=True)])
 
 
 def _shrunk(
     grams: np.ndarray, weights: np.ndarray, others: np.ndarray, target: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weights on the way to a target, as far as the cross-fitted error decreases."""
+    """Shrink weights towards a target as far as the cross-fitted error decreases."""
     away = others - target
     slope = sum(float(v @ B @ target) for B, v in zip(grams, away, strict=True))
     curvature = sum(float(v @ B @ v) for B, v in zip(grams, away, strict=True))
@@ -451,19 +464,19 @@ def _shrunk(
 
 
 def quadratic_form(B: np.ndarray, w: np.ndarray) -> float:
-    """``w' B w``, no smaller than what rounding leaves where long vectors cancel each other."""
+    """Return ``w' B w``, at least the rounding error of the sum if its terms cancel."""
     return max(float(w @ B @ w), 1e-14 * float(w @ np.abs(B) @ w))
 
 
 def least_in_hull(B: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
-    """Weights that add up to one, none negative, with the least ``w' B w``.
+    """Minimise ``w' B w`` over weights that are at least zero and add up to one.
 
     Parameters
     ----------
     B : array of shape (n, n)
-        Gram matrix of the corners; may be singular.
+        Gram matrix of the corners, which may be singular.
     start : array of shape (n,), optional
-        Weights that are near to the answer.
+        Weights near the solution.
 
     Examples
     --------
@@ -485,13 +498,13 @@ def least_in_hull(B: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
         active.append(j)
         v = _least_within(B, w, active)
         slope = B @ v
-        if not v @ slope < error - rounding:  # so that it ends
+        if not v @ slope < error - rounding:  # no progress beyond rounding: stop
             return w
         w = v
 
 
 def _least_within(B: np.ndarray, w: np.ndarray, active: list[int]) -> np.ndarray:
-    """The best weights of the active corners; those whose weights vanish on the way leave."""
+    """Return the best weights of the active corners; remove corners whose weights become zero."""
     while True:
         target, now = _affine(B[np.array(active)[:, None], active]), w[active]
         w, falls, way = np.zeros_like(w), target <= 0, now - target
@@ -505,10 +518,10 @@ def _least_within(B: np.ndarray, w: np.ndarray, active: list[int]) -> np.ndarray
 
 
 def _affine(B: np.ndarray) -> np.ndarray:
-    """Weights of any sign that add up to one, with the least ``w' B w``."""
-    # About the shortest corner, in units of the distances: w = e_j + sum_i z_i (e_i - e_j) / d_i.
-    # Corners at no distance, the shortest one among them, have no say and no equation: rounding
-    # would be their row, and no unit would suit it.
+    """Minimise ``w' B w`` over weights of any sign that add up to one."""
+    # Relative to the shortest corner j, in units of distances:
+    # w = e_j + sum_i z_i (e_i - e_j) / d_i. Corners at distance zero, such as j itself, have no
+    # equation, since their row would consist of rounding errors.
     j = int(np.argmin(np.diagonal(B)))
     C = B - B[:, [j]] - B[[j], :] + B[j, j]
     d = np.sqrt(np.maximum(np.diagonal(C), 0.0))
@@ -522,13 +535,13 @@ def _affine(B: np.ndarray) -> np.ndarray:
 
 
 def _solved(C: np.ndarray, rise: np.ndarray) -> np.ndarray:
-    """The solution of least norm of ``C z = rise``, for a Gram matrix that may be singular."""
+    """Return the minimum-norm solution of ``C z = rise`` for a possibly singular Gram matrix."""
     if len(rise) == 1:
         return rise / C[0]
     try:
         z = np.linalg.solve(C, rise)
     except np.linalg.LinAlgError:
         z = np.full_like(rise, np.inf)
-    if np.abs(z).max(initial=0.0) < 1e6:  # well conditioned, or else small by chance
+    if np.abs(z).max(initial=0.0) < 1e6:  # the matrix is well conditioned
         return z
     return np.linalg.lstsq(C, rise, rcond=None)[0]

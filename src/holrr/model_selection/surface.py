@@ -1,21 +1,21 @@
-"""The held-out error of every rank at once, exactly, from one decomposition for each penalty.
+"""Exact held-out errors of all ranks from one decomposition for each penalty.
 
-Take the full HOSVD ``Z = S x_0 U0 x_1 U1 ... x_p Up`` of a training problem. The fit of rank R
-keeps the leading block of `S`, so the fits are nested and their held-out errors are cumulative
-sums. With ``A`` the map from the core's input mode to predictions, ``G = A'A`` and
-``H = A'Yv x_1 U1' ...`` over the held-out samples::
+Let ``Z = S x_0 U0 x_1 U1 ... x_p Up`` be the full HOSVD of a training problem. The fit of rank R
+keeps the leading block of `S`. The fits are therefore nested, and their held-out errors are
+cumulative sums. Let ``A`` be the map from the input mode of the core to predictions. With
+``G = A'A`` and ``H = A'Yv x_1 U1' ...`` over the held-out samples::
 
     inc = S * (diag(G) S + 2 tril(G, -1) S - 2 H)        (elementwise *, mode 0 along the rows)
     squared error of all ranks = ||Yv||^2 + cumulative sum of inc along every axis.
 
-The problem may be primal, dual or that of a kernel. To cross-validate a new kind of model, build
-for each fold the `Spectral` problem of its training part and the `HeldOut` data in the coordinates
-of that problem, from moments or from features, and call `error_surface`. All penalties share the
-products with the data: a penalty is a scaling of rows.
+The problem may be a primal, a dual or a kernel problem. To cross-validate a new kind of model,
+build for each fold the `Spectral` problem of its training samples and the `HeldOut` data in the
+coordinates of this problem, from moments or from features, and call `error_surface`. All penalties
+share the products with the data, since a penalty only scales rows.
 
-Where there are more input directions than outputs, nothing of the size of the inputs has to be
-decomposed for a penalty (`OutputSidePath`). With a single output mode the multilinear rank is the
-rank of a matrix, whatever the larger of its two entries, and one entry of each rank is computed.
+If there are more input directions than outputs, no matrix of the size of the inputs is decomposed
+for a penalty (`OutputSidePath`). With a single output mode, the multilinear rank is the rank of a
+matrix, which is the smaller of its two entries, and each rank is computed once.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ __all__ += ["cumulative_sum", "error_surface", "extended", "prepare_paths", "ran
 
 # Bytes of held-out outputs that are centred together.
 _BLOCK = 2**26
-# Up to this many rows the host, on all of its cores, beats an accelerator at many eigenproblems.
+# Up to this many rows, all cores of the host solve many eigenproblems faster than an accelerator.
 _HOST_ROWS = 256
-# One thread more for each so many of them.
+# Number of rows for each additional thread.
 _ROWS_OF_A_THREAD = 16
-# Bytes of the cores of penalties that are taken together, on an accelerator and on the host.
+# Bytes of the cores of penalties that are computed together, on an accelerator and on the host.
 _TOGETHER, _TOGETHER_ON_HOST = 2**29, 2**21
-# Numbers in a problem, and rows of its modes, up to which the host finds the bases of all penalties
-# together: there a call costs as much as its arithmetic.
+# Size of a problem, and number of rows of its modes, up to which the host computes the bases of all
+# penalties together, since a call of NumPy costs as much as its arithmetic.
 _SMALL, _SMALL_ROWS = 2**15, 48
 
 # ---------------------------------------------------------------- held-out data
@@ -72,8 +72,8 @@ _SMALL, _SMALL_ROWS = 2**15, 48
 class HeldOut:
     """Held-out data in the coordinates of a training problem, centred at its means.
 
-    With the features ``F = (Xv - mean_x) basis`` of the held-out inputs (in which the factor
-    ``1 / sqrt(lam + alpha)`` is left out, so that they serve every penalty):
+    The features of the held-out inputs are ``F = (Xv - mean_x) basis``. They do not include the
+    factor ``1 / sqrt(lam + alpha)``, so that they are the same for all penalties.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class HeldOut:
 
     @classmethod
     def from_moments(cls, problem: Spectral, m: CentredMoments) -> HeldOut:
-        """From the held-out samples' own moments (primal problems)."""
+        """Compute the held-out data from moments of the held-out samples (primal problems)."""
         m = m.about(problem.mean_x, problem.mean_y)
         P = problem.basis
         return cls(P.T @ m.Sxx @ P, mode_product(m.Sxy, P.T, 0), m.syy, m.weight)
@@ -103,17 +103,19 @@ class HeldOut:
     def from_features(
         cls, F: Array, Y: Array, mean_y: Array, sample_weight: Array | None = None
     ) -> HeldOut:
-        """From features and outputs of the held-out samples (dual and kernel problems).
+        """Compute the held-out data from features and outputs (dual and kernel problems).
 
         Parameters
         ----------
         F : array of shape (n_samples, r)
-            ``(Xv - mean_x) basis``; for a kernel ``K(Xv, X) basis``, centred as in training.
+            Features ``(Xv - mean_x) basis``; for a kernel ``K(Xv, X) basis``, centred as in the
+            training problem.
         Y : array of shape (n_samples, d1, ..., dp)
-            Outputs as they are.
+            Outputs, not centred.
         mean_y : array of shape (d1, ..., dp)
-            The training mean.
+            Mean of the training outputs.
         sample_weight : array of shape (n_samples,), optional
+            Weights of the samples.
         """
         xp, (n, r), size = namespace_of(F), F.shape, math.prod(Y.shape[1:])
         w = xp.ones_like(F[:, 0]) if sample_weight is None else sample_weight
@@ -130,7 +132,7 @@ class HeldOut:
 
     @classmethod
     def of_training(cls, problem: Spectral, weight: float) -> HeldOut:
-        """The training samples themselves, for criteria that judge the fit by its residual."""
+        """Use the training samples as held-out data, for information criteria."""
         s = problem.s
         C = namespace_of(s).eye(s.shape[0], dtype=s.dtype, device=device_of(s)) * (s * s)
         return cls(
@@ -139,15 +141,15 @@ class HeldOut:
 
     @property
     def size(self) -> float:
-        """Weight times number of outputs: what a sum of squares is divided by for its mean."""
+        """Weight times number of outputs, the divisor of a mean of squares."""
         return self.weight * math.prod(self.B.shape[1:])
 
     def products(self, W: Array) -> tuple[Array, Array]:
-        """``P'P`` and ``P'Yv`` of the held-out predictions ``P = F W``, for `W` of shape (r, k)."""
+        """Return ``P'P`` and ``P'Yv`` of the predictions ``P = F W``, for `W` of shape (r, k)."""
         return W.T @ self.C @ W, W.T @ unfold(self.B, 0)
 
     def inner(self, W: Array) -> Array:
-        """``P'F``, the products of predictions and features, (k, r)."""
+        """Return ``P'F``, the products of predictions and features, of shape (k, r)."""
         return W.T @ self.C
 
 
@@ -156,18 +158,19 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """What the fits of all ranks at one penalty are made of.
+    """Directions and core that give the fits of all ranks at one penalty.
 
-    The coefficients of rank R, in the features, are ``left[:, :R0] @ core[:R0, ...]`` with the
-    output modes of the core expanded by the leading columns of the bases.
+    The coefficients of the features of rank R are ``left[:, :R0] @ core[:R0, ...]``, where the
+    output modes of the core are multiplied by the leading columns of the bases.
 
     Parameters
     ----------
     left : array of shape (r, R0)
-    core : array of shape (R0, R1, ...)
-        Or (R0, D), where the outputs are not reduced.
+        Input directions, divided by the roots of the penalised eigenvalues.
+    core : array of shape (R0, R1, ...), or (R0, D)
+        Core; of shape (R0, D) if the outputs are not reduced.
     bases : list of arrays of shape (d_i, R_i)
-        Of the output modes that are reduced: all of them, or none.
+        Bases of the output modes; empty if the outputs are not reduced.
     """
 
     left: Array
@@ -175,13 +178,14 @@ class Directions:
     bases: list[Array]
 
     def whitened(self, root: Array, output_shape: Sequence[int]) -> Tucker:
-        """The directions in the coordinates of the whitened problem, see `core.approximate`.
+        """Return the directions in the coordinates of the whitened problem.
 
         Parameters
         ----------
         root : array of shape (r,)
-            Roots ``sqrt(s^2 + alpha)`` of the penalty of the directions.
+            Roots ``sqrt(s^2 + alpha)`` at the penalty of the directions.
         output_shape : sequence of int
+            Shape of the outputs of a sample.
         """
         U0, core, p = self.left * root[:, None], self.core, len(output_shape)
         if self.bases:
@@ -192,13 +196,14 @@ class Directions:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Core, products and Gram matrix of `surface`, of all modes or along the input rank only.
+    """Core, products and Gram matrix of an error surface, for all modes or the input mode.
 
     Parameters
     ----------
     S, H : arrays of shape (..., R0, ..., Rp)
+        Core and products.
     M : array of shape (..., R0, R0)
-        ``diag(G) + 2 tril(G, -1)``.
+        Matrix ``diag(G) + 2 tril(G, -1)``.
     """
 
     S: Array
@@ -206,15 +211,15 @@ class Terms:
     M: Array
 
     def errors(self, yy: float) -> Array:
-        """Squared errors of all ranks; `yy` is that of predicting the mean."""
+        """Return the squared errors of all ranks; `yy` is the error of predicting the mean."""
         block, lead = self.increments(), self.M.ndim - 2
-        block[(slice(None),) * lead + (0,) * (block.ndim - lead)] += yy  # where all sums begin
+        block[(slice(None),) * lead + (0,) * (block.ndim - lead)] += yy  # first term of all sums
         for axis in reversed(range(lead, block.ndim)):
             block = cumulative_sum(block, axis)
         return block
 
     def increments(self) -> Array:
-        """``inc``: the sum over a leading block is the excess error of the fit of that rank."""
+        """Return ``inc``, whose sum over a leading block is the excess error of that rank."""
         xp, S = namespace_of(self.S), self.S
         rows = xp.reshape(S, (*S.shape[: self.M.ndim - 1], -1))
         inc = xp.reshape(self.M @ rows, tuple(S.shape))
@@ -224,7 +229,7 @@ class Terms:
 
 
 def cumulative_sum(A: Array, axis: int) -> Array:
-    """Running sums along an axis; in place, slice by slice, where that is quicker."""
+    """Return the cumulative sums along an axis; in place, slice by slice, if that is faster."""
     n, rest = A.shape[axis], math.prod(A.shape[axis + 1 :])
     if not is_numpy_array(A) or (rest < 16 and n > 32):
         return namespace_of(A).cumulative_sum(A, axis=axis)
@@ -235,7 +240,7 @@ def cumulative_sum(A: Array, axis: int) -> Array:
 
 
 def extended(block: Array, ranks: Sequence[int]) -> Array:
-    """`block`, of shape (..., R0, ...), with its last slices repeated up to the ranks."""
+    """Repeat the last slices of `block`, of shape (..., R0, ...), up to the ranks."""
     lead = block.ndim - len(ranks)
     for axis, R in enumerate(ranks, start=lead):
         n = block.shape[axis]
@@ -246,10 +251,11 @@ def extended(block: Array, ranks: Sequence[int]) -> Array:
 
 
 def rotated(A: Array, B: Array, bases: Sequence[Array]) -> tuple[Array, Array]:
-    """Matrices of shape (..., D, k) as tensors ``A' x_1 U1' ...`` and ``B' x_1 U1' ...``.
+    """Return the tensors ``A' x_1 U1' ...`` and ``B' x_1 U1' ...`` of matrices (..., D, k).
 
-    Side by side: each step multiplies along the leading mode, which becomes the last. That is one
-    matrix product without a copy, and after all modes their order is the old one.
+    Both matrices are multiplied together. Each step multiplies along the leading mode, which
+    becomes the last mode. This is one matrix product without a copy. After all steps, the modes
+    have their original order.
     """
     xp, (*lead, _, k) = namespace_of(A), A.shape
     both = xp.concat([A, B], axis=-1)
@@ -272,27 +278,30 @@ def error_surface(
     out: Array | None = None,
     tick: Callable[[], object] = lambda: None,
 ) -> Array:
-    """Held-out mean squared error for all penalties and all ranks up to the given ones.
+    """Compute the held-out mean squared errors of all penalties and of all ranks up to `ranks`.
 
     Parameters
     ----------
     path : RankPath
-        Of the training problem and the held-out data, see `rank_path`.
+        Path of the training problem and the held-out data, see `rank_path`.
     held_out : HeldOut
+        Held-out data.
     alphas : sequence of n_alphas floats
+        Penalties.
     ranks : sequence of int
-        The largest rank of each mode, input mode first. With fewer entries than modes only these
-        modes are reduced: none for ridge regression, ``(R0,)`` for low-rank regression.
+        Largest rank of each mode, input mode first. If there are fewer entries than modes, only
+        these modes are reduced: no mode for ridge regression, ``(R0,)`` for low-rank regression.
     out : array of shape (n_alphas, R0, ...), optional
-        Where to put the result: on the host, or on the device of the problem.
+        Array for the result, on the host or on the device of the problem.
     tick : callable, optional
-        Called after each penalty.
+        Function that is called after each penalty.
 
     Returns
     -------
     array of shape (n_alphas, R0, ...)
-        On the host, or `out`. Entry ``[a, i, j, ...]`` belongs to the rank ``(i + 1, j + 1, ...)``.
-        Ranks above what the problem supports repeat the error of those that it does.
+        Errors, on the host or in `out`. Entry ``[a, i, j, ...]`` belongs to the rank
+        ``(i + 1, j + 1, ...)``. Ranks that the problem does not support have the error of the
+        largest rank that it supports.
     """
     alphas, ranks = list(alphas), tuple(ranks)
     surface: Array = np.empty((len(alphas), *ranks)) if out is None else out
@@ -305,7 +314,7 @@ def error_surface(
     path.prepare(alphas)
     for some in path.together(alphas):
         block = path.errors(*alphas[some])
-        # Rounding leaves errors of nearly exact fits a little below zero.
+        # Rounding can make the errors of nearly exact fits negative.
         if is_numpy_array(block):
             np.maximum(block, 0.0, out=block)
             np.divide(block, held_out.size, out=block)
@@ -320,29 +329,34 @@ def error_surface(
 
 
 def rank_path(problem: Any, held_out: Any, ranks: tuple[int, ...], subspaces: str) -> RankPath:
-    """The terms of all penalties, from the shorter side of the unfolded problem.
+    """Return the path of a problem, which uses the shorter side of the unfolded problem.
 
     Parameters
     ----------
     problem : Spectral
-        Or what has its `s`, `root`, `T` and `response_grams`.
+        Training problem, or an object with its attributes `s`, `root`, `T` and `response_grams`.
     held_out, ranks, subspaces
-        As in `RankPath`.
+        Parameters of `RankPath`.
     """
     is_tall = problem.T.shape[0] > _rest(problem.T.shape, 0)
     return (OutputSidePath if is_tall else RankPath)(problem, held_out, ranks, subspaces)
 
 
 class RankPath:
-    """What the penalties of one training problem share, and the increments for each of them.
+    """Errors of all ranks and penalties of one training problem.
+
+    The path keeps the values that the penalties share.
 
     Parameters
     ----------
     problem : Spectral
+        Training problem.
     held_out : HeldOut or HeldOutSamples
+        Held-out data.
     ranks : tuple of int
-        The largest rank of each mode that is reduced, input mode first.
+        Largest rank of each mode that is reduced, input mode first.
     subspaces : {"fitted", "response"}
+        Data that determine the output subspaces.
     """
 
     def __init__(self, problem: Any, held_out: Any, ranks: tuple[int, ...], subspaces: str) -> None:
@@ -350,7 +364,7 @@ class RankPath:
         self.scale = safe_scale(problem.T)
         self.T = problem.T if self.scale == 1.0 else problem.T / self.scale
         self.held_out, self.yy = held_out, held_out.yy
-        # Energies above the product of the other modes' sizes are zero: nothing to decompose.
+        # Singular values beyond the product of the sizes of the other modes are zero.
         rest = [_rest(self.T.shape, mode) for mode in range(len(ranks))]
         fitted = [subspaces == "fitted" or mode == 0 for mode in range(len(ranks))]
         self.ranks = [
@@ -365,21 +379,21 @@ class RankPath:
             pairs = zip(self.response_grams, self.ranks[1:], strict=True)
             self.fixed = [eigh_top(G, R)[1] for G, R in pairs]
         elif len(ranks) == self.T.ndim == 2:
-            # The fit of rank (R0, R1) is that of rank min(R0, R1) of a matrix.
+            # The fit of rank (R0, R1) is the matrix fit of rank min(R0, R1).
             self.is_matrix, self.both = True, (self.ranks[0], self.ranks[1])
             self.ranks = [min(self.ranks)]
         self.found: dict[float, list[Array]] = {}
         self.room = 8 * math.prod(self.T.shape)  # bytes of bases that are kept on the host
 
     def prepare(self, alphas: Sequence[float]) -> None:
-        """Find the bases of many penalties at once, where that is quicker than one by one."""
+        """Compute the bases of many penalties together, if that is faster than one by one."""
         prepare_paths([self], alphas)
 
     def scaled_grams(self, alphas: Sequence[float]) -> list[Array]:
-        """For each mode that is cut the Gram matrices of Z at some penalties, (n_alphas, d, d).
+        """Return the Gram matrices of Z of each reduced mode at some penalties, (n_alphas, d, d).
 
-        None at all where bases are found one by one: those of long modes, and on the host those of
-        all but small problems.
+        Return an empty list if the bases are computed one by one: for long modes and, on the host,
+        for all but small problems.
         """
         free = range(1 if self.fixed is not None else len(self.ranks))
         sizes, here = self.T.shape, on_host(self.T)
@@ -399,27 +413,27 @@ class RankPath:
         return grams
 
     def keep(self, alphas: Sequence[float], vectors: Sequence[np.ndarray]) -> None:
-        """Keep the leading ones of the eigenvectors of `scaled_grams`, smallest first."""
+        """Keep the leading eigenvectors of `scaled_grams`, which are in increasing order."""
         pairs = zip(vectors, self.ranks, strict=False)
-        # What comes of them does not depend on their signs.
+        # The errors do not depend on the signs of the eigenvectors.
         bases: list[Array] = all_to_device_of([U[:, :, : -R - 1 : -1] for U, R in pairs], self.T)
         self.found |= {alpha: [U[a, ...] for U in bases] for a, alpha in enumerate(alphas)}
 
     def together(self, alphas: Sequence[float]) -> list[slice]:
-        """Which penalties to ask the terms of at the same time."""
+        """Return slices of penalties whose terms are computed together."""
         n, step = len(alphas), 1
         if all(alpha in self.found for alpha in alphas):
-            # Core and products, and each once more while they are rotated.
+            # Core and products, and a copy of each while they are rotated.
             most = _TOGETHER_ON_HOST if on_host(self.T) else _TOGETHER
             step = max(1, most // (32 * math.prod(self.T.shape)))
         return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
     def errors(self, *alphas: float) -> Array:
-        """Squared errors of all ranks; with a leading axis for several penalties."""
+        """Return the squared errors of all ranks, with a leading axis for several penalties."""
         return self.expanded(self.terms(*alphas).errors(self.yy))
 
     def expanded(self, errors: Array) -> Array:
-        """Errors of all ranks, of shape (..., R0, ...), from those of the ranks of a matrix."""
+        """Expand the errors of matrix ranks to all multilinear ranks, of shape (..., R0, ...)."""
         if self.both is None:
             return errors
         xp, n = namespace_of(errors), errors.shape[-1]
@@ -428,14 +442,14 @@ class RankPath:
         return xp.reshape(errors, (*errors.shape[:-1], *self.both))
 
     def terms(self, *alphas: float) -> Terms:
-        """Core, held-out products and Gram matrix; with a leading axis for several penalties."""
+        """Return core, products and Gram matrix, with a leading axis for several penalties."""
         xp = namespace_of(self.T)
         if len(alphas) == 1:
             root, (U0, *others) = self.root(alphas[0]), self._bases(alphas[0])
         else:
             root = xp.stack([self.root(alpha) for alpha in alphas])
             U0, *others = map(xp.stack, zip(*map(self._bases, alphas), strict=True))
-        A = U0 / root[..., None]  # feature coordinates to core coordinates
+        A = U0 / root[..., None]  # map from feature coordinates to core coordinates
         V = U0 * (self.s / root * self.scale)[..., None]
         C, B = self.held_out.C, unfold(self.held_out.B, 0)
         G = xp.matrix_transpose(A) @ C @ A
@@ -445,17 +459,19 @@ class RankPath:
         return Terms(S, H, xp.tril(G) + xp.tril(G, k=-1))
 
     def ridge_errors(self, alphas: Iterable[float]) -> np.ndarray:
-        """Squared errors of ridge regression."""
+        """Return the squared errors of ridge regression."""
         squares, linear = self.ridge_products(alphas)
         return np.maximum(self.yy + np.diagonal(squares) - 2 * linear, 0.0)
 
     def ridge_products(self, alphas: Iterable[float]) -> tuple[np.ndarray, np.ndarray]:
-        """Inner products of the ridge predictions of some penalties, and with the outputs.
+        """Return the inner products of ridge predictions with each other and with the outputs.
 
         Returns
         -------
         squares : array of shape (n_alphas, n_alphas)
+            Inner products of the predictions at all pairs of penalties.
         linear : array of shape (n_alphas,)
+            Inner products of the predictions with the outputs.
         """
         xp = namespace_of(self.T)
         c = xp.stack([self.ridge_scale(alpha) for alpha in alphas])
@@ -463,12 +479,12 @@ class RankPath:
         return to_numpy((c @ squares) @ c.T), to_numpy(c @ cross)
 
     def ridge_scale(self, alpha: float) -> Array:
-        """What the rows of `T` are multiplied by in the coefficients of ridge regression, (r,)."""
+        """Return the factors of the rows of `T` in the coefficients of ridge regression, (r,)."""
         root = self.root(alpha)
         return self.s / root / root * self.scale
 
     def directions(self, alpha: float, ranks: Sequence[int]) -> Directions:
-        """What the fits up to some ranks are made of, one entry for each mode that is reduced."""
+        """Return the directions and the core of all fits up to some ranks at one penalty."""
         root, (U0, *bases) = self.root(alpha), self._bases(alpha, ranks)
         left, right = U0 / root[:, None], U0 * (self.s / root * self.scale)[:, None]
         columns = unfold(self.T, 0).T @ right
@@ -477,7 +493,7 @@ class RankPath:
         return self._directions(left, columns, bases)
 
     def _of_one_mode(self, left: Array, columns: Array) -> Directions:
-        """With the orthogonal rows of the core as columns of a matrix, (D, R0)."""
+        """Return `Directions` from the orthogonal rows of the core, given as columns, (D, R0)."""
         xp = namespace_of(columns)
         norm = xp.sqrt(xp.sum(columns * columns, axis=0))
         unit = xp.where(norm > 0, norm, xp.ones_like(norm))
@@ -485,7 +501,7 @@ class RankPath:
         return Directions(left, eye * norm, [columns / unit])
 
     def _directions(self, left: Array, columns: Array, bases: list[Array]) -> Directions:
-        """With the rows of the core as columns of a matrix, (D, R0), in all outputs."""
+        """Return `Directions` from the rows of the core in all outputs, as columns, (D, R0)."""
         if not bases:
             return Directions(left, columns.T, [])
         both = columns
@@ -502,9 +518,10 @@ class RankPath:
 
     @cached_property
     def row_grams(self) -> list[Array | None]:
-        """For each output mode the Gram matrix of every row of `T`: those of Z are weighted sums.
+        """Gram matrices of every row of `T` for each output mode.
 
-        None where they would take more than twice the memory of `T` itself.
+        The Gram matrices of Z are weighted sums of them. The entry of a mode is None if they would
+        take more than twice the memory of `T`.
         """
         xp = namespace_of(self.T)
         found: list[Array | None] = []
@@ -518,7 +535,7 @@ class RankPath:
         return found
 
     def _bases(self, alpha: float, ranks: Sequence[int] | None = None) -> list[Array]:
-        """Of all modes that are reduced, for one penalty, up to some ranks."""
+        """Return the bases of all reduced modes at one penalty, up to some ranks."""
         limits = self.ranks
         if ranks is not None:
             limits = [min(R, cap) for R, cap in zip(ranks, self.ranks, strict=False)]
@@ -539,7 +556,7 @@ class RankPath:
         return eigh_top(self.input_gram * d[:, None] * d, rank)[1]
 
     def output_bases(self, root: Array, ranks: Sequence[int] | None = None) -> list[Array]:
-        """Of the output modes, up to some ranks; the ranks begin with that of the input mode."""
+        """Return the bases of the output modes; `ranks` has the rank of the input mode first."""
         ranks = self.ranks if ranks is None else ranks
         if self.fixed is not None:
             return [U[:, :R] for U, R in zip(self.fixed, ranks[1:], strict=True)]
@@ -565,23 +582,23 @@ class RankPath:
 
     @cached_property
     def _cross(self) -> Array:
-        """``T_(0) B_(0)'``."""
+        """Product ``T_(0) B_(0)'``."""
         return unfold(self.T, 0) @ unfold(self.held_out.B, 0).T
 
     @cached_property
     def _ridge_terms(self) -> tuple[Array, Array]:
-        """What quadratic and linear forms in the scales of the rows of `T` are made of."""
+        """Coefficients of the quadratic and linear forms in the factors of the rows of `T`."""
         cross = namespace_of(self.T).linalg.diagonal(self._cross)
         return self.held_out.C * self.input_gram, cross
 
     def _matrix_terms(self, V: Array, A: Array, G: Array) -> Terms:
-        """Terms along the input rank, the outputs in full: small matrices only.
+        """Return the terms along the input rank for outputs of full rank, from small matrices.
 
-        The rows of the core are orthogonal. So nothing is left of ``tril(G, -1) S`` when the
-        increments are summed over the outputs, and the rows' norms can stand for the rows.
+        The rows of the core are orthogonal. The sum of ``tril(G, -1) S`` over the outputs is
+        therefore zero, and the norms of the rows replace the rows.
         """
         xp = namespace_of(self.T)
-        # Rounding can leave less than nothing of an energy.
+        # Rounding can make squared norms negative.
         norm = xp.sqrt(xp.clip(xp.sum(V * (self.input_gram @ V), axis=-2), 0.0, None))
         inner = xp.sum(V * (self._cross @ A), axis=-2)
         one = xp.ones_like(norm)
@@ -591,7 +608,7 @@ class RankPath:
 
 
 def prepare_paths(paths: Sequence[RankPath], alphas: Sequence[float]) -> None:
-    """Find the bases of many problems and penalties on all cores, with one transfer each way."""
+    """Compute the bases of many problems and penalties on all cores, with one transfer each way."""
     new = [[alpha for alpha in alphas if alpha not in path.found] for path in paths]
     grams = [path.scaled_grams(some) for path, some in zip(paths, new, strict=True)]
     found = iter(_eigenvectors(all_to_numpy([*chain(*grams)])))
@@ -601,7 +618,7 @@ def prepare_paths(paths: Sequence[RankPath], alphas: Sequence[float]) -> None:
 
 
 def _eigenvectors(stacks: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Those of every matrix of stacks of them, smallest first; large ones share the threads."""
+    """Return the eigenvectors of all matrices, in increasing order; large ones share threads."""
     if all(G.shape[1] <= _ROWS_OF_A_THREAD for G in stacks):
         return [np.linalg.eigh(G)[1] for G in stacks]
     parts = [np.array_split(G, min(len(G), 1 + G.shape[1] // _ROWS_OF_A_THREAD)) for G in stacks]
@@ -610,12 +627,12 @@ def _eigenvectors(stacks: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def _scaled_rows(T: Array, d: Array) -> Array:
-    """``T x_0 diag(d)``."""
+    """Return ``T x_0 diag(d)``."""
     return T * namespace_of(T).reshape(d, (-1, *(1,) * (T.ndim - 1)))
 
 
 def _rest(shape: Sequence[int], mode: int) -> int:
-    """Product of the sizes of the other modes."""
+    """Return the product of the sizes of the other modes."""
     return math.prod(shape[:mode]) * math.prod(shape[mode + 1 :])
 
 
@@ -623,7 +640,7 @@ def _rest(shape: Sequence[int], mode: int) -> int:
 
 
 class OutputSidePath(RankPath):
-    """The terms of the surface for each penalty, of a problem with fewer outputs than directions.
+    """Path of a problem with fewer outputs than input directions.
 
     With the singular value decomposition ``Z = U0 diag(sigma) V'``, the fit of input rank R is the
     ridge fit projected onto the leading R columns of `V`. With the ridge predictions ``P`` of the
@@ -631,25 +648,25 @@ class OutputSidePath(RankPath):
 
         S = V' x_1 U1' ... ,    H = V'P'Yv x_1 U1' ... ,    G = V'P'P V
 
-    take the places of core, products and Gram matrix of the surface, since the factors ``sigma`` of
-    the core and ``1 / sigma`` of the others cancel in every term.
+    replace core, products and Gram matrix of the error surface, since the factors ``sigma`` of the
+    core and ``1 / sigma`` of the others cancel in every term.
     """
 
     def scaled_grams(self, alphas: Sequence[float]) -> list[Array]:
-        """None: the directions of each penalty have the size of the outputs."""
+        """Return an empty list, since the directions of a penalty have the size of the outputs."""
         return []
 
     def together(self, alphas: Sequence[float]) -> list[slice]:
-        """One by one."""
+        """Return one slice for each penalty."""
         return [slice(a, a + 1) for a in range(len(alphas))]
 
     def terms(self, *alphas: float) -> Terms:
-        xp, (alpha,) = namespace_of(self.T), alphas  # no bases are prepared: one at a time
+        xp, (alpha,) = namespace_of(self.T), alphas  # penalties are computed one at a time
         V, *others = self._bases(alpha)
         W = self.ridge_scale(alpha)[:, None] * (unfold(self.T, 0) @ V)
         G, H = self.held_out.products(W)
         if self.is_matrix:
-            # The rows of V' are orthonormal: summed over the outputs, only diagonals are left.
+            # The rows of V' are orthonormal, so the sum over the outputs has only diagonal terms.
             eye = xp.eye(G.shape[0], dtype=G.dtype, device=device_of(G))
             return Terms(xp.ones_like(V[0, :]), xp.sum(H * V.T, axis=1), G * eye)
         S, H = rotated(V, H.T, others)
@@ -677,27 +694,27 @@ class OutputSidePath(RankPath):
         return self._of_one_mode(left, V) if self.both else self._directions(left, V, bases)
 
     def _input_basis(self, root: Array, rank: int) -> Array:
-        """The leading directions of the outputs, (D, rank), which stand for those of the inputs."""
+        """Return the leading output directions, (D, rank), in place of input directions."""
         Z = unfold(self.T, 0) * (self.s / root)[:, None]
         return eigh_top(Z.T @ Z, rank)[1]
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutSamples:
-    """Held-out samples themselves, in the coordinates of a training problem."""
+    """Held-out samples in the coordinates of a training problem."""
 
     F: Array  # ``(K(Xv, X) - mean) basis``, (n_samples, r), times the roots of the weights
-    Y: Array  # outputs less the training mean, (n_samples, D), likewise
+    Y: Array  # outputs minus the training mean, (n_samples, D), times the roots of the weights
     yy: float  # squared norm of `Y`
     weight: float  # sum of the weights
 
-    # Products of the features, which `HeldOut` has in the place of the samples, are not formed.
+    # `HeldOut` has products of the features in place of the samples; they are not computed here.
     C = None
     B = None
 
     @classmethod
     def of(cls, F: Array, Y: Array, mean_y: Array, w: Array | None) -> HeldOutSamples:
-        """From features and outputs as they are."""
+        """Return held-out samples from features and outputs that are not centred or weighted."""
         xp = namespace_of(F)
         Y = xp.reshape(xp.astype(Y, xp.float64, copy=False) - mean_y, (F.shape[0], -1))
         if w is not None:
@@ -708,14 +725,14 @@ class HeldOutSamples:
 
     @property
     def size(self) -> float:
-        """Weight times number of outputs: what a sum of squares is divided by for its mean."""
+        """Weight times number of outputs, the divisor of a mean of squares."""
         return self.weight * self.Y.shape[1]
 
     def products(self, W: Array) -> tuple[Array, Array]:
-        """As those of `HeldOut`."""
+        """Return ``P'P`` and ``P'Yv`` of the predictions ``P = F W``, for `W` of shape (r, k)."""
         P = self.F @ W
         return P.T @ P, P.T @ self.Y
 
     def inner(self, W: Array) -> Array:
-        """As that of `HeldOut`."""
+        """Return ``P'F``, the products of predictions and features, of shape (k, r)."""
         return (self.F @ W).T @ self.F

@@ -1,4 +1,4 @@
-"""Estimators that penalise the ranks or factors of the coefficients."""
+"""Trace norm regression and MLMT-NC, which penalise the ranks or factors of the coefficients."""
 
 from .mlmtnc import MLMTNC
 from .search import MLMTNCCV, TraceNormRegressionCV

@@ -1,10 +1,11 @@
 """Regression with the overlapped trace norm, by the alternating direction method of multipliers.
 
-In spectral coordinates (see `trace_norm_problem`) each norm gets its own copy of `W` (Gandy, Recht
-and Yamada 2011). Then the step in `W` is a division of rows, whatever the step size `rho`, and the
-step in each copy a singular value thresholding. Its remainder, times rho, has singular values of at
-most ``penalty w_i``: the multipliers are feasible for the dual problem after every iteration, which
-bounds the minimum from below, and the iteration stops when this bound meets the objective.
+In spectral coordinates (see `trace_norm_problem`), each trace norm has its own copy of `W` (Gandy,
+Recht and Yamada 2011). The step in `W` then divides rows by numbers, for any step size `rho`, and
+the step in each copy is a singular value thresholding. The remainder of the thresholding, times
+rho, has singular values of at most ``penalty w_i``. The multipliers are therefore feasible for the
+dual problem after every iteration and give a lower bound on the minimum. The solver stops when the
+duality gap is small enough.
 
 References
 ----------
@@ -39,15 +40,15 @@ from .trace_norm_problem import (
 
 __all__ = ["trace_norm"]
 
-# Over-relaxation, between 1 (none) and 2; 1.5 to 1.8 is what Boyd et al. recommend.
+# Over-relaxation, between 1 (none) and 2. Boyd et al. recommend 1.5 to 1.8.
 _RELAXATION = 1.6
-# Objective, bound and residuals are looked at every so many iterations.
+# Number of iterations between evaluations of objective, lower bound and residuals.
 _CHECK_EVERY = 4
-# The step size changes where the residuals' square-rooted ratio is beyond this; no more often than
-# this, since a step size that never settles need not converge.
+# The step size changes if the square root of the ratio of residuals exceeds _BALANCE, at most
+# _MAX_CHANGES times, since the iteration may not converge if the step size keeps changing.
 _BALANCE, _MAX_CHANGES = 1.5, 50
 
-# Curvatures of the loss below this share of the largest do not set the start.
+# Smaller curvatures of the loss, relative to the largest, are raised to this share for the start.
 _CONDITION = 1e-3
 
 
@@ -62,8 +63,8 @@ def trace_norm(
 ) -> Solution:
     """Minimise the penalised objective to a relative duality gap of at most `tol`.
 
-    It starts at the solution without the trace norms, unless told otherwise, and reports the
-    iteration, the objective and the lower bound at each look.
+    The iteration starts at `start`, or at the solution without trace norms. `report` is called with
+    the iteration, the objective and the lower bound each time the objective is evaluated.
     """
     if penalty == 0 or not problem.splits:
         return ridge_solution(problem)
@@ -92,10 +93,10 @@ def trace_norm(
 
 
 def _first_state(problem: Penalized, penalty: float) -> State:
-    """The ridge solution, with the step size that is best where the loss alone matters.
+    """Return the ridge solution as the start, with the best step size for the loss alone.
 
-    Directions that the inputs hardly vary in are left to the trace norms: there the ridge
-    solution is mostly noise.
+    The start shrinks directions in which the inputs hardly vary, since the ridge solution is mostly
+    noise in them.
     """
     xp, n = namespace_of(problem.gradient), len(problem.splits)
     largest = float(xp.max(problem.curvature))
@@ -106,7 +107,7 @@ def _first_state(problem: Penalized, penalty: float) -> State:
 
 
 def _iterate(problem: Penalized, state: State) -> tuple[State, list[Array | None], Array]:
-    """One iteration; also the ranges of the copies, and how far the copies' sum has moved."""
+    """Perform one iteration; also return the ranges of the copies and the change of their sum."""
     rho, n = state.rho, len(state.copies)
     before = sum(state.copies)
     W = (problem.gradient + rho * before - sum(state.multipliers)) / (problem.curvature + n * rho)
@@ -123,10 +124,10 @@ def _iterate(problem: Penalized, state: State) -> tuple[State, list[Array | None
 
 
 def _residuals(problem: Penalized, state: State, moved: Array) -> tuple[float, float]:
-    """Primal and dual residual, each relative to what it is the difference of.
+    """Return the primal and the dual residual, each relative to the terms of its difference.
 
-    The dual one is measured against the gradient, too (as in OSQP): multipliers that are small
-    beside it would have the step size follow their own size instead of the loss.
+    The dual residual is relative to the larger of the multipliers and the gradient (as in OSQP).
+    Otherwise small multipliers would determine the step size in place of the loss.
     """
     norm = lambda A: math.sqrt(float(squared_norm(A)))  # noqa: E731
     apart = math.hypot(*(norm(state.W - Z) for Z in state.copies))
@@ -138,7 +139,7 @@ def _residuals(problem: Penalized, state: State, moved: Array) -> tuple[float, f
 
 
 def _adapted(state: State, residuals: tuple[float, float]) -> State:
-    """The state with a step size that brings the residuals nearer to each other."""
+    """Change the step size so that the residuals become more equal."""
     factor = math.sqrt(residuals[0] / max(residuals[1], 1e-300))
     if 1 / _BALANCE < factor < _BALANCE:
         return state
@@ -152,7 +153,7 @@ def _candidate(
     n_iter: int,
     history: dict[str, list[float]],
 ) -> Solution:
-    """`W` on the ranges of all copies: its ranks are exactly those of the copies."""
+    """Project `W` onto the ranges of all copies, so that it has exactly their ranks."""
     core = multi_mode_product(state.W, bases, transposed=True)
     bound = problem.lower_bound(_feasible(problem, state, state.multipliers))
     if is_zero := 0 in core.shape:
@@ -165,7 +166,7 @@ def _candidate(
 
 
 def _feasible(problem: Penalized, state: State, multipliers: Sequence[Array]) -> Array:
-    """Sum of the multipliers, all lowered by the share by which one exceeds its bound."""
+    """Return the sum of the multipliers, scaled so that all are feasible."""
     over = max(
         spectral_norm(M, mode) / (state.penalty * w)
         for (mode, w), M in zip(problem.splits, multipliers, strict=True)
@@ -174,10 +175,11 @@ def _feasible(problem: Penalized, state: State, multipliers: Sequence[Array]) ->
 
 
 def _second_bound(problem: Penalized, state: State) -> float:
-    """A bound that does not suffer from directions in which the loss is nearly flat.
+    """Return a lower bound that is accurate even if the loss is nearly flat in some directions.
 
-    There the first one is poor unless the multipliers add up to the gradient precisely. Here they
-    are made to, for the gradient at `W`, and then scaled until they are feasible.
+    In such directions, the first bound is poor unless the multipliers add up to the gradient. This
+    function changes the multipliers so that they add up to the gradient at `W`, and scales them so
+    that they are feasible.
     """
     n = len(state.multipliers)
     missing = problem.gradient - problem.curvature * state.W - sum(state.multipliers)
@@ -186,7 +188,7 @@ def _second_bound(problem: Penalized, state: State) -> float:
 
 
 def _compressed(core: Array, bases: Sequence[Array | None]) -> Tucker:
-    """The same tensor without directions of the free modes that the core does not use."""
+    """Remove directions of modes without penalty that the core does not use."""
     xp, factors = namespace_of(core), list(bases)
     for mode, U in enumerate(bases):
         if U is None and core.shape[mode] > math.prod(core.shape) // core.shape[mode]:
@@ -196,7 +198,7 @@ def _compressed(core: Array, bases: Sequence[Array | None]) -> Tucker:
 
 
 def _better(best: Solution | None, new: Solution, problem: Penalized, tol: float) -> Solution:
-    """The lower objective with the higher bound: both hold, whichever iteration they are from."""
+    """Combine the lower objective with the higher bound; bounds of all iterations are valid."""
     if new.gap > tol and new.state is not None:
         second = _second_bound(problem, new.state)
         new = replace(new, lower_bound=max(new.lower_bound, second))

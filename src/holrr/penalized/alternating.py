@@ -1,14 +1,14 @@
-"""Multilinear multitask learning, the non-convex method: alternating ridge regressions.
+"""Solver of MLMT-NC: alternating ridge regressions.
 
-With the inputs in spectral coordinates the objective is
+With the inputs in spectral coordinates, the objective is
 
     ||diag(s) V - T||^2 + rest + beta (||G||^2 + sum_i ||A_i||^2),   V = G x_0 A_0 ... x_p A_p .
 
-Given the other blocks, each of ``A_0, ..., A_p, G`` is the solution of a ridge regression whose
-matrix is a product of small Gram matrices, so that their eigenvectors solve it exactly. `balance`
-minimises exactly over something else: the bases of the core's coordinates, which the fit does not
-depend on and the penalty does. Without it the ridge steps do that job, too, but take thousands of
-rounds where otherwise a handful will do.
+Given the other blocks, each of ``A_0, ..., A_p, G`` is the solution of a ridge regression. Its
+matrix is a product of small Gram matrices, whose eigenvectors give the exact solution. `balance`
+minimises exactly over the bases of the coordinates of the core, on which the penalty depends but
+the fit does not. Without `balance`, the ridge regressions converge to the same bases, but need
+thousands of iterations in place of a few.
 
 References
 ----------
@@ -43,15 +43,15 @@ __all__ += ["penalty", "random_start"]
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Where a descent has ended."""
+    """Result of a descent."""
 
-    tucker: Tucker  # with all factors, in spectral coordinates
-    objectives: list[float]  # at the start and after each round; never increasing
+    tucker: Tucker  # solution with all factors, in spectral coordinates
+    objectives: list[float]  # objective at the start and after each iteration; never increasing
     converged: bool
 
     @property
     def objective(self) -> float:
-        """The objective at the end."""
+        """Objective at the end of the descent."""
         return self.objectives[-1]
 
 
@@ -64,18 +64,19 @@ def alternate(
     tol: float = 1e-7,
     report: Callable[[int, float], None] | None = None,
 ) -> Descent:
-    """Rounds of exact block minimisations until one lowers the objective by a share below `tol`.
+    """Minimise over each block in turn until an iteration lowers the objective by less than `tol`.
 
-    The start is in spectral coordinates, with all factors present, the penalty `beta` in the units
-    of the problem. The number and the objective of each round are reported. Where the descent ends
-    above the objective of zero, in a local minimum or since it was stopped, zero is the solution.
+    `tol` is a share of the objective. `start` is in spectral coordinates and has all factors. The
+    penalty `beta` is in the units of the problem. `report` is called with the number and the
+    objective of each iteration. If the descent ends above the objective of zero coefficients, in a
+    local minimum or at `max_iter`, the solution is zero.
     """
     V = balance(start)
     objectives = [objective(problem, V, beta)]
     for n_iter in range(1, max_iter + 1):
         new = balance(_round(problem, V, beta))
         value = objective(problem, new, beta)
-        # Rounding can undo a vanishing gain: the better of the two is kept.
+        # Rounding can make a tiny gain negative; the better of the two is kept.
         gain = objectives[-1] - value
         V, value = (new, value) if gain >= 0 else (V, objectives[-1])
         objectives.append(value)
@@ -87,7 +88,7 @@ def alternate(
 
 
 def _not_above_zero(problem: ScaledProblem, found: Descent) -> Descent:
-    """The end of a descent, or zero, a stationary point of every problem, where that is better."""
+    """Return the result of a descent, or zero coefficients if their objective is lower."""
     zero = float(squared_norm(problem.T)) + problem.rest
     if found.objective <= zero:
         return found
@@ -103,12 +104,12 @@ def _round(problem: ScaledProblem, V: Tucker, beta: float) -> Tucker:
 
 
 def penalty(V: Tucker) -> float:
-    """``||G||^2 + sum_i ||A_i||^2``."""
+    """Return ``||G||^2 + sum_i ||A_i||^2``."""
     return float(squared_norm(V.core)) + sum(float(squared_norm(A)) for A in V.factors)
 
 
 def objective(problem: ScaledProblem, V: Tucker, beta: float) -> float:
-    """The penalised squared error."""
+    """Return the penalised squared error."""
     return problem.squared_error(multi_mode_product(V.core, V.factors)) + beta * penalty(V)
 
 
@@ -116,11 +117,11 @@ def objective(problem: ScaledProblem, V: Tucker, beta: float) -> float:
 
 
 def factor_step(problem: ScaledProblem, V: Tucker, beta: float, mode: int) -> Tucker:
-    """The factor of one mode that is best given the rest.
+    """Minimise over the factor of one mode with all other blocks fixed.
 
-    ``A`` solves ``L A M + beta A = N`` with ``M`` the Gram matrix of what `A` is multiplied with,
-    and ``L = diag(s)^2`` for the input mode, the identity for the others: in the eigenvectors of
-    ``M`` a division of entries.
+    ``A`` solves ``L A M + beta A = N``, where ``M`` is the Gram matrix of the matrix that `A`
+    multiplies, and ``L`` is ``diag(s)^2`` for the input mode and the identity for other modes. In
+    the eigenvectors of ``M``, the solution is a division of entries.
     """
     G, mapped = unfold(V.core, mode), _mapped(problem, V)
     grams = [A.T @ A for A in mapped]
@@ -136,10 +137,10 @@ def factor_step(problem: ScaledProblem, V: Tucker, beta: float, mode: int) -> Tu
 
 
 def core_step(problem: ScaledProblem, V: Tucker, beta: float) -> Tucker:
-    """The core that is best given the factors.
+    """Minimise over the core with fixed factors.
 
-    Its ridge regression has the Kronecker product of the factors' Gram matrices as matrix, whose
-    eigenvectors are the Kronecker products of theirs.
+    The matrix of this ridge regression is the Kronecker product of the Gram matrices of the
+    factors. Its eigenvectors are the Kronecker products of their eigenvectors.
     """
     mapped = _mapped(problem, V)
     pairs = [_eigh(A.T @ A) for A in mapped]
@@ -152,11 +153,11 @@ def core_step(problem: ScaledProblem, V: Tucker, beta: float) -> Tucker:
 
 
 def balance(V: Tucker) -> Tucker:
-    """The same tensor with the smallest penalty over changes of basis, one mode after the other.
+    """Minimise the penalty over changes of basis that keep the tensor, one mode after the other.
 
-    For any invertible ``Q`` the tensor stays where ``A_i`` becomes ``A_i Q`` and ``G`` becomes
-    ``G x_i Q^-1``. Over all of them ``||A_i||^2 + ||G||^2`` is least where both hold the square
-    roots of the singular values of ``A_i G_(i)``. Then all blocks are scaled to one norm.
+    The tensor does not change if ``A_i`` becomes ``A_i Q`` and ``G`` becomes ``G x_i Q^-1`` for any
+    invertible ``Q``. The minimum of ``||A_i||^2 + ||G||^2`` over ``Q`` gives both blocks the square
+    roots of the singular values of ``A_i G_(i)``. Finally, all blocks are scaled to equal norms.
     """
     core, factors = V.core, list(V.factors)
     xp = namespace_of(core)
@@ -171,7 +172,7 @@ def balance(V: Tucker) -> Tucker:
 
 
 def _same_norms(V: Tucker) -> Tucker:
-    """All blocks with the geometric mean of their norms (inequality of the means)."""
+    """Scale all blocks to the geometric mean of their norms, which minimises the penalty."""
     blocks = [V.core, *V.dense_factors()]
     norms = [math.sqrt(float(squared_norm(B))) for B in blocks]
     if min(norms) <= 0.0:
@@ -186,7 +187,7 @@ def _same_norms(V: Tucker) -> Tucker:
 
 
 def _mapped(problem: ScaledProblem, V: Tucker) -> list[Array]:
-    """The factors as the data see them: that of the input mode multiplied by the inputs."""
+    """Return the factors, with the factor of the input mode multiplied by the inputs."""
     first, *others = V.factors
     return [problem.s[:, None] * first, *others]
 
@@ -197,7 +198,7 @@ def _eigh(M: Array) -> tuple[Array, Array]:
 
 
 def random_start(like: Array, rank: tuple[int, ...], rng: np.random.RandomState) -> Tucker:
-    """A Gaussian core and Gaussian factors for a tensor like the given one."""
+    """Draw a Gaussian core and Gaussian factors for a tensor with the shape of `like`."""
 
     def draw(*shape: int) -> Array:
         return asarray_like(np.asarray(rng.standard_normal(shape)), like)

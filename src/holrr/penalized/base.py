@@ -1,4 +1,4 @@
-"""What both penalised estimators share: from data to a spectral problem, batches and moments."""
+"""Base class of the penalised estimators: fits to samples, streams, batches and moments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["PenalizedRegressor"]
 
 
 class PenalizedRegressor(TensorRegressor):
-    """Linear models that are solved by iteration in spectral coordinates.
+    """Base class of linear models that an iterative solver fits in spectral coordinates.
 
     A subclass solves a spectral problem (`_solve`).
     """
@@ -38,10 +38,10 @@ class PenalizedRegressor(TensorRegressor):
 
     @abstractmethod
     def _solve(self, problem: Spectral, x_unit: float, y_unit: float) -> tuple[Fit, dict[str, Any]]:
-        """Solve a problem of scaled data: the fit, and further attributes, in the user's units."""
+        """Solve a problem of scaled data; return the fit and attributes in the user's units."""
 
     def _check_shape(self, n_features: int, output_shape: tuple[int, ...]) -> None:
-        """Raise where parameters do not suit data of this shape."""
+        """Raise an error if parameters are not valid for data of this shape."""
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -50,16 +50,18 @@ class PenalizedRegressor(TensorRegressor):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            NumPy, or any library that follows the array API standard (torch, cupy, ...); memory
-            maps, HDF5, Zarr and Dask arrays are read in blocks.
+            Inputs: a NumPy array, an array of another library that follows the array API standard
+            (PyTorch, CuPy, ...), a DataFrame or an xarray object. Memory maps, HDF5, Zarr and Dask
+            arrays are read in blocks (see docs/streaming.md).
         y : array of shape (n_samples, d1, ..., dp)
-            Outputs of any order p >= 0; p = 0 are scalar targets.
+            Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the squared error.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         data, names = validate(self, X, y, sample_weight)
         return self._fit_data(data, names)
@@ -87,23 +89,27 @@ class PenalizedRegressor(TensorRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, decay: float = 1.0) -> Any:
-        """Add a batch of samples to those seen so far, and fit the model to all of them.
+        """Add a batch of samples, and fit the model to all batches.
 
-        The data are kept as moments. `fit` keeps none: after it, `partial_fit` starts anew with a
-        warning.
+        The estimator keeps the data as moments. `fit` keeps no moments: after `fit`, `partial_fit`
+        starts from an empty model and warns.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Inputs of the batch.
         y : array of shape (n_samples, d1, ..., dp)
+            Outputs of the batch.
         sample_weight : array of shape (n_samples,), optional
+            Weights of the samples in the squared error.
         decay : float, default=1.0
-            What the weights of all batches before are multiplied by, in (0, 1]; with less than 1
-            the model forgets. See docs/streaming.md.
+            Factor in (0, 1] that multiplies the weights of all earlier batches. A factor below 1
+            makes the model forget old data. See docs/streaming.md.
 
         Returns
         -------
         self
+            The fitted estimator.
 
         Examples
         --------
@@ -119,15 +125,17 @@ class PenalizedRegressor(TensorRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_moments(self, moments: Moments) -> Any:
-        """Fit the model to moments, gathered here or elsewhere.
+        """Fit the model to moments of the data.
 
         Parameters
         ----------
         moments : Moments
+            Moments of X and y, computed in this process or elsewhere. See docs/streaming.md.
 
         Returns
         -------
         self
+            The fitted estimator.
 
         Examples
         --------
@@ -141,7 +149,7 @@ class PenalizedRegressor(TensorRegressor):
         return self._fit_moments(moments, check_moments_argument(self, moments))
 
     def _fit_moments(self, moments: Moments, names: Names, *, keep: bool = True) -> Any:
-        """Fit the model to moments, which are kept for later batches."""
+        """Fit the model to moments and, with `keep`, keep them for later batches."""
         check_moments(moments)
         self._check_shape(moments.n_features, moments.output_shape)
         centred = moments.centred(self.fit_intercept)
@@ -153,7 +161,7 @@ class PenalizedRegressor(TensorRegressor):
 def penalized_fit(
     tucker: Tucker, problem: Spectral, objective: float, lower_bound: float, n_iter: int
 ) -> Fit:
-    """A `Fit` from coefficients in spectral coordinates."""
+    """Return the `Fit` of coefficients in spectral coordinates."""
     coef = lift_spectral(tucker, problem)
     return Fit(
         tucker=coef,

@@ -1,4 +1,4 @@
-"""Multilinear multitask learning with a non-convex penalty: MLMT-NC."""
+"""Multilinear multitask learning with a non-convex penalty (MLMT-NC)."""
 
 from __future__ import annotations
 
@@ -24,72 +24,107 @@ from .scaled import ScaledProblem
 
 __all__ = ["MLMTNC", "least_squares", "scaled_beta", "start_of", "unconverged", "unit_of_blocks"]
 
-# Penalty, in units in which the data are about one.
+# Largest penalty, in units in which the data are about one.
 _LARGEST = 1e150
 
 
 def least_squares(Z: Tucker, problem: ScaledProblem) -> Tucker:
-    """From whitened coordinates without ridge penalty, ``Z = diag(s) V``, to spectral ones."""
+    """Convert whitened coordinates without penalty, ``Z = diag(s) V``, to spectral ones."""
     first, *others = Z.dense_factors()
     return Tucker(Z.core, (first / problem.s[:, None], *others))
 
 
 class MLMTNC(PenalizedRegressor):
-    r"""Multilinear multitask learning, the non-convex method (MLMT-NC).
+    r"""Multilinear multitask learning with a non-convex penalty (MLMT-NC).
 
-    Minimises
+    The fit minimises
 
     .. math::
         \|\mathcal{W} \times_0 X - \mathcal{Y}\|^2
         + \beta \Big( \|\mathcal{G}\|^2 + \sum_{i=0}^p \|A_i\|^2 \Big),
         \qquad \mathcal{W} = \mathcal{G} \times_0 A_0 \times_1 A_1 \dots \times_p A_p
 
-    over a core of shape :math:`(R_0, \dots, R_p)` and one factor for each mode, by alternating
-    minimisation with exact steps, so that the objective never increases.
+    over a core :math:`\mathcal{G}` of shape :math:`(R_0, \dots, R_p)` and one factor :math:`A_i`
+    for each mode. The solver alternates exact minimisations over the core and each factor, so that
+    the objective never increases. See docs/trace_norm_and_mlmtnc.md.
 
     Parameters
     ----------
     rank : int, float, tuple or None, default=None
-        As in `HOLRR`: shape of the core, input mode first.
+        Shape of the core. An int is used for every mode, capped at the size of the mode. A float in
+        (0, 1) selects, for each mode, the smallest rank that keeps this share of the squared norm
+        of the whitened data. A tuple ``(R0, ..., Rp)`` has one such entry for each mode, input mode
+        first. None is full rank.
     beta : float, default=1.0
         Penalty on the squared norms of the core and the factors, above 0.
     max_iter : int, default=1000
-        Largest number of rounds over all blocks.
+        Maximum number of iterations. An iteration updates the core and all factors.
     tol : float, default=1e-7
-        Stop when a round lowers the objective by no more than this share of it.
+        Tolerance. The solver stops when an iteration lowers the objective by at most this share of
+        the objective.
     init : {"holrr", "random"}, default="holrr"
-        Where the (first) descent starts: at the HOLRR solution, or, as in the original method, at
-        random.
+        Start of the first descent: the HOLRR solution, or random values as in the original method.
     n_init : int, default=1
-        Number of descents, of which the best is kept. All but the first start at random.
-    random_state : int, RandomState instance or None, default=None
-        Of the random starts.
+        Number of descents, of which the best is kept. All descents after the first start at random.
+    random_state : int, RandomState or None, default=None
+        Random state of the random starts.
     fit_intercept : bool, default=True
-        Whether an intercept is fitted (by centring the data; it is not penalised).
+        Whether to fit an intercept. The intercept is not penalised.
     verbose : bool, int or "rich", default=False
-        As in `TraceNormRegression`.
-    missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Whether to print the progress of the solver. "rich" updates a single line and needs
+        ``pip install holrr[progress]``.
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     core_ : array of shape (R0, ..., Rp)
+        Core of the coefficients.
     factors_ : list of p + 1 arrays of shape (d_i, R_i)
-        Input mode first. Core and factors have equal norms.
+        Factors, input mode first. The core and the factors have equal norms.
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
     rank_ : tuple of int
-        Shape of the core. A rank that the data do not support, or that is above the product of
-        the others, is lowered.
+        Shape of the core. The fit lowers a rank that the data do not support or that is above the
+        product of the other ranks.
     objective_ : float
-        The objective at this fit.
+        Objective of the fit.
     lower_bound_ : float
-        Lower bound on the minimum: that of the squared error of tensors of these ranks. It is tight
-        for a small `beta` only.
+        Lower bound on the optimal objective: a lower bound on the squared error of tensors of these
+        ranks, which is tight only for a small `beta`.
     n_iter_ : int
-        Rounds of the best descent.
-    history_ : array of shape (n_rounds + 1,)
-        The objective at its start and after each round.
-    coef_, intercept_, solver_, moments_, n_features_in_, feature_names_in_, labels_
-        As in `HOLRR`.
+        Number of iterations of the best descent.
+    history_ : array of shape (n_iter_ + 1,)
+        Objective of the best descent at its start and after each iteration.
+    solver_ : str
+        Factorisation that the fit used.
+    moments_ : Moments
+        Moments of the data, after `partial_fit` and `fit_moments`.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
+
+    See Also
+    --------
+    MLMTNCCV : Search over ranks and penalties by cross-validation.
+    HOLRR : Higher-order low-rank regression, with a penalty on the coefficients.
 
     References
     ----------
@@ -180,12 +215,12 @@ class MLMTNC(PenalizedRegressor):
     def _descend(
         self, data: ScaledProblem, spectral: Approximation, beta: float, report: Any = None
     ) -> Descent:
-        """The best of `n_init` descents, with a penalty in the units of the data.
+        """Return the best of `n_init` descents, with a penalty in the units of the data.
 
-        The approximation `spectral` of ``data.T`` has the wanted ranks.
+        The approximation `spectral` of ``data.T`` has the ranks of the core.
         """
         unit, rng = unit_of_blocks(data), check_random_state(self.random_state)
-        # With far smaller penalties than the limit all is zero, and infinity is no number to go by.
+        # Far smaller penalties already give zero; the limit keeps the penalty finite.
         scaled = min(beta * unit / data.unit_t * unit / data.unit_t, _LARGEST)
         best: Descent | None = None
         for trial in range(self.n_init):
@@ -206,32 +241,32 @@ class MLMTNC(PenalizedRegressor):
 
 
 def unit_of_blocks(data: ScaledProblem) -> float:
-    """What all of the p + 2 blocks of the coefficients change by when the units of the data do."""
+    """Return the unit of the core and of each factor for the units of the data."""
     return (data.unit_t / data.unit_s) ** (1 / (data.T.ndim + 1))
 
 
 def scaled_beta(beta: float, x_unit: float, y_unit: float, order: int) -> float:
-    """The penalty for scaled data that has the effect of `beta`.
+    """Return the penalty of scaled data that has the effect of `beta`.
 
-    The core and the factors of the modes, `order` of them, all change by the same factor.
+    The core and the factors of the `order` modes are all scaled by the same number.
     """
     power = 2 / (order + 1)
     return beta / y_unit * (y_unit**power / x_unit**power) / y_unit
 
 
 def start_of(data: ScaledProblem, rank: Any, n_features: int) -> Approximation:
-    """The truncated HOSVD of the least squares problem, whose ranks are those of the core."""
+    """Return the truncated HOSVD of the least squares problem, with the ranks of the core."""
     specs = check_rank(rank, (n_features, *data.shape[1:]))
     return hosvd(data.T, data.pick(specs), input_rank=lambda: data.T.shape[0])
 
 
 def unconverged(max_iter: int, tol: float) -> str:
-    """The warning about a descent that has not converged."""
+    """Return the warning that a descent has not converged."""
     return (
-        f"MLMT-NC stopped after max_iter={max_iter} rounds, the last of which still lowered the "
-        f"objective by more than tol={tol} of it. Increase max_iter or tol."
+        f"MLMT-NC did not converge in max_iter={max_iter} iterations: the last iteration lowered "
+        f"the objective by more than the share tol={tol}. Increase max_iter or tol."
     )
 
 
 def _line(n_iter: int, objective: float) -> str:
-    return f"round {n_iter}, objective {objective:.6g} in the units of the fit"
+    return f"iteration {n_iter}, objective {objective:.6g} in the units of the fit"

@@ -1,4 +1,4 @@
-"""Searches of the penalised estimators: a plain loop over folds and penalties."""
+"""Searches of the penalised estimators, which refit each fold for each penalty."""
 
 from __future__ import annotations
 
@@ -73,18 +73,18 @@ from .trace_norm import unconverged as trace_norm_unconverged
 
 __all__ = ["MLMTNCCV", "TraceNormRegressionCV"]
 
-# Relative to the penalty from which on all coefficients are zero: three a decade.
+# Penalties relative to the one that makes all coefficients zero, three for each decade.
 _RELATIVE_PENALTIES = np.logspace(0, -5, 16)
-# Relative to the penalty that weighs as much as all the outputs do at the least squares solution.
+# Penalties relative to the one that equals the squared outputs at the least squares solution.
 _RELATIVE_BETAS = np.logspace(-6, 0, 13)
 _SURFACE_BYTES = 2**28
 
 
 class PenalizedSearch(Search):
-    """Choose a penalty by held-out error; each fold is solved for all penalties.
+    """Base class of searches that solve each fold for all penalties.
 
-    A subclass names its parameters and defines the candidates, the default penalties, the errors
-    of a fold and the chosen model.
+    A subclass defines its parameters, the candidates, the default penalties, the errors of a fold
+    and the chosen model.
     """
 
     _zero_allowed = True
@@ -94,19 +94,19 @@ class PenalizedSearch(Search):
     n_jobs: int | None
     verbose: Any
 
-    # There is no leverage of penalised coefficients, and so no intervals.
+    # Penalised coefficients have no leverage, so there are no prediction intervals.
     predict_interval: Any = TensorRegressor.predict_interval
 
     def _candidates(self, folds: Any) -> list[Any]:
-        """What is tried apart from penalties."""
+        """Return the candidates apart from penalties."""
         return [None]
 
     def _default_penalties(self, folds: Any, candidates: list[Any]) -> np.ndarray:
-        """Penalties scaled to the data, in the units of the user's data."""
+        """Return penalties scaled to the data, in the units of the user's data."""
         raise NotImplementedError
 
     def _largest(self, folds: Any) -> float:
-        """All penalties beyond this give the same model."""
+        """Return the penalty beyond which all penalties give the same model."""
         return np.inf
 
     def _fold_errors(
@@ -117,33 +117,37 @@ class PenalizedSearch(Search):
         problem: Spectral,
         held_out: HeldOut,
     ) -> tuple[np.ndarray, list[str]]:
-        """Errors (n_candidates, n_penalties) of one fold, and warnings of fits not converged."""
+        """Return the errors of one fold, (n_candidates, n_penalties), and convergence warnings."""
         raise NotImplementedError
 
     def _model(self, candidate: Any, penalty: float) -> Any:
-        """The unfitted estimator for a candidate and a penalty."""
+        """Return the unfitted estimator for a candidate and a penalty."""
         raise NotImplementedError
 
     def _check(self, n_features: int, output_shape: Sequence[int]) -> None:
-        """Raise for bad candidates before any work is done."""
+        """Raise an error for invalid candidates before any computation."""
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
-        """Choose by cross-validation, and fit the chosen model to all the data.
+        """Choose the penalty by cross-validation, and fit the chosen model to all data.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Inputs: a NumPy array, an array of another library that follows the array API standard
+            (PyTorch, CuPy, ...), a DataFrame or an xarray object. Memory maps, HDF5, Zarr and Dask
+            arrays are read in blocks (see docs/streaming.md).
         y : array of shape (n_samples, d1, ..., dp)
-            Outputs of any order p >= 0.
+            Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
-            Weights of the samples, in the fits and in the held-out errors.
+            Weights of the samples in fits and held-out errors.
         groups : array of shape (n_samples,), optional
-            Groups of the samples, for splitters that use them.
+            Group labels of the samples, for splitters such as ``GroupKFold``.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         data, names = validate(self, X, y, sample_weight, groups=groups)
         self._given_penalties()
@@ -162,16 +166,17 @@ class PenalizedSearch(Search):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_fold_moments(self, moments: Sequence[Moments]) -> Any:
-        """Cross-validate and fit from moments alone, one for each of disjoint folds.
+        """Cross-validate and fit the model from the moments of disjoint folds.
 
         Parameters
         ----------
         moments : sequence of Moments
-            Of at least two folds.
+            Moments of each fold, at least two.
 
         Returns
         -------
         self
+            The fitted estimator.
 
         Examples
         --------
@@ -194,7 +199,20 @@ class PenalizedSearch(Search):
 
     @classmethod
     def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
-        """A new estimator with these parameters, fitted by `fit_fold_moments`."""
+        """Create an estimator with the given parameters, and fit it by `fit_fold_moments`.
+
+        Parameters
+        ----------
+        moments : sequence of Moments
+            Moments of each fold, at least two.
+        parameters : dict
+            Parameters of the estimator.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator.
+        """
         return cls(**parameters).fit_fold_moments(moments)
 
     def _given_penalties(self) -> np.ndarray | None:
@@ -202,7 +220,7 @@ class PenalizedSearch(Search):
         return check_penalties(given, self._penalties, zero=self._zero_allowed)
 
     def _fit_folds(self, folds: Folds, names: Names, data: Samples | None = None) -> Any:
-        """Errors of all penalties, choice, refit to all the data."""
+        """Compute the errors of all penalties, choose a model, and fit it to all data."""
         problems, given = Problems(folds), self._given_penalties()
         with few_threads_for(13 * search_work(folds)):
             candidates = self._candidates(folds)
@@ -261,7 +279,7 @@ class PenalizedSearch(Search):
     def _surface(
         self, problems: Problems, candidates: list[Any], penalties: np.ndarray, bar: Progress
     ) -> Surface:
-        """Held-out errors of all folds and candidates for some penalties."""
+        """Compute the held-out errors of all folds and candidates for some penalties."""
         folds, min_alpha = problems.folds, scaled_alpha(self.alpha, problems.folds.x_unit)
         ridge_alphas, complaints = folds.default_alphas(), []
         bar.expect(folds.n_folds * penalties.size)
@@ -280,8 +298,8 @@ class PenalizedSearch(Search):
         errors, nulls, ridge = zip(*over_folds(folds.n_folds, run, n_jobs), strict=True)
         if complaints:
             warn(
-                f"{len(complaints)} fits of the cross-validation did not converge; the first of "
-                f"them: {complaints[0]}",
+                f"{len(complaints)} fits of the cross-validation did not converge. The first "
+                f"warning: {complaints[0]}",
                 ConvergenceWarning,
             )
         null_mse, by_ridge = float(np.mean(nulls)), np.mean(ridge, axis=0)[None]
@@ -293,7 +311,7 @@ class PenalizedSearch(Search):
 
 
 def held_out_mse(held_out: HeldOut, coefficients: Tucker) -> float:
-    """Mean squared error on held-out data of coefficients in spectral coordinates."""
+    """Return the held-out mean squared error of coefficients in spectral coordinates."""
     V = multi_mode_product(coefficients.core, coefficients.factors)
     xp = namespace_of(V)
     cross, square = xp.sum(held_out.B * V), xp.sum(V * mode_product(V, held_out.C, 0))
@@ -303,44 +321,89 @@ def held_out_mse(held_out: HeldOut, coefficients: Tucker) -> float:
 class TraceNormRegressionCV(PenalizedSearch):
     """Trace norm regression with cross-validated penalty.
 
-    Each fold is solved for all penalties from the largest to the smallest, each solution the
-    start for the next.
+    The search solves each fold for all penalties, from the largest to the smallest. Each solution
+    is the start of the next one. See docs/trace_norm_and_mlmtnc.md.
 
     Parameters
     ----------
-    penalties : array-like, optional
-        The candidates, at least 0. By default 16 of them, from the one that makes all
-        coefficients zero down to 1e-5 times that.
+    penalties : array of shape (n_penalties,) or None, default=None
+        Penalties to try, at least 0. By default, the search tries 16 penalties, from the penalty
+        that makes all coefficients zero down to 1e-5 times this penalty.
     cv : int, splitter or iterable, default=5
-        Folds, as in scikit-learn.
-    alpha, mode_weights, fit_intercept, max_iter, tol
-        As in `TraceNormRegression`.
-    n_jobs : int, optional
-        Number of folds that run at a time.
-    verbose : bool, int or "rich", default=False
-        Whether progress is shown.
-    missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
+        indices.
+    alpha : float, default=0.0
+        Ridge penalty, at least 0.
+    mode_weights : sequence of p + 1 floats or None, default=None
+        Relative weights :math:`w_i` of the modes, input mode first. By default all weights are one.
+        A mode of weight 0 is not penalised.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. The intercept is not penalised.
+    max_iter : int, default=1000
+        Maximum number of iterations of the solver.
+    tol : float, default=1e-6
+        Relative duality gap, ``1 - lower_bound_ / objective_``, at which the solver stops.
+    n_jobs : int or None, default=None
+        Number of folds that run in parallel. By default, the folds run one after the other.
+    verbose : bool, default=False
+        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     penalty_ : float
-        The chosen penalty.
+        Chosen penalty.
     penalties_ : array of shape (n_penalties,)
+        Penalties that the search tried.
     cv_results_ : dict
-        "mean_mse" and "std_mse", of shape (n_penalties,), "fold_mse", of shape (n_folds,
-        n_penalties), and "penalties".
+        Results of the search: "mean_mse" and "std_mse", of shape (n_penalties,), are the mean and
+        the standard deviation of the mean squared error over the folds. "fold_mse", of shape
+        (n_folds, n_penalties), has the error of each fold, and "penalties" the penalties.
     best_index_ : tuple of int
+        Index of the chosen model in ``mean_mse``.
     best_score_ : float
-        The smallest mean squared error, with its sign changed.
-    null_mse_, ridge_mse_ : float
-        Held-out errors of the mean and of ridge regression, for comparison.
+        Score of the chosen model: minus its held-out error.
+    null_mse_ : float
+        Held-out error of predicting the mean, for comparison.
+    ridge_mse_ : float
+        Least held-out error of ridge regression on the same folds, for comparison.
     best_estimator_ : TraceNormRegression
-        Fitted to all the data.
-    coef_, intercept_, core_, factors_, rank_, n_iter_, objective_, lower_bound_
-        Those of `best_estimator_`.
-    n_features_in_, feature_names_in_, labels_
-        As in `HOLRR`.
+        Final model, fitted to all data.
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    core_ : array of shape (R0, ..., Rp)
+        Core of the Tucker form of the coefficients.
+    factors_ : list of p + 1 arrays of shape (d_i, R_i)
+        Factors of the Tucker form with orthonormal columns, input mode first.
+    rank_ : tuple of int
+        Multilinear rank of the coefficients. All entries are zero if the coefficients are zero.
+    objective_ : float
+        Objective of the fit.
+    lower_bound_ : float
+        Lower bound on the optimal objective, from the dual problem.
+    n_iter_ : int
+        Number of iterations of the solver.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
     Examples
     --------
@@ -402,11 +465,11 @@ class TraceNormRegressionCV(PenalizedSearch):
         return self._zeroing(folds)
 
     def _zeroing(self, folds: Any) -> float:
-        """The penalty that makes all coefficients zero, in the units of the user's data."""
+        """Return the penalty that makes all coefficients zero, in the units of the user's data."""
         alpha = scaled_alpha(self.alpha, folds.x_unit)
         scaled = penalized_problem(folds.full_problem(0, alpha)[0], alpha, self.mode_weights)
         largest = scaled.penalty_max() * scaled.data.unit_s * scaled.data.unit_t
-        # Otherwise there is nothing to explain, or nothing that is penalised.
+        # The penalty is zero if the outputs are constant, and infinite if no mode is penalised.
         return (largest if 0 < largest < np.inf else 1.0) * folds.x_unit * folds.y_unit
 
     def _fold_errors(
@@ -444,36 +507,99 @@ class TraceNormRegressionCV(PenalizedSearch):
 class MLMTNCCV(PenalizedSearch):
     """Multilinear multitask learning (MLMT-NC) with cross-validated ranks and penalty.
 
+    See docs/trace_norm_and_mlmtnc.md.
+
     Parameters
     ----------
-    ranks : list, optional
-        The candidates, each as the `rank` of `MLMTNC`. By default the one that `HOLRR` predicts
-        held-out data best with, among all: this costs about one fit a fold.
-    betas : array-like, optional
-        The penalties to try, above 0. By default 13 in half decades, scaled to the data.
-    cv, n_jobs, verbose
-        As in `TraceNormRegressionCV`.
-    max_iter, tol, init, n_init, random_state, fit_intercept
-        As in `MLMTNC`.
-    missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+    ranks : list or None, default=None
+        Ranks to try, each as the parameter `rank` of `MLMTNC`. By default, the search uses the
+        multilinear rank with which `HOLRR` has the least held-out error. Finding this rank costs
+        about one fit for each fold.
+    betas : array of shape (n_betas,) or None, default=None
+        Penalties to try, above 0. By default, the search tries 13 penalties in half decades, scaled
+        to the data.
+    cv : int, splitter or iterable, default=5
+        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
+        indices.
+    max_iter : int, default=1000
+        Maximum number of iterations. An iteration updates the core and all factors.
+    tol : float, default=1e-7
+        Tolerance. The solver stops when an iteration lowers the objective by at most this share of
+        the objective.
+    init : {"holrr", "random"}, default="holrr"
+        Start of the first descent: the HOLRR solution, or random values as in the original method.
+    n_init : int, default=1
+        Number of descents, of which the best is kept. All descents after the first start at random.
+    random_state : int, RandomState or None, default=None
+        Random state of the random starts.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. The intercept is not penalised.
+    n_jobs : int or None, default=None
+        Number of folds that run in parallel. By default, the folds run one after the other.
+    verbose : bool, default=False
+        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     beta_ : float
-        The chosen penalty.
-    ranks_ : list of tuples
-        The candidates.
+        Chosen penalty.
     betas_ : array of shape (n_betas,)
+        Penalties that the search tried.
+    ranks_ : list of tuples
+        Ranks that the search tried.
     cv_results_ : dict
-        "mean_mse" and "std_mse", of shape (n_ranks, n_betas), "fold_mse", of shape (n_folds,
-        n_ranks, n_betas), "ranks" and "betas".
+        Results of the search: "mean_mse" and "std_mse", of shape (n_ranks, n_betas), are the mean
+        and the standard deviation of the mean squared error over the folds. "fold_mse", of shape
+        (n_folds, n_ranks, n_betas), has the error of each fold, and "ranks" and "betas" the
+        candidates.
+    best_index_ : tuple of int
+        Index of the chosen model in ``mean_mse``.
+    best_score_ : float
+        Score of the chosen model: minus its held-out error.
+    null_mse_ : float
+        Held-out error of predicting the mean, for comparison.
+    ridge_mse_ : float
+        Least held-out error of ridge regression on the same folds, for comparison.
     best_estimator_ : MLMTNC
-        Fitted to all the data.
-    coef_, intercept_, core_, factors_, rank_, n_iter_, objective_, lower_bound_
-        Those of `best_estimator_`.
-    best_index_, best_score_, null_mse_, ridge_mse_, n_features_in_, feature_names_in_, labels_
-        As in `TraceNormRegressionCV`.
+        Final model, fitted to all data.
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
+    core_ : array of shape (R0, ..., Rp)
+        Core of the coefficients.
+    factors_ : list of p + 1 arrays of shape (d_i, R_i)
+        Factors, input mode first. The core and the factors have equal norms.
+    rank_ : tuple of int
+        Shape of the core. The fit lowers a rank that the data do not support or that is above the
+        product of the other ranks.
+    objective_ : float
+        Objective of the fit.
+    lower_bound_ : float
+        Lower bound on the optimal objective: a lower bound on the squared error of tensors of these
+        ranks, which is tight only for a small `beta`.
+    n_iter_ : int
+        Number of iterations of the best descent.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
     Examples
     --------
@@ -539,8 +665,8 @@ class MLMTNCCV(PenalizedSearch):
             _check_ranks(self.ranks, (n_features, *output_shape))
 
     def _candidates(self, folds: Any) -> list[Any]:
-        """Ranks, each with the seed of its random starts."""
-        # One seed for all candidates and the final fit: a generator would not repeat itself.
+        """Return the ranks to try, each with the seed of its random starts."""
+        # One seed for all candidates and the final fit; a generator would give other starts.
         seed = self.random_state
         if not isinstance(seed, Integral):
             seed = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
@@ -580,7 +706,7 @@ class MLMTNCCV(PenalizedSearch):
 
 
 def _check_ranks(ranks: Any, shape: tuple[int, ...]) -> list[Any]:
-    """Candidates, each checked as a single rank is; ints stand for all modes."""
+    """Check each candidate rank; an int is used for all modes."""
     found = candidate_ranks(ranks)
     for R in found:
         try:
@@ -594,7 +720,7 @@ def _check_ranks(ranks: Any, shape: tuple[int, ...]) -> list[Any]:
 
 
 def _holrr_rank(folds: Any, n_jobs: int | None) -> tuple[int, ...]:
-    """The rank of the HOLRR model with the least held-out error, at its best penalty."""
+    """Return the rank of the HOLRR model with the least held-out error over all penalties."""
     s = folds.full_problem(0, 0.0)[0].s
     alphas = default_alphas(float(squared_norm(s)), s.shape[0])
     grid = RankGrid(folds.shape).within_others(folds.shape)
@@ -609,7 +735,7 @@ def _holrr_rank(folds: Any, n_jobs: int | None) -> tuple[int, ...]:
 
 
 def _default_betas(data: ScaledProblem, rank: Any, n_features: int) -> np.ndarray:
-    """Penalties from a negligible one to one at which hardly anything is left."""
+    """Return penalties from a negligible one to one that makes coefficients almost zero."""
     start = balance(least_squares(start_of(data, rank, n_features).tucker, data))
     explained = float(squared_norm(data.T)) * data.unit_t**2
     weight = penalty(start) * unit_of_blocks(data) ** 2

@@ -1,4 +1,4 @@
-"""Singular value thresholding of the unfoldings of a tensor, and the norms that go with it."""
+"""Singular value thresholding of the unfoldings of a tensor, and their norms."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from ..core.tensor import fold, gram, mode_product, unfold
 
 __all__ = ["nuclear_norm", "shrink", "spectral_norm"]
 
-# Below this share of the largest singular value the eigenvalues of a Gram matrix, whose rounding
-# noise is eps * sigma_max^2, do not tell precisely enough what exceeds the threshold.
+# Below this share of the largest singular value, the eigenvalues of a Gram matrix, whose rounding
+# error is eps * sigma_max^2, are not accurate enough for comparison with the threshold.
 _GRAM_LIMIT = 1e-5
 
 
 def shrink(A: Array, mode: int, threshold: float) -> tuple[Array, Array]:
-    """Lower the singular values of one unfolding by a threshold, not below zero.
+    """Lower the singular values of one unfolding by a threshold, but not below zero.
 
-    It is the proximal map of ``threshold * ||A_(mode)||_*`` (Cai, Candes and Shen 2010). The Gram
-    matrix of the rows serves where they are the shorter side, unless the threshold is so small
-    that its rounding would show; else the unfolding itself is decomposed.
+    This is the proximal map of ``threshold * ||A_(mode)||_*`` (Cai, Candes and Shen 2010). If the
+    unfolding has at most as many rows as columns, the eigenvectors of the Gram matrix of its rows
+    are used, unless the threshold is so small that rounding errors matter. Otherwise the unfolding
+    itself is decomposed.
 
-    Also an orthonormal basis of the range of the result's unfolding, (d_mode, k).
+    The second result is an orthonormal basis of the range of the unfolding of the first result, of
+    shape (d_mode, k).
     """
     if A.shape[mode] ** 2 <= math.prod(A.shape):
         lam, U = eigh(gram(A, mode))
@@ -40,14 +42,14 @@ def shrink(A: Array, mode: int, threshold: float) -> tuple[Array, Array]:
 
 
 def nuclear_norm(A: Array, mode: int) -> float:
-    """Sum of the singular values of an unfolding."""
-    # Not from the Gram matrix: the roots of its noise would add up.
+    """Return the sum of the singular values of an unfolding."""
+    # The Gram matrix is not used, since the square roots of its rounding errors would add up.
     xp = namespace_of(A)
     return float(xp.sum(xp.linalg.svdvals(unfold(A, mode))))
 
 
 def spectral_norm(A: Array, mode: int) -> float:
-    """Largest singular value of an unfolding."""
+    """Return the largest singular value of an unfolding."""
     n, rest = A.shape[mode], math.prod(A.shape) // A.shape[mode]
     M = unfold(A, mode)
     lam, _ = eigh(gram(A, mode) if n <= rest else M.T @ M)

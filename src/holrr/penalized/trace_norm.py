@@ -1,4 +1,4 @@
-"""Tensor regression with the overlapped trace norm: the convex relation of HOLRR."""
+"""Tensor regression with the overlapped trace norm, a convex relaxation of HOLRR."""
 
 from __future__ import annotations
 
@@ -26,72 +26,100 @@ __all__ = ["TraceNormRegression", "penalized_problem", "unconverged"]
 
 
 class TraceNormRegression(PenalizedRegressor):
-    r"""Tensor regression with a convex penalty on the ranks of all unfoldings.
+    r"""Tensor regression with a convex penalty on the ranks of all unfoldings (trace norm).
 
-    Minimises
+    The fit minimises
 
     .. math::
         \tfrac12 \|\mathcal{W} \times_0 X - \mathcal{Y}\|^2 + \tfrac{\alpha}{2} \|\mathcal{W}\|^2
         + \lambda \sum_{i=0}^p w_i \|W_{(i)}\|_*
 
     where :math:`\|W_{(i)}\|_*`, the trace norm, is the sum of the singular values of the mode-i
-    unfolding. The problem is convex: the fit comes with a lower bound of the minimum, and the
-    solver stops when the objective has come near enough to it.
+    unfolding. The problem is convex. The solver computes a lower bound on the minimum and stops
+    when the relative duality gap is at most `tol`. See docs/trace_norm_and_mlmtnc.md.
 
     Parameters
     ----------
     penalty : float, default=1.0
-        The weight :math:`\lambda` of the trace norms, at least 0. With 0 the fit is that of
-        ``RLS(alpha)``; from `penalty_max_` on the coefficients are zero.
+        Weight :math:`\lambda` of the trace norms, at least 0. With 0, the fit is the same as that
+        of ``RLS(alpha)``. The coefficients are zero if the penalty is at least `penalty_max_`.
     alpha : float, default=0.0
         Ridge penalty, at least 0.
-    mode_weights : sequence of p + 1 floats, optional
-        Relative weights :math:`w_i` of the modes, input mode first; all one by default. A mode of
-        weight 0 is not penalised.
+    mode_weights : sequence of p + 1 floats or None, default=None
+        Relative weights :math:`w_i` of the modes, input mode first. By default all weights are one.
+        A mode of weight 0 is not penalised.
     fit_intercept : bool, default=True
-        Whether an intercept is fitted (by centring the data; it is not penalised).
+        Whether to fit an intercept. The intercept is not penalised.
     max_iter : int, default=1000
-        Largest number of iterations.
+        Maximum number of iterations of the solver.
     tol : float, default=1e-6
-        The iteration stops at a relative duality gap, ``1 - lower_bound_ / objective_``, of `tol`.
+        Relative duality gap, ``1 - lower_bound_ / objective_``, at which the solver stops.
     warm_start : bool, default=False
-        Whether a fit starts from where the one before it ended. The solver's state, p + 3 arrays
-        of the size of the coefficients, is kept for it.
+        Whether to start from the solution of the previous call of `fit`. The estimator then keeps
+        the state of the solver, p + 3 arrays of the size of the coefficients.
     verbose : bool, int or "rich", default=False
-        Whether progress is shown; "rich" for a line that is kept up to date (needs rich).
-    missing_features, input_shape, output_shape, sample_dim
-        As in `HOLRR`.
+        Whether to print the progress of the solver. "rich" updates a single line and needs
+        ``pip install holrr[progress]``.
+    missing_features : {"raise", "drop"}, default="raise"
+        How to handle inputs that are missing in every sample, such as land in a field of sea
+        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
+        coefficients are NaN, and `predict` ignores their values.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    sample_dim : str or None, default=None
+        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
+        `y` share, or the first one.
 
     Attributes
     ----------
     core_ : array of shape (R0, ..., Rp)
+        Core of the Tucker form of the coefficients.
     factors_ : list of p + 1 arrays of shape (d_i, R_i)
-        With orthonormal columns, input mode first.
+        Factors of the Tucker form with orthonormal columns, input mode first.
+    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
+        Dense coefficients, computed on access. If `X` has modes, the shape is
+        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
+    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+        Intercept of each output.
     rank_ : tuple of int
-        Multilinear rank of the coefficients; all zero where these are zero.
+        Multilinear rank of the coefficients. All entries are zero if the coefficients are zero.
     objective_ : float
-        The objective at this fit.
+        Objective of the fit.
     lower_bound_ : float
-        Lower bound on the minimum, from the dual problem.
+        Lower bound on the optimal objective, from the dual problem.
     penalty_max_ : float
-        A penalty from which on all coefficients are zero. For p = 0 and p = 1 the least such one.
+        Penalty at and above which all coefficients are zero. For p = 0 and p = 1 it is the smallest
+        such penalty.
     n_iter_ : int
+        Number of iterations of the solver.
     history_ : dict of arrays
-        "iteration", "objective", "lower_bound", "primal_residual", "dual_residual" and "rho" (the
-        step size) at each look at the objective.
-    coef_, intercept_, solver_, moments_, n_features_in_, feature_names_in_, labels_
-        As in `HOLRR`.
+        Progress of the solver: "iteration", "objective", "lower_bound", "primal_residual",
+        "dual_residual" and "rho" (the step size), at each iteration that evaluated the objective.
+    solver_ : str
+        Factorisation that the fit used.
+    moments_ : Moments
+        Moments of the data, after `partial_fit` and `fit_moments`.
+    n_features_in_ : int
+        Number of features of `X`.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if `X` had names in `fit`.
+    labels_ : Labels or None
+        Names and coordinates of the samples, inputs and outputs, if the data had labels.
 
     See Also
     --------
-    TraceNormRegressionCV : Chooses the penalty by cross-validation.
-    HOLRR : Bounds the ranks instead.
+    TraceNormRegressionCV : Trace norm regression with cross-validated penalty.
+    HOLRR : Regression with a constraint on the ranks, in place of a penalty.
 
     Notes
     -----
-    For matrices (p = 1) both unfoldings have the same singular values, and the penalty is
-    ``(w_0 + w_1) penalty`` times the trace norm; for vectors (p = 0) it is that times the
-    Euclidean norm of the coefficients.
+    Matrices (p = 1) have the same singular values in both unfoldings, so the penalty is
+    ``(w_0 + w_1) * penalty`` times the trace norm. For vectors (p = 0), the penalty is
+    ``w_0 * penalty`` times the Euclidean norm of the coefficients.
 
     References
     ----------
@@ -164,7 +192,7 @@ class TraceNormRegression(PenalizedRegressor):
     def _solve(self, problem: Spectral, x_unit: float, y_unit: float) -> tuple[Fit, dict[str, Any]]:
         scaled = penalized_problem(problem, scaled_alpha(self.alpha, x_unit), self.mode_weights)
         data = scaled.data
-        # Units of the solver: singular values and products are at most one.
+        # In the units of the solver, singular values and products are at most one.
         unit = data.unit_s * data.unit_t * x_unit * y_unit
         here = _units(data, x_unit, y_unit)
         with status_line(type(self).__name__, self.verbose, _line) as report:
@@ -201,7 +229,7 @@ class TraceNormRegression(PenalizedRegressor):
     def _warm_state(
         self, problem: Spectral, scaled: Penalized, here: tuple[float, float, float]
     ) -> State | None:
-        """The state of the last fit, where it is wanted and of the same shape."""
+        """Return the state of the previous fit if `warm_start` is set and the shape is the same."""
         warm = vars(self).get("_warm") if self.warm_start else None
         if warm is None or len(warm["copies"]) != len(scaled.splits):
             return None
@@ -212,20 +240,20 @@ class TraceNormRegression(PenalizedRegressor):
 
 
 def penalized_problem(problem: Spectral, alpha: float, mode_weights: Any) -> Penalized:
-    """The problem with trace norms, for all penalties."""
+    """Return the problem with trace norms, for all penalties."""
     data = ScaledProblem.of(problem)
     weights = check_mode_weights(mode_weights, problem.T.ndim)
     return Penalized(data, alpha / data.unit_s / data.unit_s, data.pick(weights))
 
 
 def check_mode_weights(mode_weights: Any, order: int) -> tuple[float, ...]:
-    """One weight for the norm of each unfolding, input mode first."""
+    """Return one weight for the norm of each unfolding, input mode first."""
     if mode_weights is None:
         return (1.0,) * order
     if not isinstance(mode_weights, (Sequence, np.ndarray)) or len(mode_weights) != order:
         raise ValueError(
             f"mode_weights must have {order} entries, one for the input mode and one for each of "
-            f"the {order - 1} output modes of Y; got {mode_weights!r}."
+            f"the {order - 1} output modes of y; got {mode_weights!r}."
         )
     try:
         weights = tuple(float(w) for w in mode_weights)
@@ -235,17 +263,17 @@ def check_mode_weights(mode_weights: Any, order: int) -> tuple[float, ...]:
         ) from error
     if not all(math.isfinite(w) and w >= 0 for w in weights):
         raise ValueError(
-            f"mode_weights must be finite and not negative; got mode_weights={mode_weights!r}."
+            f"mode_weights must be finite and at least 0; got mode_weights={mode_weights!r}."
         )
     return weights
 
 
 def unconverged(found: Solution, max_iter: int, tol: float) -> str:
-    """The warning about a solution that has not converged."""
+    """Return the warning that the solver has not converged."""
     return (
-        f"The trace norm solver stopped after max_iter={max_iter} iterations at a relative duality "
-        f"gap of {found.gap:.1e}, above tol={tol}. Increase max_iter or tol; a larger alpha or "
-        f"inputs on a common scale make the problem easier."
+        f"The trace norm solver did not converge in max_iter={max_iter} iterations: the relative "
+        f"duality gap is {found.gap:.1e}, above tol={tol}. Increase max_iter or tol. A larger "
+        f"alpha, or inputs on a common scale, also help convergence."
     )
 
 
@@ -254,6 +282,6 @@ def _line(n_iter: int, objective: float, bound: float) -> str:
 
 
 def _units(data: ScaledProblem, x_unit: float, y_unit: float) -> tuple[float, float, float]:
-    """Units of step size, coefficients and multipliers, in those of the user's data."""
+    """Return the units of step size, coefficients and multipliers, in units of the user's data."""
     unit_s, unit_t = data.unit_s * x_unit, data.unit_t * y_unit
     return unit_s**2, unit_t / unit_s, unit_t * unit_s
