@@ -345,8 +345,8 @@ class RLS(LinearRegressor):
     n_dropped_ : int
         Number of samples without any observed output, with ``missing="ignore"``.
     robust_weight_ : array of shape (n_samples,)
-        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit is that of the squared
-        loss with these weights times `sample_weight`.
+        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit has the squared loss
+        with these weights times `sample_weight`.
     solver_ : str
         Factorisation that the fit used.
     moments_ : Moments
@@ -539,8 +539,8 @@ class LRR(LinearRegressor):
     n_dropped_ : int
         Number of samples without any observed output, with ``missing="ignore"``.
     robust_weight_ : array of shape (n_samples,)
-        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit is that of the squared
-        loss with these weights times `sample_weight`.
+        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit has the squared loss
+        with these weights times `sample_weight`.
     solver_ : str
         Factorisation that the fit used.
     moments_ : Moments
@@ -767,8 +767,8 @@ class HOLRR(LinearRegressor):
     n_dropped_ : int
         Number of samples without any observed output, with ``missing="ignore"``.
     robust_weight_ : array of shape (n_samples,)
-        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit is that of the squared
-        loss with these weights times `sample_weight`.
+        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit has the squared loss
+        with these weights times `sample_weight`.
     solver_ : str
         Factorisation that the fit used.
     moments_ : Moments

@@ -861,8 +861,8 @@ class RLSCV(LinearSearch):
     n_dropped_ : int
         Number of samples without any observed output, with ``missing="ignore"``.
     robust_weight_ : array of shape (n_samples,)
-        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit is that of the squared
-        loss with these weights times `sample_weight`.
+        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit has the squared loss
+        with these weights times `sample_weight`.
     input_rank_ : tuple of int, or dict
         Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
     input_factors_ : list of q arrays of shape (m_k, r_k), or dict
@@ -1161,8 +1161,8 @@ class LRRCV(LinearSearch):
     n_dropped_ : int
         Number of samples without any observed output, with ``missing="ignore"``.
     robust_weight_ : array of shape (n_samples,)
-        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit is that of the squared
-        loss with these weights times `sample_weight`.
+        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit has the squared loss
+        with these weights times `sample_weight`.
     input_rank_ : tuple of int, or dict
         Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
     input_factors_ : list of q arrays of shape (m_k, r_k), or dict
@@ -1494,8 +1494,8 @@ class HOLRRCV(LinearSearch):
     n_dropped_ : int
         Number of samples without any observed output, with ``missing="ignore"``.
     robust_weight_ : array of shape (n_samples,)
-        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit is that of the squared
-        loss with these weights times `sample_weight`.
+        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit has the squared loss
+        with these weights times `sample_weight`.
     input_rank_ : tuple of int, or dict
         Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
     input_factors_ : list of q arrays of shape (m_k, r_k), or dict
