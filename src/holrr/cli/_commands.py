@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline
 from ..data import Standardizer
 from ..data.unlabel import sample_dimension
 from ..data.validation import score_errors
+from ..diagnostics import diagnose_inputs
 from ..io import load_with_notes, save
 from . import _choices as choices
 from ._data import in_memory, layouts, n_samples, read_inputs, read_pair
@@ -221,6 +222,9 @@ def _predict(options: argparse.Namespace) -> None:
         write(options.output, parts, model, layouts(options)[0])
     n, shape = n_samples(parts[""], None), tuple(model.tucker_.shape[1:])
     print(f"{n} predictions of shape {shape} saved to {options.output}")
+    if vars(model).get("_input_model") is not None:
+        outside = diagnose_inputs(model, X, level=0.999).outside.sum()
+        print(f"{outside} of {n} rows of X are unlike those of the fit (99.9 % limits of T2 and Q)")
 
 
 def _parts(options: argparse.Namespace, model: Any, X: Any) -> dict[str, Any]:

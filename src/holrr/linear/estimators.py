@@ -134,6 +134,7 @@ class LinearRegressor(TensorRegressor):
             self.output_weight, data, names.labels, options.ignore_missing
         )
         fit, n_dropped = fit_data(data, options, weights)
+        names = names.with_input_model(data)
         return self._assign_fit(fit, names, plan, n_dropped if isinstance(data, Samples) else None)
 
     @_fit_context(prefer_skip_nested_validation=True)
