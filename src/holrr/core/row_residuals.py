@@ -31,9 +31,8 @@ __all__ = ["CONSISTENT", "RowResiduals", "residual_limits", "row_residuals"]
 
 # The standard deviation of a normal distribution over its median absolute deviation.
 CONSISTENT = 1.482602218505602
-# One standard deviation above the median of a normal distribution, the efficiency of that spread,
-# and the variance of the median of n values, times n.
-_UPPER, _EFFICIENCY, _OF_MEDIAN = 0.8413447460685429, 0.3, math.pi / 2
+# One standard deviation above the median of a normal distribution.
+_UPPER = 0.8413447460685429
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +125,7 @@ def residual_limits(
     x = _inverse_freedom(m, 4.5 * s * s) * 2 / 9
     scale = middle / (1 - s * s)
     centre, width = _middle_and_spread((roots / scale - (1 - x)) / np.sqrt(x))
-    n = seen.size
-    t = stdtrit(max(_EFFICIENCY * (n - 1), 1.0), level) * math.sqrt(1 + _OF_MEDIAN / n)
+    t = stdtrit(max(seen.size - 1, 1), level)  # both are estimates
     limit = 1 - x + np.sqrt(x) * (centre + t * (width or 1.0))
     residuals[seen] = (roots / scale) ** 1.5
     limits[seen] = np.maximum(limit, 0.0) ** 1.5

@@ -44,7 +44,7 @@ def distances(model: InputModel, X: Any) -> tuple[np.ndarray, np.ndarray]:
     n, d = X.shape
     t2, q = np.empty(n), np.empty(n)
     for rows in row_blocks(n, 8 * d, _BLOCK):
-        t2[rows], q[rows] = model.distances(_dense(X[rows]))
+        t2[rows], q[rows] = model.distances(_dense(X[rows, :]))
     return t2, q
 
 

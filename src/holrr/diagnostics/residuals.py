@@ -52,7 +52,7 @@ class Outliers:
     >>> found
     Outliers: 1 of 90 rows above the 99.9 % limit: 17
     >>> print(found.order[0], found.residuals[17].round(), found.limits[17].round(1))
-    17 21.0 2.7
+    17 21.0 2.5
     >>> found.to_frame().query("outside").index.tolist()
     [17]
     """
