@@ -18,6 +18,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from .core.fit import Fit
+from .core.input_model import InputModel
 from .core.leverage import noise_level, std_factor
 from .core.namespace import Array, asarray_like, namespace_of, to_device_of, to_numpy
 from .core.own_inputs import OwnCoefficients
@@ -29,6 +30,7 @@ from .data.inputs import whole_axes
 from .data.labels import Grid, Labels, free, name_by_hand
 from .data.relabel import relabel, to_xarray
 from .data.unlabel import dims_of, has_dims
+from .data.unusual import warn_of_unusual
 from .data.validation import Names, score_errors, validate_inputs
 from .io import save
 
@@ -36,7 +38,7 @@ __all__ = ["TensorRegressor", "scalar_if_0d"]
 
 # Private fitted attributes; the names of the public ones end with an underscore.
 _PRIVATE = ["_hat", "_noise", "_intervals", "_features", "_warm", "_output_weight", "_own"]
-_PRIVATE += ["_input_mean"]
+_PRIVATE += ["_input_mean", "_input_model", "_row_residuals"]
 
 
 class TensorRegressor(
@@ -56,6 +58,7 @@ class TensorRegressor(
     labels_: Labels | None = None
     _output_weight: np.ndarray | None = None  # output weights of the fit, (d1, ..., dp)
     _own: OwnCoefficients | None = None  # coefficients of own inputs
+    _input_model: InputModel | None = None  # of inputs in memory
 
     # ------------------------------------------------------------ fitted attributes
 
@@ -86,10 +89,14 @@ class TensorRegressor(
             **names.attributes(),
             **attributes,
         }
+        return self._replace_fitted({k: value for k, value in fitted.items() if value is not None})
+
+    def _replace_fitted(self, fitted: dict[str, Any]) -> Any:
+        """Replace all fitted attributes at once."""
         state = self.__dict__
         for name in [n for n in state if n.endswith("_") or n in _PRIVATE]:
             del state[name]
-        state.update({name: value for name, value in fitted.items() if value is not None})
+        state.update(fitted)
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -264,8 +271,9 @@ class TensorRegressor(
 
     # ------------------------------------------------------------ predictions
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Any, return_std: bool = False, *, check_inputs: bool = True) -> Any:
         """Predict the outputs, without computing the dense coefficients.
+
 
         Parameters
         ----------
@@ -274,6 +282,9 @@ class TensorRegressor(
         return_std : bool, default=False
             Whether to also return the standard deviations of new observations. Available for ridge
             and low-rank estimators, see docs/intervals.md.
+        check_inputs : bool, default=True
+            Whether to warn (`holrr.diagnostics.UnusualInputWarning`) if most of at least five rows
+            are unlike the training inputs, see docs/diagnostics.md.
 
         Returns
         -------
@@ -296,6 +307,8 @@ class TensorRegressor(
         if return_std:
             self._check_noise()
         checked = validate_inputs(self, X, sparse=True)
+        if check_inputs:
+            warn_of_unusual(self._input_model, checked)
         if is_dask(checked):
             shape = self._output_shape
             found = [self._lazily(checked, "_predict_array", shape)]

@@ -15,7 +15,9 @@ from sklearn.pipeline import make_pipeline
 import holrr
 from holrr import HOLRR, HOLRRCV, RLS, KernelHOLRRCV, KernelRLS, Moments, Tucker
 from holrr.core.input_map import InputMap, InputSpace, Partial
+from holrr.core.input_model import InputModel
 from holrr.core.own_inputs import OwnCoefficients, OwnGroups
+from holrr.core.row_residuals import RowResiduals
 from holrr.data import Grid, Labels, RangeSelector, SavitzkyGolay, Standardizer
 from holrr.io import load, save
 from holrr.io._container import VERSION
@@ -76,6 +78,16 @@ def own():
     return OwnCoefficients((own_groups(),), (4, 3), (values,), (maps,), np.ones(3), np.ones(4))
 
 
+def input_model():
+    return InputModel(
+        np.zeros(3), np.eye(3)[:, :2], np.ones(2), np.ones(3), (2.0, 4.0), (3.0, 6.0), 20
+    )
+
+
+def row_residuals():
+    return RowResiduals(np.ones(4), np.full(4, 6.0), np.array(["a", "b", "c", "d"]))
+
+
 RECORDS = {
     "Tucker": tucker,
     "Moments": moments,
@@ -86,6 +98,8 @@ RECORDS = {
     "Partial": partial,
     "OwnGroups": own_groups,
     "OwnCoefficients": own,
+    "InputModel": input_model,
+    "RowResiduals": row_residuals,
 }
 
 
@@ -182,6 +196,13 @@ def test_moments_whose_parts_do_not_fit_are_refused(value, message):
         (own, {"values": ()}, "groups, values and maps"),
         (own, {"values": (np.ones((2, 1, 1)),)}, "do not fit"),
         (own, {"shape": (4, 2), "freedom": np.ones(2)}, "do not fit"),
+        (input_model, {"components": np.eye(3)}, "a column for each variance"),
+        (input_model, {"residual_variances": np.ones(2)}, "must have 3 entries"),
+        (input_model, {"variances": np.array([1.0, 0.0])}, "variances must be positive"),
+        (input_model, {"residual_variances": np.array([1.0, np.nan, 1.0])}, "must be positive"),
+        (input_model, {"unit": 0.0}, "unit must be positive"),
+        (row_residuals, {"counts": np.ones(3)}, "differ in number"),
+        (row_residuals, {"labels": np.arange(3)}, "differ in number"),
         (labels, {"cells": np.array([5])}, "cells of columns"),
         (labels, {"used": np.array([1, 1])}, "columns that are used"),
         (labels, {"kind": "pickle"}, "Labels.kind must be one of"),
@@ -247,6 +268,7 @@ DERIVED = SavitzkyGolay(3).fit(X)
         (FITTED, {"_hat": {"form": "map"}}, "there is no alpha, factor, mean, weight"),
         (FITTED, {"_hat": {**FITTED._hat, "mean": np.ones(4)}}, "mean must have 5 entries"),
         (FITTED, {"_hat": {**FITTED._hat, "factor": None}}, "factor must be a matrix"),
+        (FITTED, {"_input_model": input_model()}, "must be that of 5 inputs"),
         (FITTED, {"predict": 3}, "'predict' would hide an attribute of the class"),
         (FITTED, {"coef_": np.ones(3)}, "'coef_' would hide"),
         (FITTED, {"moments_": moments()._shifted}, "cannot be saved"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..diagnostics import diagnose_inputs
 from . import _parse as parse
 from ._command import Command
 from ._console import reporting
@@ -44,6 +45,9 @@ def _run(options: argparse.Namespace) -> None:
         write(options.output, parts, saved.model, layouts(options)[0])
     n, shape = n_samples(parts[""], None), tuple(saved.model.tucker_.shape[1:])
     print(f"{n} predictions of shape {shape} saved to {options.output}")
+    if vars(saved.model).get("_input_model") is not None:
+        outside = int(diagnose_inputs(saved.model, X, level=0.999).outside.sum())
+        print(f"{outside} of {n} rows are outside the 99.9 % limits of the training inputs")
 
 
 def _parts(options: argparse.Namespace, model: Any, X: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from copy import deepcopy
 from dataclasses import replace
+from datetime import date, time
 from importlib import import_module
 from typing import Any
 
@@ -14,10 +15,11 @@ from ..core.namespace import is_numpy_array, to_numpy
 from ..extras import need
 from .arrays import comes_from, is_dask
 from .inputs import is_blocks, whole_axes
-from .labels import Grid, Labels, free, mode_coordinates, mode_names, row_index
+from .labels import Grid, Labels, free, mode_coordinates, mode_names, plain, row_index
 from .unlabel import dimension_of_inputs, has_dims
 
-__all__ = ["by_block", "by_input", "by_input_mode", "labelled", "relabel", "to_xarray"]
+__all__ = ["by_block", "by_input", "by_input_mode", "labelled", "relabel", "row_labels"]
+__all__ += ["to_xarray"]
 
 
 def relabel(labels: Labels | None, X: Any, out: Any) -> Any:
@@ -216,6 +218,50 @@ def _pandas(
         return pd.DataFrame(found, index, columns)
     grid = labels.outside
     return pd.DataFrame(flat, index, None if grid is None else grid.entries())
+
+
+def row_labels(X: Any, y: Any, labels: Labels | None) -> np.ndarray | None:
+    """The labels of the samples, those of `X` or else of `y`; None where rows are only numbered.
+
+    Parameters
+    ----------
+    X, y
+        As the user passed them; `y` may be None.
+    labels : Labels or None
+        Of the fit.
+
+    Returns
+    -------
+    array of shape (n_samples,), or None
+        Labels of several levels are tuples. What a file cannot hold is text.
+    """
+    for data in (X, y):
+        dim = None
+        if has_dims(data):
+            dim = dimension_of_inputs(data, labels or Labels()) if data is X else _dim_of(labels)
+        index = row_index(data, dim)
+        if index is None or type(index).__name__ == "RangeIndex":
+            continue
+        if index.nlevels == 1 and index.dtype.kind in "biufMm":
+            return index.to_numpy()
+        found = np.empty(len(index), dtype=object)
+        found[:] = [_plain_label(label) for label in index]
+        return plain(found) if index.nlevels == 1 else found
+    return None
+
+
+def _dim_of(labels: Labels | None) -> str | None:
+    return None if labels is None else labels.sample_dim
+
+
+def _plain_label(label: Any) -> Any:
+    """A label that a file can hold: text, numbers, dates, and tuples of them."""
+    if isinstance(label, tuple):
+        return tuple(map(_plain_label, label))
+    known = (str, int, float, np.generic, date, time)
+    is_plain = label is None or isinstance(label, known)
+    is_label = comes_from(label, "pandas") or comes_from(label, "cftime")
+    return label if is_plain or is_label else str(label)
 
 
 # ---------------------------------------------------------------- xarray

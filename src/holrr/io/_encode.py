@@ -23,9 +23,11 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.pipeline import Pipeline
 
 from ..core.input_map import InputMap, InputSpace, Partial
+from ..core.input_model import InputModel
 from ..core.namespace import is_array, to_numpy
 from ..core.own_inputs import OwnCoefficients, OwnGroups
 from ..core.results import Results
+from ..core.row_residuals import RowResiduals
 from ._schema import SchemaError, check_estimator, check_record, check_splitter
 from ._sklearn import (
     SKLEARN_VERSION,
@@ -40,11 +42,13 @@ from ._upgrade import upgrade
 __all__ = ["Decoder", "Encoder"]
 
 # Modules whose public classes can be saved.
-_PACKAGES = ("linear", "kernel", "penalized", "model_selection", "data")
+_PACKAGES = ("linear", "kernel", "penalized", "model_selection", "data", "diagnostics.monitor")
 # Records inside of models that are not public.
 _INTERNAL: dict[str, Any] = {
     record.__name__: record
-    for record in (InputMap, InputSpace, OwnCoefficients, OwnGroups, Partial)
+    for record in [
+        *(InputMap, InputModel, InputSpace, OwnCoefficients, OwnGroups, Partial, RowResiduals)
+    ]
 }
 _MODULES = ("holrr", *(f"holrr.{name}" for name in _PACKAGES))
 

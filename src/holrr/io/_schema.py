@@ -288,6 +288,23 @@ def _check_own(own: Any) -> None:
         require(fits, name, "values do not fit their inputs and outputs")
 
 
+def _check_input_model(model: Any) -> None:
+    name, d = "InputModel", model.mean.size
+    fits = model.components.shape == (d, model.variances.size)
+    require(fits, name, "components must have a row for each input and a column for each variance")
+    fits = model.residual_variances.size == d
+    require(fits, name, f"residual_variances must have {d} entries")
+    positive = (model.variances > 0).all() and (model.residual_variances > 0).all()
+    require(bool(positive), name, "variances must be positive")
+    require(model.unit > 0, name, "unit must be positive")
+
+
+def _check_rows(rows: Any) -> None:
+    name, n = "RowResiduals", rows.squares.size
+    fits = rows.counts.size == n and (rows.labels is None or rows.labels.size == n)
+    require(fits, name, "squares, counts and labels differ in number")
+
+
 def _check_labels_of(owner: str, labels: Any, n_features: int, shape: tuple[int, ...]) -> None:
     """Check the labels of a fit to data with these numbers of features and outputs."""
     n = _n_columns(labels)[0]
@@ -368,6 +385,20 @@ _OWN = {
     "mean": VECTOR,
     "is_shared": BOOL,
 }
+_PAIR = Kind(
+    "two numbers", lambda v: isinstance(v, tuple) and len(v) == 2 and all(map(_is_real, v))
+)
+_INPUT_MODEL = {
+    "mean": VECTOR,
+    "components": MATRIX,
+    "variances": VECTOR,
+    "residual_variances": VECTOR,
+    "t2_moments": _PAIR,
+    "q_moments": _PAIR,
+    "n_rows": POSITIVE,
+    "unit": REAL,
+}
+_ROWS = {"squares": VECTOR, "counts": VECTOR, "labels": optional(LABELS_OF_AXIS)}
 # Name of a record -> kinds of its fields, and a check of their relations.
 _RECORDS: dict[str, tuple[dict[str, Kind], Callable[[Any], None]]] = {
     "Tucker": (_TUCKER, _check_tucker),
@@ -379,6 +410,8 @@ _RECORDS: dict[str, tuple[dict[str, Kind], Callable[[Any], None]]] = {
     "Partial": (_PARTIAL, _check_partial),
     "OwnGroups": (_GROUPS, _check_groups),
     "OwnCoefficients": (_OWN, _check_own),
+    "InputModel": (_INPUT_MODEL, _check_input_model),
+    "RowResiduals": (_ROWS, _check_rows),
 }
 
 
@@ -422,6 +455,8 @@ _FITTED: dict[str, Kind] = {
     "X_fit_": optional(MATRIX),
     "landmarks_": MATRIX,
     "_own": optional(record("OwnCoefficients")),
+    "_input_model": record("InputModel"),
+    "_row_residuals": record("RowResiduals"),
     "_hat": dict_of(ANYTHING),
     "_intervals": dict_of(ANYTHING),
     "_features": Kind(
@@ -477,6 +512,11 @@ def check_estimator(value: Any) -> None:
         _check_fitted(name, state)
     elif "n_features_in_" in state:
         _check_names(name, state, state["n_features_in_"], ())
+    if "_input_model" in state:
+        n, labels = state.get("n_features_in_", 0), state.get("labels_")
+        n = n if labels is None or labels.used is None else labels.used.size
+        fits = state["_input_model"].n_features == n
+        require(fits, name, f"the model of the inputs must be that of {n} inputs")
     validate = getattr(value, "_validate_params", None)
     if validate is not None and hasattr(value, "_parameter_constraints"):
         validate()

@@ -135,7 +135,7 @@ class KernelSearch(Search):
             assert isinstance(data, Samples)
             units = in_user_units(found.held_out, data, None, slice(None), data.n_samples)
             found = replace(found, held_out=units)
-        return self._keep_held_out(found, X)
+        return self._keep_held_out(found, X, y)
 
     # ------------------------------------------------------------ steps
 

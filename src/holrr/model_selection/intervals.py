@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -42,6 +42,7 @@ from ..core.namespace import (
     to_device_of,
     to_numpy,
 )
+from ..core.row_residuals import CONSISTENT, RowResiduals
 from ..core.tensor import multi_mode_product, unfold
 from ..data.arrays import is_dask, take
 
@@ -162,11 +163,19 @@ class Calibration:
         scores are assumed to be normal.
     errors : array of shape (n_folds, d1, ..., dp), or None
         Mean squared held-out error of each output in every fold; None unless the folds are moments.
+    rows : RowResiduals or None
+        Residuals of each sample. None if the folds are moments.
     """
 
     noise: np.ndarray
     quantiles: dict[str, Any]
     errors: np.ndarray | None = None
+    rows: RowResiduals | None = None
+
+    def placed(self, rows: np.ndarray, n_samples: int) -> Calibration:
+        """With residuals of all samples, where it comes from some of them."""
+        placed = None if self.rows is None else self.rows.placed(rows, n_samples)
+        return replace(self, rows=placed)
 
 
 def own_noise(fit: Fit) -> np.ndarray:
@@ -201,11 +210,11 @@ def calibrate(
         quantiles = {"levels": None, "df": df}
         return None if noise is None else Calibration(noise, quantiles, errors)
     samples = [fold for fold in folds if isinstance(fold, FoldResiduals)]
-    noise, kept = held_out_scores(samples, None if own is None else own.reshape(-1))
+    noise, kept, rows = held_out_scores(samples, None if own is None else own.reshape(-1))
     for name in ("entry", "n_entry", "own"):
         if np.ndim(kept[name]):
             kept[name] = kept[name].reshape(kept[name].shape[:-1] + tuple(shape))
-    return Calibration(noise.reshape(tuple(shape)), kept)
+    return Calibration(noise.reshape(tuple(shape)), kept, rows=rows)
 
 
 def _n_residuals(parts: Sequence[CentredMoments]) -> float:
@@ -254,8 +263,8 @@ def residual_outputs(Y: Array) -> Array:
 
 def held_out_scores(
     folds: Sequence[FoldResiduals], own: np.ndarray | None = None
-) -> tuple[np.ndarray, dict[str, Any]]:
-    """Return the noise of each output, of shape (D,), and the quantiles of the scores.
+) -> tuple[np.ndarray, dict[str, Any], RowResiduals]:
+    """Return the noise of each output, (D,), quantiles of the scores, and residuals of samples.
 
     The unit of the largest score of a sample is the noise from the training residuals of its fold,
     which do not include the sample. For new samples, the unit is `own`, of shape (D,), the noise
@@ -277,6 +286,7 @@ def held_out_scores(
     with np.errstate(invalid="ignore"):
         known = np.all(np.concatenate([levels_of_folds, every]) > 0, axis=0).reshape(D)
     ratio = np.ones(D)
+    half, row_squares, row_counts = np.searchsorted(levels, 0.5 - 1e-9), np.zeros(n), np.zeros(n)
     width = max((_BLOCK if on_host(folds[0].Y) else _DEVICE_BLOCK) // (8 * n), 1)
     for start in range(0, D, width):
         columns = slice(start, min(start + width, D))
@@ -288,7 +298,10 @@ def held_out_scores(
             counts[columns] = seen.sum(axis=0) * (n_samples / n)
         rounding = _rounding(folds[0].Y[:, columns])
         unit = np.where(noise[columns] > rounding, noise[columns], np.nan)
-        entry[:, columns] = _quantiles(R.T, levels, weights, seen is not None) / unit
+        found = _quantiles(R.T, levels, weights, seen is not None)
+        entry[:, columns] = found / unit
+        scale = np.where(found[half] > rounding, CONSISTENT * found[half], unit)
+        _add_rows(R, seen, scale, row_squares, row_counts)
         use = known[columns] & ~np.isnan(unit)
         own_scores = _own_scores(R, levels_of_folds[:, columns], fold_of_row, use)
         _scale_rows(R, squares, sums, unit, parts)
@@ -306,7 +319,9 @@ def held_out_scores(
             pool_w.append(np.repeat(w, R.shape[1])[::step])
     pooled, pooled_w = np.concatenate(pool), np.concatenate(pool_w) if pool_w else None
     some, pooled_levels = n_seen > 0, levels if pooled.size <= _FEW else LEVELS
-    return noise, {
+    index = np.concatenate([fold.rows for fold in folds])[order]
+    rows = _by_sample(row_squares, row_counts, index, folds[0].Y.shape[0])
+    kept = {
         "levels": levels,
         "pooled_levels": pooled_levels,
         "seen": float(n_seen[some].mean() / np.count_nonzero(counts)),
@@ -318,6 +333,40 @@ def held_out_scores(
         "pooled": _quantiles(pooled[None], pooled_levels, pooled_w, True)[:, 0],
         "simultaneous": _quantiles(largest[None], levels, weights, True)[:, 0],
     }
+    return noise, kept, rows
+
+
+def _add_rows(
+    R: Array, seen: np.ndarray | None, scale: np.ndarray, squares: np.ndarray, counts: np.ndarray
+) -> None:
+    """Add squares of scores over a robust scale, and how many are observed, in place.
+
+    Parameters
+    ----------
+    R : array of shape (n, n_columns)
+    seen : array of bool of shape (n, n_columns), or None where all are
+    scale : array of shape (n_columns,)
+        NaN for outputs without noise, which do not count.
+    squares, counts : arrays of shape (n,)
+    """
+    use = ~np.isnan(scale)
+    inverse = asarray_like(np.where(use, 1 / np.where(use, scale, 1.0) ** 2, 0.0), R, dtype=R.dtype)
+    if seen is None:
+        squares += to_numpy((R * R) @ inverse)
+        counts += np.count_nonzero(use)
+    else:
+        squares += np.where(seen, R * R, 0.0) @ inverse
+        counts += seen @ use.astype(float)
+
+
+def _by_sample(
+    squares: np.ndarray, counts: np.ndarray, index: np.ndarray, n_samples: int
+) -> RowResiduals:
+    """Residuals of the samples, from those of the rows of the folds: their mean where several."""
+    times = np.bincount(index, minlength=n_samples)
+    totals, seen = (np.bincount(index, A, n_samples) for A in (squares, counts))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return RowResiduals(np.where(seen > 0, totals / seen, np.nan), seen / np.maximum(times, 1))
 
 
 def _own_scores(

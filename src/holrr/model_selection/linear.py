@@ -24,7 +24,8 @@ from ..core.namespace import asarray_like
 from ..core.output_weights import product_of
 from ..core.warn import warn
 from ..data.arrays import ignores_missing, is_dask
-from ..data.relabel import relabel
+from ..data.relabel import relabel, row_labels
+from ..data.unusual import warn_of_unusual
 from ..data.validation import Names, Samples, names_of_moments, validate, validate_inputs
 from ..linear import block_parts
 from ..linear.estimators import (
@@ -121,7 +122,9 @@ class Search(TensorRegressor):
     # With metadata routing, groups that are passed to scikit-learn's tools reach `fit`.
     __metadata_request__fit = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
 
-    def predict_interval(self, X: Any, coverage: float = 0.9, kind: str = "entry") -> Any:
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9, kind: str = "entry", *, check_inputs: bool = True
+    ) -> Any:
         """Compute prediction intervals, which contain new observations with a given probability.
 
         An interval is the prediction of the final model plus and minus a quantile of the held-out
@@ -140,6 +143,8 @@ class Search(TensorRegressor):
             quantile of the scaled residuals of all outputs, which needs fewer samples.
             "simultaneous" widens the intervals so that all outputs of a sample lie in their
             intervals at the same time with the given probability.
+        check_inputs : bool, default=True
+            Whether to warn if most of the inputs are unlike the training inputs, as in `predict`.
 
         Returns
         -------
@@ -157,6 +162,8 @@ class Search(TensorRegressor):
         factor = interval_factor(kept, coverage, kind, self._noise_level())
         self._check_noise()
         checked = validate_inputs(self, X, sparse=True)
+        if check_inputs:
+            warn_of_unusual(self._input_model, checked)
         if is_dask(checked):
             shape = self._output_shape
             mean, std = (self._lazily(checked, m, shape) for m in ("_predict_array", "_std_array"))
@@ -207,10 +214,16 @@ class Search(TensorRegressor):
             found["text/html"] += f"<p>{escape(mixed)}</p>"
         return found
 
-    def _keep_held_out(self, found: Found, X: Any) -> Any:
-        """Assign the held-out predictions, with labels, if the search kept them."""
+    def _keep_held_out(self, found: Found, X: Any, y: Any) -> Any:
+        """Assign the held-out predictions and label the residuals of the samples.
+
+        Held-out predictions are assigned only if the search kept them.
+        """
         if found.held_out is not None:
             self.held_out_ = relabel(self.labels_, X, found.held_out)
+        rows = vars(self).get("_row_residuals")
+        if rows is not None:
+            self._row_residuals = replace(rows, labels=row_labels(X, y, self.labels_))
         return self
 
     def _baseline(self, name: str) -> float:
@@ -273,6 +286,7 @@ def search_attributes(
         core = model.tucker_.core
         model._noise = scalar_if_0d(asarray_like(noise, core, dtype=core.dtype))
         attributes["_intervals"] = found.calibration.quantiles
+        attributes["_row_residuals"] = found.calibration.rows
     attributes["_noise"] = vars(model).get("_noise")
     return attributes
 
@@ -392,7 +406,7 @@ class LinearSearch(Search):
             )
         splits = split(data, self.cv, groups) if self.criterion == "cv" else []
         warn_of_folds(splits, data, robust_weight)
-        some = None
+        names, some = names.with_input_model(data, splits), None
         if ignores_missing(self) and has_missing(data):
             check_no_infinity(data)
             some = prepare(data, weights, keep_grid=self._keeps_grid(data))
@@ -412,10 +426,12 @@ class LinearSearch(Search):
             error = unweighted_error(data, splits, final, found, v, never)
         rows = slice(None) if some is None else some.rows
         found = replace(found, held_out=in_user_units(found.held_out, data, v, rows, n_samples))
+        if some is not None and found.calibration is not None:
+            found = replace(found, calibration=found.calibration.placed(some.rows, n_samples))
         if some is not None and some.known is not None:
             found = expand_found(found, some.known)
         self._assign_search(found, names, plan, chosen, data, weights, error, robust_weight)
-        return self._keep_held_out(found, X)
+        return self._keep_held_out(found, X, y)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_fold_moments(self, moments: Sequence[Moments]) -> Any:

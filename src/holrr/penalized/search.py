@@ -162,7 +162,7 @@ class PenalizedSearch(Search):
             check_finite(data.Y, "y")
         data = data.scaled()
         folds = sample_folds(data, splits, fit_intercept=self.fit_intercept, max_bytes=2**30)
-        return self._fit_folds(folds, names, data)
+        return self._fit_folds(folds, names.with_input_model(data, splits), data)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_fold_moments(self, moments: Sequence[Moments]) -> Any:
@@ -270,11 +270,7 @@ class PenalizedSearch(Search):
         }
         if named:
             fitted["ranks_"] = results["ranks"]
-        state = self.__dict__
-        for name in [n for n in state if n.endswith("_")]:
-            del state[name]
-        state.update({name: v for name, v in fitted.items() if name != "moments_"})
-        return self
+        return self._replace_fitted({k: v for k, v in fitted.items() if k != "moments_"})
 
     def _surface(
         self, problems: Problems, candidates: list[Any], penalties: np.ndarray, bar: Progress

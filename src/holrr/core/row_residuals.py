@@ -1,0 +1,152 @@
+r"""Held-out residuals of training rows, one number for each row, and a limit for ordinary rows.
+
+The residuals of a row are those of a fit that has not seen it, each over the spread of its
+prediction and over the noise of its output. The noise is 1.4826 times the median of the absolute
+residuals, so that a few wrong rows do not increase it. The number of a row is the mean of their
+squares, :math:`S`. In ordinary rows it is about a scaled chi-square over its degrees of freedom
+:math:`f`, of which there are fewer than outputs where outputs are correlated. Its cube root is
+nearly normal (Wilson and Hilferty 1931), with mean :math:`1 - x` and variance :math:`x = 2/(9f)` up
+to the scale. Both follow from the median over the rows and the distance from it to the quantile of
+84 percent, whatever less than a sixth of the rows does. The upper half decides, since the
+distribution is not quite a chi-square where outputs are correlated, and the limit is above it.
+
+References
+----------
+E. B. Wilson, M. M. Hilferty (1931). The distribution of chi-square. Proceedings of the National
+Academy of Sciences 17(12), 684-688.
+
+F. R. Hampel (1974). The influence curve and its role in robust estimation. Journal of the American
+Statistical Association 69(346), 383-393.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import stdtrit
+
+__all__ = ["CONSISTENT", "RowResiduals", "residual_limits", "row_residuals"]
+
+# The standard deviation of a normal distribution over its median absolute deviation.
+CONSISTENT = 1.482602218505602
+# One standard deviation above the median of a normal distribution.
+_UPPER = 0.8413447460685429
+
+
+@dataclass(frozen=True, eq=False)
+class RowResiduals:
+    """Held-out residuals of the rows of a fit.
+
+    Parameters
+    ----------
+    squares : array of shape (n_samples,)
+        Mean over the observed outputs of squared residuals in units of the noise; NaN for rows that
+        were not held out.
+    counts : array of shape (n_samples,)
+        Number of observed outputs.
+    labels : array of shape (n_samples,), or None
+        Labels of the rows.
+    """
+
+    squares: np.ndarray
+    counts: np.ndarray
+    labels: np.ndarray | None = None
+
+    def placed(self, rows: np.ndarray, n_samples: int) -> RowResiduals:
+        """Those of all samples, where these are some of them."""
+        squares, counts = np.full(n_samples, np.nan), np.zeros(n_samples)
+        squares[rows], counts[rows] = self.squares, self.counts
+        return replace(self, squares=squares, counts=counts)
+
+
+def row_residuals(
+    R: np.ndarray, rounding: np.ndarray, labels: np.ndarray | None = None
+) -> RowResiduals:
+    """Mean squares of the rows of residuals, each output in units of its noise.
+
+    Parameters
+    ----------
+    R : array of shape (n, D)
+        Held-out residuals over the spread of the predictions, NaN where there are none.
+    rounding : array of shape (D,)
+        Outputs whose noise is smaller do not count.
+    labels : array of shape (n,), optional
+    """
+    seen = ~np.isnan(R)
+    some = np.flatnonzero(seen.any(axis=0))
+    sizes = np.abs(R[:, some])
+    typical = CONSISTENT * np.nanmedian(sizes, axis=0)
+    scale = np.where(typical > rounding[some], typical, np.sqrt(np.nanmean(sizes**2, axis=0)))
+    use = some[scale > rounding[some]]
+    squares = np.where(seen[:, use], R[:, use] / scale[scale > rounding[some]], 0.0) ** 2
+    counts = seen[:, use].sum(axis=1).astype(float)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return RowResiduals(squares.sum(axis=1) / counts, counts, labels)
+
+
+def residual_limits(
+    squares: np.ndarray, counts: np.ndarray, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Root mean squares of the rows, about one in ordinary rows, and limits, of shape (n,) each.
+
+    Parameters
+    ----------
+    squares, counts : arrays of shape (n,)
+        As in `RowResiduals`.
+    level : float
+        Share of ordinary rows below the limit.
+
+    Returns
+    -------
+    residuals, limits : arrays of shape (n,)
+        NaN for rows that were not held out. A row with fewer observed outputs has a higher limit.
+
+    Examples
+    --------
+    >>> S = np.random.default_rng(0).chisquare(20, size=90) / 20
+    >>> S[3] *= 25
+    >>> residuals, limits = residual_limits(S, np.full(90, 20.0), 0.99)
+    >>> np.flatnonzero(residuals > limits)
+    array([3])
+    """
+    seen = np.flatnonzero(~np.isnan(squares))
+    residuals, limits = np.full(squares.size, np.nan), np.full(squares.size, np.nan)
+    roots, m = np.cbrt(squares[seen]), np.maximum(counts[seen], 1.0)
+    middle, spread = _middle_and_spread(roots)
+    if not middle > 0 or not spread > 0:  # most rows have residuals of zero, or the same ones
+        scale = middle**3 or 1.0
+        residuals[seen], limits[seen] = np.sqrt(squares[seen] / scale), 1.0
+        return residuals, limits
+    # s / (1 - s^2) = spread / middle, with s^2 = 2 / (9 f)
+    ratio = spread / middle
+    s = (math.sqrt(1 + 4 * ratio**2) - 1) / (2 * ratio)
+    x = _inverse_freedom(m, 4.5 * s * s) * 2 / 9
+    scale = middle / (1 - s * s)
+    centre, width = _middle_and_spread((roots / scale - (1 - x)) / np.sqrt(x))
+    t = stdtrit(max(seen.size - 1, 1), level)  # both are estimates
+    limit = 1 - x + np.sqrt(x) * (centre + t * (width or 1.0))
+    residuals[seen] = (roots / scale) ** 1.5
+    limits[seen] = np.maximum(limit, 0.0) ** 1.5
+    return residuals, limits
+
+
+def _middle_and_spread(values: np.ndarray) -> tuple[float, float]:
+    """Median, and standard deviation from the quantile above it."""
+    middle, upper = np.quantile(values, (0.5, _UPPER), method="median_unbiased")
+    return float(middle), float(upper - middle)
+
+
+def _inverse_freedom(m: np.ndarray, typical: float) -> np.ndarray:
+    """One over the degrees of freedom of rows with `m` observed outputs.
+
+    The variance of a mean of m squares is proportional to ``1/m + (1 - 1/m) c``, with c the mean
+    squared correlation of two outputs, which follows from the degrees of freedom of the median row.
+    """
+    usual = float(np.median(m))
+    if usual <= 1:
+        return np.full(m.size, typical)
+    c = min(max((typical - 1 / usual) / (1 - 1 / usual), 0.0), 1.0)
+    found = 1 / m + (1 - 1 / m) * c
+    return found * (typical / (1 / usual + (1 - 1 / usual) * c))

@@ -1,0 +1,88 @@
+"""Validated inputs beside those of a fit: their distances, and a warning where most are far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.input_model import InputModel, rows_to_use
+from ..core.namespace import row_blocks, to_numpy
+from ..core.sparse import is_sparse
+from ..core.threads import few_threads_for
+from ..core.warn import warn
+from .arrays import is_dask, take
+
+__all__ = ["UnusualInputWarning", "distances", "warn_of_unusual"]
+
+# Fewer rows are not examined, and of more rows some are.
+_FEW, _MOST = 5, 256
+_LEVEL = 0.999
+_BLOCK = 2**25
+
+
+class UnusualInputWarning(UserWarning):
+    """Most rows of X are unlike those that a model was fitted to.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from holrr.diagnostics import UnusualInputWarning
+    >>> warnings.simplefilter("ignore", UnusualInputWarning)  # for the whole program
+    >>> warnings.simplefilter("default", UnusualInputWarning)
+    """
+
+
+def distances(model: InputModel, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """T2 and Q of each row, (n,), of validated inputs of any kind, in blocks on the host.
+
+    Parameters
+    ----------
+    model : InputModel
+    X : array, sparse matrix or Dask array of shape (n, n_features)
+    """
+    n, d = X.shape
+    t2, q = np.empty(n), np.empty(n)
+    for rows in row_blocks(n, 8 * d, _BLOCK):
+        t2[rows], q[rows] = model.distances(_dense(X[rows, :]))
+    return t2, q
+
+
+def _dense(X: Any) -> np.ndarray:
+    """Rows as a NumPy array."""
+    if is_sparse(X):
+        return X.toarray()
+    return np.asarray(X) if is_dask(X) else to_numpy(X)
+
+
+def warn_of_unusual(model: InputModel | None, X: Any) -> None:
+    """Warn where more than half of at least five rows are outside the limits of 99.9 percent.
+
+    At most 256 rows are examined. Dask arrays, which are not computed yet, are not.
+
+    Parameters
+    ----------
+    model : InputModel or None
+    X : array or sparse matrix of shape (n, n_features)
+        Validated.
+    """
+    if model is None or X.shape[0] < _FEW or is_dask(X):
+        return
+    n, d = X.shape
+    if n > _FEW:
+        rows = rows_to_use(n, d, _MOST)
+        X = X[rows] if is_sparse(X) else take(X, rows)
+    with few_threads_for(X.shape[0] * d * model.components.shape[1]):
+        t2, q = model.distances(_dense(X))
+    t2_limit, q_limit = model.limits(_LEVEL)
+    n_outside = int(np.count_nonzero((t2 > t2_limit) | (q > q_limit)))
+    if 2 * n_outside <= t2.size:
+        return
+    examined = "" if t2.size == n else " that were examined"
+    warn(
+        f"{n_outside} of {t2.size} rows of X{examined} are unlike the inputs that the model was "
+        f"fitted to: they are outside of {_LEVEL:.1%} limits of T2 and Q. Predictions for them are "
+        f"extrapolations. holrr.diagnostics.diagnose_inputs(model, X) shows which rows they are; "
+        f"check_inputs=False turns this check off.",
+        UnusualInputWarning,
+    )

@@ -1,0 +1,218 @@
+"""Unusual inputs: Hotelling's T2 and Q of new rows, with limits from the rows of a fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.input_model import MIN_ROWS, InputModel
+from ..data.relabel import row_labels
+from ..data.unusual import distances
+from ..data.validation import validate_inputs
+from ..extras import need
+
+__all__ = ["InputDiagnostics", "check_level", "diagnose_inputs", "labelled_frame"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InputDiagnostics:
+    """Distances of rows from the rows of a fit, as `diagnose_inputs` returns them.
+
+    Parameters
+    ----------
+    t2 : array of shape (n_samples,)
+        Hotelling's T2: squared scores over their variances, added up over the principal components
+        of the training inputs.
+    q : array of shape (n_samples,)
+        Squared residuals that the components leave, each input's over its own residual variance,
+        added up over the inputs.
+    model : InputModel
+        Of the training inputs.
+    level : float
+        Share of ordinary rows that is below each limit.
+    labels : array of shape (n_samples,), or None
+        Labels of the rows, where these have some.
+
+    Attributes
+    ----------
+    t2_limit, q_limit, dmodx_limit : float
+        Limits at `level`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr import RLS
+    >>> from holrr.diagnostics import diagnose_inputs
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
+    >>> model = RLS().fit(X, X[:, :2])
+    >>> found = diagnose_inputs(model, [[0.0, 1.0, 0.0, 1.0], [9.0, 0.0, 0.0, 0.0]])
+    >>> found
+    InputDiagnostics: 1 of 2 rows outside the 99 % limits (T2 1, Q 0)
+    >>> found.outside, found.n_components
+    (array([False,  True]), 3)
+    >>> bool(found.at(0.95).t2_limit < found.t2_limit)
+    True
+    >>> found.to_frame().columns.tolist()
+    ['t2', 'q', 'dmodx', 'outside']
+    """
+
+    t2: np.ndarray
+    q: np.ndarray
+    model: InputModel
+    level: float = 0.99
+    labels: np.ndarray | None = None
+
+    @property
+    def t2_limit(self) -> float:
+        """Limit of T2."""
+        return self.model.limits(self.level)[0]
+
+    @property
+    def q_limit(self) -> float:
+        """Limit of Q."""
+        return self.model.limits(self.level)[1]
+
+    @property
+    def dmodx(self) -> np.ndarray:
+        """Distance to the model of X, ``sqrt(q / n_features)``, of shape (n_samples,).
+
+        It is the root mean square of the residuals, each in units of the standard deviation that
+        the residuals of its input have in held-out training rows: about one in ordinary rows.
+        """
+        return np.sqrt(self.q / self.model.n_features)
+
+    @property
+    def dmodx_limit(self) -> float:
+        """Limit of DModX, which is exceeded where that of Q is."""
+        return float(np.sqrt(self.q_limit / self.model.n_features))
+
+    @property
+    def outside(self) -> np.ndarray:
+        """Which rows exceed the limit of T2 or that of Q, of shape (n_samples,)."""
+        t2_limit, q_limit = self.model.limits(self.level)
+        return (self.t2 > t2_limit) | (self.q > q_limit)
+
+    @property
+    def n_components(self) -> int:
+        """Number of principal components that T2 consists of."""
+        return self.model.components.shape[1]
+
+    def at(self, level: float) -> InputDiagnostics:
+        """The same distances with the limits of another level.
+
+        Parameters
+        ----------
+        level : float
+        """
+        return InputDiagnostics(self.t2, self.q, self.model, check_level(level), self.labels)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each sample, under its label.
+
+        Returns
+        -------
+        DataFrame
+            With the columns ``t2``, ``q``, ``dmodx`` and ``outside``.
+        """
+        columns = {"t2": self.t2, "q": self.q, "dmodx": self.dmodx, "outside": self.outside}
+        return labelled_frame(columns, self.labels)
+
+    def __repr__(self) -> str:
+        t2_limit, q_limit = self.model.limits(self.level)
+        by = f"T2 {(self.t2 > t2_limit).sum()}, Q {(self.q > q_limit).sum()}"
+        return (
+            f"InputDiagnostics: {self.outside.sum()} of {self.t2.size} rows outside the "
+            f"{100 * self.level:g} % limits ({by})"
+        )
+
+
+def diagnose_inputs(model: Any, X: Any, *, level: float = 0.99) -> InputDiagnostics:
+    """How far rows of inputs lie from those that a model was fitted to.
+
+    Predictions for rows far from the training data are extrapolations. Two distances find them,
+    both with limits from the training rows (docs/diagnostics.md): Hotelling's T2 within the
+    principal components of the training inputs, and Q, the distance from these components.
+
+    Parameters
+    ----------
+    model : estimator, Pipeline or InputMonitor
+        Linear and penalised models that were fitted to at least 10 samples in memory, or a pipeline
+        that ends with one of them. For all others, fit an `InputMonitor` to the inputs.
+    X : array of shape (n_samples, n_features)
+        As for `predict`.
+    level : float, default=0.99
+        Share of ordinary rows that is below each of the two limits, between 0 and 1.
+
+    Returns
+    -------
+    InputDiagnostics
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr import HOLRR
+    >>> from holrr.datasets import make_tensor_regression
+    >>> from holrr.diagnostics import diagnose_inputs
+    >>> X, Y = make_tensor_regression(200, 6, (4, 3), rank=2, snr=9, random_state=0)
+    >>> model = HOLRR(rank=2).fit(X, Y)
+    >>> found = diagnose_inputs(model, np.concatenate([X[:3], 20 * X[:2]]))
+    >>> found.outside
+    array([False, False, False,  True,  True])
+    """
+    level = check_level(level)
+    given = X
+    if isinstance(model, Pipeline):
+        check_is_fitted(model)
+        model, X = model[-1], model[:-1].transform(X)
+    check_is_fitted(model)
+    fitted = vars(model).get("_input_model")
+    if fitted is None:
+        raise ValueError(_why_none(model))
+    checked = validate_inputs(model, X, sparse=True)
+    t2, q = distances(fitted, checked)
+    labels = row_labels(X, given, getattr(model, "labels_", None))
+    return InputDiagnostics(t2, q, fitted, level, labels)
+
+
+def _why_none(model: Any) -> str:
+    """Why a fitted estimator has no model of its inputs, and what to do."""
+    name = type(model).__name__
+    instead = (
+        "Fit holrr.diagnostics.InputMonitor to rows of X, and pass it in place of the model: "
+        "diagnose_inputs(InputMonitor().fit(X), X_new)."
+    )
+    if getattr(model, "_has_dual_form", False):
+        return (
+            f"{name} has no model of its inputs: its predictions depend on kernel values, and T2 "
+            f"and Q describe linear models. {instead}"
+        )
+    if "moments_" in vars(model):
+        return f"{name} has no model of its inputs: it was fitted to moments. {instead}"
+    return (
+        f"{name} has no model of its inputs: it was fitted to moments, to data that are read in "
+        f"blocks, to sparse inputs or to fewer than {MIN_ROWS} samples, or by an older version. "
+        f"{instead}"
+    )
+
+
+def check_level(level: Any) -> float:
+    """A share between 0 and 1."""
+    if isinstance(level, bool) or not isinstance(level, (int, float, np.number)):
+        raise TypeError(f"level must be a number; got {level!r}.")
+    if not 0 < float(level) < 1:
+        raise ValueError(f"level must be above 0 and below 1, 0.99 for instance; got {level!r}.")
+    return float(level)
+
+
+def labelled_frame(columns: dict[str, np.ndarray], labels: np.ndarray | None) -> Any:
+    """A table of pandas, whose rows have the labels of samples."""
+    pandas = need("pandas", "to_frame needs pandas", "table")
+    index = None
+    if labels is not None:
+        tuples = labels.dtype == object and all(isinstance(v, tuple) for v in labels)
+        index = pandas.MultiIndex.from_tuples(labels) if tuples else pandas.Index(labels)
+    return pandas.DataFrame(columns, index)

@@ -1,0 +1,147 @@
+"""Limits of inputs for models that have none of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import StrOptions
+
+from ..core.input_model import MIN_ROWS, InputModel, rows_to_use
+from ..data.arrays import check_inputs, is_dask, is_on_disk, refuse_sparse, weights_of
+from ..data.inputs import Inputs, column_names, drop_missing, find_used
+from ..data.labels import Labels
+from ..data.unlabel import sample_dimension, unlabel_inputs
+from ..data.validation import describe_inputs, names_of_inputs
+from ..model_selection.folds import check_splits
+
+__all__ = ["InputMonitor"]
+
+
+class InputMonitor(BaseEstimator):
+    """T2 and Q limits of inputs alone, for models that have none.
+
+    Linear models that are fitted to samples in memory keep such limits themselves. Kernel models,
+    and models of moments, sparse inputs and data that are read in blocks do not: fit an
+    `InputMonitor` to their inputs, or to some rows of them, and pass it to `diagnose_inputs`.
+
+    At most 500 rows are used, fewer of many inputs: one from each of equal stretches. Only these
+    are read of memory maps, HDF5, Zarr and Dask arrays.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable, optional
+        Folds whose rows are held out to find the limits, as in scikit-learn. By default five folds,
+        of which each holds out every fifth row. Samples of a group, or times that are near each
+        other, should be held out together. For data in memory.
+    missing_features : {"raise", "drop"}, default="raise"
+        Whether inputs that are NaN in every row are an error or are left out.
+    sample_dim : str, optional
+        Which dimension of xarray's objects the samples are along.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, where they have some.
+    labels_ : Labels or None
+        Labels of the inputs, with which those of other inputs are compared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holrr.diagnostics import InputMonitor, diagnose_inputs
+    >>> rng = np.random.default_rng(0)
+    >>> latent = rng.normal(size=(300, 2))
+    >>> X = latent @ rng.normal(size=(2, 30)) + 0.1 * rng.normal(size=(300, 30))
+    >>> monitor = InputMonitor().fit(X)
+    >>> new = X[:3].copy()
+    >>> new[1, 4] += 3.0  # a reading that does not fit the other ones
+    >>> diagnose_inputs(monitor, new).outside
+    array([False,  True, False])
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        "cv": ["cv_object", None],
+        "missing_features": [StrOptions({"raise", "drop"})],
+        "sample_dim": [str, None],
+    }
+    labels_: Labels | None = None
+    _input_model: InputModel | None = None
+
+    # With metadata routing, groups that are passed to scikit-learn's tools reach `fit`.
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
+
+    def __init__(self, cv=None, *, missing_features="raise", sample_dim=None):
+        self.cv = cv
+        self.missing_features = missing_features
+        self.sample_dim = sample_dim
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Any:
+        """Find components and limits.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), table, or object of xarray
+            Arrays may have modes, and may be the blocks of a dict.
+        y : outputs, optional
+            Which tell the samples of an object of xarray from its features.
+        sample_weight : array of shape (n_samples,), optional
+            Samples without weight are left out.
+        groups : array of shape (n_samples,), optional
+            Groups of the samples, for splitters that use them.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        refuse_sparse(X)
+        dim = sample_dimension(self.sample_dim, X, y, None)
+        inputs = unlabel_inputs(X, dim, None)
+        n, weights = inputs.X.shape[0], weights_of(sample_weight, inputs.X.shape[0])
+        matrix, kept = self._read(inputs, weights)
+        used = find_used(matrix) if self.missing_features == "drop" else None
+        names = names_of_inputs(inputs, dim, used)
+        if used is not None:
+            matrix = drop_missing(matrix, used, column_names(inputs, None))
+        matrix = check_inputs(matrix, names=column_names(inputs, used), fitted=False)
+        splits: list[Any] = []
+        if self.cv is not None:
+            if matrix.shape[0] < n:
+                raise ValueError(
+                    f"cv={self.cv!r} needs data in memory, and X is read in blocks: use cv=None, "
+                    f"or pass rows of X as an array."
+                )
+            splits = check_splits(self.cv, matrix, np.empty(n), groups, weights)
+        model = describe_inputs(matrix, None if weights is None else weights[kept], splits)
+        if model is None:
+            raise ValueError(
+                f"InputMonitor needs at least {MIN_ROWS} rows with positive weight; X has "
+                f"{n if weights is None else np.count_nonzero(weights)}."
+            )
+        state = self.__dict__
+        for name in [k for k in state if k.endswith("_") or k == "_input_model"]:
+            del state[name]
+        state.update(names.attributes() | {"_input_model": model})
+        return self
+
+    def _read(self, inputs: Inputs, weights: np.ndarray | None) -> tuple[Any, Any]:
+        """The inputs, of which only the rows that are used are read where they are not in memory.
+
+        The second value says which rows they are.
+        """
+        X = inputs.X
+        if not (is_dask(X) or is_on_disk(X) or isinstance(X, np.memmap)):
+            return X, slice(None)
+        n, d = X.shape
+        rows = np.arange(n) if weights is None else np.flatnonzero(weights > 0)
+        rows = rows[rows_to_use(rows.size, d)]
+        if hasattr(X, "to_dask_array"):
+            X = X.to_dask_array(lengths=True)
+        return np.asarray(X[rows]), rows
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_input_model" in vars(self)

@@ -1,0 +1,205 @@
+"""Outliers among training rows: held-out residuals of each row, with a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from ..core.namespace import to_numpy
+from ..core.row_residuals import RowResiduals, residual_limits, row_residuals
+from ..data.arrays import comes_from
+from ..data.relabel import row_labels
+from ..data.unlabel import dims_of, sample_dimension
+from ..data.validation import Samples, validate, validate_inputs
+from ..model_selection.folds import check_splits
+from .inputs import check_level, labelled_frame
+
+__all__ = ["Outliers", "find_outliers"]
+
+# Residuals of fewer times the rounding of the outputs count as zero.
+_DIGITS = 64
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Outliers:
+    """Held-out residuals of training rows, as `find_outliers` returns them.
+
+    Parameters
+    ----------
+    residuals : array of shape (n_samples,)
+        Root mean square, over the observed outputs of a row, of its studentised held-out residuals:
+        about one in ordinary rows. NaN for rows that were not held out.
+    limits : array of shape (n_samples,)
+        The limit of each row; it is the same for rows with the same number of observed outputs.
+    level : float
+        Share of ordinary rows that is below the limit.
+    labels : array of shape (n_samples,), or None
+        Labels of the rows, where these have some.
+
+    Examples
+    --------
+    >>> from holrr import RLSCV
+    >>> from holrr.datasets import make_tensor_regression
+    >>> from holrr.diagnostics import find_outliers
+    >>> X, Y = make_tensor_regression(90, 6, (4, 3), rank=2, snr=9, random_state=0)
+    >>> Y[17] *= 5
+    >>> found = find_outliers(RLSCV().fit(X, Y), level=0.999)
+    >>> found
+    Outliers: 1 of 90 rows above the 99.9 % limit: 17
+    >>> print(found.order[0], found.residuals[17].round(), found.limits[17].round(1))
+    17 21.0 2.5
+    >>> found.to_frame().query("outside").index.tolist()
+    [17]
+    """
+
+    residuals: np.ndarray
+    limits: np.ndarray
+    level: float = 0.99
+    labels: np.ndarray | None = None
+
+    @property
+    def outside(self) -> np.ndarray:
+        """Which rows are above their limit, of shape (n_samples,)."""
+        with np.errstate(invalid="ignore"):
+            return self.residuals > self.limits
+
+    @property
+    def order(self) -> np.ndarray:
+        """Positions of the rows, the one farthest beyond its limit first; those without last."""
+        return np.argsort(-(self.residuals / self.limits), kind="stable")
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each sample, under its label.
+
+        Returns
+        -------
+        DataFrame
+            With the columns ``residual``, ``limit`` and ``outside``.
+        """
+        columns = {"residual": self.residuals, "limit": self.limits, "outside": self.outside}
+        return labelled_frame(columns, self.labels)
+
+    def __repr__(self) -> str:
+        n, outside = int(np.count_nonzero(~np.isnan(self.residuals))), self.outside
+        text = f"Outliers: {outside.sum()} of {n} rows above the {100 * self.level:g} % limit"
+        first = [k for k in self.order[:10] if outside[k]]
+        if not first:
+            return text
+        names = [str(k if self.labels is None else self.labels[k]) for k in first]
+        more = ", ..." if len(first) < outside.sum() else ""
+        return f"{text}: {', '.join(names)}{more}"
+
+
+def find_outliers(
+    model: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    level: float = 0.99,
+    cv: Any = 5,
+    sample_weight: Any = None,
+    groups: Any = None,
+) -> Outliers:
+    """Training rows whose outputs do not fit the rest of the data.
+
+    Each row is predicted by a fit that has not seen it. Its residuals, over the spread of the
+    prediction and the noise of each output, are summarised by their root mean square. Noise and
+    limit come from medians and quantiles over the rows, so that outliers do not hide each other as
+    long as they are less than a sixth of the rows; see docs/diagnostics.md.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted `RLSCV`, `LRRCV`, `HOLRRCV` and their kernel versions have the held-out residuals of
+        their samples, where these were in memory. Any other estimator, fitted or not, needs `X` and
+        `y`.
+    X, y : arrays of shape (n_samples, n_features) and (n_samples, d1, ..., dp), optional
+        As in `fit`. Copies of the model are fitted to all folds but one, and predict it.
+    level : float, default=0.99
+        Share of ordinary rows that is below the limit, between 0 and 1: one in a hundred is above
+        it by chance. A level of ``1 - 0.05 / n_samples`` has a chance of five percent that any is.
+    cv : int, splitter or iterable, default=5
+        Folds, as in scikit-learn; used with `X` and `y`.
+    sample_weight, groups : arrays of shape (n_samples,), optional
+        As in the `fit` of a search; used with `X` and `y`.
+
+    Returns
+    -------
+    Outliers
+
+    Examples
+    --------
+    >>> from holrr import HOLRR
+    >>> from holrr.datasets import make_tensor_regression
+    >>> from holrr.diagnostics import find_outliers
+    >>> X, Y = make_tensor_regression(90, 6, (4, 3), rank=2, snr=9, random_state=0)
+    >>> Y[17] *= 5
+    >>> find_outliers(HOLRR(rank=2), X, Y, level=0.999)
+    Outliers: 1 of 90 rows above the 99.9 % limit: 17
+    """
+    level = check_level(level)
+    if (X is None) != (y is None):
+        raise TypeError("find_outliers takes both X and y, or none of them.")
+    if X is None:
+        check_is_fitted(model)
+        rows = vars(model).get("_row_residuals")
+        if rows is None:
+            raise ValueError(
+                f"This {type(model).__name__} has no held-out residuals of its samples: searches "
+                f"over linear and kernel models have them, with criterion='cv' and samples in "
+                f"memory. Pass the data: find_outliers(model, X, y) fits the model to folds."
+            )
+    else:
+        rows = _held_out(model, X, y, cv, sample_weight, groups)
+    residuals, limits = residual_limits(rows.squares, rows.counts, level)
+    return Outliers(residuals, limits, level, rows.labels)
+
+
+def _held_out(model: Any, X: Any, y: Any, cv: Any, sample_weight: Any, groups: Any) -> RowResiduals:
+    """Residuals of each row, from copies of the model that are fitted without its fold."""
+    data, names = validate(model, X, y, sample_weight, groups=groups)
+    if not isinstance(data, Samples):
+        raise ValueError(
+            "find_outliers needs samples in memory, and these are read in blocks or sparse; pass "
+            "some of the rows as arrays."
+        )
+    dim = sample_dimension(getattr(model, "sample_dim", None), X, y, names.labels)
+    splits = check_splits(cv, data.X, data.Y, groups, data.w)
+    Y = to_numpy(data.Y)
+    R = np.full((len(Y), max(int(np.prod(Y.shape[1:])), 1)), np.nan)
+    weights = None if data.w is None else to_numpy(data.w)
+    for train, test in splits:
+        fitted = clone(model)
+        part = (_rows(X, train, dim), _rows(y, train, dim))
+        given = {} if weights is None else {"sample_weight": weights[train]}
+        if groups is not None and has_fit_parameter(fitted, "groups"):
+            given["groups"] = _rows(groups, train, dim)
+        fitted.fit(*part, **given)
+        test = test if weights is None else test[weights[test] > 0]
+        checked = validate_inputs(fitted, _rows(X, test, dim), sparse=True)
+        found = [to_numpy(A) for A in fitted._evaluate(checked, "_noise" in vars(fitted))]
+        E = (Y[test] - found[0]).reshape(test.size, -1)
+        if len(found) == 2:  # standard deviations over the noise are what leverage adds
+            noise = np.asarray(to_numpy(fitted._noise_level()), dtype=float)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                spread = (found[1] / noise).reshape(test.size, -1)
+            E = E / np.where(spread > 0, spread, 1.0)
+        R[test] = E
+    rounding = _DIGITS * np.finfo(Y.dtype).eps * np.nanmax(np.abs(Y), axis=0, initial=0.0)
+    return row_residuals(R, rounding.reshape(-1), row_labels(X, y, names.labels))
+
+
+def _rows(A: Any, index: np.ndarray, dim: str | None) -> Any:
+    """Some rows of data of any kind, as the same kind."""
+    if isinstance(A, Mapping) and not hasattr(A, "dims"):
+        return {name: _rows(block, index, dim) for name, block in A.items()}
+    if comes_from(A, "xarray"):
+        return A.isel({dim if dim in A.dims else dims_of(A)[0]: index})
+    if comes_from(A, "pandas"):
+        return A.iloc[index]
+    return A[index] if hasattr(A, "shape") else np.asarray(A)[index]

@@ -1,0 +1,546 @@
+"""Unusual inputs: false alarms at the level asked for, far rows found, labels, files, refusals."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from holrr import (
+    HOLRR,
+    HOLRRCV,
+    LRR,
+    MLMTNC,
+    RLS,
+    RLSCV,
+    KernelRLS,
+    KernelRLSCV,
+    Moments,
+    TraceNormRegression,
+    TraceNormRegressionCV,
+    load,
+)
+from holrr.core.input_model import RowFolds, fit_input_model
+from holrr.data import Standardizer
+from holrr.diagnostics import InputMonitor, UnusualInputWarning, diagnose_inputs
+from holrr.io import save
+from holrr.streaming import memory_budget
+from problems import on_disk, toy
+
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
+
+
+def spherical(d):
+    return lambda rng, n: rng.normal(size=(n, d))
+
+
+def autoregressive(d, r=0.7):
+    L = np.linalg.cholesky(r ** np.abs(np.subtract.outer(np.arange(d), np.arange(d))))
+    return lambda rng, n: rng.normal(size=(n, d)) @ L.T
+
+
+def spiked(d, k=3, noise=0.1):
+    A = np.random.default_rng(1).normal(size=(k, d))
+    return lambda rng, n: rng.normal(size=(n, k)) @ A + noise * rng.normal(size=(n, d))
+
+
+def decaying(d):
+    Q = np.linalg.qr(np.random.default_rng(1).normal(size=(d, d)))[0]
+    return lambda rng, n: (rng.normal(size=(n, d)) / np.arange(1, d + 1)) @ Q
+
+
+def mixed_units(d):
+    sizes = np.logspace(-6, 6, d)
+    return lambda rng, n: rng.normal(size=(n, d)) * sizes + 10 * sizes
+
+
+def false_alarms(draw, n, levels, n_seeds=20, n_new=10_000):
+    """Shares of new rows beyond the limits of T2 and Q, means over seeds, (n_levels, 2)."""
+    found = []
+    for seed in range(n_seeds):
+        rng = np.random.default_rng(seed)
+        X, new = draw(rng, n), draw(rng, n_new)
+        result = diagnose_inputs(RLS().fit(X, X[:, :2]), new)
+        at = [result.at(level) for level in levels]
+        found.append([[np.mean(r.t2 > r.t2_limit), np.mean(r.q > r.q_limit)] for r in at])
+    return np.mean(found, axis=0)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [spherical(20), autoregressive(20), spiked(20), decaying(20)],
+    ids=["spherical", "autoregressive", "spiked", "decaying"],
+)
+def test_false_alarms_are_as_many_as_asked_for(draw):
+    found = false_alarms(draw, 200, (0.95, 0.99))
+    assert_allclose(found[0], 0.05, atol=0.01)
+    assert_allclose(found[1], 0.01, atol=0.01)
+
+
+def test_false_alarms_of_inputs_in_different_units_are_at_most_as_many():
+    found = false_alarms(mixed_units(20), 200, (0.95, 0.99), n_new=2000)
+    assert (found[0] < 0.06).all()
+    assert (found[0] > 0.02).all()
+    assert (found[1] < 0.02).all()
+
+
+def test_limits_from_training_variances_would_give_too_many_false_alarms():
+    """The reason for held-out variances: the requirement above can be missed."""
+    found = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, new = rng.normal(size=(200, 20)), rng.normal(size=(5000, 20))
+        mean = X.mean(axis=0)
+        V = np.linalg.svd(X - mean)[2][:10].T
+        q = [(((A - mean) - (A - mean) @ V @ V.T) ** 2).sum(axis=1) for A in (X, new)]
+        found.append(np.mean(q[1] > np.quantile(q[0], 0.95)))
+    assert np.mean(found) > 0.12
+
+
+@pytest.mark.parametrize("draw", [autoregressive(300, 0.95), decaying(300), spherical(300)])
+def test_false_alarms_with_fewer_samples_than_inputs(draw):
+    found = false_alarms(draw, 60, (0.95, 0.99), n_seeds=10, n_new=1000)
+    assert (found[0] < 0.08).all()
+    assert (found[1] < 0.03).all()
+
+
+MODELS = [
+    RLS(),
+    LRR(rank=2),
+    HOLRR(rank=2),
+    HOLRR(rank=2, blocks=[[0, 1], list(range(2, 12))]),
+    HOLRR(rank=2, input_shape=(3, 4), input_rank=(2, 2)),
+    HOLRR(rank=2, own=np.arange(144).reshape(12, 12) % 5 == 0),
+    RLSCV([1.0]),
+    HOLRRCV([1.0], cv=3),
+    LRR(rank=2, missing="ignore"),
+    TraceNormRegression(1.0),
+    TraceNormRegressionCV([1.0, 10.0], cv=2),
+    MLMTNC(rank=2, beta=0.1, random_state=0),
+]
+
+
+def latent_data(n=100, seed=0):
+    """Twelve inputs near a subspace of three dimensions."""
+    rng = np.random.default_rng(seed)
+    A = np.random.default_rng(9).normal(size=(3, 12))
+    X = rng.normal(size=(n, 3)) @ A + 0.05 * rng.normal(size=(n, 12))
+    return X, X.reshape(n, 3, 4) + 0.1 * rng.normal(size=(n, 3, 4))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: " ".join(repr(m)[:60].split()))
+def test_far_rows_are_all_flagged_and_ordinary_ones_are_not(model):
+    (X, Y), (new, _) = latent_data(), latent_data(seed=1)
+    model.fit(X, Y)
+    assert diagnose_inputs(model, new, level=0.999).outside.mean() < 0.06
+    directions = np.linalg.svd(X - X.mean(axis=0))[2]
+    for direction in directions:  # within the subspace, and orthogonal to it
+        far = 12 * np.std(X @ direction)
+        assert diagnose_inputs(model, new + far * direction, level=0.999).outside.all()
+    assert diagnose_inputs(model, 50 * new, level=0.999).outside.all()
+
+
+def test_rows_that_are_far_in_an_input_of_small_numbers_are_flagged():
+    rng = np.random.default_rng(0)
+    draw = mixed_units(12)
+    X, new = draw(rng, 300), draw(rng, 60)
+    model = RLS().fit(X, X[:, :2])
+    for j in range(12):
+        far = new.copy()
+        far[:, j] += 12 * X[:, j].std()
+        assert diagnose_inputs(model, far, level=0.999).outside.all()
+
+
+def test_limits_of_a_search_come_from_its_folds():
+    """Replicates are alike: held out one by one they hide how much groups differ."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(24), 5)
+    X = rng.normal(size=(24, 30))[groups] + 0.1 * rng.normal(size=(120, 30))
+    new = rng.normal(size=(200, 30)) + 0.1 * rng.normal(size=(200, 30))
+    Y = X[:, :3]
+    grouped = RLSCV([1.0], cv=GroupKFold(6)).fit(X, Y, groups=groups)
+    alone = RLS().fit(X, Y)
+    shares = [diagnose_inputs(model, new).outside.mean() for model in (grouped, alone)]
+    assert shares[0] < 0.1
+    assert shares[1] > 0.5
+
+
+def test_criteria_without_folds_have_limits():
+    X, Y = toy(n=60)
+    assert "_input_model" in vars(RLSCV([1.0], criterion="gcv").fit(X, Y))
+
+
+# ---------------------------------------------------------------- weights, scales, kinds of inputs
+
+
+@pytest.mark.parametrize("model", [RLS(), RLSCV([1.0]), TraceNormRegression(1.0)])
+def test_samples_without_weight_are_as_if_removed(model):
+    (X, Y), (new, _) = latent_data(), latent_data(seed=1)
+    X[70:] *= 100
+    w = np.where(np.arange(100) < 70, 2.0, 0.0)
+    folds = [(np.arange(70) % 3 != k, np.arange(70) % 3 == k) for k in range(3)]
+    if hasattr(model, "cv"):
+        model.set_params(cv=[(np.flatnonzero(a), np.flatnonzero(b)) for a, b in folds])
+    here, there = model.fit(X, Y, w)._input_model, model.fit(X[:70], Y[:70])._input_model
+    for a, b in zip(here.distances(new), there.distances(new), strict=True):
+        assert_allclose(a, b, rtol=1e-9)
+    assert_allclose(here.limits(0.99), there.limits(0.99), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "make", [RLS, lambda: RLSCV([1.0]), lambda: TraceNormRegressionCV([1.0], cv=2)]
+)
+@pytest.mark.parametrize("unit", [1e-130, 1e130])
+def test_units_of_the_inputs_do_not_matter(make, unit):
+    (X, Y), (new, _) = latent_data(), latent_data(seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        here, there = make().fit(X, Y), make().fit(unit * X, Y)
+    a, b = diagnose_inputs(here, new), diagnose_inputs(there, unit * new)
+    assert_allclose(a.t2, b.t2, rtol=1e-6)
+    assert_allclose(a.q, b.q, rtol=1e-6)
+    assert a.q_limit == pytest.approx(b.q_limit, rel=1e-6)
+
+
+def test_a_model_uses_some_of_many_samples():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 8))
+    model = RLS().fit(X, X[:, 0])._input_model
+    assert model.n_rows == 500
+    few = RLS().fit(X[:400], X[:400, 0])._input_model
+    assert few.n_rows == 400
+
+
+def test_inputs_with_modes_are_measured_cell_by_cell():
+    (X, Y), (new, _) = latent_data(), latent_data(seed=1)
+    flat = diagnose_inputs(RLS().fit(X, Y), new)
+    modes = diagnose_inputs(RLS().fit(X.reshape(-1, 3, 4), Y), new.reshape(-1, 3, 4))
+    blocks = {"a": X[:, :6].reshape(-1, 2, 3), "b": X[:, 6:]}
+    some = {"a": new[:, :6].reshape(-1, 2, 3), "b": new[:, 6:]}
+    for found in (modes, diagnose_inputs(RLS().fit(blocks, Y), some)):
+        assert_allclose(found.t2, flat.t2, rtol=1e-9)
+        assert_allclose(found.q, flat.q, rtol=1e-9)
+
+
+def test_inputs_that_do_not_exist_are_left_out():
+    (X, Y), (new, _) = latent_data(), latent_data(seed=1)
+    gaps = [np.insert(A, 5, np.nan, axis=1) for A in (X, new)]
+    model = RLS(missing_features="drop").fit(gaps[0], Y)
+    found, expected = diagnose_inputs(model, gaps[1]), diagnose_inputs(RLS().fit(X, Y), new)
+    assert_allclose(found.q, expected.q, rtol=1e-9)
+    monitor = InputMonitor(missing_features="drop").fit(gaps[0])
+    assert_allclose(diagnose_inputs(monitor, gaps[1]).q, expected.q, rtol=1e-9)
+
+
+def test_arrays_of_other_libraries(xp):
+    (X, Y), (new, _) = latent_data(), latent_data(seed=1)
+    expected = diagnose_inputs(RLS().fit(X, Y), new)
+    model = RLS().fit(xp.asarray(X), xp.asarray(Y))
+    found = diagnose_inputs(model, xp.asarray(new))
+    assert type(found.t2) is np.ndarray
+    assert_allclose(found.t2, expected.t2, rtol=1e-9)
+    assert_allclose(found.q, expected.q, rtol=1e-9)
+    with pytest.warns(UnusualInputWarning):
+        model.predict(xp.asarray(100 * new))
+
+
+def test_sparse_and_lazy_rows_are_measured_in_blocks():
+    (X, Y), (new, _) = latent_data(), latent_data(seed=1)
+    model = RLS().fit(X, Y)
+    expected = diagnose_inputs(model, new)
+    found = [diagnose_inputs(model, sparse.csr_array(new))]
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    found.append(diagnose_inputs(model, da.from_array(new, chunks=(30, -1))))
+    for each in found:
+        assert_allclose(each.t2, expected.t2, rtol=1e-9)
+        assert_allclose(each.q, expected.q, rtol=1e-9)
+
+
+# ---------------------------------------------------------------- labels, results, files
+
+
+def test_labelled_rows_have_the_distances_of_plain_ones_under_their_labels():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    (X, Y), (new, _) = latent_data(), latent_data(seed=1)
+    expected = diagnose_inputs(HOLRRCV([1.0], cv=3).fit(X, Y), new)
+    assert expected.labels is None
+    names = [f"band{j}" for j in range(12)]
+    days = pd.date_range("2024-03-01", periods=100)
+    table, other = (pd.DataFrame(A, index=days, columns=names) for A in (X, new))
+    found = diagnose_inputs(HOLRRCV([1.0], cv=3).fit(table, Y), other)
+    assert (found.labels == days.to_numpy()).all()
+    assert found.to_frame().index.equals(days)
+    field, later = (
+        xr.DataArray(A.reshape(-1, 3, 4), {"day": days}, ("day", "lat", "lon")) for A in (X, new)
+    )
+    mapped = diagnose_inputs(HOLRRCV([1.0], cv=3, input_rank=None).fit(field, Y), later)
+    assert (mapped.labels == days.to_numpy()).all()
+    for each in (found, mapped):
+        assert_allclose(each.t2, expected.t2, rtol=1e-9)
+        assert_allclose(each.q, expected.q, rtol=1e-9)
+        assert_allclose(each.q_limit, expected.q_limit, rtol=1e-9)
+    with pytest.raises(ValueError, match="order"):
+        diagnose_inputs(HOLRR().fit(table, Y), other[names[::-1]])
+
+
+def test_rows_with_several_levels_keep_them():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, Y = latent_data(30)
+    index = pd.MultiIndex.from_product([range(10), list("abc")], names=["animal", "replicate"])
+    model = RLS().fit(pd.DataFrame(X, index), Y)
+    found = diagnose_inputs(model, pd.DataFrame(X, index))
+    assert found.labels[4] == (1, "b")
+    assert found.to_frame().index[4] == (1, "b")
+
+
+def test_the_result_says_what_was_found():
+    (X, Y), (new, _) = latent_data(), latent_data(seed=1)
+    new[:5] *= 30
+    found = diagnose_inputs(RLS().fit(X, Y), new, level=0.95)
+    assert_allclose(found.dmodx, np.sqrt(found.q / 12))
+    assert found.dmodx_limit == pytest.approx(np.sqrt(found.q_limit / 12))
+    outside = (found.t2 > found.t2_limit) | (found.dmodx > found.dmodx_limit)
+    assert (found.outside == outside).all()
+    assert repr(found).startswith(f"InputDiagnostics: {outside.sum()} of 100 rows outside the 95 %")
+    assert found.at(0.999).outside.sum() < outside.sum()
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = found.to_frame()
+    assert isinstance(frame.index, pd.RangeIndex)
+    assert frame["outside"].tolist() == outside.tolist()
+
+
+@pytest.mark.parametrize(("level", "error"), [(0, ValueError), (1.0, ValueError), ("x", TypeError)])
+def test_a_level_is_a_share(level, error):
+    X, Y = latent_data()
+    with pytest.raises(error, match="level must be"):
+        diagnose_inputs(RLS().fit(X, Y), X, level=level)
+
+
+@pytest.mark.parametrize(
+    "model", [HOLRR(rank=2), HOLRRCV([1.0], cv=3), TraceNormRegressionCV([1.0], cv=2)]
+)
+def test_saved_models_and_monitors_diagnose_as_before(model, tmp_path):
+    (X, Y), (new, _) = latent_data(), latent_data(seed=1)
+    for fitted in (model.fit(X, Y), InputMonitor().fit(X)):
+        save(fitted, tmp_path / "model.holrr")
+        expected = diagnose_inputs(fitted, new)
+        copies = [load(tmp_path / "model.holrr"), pickle.loads(pickle.dumps(fitted))]
+        for found in (diagnose_inputs(other, new) for other in copies):
+            assert (found.t2 == expected.t2).all()
+            assert (found.q == expected.q).all()
+            assert found.outside.tolist() == expected.outside.tolist()
+
+
+def test_models_of_files_without_limits_say_so(tmp_path):
+    X, Y = latent_data()
+    model = RLS().fit(X, Y)
+    del model._input_model  # as an older version would have saved it
+    save(model, tmp_path / "old.holrr")
+    old = load(tmp_path / "old.holrr")
+    with pytest.raises(ValueError, match="by an older version"):
+        diagnose_inputs(old, X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        old.predict(100 * X)
+
+
+def test_pipelines_are_diagnosed_at_their_last_step():
+    (X, Y), (new, _) = latent_data(), latent_data(seed=1)
+    pipe = make_pipeline(StandardScaler(), RLS()).fit(X, Y)
+    scale = StandardScaler().fit(X)
+    found = diagnose_inputs(pipe, new)
+    expected = diagnose_inputs(RLS().fit(scale.transform(X), Y), scale.transform(new))
+    assert_allclose(found.t2, expected.t2, rtol=1e-9)
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    days = pd.date_range("2024-03-01", periods=100)
+    pipe = make_pipeline(Standardizer(), RLS()).fit(pd.DataFrame(X, days), Y)
+    assert (diagnose_inputs(pipe, pd.DataFrame(new, days)).labels == days.to_numpy()).all()
+
+
+# ---------------------------------------------------------------- what has no limits
+
+
+def without_limits(folder):
+    X, Y = toy(n=60)
+    yield "KernelRLS has no model of its inputs: its predictions depend", KernelRLS().fit(X, Y)
+    yield "KernelRLSCV has no model", KernelRLSCV([1.0], gammas=[0.1]).fit(X, Y)
+    moments = Moments.from_arrays(X, Y)
+    yield "it was fitted to moments. Fit holrr.diagnostics", RLS().fit_moments(moments)
+    yield "it was fitted to moments", RLS().partial_fit(X, Y)
+    yield "fitted to moments, to data", RLSCV([1.0]).fit_fold_moments([moments, moments])
+    yield "sparse inputs", RLS().fit(sparse.csr_array(X), Y)
+    yield "fewer than 10 samples", RLS().fit(X[:9], Y[:9])
+    with memory_budget(4096):
+        yield "read in blocks", HOLRR().fit(on_disk(folder, "X", X), on_disk(folder, "Y", Y))
+
+
+def test_models_without_limits_say_why_and_what_to_do(tmp_path):
+    X, _ = toy(n=60)
+    n_seen = 0
+    for message, model in without_limits(tmp_path):
+        with pytest.raises(ValueError, match=message) as raised:
+            diagnose_inputs(model, X)
+        assert "InputMonitor" in str(raised.value)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.predict(1e6 * X)
+        n_seen += 1
+    assert n_seen == 8
+
+
+def test_ten_samples_have_limits():
+    X, Y = toy(n=10)
+    assert np.isfinite(diagnose_inputs(RLS().fit(X, Y), X).t2_limit)
+
+
+@pytest.mark.parametrize("model", [RLS(), TraceNormRegression(1.0)])
+def test_limits_are_replaced_with_the_other_attributes(model):
+    X, Y = toy(n=60)
+    model.fit(X, Y)
+    with pytest.warns(UserWarning, match="starts anew"):
+        model.partial_fit(X, Y)
+    assert "_input_model" not in vars(model)
+    search = TraceNormRegressionCV([1.0, 10.0], cv=2).fit(X, Y)
+    search.fit_fold_moments([Moments.from_arrays(X[k::2], Y[k::2]) for k in range(2)])
+    assert "_input_model" not in vars(search)
+
+
+# ---------------------------------------------------------------- the monitor
+
+
+def test_a_monitor_has_the_limits_of_a_model(tmp_path):
+    (X, Y), (new, _) = latent_data(), latent_data(seed=1)
+    expected = diagnose_inputs(RLS().fit(X, Y), new)
+    kept = on_disk(tmp_path, "X", X)
+    for inputs in (X, kept):
+        found = diagnose_inputs(InputMonitor().fit(inputs), new)
+        assert_allclose(found.t2, expected.t2, rtol=1e-9)
+        assert found.q_limit == pytest.approx(expected.q_limit)
+
+
+def test_a_monitor_uses_folds_weights_and_groups():
+    X, _ = latent_data()
+    groups = np.arange(100) // 10
+    found = InputMonitor(GroupKFold(5)).fit(X, groups=groups)._input_model
+    splits = GroupKFold(5).split(X, groups=groups)
+    holder = np.empty(100, dtype=int)
+    for k, (_, test) in enumerate(splits):
+        holder[test] = k
+    masks = np.arange(5)[:, None] != holder
+    expected = fit_input_model(X, None, RowFolds(masks, holder))
+    assert found.limits(0.99) == pytest.approx(expected.limits(0.99))
+    w = np.where(groups < 5, 1.0, 0.0)
+    some = InputMonitor().fit(X, sample_weight=w)._input_model
+    assert some.limits(0.99) == pytest.approx(fit_input_model(X[:50]).limits(0.99))
+
+
+def test_a_monitor_reads_a_few_rows_of_data_of_dask_and_hdf5(tmp_path):
+    X = np.random.default_rng(0).normal(size=(4000, 6))
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    expected = InputMonitor().fit(X)._input_model.limits(0.99)
+    with h5py.File(tmp_path / "X.h5", "w") as file:
+        file["X"] = X
+        inputs = [file["X"], da.from_array(X, chunks=(500, -1))]
+        for each in inputs:
+            monitor = InputMonitor().fit(each)
+            assert monitor._input_model.limits(0.99) == pytest.approx(expected)
+        with pytest.raises(ValueError, match="needs data in memory"):
+            InputMonitor(3).fit(inputs[1])
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.ones((9, 2)), "at least 10 rows with positive weight; X has 9"),
+        (sparse.eye_array(20), "sparse"),
+        (np.full((20, 2), np.nan), "NaN"),
+        (np.ones(20), "X"),
+    ],
+)
+def test_a_monitor_refuses_what_it_cannot_use(X, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        InputMonitor().fit(X)
+
+
+def test_features_of_a_monitor_are_compared():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, _ = latent_data()
+    table = pd.DataFrame(X, columns=[f"band{j}" for j in range(12)])
+    monitor = InputMonitor().fit(table)
+    with pytest.raises(ValueError, match="features"):
+        diagnose_inputs(monitor, X[:, :5])
+    with pytest.raises(ValueError, match="order"):
+        diagnose_inputs(monitor, table[table.columns[::-1]])
+
+
+# ---------------------------------------------------------------- warnings of predict
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_interval"])
+def test_predictions_of_mostly_unusual_rows_warn_once(method):
+    (X, Y), (new, _) = latent_data(), latent_data(20, seed=1)
+    model = RLSCV([1.0]).fit(X, Y)
+    new[:11] *= 100
+    with pytest.warns(UnusualInputWarning, match="11 of 20 rows of X are unlike") as caught:
+        getattr(model, method)(new)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        getattr(model, method)(new, check_inputs=False)
+        getattr(model, method)(np.concatenate([new[1:], X[:1]]))  # half of them
+        getattr(model, method)(new[:4])  # too few to judge
+
+
+def test_standard_deviations_warn_too():
+    X, Y = latent_data()
+    with pytest.warns(UnusualInputWarning):
+        RLS().fit(X, Y).predict(100 * X, return_std=True)
+
+
+@pytest.mark.parametrize("shape", [(100, 12), (40, 300), (30, 8)])
+@pytest.mark.parametrize("noise", [0.05, 5.0])
+def test_predictions_of_training_rows_do_not_warn(shape, noise):
+    n, d = shape
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, 3)) @ rng.normal(size=(3, d)) + noise * rng.normal(size=(n, d))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            RLS().fit(X, X[:, :3]).predict(X)
+            RLSCV([1.0]).fit(X, X[:, :3]).predict(X)
+
+
+def test_the_argument_passes_through_a_pipeline():
+    X, Y = latent_data()
+    pipe = make_pipeline(StandardScaler(), RLS()).fit(X, Y)
+    with pytest.warns(UnusualInputWarning):
+        pipe.predict(1000 * X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pipe.predict(1000 * X, check_inputs=False)
+
+
+def test_some_of_many_rows_are_examined():
+    X, Y = latent_data()
+    model = RLS().fit(X, Y)
+    with pytest.warns(UnusualInputWarning, match="256 of 256 rows of X that were examined"):
+        model.predict(np.tile(100 * X, (10, 1)))
+
+
+def test_lazy_predictions_stay_lazy_and_do_not_warn():
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    X, Y = latent_data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = RLS().fit(X, Y).predict(da.from_array(100 * X, chunks=(50, -1)))
+    assert found.shape == Y.shape
