@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BADGE = """\
-<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" aria-label="{name}: {value}">
+<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img">
   <title>{name}: {value}</title>
   <rect width="{width}" height="20" rx="3" fill="#4b5563"/>
   <path d="M{left} 0h{right}a3 3 0 0 1 3 3v14a3 3 0 0 1-3 3H{left}z" fill="#1f6f8b"/>

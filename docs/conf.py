@@ -71,6 +71,7 @@ html_js_files = ["site.js"]
 html_context = {"default_mode": "auto"}
 html_favicon = html_logo = "_static/logo.svg"
 html_show_sourcelink = False
+html_scaled_image_link = False  # site.js opens pictures in their size
 html_theme_options = {
     "logo": {"text": project},
     "navigation_with_keys": False,

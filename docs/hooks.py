@@ -21,6 +21,7 @@ from sphinx.pycode import ModuleAnalyzer
 from sphinx.transforms import SphinxTransform
 
 from docs.galleries import draw_dark_thumbnails, place_of
+from docs.pages import EXTRAS_LINE, OTHERS, stated_extras
 from docs.public import is_documented, public_names
 
 DOCS = Path(__file__).resolve().parent
@@ -31,7 +32,6 @@ ROOT_PAGES = ["ARCHITECTURE.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBU
 ROOT_PAGES += ["SECURITY.md"]
 UNLINKED = (nodes.reference, nodes.title)
 PUBLIC = public_names()
-EXTRAS_LINE = re.compile(r"^\*Extras used on this page: (.*)\.\*$", re.M)
 
 
 # ---------------------------------------------------------------- navigation
@@ -92,10 +92,18 @@ def name_extras(app: Any, page: str, source: list[str]) -> None:
     """Say how the extras that a page uses are installed."""
 
     def line(found: re.Match[str]) -> str:
-        names = re.findall(r"`([\w-]+)`", found[1])
-        return f'*Extras used on this page: {found[1]} (`pip install "holrr[{",".join(names)}]"`).*'
+        names = stated_extras(found[0])
+        extras = ",".join(name for name in names if name not in OTHERS)
+        others = " ".join(name for name in names if name in OTHERS)
+        wanted = " ".join(filter(None, [f'"holrr[{extras}]"' if extras else "", others]))
+        return f"*Extras used on this page: {found[1]} (`pip install {wanted}`).*"
 
     source[0] = EXTRAS_LINE.sub(line, source[0])
+
+
+def end_blocks(app: Any, page: str, source: list[str]) -> None:
+    """Drop the empty last line of code blocks, which doctests need."""
+    source[0] = re.sub(r"(^```pycon\n.*?\n)\n```$", r"\1```", source[0], flags=re.M | re.S)
 
 
 # ---------------------------------------------------------------- search
@@ -159,12 +167,12 @@ def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: 
 def describe_data(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Take the ``#:`` comment of a public variable from the module that defines it."""
     package, _, variable = name.rpartition(".")
-    if what != "data" or any(lines):
-        return
-    for module in [m for m in sys.modules if m.startswith(f"{package}.")]:
+    modules = [m for m in sys.modules if what == "data" and m.startswith(f"{package}.")]
+    for module in modules:
         comments = ModuleAnalyzer.for_module(module)
         comments.analyze()
-        lines += comments.attr_docs.get(("", variable), [])
+        if ("", variable) in comments.attr_docs:
+            lines[:] = comments.attr_docs["", variable]
 
 
 def link_pages(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -187,11 +195,10 @@ def link_source(app: Any, doctree: nodes.document, page: str) -> None:
     """Links to files of the library lead to its source on the site, to examples to the gallery."""
     for node in list(doctree.findall(addnodes.download_reference)):
         path = (DOCS / node["reftarget"]).resolve()
-        name = path.relative_to(SOURCE).with_suffix("") if SOURCE in path.parents else None
-        entry = app.env._viewcode_modules.get(".".join(name.parts)) if name else None
-        if name and entry:  # the text of the link may be one of the names in the file
-            text = node.astext()
-            tag = next((t for t in (text, text.rpartition(".")[0]) if t in entry[1]), None)
+        if SOURCE in path.parents:  # the text of the link may be one of the names in the file
+            name, text = path.relative_to(SOURCE).with_suffix(""), node.astext()
+            tags = _source_tags(app, ".".join(name.parts))
+            tag = next((t for t in (text, text.rpartition(".")[0]) if t in tags), None)
             place = f"#{tag}" if tag else ""
             uri = app.builder.get_relative_uri(page, f"_modules/{name.as_posix()}") + place
         elif path.parent == DOCS.parent / "examples":
@@ -199,6 +206,16 @@ def link_source(app: Any, doctree: nodes.document, page: str) -> None:
         else:
             continue
         node.replace_self(nodes.reference("", "", *node.children, internal=True, refuri=uri))
+
+
+def _source_tags(app: Any, module: str) -> dict[str, Any]:
+    """Names that a module defines. Its source gets a page if it has none yet."""
+    known = app.env._viewcode_modules
+    if not known.get(module):
+        code = ModuleAnalyzer.for_module(module)
+        code.find_tags()
+        known[module] = code.code, code.tags, {}, module
+    return known[module][1]
 
 
 def copy_mathjax(app: Any) -> None:
@@ -217,6 +234,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("builder-inited", draw_dark_thumbnails, priority=900)  # after the gallery
     app.connect("source-read", take_from_root)
     app.connect("source-read", name_extras)
+    app.connect("source-read", end_blocks)
     app.connect("source-read", add_toctrees)
     app.connect("source-read", link_gallery)
     app.connect("autodoc-skip-member", skip_foreign)

@@ -8,40 +8,41 @@ pictures of pages with ``python`` blocks are drawn here from the names that thes
 from __future__ import annotations
 
 import contextlib
-import doctest
 import re
 import runpy
 import shutil
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from docs.dark import in_both_themes, save
+from docs.pages import run_blocks
 
 DOCS = Path(__file__).resolve().parent
 IMAGES = DOCS / "images"
 MAIN, ACCENT = "#1f5a99", "#d1600e"
 TITLES = {"low rank": "outputs that share structure", "no structure": "outputs without structure"}
 GUIDES = [page for page in sorted(DOCS.glob("*.md")) if "```pycon\n" in page.read_text("utf-8")]
-FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
-def run_guide(page: Path, folder: Path) -> doctest.TestResults:
-    """Run the blocks of a page one after the other, in a folder for what they write."""
+def run_guide(page: Path, folder: Path) -> tuple[int, int]:
+    """Run the script of a page and its blocks; pictures are saved for both themes.
+
+    Returns
+    -------
+    failed, attempted : int
+    """
     import matplotlib
 
     matplotlib.use("Agg")
-    blocks = re.findall(r"```pycon\n(.*?)```", page.read_text("utf-8"), flags=re.DOTALL)
-    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
-    with contextlib.chdir(folder), in_both_themes(), warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with in_both_themes():
         if page.with_suffix(".py").exists():
-            runpy.run_path(str(page.with_suffix(".py")), run_name="__main__")
-        return doctest.DocTestRunner(optionflags=FLAGS).run(test)
+            with contextlib.chdir(folder):
+                runpy.run_path(str(page.with_suffix(".py")), run_name="__main__")
+        return run_blocks(page, folder)
 
 
 def after(page: str, n_blocks: int) -> dict[str, Any]:
@@ -116,12 +117,14 @@ def of_pages() -> None:
 
 def of_results() -> None:
     """Pictures from stored results, ``docs/results/*.csv``, and from the code of two pages."""
-    import real_data  # of benchmarks/
+    import case_study  # of benchmarks/
+    import real_data
     import scaling
     from paper.forecast_page import write_page
     from paper.guide import redraw
 
     save(gains(), IMAGES / "when_it_helps.png")
+    save(case_study.draw(), IMAGES / "case_study.png")
     with in_both_themes():
         rows = scaling.read_csv(scaling.RESULTS)
         for what, name in (("seconds", "scaling_time"), ("bytes", "scaling_memory")):

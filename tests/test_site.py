@@ -1,6 +1,6 @@
-"""The site in a real browser: wide and narrow, light and dark, from files and without a network.
+"""The site in a real browser: three widths, light and dark, from files and without a network.
 
-``make docs`` builds what is opened here; nothing is built by the tests.
+``make docs`` builds the site that is opened here; the tests build nothing.
 """
 
 from __future__ import annotations
@@ -17,22 +17,43 @@ from urllib.parse import unquote
 
 import pytest
 
-from holrr.datasets import make_tensor_regression
-
 DOCS = Path(__file__).parents[1] / "docs"
 SITE = DOCS.parent / "build" / "docs"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 PAGES = {
-    "front": "index.html",
-    "guide": "model_selection.html",
-    "wide tables": "benchmarks.html",
+    "landing": "index.html",
+    "chart": "choosing.html",
     "formulas": "how_it_works.html",
-    "beside each other": "migration_sklearn.html",
-    "gallery": "gallery/index.html",
-    "example": "gallery/plot_map_with_intervals.html",
-    "reference": "reference/index.html",
+    "example": "gallery/maps/plot_map_with_intervals.html",
     "class": "reference/generated/holrr.HOLRR.html",
-    "long class": "reference/generated/holrr.HOLRRCV.html",
+}
+WIDTHS, SCHEMES = (400, 1280, 1920), ("light", "dark")
+ALL_PAGES = ("*.html", "gallery/**/*.html", "reference/**/*.html")
+# Cut off at some width; formulas that are not drawn; code that is wider than the page at 1280;
+# pictures of the other theme; fences of directives, front matter and roles.
+CHECKS = ("cut off", "formulas", "code", "pictures", "markup")
+RAW_MARKUP = re.compile(r":::|```|\{\w+\}`|^html_theme\b.*", re.M)
+# What a reader types into the search, and the pages of which one must be among the first three.
+SEARCHES = {
+    "confidence interval": {"standard_errors", "intervals"},
+    "uncertainty": {"intervals", "standard_errors"},
+    "hyperparameter": {"model_selection"},
+    "imputation": {"missing"},
+    "overfitting": {"model_selection"},
+    "tutorial": {"tutorials", "getting_started"},
+    "FAQ": {"faq"},
+    "missing values": {"missing"},
+    "Ridge": {"linear", "migration_sklearn"},
+    "PLS": {"migration_sklearn"},
+    "NaN": {"missing"},
+    "GPU": {"linear", "gallery/large_data/plot_gpu"},
+    "save model": {"file_format"},
+    "feature importance": {"model_explanation"},
+    "cross-validation": {"model_selection"},
+    "install": {"getting_started"},
+    "xarray": {"labels"},
+    "citation": {"citing"},
+    "out of memory": {"streaming"},
 }
 pytestmark = pytest.mark.slow
 # `make docs` writes this file at its end. Where the site is built beside the tests, they wait.
@@ -41,16 +62,16 @@ WAIT = float(os.environ.get("HOLRR_WAIT_FOR_SITE", "0"))  # seconds
 
 
 def is_built() -> bool:
-    """Whether the site is built, which is waited for where somebody said so."""
+    """Whether the site is built; the tests wait for it if they are told to."""
     end = time.monotonic() + WAIT
     while not COMPLETE.exists() and time.monotonic() < end:
         time.sleep(0.5)
     return COMPLETE.exists()
 
 
-# What is shown in the article and sticks out of the window, in no box of its own that scrolls, or
-# is hidden by a box that is too small. (The last crumb at the top says that it is shortened; links
-# beside headings show under the pointer only.)
+# Elements of the article that stick out of the window and are in no box that scrolls, or that a box
+# hides. (The last crumb at the top shows that it is shortened; links beside headings show under the
+# pointer only.)
 CUT_OFF = """() => {
   const within = (e, test) => !e.matches(".bd-article-container")
     && (test(e, getComputedStyle(e).overflowX) || within(e.parentElement, test));
@@ -65,6 +86,16 @@ CUT_OFF = """() => {
       && (out && !within(e.parentElement, scrolls) || within(e, hides));
   }).map((e) => `${e.tagName}.${e.className}: ${e.textContent.slice(0, 40)}`).slice(0, 5);
 }"""
+# Code blocks whose lines are longer than the block.
+WIDE_CODE = """() => [...document.querySelectorAll(".bd-article .highlight pre")]
+  .filter((e) => e.scrollWidth > e.clientWidth + 1)
+  .map((e) => e.textContent.split("\\n").sort((a, b) => b.length - a.length)[0])"""
+# Pictures that do not fit the colours of the page, or that are not loaded.
+WRONG_PICTURES = """(scheme) => [...document.querySelectorAll(".bd-article img[src*='_images/']")]
+  .filter((e) => e.checkVisibility())
+  .filter((e) => !e.classList.contains(`only-${scheme}`) || e.complete && !e.naturalWidth)
+  .map((e) => e.src)"""
+HAS_THEME = "(scheme) => document.documentElement.dataset.theme === scheme"
 DRAWN = "async () => window.MathJax && await MathJax.startup.promise"
 RAW_LATEX = r"""() => [...document.querySelectorAll("main .math")]
   .filter((e) => !e.querySelector("mjx-container svg") || e.querySelector("[data-mml-node=merror]"))
@@ -92,22 +123,33 @@ def visit(browser):
     """Open a page of the site: the page, and what went wrong on the way."""
     contexts = []
 
-    def go(address, width=1200, scheme="light", offline=True):
+    def go(address, width=1280, scheme="light", offline=True, **options):
         contexts.append(
             browser.new_context(
-                viewport={"width": width, "height": 800}, color_scheme=scheme, offline=offline
+                viewport={"width": width, "height": 800},
+                color_scheme=scheme,
+                offline=offline,
+                **options,
             )
         )
         page, complaints = contexts[-1].new_page(), []
         page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        # What is given up because the next page is opened has not failed.
+        # Requests that are given up because the next page is opened have not failed.
         page.on(
             "requestfailed",
             lambda request: (
                 None
                 if "ERR_ABORTED" in (request.failure or "")
                 else complaints.append(f"{request.url}: {request.failure}")
+            ),
+        )
+        page.on(
+            "request",
+            lambda request: (
+                None
+                if request.url.startswith(("file:", "data:", "blob:", "http://127.0.0.1:"))
+                else complaints.append(f"fetched from outside: {request.url}")
             ),
         )
         page.goto(address if "://" in address else f"{SITE.as_uri()}/{address}")
@@ -134,28 +176,52 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1200, 400])
+# ---------------------------------------------------------------- looks
+
+
 @pytest.mark.parametrize("address", PAGES.values(), ids=PAGES)
-def test_pages_open_whole_and_without_complaints(visit, address, width, scheme):
-    page, complaints = visit(address, width, scheme)
-    assert complaints == []
-    assert page.evaluate("document.documentElement.dataset.theme") == scheme
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate(CUT_OFF) == []
-    assert page.evaluate(RAW_LATEX) == []
+def test_pages_open_whole_and_without_complaints(visit, address):
+    for width in (400, 1280):
+        for scheme in SCHEMES:
+            page, complaints = visit(address, width, scheme)
+            assert complaints == []
+            assert page.evaluate("document.documentElement.dataset.theme") == scheme
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert page.evaluate(CUT_OFF) == []
+            assert page.evaluate(RAW_LATEX) == []
+            assert page.evaluate(WRONG_PICTURES, scheme) == []
 
 
-def test_no_guide_or_example_is_cut_off_on_a_phone(visit):
-    page, complaints = visit("index.html", 400)
-    bad = {}
-    for path in sorted([*SITE.glob("*.html"), *SITE.glob("gallery/*.html")]):
+@pytest.fixture(scope="module")
+def survey(browser):
+    """Every page, opened once: name of a check -> address of a page -> what is wrong there."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, offline=True)
+    page, found = context.new_page(), {check: {} for check in CHECKS}
+    for path in sorted(path for pattern in ALL_PAGES for path in SITE.glob(pattern)):
         page.goto(path.as_uri())
         page.evaluate(DRAWN)
-        bad[path.name] = page.evaluate(CUT_OFF) + page.evaluate(RAW_LATEX)
-    assert len(bad) > 30
-    assert {name: what for name, what in bad.items() if what} == {}
-    assert complaints == []
+        bad = {check: [] for check in CHECKS}
+        bad["formulas"] = page.evaluate(RAW_LATEX)
+        bad["code"] = page.evaluate(WIDE_CODE)
+        bad["markup"] = RAW_MARKUP.findall(page.evaluate("document.body.innerText"))
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 800})
+            bad["cut off"] += page.evaluate(CUT_OFF)
+        page.set_viewport_size({"width": 1280, "height": 800})
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            page.wait_for_function(HAS_THEME, arg=scheme)
+            bad["pictures"] += page.evaluate(WRONG_PICTURES, scheme)
+        for check, what in bad.items():
+            found[check][path.relative_to(SITE).as_posix()] = what
+    context.close()
+    return found
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_every_page_is_whole(survey, check):
+    assert len(survey[check]) > 130
+    assert {page: what for page, what in survey[check].items() if what} == {}
 
 
 def test_what_is_cut_off_is_seen(visit):
@@ -171,11 +237,75 @@ def test_what_is_cut_off_is_seen(visit):
         assert page.evaluate(CUT_OFF) == []
 
 
+def test_code_that_is_too_wide_is_seen(visit):
+    page, _ = visit("index.html")
+    assert page.evaluate(WIDE_CODE) == []
+    page.evaluate("document.querySelector('.highlight pre').append('x'.repeat(200))")
+    assert len(page.evaluate(WIDE_CODE)) == 1
+
+
 def test_a_formula_that_is_not_drawn_is_seen(visit):
     page, _ = visit("reference/generated/holrr.HOLRR.html")
     assert page.locator("main .math mjx-container svg").count() > 1
     page.evaluate(r"document.querySelector('main .math').textContent = '\\(x^2\\)'")
     assert page.evaluate(RAW_LATEX) == [r"\(x^2\)"]
+
+
+def test_a_request_to_another_host_is_seen(visit):
+    page, complaints = visit("index.html")
+    page.evaluate("new Image().src = 'https://example.org/picture.png'")
+    page.wait_for_timeout(200)
+    assert any("fetched from outside" in line for line in complaints)
+
+
+def test_pictures_have_twice_the_points_and_open_in_their_size_on_a_phone(visit):
+    page, complaints = visit("index.html", 400, "dark")
+    picture = page.locator(".bd-article img.only-dark").first
+    natural = picture.evaluate("(e) => e.naturalWidth")
+    assert picture.evaluate("(e) => e.clientWidth") < 400 < natural / 2
+    picture.click()
+    shown = page.locator("dialog.zoom[open] img")
+    assert shown.get_attribute("src").endswith("_dark.png")
+    assert shown.evaluate("(e) => e.clientWidth") == natural / 2
+    shown.click()
+    assert page.locator("dialog.zoom[open]").count() == 0
+    assert complaints == []
+
+
+def test_a_picture_that_fits_does_not_open(visit):
+    page, _ = visit("choosing.html", 1280)
+    picture = page.locator(".bd-article img.only-light").first
+    picture.click()
+    assert page.locator("dialog.zoom[open]").count() == 0
+
+
+# ---------------------------------------------------------------- search
+
+
+def first_results(page, words, n=3):
+    """Type words into the search of the site; the pages of the first results."""
+    page.keyboard.press("Control+k")
+    page.locator("dialog input[type=search]").first.fill(words)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("ul.search li a")
+    links = page.locator("ul.search li > a").evaluate_all("(all) => all.map((a) => a.href)")
+    pages = [unquote(link).partition("/build/docs/")[2].partition(".html")[0] for link in links]
+    return pages[:n]
+
+
+@pytest.mark.parametrize("words", SEARCHES)
+def test_the_search_finds_the_right_page(visit, words):
+    page, complaints = visit("index.html")
+    found = first_results(page, words)
+    wanted = SEARCHES[words]
+    assert wanted & set(found), found
+    assert complaints == []
+
+
+def test_a_page_without_search_terms_is_not_found(visit):
+    page, _ = visit("search.html?q=zzzyx")
+    page.wait_for_function("document.querySelector('#search-results').textContent.length > 20")
+    assert page.locator("ul.search li a").count() == 0
 
 
 def test_the_search_finds_an_estimator_in_files(visit):
@@ -192,23 +322,76 @@ def test_the_search_finds_an_estimator_on_a_server(visit, server):
     assert complaints == []
 
 
-def test_the_code_of_the_front_page_runs():
-    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "index.md").read_text("utf-8"), re.DOTALL)
-    X, Y = make_tensor_regression(60, 5, (4, 3, 2), rank=2, snr=1, random_state=0)
-    names = {"X": X[:50], "Y": Y[:50], "X_new": X[50:]}
-    exec(code, names)
-    assert names["low"].shape == names["high"].shape == (10, 4, 3, 2)
+# ---------------------------------------------------------------- reading
+
+
+def test_a_newcomer_gets_from_the_landing_page_to_a_saved_model_by_links_alone(visit):
+    page, complaints = visit("index.html")
+    steps = {
+        "Install": "getting_started.html#install",
+        "Fit your own arrays": "getting_started.html#fit-your-own-arrays",
+        "Which estimator should I use?": "choosing.html",
+        "Prediction intervals": "intervals.html",
+        "Saving and loading models": "file_format.html",
+    }
+    for name, address in steps.items():
+        article = page.locator("article.bd-article").get_by_role("link", name=name, exact=True)
+        anywhere = page.get_by_role("link", name=name, exact=True).locator("visible=true")
+        (article if article.count() else anywhere).first.click()
+        page.wait_for_url(f"**/{address}")
+    assert page.locator("h1").text_content().startswith("Saving and loading models")
+    assert complaints == []
+
+
+def copied(page, block):
+    """What the button of a block copies."""
+    block.hover()
+    block.locator("button.copybtn").click()
+    return page.evaluate("navigator.clipboard.readText()")
+
+
+def test_only_commands_are_copied(visit, server):
+    rights = {"offline": False, "permissions": ["clipboard-read", "clipboard-write"]}
+    page, _ = visit(f"{server}/getting_started.html", **rights)
+    block = page.locator("div.highlight", has_text="R2 on new samples").first
+    text = copied(page, block)
+    assert text.startswith("from holrr import HOLRRCV\nX_train")
+    assert ">>>" not in text
+    assert "R2 on new samples: 0" not in text
+    # A traceback is output, too.
+    page, _ = visit(f"{server}/labels.html", **rights)
+    block = page.locator("div.highlight", has_text="Traceback").first
+    assert "Error:" in block.text_content()
+    text = copied(page, block)
+    assert text
+    assert not re.search("Traceback|Error:|>>>", text)
+    page, _ = visit(f"{server}/index.html", **rights)
+    block = page.locator("div.highlight", has_text="make_climate_maps").first
+    assert copied(page, block).startswith("from holrr import")  # a block without prompts is whole
 
 
 def test_every_link_and_picture_within_the_site_is_there():
     """By file name, for all pages at once; a browser would take a minute."""
     if not is_built():
         pytest.skip("the site is not built: make docs")
-    missing, foreign = set(), set()
+    missing, foreign, downloads = set(), set(), set()
     for page in set(SITE.rglob("*.html")) - set(SITE.glob("_static/**/*")):
-        for target in re.findall(r'(?:href|src)="([^"#?]+)[^"]*"', page.read_text("utf-8")):
+        text = page.read_text("utf-8")
+        for target in re.findall(r'(?:href|src)="([^"#?]+)[^"]*"', text):
             if target.startswith(("http:", "https:", "mailto:", "data:", "javascript:")):
                 foreign |= {target} if re.search(r"\.(js|css|woff2?)$", target) else set()
             elif not (page.parent / unquote(target)).exists():
                 missing.add((page.name, target))
+            elif "_downloads" in target and "gallery" not in page.parts:
+                downloads.add(target.rpartition("/")[2])
     assert (missing, foreign) == (set(), set())
+    assert downloads <= {"CITATION.cff"}  # source files are shown, not downloaded
+
+
+def test_every_public_name_has_a_description_in_the_reference(visit):
+    page, _ = visit("reference/index.html")
+    rows = page.locator("table.autosummary tr").evaluate_all(
+        "(all) => all.map((row) => [...row.cells].map((cell) => cell.textContent.trim()))"
+    )
+    assert len(rows) > 50
+    assert [name for name, text in rows if not text] == []

@@ -34,7 +34,10 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const picture of pictures) {
     if (picture.closest("a, .sphx-glr-thumbcontainer")) continue;
     picture.addEventListener("load", () => mark(picture));
-    const act = () => picture.classList.contains("zoomable") && open(picture);
+    const act = () => {
+      mark(picture);
+      if (picture.classList.contains("zoomable")) open(picture);
+    };
     picture.addEventListener("click", act);
     picture.addEventListener("keydown", (event) => event.key === "Enter" && act());
   }
