@@ -253,6 +253,24 @@ def test_training_data_passed_as_new_are_noticed():
     assert "Check that these samples were not used in the fit" in found.html
 
 
+def test_unusual_inputs_and_outliers_are_listed_by_label():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, Y = problem(120, (4, 3), snr=5.0)
+    Y[17] *= 5
+    names = [f"run {k}" for k in range(120)]
+    x = pd.DataFrame(X, names, list("abcde"))
+    y = pd.DataFrame(Y.reshape(120, -1), names)
+    model = HOLRRCV(cv=3).fit(x[:90], y[:90])
+    new = x[90:].copy()
+    new.iloc[:8] *= 40
+    html = make_report(model, new, y[90:]).html
+    cells = [row[0] for row in Cells(html).rows]
+    assert "run 17" in cells
+    assert {f"run {k}" for k in range(90, 98)} <= set(cells)
+    assert "Check training sample run 17" in html
+    assert "Check the inputs: 27 % of the samples" in html
+
+
 # ---------------------------------------------------------------- the file
 
 

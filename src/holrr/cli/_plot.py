@@ -26,6 +26,8 @@ KINDS = {
     "loadings": ("LoadingsDisplay", ""),
     "skill": ("SkillMapDisplay", "XY"),
     "calibration": ("IntervalCalibrationDisplay", "XY"),
+    "inputs": ("InputDiagnosticsDisplay", "X"),
+    "outliers": ("OutlierDisplay", ""),
 }
 SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -94,10 +96,11 @@ def _figure(saved: SavedModel, options: argparse.Namespace, needed: str) -> Any:
 
 PLOT = Command(
     "plot",
-    summary="draw ranks, loadings, skill or calibration of a model",
+    summary="draw ranks, loadings, skill, outliers and more of a model",
     description=(
-        "Draw a picture of a saved model. ranks, spectrum and loadings need the model alone.\n"
-        "skill and calibration need inputs and outputs of samples that were not used in the fit."
+        "Draw a picture of a saved model. ranks, spectrum, loadings and outliers need the model\n"
+        "alone, inputs needs new inputs, and skill and calibration need inputs and outputs of\n"
+        "samples that were not used in the fit."
     ),
     add_arguments=_add_arguments,
     run=_run,

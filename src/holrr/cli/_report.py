@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..report import evaluated, make_report, report_on
+from ..report import diagnosed, evaluated, make_report, report_on
 from ..report.facts import facts_of
 from ._command import Command
 from ._console import note, reporting
@@ -46,9 +46,10 @@ def _run(options: argparse.Namespace) -> None:
                 saved.whole, X, Y, cross_validate=True, title=options.title, notes=saved.notes
             )
         else:
-            evaluation = evaluated(saved.model, in_memory(saved.preprocess(X)), Y)
-            facts = facts_of(saved.whole, saved.notes)
-            report = report_on(evaluation, saved.model, facts, options.title)
+            inputs = in_memory(saved.preprocess(X))
+            evaluation = evaluated(saved.model, inputs, Y)
+            facts, rows = facts_of(saved.whole, saved.notes), diagnosed(saved.model, inputs)
+            report = report_on(evaluation, saved.model, facts, options.title, rows)
     with writing(options.output.path):
         report.save(options.output.path)
     model = report.evaluation.names[0]

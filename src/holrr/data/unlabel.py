@@ -37,6 +37,7 @@ __all__ += [
     "unlabel_outputs",
     "unlabel_weights",
 ]
+__all__ += ["take_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -730,3 +731,24 @@ def dimension_of_inputs(X: Any, labels: Labels) -> str:
             f"fit, besides {beside}. For a single sample, use X.expand_dims({labels.sample_dim!r})."
         )
     return left[0]
+
+
+def take_rows(A: Any, index: np.ndarray, dim: str | None) -> Any:
+    """Return some samples of arrays, tables, xarray objects or dicts, as objects of the same type.
+
+    Parameters
+    ----------
+    A : object
+        Data as the user passed them.
+    index : array of int
+        Positions of the samples.
+    dim : str or None
+        The sample dimension of xarray objects.
+    """
+    if comes_from(A, "xarray"):
+        return A.isel({dim if dim in A.dims else dims_of(A)[0]: index})
+    if is_blocks(A):
+        return {name: take_rows(block, index, dim) for name, block in A.items()}
+    if comes_from(A, "pandas"):
+        return A.iloc[index]
+    return A[index] if hasattr(A, "shape") else np.asarray(A)[index]

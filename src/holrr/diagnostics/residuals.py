@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..core.namespace import to_numpy
 from ..core.row_residuals import RowResiduals, residual_limits, row_residuals
-from ..data.arrays import comes_from
 from ..data.relabel import row_labels
-from ..data.unlabel import dims_of, sample_dimension
+from ..data.unlabel import sample_dimension, take_rows
 from ..data.validation import Samples, validate, validate_inputs
 from ..model_selection.folds import check_splits
 from .inputs import check_level, labelled_frame
@@ -175,13 +173,13 @@ def _held_out(model: Any, X: Any, y: Any, cv: Any, sample_weight: Any, groups: A
     weights = None if data.w is None else to_numpy(data.w)
     for train, test in splits:
         fitted = clone(model)
-        part = (_rows(X, train, dim), _rows(y, train, dim))
+        part = (take_rows(X, train, dim), take_rows(y, train, dim))
         given = {} if weights is None else {"sample_weight": weights[train]}
         if groups is not None and has_fit_parameter(fitted, "groups"):
-            given["groups"] = _rows(groups, train, dim)
+            given["groups"] = take_rows(groups, train, dim)
         fitted.fit(*part, **given)
         test = test if weights is None else test[weights[test] > 0]
-        checked = validate_inputs(fitted, _rows(X, test, dim), sparse=True)
+        checked = validate_inputs(fitted, take_rows(X, test, dim), sparse=True)
         found = [to_numpy(A) for A in fitted._evaluate(checked, "_noise" in vars(fitted))]
         E = (Y[test] - found[0]).reshape(test.size, -1)
         if len(found) == 2:  # standard deviations over the noise are what leverage adds
@@ -192,14 +190,3 @@ def _held_out(model: Any, X: Any, y: Any, cv: Any, sample_weight: Any, groups: A
         R[test] = E
     rounding = _DIGITS * np.finfo(Y.dtype).eps * np.nanmax(np.abs(Y), axis=0, initial=0.0)
     return row_residuals(R, rounding.reshape(-1), row_labels(X, y, names.labels))
-
-
-def _rows(A: Any, index: np.ndarray, dim: str | None) -> Any:
-    """Some rows of data of any kind, as the same kind."""
-    if isinstance(A, Mapping) and not hasattr(A, "dims"):
-        return {name: _rows(block, index, dim) for name, block in A.items()}
-    if comes_from(A, "xarray"):
-        return A.isel({dim if dim in A.dims else dims_of(A)[0]: index})
-    if comes_from(A, "pandas"):
-        return A.iloc[index]
-    return A[index] if hasattr(A, "shape") else np.asarray(A)[index]

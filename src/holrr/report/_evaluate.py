@@ -12,9 +12,8 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.pipeline import Pipeline
 
 from ..core.namespace import to_numpy
-from ..data.arrays import comes_from, nan_for_masked
-from ..data.inputs import is_blocks
-from ..data.unlabel import sample_dimension, unlabel_outputs
+from ..data.arrays import nan_for_masked
+from ..data.unlabel import sample_dimension, take_rows, unlabel_outputs
 from ..model_selection import RLSCV
 
 __all__ = ["COVERAGES", "Estimate", "Evaluation", "cross_validated", "evaluated", "last_step"]
@@ -253,8 +252,8 @@ def cross_validated(model: Any, X: Any, y: Any, name: str = "this model") -> Eva
     bounds: dict[float, list[np.ndarray]] = {}
     for train, test in folds:
         fitted = clone(model)
-        rows = _rows(X, train, dim), _rows(y, train, dim)
-        new = _rows(X, test, dim), _rows(y, test, dim)
+        rows = take_rows(X, train, dim), take_rows(y, train, dim)
+        new = take_rows(X, test, dim), take_rows(y, test, dim)
         fitted.fit(*rows)
         predicted[name][test] = _outputs(model, new[0], fitted.predict(new[0]))
         if ridge is not None:
@@ -329,14 +328,3 @@ def _intervals(model: Any, X: Any) -> dict[float, tuple[np.ndarray, np.ndarray]]
             continue
         found[nominal] = (_outputs(model, X, low), _outputs(model, X, high))
     return found or None
-
-
-def _rows(data: Any, index: np.ndarray, dim: str | None) -> Any:
-    """Some samples of arrays, tables, objects of xarray, or dicts of them."""
-    if comes_from(data, "xarray"):
-        return data.isel({dim: index})
-    if is_blocks(data):
-        return {name: _rows(block, index, dim) for name, block in data.items()}
-    if hasattr(data, "iloc"):
-        return data.iloc[index]
-    return data[index]

@@ -13,15 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._version import __version__
 from ..data.labels import mode_coordinates, mode_names
+from ..diagnostics import InputDiagnostics, Outliers, diagnose_inputs, find_outliers
 from ..extras import need
 from ..io import write_atomically
 from . import _figures as figures
 from ._evaluate import Evaluation, cross_validated, evaluated, last_step
 from ._page import Page, Section, Table
-from ._words import conclusion, next_steps, number, percent
+from ._words import OUTLIER_LEVEL, conclusion, next_steps, number, percent
 from .facts import fact_lines, facts_of
 
-__all__ = ["Report", "make_report", "report_on"]
+__all__ = ["Report", "diagnosed", "make_report", "report_on"]
 
 _N_LISTED = 5
 
@@ -133,10 +134,30 @@ def make_report(
         )
     evaluation = cross_validated(model, X, y) if cross_validate else evaluated(model, X, y, compare)
     facts = facts_of(model, dict(notes or {}))
-    return report_on(evaluation, last_step(model), facts, title)
+    rows = None if cross_validate else diagnosed(model, X)
+    return report_on(evaluation, last_step(model), facts, title, rows)
 
 
-def report_on(evaluation: Evaluation, model: Any, facts: dict[str, Any], title: str) -> Report:
+def diagnosed(model: Any, X: Any) -> InputDiagnostics | None:
+    """Return distances of new inputs from the training inputs, or None if the model has no limits.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+    X : array of shape (n_samples, n_features)
+    """
+    if vars(last_step(model)).get("_input_model") is None:
+        return None
+    return diagnose_inputs(model, X)
+
+
+def report_on(
+    evaluation: Evaluation,
+    model: Any,
+    facts: dict[str, Any],
+    title: str,
+    rows: InputDiagnostics | None = None,
+) -> Report:
     """Make a report from an evaluation.
 
     Parameters
@@ -147,14 +168,21 @@ def report_on(evaluation: Evaluation, model: Any, facts: dict[str, Any], title: 
     facts : dict
         As `facts_of` returns them.
     title : str
+    rows : InputDiagnostics, optional
+        Distances of the inputs of new samples from the training inputs.
     """
+    outliers = (
+        find_outliers(model, level=OUTLIER_LEVEL) if "_row_residuals" in vars(model) else None
+    )
     sections = [
         Section("Conclusion").items(conclusion(evaluation)),
-        Section("Next steps").items(next_steps(evaluation, model)),
+        Section("Next steps").items(next_steps(evaluation, model, rows, outliers)),
         Section("Model").table(Table((), fact_lines(facts))),
         _errors(evaluation),
         _skill(model, evaluation),
         *_intervals(evaluation),
+        *_unusual(rows),
+        *_outliers(outliers),
         *_ranks(model),
         *_loadings(model),
     ]
@@ -241,6 +269,57 @@ def _intervals(evaluation: Evaluation) -> Sequence[Section]:
     section.table(Table(["nominal coverage", "observed coverage"], rows, numbers=(0, 1)))
     svg = figures.drawn("calibration", lambda: figures.calibration(evaluation))
     return [section.figure(svg, "Observed against nominal coverage; on the diagonal both agree.")]
+
+
+def _unusual(rows: InputDiagnostics | None) -> Sequence[Section]:
+    """The inputs of new samples beside those of the training samples."""
+    if rows is None:
+        return []
+    section = Section("Unusual inputs")
+    n, outside = rows.outside.size, rows.outside
+    section.text(
+        f"{int(outside.sum())} of {n} samples are outside the {100 * rows.level:g} % limits of the "
+        f"training inputs. Predictions for such samples are extrapolations."
+    )
+    order = np.argsort(-np.maximum(rows.t2 / rows.t2_limit, rows.q / rows.q_limit), kind="stable")
+    listed = [
+        [_row_name(rows.labels, k), f"{rows.t2[k]:.3g}", f"{rows.q[k]:.3g}"]
+        for k in order[: 2 * _N_LISTED]
+        if outside[k]
+    ]
+    if listed:
+        limits = ["limit", f"{rows.t2_limit:.3g}", f"{rows.q_limit:.3g}"]
+        header = ["sample", "Hotelling's T2", "Q"]
+        section.table(Table(header, [*listed, limits], numbers=(1, 2)))
+    svg = figures.drawn("inputs", lambda: figures.unusual_inputs(rows))
+    caption = "Distance within (T2) and from (Q) the principal components of the training inputs."
+    return [section.figure(svg, caption)]
+
+
+def _outliers(outliers: Outliers | None) -> Sequence[Section]:
+    """Training samples with large held-out residuals."""
+    if outliers is None:
+        return []
+    section = Section("Outliers among the training samples")
+    known = int(np.count_nonzero(~np.isnan(outliers.residuals)))
+    section.text(
+        f"{int(outliers.outside.sum())} of {known} training samples have held-out residuals above "
+        f"the {100 * outliers.level:g} % limit."
+    )
+    listed = [
+        [_row_name(outliers.labels, k), f"{outliers.residuals[k]:.3g}", f"{outliers.limits[k]:.3g}"]
+        for k in outliers.order[: 2 * _N_LISTED]
+        if outliers.outside[k]
+    ]
+    if listed:
+        section.table(Table(["sample", "residual", "limit"], listed, numbers=(1, 2)))
+    svg = figures.drawn("outliers", lambda: figures.outliers(outliers))
+    caption = "Studentised held-out residual of each training sample, and the limit."
+    return [section.figure(svg, caption)]
+
+
+def _row_name(labels: np.ndarray | None, k: int) -> str:
+    return str(k if labels is None else labels[k])
 
 
 def _ranks(model: Any) -> Sequence[Section]:

@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from ..diagnostics import InputDiagnostics, Outliers
 from ._evaluate import Estimate, Evaluation
 
-__all__ = ["conclusion", "next_steps", "number", "percent"]
+__all__ = ["OUTLIER_LEVEL", "conclusion", "next_steps", "number", "percent"]
 
 _FEW_SAMPLES = 50
+# Share of the samples outside of the 99 % limits from which the inputs are called unusual.
+_MANY_OUTSIDE = 0.1
+# Share of ordinary training samples below the limit of their residuals.
+OUTLIER_LEVEL = 0.999
 
 
 def number(x: float) -> str:
@@ -79,7 +84,12 @@ def _compared(other: str, gain: Estimate) -> str:
     )
 
 
-def next_steps(evaluation: Evaluation, model: Any) -> list[str]:
+def next_steps(
+    evaluation: Evaluation,
+    model: Any,
+    rows: InputDiagnostics | None = None,
+    outliers: Outliers | None = None,
+) -> list[str]:
     """Return recommendations that follow from an evaluation.
 
     Parameters
@@ -87,6 +97,10 @@ def next_steps(evaluation: Evaluation, model: Any) -> list[str]:
     evaluation : Evaluation
     model : estimator
         The estimator that was evaluated, the last step of a pipeline.
+    rows : InputDiagnostics, optional
+        Distances of the inputs from the training inputs.
+    outliers : Outliers, optional
+        Held-out residuals of the training samples.
     """
     name, *others = evaluation.names
     r2, steps = evaluation.r2(name), []
@@ -136,6 +150,21 @@ def next_steps(evaluation: Evaluation, model: Any) -> list[str]:
                 f"{number(rmse.value)}, and the cross-validated RMSE was "
                 f"{number(math.sqrt(error))}."
             )
+    if rows is not None and np.mean(rows.outside) > _MANY_OUTSIDE:
+        steps.append(
+            f"Check the inputs: {percent(float(np.mean(rows.outside)))} of the samples are outside "
+            f"the {100 * rows.level:g} % limits of the training inputs. Their predictions are "
+            f"extrapolations."
+        )
+    if outliers is not None and outliers.outside.any():
+        first = int(outliers.order[0])
+        label = first if outliers.labels is None else outliers.labels[first]
+        n = int(outliers.outside.sum())
+        what = f"training sample {label}" if n == 1 else f"{n} training samples, {label} first"
+        steps.append(
+            f"Check {what}: the outputs do not fit the other samples. Correct or remove errors, or "
+            f'use a robust fit (loss="huber").'
+        )
     if not hasattr(model, "best_index_"):
         steps.append(
             "Choose penalty and ranks by cross-validation (HOLRRCV, or holrr fit --cv). It often "
