@@ -10,7 +10,7 @@ PIP    := python -m pip install --quiet --disable-pip-version-check
 ARGS   ?= all --quick
 FUZZ   ?= --cases 20000 --seed 0
 
-.PHONY: demo docs reproduce test test-clean test-lowest fuzz dist lint typecheck format bench benchmarks clean
+.PHONY: demo docs reproduce test test-clean test-explain test-lowest fuzz dist lint typecheck format bench benchmarks clean
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/python -m holrr.demo
@@ -29,6 +29,10 @@ test: $(VENV)/.dev-installed
 # Tests of the built wheel and of installs without extras, in environments of their own.
 test-clean: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -m clean_environment
+
+# The page on SHAP values and MLflow, with the packages that it needs.
+test-explain: $(VENV)/.explain-installed
+	$(BIN)/python -m pytest tests/test_explanations.py
 
 # Many seeded random cases; FUZZ are the words after tests/fuzz/run.py.
 fuzz: $(VENV)/.dev-installed
@@ -84,6 +88,10 @@ $(VENV)/.docs-installed: pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev-installed: pyproject.toml | $(BIN)/python
 	$(BIN)/$(PIP) --editable ".[dev]"
+	touch $@
+
+$(VENV)/.explain-installed: pyproject.toml | $(BIN)/python
+	$(BIN)/$(PIP) --editable ".[dev,explain]"
 	touch $@
 
 $(VENV)/.bench-installed: pyproject.toml | $(BIN)/python
