@@ -109,13 +109,14 @@ def robust_weights(
     """
     weights = np.ones(len(X))
     v = np.ones(len(X)) if v is None else np.asarray(v, dtype=np.float64)
-    seen = ~np.isnan(Y)
-    rows = np.flatnonzero((v > 0) & seen.any(axis=1))
+    rows = np.flatnonzero((v > 0) & ~np.isnan(Y).all(axis=1))
     if rows.size < 3:
         return weights
-    X, v = np.asarray(X[rows], dtype=np.float64), v[rows] / v[rows].max()
-    data = _Outputs.of(Y[rows][:, seen[rows].any(axis=0)], v, fit_intercept)
-    F, found = _features(X), data.about_medians()
+    if rows.size < len(X):
+        X, Y, v = X[rows], Y[rows], v[rows]
+    v = v / v.max()
+    data = _Outputs.of(Y, v, fit_intercept)
+    F, found = _features(np.asarray(X, dtype=np.float64)), data.about_medians()
     centre = _spatial_median(F, v)
     w, alpha = _first_weights(F - centre, found, v), 0.0
     F = F - centre if fit_intercept else F
@@ -320,8 +321,11 @@ class _Outputs:
 
     @classmethod
     def of(cls, Y: np.ndarray, v: np.ndarray, fit_intercept: bool) -> _Outputs:
-        """Observed outputs, (n_samples, D), each of them of some sample."""
+        """Outputs of samples, (n_samples, D), without those that no sample has."""
         seen = ~np.isnan(Y)
+        some = seen.any(axis=0)
+        if not some.all():
+            Y, seen = Y[:, some], seen[:, some]
         eps = float(np.finfo(Y.dtype).eps)
         rounding = 64 * eps * np.nanmax(np.abs(Y), axis=0).astype(np.float64)
         found = np.empty(Y.shape)
