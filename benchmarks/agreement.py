@@ -1,9 +1,9 @@
-"""Whether fits and searches on a CUDA device are those of NumPy.
+"""Agreement of fits and searches on a CUDA device with those of NumPy.
 
     python benchmarks/agreement.py
 
-Prints the largest relative difference of predictions, error surfaces, intervals and noise for each
-problem, and exits with an error where one is larger than 1e-8.
+The script prints the largest relative difference of predictions, error surfaces, intervals and
+noise for each problem, and exits with an error if a difference exceeds 1e-8.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sklearn.base import clone
 import holrr
 from holrr.core.namespace import to_numpy
 
-# Samples, features and outputs, on both sides of what an accelerator leaves to its host.
+# Samples, features and outputs, on both sides of the size up to which the host computes the fit.
 PROBLEMS = [
     (300, 20, (6, 5)),
     (300, 20, ()),
@@ -35,7 +35,7 @@ TOLERANCE = 1e-8
 
 
 def estimators(order: int) -> list[Any]:
-    """Fits, and searches that compute all surfaces, as those on a device do."""
+    """Return estimators: fits, and searches that compute all surfaces, as on a device."""
     listed = [(2,) * (order + 1), (1,) * (order + 1)]
     kernels = {"kernel": "rbf", "alphas": [0.1, 1.0, 10.0]}
     found = [
@@ -60,14 +60,14 @@ def estimators(order: int) -> list[Any]:
 
 
 def data(n: int, d0: int, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Outputs of rank three, with noise."""
+    """Return inputs, and outputs of rank three with noise."""
     rng, size = np.random.default_rng(0), int(np.prod(shape))
     X, coef = rng.normal(size=(n, d0)), rng.normal(size=(d0, 3)) @ rng.normal(size=(3, size))
     return X, (X @ coef + 3 * rng.normal(size=(n, size))).reshape(n, *shape)
 
 
 def differences(here: Any, there: Any, X: np.ndarray, far: Any) -> Iterator[float]:
-    """Relative differences of all that two fits say."""
+    """Return the relative differences of the results of two fits."""
     pairs = [(here.predict(X), there.predict(far)), (here.noise_, there.noise_)]
     if hasattr(here, "cv_results_"):
         assert here.best_index_ == there.best_index_

@@ -1,28 +1,28 @@
-"""Penalties for blocks of inputs: errors, intervals and times beside himalaya and random draws.
+"""Penalties for blocks of inputs: errors, intervals and times compared with himalaya.
 
     python benchmarks/blocks.py [--part NAME ...] [--quick] [--seeds N] [--write]
 
-Six parts, each a Markdown table with what was asked for beside what was measured:
+Each of the six parts prints a Markdown table of measured values and targets:
 
-- penalties: ten simulated problems of 2, 3 and 6 blocks, 300 samples, 200 outputs. The held-out
-  error of ridge regression with the penalties that RLSCV finds, beside the best of 1,000 random
-  draws with 21 common penalties each, which himalaya evaluates, and the time of RLSCV beside that
-  of himalaya's GroupRidgeCV with 100 draws. Folds are the same. In the comparison of errors,
+- penalties: ten simulated problems of 2, 3 and 6 blocks, 300 samples, 200 outputs. The table
+  compares the held-out error of ridge regression with the penalties of RLSCV with the best of 1,000
+  random draws of himalaya with 21 common penalties each, and the time of RLSCV with that of
+  GroupRidgeCV of himalaya with 100 draws. Folds are the same. In the comparison of errors,
   penalties are common to all outputs;
 - encoding: two feature spaces at four delays, the second nearly useless, 150 voxels of 5 subjects,
-  with folds that leave out a run. The R2 of two other runs as a share of that of the true signal.
-  himalaya has 100 draws, and penalties for each output;
-- white: a block of 20 inputs that matters beside ten blocks of 20 that do not, 120 samples. The
-  error on new samples as a multiple of that of knowing the block;
+  with folds that leave out a run. The table has the R2 of two other runs as a share of the R2 of
+  the true signal. himalaya has 100 draws, and penalties for each output;
+- white: one block of 20 inputs with an effect and ten blocks of 20 without, 120 samples. The table
+  has the test error as a multiple of the error of a model with only the first block;
 - coverage: intervals of 90 percent with 60 samples and six blocks of ten inputs;
 - time: HOLRRCV with six blocks and without, 2000 x 300 -> 20 x 20;
 - real: tasks of `real_data.py` whose inputs have natural blocks, or modes that the outputs share.
-  The error of the search with blocks, with own inputs and with both, beside the one without, in
-  percent of that of tuned ridge regression, with standard errors over the outer folds.
+  The table has the error of searches with blocks, with own inputs, with both and with neither, in
+  percent of the error of tuned ridge regression, with standard errors over the outer folds.
 
-Times are seconds of the processor, measured in turns on one thread. With --write the tables of all
-parts go into docs/developer_benchmarks.md. That takes about forty minutes, most of them for
-himalaya's draws.
+Times are CPU seconds on one thread; the methods take turns. With --write the script writes the
+tables of all parts to docs/developer_benchmarks.md. This takes about forty minutes, most of
+them for the draws of himalaya.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ PROBLEMS = (
 
 
 def labels_of(sizes: Iterable[int]) -> np.ndarray:
-    """The label of the block of each column."""
+    """Return the label of the block of each column."""
     sizes = list(sizes)
     return np.repeat([f"block {k}" for k in range(len(sizes))], sizes)
 
@@ -109,25 +109,29 @@ def simulate(
     rng: np.random.Generator,
     correlation: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Inputs in blocks whose effects have the same output factors and different strengths.
+    """Simulate blocks of inputs with the same output factors and effects of different strength.
 
     Parameters
     ----------
     n : int
+        Number of samples.
     sizes, strengths, noise
-        As in `Problem`.
+        Parameters of `Problem`.
     outputs : pair of int
+        Shape of the outputs.
     rank : int
         Number of directions of each block with an effect, and of each output mode.
     rng : Generator
+        Random generator.
     correlation : float, default=0.0
-        Between neighbouring columns of a block, which are a stationary process.
+        Correlation of neighbouring columns of a block, which are a stationary process.
 
     Returns
     -------
     X : array of shape (n, n_columns)
+        Inputs.
     signal, y : arrays of shape (n, d1, d2)
-        The signal has a standard deviation of one.
+        Signal of standard deviation one, and outputs.
     """
     U, V = (rng.normal(size=(d, rank)) for d in outputs)
     parts, signal = [], np.zeros((n, *outputs))
@@ -145,16 +149,18 @@ def simulate(
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """An encoding model: responses of voxels of several subjects to delayed features of a stimulus.
+    """Encoding model: responses of voxels of several subjects to delayed features of a stimulus.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
         All delays of the first feature space, then those of the second.
     y : array of shape (n_samples, n_voxels, n_subjects)
+        Responses.
     blocks : array of shape (n_features,)
-        The feature space of each column.
+        Feature space of each column.
     runs : array of shape (n_samples,)
+        Run of each sample.
     ceiling : float
         R2 of the signal on the test runs.
     """
@@ -179,7 +185,7 @@ def encoding_data(
     sizes: tuple[int, ...] = (60, 120),
     shape: tuple[int, int] = (150, 5),
 ) -> Encoding:
-    """Feature spaces that vary slowly in each run, the last of them nearly useless.
+    """Simulate feature spaces that vary slowly in each run, the last of them nearly useless.
 
     Features are autoregressive with coefficient 0.7 and come at delays of one to four steps. The
     responses have three components. The feature spaces have effects of 1 and 0.05 on them.
@@ -208,7 +214,7 @@ def encoding_data(
 
 
 def pooled_r2(y: np.ndarray, predicted: np.ndarray) -> float:
-    """Share of the variation of all outputs about their means that is explained."""
+    """Return the explained share of the variance of all outputs."""
     return 1 - float(np.sum((y - predicted) ** 2) / np.sum((y - y.mean(axis=0)) ** 2))
 
 
@@ -216,7 +222,7 @@ def pooled_r2(y: np.ndarray, predicted: np.ndarray) -> float:
 
 
 def himalaya(groups: np.ndarray, cv: Any, n_iter: Any = 100, **more: Any) -> Any:
-    """GroupRidgeCV with random draws of the shares of the blocks."""
+    """Return GroupRidgeCV with random draws of the shares of the blocks."""
     from himalaya.ridge import GroupRidgeCV
 
     names = list(dict.fromkeys(groups))
@@ -228,10 +234,10 @@ def himalaya(groups: np.ndarray, cv: Any, n_iter: Any = 100, **more: Any) -> Any
 def himalaya_in_dual(
     data: Encoding, train: np.ndarray, test: np.ndarray, n_iter: Any = 100
 ) -> np.ndarray:
-    """Predictions of himalaya's search with a linear kernel for each block.
+    """Return the predictions of the search of himalaya with a linear kernel for each block.
 
-    They are those of GroupRidgeCV, and himalaya recommends it where there are fewer samples than
-    inputs: each draw takes a fraction of the time.
+    They equal those of GroupRidgeCV. himalaya recommends this search if there are fewer samples
+    than inputs, since each draw takes a fraction of the time.
     """
     from himalaya.kernel_ridge import MultipleKernelRidgeCV
 
@@ -249,7 +255,7 @@ def himalaya_in_dual(
 
 
 def draws(n: int, n_blocks: int, seed: int) -> np.ndarray:
-    """Shares of the blocks: Dirichlet draws of several concentrations; the first are equal."""
+    """Return shares of the blocks: equal shares, then Dirichlet draws of several concentrations."""
     rng = np.random.default_rng(seed)
     found = [
         rng.dirichlet(np.full(n_blocks, CONCENTRATIONS[k % len(CONCENTRATIONS)])) for k in range(n)
@@ -259,7 +265,7 @@ def draws(n: int, n_blocks: int, seed: int) -> np.ndarray:
 
 
 def error_of_draws(X: np.ndarray, y: np.ndarray, groups: np.ndarray, shares: np.ndarray) -> float:
-    """Least held-out error of ridge regression over draws and common penalties."""
+    """Return the least held-out error of ridge regression over draws and common penalties."""
     model = himalaya(groups, FOLDS, shares, local_alpha=False)
     scores = model.fit(X, y.reshape(len(y), -1)).cv_scores_
     return -float(np.max(np.mean(scores, axis=1)))
@@ -269,7 +275,7 @@ def error_of_draws(X: np.ndarray, y: np.ndarray, groups: np.ndarray, shares: np.
 
 
 def seconds(run: Callable[..., Any], *args: Any) -> float:
-    """Seconds of the processor."""
+    """Return the CPU seconds of a call."""
     start = time.process_time()
     run(*args)
     return time.process_time() - start
@@ -278,15 +284,16 @@ def seconds(run: Callable[..., Any], *args: Any) -> float:
 def found_penalties(
     problems: Iterable[Problem], n_draws: int, n_timed: int, repeats: int
 ) -> list[str]:
-    """The penalties that RLSCV finds, beside random draws, and the time that both take.
+    """Compare the penalties of RLSCV with random draws, and the times of both.
 
     Parameters
     ----------
     problems : iterable of Problem
+        Problems to solve.
     n_draws : int
-        Number of draws that the error is compared with.
+        Number of draws for the comparison of errors.
     n_timed : int
-        Number of draws of himalaya whose time is compared.
+        Number of draws of himalaya for the comparison of times.
     repeats : int
         Number of turns.
     """
@@ -322,7 +329,7 @@ def found_penalties(
 
 
 def encoding_scores(data: Encoding, n_draws: int) -> dict[str, float]:
-    """R2 on the test runs of each method, as a share of the ceiling."""
+    """Return the R2 of each method on the test runs, as a share of the ceiling."""
     test = data.is_test
     X, y, runs = data.X[~test], data.y[~test], data.runs[~test]
     cv = LeaveOneGroupOut()
@@ -345,7 +352,7 @@ ASKED_SHARES = {0.5: 0.95, 1.0: 0.93, 2.0: 0.85, 3.0: 0.75}
 
 
 def encoding(seeds: int, noises: Iterable[float], n_draws: int, **size: Any) -> list[str]:
-    """Shares of the ceiling of R2 at each level of noise, means over the seeds."""
+    """Return the mean shares of the ceiling of R2 at each level of noise."""
     columns: dict[float, dict[str, float]] = {}
     for noise in noises:
         found = [encoding_scores(encoding_data(noise, s, **size), n_draws) for s in range(seeds)]
@@ -360,7 +367,7 @@ def encoding(seeds: int, noises: Iterable[float], n_draws: int, **size: Any) -> 
 
 
 def white(seeds: int) -> list[str]:
-    """A block that matters beside ten that do not: errors over those of knowing the block."""
+    """Return errors with ten useless blocks, divided by errors with only the useful block."""
     sizes, strengths, n = [20] * 11, [1.0] + [0.0] * 10, 120
     groups, ratios = labels_of(sizes), []
     for seed in range(seeds):
@@ -390,7 +397,7 @@ def white(seeds: int) -> list[str]:
 
 
 def covered(model: RLSCV | HOLRRCV, X: np.ndarray, y: np.ndarray) -> list[float]:
-    """Shares of entries inside intervals of 90 percent; of whole samples for simultaneous ones."""
+    """Return the coverage of intervals of 90 percent: of entries, or of samples (simultaneous)."""
     found = []
     for kind in KINDS:
         lower, upper = model.predict_interval(X, 0.9, kind)
@@ -400,7 +407,7 @@ def covered(model: RLSCV | HOLRRCV, X: np.ndarray, y: np.ndarray) -> list[float]
 
 
 def intervals(seeds: int) -> list[str]:
-    """Coverage of intervals of 90 percent, with few samples and six blocks."""
+    """Return the coverage of intervals of 90 percent with few samples and six blocks."""
     sizes, strengths, n = [10] * 6, (1, 0.7, 0.4, 0.2, 0.1, 0), 60
     groups = labels_of(sizes)
     searches = {
@@ -426,7 +433,7 @@ def intervals(seeds: int) -> list[str]:
 
 
 def times(n: int, size: int, outputs: tuple[int, int], repeats: int) -> list[str]:
-    """Seconds of the processor of the search with six blocks and without, medians, in turns."""
+    """Return the median CPU seconds of searches with six blocks and without; they take turns."""
     sizes, strengths = [size] * 6, (1, 0.7, 0.4, 0.2, 0.1, 0)
     rng = np.random.default_rng(0)
     X, _, y = simulate(n, sizes, strengths, outputs, 3, 1.0, rng)
@@ -450,7 +457,7 @@ def times(n: int, size: int, outputs: tuple[int, int], repeats: int) -> list[str
 
 
 def labelled(X: np.ndarray, layout: Layout) -> Any:
-    """Flat inputs as arrays with named modes."""
+    """Return flat inputs as arrays with named modes."""
     import xarray as xr
 
     found, start = {}, 0
@@ -463,7 +470,7 @@ def labelled(X: np.ndarray, layout: Layout) -> Any:
 
 
 def real_methods(n: int, rows: str, layout: Layout, step: int) -> dict[str, Any]:
-    """The searches, by name, all with the same grid and the same inner folds."""
+    """Return the searches by name, all with the same grid and the same inner folds."""
     cv = FOLDS if rows == "blocks" else KFold(5, shuffle=True, random_state=0)
     same = {"alphas": n * PENALTIES[::step], "cv": cv, "input_rank": None, "sample_dim": "sample"}
     blocks = {} if layout.blocks is None else {"blocks": layout.blocks}
@@ -478,7 +485,7 @@ def real_methods(n: int, rows: str, layout: Layout, step: int) -> dict[str, Any]
 
 
 def real_errors(name: str, n_folds: int, quick: bool) -> dict[str, np.ndarray]:
-    """RMSE of each search on each outer fold of a task."""
+    """Return the RMSE of each search on each outer fold of a task."""
     import xarray as xr
 
     task, layout = TASKS[name], LAYOUTS[name]
@@ -499,12 +506,12 @@ def real_errors(name: str, n_folds: int, quick: bool) -> dict[str, np.ndarray]:
 
 
 def real(names: Iterable[str], n_folds: int, quick: bool) -> list[str]:
-    """Differences to ridge in percent, and the one to the stack, with standard errors."""
+    """Return differences to ridge and to the stack in percent, with standard errors."""
     rows, shown = [], ("stack", "blocks", "own inputs", "both")
     for name in names:
         task, layout = TASKS[name], LAYOUTS[name]
         if not available(task):
-            print(f"note: {name} is left out, {task.package} is not here")
+            print(f"note: {name} is left out, since {task.package} is not available")
             continue
         errors = real_errors(name, n_folds, quick)
         of_ridge = {m: difference(errors[m], errors["ridge"]) for m in shown if m in errors}
@@ -529,7 +536,7 @@ def _difference(found: tuple[float, float] | None) -> str:
 
 
 def parts(quick: bool, seeds: int | None) -> Iterator[tuple[str, str, Callable[[], list[str]]]]:
-    """Name, title and function of every part."""
+    """Return name, title and function of every part."""
     if quick:
         small = {"n_runs": 5, "n_times": 20, "sizes": (6, 12), "shape": (12, 3)}
         yield "penalties", "Penalties", lambda: found_penalties(PROBLEMS[:1], 20, 5, 1)
@@ -564,7 +571,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--write", action="store_true", help=words)
     args = parser.parse_args(arguments)
     if args.write and args.part != list(PARTS):
-        parser.error("--write needs all parts; leave --part out")
+        parser.error("--write needs all parts and cannot be combined with --part")
     warnings.filterwarnings("ignore", message="The best penalty")
     set_meteo_folder(args.meteo if Path(args.meteo).is_dir() else None)
     lines: list[str] = []

@@ -2,8 +2,8 @@
 
     python benchmarks/busy.py [--quick] [--repeats 15]
 
-The threads of a BLAS wait for each other in a loop. On a busy machine those that wait take the
-cores from those that are waited for, and a small fit can take many times as long as on one thread.
+The threads of a BLAS wait for each other in a busy loop. On a busy machine, waiting threads take
+cores from working threads, and a small fit can take many times as long as on one thread.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from holrr import HOLRRCV
 from linear import PAPER, data, label, medians
 
 SEARCHES = [(100, 3, (70, 70)), (742, 15, (33, 49))]
-# A loop that ends by itself, should nobody end it.
+# Busy loop, which ends after 15 minutes if it is not stopped.
 LOOP = "import time\nend = time.monotonic() + 900\nwhile time.monotonic() < end: pass"
 
 
 @contextmanager
 def busy_cores(n: int | None = None) -> Iterator[list[int]]:
-    """A busy program for every core; yields their process ids."""
+    """Run a busy program on every core, and yield the process ids."""
     loops = [
         subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(n or os.cpu_count() or 1)
     ]
@@ -41,7 +41,7 @@ def busy_cores(n: int | None = None) -> Iterator[list[int]]:
 
 
 def thread_times(model, X, Y, repeats: int) -> list[float]:
-    """Seconds with the threads that there are by default, and with one."""
+    """Return the seconds with the default number of threads, and with one thread."""
 
     def alone() -> None:
         with threadpool_limits(1):
@@ -51,7 +51,7 @@ def thread_times(model, X, Y, repeats: int) -> list[float]:
 
 
 def rows(quick: bool = False, repeats: int = 15) -> Iterator[tuple[str, float, float, float]]:
-    """Label, seconds with default threads and with one, the ratio that is asked for."""
+    """Yield label, seconds with default threads, seconds with one thread, and target ratio."""
     with busy_cores(1 if quick else None), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of penalties at the edge of a grid
         for size in PAPER:

@@ -1,20 +1,20 @@
-"""Does anything beat the mean of each month of the year? Monthly weather, long blocks held out.
+"""Forecasts of monthly weather compared with climatology, on held-out blocks of years.
 
     python benchmarks/climatology.py [--quick] [--meteo FOLDER] [--jobs 2]
 
-FOLDER, by default $HOLRR_METEO_DIR, holds the station files of the Met Office: 16 stations, 5
-variables, 1960 to 2000. The next k = 1, 3, 5 months are forecast. Climatology is the mean of each
-month of the year over the training years. The other methods predict the deviations from it, from
-inputs that are known at the time of the forecast: past deviations (of every station, or means over
-the stations of the last month and of the last year), the time of year, alone or multiplied with
-the deviations, and the year itself. Ridge, best rank and stack of all ranks choose from the same
-penalties in five inner blocks.
+FOLDER, by default $HOLRR_METEO_DIR, has the station files of the Met Office: 16 stations, 5
+variables, 1960 to 2000. The models forecast the next k = 1, 3, 5 months. Climatology is the mean of
+each month of the year over the training years. The other methods predict deviations from
+climatology. Their inputs are known at the time of the forecast: past deviations (of every station,
+or means over the stations of the last month and of the last year), the time of year, alone or
+multiplied by the deviations, and the year. Ridge, best rank and stack choose from the same
+penalties on five inner blocks.
 
-Two ways to hold out: eight blocks of five years, each predicted from all other years; and the last
-four of them, each predicted from the years before it alone. Windows that hold months on both sides
-of a border are left out of the training set.
+There are two kinds of splits: eight blocks of five years, each predicted from all other years, and
+the last four of these blocks, each predicted from the years before it. Windows with months on both
+sides of a border are left out of the training set.
 
-Prints a Markdown table and, without --quick, writes it into docs/developer_benchmarks.md.
+The script prints a Markdown table and, without --quick, writes it to docs/developer_benchmarks.md.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ YEAR = 12
 
 
 def load(folder) -> tuple[np.ndarray, np.ndarray]:
-    """The series (months, stations, variables), in standard deviations, and months of the year."""
+    """Return the standardised series (months, stations, variables), and the months of the year."""
     bunch = fetch_met_office(folder, stations="complete", download_if_missing=False)
     data = bunch.data
     return (data - data.mean(axis=(0, 1))) / data.std(axis=(0, 1)), bunch.months.astype(int) % YEAR
@@ -52,7 +52,7 @@ def load(folder) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Known:
-    """What is known when month `t` is about to begin, for several t.
+    """Inputs that are known before month `t` begins, for several t.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Known:
 
 
 def products(a, b):
-    """All products of a column of a with a column of b."""
+    """Return all products of a column of a with a column of b."""
     return (a[:, :, None] * b[:, None, :]).reshape(len(a), -1)
 
 
@@ -125,7 +125,7 @@ def searches(kernel: bool, stack: bool) -> dict:
 
 
 def climatologies(series, month, train) -> dict[str, np.ndarray]:
-    """Means of the months of the year, as they are and smoothed by three harmonics."""
+    """Return the means of the months of the year, unsmoothed and smoothed by three harmonics."""
     means = np.stack([series[train & (month == m)].mean(axis=0) for m in range(YEAR)])
     angle = 2 * np.pi * np.arange(YEAR)[:, None] * np.arange(1, 4) / YEAR
     waves = np.hstack([np.ones((YEAR, 1)), np.sin(angle), np.cos(angle)])
@@ -134,7 +134,7 @@ def climatologies(series, month, train) -> dict[str, np.ndarray]:
 
 
 def one_block(series, month, train, test, k: int, names, stack: bool) -> dict:
-    """RMSE of every method; `train` and `test` are masks over the months."""
+    """Return the RMSE of every method; `train` and `test` are masks over the months."""
     means = climatologies(series, month, train)
     anomalies = series - means["climatology"][month]
     t = np.arange(YEAR, len(series) - k + 1)
@@ -156,7 +156,7 @@ def one_block(series, month, train, test, k: int, names, stack: bool) -> dict:
 
 
 def splits(n_months: int, past_only: bool, n_blocks: int = N_BLOCKS):
-    """Masks of training and test months; blocks of whole years."""
+    """Yield masks of training and test months, in blocks of whole years."""
     year = np.arange(n_months) // YEAR
     blocks = np.array_split(np.unique(year), n_blocks)
     for block in blocks[n_blocks // 2 :] if past_only else blocks:
@@ -165,7 +165,7 @@ def splits(n_months: int, past_only: bool, n_blocks: int = N_BLOCKS):
 
 
 def percentages(folder, past_only: bool, quick: bool, stack: bool, jobs: int) -> dict:
-    """(name, method) -> for each k: RMSE, percent against climatology and its error."""
+    """Return RMSE and difference to climatology in percent, with its error, by name and method."""
     series, month = load(folder)
     names = [*INPUTS, *KERNEL_INPUTS]
     if quick:
@@ -211,10 +211,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="processes over the blocks")
     args = parser.parse_args()
     if not Path(args.meteo).is_dir():
-        parser.error(f"--meteo: there is no folder {args.meteo}")
+        parser.error(f"--meteo: the folder {args.meteo} does not exist")
     stack = has_stack()
     if not stack:
-        print('note: selection="stack" is not in this version; its rows are left out')
+        print('note: this version has no selection="stack"; its rows are left out')
     text = ""
     for past_only, title in (
         (False, f"{N_BLOCKS} blocks of five years, each from all other years:"),

@@ -2,13 +2,13 @@
 
     python benchmarks/cluster.py [--size 10] [--workers 2] [--memory 2] [--folder FOLDER] [--quick]
 
-Y of the given size in gigabytes is generated on the cluster into a Zarr array in the folder (by
-default that for temporary files), and the predictions go to another one; both are deleted at the
-end. Workers are processes with one thread and a bounded memory in gigabytes: one that exceeds it is
-killed, and the run fails. For each step the script prints its time, the peak memory of every worker
-(its largest resident set during the step), how often Dask was asked to compute, the bytes of the
-graphs that the client sent and of the results that came back, and the bytes that workers fetched
-from each other. The slopes at the end say what the numbers of other clusters would be.
+The cluster generates Y of the given size in gigabytes as a Zarr array in the folder (by default the
+folder of temporary files), and writes the predictions to another array. Both are deleted at the
+end. Workers are processes with one thread and limited memory in gigabytes. A worker that exceeds
+its memory is killed, and the run fails. For each step, the script prints the time, the peak memory
+of every worker (its largest resident set during the step), the number of computations, the bytes of
+the graphs that the client sent, the bytes of the results, and the bytes that workers fetched from
+each other. The slopes at the end extrapolate the numbers to other clusters.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def output_chunk(X: np.ndarray, W: np.ndarray, block_info: Any = None) -> np.nda
 
 
 def generate(n: int, chunk: int) -> tuple[da.Array, da.Array]:
-    """Inputs, and outputs of low rank with noise; nothing is computed."""
+    """Return lazy inputs, and lazy outputs of low rank with noise."""
     rows = da.core.normalize_chunks((chunk,), shape=(n,))[0]
     X = da.map_blocks(
         input_chunk,
@@ -91,7 +91,7 @@ def generate(n: int, chunk: int) -> tuple[da.Array, da.Array]:
 
 @dataclass
 class Counts:
-    """What went between the client, the scheduler and the workers during a step."""
+    """Traffic between client, scheduler and workers during a step."""
 
     seconds: float = 0.0
     computes: int = 0
@@ -103,31 +103,31 @@ class Counts:
 
 
 def reset_peak() -> None:
-    """Forget the largest resident set of this process so far (Linux)."""
+    """Reset the largest resident set of this process (Linux)."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak() -> int:
-    """Largest resident set of this process since then, in bytes."""
+    """Return the largest resident set of this process since the reset, in bytes."""
     status = Path("/proc/self/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     return 1024 * int(line.split()[1])
 
 
 def fetched(dask_worker: Any) -> int:
-    """Bytes that this worker has fetched from others."""
+    """Return the bytes that this worker has fetched from others."""
     return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
 
 
 @contextmanager
 def measured(client: Client) -> Iterator[Counts]:
-    """Count what happens on the cluster; Dask computes there within this context."""
+    """Count the traffic of the cluster on which Dask computes within this context."""
     counts = Counts()
 
     def get(graph: Any, keys: Any, **options: Any) -> Any:
         began = time.perf_counter()
         counts.computes += 1
-        # Older versions of Dask give the tasks themselves, newer ones an expression for them.
+        # Older versions of Dask pass the tasks, newer versions pass an expression.
         tasks = graph.__dask_graph__() if hasattr(graph, "__dask_graph__") else graph
         counts.tasks += len(dict(tasks))
         counts.graph_bytes += len(cloudpickle.dumps(graph))
@@ -166,7 +166,7 @@ def step(client: Client, name: str, call: Callable[[], Any]) -> tuple[Any, Count
 
 
 def run(client: Client, folder: Path, n: int, chunk: int) -> None:
-    # With so many samples the least penalty is the best.
+    # With this many samples, the smallest penalty is the best.
     warnings.filterwarnings("ignore", message="The best penalty")
     stored_X, stored_Y = str(folder / "X.zarr"), str(folder / "Y.zarr")
     lazy_X, lazy_Y = generate(n, chunk)
@@ -195,7 +195,7 @@ def run(client: Client, folder: Path, n: int, chunk: int) -> None:
 
 
 def check(X: da.Array, Y: da.Array, path: str, model: Any, weighted: Any) -> None:
-    """The cluster has found what it should."""
+    """Check the results of the cluster."""
     some = slice(0, 200)
     x, y = X[some].compute(scheduler="sync"), Y[some].compute(scheduler="sync")
     stored = da.from_zarr(path)[some].compute(scheduler="sync")
@@ -205,19 +205,19 @@ def check(X: da.Array, Y: da.Array, path: str, model: Any, weighted: Any) -> Non
     noise = np.sqrt(np.mean((y - truth) ** 2))
     print(f"error of the signal: {off[0]:.4f}, with mask and weights {off[1]:.4f}; "
           f"noise {noise:.3f}")  # fmt: skip
-    # The noise of the samples, and what the penalty, which is one, takes off.
+    # The error consists of the noise of the samples and of shrinkage by the penalty, which is one.
     assert max(off) < 3 * noise / np.sqrt(len(X)) + 2 * truth.std() / len(X)
     assert np.array_equal(np.isnan(weighted.predict(x)[0]), MISSING)
 
 
 def rows_of(path: str, block_info: Any = None) -> np.ndarray:
-    """A chunk of samples of a Zarr array."""
+    """Return a chunk of samples of a Zarr array."""
     start, stop = block_info[None]["array-location"][0]
     return zarr.open_array(path, mode="r")[start:stop]
 
 
 def first_chunks(path: str, k: int, chunk: int) -> da.Array:
-    """The first chunks of a Zarr array, each read where it is needed, as `from_zarr` does it."""
+    """Return the first chunks of a Zarr array as a Dask array, as `from_zarr` does."""
     modes = zarr.open_array(path, mode="r").shape[1:]
     chunks = ((chunk,) * k, *((d,) for d in modes))
     meta = np.empty((0,) * len(chunks))
@@ -225,7 +225,7 @@ def first_chunks(path: str, k: int, chunk: int) -> da.Array:
 
 
 def slopes(client: Client, paths: tuple[str, str], n: int, whole: Counts, chunk: int) -> None:
-    """How the counts of a fit grow with the number of chunks."""
+    """Print the growth of the counts of a fit with the number of chunks."""
     rows, n_chunks = [], -(-n // chunk)
     for share in (8, 4, 2):
         k = max(2, n_chunks // share)
@@ -249,7 +249,7 @@ def slopes(client: Client, paths: tuple[str, str], n: int, whole: Counts, chunk:
 
 
 def merge_seconds(repeats: int = 5) -> float:
-    """Time of one merge in the tree, the least of some repeats."""
+    """Return the least time of one merge in the tree over several repeats."""
     rng, best = np.random.default_rng(0), math.inf
     parts = [
         Moments.from_arrays(rng.normal(size=(60, N_FEATURES)), rng.normal(size=(60, *OUTPUTS)))
@@ -263,7 +263,7 @@ def merge_seconds(repeats: int = 5) -> float:
 
 
 def task_seconds(client: Client, n: int = 3000, repeats: int = 3) -> float:
-    """Time of scheduler and workers for a task that does nothing, the least of some repeats."""
+    """Return the least time of an empty task over several repeats."""
     best = math.inf
     for _ in range(repeats):
         start = time.perf_counter()
@@ -273,12 +273,12 @@ def task_seconds(client: Client, n: int = 3000, repeats: int = 3) -> float:
 
 
 def moment_bytes(d0: int, D: int) -> int:
-    """Bytes of the moments of one part of the data: X'X, X'Y, means and squares."""
+    """Return the bytes of the moments of one part of the data: X'X, X'Y, means and squares."""
     return 8 * (d0 * d0 + d0 * D + d0 + 2 * D)
 
 
 def edges(n_leaves: int, fan_in: int = 4) -> int:
-    """Number of sets of moments that are merged in a tree: all but its root.
+    """Return the number of sets of moments that are merged in a tree: all except the root.
 
     >>> edges(16)
     20

@@ -1,14 +1,14 @@
-"""Training times of all methods of the paper's Table 1, as ratios to HOLRR's in the same run.
+"""Training times of all methods of Table 1 of the paper, as ratios to HOLRR in the same run.
 
     python benchmarks/competitors.py [--quick] [--repeats N]
 
-The problem is the paper's: 100 samples, a 10 x 10 x 10 x 10 coefficient tensor of multilinear rank
-(6, 4, 4, 8), once with the paper's noise (standard deviation 0.1) and once with noise as strong as
-the signal. Each method's hyper-parameters are chosen by 3-fold cross-validation first; what is
-timed is one fit with them. The iterative methods run with their default tolerance and with one a
-hundred times smaller, so that the test errors show whether the former is small enough.
+The problem is that of the paper: 100 samples, and a 10 x 10 x 10 x 10 coefficient tensor of
+multilinear rank (6, 4, 4, 8), with the noise of the paper (standard deviation 0.1) and with noise
+as strong as the signal. First, 3-fold cross-validation chooses the hyperparameters of each method.
+The measured time is that of one fit with them. The iterative methods run with their default
+tolerance and with a hundredth of it. The test errors show whether the default is small enough.
 
-Prints Markdown tables: medians over repeats, the methods taken in turn.
+The script prints Markdown tables of medians over repeats, in which the methods take turns.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ PAPER = {"RLS": 0.012, "LRR": 0.45, "trace norm": 12.92, "MLMT-NC": 945.79, "HOL
 
 
 def data(**noise):
-    """Training and test samples."""
+    """Return training and test samples."""
     X, Y = make_tensor_regression(2 * N, SHAPE[0], SHAPE[1:], rank=RANK, random_state=0, **noise)
     return X[:N], Y[:N], X[N:], Y[N:]
 
 
 def tuned(X, Y):
-    """Each method with the hyper-parameters that cross-validation chooses."""
+    """Return each method with the hyperparameters that cross-validation chooses."""
     searches = {
         "HOLRR": HOLRRCV(cv=3, fit_intercept=False),
         "RLS": RLSCV(cv=3, fit_intercept=False),
@@ -50,7 +50,7 @@ def tuned(X, Y):
 
 
 def variants(models):
-    """(label, method, estimator): the iterative methods also with a smaller tolerance."""
+    """Yield label, method and estimator; iterative methods also with a smaller tolerance."""
     for name, model in models.items():
         if not hasattr(model, "tol") or name == "HOLRR":
             yield name, name, model

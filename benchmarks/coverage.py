@@ -1,19 +1,20 @@
-"""How often intervals hold what they should, on synthetic and real data, and what they cost.
+"""Coverage of prediction intervals on synthetic and real data, and their cost.
 
     python benchmarks/coverage.py [--quick] [--seeds 40] [--meteo FOLDER] [--jobs 2]
 
-Intervals of 90 percent. Synthetic data have inputs of ten features, outputs of 5x6 entries, a
-signal of low rank, and noise that is normal, heavy-tailed (Student's t with three degrees of
-freedom) or of another level in every output; each seed has its own coefficients, and a thousand
-new samples to judge by. Real data are those of `real_data_tasks.py`, in five outer folds: shuffled,
-so that samples are exchangeable, or stretches of neighbours where time goes on; inner folds are of
-the same kind. "Entry" and "pooled" are shares of all entries, "simultaneous" of whole samples,
-"normal" that of `predict(return_std=True)` with 1.645 standard deviations. Few samples of many
-outputs have ten features, and noise that is smooth along the outputs: normal, heavy-tailed (three
-degrees of freedom) or skewed (the exponential of normal outputs). The last table is the time that
-intervals add to searches over 13 penalties, all ranks and five folds.
+All intervals have a nominal coverage of 90 percent. Synthetic data have ten features, outputs of
+5x6 entries, a signal of low rank, and noise that is normal, heavy-tailed (Student's t with three
+degrees of freedom) or of a different level in every output. Each seed has its own coefficients and
+a thousand test samples. Real data are those of `real_data_tasks.py` in five outer folds: shuffled
+folds of exchangeable samples, or blocks of neighbouring samples of time series. The inner folds are
+of the same kind. "Entry" and "pooled" are shares of all entries, "simultaneous" is the share of
+whole samples, and "normal" is the share within 1.645 standard deviations of
+`predict(return_std=True)`. Data with few samples and many outputs have ten features, and noise that
+is smooth along the outputs: normal, heavy-tailed (three degrees of freedom) or skewed (the
+exponential of normal outputs). The last table has the time that intervals add to searches over 13
+penalties, all ranks and five folds.
 
-Prints Markdown and, without --quick, writes it into docs/developer_benchmarks.md.
+The script prints Markdown tables and, without --quick, writes them to docs/developer_benchmarks.md.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ METHODS = {
 
 
 def covered(model, X: np.ndarray, Y: np.ndarray) -> list[float]:
-    """The shares of new observations inside, of each kind, and within 1.645 deviations."""
+    """Return the coverage of each kind of interval, and of 1.645 standard deviations."""
     found = []
     for kind in KINDS:
         lower, upper = model.predict_interval(X, 0.9, kind)
@@ -62,7 +63,7 @@ def covered(model, X: np.ndarray, Y: np.ndarray) -> list[float]:
 
 
 def synthetic(noise: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Samples to fit and a thousand to judge by, as many entries of signal as of noise."""
+    """Return training samples and a thousand test samples, with equal signal and noise."""
     rng = np.random.default_rng(seed)
     X, Y = make_tensor_regression(
         n + 1000, n_features=10, output_shape=(5, 6), rank=(3, 2, 2), snr=np.inf, random_state=seed
@@ -96,7 +97,7 @@ def synthetic_table(seeds: int, sizes: tuple[int, ...], jobs: int) -> str:
 
 
 def smooth(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
-    """Rows of normal numbers of variance one, in which neighbours resemble each other."""
+    """Return rows of normal numbers of variance one with correlated neighbours."""
     kernel = np.exp(-0.5 * (np.arange(-6, 7) / 1.5) ** 2)
     kernel /= np.linalg.norm(kernel)
     noise = rng.standard_normal((n, size + kernel.size - 1))
@@ -104,7 +105,7 @@ def smooth(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
 
 
 def few_samples(noise: str, n: int, size: int, seed: int) -> list[float]:
-    """Coverage of `RLSCV`, fitted to few samples of many outputs, at sixty new samples."""
+    """Return the coverage of `RLSCV`, fitted to few samples of many outputs, on 60 samples."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n + 60, 10))
     Y = 0.5 * X @ smooth(rng, 10, size) / np.sqrt(10)
@@ -133,7 +134,7 @@ def _cells(found: list[list[float]]) -> str:
 
 
 def real_table(names: tuple[str, ...], rows: str, quick: bool, jobs: int) -> str:
-    """Coverage over the outer folds, all of a kind."""
+    """Print the coverage over the outer folds of one kind."""
     lines = [
         "| data | samples | entry | pooled | simultaneous | normal |",
         "|:--|--:|--:|--:|--:|--:|",
@@ -141,7 +142,7 @@ def real_table(names: tuple[str, ...], rows: str, quick: bool, jobs: int) -> str
     for name in names:
         task = replace(TASKS[name], rows=rows)
         if not available(task):
-            print(f"note: {name} is left out, {task.package} is not here")
+            print(f"note: {name} is left out, since {task.package} is not available")
             continue
         X, Y = task.load()
         if quick:
@@ -162,7 +163,7 @@ def real_table(names: tuple[str, ...], rows: str, quick: bool, jobs: int) -> str
 
 
 def cost_table(quick: bool) -> str:
-    """Seconds of searches, and the share that intervals add, on one thread."""
+    """Print the seconds of searches and the share that intervals add, on one thread."""
     spent = [0.0]
 
     def timed(step):

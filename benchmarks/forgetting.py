@@ -2,13 +2,13 @@
 
     python benchmarks/forgetting.py [--steps 200] [--repeats 3]
 
-Prints the tables of docs/streaming.md. In the first, coefficients of low rank drift: the factor
-of the inputs is a random walk. Every batch is predicted before the model has seen it. The error is
-that of the mean prediction, without the noise of the observations, relative to the size of
-the signal; the coverage is that of intervals of 1.645 standard deviations. In the second, a window
-moves over 100 parts, and its total is compared with adding up all its parts anew. The third one
-compares predictions of decayed batches with those of a fit with weights, and predictions of a
-window that moves over 100 steps with those of refits to the samples in it.
+The script prints the tables of docs/streaming.md. In the first, coefficients of low rank drift:
+the factor of the inputs is a random walk. Every batch is predicted before the model is fitted to
+it. The error is that of the mean prediction, without the noise of the observations, relative to the
+size of the signal. The coverage is that of intervals of 1.645 standard deviations. In the second, a
+window moves over 100 parts, and its total is compared with the sum of all its parts. The
+third table compares predictions of decayed batches with those of a weighted fit, and predictions of
+a window that moves over 100 steps with those of refits to its samples.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def drifting(n_steps: int, speed: float, seed: int) -> Iterator[Batch]:
-    """Batches of inputs, outputs and outputs without noise."""
+    """Yield batches of inputs, outputs and outputs without noise."""
     rng = np.random.default_rng(seed)
     core, *factors = (rng.normal(size=(RANK,) * 3), *(rng.normal(size=(d, RANK)) for d in SHAPE))
     U = rng.normal(size=(D0, RANK))
     for _ in range(n_steps):
-        # A stationary random walk: the size of the coefficients does not grow.
+        # The random walk is stationary, so the size of the coefficients does not grow.
         U = np.sqrt(1 - speed**2) * U + speed * rng.normal(size=U.shape)
         W = np.einsum("abc,ia,jb,kc->ijk", core, U, *factors)
         X = rng.normal(size=(N, D0))
@@ -72,7 +72,7 @@ METHODS: dict[str, Callable[[], Callable[[HOLRR, np.ndarray, np.ndarray], None]]
 
 
 def follow(name: str, n_steps: int, speed: float, seed: int) -> tuple[float, float, float]:
-    """Relative error, coverage and effective number of samples after the first quarter."""
+    """Return relative error, coverage and effective number of samples after the first quarter."""
     model, update = HOLRR(rank=RANK, alpha=1.0), METHODS[name]()
     error = size = inside = count = 0.0
     for step, (X, Y, signal) in enumerate(drifting(n_steps, speed, seed)):

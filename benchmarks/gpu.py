@@ -1,9 +1,10 @@
-"""Fits and searches on a CUDA device against bare products, factorisations and himalaya there.
+"""Fits and searches on a CUDA device, compared with bare products, factorisations and himalaya.
 
     python benchmarks/gpu.py [--quick] [--repeats N]
 
-Prints a Markdown table: medians over repeats, the two sides taken in turn, after a warm-up, with
-the device synchronised around each. himalaya's row is left out where it is not installed.
+The script prints a Markdown table of medians over repeats. The two sides take turns after a
+warm-up, and the device is synchronised before and after each call. The rows of himalaya are left
+out if it is not installed.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ SIZES = [(200_000, 256, (64, 64)), (50_000, 128, (32, 32, 32)), (1_000_000, 64, 
 SMALL = (100, 10, (10, 10, 10))
 SEARCHES = [(2000, 50, (20, 20, 20)), (20_000, 256, (64, 64))]
 ALPHAS = np.logspace(-3, 3, 13)
-# What is asked for: of the fits in both precisions, of searches and of kernels.
+# Target ratios of fits in both precisions, of searches and of kernels.
 ASKED = {torch.float64: (1.5, 1.7, 2.2), torch.float32: (1.6, 1.6, 2.2)}
 
-# Label, our seconds, theirs, what is asked for: a ratio or, where there is no peer, seconds.
+# Label, our seconds, their seconds, and target: a ratio or, without a peer, seconds.
 Row = tuple[str, float, float | None, float]
 
 
@@ -39,7 +40,7 @@ def seconds(f: Callable[[], object]) -> float:
 
 
 def medians(functions: list[Callable[[], object]], repeats: int) -> list[float]:
-    """Median seconds of each function; they take turns."""
+    """Return the median seconds of each function; the functions take turns."""
     for f in functions:
         f()
     times = [[seconds(f) for f in functions] for _ in range(repeats)]
@@ -47,7 +48,7 @@ def medians(functions: list[Callable[[], object]], repeats: int) -> list[float]:
 
 
 def data(n: int, d0: int, shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Inputs, and outputs of multilinear rank 8 in each mode with as much noise as signal."""
+    """Return inputs, and outputs of rank 8 in each mode with noise as strong as the signal."""
     g = torch.Generator(device="cuda").manual_seed(0)
     normal = lambda *dims: torch.randn(*dims, generator=g, device="cuda", dtype=torch.float64)  # noqa: E731
     X = normal(n, d0)
@@ -83,7 +84,7 @@ def fit_times(
 
 
 def search_rows(few: int, repeats: int) -> Iterator[Row]:
-    """All ranks, 13 penalties and 5 folds against himalaya's 13 penalties and 5 folds."""
+    """Yield searches over all ranks and 13 penalties, and himalaya's over 13 penalties."""
     try:
         from himalaya.backend import set_backend
         from himalaya.ridge import RidgeCV
@@ -123,7 +124,7 @@ def kernel_times(n: int, repeats: int) -> list[float]:
 
 
 def rows(quick: bool = False, repeats: int = 15) -> Iterator[Row]:
-    """All rows; quickly with a hundredth of the samples."""
+    """Yield all rows; `quick` uses a hundredth of the samples."""
     few = 100 if quick else 1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of penalties at the edge of a grid

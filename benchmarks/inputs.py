@@ -1,20 +1,20 @@
-"""Inputs with modes: errors beside peers that use them or not, and what the search costs.
+"""Tensor inputs: errors compared with other methods, and the cost of the search.
 
     python benchmarks/inputs.py [--quick] [--seeds 20] [--write]
 
-Four parts, each a Markdown table with what was asked for beside what was measured:
+Each of the four parts prints a Markdown table of measured values and targets:
 
 - calibration from excitation-emission matrices (45 training samples of 60 x 25, three analytes and
   an interferent) at four levels of noise: ridge regression on flat inputs, RLSCV and HOLRRCV on
   the tensor, scikit-learn's PLSRegression and TensorLy's CP_PLSR, all tuned on the same five folds;
 - the same matrices, with the analytes at ten times as outputs;
-- white inputs, of whose modes the coefficients use all directions or few: the search over input
-  ranks beside the search without;
-- the time of both searches, 2000 x (20 x 15) -> 20 x 20, as seconds of the processor, in turns.
+- white inputs, where the coefficients use all directions of the input modes, or few: the search
+  over input ranks, and the search without input ranks;
+- the CPU time of both searches, 2000 x (20 x 15) -> 20 x 20; the searches take turns.
 
-Errors are means over seeds, on 200 fresh samples (1000 of white inputs). With --write the tables go
-into docs/developer_benchmarks.md. Set OMP_NUM_THREADS=1 for times that do not depend on other
-work; with 20 seeds about four minutes of one core.
+Errors are means over seeds, on 200 test samples (1000 for white inputs). With --write the script
+writes the tables to docs/developer_benchmarks.md. Set OMP_NUM_THREADS=1 so that times do
+not depend on other programs. With 20 seeds, the script takes about four minutes on one core.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ FOLDS = KFold(5)
 EMISSION = {"size": 60, "centres": (0.3, 0.45, 0.6, 0.5), "width": 0.12}
 EXCITATION = {"size": 25, "centres": (0.35, 0.5, 0.55, 0.4), "width": 0.15}
 LARGEST = np.array([1.0, 1.0, 1.0, 2.0])
-# How fast each analyte decays, for the outputs over ten times.
+# Decay rate of each analyte, for the outputs at ten times.
 RATES, TIMES, OUTPUT_NOISE = np.array([0.5, 1.5, 4.0]), np.linspace(0, 1, 10), 0.1
-# Coefficients of white inputs: how many directions of each input mode they use.
+# Number of directions of each input mode that the coefficients of white inputs use.
 KINDS = {None: "all directions", 2: "two directions of each mode"}
 
 Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -53,13 +53,13 @@ Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def bands(size: int, centres: Iterable[float], width: float) -> np.ndarray:
-    """Gaussian bands on a grid from 0 to 1, of shape (size, n_bands)."""
+    """Return Gaussian bands on a grid from 0 to 1, of shape (size, n_bands)."""
     distance = np.linspace(0, 1, size)[:, None] - np.asarray(centres)
     return np.exp(-(distance**2) / (2 * width**2))
 
 
 def excitation_emission(noise: float, seed: int) -> Data:
-    """Fluorescence landscapes of mixtures, and the concentrations of their three analytes.
+    """Return fluorescence landscapes of mixtures, and concentrations of their three analytes.
 
     Returns
     -------
@@ -75,9 +75,9 @@ def excitation_emission(noise: float, seed: int) -> Data:
 
 
 def decay(noise: float, seed: int) -> Data:
-    """The same landscapes; the outputs are the analytes at ten times, (n, 3, 10).
+    """Return the same landscapes, with the analytes at ten times as outputs, (n, 3, 10).
 
-    Those of the training samples are measured with noise, those of the test samples are exact.
+    Outputs of the training samples have noise; outputs of the test samples are exact.
     """
     X, y, X_test, y_test = excitation_emission(noise, seed)
     curves = np.exp(-RATES[:, None] * TIMES)
@@ -89,22 +89,26 @@ def decay(noise: float, seed: int) -> Data:
 def white(
     n: int, modes: tuple[int, int], outputs: tuple[int, int], input_rank: int | None, seed: int
 ) -> Data:
-    """White inputs with noise as strong as the signal; three directions of X have an effect.
+    """Return white inputs with noise as strong as the signal; three directions have an effect.
 
     Parameters
     ----------
     n : int
         Number of training samples.
     modes, outputs : pairs of int
+        Sizes of the modes of inputs and outputs.
     input_rank : int or None
-        How many directions of each input mode the coefficients use; None for all: each of the
-        three directions is a matrix without structure.
+        Number of directions of each input mode that the coefficients use. None uses all: each of
+        the three directions is a matrix without structure.
     seed : int
+        Seed of the data.
 
     Returns
     -------
     X, y : arrays of shape (n, m1, m2) and (n, d1, d2)
-    X_test, signal : the same for `N_WHITE` fresh samples, without noise
+        Training samples.
+    X_test, signal : arrays of shape (N_WHITE, m1, m2) and (N_WHITE, d1, d2)
+        Test samples, without noise.
     """
     rng = np.random.default_rng(seed)
     if input_rank is None:
@@ -151,12 +155,12 @@ def holrr_of_flat(X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> np.ndarra
 def with_components(
     path: Callable[..., list[np.ndarray]], X: np.ndarray, y: np.ndarray, X_test: np.ndarray
 ) -> np.ndarray:
-    """Predictions of a peer whose number of components has the least error on the folds.
+    """Predict with the number of components that has the least cross-validated error.
 
     Parameters
     ----------
     path : callable
-        Gives the predictions for `X_test` with 1 to `MOST_COMPONENTS` components.
+        Function that returns the predictions for `X_test` with 1 to `MOST_COMPONENTS` components.
     """
     Y, errors = flat(y), np.zeros(MOST_COMPONENTS)
     for train, test in FOLDS.split(X):
@@ -171,7 +175,7 @@ def pls_path(X: np.ndarray, Y: np.ndarray, X_test: np.ndarray) -> list[np.ndarra
 
 
 def cp_plsr_path(X: np.ndarray, Y: np.ndarray, X_test: np.ndarray) -> list[np.ndarray]:
-    """Of one fit: each component is found after the ones before, which it leaves as they are."""
+    """Return predictions of one fit; a new component does not change the earlier ones."""
     from tensorly.regression import CP_PLSR
 
     model = CP_PLSR(MOST_COMPONENTS).fit(X, Y)
@@ -200,7 +204,7 @@ METHODS = {
 def mean_errors(
     make: Callable[[float, int], Data], noise: float, seeds: int, methods: Iterable[str]
 ) -> dict[str, float]:
-    """Mean RMSE of each method over the seeds."""
+    """Return the mean RMSE of each method over the seeds."""
     found: dict[str, list[float]] = {name: [] for name in methods}
     for seed in range(seeds):
         X, y, X_test, y_test = make(noise, seed)
@@ -224,14 +228,14 @@ def answer(is_met: bool) -> str:
 def error_tables(
     columns: dict[float, dict[str, float]], ratios: Iterable[tuple[str, str, float | None, int]]
 ) -> list[str]:
-    """Errors at each level of noise, and ratios of two methods with what is asked of them.
+    """Return tables of errors at each level of noise, and of ratios of two methods.
 
     Parameters
     ----------
     columns : dict
         Mean errors by method, for each noise.
-    ratios : iterable of (method, peer, asked, number of levels that it is asked for)
-        None where nothing is asked for.
+    ratios : iterable of (method, peer, target, number of levels with a target)
+        Ratios of two methods. The target is None if there is none.
     """
     noises = list(columns)
     names = list(columns[noises[0]])
@@ -265,7 +269,7 @@ def tensor_outputs(seeds: int, noises: Iterable[float]) -> list[str]:
 
 
 def white_inputs(seeds: int, sizes: Iterable[int]) -> list[str]:
-    """The search over input ranks beside the flat one, where it cannot gain and where it can."""
+    """Compare searches with and without input ranks, if low ranks help and if they do not."""
     rows = []
     for (input_rank, what), n in itertools.product(KINDS.items(), sizes):
         errors, chosen = [], Counter[str]()
@@ -295,7 +299,7 @@ def white_inputs(seeds: int, sizes: Iterable[int]) -> list[str]:
 
 
 def times(n: int, modes: tuple[int, int], outputs: tuple[int, int], repeats: int) -> list[str]:
-    """Seconds of the processor of both searches, medians, measured in turns."""
+    """Return the median CPU seconds of both searches, which take turns."""
     rows = []
     for input_rank, what in KINDS.items():
         X, y, _, _ = white(n, modes, outputs, input_rank, 0)

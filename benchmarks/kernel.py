@@ -1,13 +1,12 @@
-"""Kernel fits and searches against scikit-learn's KernelRidge, side by side in one run.
+"""Kernel fits and searches, compared with KernelRidge of scikit-learn in one run.
 
     python benchmarks/kernel.py [--repeats 5] [--threads 2] [--quick]
 
-KernelRidge gets the flattened outputs. In the first table the methods take turns in every repeat
-and the medians are compared. The second is the search of 13 penalties in 5 folds, for all ranks at
-once, against GridSearchCV over the same penalties of KernelRidge and against himalaya's
-KernelRidgeCV with one penalty for all outputs, which have no ranks. The third
-fits 100,000 samples through landmarks in a process of its own and prints the peak memory of that
-process, data included. About two minutes on two cores; half a minute with --quick.
+KernelRidge is fitted to the flattened outputs. In the first table, the methods take turns in every
+repeat, and their medians are compared. The second table compares the search over all ranks and 13
+penalties in 5 folds with searches over the same penalties alone: GridSearchCV of KernelRidge, and
+KernelRidgeCV of himalaya with one penalty for all outputs. The third part fits 100,000 samples with
+landmarks in a separate process, and prints the peak memory of this process including the data. The script takes about two minutes on two cores, or half a minute with --quick.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def seconds(f) -> float:
 
 
 def medians(functions: list, repeats: int) -> list[float]:
-    """Median seconds of each function; they take turns."""
+    """Return the median seconds of each function; the functions take turns."""
     times = [[seconds(f) for f in functions] for _ in range(repeats)]
     return [statistics.median(column) for column in zip(*times, strict=True)]
 
@@ -91,7 +90,7 @@ def single_fits(n: int, shape: tuple[int, ...], repeats: int) -> None:
 
 
 def fit_times(n: int, shape: tuple[int, ...], repeats: int) -> list[float]:
-    """KernelHOLRR of low rank, and KernelRidge."""
+    """Return the seconds of fits of KernelHOLRR of low rank and of KernelRidge."""
     X, Y = data(n, shape)
     flat, shared = Y.reshape(n, -1), {"kernel": "rbf", "gamma": GAMMA}
     ours, peer = KernelHOLRR((10, *(4 for _ in shape)), **shared), KernelRidge(alpha=1.0, **shared)
@@ -99,14 +98,14 @@ def fit_times(n: int, shape: tuple[int, ...], repeats: int) -> list[float]:
 
 
 def search_times(n: int, shape: tuple[int, ...], gammas: np.ndarray, repeats: int) -> list[float]:
-    """All ranks, and none."""
+    """Return the seconds of searches over all ranks and without ranks."""
     X, Y = data(n, shape)
     models = [kind(ALPHAS, gammas=gammas) for kind in (KernelHOLRRCV, KernelRLSCV)]
     return medians([lambda m=m: m.fit(X, Y) for m in models], repeats)
 
 
 def rows(quick: bool = False, repeats: int = 5) -> Iterator[tuple[str, float, float, float]]:
-    """Label, our seconds, theirs, the ratio that is asked for."""
+    """Yield label, our seconds, their seconds, and target ratio."""
     few = 20 if quick else 1
     n = 3000 // few
     yield f"KernelHOLRR.fit / KernelRidge, {n} -> 10x10x10", *fit_times(n, (10,) * 3, repeats), 1.2

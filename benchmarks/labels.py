@@ -1,8 +1,9 @@
-"""What names cost: fits and predictions of xarray's objects and tables against the bare arrays.
+"""Cost of labels: fits and predictions with xarray objects and DataFrames, and with arrays.
 
     python benchmarks/labels.py [--repeats 200]
 
-2000 x 50 -> 20 x 20. Prints a Markdown table: medians, the ways taken in turn.
+The data are 2000 x 50 -> 20 x 20. The script prints a Markdown table of medians, in which the
+formats take turns.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ N, D0, SHAPE = 2000, 50, (20, 20)
 
 
 def data() -> dict[str, tuple]:
-    """The same numbers with and without names."""
+    """Return the same data with and without labels."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(N, D0)), rng.normal(size=(N, *SHAPE))
     time_axis, names = pd.date_range("1850-01", periods=N, freq="MS"), [f"x{i}" for i in range(D0)]

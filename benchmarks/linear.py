@@ -1,10 +1,11 @@
-"""HOLRR's fit against scikit-learn's Ridge and the bare product X'Y, side by side in one run.
+"""Fits of HOLRR, compared with Ridge of scikit-learn and the bare product X'Y in one run.
 
     python benchmarks/linear.py [--repeats 15] [--threads 2]
 
-Ridge gets the flattened outputs. The methods take turns in every repeat and the medians are
-compared; all use the same number of threads, and none meets those of another. Memory is the peak of
-what `fit` allocates beyond the data, as a share of the bytes of Y.
+Ridge is fitted to the flattened outputs. The methods take turns in every repeat, and their medians
+are compared. All use the same number of threads, with pauses in between, so that idle threads of
+one method do not slow down another. Memory is the peak that `fit` allocates in addition to the
+data, as a share of the bytes of Y.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from threadpoolctl import threadpool_limits
 
 from holrr import HOLRR
 
-# Label, our seconds, theirs, the ratio that is asked for.
+# Label, our seconds, their seconds, and target ratio.
 Row = tuple[str, float, float, float]
 
 LARGE = [(2000, 50, (20, 20, 20)), (20_000, 50, (20, 20)), (100_000, 20, (10, 10))]
 PAPER = [(100, 10, (10, 10, 10)), (100, 3, (70, 70)), (100, 160, (5, 16, 5))]
 
 
-# The threads of a BLAS spin for a tenth of a second after a call, those of NumPy and of SciPy:
-# for so long those of the last function are in the way. Seconds between two functions that take
-# turns, and as many as let these threads come to rest.
+# The threads of the BLAS of NumPy and of SciPy spin for a tenth of a second after a call, and slow
+# down the next function. Seconds of the pause between two functions, short and long enough to avoid
+# this.
 PAUSE, REST = 0.05, 0.2
 
 
@@ -44,7 +45,7 @@ def seconds(f, pause: float = PAUSE) -> float:
 
 
 def medians(functions: list, repeats: int, pause: float = PAUSE) -> list[float]:
-    """Median seconds of each function; they take turns."""
+    """Return the median seconds of each function; the functions take turns."""
     for f in functions:
         f()
     times = [[seconds(f, pause) for f in functions] for _ in range(repeats)]
@@ -52,7 +53,7 @@ def medians(functions: list, repeats: int, pause: float = PAUSE) -> list[float]:
 
 
 def extra_memory(f) -> int:
-    """Peak bytes that `f` allocates."""
+    """Return the peak bytes that `f` allocates."""
     f()
     tracemalloc.start()
     f()
@@ -66,7 +67,7 @@ def label(n: int, d0: int, shape: tuple[int, ...]) -> str:
 
 
 def data(n: int, d0: int, shape: tuple[int, ...]):
-    """Noise, and a model with rank 5 in every mode."""
+    """Return noise as data, and a model with rank 5 in every mode."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d0))
     return X, rng.standard_normal((n, *shape)), HOLRR(tuple(min(5, d) for d in (d0, *shape)))
@@ -75,7 +76,7 @@ def data(n: int, d0: int, shape: tuple[int, ...]):
 def fit_times(
     n: int, d0: int, shape: tuple[int, ...], repeats: int, pause: float = PAUSE
 ) -> list[float]:
-    """Seconds of the bare product, of Ridge and of HOLRR."""
+    """Return the seconds of the bare product, of Ridge and of HOLRR."""
     X, Y, model = data(n, d0, shape)
     flat = Y.reshape(n, math.prod(shape))
     functions = [lambda: X.T @ flat, lambda: Ridge().fit(X, flat), lambda: model.fit(X, Y)]
@@ -96,7 +97,7 @@ def measure(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> str:
 
 
 def predict_times(repeats: int) -> list[float]:
-    """One row, a hundred times over: HOLRR and Ridge."""
+    """Return the seconds of a hundred predictions of one row by HOLRR and by Ridge."""
     X, Y, model = data(1000, 20, (10, 10))
     models = [model.fit(X, Y), Ridge().fit(X, Y.reshape(1000, -1))]
     many = [lambda m=m: [m.predict(X[:1]) for _ in range(100)] for m in models]
@@ -104,7 +105,7 @@ def predict_times(repeats: int) -> list[float]:
 
 
 def score_times(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> list[float]:
-    """The score, and scikit-learn's of the predictions."""
+    """Return the seconds of `score`, and of `r2_score` of the predictions."""
     X, Y, model = data(n, d0, shape)
     model.fit(X[:1000], Y[:1000])
 

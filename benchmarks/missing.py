@@ -1,4 +1,4 @@
-"""Fits around missing outputs, as a ratio to the fit of complete outputs.
+"""Time of fits with missing outputs, as a ratio to the fit with complete outputs.
 
     python benchmarks/missing.py [--quick] [--threads 2]
 
@@ -22,7 +22,7 @@ from holrr.datasets import make_tensor_regression
 
 
 def outputs(Y: np.ndarray, seed: int = 0) -> dict[str, np.ndarray]:
-    """The outputs as they are, and with holes."""
+    """Return complete outputs, and outputs with missing values."""
     rng = np.random.default_rng(seed)
     draws = rng.random(Y.shape, dtype=np.float32)
     sensors = rng.random(Y.shape[1:]) < 0.1

@@ -1,21 +1,21 @@
-"""Cross-validation of all ranks against single fits, grid search and ridge regression alone.
+"""Cross-validation of all ranks, compared with single fits, grid search and ridge regression.
 
     python benchmarks/model_selection.py [--quick] [--threads 2]
     python benchmarks/model_selection.py --stacking [--quick] [--meteo FOLDER]
 
-The first form prints what HOLRRCV takes for every rank and 13 penalties beside
+The first form compares the time of HOLRRCV for all ranks and 13 penalties with
 
-- as many single fits of HOLRR as there are folds and penalties, on the training folds;
-- scikit-learn's GridSearchCV over a sample of the same candidates, as a ratio per candidate;
-- scikit-learn's and himalaya's RidgeCV on the flattened outputs, which choose the penalty alone;
-- HOLRRCV that chooses one model, beside that which mixes several.
+- as many single fits of HOLRR to the training folds as there are folds and penalties;
+- GridSearchCV of scikit-learn over a sample of the same candidates, as a ratio for each candidate;
+- RidgeCV of scikit-learn and of himalaya on the flattened outputs, which choose only the penalty;
+- HOLRRCV that chooses a single model in place of a stack.
 
-The methods take turns and medians are compared. The second form prints what selection="stack"
-gains over selection="min" on fresh data: new coefficients, samples and noise for each seed, errors
-against the noiseless outputs; or with FOLDER, where the Met Office files lie, new random splits. It
-also prints what it costs where the outputs are nothing but noise.
-Without --quick the first takes about two minutes and the second about three on two cores. How long
-searches take where inputs and outputs are many is in benchmarks/table.py.
+The methods take turns, and their medians are compared. The second form compares the errors of
+selection="stack" and selection="min" on new data: new coefficients, samples and noise for each
+seed, with errors against the noiseless outputs, or, with the Met Office files in FOLDER, new random
+splits. It also prints the errors on outputs that are pure noise.
+Without --quick, the first form takes about two minutes and the second about three on two cores.
+Searches with many inputs and outputs are in benchmarks/table.py.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def seconds(f) -> float:
 
 
 def medians(functions: list, repeats: int) -> list[float]:
-    """Median seconds of each function; they take turns."""
+    """Return the median seconds of each function; the functions take turns."""
     times = [[seconds(f) for f in functions] for _ in range(repeats)]
     return [statistics.median(column) for column in zip(*times, strict=True)]
 
@@ -62,7 +62,7 @@ def data(n: int, d0: int, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarra
 
 
 def single_fits(X, Y, n_folds: int):
-    """As many fits as there are folds and penalties; the folds are copied beforehand."""
+    """Return a function that fits each fold and penalty, with folds that are copied before."""
     parts = [(X[train], Y[train]) for train, _ in KFold(n_folds).split(X)]
     rank = tuple(min(4, d) for d in (X.shape[1], *Y.shape[1:]))
 
@@ -74,7 +74,7 @@ def single_fits(X, Y, n_folds: int):
 
 
 def grid_search(X, Y, n_folds: int, n_candidates: int):
-    """A grid search over a random sample of penalties and ranks."""
+    """Return a grid search over a random sample of penalties and ranks."""
     rng = np.random.default_rng(0)
     sizes = (X.shape[1], *Y.shape[1:])
     grid = [
@@ -124,7 +124,7 @@ def compare_with_ridge(X, Y, repeats: int) -> None:
 
 
 def compare_with_stack(quick: bool) -> None:
-    """A search that mixes models beside one that chooses the best of them, with default grids."""
+    """Compare the time of searches for a stack and for a single model, with default grids."""
     sizes = [(2000, 50, (20, 20, 20), 5), (200, 10, (12, 8, 6), 51)]
     if quick:
         sizes = [(300, 20, (8, 8, 8), 1), (200, 10, (12, 8, 6), 3)]
@@ -181,7 +181,7 @@ def gain_of_stacking(name: str, make, n_seeds: int) -> None:
 
 
 def cost_of_noise(n: int, shape: tuple[int, ...], n_seeds: int) -> None:
-    """Errors of new samples where there is nothing to predict, over those of the mean."""
+    """Print test errors on pure noise, divided by the error of the mean."""
     ratios = []
     for seed in range(n_seeds):
         rng = np.random.default_rng(seed)

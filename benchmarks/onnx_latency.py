@@ -1,10 +1,11 @@
-"""Loading time, latency of one row and size of ONNX graphs beside files of our own.
+"""Loading time, latency of one row and size of ONNX graphs, compared with files of holrr.
 
     python benchmarks/onnx_latency.py [--repeats 2000]
 
-Prints the table of docs/onnx.md, for one thread. Loading is from a file to the first prediction
-being possible: a session of onnxruntime, or `holrr.load`. Imports are measured in processes of
-their own. Latency is the median over single rows, each passed as an array in the type of the graph.
+The script prints the table of docs/onnx.md, for one thread. The loading time is the time from a
+file to a model that can predict: a session of onnxruntime, or `holrr.load`. Imports are measured in
+separate processes. The latency is the median over single rows, each an array with the type of the
+graph.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ IMPORTS = {
 
 
 def median_seconds(call: Callable[[int], Any], repeats: int) -> float:
-    """The median time of a call, which gets its number."""
+    """Return the median time of a call, whose argument is its number."""
     for k in range(20):
         call(k)
     times = []
@@ -57,7 +58,7 @@ def session_of(path: Path) -> onnxruntime.InferenceSession:
 
 
 def models() -> dict[str, tuple[Any, np.ndarray]]:
-    """Fitted models and inputs."""
+    """Yield fitted models and inputs."""
     X, Y = make_tensor_regression(500, 50, (12, 8, 6), rank=3, snr=2, random_state=0)
     wide = make_tensor_regression(500, 200, (40, 50), rank=5, snr=2, random_state=0)
     kernel = KernelHOLRR(rank=3, kernel="rbf", gamma=0.01, n_components=100, random_state=0)
@@ -99,7 +100,7 @@ def measure(name: str, model: Any, X: np.ndarray, repeats: int, folder: Path) ->
 
 
 def import_seconds(code: str) -> float:
-    """The shortest of three processes, less one that imports nothing."""
+    """Return the least time of three processes, minus that of a process without imports."""
 
     def run(text: str) -> float:
         start = time.perf_counter()

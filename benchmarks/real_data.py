@@ -1,32 +1,32 @@
-"""Ridge, low rank, the best multilinear rank and the stack of all ranks on real data.
+"""Errors of ridge regression, low rank, best multilinear rank and stack on real data.
 
     python benchmarks/real_data.py [--quick] [--meteo FOLDER] [--tasks NAME ...] [--jobs 2]
                                    [--save FILE.csv] [--compare FILE.csv]
 
 The tasks are those of `real_data_tasks.py`: data that ship inside packages
 (``pip install holrr[all,bench]``) and the station files of the Met Office in FOLDER, by default
-$HOLRR_METEO_DIR. A task whose data are not there is left out with a note. Each has five outer
-folds: stretches of neighbouring rows where rows are not exchangeable, with the rows that overlap
-the test block left out of the training set; shuffled where they are. Inputs are standardised on
-the training rows. Penalties, ranks and kernels come from five inner folds of the same kind. All
-linear methods choose from the same 25 penalties, twelve decades wide, all kernel methods from the
-same 19 penalties and six widths.
+$HOLRR_METEO_DIR. A task whose data are missing is left out with a note. Each task has five outer
+folds. If rows are exchangeable, the folds are shuffled. Otherwise they are blocks of neighbouring
+rows, and rows that overlap the test block are left out of the training set. Inputs are standardised
+on the training rows. Five inner folds of the same kind choose penalties, ranks and kernels. All
+linear methods choose from the same 25 penalties over twelve decades, and all kernel methods from
+the same 19 penalties and six widths.
 
 Tasks with fewer than 60 samples have three repetitions of the outer folds: three shuffles, or
-blocks whose boundaries are moved on by a third of a block each time. Their differences are means
-over all folds of all repetitions. Repetitions test the same samples again, so they are not
-independent, and 15 folds do not count as 15 observations: the standard error is that of one
-repetition, the root of the mean over the repetitions of the squared standard errors over its folds.
-The mean of the repetitions has no larger error than one of them, so this errs on the large side.
+blocks that start a third of a block later each time. Their differences are means over all folds of
+all repetitions. Repetitions test the same samples and are not independent, so 15 folds do not count
+as 15 observations. The standard error is that of one repetition: the root of the mean over the
+repetitions of the squared standard errors over its folds. It is conservative, since the mean of the
+repetitions has at most the error of one repetition.
 
-The verdicts have the geometric mean over the tasks of the ratios of the RMSE, which is itself the
-mean over the folds. With --save the rows of this run go to a file, whichever tasks were run. With
---compare such a file, written with an older version of the library, adds the percent of its stacks
-against ridge to the table, and the comparison of the stacks with those to the verdicts. Tasks that
-have other data or folds in that file are not compared. The comparison is printed only.
+The verdicts have the geometric mean over the tasks of the ratios of the RMSE, which is the mean
+over the folds. --save writes the rows of this run to a file, for any selection of tasks. --compare
+reads such a file of an older version of the library. It adds the difference of its stacks to ridge
+to the table, and compares the stacks of both versions in the verdicts. Tasks with other data or
+folds in the file are not compared. The comparison is only printed.
 
-Prints a Markdown table and, without --quick or --tasks, writes it into
-docs/developer_benchmarks.md, the figures of every method to docs/results/real_data.csv and the
+The script prints a Markdown table. Without --quick or --tasks, it writes the table to
+docs/developer_benchmarks.md, the figures of every method to docs/results/real_data.csv, and the
 picture to docs/images/real_data.png.
 """
 
@@ -58,7 +58,7 @@ KERNEL_PENALTIES = np.logspace(-7, 2, 19)  # times one: kernels have at most tha
 MAX_KERNEL_SAMPLES = 1500
 # Tasks with fewer samples than SMALL have REPETITIONS of the outer folds.
 SMALL, REPETITIONS = 60, 3
-# Columns of the table, and what each is compared with.
+# Columns of the table, and the method with which each is compared.
 AGAINST = {
     "ridge": "mean",
     "scikit-learn": "ridge",
@@ -72,7 +72,7 @@ AGAINST = {
 
 
 def has_stack() -> bool:
-    """Whether the library at hand can stack all ranks."""
+    """Return whether this version of the library can stack models."""
     X = np.random.default_rng(0).normal(size=(20, 2))
     try:
         HOLRRCV([1.0], cv=3, selection="stack").fit(X, X)
@@ -82,7 +82,7 @@ def has_stack() -> bool:
 
 
 def methods(n: int, rows: str, kernels: bool, stack: bool, step: int = 1) -> dict:
-    """The searches, by name; all of one kind with the same grid and the same inner folds."""
+    """Return the searches by name; searches of one kind have the same grid and inner folds."""
     cv = KFold(5) if rows == "blocks" else KFold(5, shuffle=True, random_state=0)
     alphas = n * PENALTIES[::step]
     found = {
@@ -105,21 +105,23 @@ def methods(n: int, rows: str, kernels: bool, stack: bool, step: int = 1) -> dic
 def outer_folds(
     task: Task, n: int, n_folds: int, repetition: int = 0
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Training and test rows; rows that share observations with the test block are in neither.
+    """Yield training and test rows; training rows share no observations with the test block.
 
     Parameters
     ----------
     task : Task
+        Task whose rows are split.
     n, n_folds : int
         Number of samples and of folds.
     repetition : int, default=0
-        Each of the repetitions tests every row once. Shuffled rows are shuffled anew; blocks begin
-        a third of a block later each time, and the last one goes on with the first rows.
+        Number of the repetition. Each repetition tests every row once. Shuffled rows have another
+        order in each repetition. Blocks start a third of a block later each time, and the last
+        block continues with the first rows.
 
     Yields
     ------
     train, test : arrays of int
-        Both ascend.
+        Indices in increasing order.
     """
     shuffle = task.rows == "shuffled"
     shift = 0 if shuffle else round(repetition * n / (n_folds * REPETITIONS))
@@ -132,7 +134,7 @@ def outer_folds(
 
 
 def one_fold(task: Task, X, Y, train, test, stack: bool, step: int) -> dict[str, dict]:
-    """Error, seconds and whether the penalty is the first or last one, for every method."""
+    """Return the error and the seconds of every method, and whether the penalty is at an end."""
     scaler = StandardScaler().fit(X[train])
     X_train, X_test = scaler.transform(X[train]), scaler.transform(X[test])
     kernels = len(X) <= MAX_KERNEL_SAMPLES
@@ -159,9 +161,10 @@ def one_fold(task: Task, X, Y, train, test, stack: bool, step: int) -> dict[str,
 
 
 def one_task(name: str, n_folds: int, quick: bool, stack: bool, jobs: int) -> list[dict]:
-    """A row for each method: means over the outer folds, standard errors of paired differences.
+    """Return a row for each method, with means over the outer folds and their standard errors.
 
-    The errors of the folds are text: those of a repetition side by side, then a semicolon.
+    The standard errors are those of paired differences. The errors of the folds are text, with a
+    semicolon after each repetition.
     """
     task = TASKS[name]
     X, Y = task.load()
@@ -203,31 +206,33 @@ def one_task(name: str, n_folds: int, quick: bool, stack: bool, jobs: int) -> li
 
 
 def difference(rmse: np.ndarray, peer: np.ndarray) -> tuple[float, float]:
-    """Mean over the folds of the difference in percent, and its standard error.
+    """Return the mean difference over the folds in percent, and its standard error.
 
     Parameters
     ----------
     rmse, peer : arrays of shape (n_folds,) or (n_repetitions, n_folds)
+        Errors of two methods.
 
     Returns
     -------
     percent, error : float
+        Mean difference and its standard error.
     """
     percent = np.atleast_2d(100 * (rmse / peer - 1))
-    # Repetitions are not independent: they test the same samples again, with training sets that are
-    # nearly the same. So the variance is that of the mean of one repetition, estimated in each
-    # repetition and averaged. It is not divided by the number of repetitions.
+    # Repetitions are not independent: they test the same samples with nearly the same training
+    # sets. The variance is therefore that of the mean of one repetition, averaged over the
+    # repetitions and not divided by their number.
     variance = percent.var(axis=1, ddof=1) / percent.shape[1]
     return percent.mean(), np.sqrt(variance.mean())
 
 
 def fold_errors(row: dict) -> np.ndarray:
-    """Errors of the folds of a row, of shape (n_repetitions, n_folds)."""
+    """Return the errors of the folds of a row, of shape (n_repetitions, n_folds)."""
     return np.array([r.split() for r in row["fold_rmse"].split(";")], dtype=float)
 
 
 def _rounded(value: float) -> float:
-    """Six digits, in the table as in the file."""
+    """Round to six digits, for the table and the file."""
     return float(f"{value:.6g}")
 
 
@@ -237,7 +242,7 @@ SHOWN = [m for m in AGAINST if m not in ("ridge", "scikit-learn")]
 
 
 def by_task(rows: list[dict]) -> dict[str, dict[str, dict]]:
-    """The rows by name of the task and of the method."""
+    """Return the rows by names of task and method."""
     found: dict[str, dict[str, dict]] = {}
     for row in rows:
         found.setdefault(row["task"], {})[row["method"]] = row
@@ -245,9 +250,9 @@ def by_task(rows: list[dict]) -> dict[str, dict[str, dict]]:
 
 
 def with_same_folds(rows: list[dict], before: list[dict]) -> list[dict]:
-    """Rows of an older run, of the tasks with the same data and folds as now.
+    """Return the rows of an older run for the tasks with the same data and folds.
 
-    They are the same where the errors of predicting the training mean are, fold by fold.
+    Data and folds are the same if the errors of the training mean are equal in every fold.
     """
     now, then = by_task(rows), by_task(before)
     same = set()
@@ -259,13 +264,14 @@ def with_same_folds(rows: list[dict], before: list[dict]) -> list[dict]:
 
 
 def table(rows: list[dict], before: list[dict] | None = None) -> str:
-    """Markdown; a line for each task.
+    """Return the Markdown table with a line for each task.
 
     Parameters
     ----------
     rows : list of dict
+        Rows of this run.
     before : list of dict, optional
-        Rows of an older run with the same folds. Its stacks are shown beside those of `rows`.
+        Rows of an older run with the same folds, whose stacks get a column.
     """
     tasks, old = by_task(rows), by_task(before or [])
     shown = []
@@ -297,18 +303,19 @@ def _cell(row: dict) -> str:
 
 
 def clear(row: dict) -> bool:
-    """Whether a difference shows in two decimals and is more than two standard errors."""
+    """Return whether a rounded difference is not zero and exceeds two standard errors."""
     return abs(row["percent"]) > max(2 * row["error"], 0.005)
 
 
 def verdicts(rows: list[dict], before: list[dict] | None = None) -> str:
-    """How often each method is below its peer and above it, and by which factor on average.
+    """Return how often each method is better or worse than its peer, and the mean ratio.
 
     Parameters
     ----------
     rows : list of dict
+        Rows of this run.
     before : list of dict, optional
-        Rows of an older run with the same folds. The stacks of `rows` are compared with its stacks.
+        Rows of an older run with the same folds, whose stacks are compared with those of `rows`.
     """
     tasks, old = by_task(rows), by_task(before or [])
     pairs = [(method, AGAINST[method]) for method in SHOWN]
@@ -345,14 +352,14 @@ def _verdict(method: str, peer: str, found: list[dict]) -> str:
 
 
 def _differences(tasks: dict, method: str, peers: dict, peer: str) -> list[dict]:
-    """Percent, its standard error and the ratio of the errors, on each task that has both."""
+    """Return percent, standard error and ratio of errors on each task that has both methods."""
     found = []
     for name in tasks:
         if method in tasks[name] and peer in peers.get(name, {}):
             a, b = fold_errors(tasks[name][method]), fold_errors(peers[name][peer])
             percent, error = difference(a, b)
-            # Ratios of means agree with each other: those of stack to best rank and of best rank to
-            # ridge have that of stack to ridge as their product. Means of ratios do not.
+            # Ratios of means are consistent, means of ratios are not: the ratio of stack to best rank
+            # times that of best rank to ridge is the ratio of stack to ridge.
             found.append({"percent": percent, "error": error, "ratio": a.mean() / b.mean()})
     return found
 
@@ -371,8 +378,8 @@ def read_csv(path: Path) -> list[dict]:
         return [{k: numbers.get(k, str)(v) for k, v in row.items()} for row in csv.DictReader(file)]
 
 
-def write_section(name: str, text: str, guide: Path = DOCS / "developer_benchmarks.md") -> None:
-    """Replace what stands between the two markers of a section."""
+def write_section(name: str, text: str, guide: Path = DOCS / "benchmarks.md") -> None:
+    """Replace the text between the two markers of a section."""
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     before, found, rest = guide.read_text(encoding="utf-8").partition(begin)
     if not found or end not in rest:
@@ -382,7 +389,7 @@ def write_section(name: str, text: str, guide: Path = DOCS / "developer_benchmar
 
 
 def draw(path: Path, rows: list[dict]) -> None:
-    """Two panels of dots with standard errors: linear methods and kernel methods."""
+    """Draw two panels of dots with standard errors: linear methods and kernel methods."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -392,7 +399,7 @@ def draw(path: Path, rows: list[dict]) -> None:
     names = list(dict.fromkeys(row["task"] for row in rows))
     figure, axes = plt.subplots(1, 2, figsize=(8, 0.36 * len(names) + 1.2), sharey=True, dpi=150)
     panels = (("ridge", "", axes[0]), ("kernel ridge", "kernel ", axes[1]))
-    # All dots are in view; the bars of the smallest tasks may be cut off.
+    # All dots are visible; the error bars of the smallest tasks may be cut off.
     shown = [kind + label for _, kind, _ in panels for label in colours]
     largest = max(abs(row["percent"]) for row in rows if row["method"] in shown)
     limit = max(20, 1.2 * largest)
@@ -442,20 +449,20 @@ def main(arguments: list[str] | None = None) -> None:
         help="compare the stacks with those of a file that --save wrote with an older version",
     )
     args = parser.parse_args(arguments)
-    # Read and checked first: the run takes long.
+    # Checked first, since the run takes long.
     if args.compare and not args.compare.is_file():
-        parser.error(f"--compare {args.compare}: there is no such file")
+        parser.error(f"--compare: the file {args.compare} does not exist")
     if args.save and not args.save.resolve().parent.is_dir():
-        parser.error(f"--save {args.save}: there is no folder {args.save.resolve().parent}")
+        parser.error(f"--save: the folder {args.save.resolve().parent} does not exist")
     before = read_csv(args.compare) if args.compare else []
     set_meteo_folder(args.meteo if Path(args.meteo).is_dir() else None)
     stack = has_stack()
     if not stack:
-        print('note: selection="stack" is not in this version; its columns are left out')
+        print('note: this version has no selection="stack"; its columns are left out')
     rows: list[dict] = []
     for name in args.tasks:
         if not available(TASKS[name]):
-            print(f"note: {name} is left out, {TASKS[name].package} is not here")
+            print(f"note: {name} is left out, since {TASKS[name].package} is not available")
             continue
         start = time.perf_counter()
         found = one_task(name, 3 if args.quick else 5, args.quick, stack, args.jobs)

@@ -1,14 +1,14 @@
-"""Regressions to tensors from real data that ship inside packages, for `real_data.py`.
+"""Regression tasks with tensor outputs from real data of installed packages, for `real_data.py`.
 
-Each task is a function without arguments that returns inputs and outputs; its row in `TASKS` says
-which package holds the data, how its rows may be split and in how many steps neighbouring rows
-overlap. The files are read where the package lies: the package itself is not imported, and nothing
-is downloaded. The weather of the United Kingdom is read from a folder, see `set_meteo_folder`.
-Some tasks share data: Africa is a part of countries, years has the stations of British weather, and
-heights is winters the other way round.
+Each task is a function without arguments that returns inputs and outputs. Its row in `TASKS` names
+the package of the data, how its rows may be split, and the number of steps in which neighbouring
+rows overlap. The files are read from the folder of the package, which is not imported. Nothing is
+downloaded. The weather of the United Kingdom is read from a folder, see `set_meteo_folder`. Some
+tasks share data: Africa is a part of countries, years has the stations of British weather, and
+heights is winters with inputs and outputs exchanged.
 
-Units: where outputs are in different units, each variable is divided by its standard deviation over
-the whole data set, which says how errors of different variables are weighed and nothing else.
+If outputs have different units, each variable is divided by its standard deviation over the whole
+data set. This affects only the weights of the variables in the error.
 """
 
 from __future__ import annotations
@@ -33,20 +33,21 @@ Data = tuple[Array, Array]
 
 @dataclass(frozen=True)
 class Task:
-    """A regression on real data.
+    """Regression task on real data.
 
     Parameters
     ----------
     load : callable
-        Returns X of shape (n_samples, n_features) and Y of shape (n_samples, d1, ..., dp).
+        Function that returns X of shape (n_samples, n_features) and Y of shape
+        (n_samples, d1, ..., dp).
     package : str
-        What the data ship with, by the name of its folder.
+        Name of the folder of the package that contains the data.
     what : str
-        From what to what, in words.
+        Description of inputs and outputs.
     rows : {"shuffled", "blocks"}
-        Whether the samples may be shuffled, or folds must be stretches of neighbours.
+        Whether samples may be shuffled, or folds must be blocks of neighbouring rows.
     overlap : int
-        How many rows before and after a test block share observations with it.
+        Number of rows before and after a test block that share observations with it.
     """
 
     load: Callable[[], Data]
@@ -58,7 +59,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Layout:
-    """The modes of the inputs and outputs of a task, and the blocks of its inputs.
+    """Modes of the inputs and outputs of a task, and blocks of its inputs.
 
     Parameters
     ----------
@@ -84,14 +85,14 @@ class Layout:
 
 
 def available(task: Task) -> bool:
-    """Whether the data of a task are on this machine."""
+    """Return whether the data of a task are available."""
     if task.package == "meteo":
         return _METEO is not None
     return importlib.util.find_spec(task.package) is not None
 
 
 def packaged(package: str, *parts: str) -> Path:
-    """A file inside an installed package, which is not imported."""
+    """Return the path of a file of an installed package, without importing the package."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError(f"the data of package {package!r}: pip install holrr[bench]")
@@ -99,14 +100,14 @@ def packaged(package: str, *parts: str) -> Path:
 
 
 def columns(path: Path) -> dict[str, list[str]]:
-    """The columns of a table, as text; the file may be compressed."""
+    """Read the columns of a table as text; the file may be compressed."""
     content = path.read_bytes()
     if path.suffix == ".gz":
         content = gzip.decompress(content)
     elif path.suffix == ".zip":
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             content = archive.read(path.stem)
-    # "utf-8-sig" leaves out the mark of the byte order that some tables begin with.
+    # "utf-8-sig" removes the byte order mark of some tables.
     rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
     return dict(zip(rows[0], map(list, zip(*rows[1:], strict=True)), strict=True))
 
@@ -116,7 +117,7 @@ def numbers(path: Path, skip: int = 1) -> Array:
 
 
 def pooled(a: Array, *sizes: int) -> Array:
-    """Means over blocks of the last axes; what does not fill a block is cut off."""
+    """Return means over blocks of the last axes; incomplete blocks are cut off."""
     axes = range(a.ndim - len(sizes), a.ndim)
     for axis, size in zip(axes, sizes, strict=True):
         n = a.shape[axis] // size
@@ -126,14 +127,14 @@ def pooled(a: Array, *sizes: int) -> Array:
 
 
 def tiled(image: Array, size: int) -> Array:
-    """Square tiles of a picture of shape (height, width, ...), row by row."""
+    """Return the square tiles of a picture of shape (height, width, ...), row by row."""
     h, w = image.shape[0] // size, image.shape[1] // size
     tiles = image[: h * size, : w * size].reshape(h, size, w, size, *image.shape[2:])
     return np.moveaxis(tiles, 2, 1).reshape(h * w, size, size, *image.shape[2:])
 
 
 def in_units(a: Array) -> Array:
-    """Each variable, along the last axis, standardised over everything else."""
+    """Standardise each variable of the last axis over all other axes."""
     axes = tuple(range(a.ndim - 1))
     return (a - a.mean(axis=axes)) / a.std(axis=axes)
 
@@ -153,7 +154,7 @@ def digits() -> Data:
 
 
 def faces() -> Data:
-    # The first hundred of the file are faces, the others are not.
+    # The first hundred images of the file are faces.
     images = np.load(packaged("skimage", "data", "lfw_subset.npy"))[:100].astype(float)
     return flat(pooled(images[:, :24, :12], 2, 2)), images[:, :24, 12:]
 
@@ -167,7 +168,7 @@ def fine_tiles() -> Data:
 
 
 def _inpainting(image: Array, size: int) -> Data:
-    """The inside of every tile from the pixels on its border."""
+    """Return tasks that predict the inside of every tile from the pixels of its border."""
     tiles = tiled(image, size)
     border = np.ones((size, size), dtype=bool)
     border[1:-1, 1:-1] = False
@@ -249,7 +250,7 @@ def fermentation() -> Data:
 
 
 def brain() -> Data:
-    # The first three columns are no regions: white matter, ventricles and the whole brain.
+    # The first three columns are not regions: white matter, ventricles and the whole brain.
     series = in_units(numbers(packaged("nitime", "data", "fmri_timeseries.csv"))[:, 3:])
     return make_forecast_windows(series, n_past=2, n_future=3)[:2]
 
@@ -264,7 +265,7 @@ def eeg() -> Data:
 
 
 def countries(continent: str | None = None) -> Data:
-    """All countries, or those of a continent."""
+    """Return the data of all countries, or of the countries of a continent."""
     table = columns(packaged("plotly", "package_data", "datasets", "gapminder.csv.gz"))
     life, wealth, people = (
         np.array(table[name], dtype=float) for name in ("lifeExp", "gdpPercap", "pop")
@@ -328,7 +329,7 @@ _METEO: Path | None = None
 
 
 def set_meteo_folder(folder: str | Path | None) -> None:
-    """Where the station files of the Met Office lie; None leaves the tasks out that need them."""
+    """Set the folder of the Met Office files; None leaves out the tasks that need them."""
     global _METEO
     _METEO = None if folder is None else Path(folder)
 
@@ -368,7 +369,7 @@ def new_york_weather() -> Data:
 
 
 def _without_holes(series: Array) -> Array:
-    """Holes filled by straight lines in time."""
+    """Fill missing values by linear interpolation in time."""
     time = np.arange(len(series))
     filled = flat(series).copy()
     for column in filled.T:
@@ -383,7 +384,7 @@ def el_nino() -> Data:
 
 
 def _sea_and_heights() -> tuple[Array, Array]:
-    """Sea temperatures, NaN on land, and pressure heights of the same fifty winters."""
+    """Return sea temperatures, NaN on land, and pressure heights of the same fifty winters."""
     from scipy.io import netcdf_file
 
     def read(name: str, variable: str, origin: str, unit: str):

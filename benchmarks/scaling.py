@@ -1,14 +1,15 @@
-"""How time and memory of a fit grow with samples N, outputs D, inputs d0 and output modes p.
+"""Growth of time and memory of a fit with samples N, outputs D, inputs d0 and output modes p.
 
     python benchmarks/scaling.py [--quick] [--repeats 5] [--draw]
 
-Seconds are those of the processor on one thread, the least of the repeats: other programs disturb
-them least, and slopes do not depend on the number of cores. Memory is the peak of what `fit`
-allocates beyond the data (tracemalloc, which NumPy reports to): the resident set of a process would
-hide all below the hundred megabytes of Python and its libraries. What a BLAS packs for itself, some
-megabytes whatever the sizes, is in neither. The figures go to docs/results/scaling.csv;
-slopes in docs/scaling.md, beside the theoretical ones, the sizes at which 16 GB of memory end, and
-pictures in docs/images come from there (--draw: again, without measuring). Five minutes.
+Times are CPU seconds on one thread, the least of the repeats: other programs affect them least, and
+slopes do not depend on the number of cores. Memory is the peak that `fit` allocates in addition to
+the data, measured by tracemalloc. The resident set of a process would hide everything below the
+hundred megabytes of Python and its libraries. Neither includes the work space of the BLAS, a few
+megabytes for all sizes. The script writes the figures to docs/results/scaling.csv. From these it
+computes the slopes in docs/scaling.md, with the theoretical slopes and the sizes that need 16 GB of
+memory, and draws the pictures in docs/images. --draw repeats this without measuring. The script
+takes five minutes.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from real_data import write_section
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 RESULTS = DOCS / "results" / "scaling.csv"
 NUMBERS = {"n": int, "d0": int, "D": int, "p": int, "seconds": float, "bytes": int, "data": int}
-# Which size grows, from where to where by factors of two; the others stay.
+# Size that grows, with its first and last value, by factors of two; the other sizes are fixed.
 SWEEPS = {
     "N": [(1000 * 2**k, 20, (10, 10)) for k in range(9)],
     "D": [(500, 20, (5 * 2**k, 5 * 2**k)) for k in range(7)],
@@ -42,8 +43,8 @@ SWEEPS = {
 }
 AXES = {"N": "samples N", "D": "outputs D", "d0": "inputs d0", "p": "output modes p, D = 4096"}
 KEYS = {"N": "n", "D": "D", "d0": "d0", "p": "p"}
-# Exponents of the leading terms at the ends of the sweeps: N d0 (d0 + D) of the pass over the data,
-# with d0 D (d1 + ... + dp) for the Gram matrices where the outputs are many; residuals of a search.
+# Exponents of the leading terms at the largest sizes: N d0 (d0 + D) for the pass over the data,
+# d0 D (d1 + ... + dp) for the Gram matrices if there are many outputs, and residuals of a search.
 THEORY = {
     "HOLRR": {"seconds": (1, 1.5, 2), "bytes": (0, 1, 2)},
     "RLS": {"seconds": (1, 1, 2), "bytes": (0, 1, 2)},
@@ -51,7 +52,7 @@ THEORY = {
     "HOLRRCV": {"seconds": (1, 1.5, 3), "bytes": (1, 1, 2)},
 }
 LAPTOP = 16e9
-# Searches with more entries of Y or more inputs would take the longest by far.
+# Limits of Y and of the inputs for searches, which would take far longer than the other fits.
 MOST_SEARCHED, MOST_INPUTS = 4_000_000, 1280
 
 
@@ -107,7 +108,7 @@ def read_csv(path: Path) -> list[dict]:
 
 
 def curve(rows: list[dict], axis: str, method: str, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Sizes and measured values."""
+    """Return sizes and measured values."""
     key = KEYS[axis]
     found = [(r[key], r[what]) for r in rows if r["axis"] == axis and r["method"] == method]
     x, y = np.array(sorted(found), dtype=float).reshape(-1, 2).T
@@ -115,12 +116,12 @@ def curve(rows: list[dict], axis: str, method: str, what: str) -> tuple[np.ndarr
 
 
 def slope(x: np.ndarray, y: np.ndarray) -> float:
-    """Of the last three points, in logarithms: what the growth comes to in the end."""
+    """Return the slope of the last three points on logarithmic scales."""
     return float(np.polyfit(np.log(x[-3:]), np.log(y[-3:]), 1)[0])
 
 
 def table(rows: list[dict]) -> str:
-    """The slopes in Markdown, with the theoretical ones in brackets."""
+    """Return the Markdown table of slopes, with theoretical slopes in brackets."""
     names = list(dict.fromkeys(row["method"] for row in rows))
     lines = ["| | time in N | in D | in d0 | memory in N | in D | in d0 |", "|:--|" + "--:|" * 6]
     for name in names:
@@ -134,7 +135,7 @@ def table(rows: list[dict]) -> str:
 
 
 def ends_table(rows: list[dict]) -> str:
-    """The sizes at which data and fit take 16 GB, from the last point and the slope there."""
+    """Return the sizes at which data and fit take 16 GB, extrapolated from the last point."""
     names = [name for name in THEORY if any(row["method"] == name for row in rows)]
     lines = ["| 16 GB of memory end at | " + " | ".join(names) + " |"]
     lines.append("|:--|" + "--:|" * len(names))
@@ -150,7 +151,7 @@ def ends_table(rows: list[dict]) -> str:
 
 
 def draw(rows: list[dict], what: str, path: Path) -> None:
-    """A panel for each size that grows, with the slope of each method at its end."""
+    """Draw a panel for each size that grows, with the slope of each method at its end."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -191,7 +192,7 @@ def draw(rows: list[dict], what: str, path: Path) -> None:
 
 
 def write_slopes(ax, lines) -> None:
-    """Beside the end of each line, a little apart where ends are close."""
+    """Write the slopes next to the ends of the lines, without overlap."""
     points = 72 / ax.figure.dpi
     ends = [ax.transData.transform(line.get_xydata()[-1])[1] * points for line in lines]
     lowest = -math.inf

@@ -1,10 +1,10 @@
-"""Searches in the corners where real data lie, each beside a peer in the same run.
+"""Times of searches with typical shapes of real data, each compared with a peer in the same run.
 
     python benchmarks/searches.py [--quick] [--repeats 5] [--threads 2] [--only TEXT]
 
-Every row is a ratio of two medians: two searches of this library, or a search and a search of
-scikit-learn or a series of single fits. The two take turns after a warm-up. `--only` takes the rows
-whose description contains a text. The rows are part of benchmarks/table.py.
+Every row is a ratio of two medians: of two searches of this library, or of a search and a search of
+scikit-learn or a series of single fits. The two take turns after a warm-up. `--only` selects the
+rows whose description contains a text. The rows are part of benchmarks/table.py.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ class Case:
     Parameters
     ----------
     name : str
+        Description of the comparison.
     size : tuple
-        ``(n_samples, n_features, output_shape)``.
+        Size ``(n_samples, n_features, output_shape)`` of the data.
     pair : callable
-        From X and Y to the two calls, ours first.
+        Function from X and Y to the two calls, that of this library first.
     asked : float
-        The ratio to reach.
+        Target ratio.
     quick : tuple
-        The size with ``--quick``.
+        Size of the data with ``--quick``.
     """
 
     name: str
@@ -58,24 +59,24 @@ class Case:
 
 
 def fits(ours: Any, theirs: Any):
-    """The two calls that fit two estimators to the same data."""
+    """Return the two calls that fit two estimators to the same data."""
     return lambda X, Y: (lambda: ours.fit(X, Y), lambda: theirs.fit(X, Y))
 
 
 def beside_ridge(X: np.ndarray, Y: np.ndarray):
-    """A default search beside scikit-learn's of the penalty alone."""
+    """Compare a default search with the search of scikit-learn over penalties."""
     flat = Y.reshape(len(Y), -1)
     return lambda: HOLRRCV(ALPHAS).fit(X, Y), lambda: RidgeCV(ALPHAS, cv=5).fit(X, flat)
 
 
 def beside_a_fit(X: np.ndarray, Y: np.ndarray):
-    """A default search beside a single fit of low rank."""
+    """Compare a default search with a single fit of low rank."""
     rank = tuple(min(4, d) for d in (X.shape[1], *Y.shape[1:]))
     return lambda: HOLRRCV(ALPHAS).fit(X, Y), lambda: HOLRR(rank=rank).fit(X, Y)
 
 
 def with_missing(model: Any):
-    """A search with a fifth of the outputs missing at random, beside the complete one."""
+    """Compare a search with a fifth of the outputs missing with that of complete outputs."""
 
     def pair(X: np.ndarray, Y: np.ndarray):
         holes = np.where(np.random.default_rng(1).random(Y.shape) < 0.2, np.nan, Y)
@@ -85,7 +86,7 @@ def with_missing(model: Any):
 
 
 def in_torch(X: np.ndarray, Y: np.ndarray):
-    """A search of torch tensors on the host, with its default threads, beside NumPy."""
+    """Compare a search with torch tensors on the host, with default threads, with NumPy."""
     import torch
 
     tensors = torch.from_numpy(X), torch.from_numpy(Y)
@@ -93,7 +94,7 @@ def in_torch(X: np.ndarray, Y: np.ndarray):
 
 
 def of_a_table(X: np.ndarray, Y: np.ndarray):
-    """A fit of a DataFrame with two levels of columns, beside that of its values."""
+    """Compare a fit to a DataFrame with two levels of columns with a fit to its values."""
     import pandas as pd
 
     columns = pd.MultiIndex.from_product([range(n) for n in Y.shape[1:]], names=["a", "b"])
@@ -137,10 +138,10 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def measure(case: Case, repeats: int) -> Row:
-    """Medians of the two calls, which take turns."""
+    """Return the median seconds of the two calls, which take turns."""
     n, d0, shape = case.size
     calls = case.pair(*data(n, d0, shape))
-    # Small searches are repeated more often: their times vary more.
+    # Small searches are repeated more often, since their times vary more.
     once = [seconds(call) for call in calls]
     repeats = max(repeats, min(int(1.0 / sum(once)), 31))
     times = [[seconds(call) for call in calls] for _ in range(repeats)]
@@ -150,7 +151,7 @@ def measure(case: Case, repeats: int) -> Row:
 
 
 def rows(quick: bool = False, repeats: int = 5, only: str = "") -> Iterator[Row]:
-    """All cases: description, seconds, seconds of the peer, ratio that is asked for."""
+    """Yield description, seconds, seconds of the peer and target ratio of all cases."""
     warnings.filterwarnings("ignore", message="The best penalty")
     warnings.filterwarnings("ignore", message="The error surfaces")
     for case in CASES:

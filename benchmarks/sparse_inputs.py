@@ -2,11 +2,11 @@
 
     python benchmarks/sparse_inputs.py [--quick]
 
-Prints the tables of docs/sparse.md. Every measurement runs in a process of its own, whose peak of
-memory comes from `getrusage`. The first table has fits of 100,000 samples and 10,000 features, of
-density 1e-3; in its last row the same process predicts and scores. A dense X would take 8 GB. In
-the second one, where X fits in memory both ways, sparse and dense fits are compared, with
-scikit-learn's Ridge beside them. The last one has the largest differences of sparse and dense fits.
+The script prints the tables of docs/sparse.md. Every measurement runs in a separate process, whose
+peak memory comes from `getrusage`. The first table has fits to 100,000 samples and 10,000 features
+of density 1e-3. In its last row, the same process predicts and scores. A dense X would take 8 GB.
+The second table compares sparse and dense fits, and Ridge of scikit-learn, on inputs that fit into
+memory in both formats. The last table has the largest differences of sparse and dense fits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MIB = 2**20
 
 
 def problem(n: int, d: int, density: float) -> tuple[Any, np.ndarray]:
-    """Sparse inputs with values in some places, and outputs of low rank with noise."""
+    """Return sparse inputs, and outputs of low rank with noise."""
     rng = np.random.default_rng(0)
     counts = rng.binomial(d, density, size=n)
     columns = rng.integers(d, size=counts.sum())
@@ -41,7 +41,7 @@ def problem(n: int, d: int, density: float) -> tuple[Any, np.ndarray]:
 
 
 def peak() -> float:
-    """The most memory that this process has had, in MiB; Linux counts in KiB."""
+    """Return the peak memory of this process in MiB; Linux reports KiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -79,7 +79,7 @@ def measure(task: dict[str, Any]) -> dict[str, float]:
 
 
 def run(**task: Any) -> dict[str, float]:
-    """Measure in a process of its own."""
+    """Measure in a separate process."""
     task = {"dense": False, **task}
     command = [sys.executable, __file__, "--task", json.dumps(task)]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Jackknife standard errors against the closed form, the bootstrap and the spread over new noise.
+"""Jackknife standard errors, compared with the closed form, the bootstrap and new noise.
 
     python benchmarks/standard_errors.py [--quick]
 
@@ -22,7 +22,7 @@ def rms(A: np.ndarray) -> float:
 
 
 def problem(n: int, noise: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs, and outputs of rank (2, 2, 2) without noise in units of the noise."""
+    """Return inputs, and noiseless outputs of rank (2, 2, 2) in units of the noise."""
     X, Y = make_tensor_regression(
         n, n_features=6, output_shape=(5, 4), rank=(2, 2, 2), noise=0.0, random_state=seed
     )
@@ -35,7 +35,7 @@ def line(what: str, K: int, found: np.ndarray, truth: np.ndarray) -> None:
 
 
 def ridge(n: int, alpha: float = 5.0) -> None:
-    """Closed form: sigma^2 (S + alpha)^-1 S (S + alpha)^-1, with S = X'X of centred inputs."""
+    """Compare with the closed form sigma^2 (S + alpha)^-1 S (S + alpha)^-1 with S = X'X."""
     X, Y = problem(n, noise=1.0)
     Y = Y + np.random.default_rng(0).normal(size=Y.shape)
     S = (X - X.mean(0)).T @ (X - X.mean(0))
@@ -62,7 +62,7 @@ def bootstrap(n: int, n_refits: int, alpha: float = 1.0) -> None:
 
 
 def stack(n: int, n_repeats: int, noise: float) -> None:
-    """The spread of whole searches over new noise, which holds what choosing costs."""
+    """Compare with the spread of searches over new noise, which includes model selection."""
     X, Y = problem(n, noise)
     rng = np.random.default_rng(0)
     noisy = [Y + rng.normal(size=Y.shape) for _ in range(n_repeats)]
@@ -76,14 +76,14 @@ def stack(n: int, n_repeats: int, noise: float) -> None:
 
 
 def searched_again(X: np.ndarray, y: np.ndarray, K: int = 20) -> np.ndarray:
-    """The jackknife of whole searches, whose choices jump."""
+    """Return jackknife standard errors of searches, whose choices vary between groups."""
     blocks = np.array_split(np.arange(len(X)), K)
     fits = [HOLRRCV().fit(np.delete(X, b, 0), np.delete(y, b, 0)).coef_ for b in blocks]
     return np.sqrt(K - 1) * np.std(fits, axis=0)
 
 
 def discoveries(n: int, n_repeats: int, q: float = 0.1) -> None:
-    """Two of six inputs have effects: what is found, how much of it falsely, and coverage."""
+    """Print the false and true discoveries, and the coverage, if two of six inputs have effects."""
     print("\n| | false | found | coverage, effects | coverage, none |")
     print("| --- | ---: | ---: | ---: | ---: |")
     for name in ("RLS", "HOLRR", "HOLRRCV"):

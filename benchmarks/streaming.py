@@ -1,11 +1,12 @@
-"""Outputs on disk, larger than memory: speed against a bare read and the bare product, and memory.
+"""Speed and memory of fits to outputs on disk, compared with a bare read and the bare product.
 
     python benchmarks/streaming.py [--size 20] [--folder FOLDER] [--quick] [--plot FILE]
 
-Y of the given size in gigabytes is generated in the folder (by default that for temporary files)
-and deleted at the end. Each measurement is a process of its own, whose peak memory is its largest
-resident set, Python and all libraries included; the file is dropped from the system's cache before.
-The last part compares Dask's threads with the fit of the same arrays in memory.
+The script generates Y of the given size in gigabytes in the folder (by default the folder of
+temporary files), and deletes it at the end. Each measurement runs in a separate process. Its peak
+memory is its largest resident set, including Python and all libraries. Before each measurement, the
+file is dropped from the cache of the system. The last part compares threads of Dask with the fit to
+the same arrays in memory.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ BLOCK = 2**27 // ROW  # samples of a block of 128 MiB
 
 
 def generate(folder: Path, n: int) -> None:
-    """X and Y with a signal of low rank; the noise is one block, over and over."""
+    """Write X and Y with a signal of low rank; all blocks have the same noise."""
     rng = np.random.default_rng(0)
     factors = [rng.normal(size=(d, R)) for d, R in zip((N_FEATURES, *OUTPUTS), RANK, strict=True)]
     W = np.einsum("abcd,ia,jb,kc,ld->ijkl", rng.normal(size=RANK), *factors, optimize=True)
@@ -45,7 +46,7 @@ def generate(folder: Path, n: int) -> None:
 
 
 def forget(path: Path) -> None:
-    """Drop a file from the system's cache."""
+    """Drop a file from the cache of the system."""
     if hasattr(os, "posix_fadvise"):
         descriptor = os.open(path, os.O_RDONLY)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -65,7 +66,7 @@ def read(folder: Path, n: int) -> None:
 
 
 def product(folder: Path, n: int) -> None:
-    """The bare product X'Y block by block, of blocks that are in memory already."""
+    """Compute the bare product X'Y block by block, with blocks in memory."""
     X = np.load(folder / "X.npy")[:n]
     Y = np.fromfile(folder / "Y.bin", count=BLOCK * ROW // 8).reshape(BLOCK, -1)
     S = np.zeros((N_FEATURES, ROW // 8))
@@ -76,7 +77,7 @@ def product(folder: Path, n: int) -> None:
 
 
 def fit(folder: Path, n: int) -> None:
-    """The whole fit."""
+    """Fit the model to the file."""
     from holrr import HOLRR
 
     X = np.load(folder / "X.npy", mmap_mode="r")[:n]
@@ -101,7 +102,7 @@ def child(name: str, folder: Path, n: int) -> None:
 
 
 def measure(name: str, folder: Path, n: int) -> dict[str, float]:
-    """Run in a new process. This one stays small: its own peak would count as the child's."""
+    """Measure in a new process; the peak of this process would count as that of the child."""
     if (folder / "Y.bin").exists():
         forget(folder / "Y.bin")
     command = [sys.executable, __file__, "--child", name, "--folder", str(folder), "--n", str(n)]
@@ -124,7 +125,7 @@ def on_disk(folder: Path, n: int) -> None:
 
 
 def growth(folder: Path, n: int, plot: str | None) -> None:
-    """Cost in the number of samples over a factor of 100."""
+    """Print the growth of the cost with the number of samples, over a factor of 100."""
     sizes = [round(n * 10 ** (k / 2 - 2)) for k in range(5)]
     rows = [(m, measure("fit", folder, m)) for m in sizes]
     print("cost in the number of samples:")
@@ -155,7 +156,7 @@ def draw(sizes: list[int], seconds: list[float], path: str) -> None:
 
 
 def threads(n: int, repeats: int = 3) -> None:
-    """Dask's threads against the fit of the same arrays in memory; they take turns."""
+    """Compare threads of Dask with the fit to the same arrays in memory; they take turns."""
     import dask
     import dask.array as da
 

@@ -1,13 +1,13 @@
-"""The whole table of speed: what was measured beside what is asked for.
+"""Table of all speed benchmarks, with measured values and targets.
 
     python benchmarks/table.py [--quick] [--repeats 15] [--threads 2] [--write]
     python benchmarks/table.py --gpu [--quick] [--repeats 15] [--write]
 
-Each row is a ratio of two medians that were measured in turn in one run; its functions are those of
-the other scripts here. The second form needs torch with CUDA. With --write the table goes into
-docs/developer_benchmarks.md, misses included. Twenty minutes on two idle cores, most of them for
-the searches; some seconds with --quick, which takes a fraction of the samples and only shows that
-every row can be measured.
+Each row is a ratio of two medians. The two functions, which are those of the other scripts, take
+turns in one run. The second form needs torch with CUDA. --write also writes the table to
+docs/developer_benchmarks.md, including missed targets. The script takes twenty minutes on two idle
+cores, most of them for the searches. --quick uses a fraction of the samples and takes some seconds; it
+only checks that every row can be measured.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def gpu_rows(quick: bool, repeats: int) -> Iterator[Row]:
 
 
 def line(row: Row) -> str:
-    """A row in Markdown; without a peer, what is asked for are seconds."""
+    """Return a row of the Markdown table; without a peer, the target is in seconds."""
     name, ours, theirs, asked = row
     found = ours if theirs is None else ours / theirs
     met = "yes" if found <= asked else "no"
@@ -56,7 +56,7 @@ def line(row: Row) -> str:
 
 
 def machine(gpu: bool, threads: int) -> str:
-    """Where and when, and how busy the cores were with other work before."""
+    """Return a description of the machine, the date, and the load before the run."""
     day = time.strftime("%Y-%m-%d %H:%M")
     if gpu:
         import torch

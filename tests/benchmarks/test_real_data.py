@@ -178,10 +178,10 @@ def test_a_run_is_saved_and_compared(tmp_path, capsys, monkeypatch, quick_rows):
     assert "- stack against stack before, 1 tasks: lower error on 0 (" in found
     with pytest.raises(SystemExit):
         real_data.main([*quick, "exercise", "--compare", str(tmp_path / "no.csv")])
-    assert "there is no such file" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         real_data.main([*quick, "exercise", "--save", str(tmp_path / "no" / "a.csv")])
-    assert "there is no folder" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
 
 
 def test_years_before_a_block_are_all_that_a_forecaster_has():
